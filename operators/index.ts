@@ -1,0 +1,1 @@
+export { Gate, throughGate } from './gate.ts'

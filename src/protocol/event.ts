@@ -1,0 +1,202 @@
+import { contentHash, instant } from './identity.ts'
+import type {
+  MonitorCompletionEvent,
+  MonitorErrorEvent,
+  MonitorEventStreamEvent,
+  MonitorSnapshotEvent,
+} from './monitor.ts'
+import type { TaskOutput } from './output.ts'
+import type { ErrorEvent, TaskGroupStatusEvent } from './task-group.ts'
+import type { RunInput, TaskRun } from './task.ts'
+
+/** How an event got here. */
+export type Via = 'poll' | 'stream' | 'webhook'
+
+/** One fact. `id`, `source`, `type`, `time` and `data` are CloudEvents 1.0 attributes. */
+export interface Envelope<Type extends string, Data> {
+  /** The same fact has the same id, however it arrived. */
+  readonly id: string
+  /** The resource that it is about: `/v1/monitors/{id}`, `/v1/tasks/groups/{id}` or `/v1/tasks/runs/{id}`. */
+  readonly source: string
+  /** Discriminates `data`. */
+  readonly type: Type
+  /** RFC 3339, as the service gave it; null where it gave none. */
+  readonly time: string | null
+  /** The wire object, in the interface's own names. */
+  readonly data: Data
+  readonly via: Via
+  /** Where to resume after this event: a `last_event_id` of a group's stream, an `after` of a monitor's. */
+  readonly cursor?: string
+}
+
+/** That a run ended: a stream's event as it is, or a webhook's run in the same place. */
+export interface TaskRunState {
+  readonly run: TaskRun
+  readonly input?: RunInput | null
+  readonly output?: TaskOutput | null
+}
+
+/** Events that the service no longer has, so that nobody can deliver them any more. */
+export interface StreamGap {
+  /** `time` of the last event before the gap, where it is known. */
+  readonly from: string | null
+  /** `time` of the first event after the gap, where it is known. */
+  readonly to: string | null
+  readonly reason: string
+}
+
+/** Each type of event and the data that comes with it. */
+export interface ResearchEventData {
+  'monitor.event_stream': MonitorEventStreamEvent
+  'monitor.snapshot': MonitorSnapshotEvent
+  'monitor.completion': MonitorCompletionEvent
+  'monitor.error': MonitorErrorEvent
+  'task_group.status': TaskGroupStatusEvent
+  'task_run.state': TaskRunState
+  error: ErrorEvent
+  'stream.gap': StreamGap
+  /** What the service sends and this version does not know, passed on as it came. */
+  unknown: unknown
+}
+
+/** The name of an event's type. */
+export type ResearchEventType = keyof ResearchEventData
+
+/** Everything that can happen, as one union discriminated by `type`. */
+export type ResearchEvent = {
+  [Type in ResearchEventType]: Envelope<Type, ResearchEventData[Type]>
+}[ResearchEventType]
+
+/** The one member of the union that has this type. */
+export type EventOf<Type extends ResearchEventType> = Envelope<Type, ResearchEventData[Type]>
+
+type Wire = Readonly<Record<string, unknown>>
+
+/** Whether the value is a JSON object: the one thing that is checked of everything that comes in. */
+export function isObject(value: unknown): value is Wire {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** `/v1/monitors/{id}`: the source of a monitor's events. */
+export function monitorSource(monitorId: string): string {
+  return `/v1/monitors/${encodeURIComponent(monitorId)}`
+}
+
+/** `/v1/tasks/groups/{id}`: the source of a group's events. */
+export function groupSource(groupId: string): string {
+  return `/v1/tasks/groups/${encodeURIComponent(groupId)}`
+}
+
+/** `/v1/tasks/runs/{id}`: the source of a run's events. */
+export function runSource(runId: string): string {
+  return `/v1/tasks/runs/${encodeURIComponent(runId)}`
+}
+
+/** The event that a listed or fetched monitor event stands for (§2.2). */
+export function monitorEvent(monitorId: string, wire: unknown, via: Via): ResearchEvent {
+  const source = monitorSource(monitorId)
+  if (!isObject(wire)) return unknownEvent(source, wire, via)
+  const kind = wire['event_type'] ?? impliedKind(wire)
+  if (kind === 'event_stream' || kind === 'snapshot') {
+    const id = wire['event_id']
+    if (!isText(id)) return unknownEvent(source, wire, via)
+    // The kind was checked above, and the interface promises the fields that go with it.
+    const data = wire as unknown as MonitorEventStreamEvent & MonitorSnapshotEvent
+    return { id, source, type: `monitor.${kind}`, time: null, data, via, cursor: id } as ResearchEvent
+  }
+  const timestamp = wire['timestamp']
+  if ((kind === 'completion' || kind === 'error') && isText(timestamp)) {
+    const id = `${monitorId}:${kind}:${instant(timestamp)}`
+    const data = wire as unknown as MonitorCompletionEvent & MonitorErrorEvent
+    return { id, source, type: `monitor.${kind}`, time: timestamp, data, via, cursor: id } as ResearchEvent
+  }
+  return unknownEvent(source, wire, via)
+}
+
+/** `event_type` may be left out, since its default is the variant's own name (§2.2). */
+function impliedKind(wire: Wire): string | undefined {
+  if ('changed_output' in wire) return 'snapshot'
+  if ('output' in wire) return 'event_stream'
+  if ('error_message' in wire) return 'error'
+  return undefined
+}
+
+/** The event that a message of a group's streams stands for (§4.4, §4.5). `position` is the message's own `id:`. */
+export function groupEvent(groupId: string, wire: unknown, via: Via, position?: string): ResearchEvent {
+  const source = groupSource(groupId)
+  if (!isObject(wire)) return unknownEvent(source, wire, via, position)
+  const eventId = wire['event_id']
+  const cursor = isText(eventId) ? eventId : position
+  switch (wire['type']) {
+    case 'task_run.state': {
+      const run = wire['run']
+      if (!isRun(run)) break
+      return runEvent(wire as unknown as TaskRunState, via, cursor)
+    }
+    case 'task_group_status': {
+      const status = wire['status']
+      if (!isObject(status) || cursor === undefined) break
+      const time = isText(status['modified_at']) ? status['modified_at'] : null
+      const data = wire as unknown as TaskGroupStatusEvent
+      return { id: cursor, source, type: 'task_group.status', time, data, via, cursor }
+    }
+    case 'error': {
+      const problem = wire['error']
+      if (!isObject(problem)) break
+      const id =
+        cursor ?? `${groupId}:error:${isText(problem['ref_id']) ? problem['ref_id'] : contentHash(wire)}`
+      const data = wire as unknown as ErrorEvent
+      return { id, source, type: 'error', time: null, data, via, ...(cursor !== undefined && { cursor }) }
+    }
+    default:
+  }
+  return unknownEvent(source, wire, via, cursor)
+}
+
+/**
+ * The event of a run that ended. Its id comes from the run and its status, not from the stream's `event_id`, since two
+ * streams and a webhook number the same fact each in its own way.
+ */
+export function runEvent(data: TaskRunState, via: Via, cursor?: string): EventOf<'task_run.state'> {
+  const { run_id, status, modified_at } = data.run
+  return {
+    id: `${run_id}:${status}`,
+    source: runSource(run_id),
+    type: 'task_run.state',
+    time: isText(modified_at) ? modified_at : null,
+    data,
+    via,
+    ...(cursor !== undefined && { cursor }),
+  }
+}
+
+/** Whether the value can be a task run: an object with its id and status. */
+export function isRun(value: unknown): value is TaskRun {
+  return isObject(value) && isText(value['run_id']) && isText(value['status'])
+}
+
+/** Says that events of a source were lost at the service. */
+export function gapEvent(source: string, data: StreamGap, via: Via): EventOf<'stream.gap'> {
+  return { id: `${source}:gap:${contentHash(data)}`, source, type: 'stream.gap', time: data.to, data, via }
+}
+
+/** Passes on what this version does not know. Its id is the service's where there is one, else made from the content. */
+export function unknownEvent(source: string, wire: unknown, via: Via, cursor?: string): EventOf<'unknown'> {
+  const given = isObject(wire) ? wire['event_id'] : undefined
+  const id = isText(given) ? given : `${source}:unknown:${contentHash(wire)}`
+  return { id, source, type: 'unknown', time: null, data: wire, via, ...(cursor !== undefined && { cursor }) }
+}
+
+/**
+ * How much a copy of a fact says, to be compared with another copy of the same fact only. A run's webhook has its error
+ * but not its output; a stream has its output when asked, and its input when asked.
+ */
+export function fullness(event: ResearchEvent): number {
+  if (event.type !== 'task_run.state') return 0
+  const { run, input, output } = event.data
+  return (output == null ? 0 : 1) + (run.error == null ? 0 : 1) + (input == null ? 0 : 1)
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}

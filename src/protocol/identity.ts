@@ -1,0 +1,24 @@
+/** A timestamp in one spelling, so that `…00Z` and `…00.000+00:00` name the same instant. Others stay as they are. */
+export function instant(timestamp: string): string {
+  const ms = Date.parse(timestamp)
+  return Number.isNaN(ms) ? timestamp : new Date(ms).toISOString()
+}
+
+/**
+ * 53 bits of a JSON value's content, in base 36. Good to tell apart what has no id of its own; no defence against
+ * somebody who looks for collisions.
+ */
+export function contentHash(value: unknown): string {
+  const text = JSON.stringify(value) ?? ''
+  // cyrb53: two 32-bit lanes, so that a long-lived stream does not meet a 32-bit hash's birthday.
+  let a = 0xdeadbeef
+  let b = 0x41c6ce57
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    a = Math.imul(a ^ code, 2654435761)
+    b = Math.imul(b ^ code, 1597334677)
+  }
+  a = Math.imul(a ^ (a >>> 16), 2246822507) ^ Math.imul(b ^ (b >>> 13), 3266489909)
+  b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909)
+  return (4294967296 * (2097151 & b) + (a >>> 0)).toString(36)
+}

@@ -1,0 +1,111 @@
+import type { TaskOutput } from './output.ts'
+import type { Warning } from './problem.ts'
+import type { JsonSchemaSpec, SourcePolicy, WebhookTarget } from './task.ts'
+
+/** Settings of a monitor that tracks a search query (§2.1). */
+export interface EventStreamSettings {
+  readonly query: string
+  readonly output_schema?: JsonSchemaSpec
+  /** Whether the first execution also reports a sample of what was there before. */
+  readonly include_backfill?: boolean
+  readonly advanced_settings?: { readonly source_policy?: SourcePolicy; readonly location?: string }
+}
+
+/** Settings of a monitor that tracks a run's output; beyond the interface document. */
+export interface SnapshotSettings {
+  readonly task_run_id: string
+  readonly query?: unknown
+  readonly output_schema?: unknown
+}
+
+/** How hard a monitor looks, from the cheapest to the most thorough (§2.1). */
+export type MonitorProcessor = 'lite' | 'base' | 'core'
+
+interface MonitorBase {
+  readonly monitor_id: string
+  readonly status: 'active' | 'cancelled'
+  /** A number and `h`, `d` or `w`; 1h to 30d (§8). */
+  readonly frequency: string
+  readonly processor: MonitorProcessor
+  readonly created_at: string
+  readonly last_run_at?: string | null
+  readonly webhook?: WebhookTarget | null
+  readonly metadata?: Readonly<Record<string, string>> | null
+}
+
+/** A standing question that the service asks again and again (§2.1). */
+export type Monitor =
+  | (MonitorBase & {
+      readonly type: 'event_stream'
+      readonly settings: EventStreamSettings
+      readonly output?: null
+    })
+  | (MonitorBase & {
+      readonly type: 'snapshot'
+      readonly settings: SnapshotSettings
+      readonly output?: { readonly latest_snapshot?: TaskOutput | null } | null
+    })
+
+interface DetectedChange {
+  /** Stable: the same across pages and retries. */
+  readonly event_id: string
+  /** The execution that found it. */
+  readonly event_group_id: string
+  /** YYYY-MM-DD, YYYY-MM or YYYY. */
+  readonly event_date: string | null
+}
+
+/** A material change that a search monitor found (§2.2). */
+export interface MonitorEventStreamEvent extends DetectedChange {
+  readonly event_type: 'event_stream'
+  readonly output: TaskOutput
+}
+
+/** A change in the output that a snapshot monitor tracks (§2.2). */
+export interface MonitorSnapshotEvent extends DetectedChange {
+  readonly event_type: 'snapshot'
+  /** Only the fields that changed. */
+  readonly changed_output: TaskOutput
+  /** The whole output of the run before. */
+  readonly previous_output: TaskOutput
+}
+
+/** An execution found nothing new (§2.2). Listed only with `include_completions`. */
+export interface MonitorCompletionEvent {
+  readonly event_type: 'completion'
+  readonly timestamp: string
+}
+
+/** An execution failed (§2.2). Always listed. */
+export interface MonitorErrorEvent {
+  readonly event_type: 'error'
+  readonly error_message: string
+  readonly timestamp: string
+}
+
+/** What a monitor reports, discriminated by `event_type` (§2.2). */
+export type MonitorEvent =
+  | MonitorEventStreamEvent
+  | MonitorSnapshotEvent
+  | MonitorCompletionEvent
+  | MonitorErrorEvent
+
+/** The query of `GET /v1/monitors/{monitor_id}/events` (§4.1). */
+export interface MonitorEventsQuery {
+  /** Only this execution's events; the paging parameters are then ignored. */
+  readonly event_group_id?: string
+  /** A `next_cursor`. */
+  readonly cursor?: string
+  /** Events a page, 1 to 100. Default 20. */
+  readonly limit?: number
+  /** Default false. */
+  readonly include_completions?: boolean
+}
+
+/** One page of a monitor's events, newest first (§4.1). */
+export interface PaginatedMonitorEvents {
+  readonly events: readonly MonitorEvent[]
+  /** Absent or null on the last page. */
+  readonly next_cursor?: string | null
+  readonly warnings?: readonly Warning[] | null
+}

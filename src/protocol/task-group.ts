@@ -1,0 +1,86 @@
+import type { TaskOutput } from './output.ts'
+import type { ServiceProblem } from './problem.ts'
+import type { RunInput, RunStatus, TaskRun, TaskSpec } from './task.ts'
+
+/** How far a task group is (§2.6). */
+export interface TaskGroupStatus {
+  readonly num_task_runs: number
+  readonly task_run_status_counts: Readonly<Partial<Record<RunStatus, number>>>
+  /** True while at least one run of the group is active. */
+  readonly is_active: boolean
+  readonly status_message: string
+  readonly modified_at: string
+}
+
+/** A task group; beyond the interface document. */
+export interface TaskGroup {
+  readonly taskgroup_id: string
+  readonly metadata?: Readonly<Record<string, unknown>> | null
+  readonly status: TaskGroupStatus
+  readonly created_at: string
+}
+
+/** The body of `POST …/groups/{taskgroup_id}/runs` (§4.3). */
+export interface AddRunsRequest {
+  readonly inputs: readonly RunInput[]
+  /** For inputs without a `task_spec`. The field's name is beyond the interface document. */
+  readonly default_task_spec?: TaskSpec
+}
+
+/** What came of adding runs (§4.3). Empty cursors stand for the beginning of the streams. */
+export interface AddRunsResponse {
+  readonly status: TaskGroupStatus
+  readonly run_ids: readonly string[]
+  /** Where these runs begin in the runs stream (§4.5). */
+  readonly run_cursor: string
+  /** Where these runs begin in the events stream (§4.4). */
+  readonly event_cursor: string
+}
+
+/** The group's status changed (§4.4). */
+export interface TaskGroupStatusEvent {
+  readonly type: 'task_group_status'
+  readonly event_id: string
+  readonly status: TaskGroupStatus
+}
+
+/** A run ended (§4.5); the shape within the events stream (§4.4) is beyond the interface document. */
+export interface TaskRunEvent {
+  readonly type: 'task_run.state'
+  readonly event_id: string
+  readonly run: TaskRun
+  /** Sent when asked for with `include_input`. */
+  readonly input?: RunInput | null
+  /** Sent when asked for with `include_output` and the run completed; beyond the interface document. */
+  readonly output?: TaskOutput | null
+}
+
+/** The stream met a problem (§4.4); the shape is beyond the interface document. */
+export interface ErrorEvent {
+  readonly type: 'error'
+  readonly event_id?: string
+  readonly error: ServiceProblem
+}
+
+/** What the two streams of a task group send, discriminated by `type` (§4.4, §4.5). */
+export type TaskGroupStreamEvent = TaskGroupStatusEvent | TaskRunEvent | ErrorEvent
+
+/** The query of `GET …/groups/{taskgroup_id}/events` (§4.4); both fields are beyond the interface document. */
+export interface GroupEventsQuery {
+  /** Resume after this event. */
+  readonly last_event_id?: string
+  /** Seconds of silence after which the service closes the stream. */
+  readonly timeout?: number
+}
+
+/** The query of `GET …/groups/{taskgroup_id}/runs` (§4.5). */
+export interface GroupRunsQuery {
+  /** Resume after this event; a `run_cursor` fits. */
+  readonly last_event_id?: string
+  /** Only runs that ended with this status. */
+  readonly status?: RunStatus
+  /** Default false. */
+  readonly include_input?: boolean
+  /** Default false. */
+  readonly include_output?: boolean
+}

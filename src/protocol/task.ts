@@ -1,0 +1,97 @@
+import type { Warning } from './problem.ts'
+
+/** Every status that a task run can have (§2.7). */
+export const RUN_STATUSES = [
+  'queued',
+  'action_required',
+  'running',
+  'completed',
+  'failed',
+  'cancelling',
+  'cancelled',
+] as const
+
+/** Where a task run stands (§2.7). */
+export type RunStatus = (typeof RUN_STATUSES)[number]
+
+/** Why a task run failed (§2.7). `ref_id` is beyond the interface document. */
+export interface TaskRunError {
+  readonly message: string
+  readonly details?: unknown
+  readonly detail?: unknown
+  readonly ref_id?: string
+}
+
+/** A task run as run events and webhooks show it (§2.7). */
+export interface TaskRun {
+  readonly run_id: string
+  readonly status: RunStatus
+  readonly is_active: boolean
+  readonly warnings?: readonly Warning[] | null
+  readonly error?: TaskRunError | null
+  readonly processor: string
+  readonly metadata?: Readonly<Record<string, unknown>> | null
+  readonly created_at: string
+  readonly modified_at: string
+  /** The group that the run belongs to; beyond the interface document. */
+  readonly taskgroup_id?: string | null
+  /** Passed as `previous_interaction_id` to carry context on; beyond the interface document. */
+  readonly interaction_id?: string
+}
+
+/** Which pages a search or a run may use (§2.8). Domain entries may be suffixes such as `.edu`. */
+export interface SourcePolicy {
+  readonly include_domains?: readonly string[]
+  readonly exclude_domains?: readonly string[]
+  /** YYYY-MM-DD. */
+  readonly after_date?: string
+}
+
+/** An answer's shape as a JSON Schema (§2.8). */
+export interface JsonSchemaSpec {
+  readonly type: 'json'
+  readonly json_schema: Readonly<Record<string, unknown>>
+}
+
+/** What a run shall answer with (§2.8); all but the `json` form are beyond the interface document. */
+export type OutputSchema =
+  | JsonSchemaSpec
+  | { readonly type: 'text'; readonly description?: string }
+  | { readonly type: 'auto' }
+  | string
+
+/** The task that a run carries out (§2.8). */
+export interface TaskSpec {
+  readonly output_schema?: OutputSchema
+  readonly input_schema?: string | Readonly<Record<string, unknown>>
+}
+
+/** Where the service posts what happened (§2.8, §6). */
+export interface WebhookTarget {
+  readonly url: string
+  readonly event_types: readonly string[]
+}
+
+/** A tool server that a run may call (§2.8). Its headers may hold a credential: never log them. */
+export interface McpServer {
+  readonly type: 'url'
+  readonly url: string
+  readonly name: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly allowed_tools?: readonly string[]
+}
+
+/** One run to be added to a group (§2.8). */
+export interface RunInput {
+  readonly input: string | Readonly<Record<string, unknown>>
+  readonly processor?: string
+  readonly metadata?: Readonly<Record<string, unknown>>
+  readonly memory_scope_key?: string
+  readonly source_policy?: SourcePolicy
+  readonly advanced_settings?: { readonly location?: string }
+  readonly task_spec?: TaskSpec
+  readonly previous_interaction_id?: string
+  readonly mcp_servers?: readonly McpServer[]
+  readonly enable_events?: boolean
+  readonly webhook?: WebhookTarget
+}

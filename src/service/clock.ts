@@ -1,0 +1,79 @@
+/** Where the service gets its time from. */
+export interface Clock {
+  /** Unix time in ms. */
+  now(): number
+  /** Runs the task once, `delay` ms of this clock from now. The function that it returns calls it off. */
+  schedule(delay: number, task: () => void): () => void
+}
+
+/** What `setTimeout` can hold; a longer wait is made of several. */
+const LONGEST_TIMEOUT = 2 ** 31 - 1
+
+/**
+ * The machine's time, `speed` times as fast. It starts at `from` (Unix time in ms, default now), so that a service that
+ * ran ahead and was restarted does not fall back behind what it has written.
+ */
+export function systemClock(speed = 1, from = Date.now()): Clock {
+  const began = performance.now()
+  const now = () => Math.floor(from + (performance.now() - began) * speed)
+  return {
+    now,
+    schedule(delay, task) {
+      const due = now() + delay
+      let timer: NodeJS.Timeout
+      const wait = () => {
+        const left = (due - now()) / speed
+        timer =
+          left > LONGEST_TIMEOUT ? setTimeout(wait, LONGEST_TIMEOUT) : setTimeout(task, Math.max(0, left))
+      }
+      wait()
+      return () => clearTimeout(timer)
+    },
+  }
+}
+
+/** A clock that stands still until it is moved: for tests. */
+export class ManualClock implements Clock {
+  #now: number
+  #tasks: { readonly due: number; readonly task: () => void }[] = []
+
+  /** @param start Unix time in ms. */
+  constructor(start = Date.UTC(2026, 0, 1)) {
+    this.#now = start
+  }
+
+  now(): number {
+    return this.#now
+  }
+
+  schedule(delay: number, task: () => void): () => void {
+    const entry = { due: this.#now + Math.max(0, delay), task }
+    this.#tasks.push(entry)
+    return () => {
+      this.#tasks = this.#tasks.filter((other) => other !== entry)
+    }
+  }
+
+  /** When the next task is due, Unix time in ms. */
+  get next(): number | undefined {
+    return this.#tasks.length === 0 ? undefined : Math.min(...this.#tasks.map(({ due }) => due))
+  }
+
+  /** Moves time on by `ms`, and runs what becomes due, in the order of its time. */
+  advance(ms: number): void {
+    const end = this.#now + ms
+    for (;;) {
+      const entry = this.#tasks
+        .filter(({ due }) => due <= end)
+        .reduce<{ due: number; task: () => void } | undefined>(
+          (a, b) => (a === undefined || b.due < a.due ? b : a),
+          undefined,
+        )
+      if (entry === undefined) break
+      this.#tasks = this.#tasks.filter((other) => other !== entry)
+      this.#now = Math.max(this.#now, entry.due)
+      entry.task()
+    }
+    this.#now = end
+  }
+}

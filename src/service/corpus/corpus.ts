@@ -1,0 +1,70 @@
+import type { SourcePolicy } from '../../protocol/task.ts'
+
+/** A document of the corpus. */
+export interface CorpusDocument {
+  readonly url: string
+  readonly title: string
+  /** YYYY-MM-DD. */
+  readonly publishDate: string | null
+  /** The text that passages are taken from, word for word. */
+  readonly text: string
+}
+
+/** A stretch of a document that fits a query. */
+export interface Passage {
+  readonly url: string
+  readonly title: string
+  readonly publishDate: string | null
+  /** Stands word for word in the document's text. */
+  readonly text: string
+  /** The same for the same words in the same document. */
+  readonly hash: string
+  /** Relevance, higher is better; comparable within one answer only. */
+  readonly score: number
+}
+
+/** A document that fits a search, with its best passages. */
+export interface DocumentHit {
+  readonly url: string
+  readonly title: string
+  readonly publishDate: string | null
+  /** Best first. Each stands word for word in the document's text. */
+  readonly excerpts: readonly string[]
+  readonly score: number
+}
+
+/** What to look for. */
+export interface CorpusQuery {
+  readonly queries: readonly string[]
+  readonly objective?: string | undefined
+  readonly sourcePolicy?: SourcePolicy | undefined
+  /** Hits or passages at the most. */
+  readonly limit: number
+  /** Whether one term is enough (`any`, the default) or a passage must have all terms of a query. */
+  readonly match?: 'any' | 'all'
+}
+
+/** How long the excerpts of one hit may be. */
+export interface ExcerptBudget {
+  /** Characters of all excerpts of one document, at the most. */
+  readonly charactersPerResult: number
+  /** Excerpts of one document, at the most. */
+  readonly excerptsPerResult: number
+}
+
+/** The documents, searchable. Answers come from what is indexed right now. */
+export interface Corpus {
+  /** Documents in the index. */
+  readonly size: number
+  /** Documents that fit, best first, each once. */
+  search(query: CorpusQuery, budget: ExcerptBudget): DocumentHit[]
+  /** Passages that fit, best first. */
+  passages(query: CorpusQuery): Passage[]
+  document(url: string): CorpusDocument | undefined
+  /** Resolves when every file change seen so far is in the index. */
+  settled(): Promise<void>
+  /** Calls the listener after the index has changed, until the function that it returns is called. */
+  onChange(listener: () => void): () => void
+  /** Stops watching the files. */
+  close(): Promise<void>
+}

@@ -1,0 +1,36 @@
+import { DatabaseSync } from 'node:sqlite'
+
+/** The layout of the service's tables; a file with a newer one is refused. */
+const SCHEMA_VERSION = 1
+
+/** Opens the service's one database, `:memory:` or a file. Each area creates the tables that it owns. */
+export function openDatabase(file: string): DatabaseSync {
+  const database = new DatabaseSync(file)
+  database.exec(
+    'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON',
+  )
+  const found = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
+  if (found > SCHEMA_VERSION) {
+    database.close()
+    throw new Error(
+      `${file} was written by a newer version of the service (layout ${found}, this one knows ${SCHEMA_VERSION}): ` +
+        'use that version, or another file',
+    )
+  }
+  database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
+  return database
+}
+
+/** Runs the work in one transaction: all of it is stored, or none. */
+export function transaction<T>(database: DatabaseSync, work: () => T): T {
+  if (database.isTransaction) return work()
+  database.exec('BEGIN IMMEDIATE')
+  try {
+    const result = work()
+    database.exec('COMMIT')
+    return result
+  } catch (error) {
+    database.exec('ROLLBACK')
+    throw error
+  }
+}

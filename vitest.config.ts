@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config'
+
+// Tests import the package by its own name, as users do; this condition leads to the sources.
+const conditions = ['rivulet-source', 'node', 'module', 'import', 'default']
+
+export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
+  test: {
+    include: ['test/**/*.test.ts'],
+    testTimeout: 20_000,
+  },
+})
