@@ -1,0 +1,151 @@
+import { asyncScheduler } from 'rxjs'
+import type { Observable, SchedulerLike } from 'rxjs'
+import { Subject } from 'rxjs'
+import { ArgumentError } from './protocol/argument-error.ts'
+import type { Backoff } from './protocol/backoff.ts'
+import type { ResearchEvent } from './protocol/event.ts'
+import type { Monitor } from './protocol/monitor.ts'
+import type {
+  SearchBetaRequest,
+  SearchBetaResponse,
+  SearchRequest,
+  SearchResponse,
+} from './protocol/search.ts'
+import type { AddRunsRequest, AddRunsResponse, TaskGroup } from './protocol/task-group.ts'
+import { addRuns } from './sources/add-runs.ts'
+import type { Context, Diagnostic } from './sources/context.ts'
+import { followMonitor } from './sources/follow-monitor.ts'
+import type { FollowMonitorOptions } from './sources/follow-monitor.ts'
+import { groupEvents } from './sources/group-events.ts'
+import type { GroupEventsOptions } from './sources/group-events.ts'
+import { groupRuns } from './sources/group-runs.ts'
+import type { GroupRunsOptions } from './sources/group-runs.ts'
+import { monitorEvents } from './sources/monitor-events.ts'
+import type { MonitorEventsOptions } from './sources/monitor-events.ts'
+import { cancelMonitor, createMonitor, getMonitor, listMonitors, triggerMonitor } from './sources/monitors.ts'
+import type { CreateMonitorRequest, ListMonitorsOptions, MonitorsPage } from './sources/monitors.ts'
+import { search, searchBeta } from './sources/search.ts'
+import type { Source, SourceOptions } from './sources/source.ts'
+import { createTaskGroup, getTaskGroup } from './sources/task-groups.ts'
+import type { CreateTaskGroupOptions } from './sources/task-groups.ts'
+import { untypedGet, untypedPost, untypedStream } from './sources/untyped.ts'
+import type { UntypedOptions } from './sources/untyped.ts'
+import { watch } from './sources/watch.ts'
+import type { WatchOptions } from './sources/watch.ts'
+import { createTransport } from './transport/transport.ts'
+import type { StreamMessage, TransportSettings } from './transport/transport.ts'
+
+/** Settings of a client. */
+export interface ClientOptions
+  extends Backoff, Partial<Omit<TransportSettings, 'backoff' | 'onRetry'>> {}
+
+/** The service as streams. Every method checks its arguments at once and requests nothing before it is subscribed. */
+export interface ResearchClient {
+  /** Searches (§4.7): one emission, then completes. */
+  search(request: SearchRequest, options?: SourceOptions): Source<SearchResponse>
+  /** Searches the way of the beta interface (§4.6): one emission, then completes. */
+  searchBeta(request: SearchBetaRequest, options?: SourceOptions): Source<SearchBetaResponse>
+  readonly monitors: {
+    /** What a monitor has reported (§4.1): walks the pages, newest first, then completes. */
+    events(monitorId: string, options?: MonitorEventsOptions): Source<ResearchEvent>
+    /** All that a monitor reports, oldest first, each event once; never completes. */
+    follow(monitorId: string, options?: FollowMonitorOptions): Source<ResearchEvent>
+    /** Cancels a monitor for good and emits it (§4.2). */
+    cancel(monitorId: string, options?: SourceOptions): Source<Monitor>
+    /** Creates a monitor. Beyond the interface document. */
+    create(request: CreateMonitorRequest, options?: SourceOptions): Source<Monitor>
+    /** Reads a monitor. Beyond the interface document. */
+    get(monitorId: string, options?: SourceOptions): Source<Monitor>
+    /** Lists monitors, one page. Beyond the interface document. */
+    list(options?: ListMonitorsOptions): Source<MonitorsPage>
+    /** Has a monitor run once now. Beyond the interface document. */
+    trigger(monitorId: string, options?: SourceOptions): Source<void>
+  }
+  readonly taskGroups: {
+    /** Adds any number of runs (§4.3): one emission for each request of at most 1,000. */
+    addRuns(groupId: string, request: AddRunsRequest, options?: SourceOptions): Source<AddRunsResponse>
+    /** Status updates and run completions (§4.4), resumed by itself until the group is done. */
+    events(groupId: string, options?: GroupEventsOptions): Source<ResearchEvent>
+    /** Each run as it ends (§4.5), resumed by itself until the group is done. */
+    runs(groupId: string, options?: GroupRunsOptions): Source<ResearchEvent>
+    /** Creates an empty group. Beyond the interface document. */
+    create(options?: CreateTaskGroupOptions): Source<TaskGroup>
+    /** Reads a group. Beyond the interface document. */
+    get(groupId: string, options?: SourceOptions): Source<TaskGroup>
+  }
+  /** Monitors, task groups and webhooks as one stream, each fact once. */
+  watch(options: WatchOptions): Source<ResearchEvent>
+  /** `GET path`, unchecked: for what the library does not know yet. */
+  get(path: string, options?: UntypedOptions): Source<unknown>
+  /** `POST path`, unchecked: for what the library does not know yet. */
+  post(
+    path: string,
+    body?: unknown,
+    options?: UntypedOptions & { readonly idempotent?: boolean },
+  ): Source<unknown>
+  /** The messages of an event stream, unchecked, over one connection: for what the library does not know yet. */
+  stream(path: string, options?: UntypedOptions): Source<StreamMessage>
+  /** What the library did on the way: retries, reconnects, dropped duplicates, the service's warnings. Hot. */
+  readonly diagnostics: Observable<Diagnostic>
+}
+
+/**
+ * A client of a research service. `baseUrl` and `apiKey` default to the environment's `RIVULET_BASE_URL` and
+ * `RIVULET_API_KEY`. Throws an ArgumentError where a setting cannot be right.
+ *
+ * ```ts
+ * const client = createClient({ baseUrl: 'https://research.example', apiKey })
+ * client.search({ search_queries: ['solid state battery'] }).subscribe(({ results }) => show(results))
+ * ```
+ */
+export function createClient(options: ClientOptions = {}): ResearchClient {
+  const { initialDelay, maxDelay, ...settings } = options
+  const backoff = {
+    ...(initialDelay !== undefined && { initialDelay }),
+    ...(maxDelay !== undefined && { maxDelay }),
+  }
+  const diagnostics = new Subject<Diagnostic>()
+  const report = (diagnostic: Diagnostic) => diagnostics.next(diagnostic)
+  const transport = createTransport({
+    ...settings,
+    baseUrl: settings.baseUrl ?? fromEnvironment('RIVULET_BASE_URL', 'baseUrl'),
+    apiKey: settings.apiKey ?? fromEnvironment('RIVULET_API_KEY', 'apiKey'),
+    backoff,
+    onRetry: (info) => report({ kind: 'retry', ...info }),
+  })
+  const scheduler: SchedulerLike = settings.scheduler ?? asyncScheduler
+  const context: Context = { transport, backoff, scheduler, random: settings.random ?? Math.random, report }
+  return {
+    search: (request, own) => search(context, request, own),
+    searchBeta: (request, own) => searchBeta(context, request, own),
+    monitors: {
+      events: (id, own) => monitorEvents(context, id, own),
+      follow: (id, own) => followMonitor(context, id, own),
+      cancel: (id, own) => cancelMonitor(context, id, own),
+      create: (request, own) => createMonitor(context, request, own),
+      get: (id, own) => getMonitor(context, id, own),
+      list: (own) => listMonitors(context, own),
+      trigger: (id, own) => triggerMonitor(context, id, own),
+    },
+    taskGroups: {
+      addRuns: (id, request, own) => addRuns(context, id, request, own),
+      events: (id, own) => groupEvents(context, id, own),
+      runs: (id, own) => groupRuns(context, id, own),
+      create: (own) => createTaskGroup(context, own),
+      get: (id, own) => getTaskGroup(context, id, own),
+    },
+    watch: (own) => watch(context, own),
+    get: (path, own) => untypedGet(context, path, own),
+    post: (path, body, own) => untypedPost(context, path, body, own),
+    stream: (path, own) => untypedStream(context, path, own),
+    diagnostics: diagnostics.asObservable(),
+  }
+}
+
+function fromEnvironment(name: string, option: string): string {
+  // Browsers have no environment.
+  const value = globalThis.process?.env[name]
+  if (value === undefined || value === '')
+    throw new ArgumentError(option, `given, or set as ${name} in the environment`, undefined)
+  return value
+}

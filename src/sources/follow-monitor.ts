@@ -1,0 +1,180 @@
+import { defer, EMPTY, merge, Observable, repeat, Subject, take, timer } from 'rxjs'
+import { currentGate, throughGate } from '../../operators/gate.ts'
+import type { Gate } from '../../operators/gate.ts'
+import { reconnect } from '../../operators/reconnect.ts'
+import { checkDuration, checkId, checkText } from '../protocol/check.ts'
+import { gapEvent, monitorEvent, monitorSource } from '../protocol/event.ts'
+import type { ResearchEvent } from '../protocol/event.ts'
+import { MAX_PAGE_LIMIT } from '../protocol/limits.ts'
+import type { MonitorEventsQuery } from '../protocol/monitor.ts'
+import type { Context } from './context.ts'
+import { checkMonitorEventsQuery } from './monitor-events.ts'
+import { monitorPages } from './monitor-pages.ts'
+import { opened } from './opened.ts'
+import { sourceOf } from './source.ts'
+import type { Source, SourceOptions } from './source.ts'
+
+/** Options of `monitors.follow`. */
+export interface FollowMonitorOptions
+  extends Pick<MonitorEventsQuery, 'limit' | 'include_completions'>, SourceOptions {
+  /** The `cursor` of the last event that was handled: only what came after it. Default: all that the service has. */
+  readonly after?: string
+  /** Time between polls, in ms; each is up to a tenth shorter or longer, so that clients do not march in step. Default 60,000. */
+  readonly pollInterval?: number
+  /** Each emission makes it poll now. */
+  readonly wake?: Observable<unknown>
+}
+
+/** Newest ids that are remembered to recognise where the last poll ended; the last one alone may be pruned away. */
+const REMEMBERED = 1_000
+
+/**
+ * Everything that a monitor reports, oldest first, each event once; never completes. A poll that fails is backed off
+ * from and made again. Where the service no longer reaches back to the last event, a `stream.gap` comes in its place.
+ */
+export function followMonitor(
+  context: Context,
+  monitorId: string,
+  options: FollowMonitorOptions = {},
+): Source<ResearchEvent> {
+  const { signal, after, pollInterval = 60_000, wake = EMPTY, ...rest } = options
+  const query = { limit: MAX_PAGE_LIMIT, ...rest }
+  checkId('monitorId', monitorId)
+  checkMonitorEventsQuery(query)
+  checkDuration('pollInterval', pollInterval)
+  if (after !== undefined) checkText('after', after)
+
+  const follow = new Observable<ResearchEvent>((subscriber) => {
+    const gate = currentGate()
+    const progress = new Progress(after)
+    // A signal that comes while a poll is under way may be about something that this poll was too early for.
+    let woken = false
+    const wakes = new Subject<void>()
+    subscriber.add(
+      wake.subscribe({
+        next: () => {
+          woken = true
+          wakes.next()
+        },
+        error: (error: unknown) => subscriber.error(error),
+      }),
+    )
+    const pause = () => {
+      if (woken) return timer(0, context.scheduler)
+      const delay = pollInterval * (0.9 + 0.2 * context.random())
+      return merge(timer(delay, context.scheduler), wakes).pipe(take(1))
+    }
+    const poll = defer(() => {
+      woken = false
+      return throughGate(gate, () => catchUp(context, monitorId, query, progress, gate))
+    })
+    const source = monitorSource(monitorId)
+    poll
+      .pipe(
+        reconnect({
+          ...context.backoff,
+          scheduler: context.scheduler,
+          random: context.random,
+          onReconnect: (info) => context.report({ kind: 'reconnect', source, ...info }),
+        }),
+        repeat({ delay: pause }),
+      )
+      .subscribe(subscriber)
+  })
+  return sourceOf(follow, signal)
+}
+
+/** What has been given out so far. */
+class Progress {
+  /** Id of the newest event that was given out. */
+  mark: string | undefined
+  /** Its time, where it has one. */
+  time: string | null = null
+  readonly #recent = new Set<string>()
+
+  constructor(after: string | undefined) {
+    this.mark = after
+    if (after !== undefined) this.#recent.add(after)
+  }
+
+  has(id: string): boolean {
+    return this.#recent.has(id)
+  }
+
+  /** The mark is gone for good: its loss has been told, and is not told again. */
+  forget(): void {
+    this.mark = undefined
+  }
+
+  advance(event: ResearchEvent): void {
+    this.mark = event.id
+    this.time = event.time ?? this.time
+    this.#recent.add(event.id)
+    if (this.#recent.size <= REMEMBERED) return
+    const [oldest] = this.#recent
+    if (oldest !== undefined) this.#recent.delete(oldest)
+  }
+}
+
+/** One poll: pages back to what has been given out, then gives out the rest, oldest first. */
+function catchUp(
+  context: Context,
+  monitorId: string,
+  query: MonitorEventsQuery,
+  progress: Progress,
+  gate: Gate | undefined,
+): Observable<ResearchEvent> {
+  return new Observable((subscriber) => {
+    const controller = new AbortController()
+    const fresh: ResearchEvent[] = []
+    const ids = new Set<string>()
+    let reached = false
+
+    const emit = async (): Promise<void> => {
+      fresh.reverse()
+      if (!reached && progress.mark !== undefined) {
+        const reason = 'the service no longer lists the last event that was received'
+        subscriber.next(
+          gapEvent(
+            monitorSource(monitorId),
+            { from: progress.time, to: fresh[0]?.time ?? null, reason },
+            'poll',
+          ),
+        )
+        progress.forget()
+      }
+      for (const event of fresh) {
+        if (gate?.closed === true) await opened(gate, controller.signal)
+        if (subscriber.closed) return
+        progress.advance(event)
+        subscriber.next(event)
+      }
+      subscriber.complete()
+    }
+
+    const pages = monitorPages(context, monitorId, query).subscribe({
+      next: (page) => {
+        for (const wire of page.events) {
+          const event = monitorEvent(monitorId, wire, 'poll')
+          if (progress.has(event.id)) {
+            reached = true
+            break
+          }
+          // An event that appears while paging pushes others onto the next page, where they come again.
+          if (ids.has(event.id)) continue
+          ids.add(event.id)
+          fresh.push(event)
+        }
+        if (!reached) return
+        pages.unsubscribe()
+        void emit()
+      },
+      error: (error: unknown) => subscriber.error(error),
+      complete: () => void emit(),
+    })
+    return () => {
+      pages.unsubscribe()
+      controller.abort()
+    }
+  })
+}

@@ -1,0 +1,36 @@
+import { concatMap, from, map } from 'rxjs'
+import { checkBoolean, checkId, checkPageLimit, checkText } from '../protocol/check.ts'
+import { monitorEvent } from '../protocol/event.ts'
+import type { ResearchEvent } from '../protocol/event.ts'
+import type { MonitorEventsQuery } from '../protocol/monitor.ts'
+import type { Context } from './context.ts'
+import { monitorPages } from './monitor-pages.ts'
+import { sourceOf } from './source.ts'
+import type { Source, SourceOptions } from './source.ts'
+
+/** Options of `monitors.events`: the query of §4.1. */
+export interface MonitorEventsOptions extends MonitorEventsQuery, SourceOptions {}
+
+/** What a monitor has reported (§4.1): walks the pages, newest first, and completes after the last. */
+export function monitorEvents(
+  context: Context,
+  monitorId: string,
+  options: MonitorEventsOptions = {},
+): Source<ResearchEvent> {
+  const { signal, ...query } = options
+  checkId('monitorId', monitorId)
+  checkMonitorEventsQuery(query)
+  const events = monitorPages(context, monitorId, query).pipe(
+    concatMap((page) => from(page.events)),
+    map((wire) => monitorEvent(monitorId, wire, 'poll')),
+  )
+  return sourceOf(events, signal)
+}
+
+/** Checks the query of §4.1. */
+export function checkMonitorEventsQuery(query: MonitorEventsQuery): void {
+  if (query.event_group_id !== undefined) checkText('event_group_id', query.event_group_id)
+  if (query.cursor !== undefined) checkText('cursor', query.cursor)
+  if (query.limit !== undefined) checkPageLimit('limit', query.limit)
+  if (query.include_completions !== undefined) checkBoolean('include_completions', query.include_completions)
+}

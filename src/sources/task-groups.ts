@@ -1,0 +1,35 @@
+import { checkId, checkObject } from '../protocol/check.ts'
+import { groupSource } from '../protocol/event.ts'
+import type { TaskGroup } from '../protocol/task-group.ts'
+import type { Context } from './context.ts'
+import { requestShape } from './request.ts'
+import { sourceOf } from './source.ts'
+import type { Source, SourceOptions } from './source.ts'
+
+/** Options of `taskGroups.create`. */
+export interface CreateTaskGroupOptions extends SourceOptions {
+  readonly metadata?: Readonly<Record<string, unknown>>
+}
+
+/** Creates an empty task group; beyond the interface document. */
+export function createTaskGroup(context: Context, options: CreateTaskGroupOptions = {}): Source<TaskGroup> {
+  const { signal, ...body } = options
+  if (body.metadata !== undefined) checkObject('metadata', body.metadata)
+  return sourceOf(
+    requestShape<TaskGroup>(context, { method: 'POST', path: '/v1/tasks/groups', body, idempotent: false }),
+    signal,
+  )
+}
+
+/** Reads a task group; beyond the interface document. */
+export function getTaskGroup(
+  context: Context,
+  groupId: string,
+  { signal }: SourceOptions = {},
+): Source<TaskGroup> {
+  checkId('groupId', groupId)
+  return sourceOf(
+    requestShape<TaskGroup>(context, { method: 'GET', path: groupSource(groupId), idempotent: true }),
+    signal,
+  )
+}

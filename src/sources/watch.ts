@@ -1,0 +1,104 @@
+import { concatMap, filter, map, merge, NEVER, toArray } from 'rxjs'
+import type { Observable } from 'rxjs'
+import { dedupe } from '../../operators/dedupe.ts'
+import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkObject } from '../protocol/check.ts'
+import { runEvent, runSource } from '../protocol/event.ts'
+import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
+import type { TaskRun } from '../protocol/task.ts'
+import type { WebhookDelivery } from '../protocol/webhook.ts'
+import type { Context } from './context.ts'
+import { followMonitor } from './follow-monitor.ts'
+import type { FollowMonitorOptions } from './follow-monitor.ts'
+import { groupEvents } from './group-events.ts'
+import { groupRuns } from './group-runs.ts'
+import type { GroupRunsOptions } from './group-runs.ts'
+import { monitorEvents } from './monitor-events.ts'
+import { requestShape } from './request.ts'
+import { sourceOf } from './source.ts'
+import type { Source, SourceOptions } from './source.ts'
+
+/** A monitor to watch: its id, or its id with options of `monitors.follow`. */
+export type WatchedMonitor =
+  | string
+  | ({ readonly id: string } & Omit<FollowMonitorOptions, 'signal' | 'wake'>)
+
+/** A task group to watch: its id, or its id with what its runs shall bring along. */
+export type WatchedGroup =
+  | string
+  | ({ readonly id: string } & Pick<GroupRunsOptions, 'include_input' | 'include_output'>)
+
+/** What `client.watch` joins into one stream. At least one of the three. */
+export interface WatchOptions extends SourceOptions {
+  readonly monitors?: readonly WatchedMonitor[]
+  /** Runs come with their output unless `include_output` is false. */
+  readonly taskGroups?: readonly WatchedGroup[]
+  /** A receiver of `rivulet/webhooks`, or whatever else has verified deliveries. */
+  readonly webhooks?: { readonly deliveries: Observable<WebhookDelivery> }
+  /** How long the webhook of a run waits for the copy with the output that a stream will bring, in ms. Default 2,000. */
+  readonly hold?: number
+}
+
+/**
+ * Monitors, task groups and webhooks as one typed stream: each fact once, in its fullest copy. Completes when every group
+ * is done, if there is nothing else to watch; a monitor and a receiver alone have no end.
+ */
+export function watch(context: Context, options: WatchOptions): Source<ResearchEvent> {
+  // Checked as unknown, so that what is checked keeps its own type.
+  const given: unknown = options
+  checkObject('options', given)
+  const { monitors = [], taskGroups = [], webhooks, hold, signal } = options
+  if (monitors.length === 0 && taskGroups.length === 0 && webhooks === undefined) {
+    throw new ArgumentError('options', 'options with monitors, taskGroups or webhooks', options)
+  }
+  const followed = monitors.map((monitor) => {
+    const { id, ...follow } = typeof monitor === 'string' ? { id: monitor } : monitor
+    return followMonitor(context, id, follow)
+  })
+  const groups = taskGroups.flatMap((group) => {
+    const { id, ...runs } = typeof group === 'string' ? { id: group } : group
+    return [
+      groupRuns(context, id, { include_output: true, ...runs }),
+      // Both streams tell that a run ended; the runs stream's copy has what was asked for.
+      groupEvents(context, id).pipe(filter(({ type }) => type !== 'task_run.state')),
+    ]
+  })
+  const sources = [...followed, ...groups]
+  // A receiver alone has no stream that could end.
+  const streams = sources.length === 0 ? NEVER : merge(...sources)
+  if (webhooks === undefined) return sourceOf(streams.pipe(dedupe(remarks(context))), signal)
+  const expanders = {
+    expandMonitor: (monitorId: string, event_group_id: string) =>
+      // Listed newest first; told oldest first, as a poll would.
+      monitorEvents(context, monitorId, { event_group_id }).pipe(
+        toArray(),
+        concatMap((events) => events.toReversed()),
+      ),
+    expandRun: (run: TaskRun) => runResult(context, run.run_id),
+  }
+  const joined = streams.pipe(
+    mergeWebhooks(webhooks.deliveries, {
+      ...expanders,
+      ...remarks(context),
+      ...(hold !== undefined && { hold }),
+      onError: (error) => context.report({ kind: 'expansion', error }),
+    }),
+  )
+  return sourceOf(joined, signal)
+}
+
+function remarks({ report, scheduler }: Context) {
+  return { scheduler, onDuplicate: (event: ResearchEvent) => report({ kind: 'duplicate', event }) }
+}
+
+/** A run that ended, with its output; beyond the interface document. */
+function runResult(context: Context, runId: string): Observable<ResearchEvent> {
+  const call = {
+    method: 'GET',
+    path: `${runSource(runId)}/result`,
+    query: { timeout: 1 },
+    idempotent: true,
+  } as const
+  return requestShape<TaskRunState>(context, call).pipe(map((result) => runEvent(result, 'poll')))
+}

@@ -1,0 +1,29 @@
+import type { WebhookDelivery } from '../protocol/webhook.ts'
+
+/**
+ * What became of a delivery that was put into an inbox: it is stored, it had been stored before, or there is no room
+ * for it.
+ */
+export type InboxOutcome = 'stored' | 'duplicate' | 'full'
+
+/**
+ * Where verified webhooks wait for their subscriber. A receiver answers 2xx once a delivery is stored or a duplicate,
+ * and 503 where the inbox is full or fails, so that the sender tries again (§6.1).
+ *
+ * Storing may take its time: an inbox on a disk commits a burst together. Handing out is synchronous, so that no
+ * delivery is ever on its way between the inbox and a subscriber that leaves.
+ */
+export interface Inbox {
+  /**
+   * Stores a delivery whose id the inbox does not know. Resolves only when the delivery survives whatever this inbox
+   * promises to survive; for a duplicate, when the first copy does. A rejection means that nothing was stored.
+   */
+  put(delivery: WebhookDelivery): Promise<InboxOutcome>
+  /**
+   * Hands out the oldest stored delivery that was not handed out yet, undefined where there is none.
+   *
+   * In memory that is the end of it, but for its id. A durable inbox keeps the delivery until whoever handles it says
+   * that it is done, and hands it out again after a restart that came first.
+   */
+  take(): WebhookDelivery | undefined
+}

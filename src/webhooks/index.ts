@@ -1,0 +1,17 @@
+export { ArgumentError } from '../protocol/argument-error.ts'
+export type { Inbox, InboxOutcome } from '../state/inbox.ts'
+export { memoryInbox } from '../state/memory-inbox.ts'
+export type { MemoryInboxOptions } from '../state/memory-inbox.ts'
+export type * from '../protocol/webhook.ts'
+export { nodeListener } from './node.ts'
+export { createWebhookReceiver } from './receiver.ts'
+export type { WebhookReceiver, WebhookReceiverOptions } from './receiver.ts'
+export type { WebhookRefusal, WebhookRefusalCode } from './refusal.ts'
+export { signedRequest, signWebhook, verifySignature } from './signature.ts'
+export type {
+  SignedContent,
+  SignedRequestOptions,
+  WebhookHeaders,
+  WebhookSecrets,
+  WebhookToSign,
+} from './signature.ts'

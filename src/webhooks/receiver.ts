@@ -1,0 +1,196 @@
+import { setImmediate } from 'node:timers'
+import { Observable, Subject } from 'rxjs'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkDuration, checkInteger } from '../protocol/check.ts'
+import type { WebhookDelivery } from '../protocol/webhook.ts'
+import type { Inbox } from '../state/inbox.ts'
+import { memoryInbox } from '../state/memory-inbox.ts'
+import { parseObject, readBody } from './body.ts'
+import { refusalOf, refusalResponse } from './refusal.ts'
+import type { WebhookRefusal, WebhookRefusalCode } from './refusal.ts'
+import { isWebhookId, isWebhookTimestamp, secretList, verifySignature } from './signature.ts'
+import type { WebhookSecrets } from './signature.ts'
+
+/** Settings of {@link createWebhookReceiver}. */
+export interface WebhookReceiverOptions {
+  /**
+   * The account's webhook secret (§5); several while it is rotated; or a function that is asked at each request, so
+   * that a rotation needs no restart.
+   */
+  readonly secrets: WebhookSecrets | (() => WebhookSecrets)
+  /** How far `webhook-timestamp` may be from the present, either way, in ms. Default 5 minutes. */
+  readonly tolerance?: number
+  /** The largest body that is read, in bytes. Default 4 MiB. */
+  readonly maxBodyBytes?: number
+  /** Where deliveries wait, and their ids are remembered. Default {@link memoryInbox}. */
+  readonly inbox?: Inbox
+  /** Unix time in ms. Default `Date.now`. */
+  readonly clock?: () => number
+}
+
+/** The receiving end of the service's webhooks (§6.1). */
+export interface WebhookReceiver {
+  /**
+   * Answers a webhook request: 204 once its delivery is stored or was stored before, else a status of its own with a
+   * JSON body `{code, message}`. Reads the body itself, since the signature is over the exact bytes. Never rejects.
+   *
+   * | Status | `code` | When |
+   * |---|---|---|
+   * | 503 | `closed` | the receiver is closed |
+   * | 405 | `method_not_allowed` | not a POST |
+   * | 415 | `unsupported_media_type` | the content type is not `application/json` |
+   * | 400 | `missing_header` | one of the three webhook headers is missing |
+   * | 400 | `malformed_header` | the id is not visible ASCII, or the timestamp no number |
+   * | 400 | `incomplete_body` | the body broke off |
+   * | 413 | `body_too_large` | the body is larger than `maxBodyBytes` |
+   * | 401 | `bad_signature` | no signature fits one of the secrets |
+   * | 403 | `timestamp_out_of_tolerance` | the timestamp is too old, or too far ahead |
+   * | 422 | `malformed_json` | the body is not a JSON object |
+   * | 503 | `inbox_full` | more deliveries wait than the inbox holds |
+   * | 503 | `unavailable` | the inbox failed, or the secrets could not be had |
+   *
+   * They are checked in this order. The sender retries after any of them.
+   */
+  handle(request: Request): Promise<Response>
+  /**
+   * The accepted deliveries, each once, after its answer. Hot: subscribers share them. While nobody is subscribed they
+   * wait in the inbox. Completes on `close`; errors only if the inbox cannot hand them out any more, which closes the
+   * receiver.
+   */
+  readonly deliveries: Observable<WebhookDelivery>
+  /** What was refused and why, for logs and alerts. Hot; completes on `close`. */
+  readonly refusals: Observable<WebhookRefusal>
+  /**
+   * Hands what is stored to the subscribers there are and completes. Requests are answered 503 from then on. The inbox
+   * is left open.
+   */
+  close(): void
+}
+
+/** Deliveries handed out in a row before other work gets its turn, so that a long backlog holds up no answer. */
+const TURN = 256
+
+/**
+ * Creates a receiver of the service's webhooks (§6.1). Mount {@link WebhookReceiver.handle} in any server that speaks
+ * `Request` and `Response`, or {@link nodeListener} in one of `node:http`.
+ *
+ * @throws {ArgumentError} for an option that cannot be right.
+ * @example
+ * const receiver = createWebhookReceiver({ secrets: process.env['WEBHOOK_SECRET'] ?? '' })
+ * receiver.deliveries.subscribe(({ id, payload }) => console.log(id, payload))
+ * createServer(nodeListener(receiver)).listen(3000)
+ */
+export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookReceiver {
+  const { secrets, tolerance = 5 * 60_000, maxBodyBytes = 4 * 1024 * 1024, clock = Date.now } = options
+  const currentSecrets = typeof secrets === 'function' ? secrets : () => secrets
+  if (typeof secrets !== 'function') secretList(secrets)
+  checkDuration('tolerance', tolerance, true)
+  checkInteger('maxBodyBytes', maxBodyBytes, 1)
+  if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
+  const { inbox = memoryInbox({ clock }) } = options
+
+  const handedOut = new Subject<WebhookDelivery>()
+  const refused = new Subject<WebhookRefusal>()
+  let closed = false
+  let scheduled = false
+
+  async function handle(request: Request): Promise<Response> {
+    try {
+      const code = await receive(request)
+      return code === undefined ? new Response(null, { status: 204 }) : refuse(refusalOf(code))
+    } catch (cause) {
+      return refuse(refusalOf('unavailable', cause))
+    }
+  }
+
+  /** Takes a request in; the reason where it cannot. */
+  async function receive(request: Request): Promise<WebhookRefusalCode | undefined> {
+    if (closed) return 'closed'
+    if (request.method !== 'POST') return 'method_not_allowed'
+    if (!isJson(request.headers.get('content-type'))) return 'unsupported_media_type'
+    const id = request.headers.get('webhook-id')
+    const timestamp = request.headers.get('webhook-timestamp')
+    const signature = request.headers.get('webhook-signature')
+    if (!id || !timestamp || !signature) return 'missing_header'
+    if (!isWebhookId(id) || !isWebhookTimestamp(timestamp)) return 'malformed_header'
+
+    const body = await readBody(request, maxBodyBytes)
+    if (typeof body === 'string') return body
+
+    if (!verifySignature({ id, timestamp, body }, signature, currentSecrets())) return 'bad_signature'
+    // Written so that a clock which gives no number lets nothing pass.
+    const age = Math.abs(clock() - Number(timestamp) * 1000)
+    if (!(age <= tolerance)) return 'timestamp_out_of_tolerance'
+
+    // Only an object will do, which is also what makes the signed text unambiguous: the dots that join it can stand in
+    // an id too, but a body that took over part of the id or timestamp would begin with a digit.
+    const payload = parseObject(body)
+    if (payload === undefined) return 'malformed_json'
+
+    // It may have been closed while the body came in.
+    if (closed) return 'closed'
+    const outcome = await inbox.put({ id, timestamp: Number(timestamp), payload })
+    if (outcome === 'full') return 'inbox_full'
+    if (outcome === 'stored') scheduleHandOut()
+    return undefined
+  }
+
+  function refuse(refusal: WebhookRefusal): Response {
+    if (refused.observed) setImmediate(() => refused.next(refusal))
+    return refusalResponse(refusal)
+  }
+
+  /** A turn of the event loop lies between an answer and its delivery, so that no subscriber holds up the answer. */
+  function scheduleHandOut(): void {
+    if (scheduled) return
+    scheduled = true
+    setImmediate(() => {
+      scheduled = false
+      if (handOut(TURN) === TURN) scheduleHandOut()
+    })
+  }
+
+  /** Hands out up to `limit` deliveries, as long as somebody listens; returns how many. */
+  function handOut(limit: number): number {
+    let count = 0
+    while (count < limit && handedOut.observed) {
+      const delivery = take()
+      if (delivery === undefined) break
+      handedOut.next(delivery)
+      count += 1
+    }
+    return count
+  }
+
+  function take(): WebhookDelivery | undefined {
+    try {
+      return inbox.take()
+    } catch (error) {
+      closed = true
+      handedOut.error(error)
+      refused.complete()
+      return undefined
+    }
+  }
+
+  function close(): void {
+    if (closed) return
+    closed = true
+    // They were answered 2xx, and an inbox in memory has no other chance to pass them on.
+    handOut(Infinity)
+    handedOut.complete()
+    refused.complete()
+  }
+
+  const deliveries = new Observable<WebhookDelivery>((subscriber) => {
+    const subscription = handedOut.subscribe(subscriber)
+    scheduleHandOut()
+    return subscription
+  })
+
+  return { handle, deliveries, refusals: refused.asObservable(), close }
+}
+
+function isJson(contentType: string | null): boolean {
+  return contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
+}

@@ -1,0 +1,135 @@
+import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkInteger } from '../protocol/check.ts'
+
+/** One secret, or several while they are rotated. Each is the key as it stands, in UTF-8: nothing in it is decoded. */
+export type WebhookSecrets = string | readonly string[]
+
+/** What a webhook's signature is made of (§6.1). */
+export interface SignedContent {
+  /** The `webhook-id` header. */
+  readonly id: string
+  /** The `webhook-timestamp` header, as it was sent. */
+  readonly timestamp: string
+  /** The exact bytes of the body; text stands for its UTF-8 bytes. */
+  readonly body: string | Uint8Array
+}
+
+/** What {@link signWebhook} signs. */
+export interface WebhookToSign {
+  /** The exact body that will be sent. */
+  readonly body: string | Uint8Array
+  /** The header gets a signature by each, in this order. */
+  readonly secrets: WebhookSecrets
+  /** Visible ASCII, at most 512 characters. Default: a new random id. */
+  readonly id?: string
+  /** Unix time in seconds. Default: now. */
+  readonly timestamp?: number
+}
+
+/** The headers of a webhook (§6.1). */
+export type WebhookHeaders = Readonly<
+  Record<'content-type' | 'webhook-id' | 'webhook-timestamp' | 'webhook-signature', string>
+>
+
+/** Entries that a signature header may have; nobody rotates through more secrets than this at once. */
+const MAX_SIGNATURES = 32
+
+/** Whether the text can be a `webhook-id`: visible ASCII, so that its characters are its bytes, and not without end. */
+export function isWebhookId(text: string): boolean {
+  return /^[\u0021-\u007E]{1,512}$/.test(text)
+}
+
+/** Whether the text can be a `webhook-timestamp`: digits, within what a date can hold. */
+export function isWebhookTimestamp(text: string): boolean {
+  return /^\d{1,12}$/.test(text)
+}
+
+/**
+ * The secrets as a list. An error never repeats them.
+ *
+ * @throws {ArgumentError} where there is none, or one is empty or no string.
+ */
+export function secretList(secrets: WebhookSecrets): readonly string[] {
+  const list = typeof secrets === 'string' ? [secrets] : secrets
+  const fits =
+    Array.isArray(list) &&
+    list.length > 0 &&
+    list.every((secret) => typeof secret === 'string' && secret !== '')
+  if (!fits) throw new ArgumentError('secrets', 'a non-empty string or a list of them', typeof secrets)
+  return list
+}
+
+/**
+ * Signs a webhook as the service does (§6.1), so that you can test your own endpoint.
+ *
+ * @throws {ArgumentError} for an id or a timestamp that cannot stand in a header, and for missing secrets.
+ * @example
+ * const body = JSON.stringify({ type: 'task_run.status', timestamp: new Date().toISOString(), data: run })
+ * await fetch('http://127.0.0.1:3000/webhooks', { method: 'POST', body, headers: signWebhook({ body, secrets }) })
+ */
+export function signWebhook(webhook: WebhookToSign): WebhookHeaders {
+  const { body, secrets, id = `msg_${randomUUID()}`, timestamp = Math.floor(Date.now() / 1000) } = webhook
+  if (typeof id !== 'string' || !isWebhookId(id)) {
+    throw new ArgumentError('id', 'visible ASCII of at most 512 characters', id)
+  }
+  checkInteger('timestamp', timestamp, 0, 999_999_999_999)
+
+  const content = { id, timestamp: String(timestamp), body }
+  const signatures = secretList(secrets).map((secret) => `v1,${signatureOf(content, secret)}`)
+  return {
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': content.timestamp,
+    'webhook-signature': signatures.join(' '),
+  }
+}
+
+/** Settings of {@link signedRequest}: what {@link signWebhook} takes, without the body. */
+export type SignedRequestOptions = Omit<WebhookToSign, 'body'>
+
+/**
+ * A signed webhook request as the service would send it (§6.1), for {@link WebhookReceiver.handle} or `fetch`.
+ *
+ * @throws {ArgumentError} as {@link signWebhook} does.
+ * @example
+ * const response = await receiver.handle(signedRequest('http://127.0.0.1/webhooks', payload, { secrets }))
+ */
+export function signedRequest(url: string | URL, payload: unknown, options: SignedRequestOptions): Request {
+  const body = JSON.stringify(payload)
+  return new Request(url, { method: 'POST', body, headers: signWebhook({ ...options, body }) })
+}
+
+/**
+ * Whether an entry of the signature header was made with one of the secrets (§6.1). Entries of versions other than
+ * `v1` are passed over; a header of more than 32 entries is refused. Says nothing of the timestamp's age.
+ *
+ * @throws {ArgumentError} for missing secrets.
+ */
+export function verifySignature(
+  content: SignedContent,
+  signatureHeader: string,
+  secrets: WebhookSecrets,
+): boolean {
+  const list = secretList(secrets)
+  const entries = signatureHeader.split(' ', MAX_SIGNATURES + 1)
+  if (entries.length > MAX_SIGNATURES) return false
+  const claimed = entries
+    .filter((entry) => entry.startsWith('v1,'))
+    .map((entry) => Buffer.from(entry.slice(3)))
+
+  // Every secret is tried on every entry, so that the time taken does not tell which of them came close. Signatures are
+  // compared in Base64 and not decoded: a decoder would let several spellings of one signature pass.
+  let matches = false
+  for (const secret of list) {
+    const expected = Buffer.from(signatureOf(content, secret))
+    for (const signature of claimed) {
+      if (signature.length === expected.length && timingSafeEqual(signature, expected)) matches = true
+    }
+  }
+  return matches
+}
+
+function signatureOf({ id, timestamp, body }: SignedContent, secret: string): string {
+  return createHmac('sha256', secret).update(`${id}.${timestamp}.`).update(body).digest('base64')
+}

@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest'
+import { ArgumentError, createClient } from 'rivulet'
+import type { ResearchClient } from 'rivulet'
+
+const exchange = () => {
+  throw new Error('a request was made')
+}
+const client = createClient({ baseUrl: 'http://127.0.0.1:1', apiKey: 'key', exchange })
+const group = (input: object) => ({ inputs: [{ input: 'x' }, input] })
+const monitor = (change: object) => ({
+  type: 'event_stream',
+  frequency: '1d',
+  settings: { query: 'q' },
+  ...change,
+})
+
+// Each is what a user who does not let the compiler check could write.
+// oxlint-disable-next-line typescript/no-explicit-any
+type Untyped = any
+
+describe('an argument that cannot be right is refused at the call', () => {
+  it.each<[string, (client: Untyped) => unknown]>([
+    ['limit', (c) => c.monitors.events('m', { limit: 0 })],
+    ['limit', (c) => c.monitors.events('m', { limit: 101 })],
+    ['limit', (c) => c.monitors.events('m', { limit: 2.5 })],
+    ['limit', (c) => c.monitors.follow('m', { limit: 101 })],
+    ['monitorId', (c) => c.monitors.events('')],
+    ['monitorId', (c) => c.monitors.events('..')],
+    ['monitorId', (c) => c.monitors.cancel(undefined)],
+    ['monitorId', (c) => c.monitors.follow('a\nb')],
+    ['include_completions', (c) => c.monitors.events('m', { include_completions: 'yes' })],
+    ['pollInterval', (c) => c.monitors.follow('m', { pollInterval: -1 })],
+    ['frequency', (c) => c.monitors.create(monitor({ frequency: '59m' }))],
+    ['frequency', (c) => c.monitors.create(monitor({ frequency: '0h' }))],
+    ['frequency', (c) => c.monitors.create(monitor({ frequency: '31d' }))],
+    ['frequency', (c) => c.monitors.create(monitor({ frequency: '5w' }))],
+    ['metadata', (c) => c.monitors.create(monitor({ metadata: { seventeen_letters: 'x' } }))],
+    ['metadata.k', (c) => c.monitors.create(monitor({ metadata: { k: 'x'.repeat(513) } }))],
+    ['webhook.url', (c) => c.monitors.create(monitor({ webhook: { url: 'ftp://x', event_types: ['a'] } }))],
+    ['settings.query', (c) => c.monitors.create(monitor({ settings: {} }))],
+    [
+      'settings.advanced_settings.location',
+      (c) => c.monitors.create(monitor({ settings: { query: 'q', advanced_settings: { location: 'DEU' } } })),
+    ],
+    ['groupId', (c) => c.taskGroups.events('')],
+    ['groupId', (c) => c.taskGroups.addRuns('', group({ input: 'x' }))],
+    ['status', (c) => c.taskGroups.runs('g', { status: 'done' })],
+    ['timeout', (c) => c.taskGroups.events('g', { timeout: 0 })],
+    ['inputs', (c) => c.taskGroups.addRuns('g', { inputs: [] })],
+    ['inputs[1].input', (c) => c.taskGroups.addRuns('g', group({}))],
+    [
+      'inputs[1].source_policy.after_date',
+      (c) => c.taskGroups.addRuns('g', group({ input: 'x', source_policy: { after_date: '2026-02-30' } })),
+    ],
+    [
+      'inputs[1].advanced_settings.location',
+      (c) => c.taskGroups.addRuns('g', group({ input: 'x', advanced_settings: { location: '1' } })),
+    ],
+    [
+      'inputs[1].webhook.url',
+      (c) =>
+        c.taskGroups.addRuns('g', group({ input: 'x', webhook: { url: 'nowhere', event_types: ['a'] } })),
+    ],
+    ['search_queries', (c) => c.search({ search_queries: [] })],
+    ['search_queries[0]', (c) => c.search({ search_queries: [' '] })],
+    ['mode', (c) => c.search({ search_queries: ['q'], mode: 'slow' })],
+    [
+      'advanced_settings.max_results',
+      (c) => c.search({ search_queries: ['q'], advanced_settings: { max_results: 0 } }),
+    ],
+    [
+      'advanced_settings.source_policy.after_date',
+      (c) =>
+        c.search({ search_queries: ['q'], advanced_settings: { source_policy: { after_date: '1.1.2026' } } }),
+    ],
+    [
+      'advanced_settings.source_policy.include_domains',
+      (c) =>
+        c.search({
+          search_queries: ['q'],
+          advanced_settings: { source_policy: { include_domains: ['not a domain'] } },
+        }),
+    ],
+    ['request', (c) => c.searchBeta({})],
+    ['options', (c) => c.watch({})],
+    ['monitorId', (c) => c.watch({ monitors: [''] })],
+    ['hold', (c) => c.watch({ taskGroups: ['g'], webhooks: { deliveries: c.diagnostics }, hold: -1 })],
+    ['path', (c) => c.get('//elsewhere.example/')],
+    ['path', (c) => c.get('/v1/../admin')],
+    ['path', (c) => c.post('/v1/x?y=1')],
+    ['path', (c) => c.stream('v1/x')],
+    ['search_queries', (c) => c.search({ objective: 'x' })],
+  ])('%s', (argument, call) => {
+    const refused = () => call(client satisfies ResearchClient)
+
+    expect(refused).toThrow(ArgumentError)
+    expect(refused).toThrow(expect.objectContaining({ argument }))
+  })
+
+  it('names what was expected and what was got', () => {
+    const refused = () => client.monitors.events('m', { limit: 500 })
+
+    expect(refused).toThrow('limit must be an integer from 1 to 100, got 500')
+  })
+})
+
+describe('createClient', () => {
+  it('takes the address and the key from the environment', () => {
+    process.env['RIVULET_BASE_URL'] = 'http://127.0.0.1:1'
+    process.env['RIVULET_API_KEY'] = 'key'
+    try {
+      expect(() => createClient()).not.toThrow()
+    } finally {
+      delete process.env['RIVULET_BASE_URL']
+      delete process.env['RIVULET_API_KEY']
+    }
+  })
+
+  it('says what is missing', () => {
+    expect(() => createClient({ baseUrl: 'http://127.0.0.1:1' })).toThrow('RIVULET_API_KEY')
+    expect(() => createClient({ apiKey: 'key' })).toThrow('RIVULET_BASE_URL')
+  })
+
+  it.each([-1, Number.NaN, '1s'])('refuses an initialDelay of %s', (initialDelay) => {
+    const options = { baseUrl: 'http://127.0.0.1:1', apiKey: 'key', initialDelay } as { initialDelay: number }
+
+    expect(() => createClient(options)).toThrow(ArgumentError)
+  })
+})

@@ -1,0 +1,156 @@
+import { lastValueFrom, Subject, take, toArray } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { createClient } from 'rivulet'
+import type { Diagnostic } from 'rivulet'
+import { answer, queryOf, serve } from '../support/serve.ts'
+
+/** A monitor's list, paged by position, that a test changes as it goes. */
+async function monitorOf(
+  count: number,
+  options: { onPage?: (page: number) => void; fail?: (page: number) => boolean } = {},
+) {
+  const list: string[] = []
+  const add = (id: string) => list.unshift(id)
+  for (let n = 1; n <= count; n++) add(`e${n}`)
+  let pages = 0
+  const baseUrl = await serve((request, response) => {
+    pages += 1
+    if (options.fail?.(pages) === true)
+      return answer(response, { type: 'error', error: { ref_id: 'r', message: 'down' } }, 503)
+    const query = queryOf(request)
+    const before = query.get('cursor')
+    const limit = Number(query.get('limit') ?? 20)
+    const start = before === null ? 0 : list.indexOf(before) + 1
+    const events = list.slice(start, start + limit)
+    const last = events.at(-1)
+    const more = last !== undefined && list.indexOf(last) < list.length - 1
+    options.onPage?.(pages)
+    answer(response, {
+      events: events.map((event_id) => ({
+        event_type: 'event_stream',
+        event_id,
+        event_group_id: 'x',
+        event_date: null,
+        output: {},
+      })),
+      ...(more && { next_cursor: last }),
+    })
+  })
+  const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 })
+  return { client, list, add }
+}
+
+const names = (count: number) => Array.from({ length: count }, (_, n) => `e${n + 1}`)
+
+describe('monitors.events', () => {
+  it('walks all pages, newest first, and completes', async () => {
+    const { client } = await monitorOf(11)
+
+    const events = await lastValueFrom(client.monitors.events('m', { limit: 3 }).pipe(toArray()))
+
+    expect(events.map(({ id }) => id)).toEqual(names(11).toReversed())
+    expect(events[0]).toMatchObject({
+      source: '/v1/monitors/m',
+      type: 'monitor.event_stream',
+      via: 'poll',
+      time: null,
+    })
+  })
+
+  it('fails when the pages go round in a circle', async () => {
+    const baseUrl = await serve((_request, response) =>
+      answer(response, { events: [], next_cursor: 'again' }),
+    )
+    const client = createClient({ baseUrl, apiKey: 'key' })
+
+    const events = lastValueFrom(client.monitors.events('m').pipe(toArray()))
+
+    await expect(events).rejects.toMatchObject({ name: 'ProtocolError', path: '/v1/monitors/m/events' })
+  })
+
+  it("reports the service's warnings", async () => {
+    const warnings = [{ type: 'warning', message: 'short of breath' }]
+    const baseUrl = await serve((_request, response) => answer(response, { events: [], warnings }))
+    const client = createClient({ baseUrl, apiKey: 'key' })
+    const seen: Diagnostic[] = []
+    client.diagnostics.subscribe((diagnostic) => seen.push(diagnostic))
+
+    await lastValueFrom(client.monitors.events('m').pipe(toArray()))
+
+    expect(seen).toEqual([{ kind: 'warnings', source: '/v1/monitors/m', warnings }])
+  })
+})
+
+describe('monitors.follow', () => {
+  it('gives out oldest first over many pages, then each new event once', async () => {
+    const { client, add } = await monitorOf(7)
+    const wake = new Subject<void>()
+    const seen: string[] = []
+
+    await new Promise<void>((resolve, reject) => {
+      const subscription = client.monitors
+        .follow('m', { limit: 2, pollInterval: 3_600_000, wake })
+        .subscribe({
+          next: ({ id }) => {
+            seen.push(id)
+            if (id === 'e7') {
+              for (const n of [8, 9, 10, 11, 12]) add(`e${n}`)
+              wake.next()
+            }
+            if (id === 'e12') {
+              subscription.unsubscribe()
+              resolve()
+            }
+          },
+          error: reject,
+        })
+    })
+
+    expect(seen).toEqual(names(12))
+  })
+
+  it('neither loses nor repeats events that appear while it pages', async () => {
+    let reported = 8
+    const monitor = await monitorOf(8, {
+      onPage: (page) => {
+        if (page <= 3) monitor.add(`e${++reported}`)
+      },
+    })
+
+    const events = monitor.client.monitors.follow('m', { limit: 3, pollInterval: 0 })
+    const seen = await lastValueFrom(events.pipe(take(11), toArray()))
+
+    expect(seen.map(({ id }) => id)).toEqual(names(11))
+  })
+
+  it('takes up after the event it is given', async () => {
+    const { client } = await monitorOf(9)
+
+    const events = client.monitors.follow('m', { after: 'e6', limit: 2, pollInterval: 3_600_000 })
+    const seen = await lastValueFrom(events.pipe(take(3), toArray()))
+
+    expect(seen.map(({ id }) => id)).toEqual(['e7', 'e8', 'e9'])
+  })
+
+  it('says so, once, when the service no longer has the last event', async () => {
+    const { client } = await monitorOf(3)
+
+    const events = client.monitors.follow('m', { after: 'forgotten', limit: 2, pollInterval: 0 })
+    const seen = await lastValueFrom(events.pipe(take(4), toArray()))
+
+    expect(seen.map(({ type }) => type)).toEqual([
+      'stream.gap',
+      ...Array<string>(3).fill('monitor.event_stream'),
+    ])
+    expect(seen[0]).toMatchObject({ source: '/v1/monitors/m', data: { from: null, to: null } })
+  })
+
+  it('survives polls that fail, with nothing lost', async () => {
+    const { client } = await monitorOf(6, { fail: (page) => page % 2 === 0 && page < 12 })
+
+    const events = client.monitors.follow('m', { limit: 2, pollInterval: 0 })
+    const seen = await lastValueFrom(events.pipe(take(6), toArray()))
+
+    expect(seen.map(({ id }) => id)).toEqual(names(6))
+  })
+})

@@ -1,0 +1,195 @@
+import type { ServerResponse } from 'node:http'
+import { lastValueFrom, toArray } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { createClient, NotFoundError } from 'rivulet'
+import type { Diagnostic } from 'rivulet'
+import { answer, openStream, queryOf, serve, sse } from '../support/serve.ts'
+
+const run = (n: number) => ({
+  type: 'task_run.state',
+  event_id: String(n),
+  run: {
+    run_id: `run_${n}`,
+    status: 'completed',
+    is_active: false,
+    processor: 'base',
+    created_at: 'c',
+    modified_at: 'm',
+  },
+})
+const status = (n: number, is_active: boolean) => ({
+  type: 'task_group_status',
+  event_id: String(n),
+  status: {
+    num_task_runs: 3,
+    task_run_status_counts: {},
+    is_active,
+    status_message: '',
+    modified_at: '2026-01-01T00:00:00Z',
+  },
+})
+const group = (is_active: boolean) => ({
+  taskgroup_id: 'g',
+  status: status(0, is_active).status,
+  created_at: 'c',
+})
+
+/** A client of a service whose stream serves `log`, connection by connection as `serveFrom` decides. */
+async function scripted(
+  log: readonly { type: string; event_id: string }[],
+  script: (response: ServerResponse, rest: string[], connection: number) => void,
+) {
+  const asked: (string | null)[] = []
+  const baseUrl = await serve((request, response) => {
+    if (!/\/(events|runs)$/.test((request.url ?? '').split('?')[0] ?? ''))
+      return answer(response, group(false))
+    const after = queryOf(request).get('last_event_id')
+    asked.push(after)
+    const rest = log
+      .slice(after === null ? 0 : log.findIndex(({ event_id }) => event_id === after) + 1)
+      .map(sse)
+    openStream(response)
+    script(response, rest, asked.length)
+  })
+  const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+  const diagnostics: Diagnostic[] = []
+  client.diagnostics.subscribe((diagnostic) => diagnostics.push(diagnostic))
+  return { client, asked, diagnostics }
+}
+
+describe('a group stream', () => {
+  it.each([0, 1, 2, 3, 4])(
+    'resumes after a cut behind event %i, with nothing lost and nothing twice',
+    async (cut) => {
+      const log = [status(1, true), run(2), run(3), run(4), status(5, false)]
+      const { client, asked } = await scripted(log, (response, rest, connection) => {
+        if (connection > 1) return response.end(rest.join(''))
+        if (cut === 0) return response.destroy()
+        response.write(rest.slice(0, cut).join(''), () => response.destroy())
+      })
+
+      const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+      expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3', '4', '5'])
+      // A cut may overtake bytes that were on their way, never the other way round.
+      expect(Number(asked[1] ?? 0)).toBeLessThanOrEqual(cut)
+    },
+  )
+
+  it('is opened again from the position it was opened with when it drops before its first event', async () => {
+    const log = [status(1, true), run(2), status(3, false)]
+    const { client, asked } = await scripted(log, (response, rest, connection) =>
+      connection === 1 ? response.destroy() : response.end(rest.join('')),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.events('g', { last_event_id: '1' }).pipe(toArray()))
+
+    expect(asked).toEqual(['1', '1'])
+    expect(events.map(({ id }) => id)).toEqual(['run_2:completed', '3'])
+  })
+
+  it('is opened again at once after a clean close while runs are active', async () => {
+    const log = [status(1, true), run(2), status(3, false)]
+    const { client, asked, diagnostics } = await scripted(log, (response, rest, connection) =>
+      response.end(connection === 1 ? rest.slice(0, 2).join('') : rest.join('')),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events).toHaveLength(3)
+    expect(asked).toEqual([null, '2'])
+    expect(diagnostics).toEqual([expect.objectContaining({ kind: 'reconnect', delay: 0, cause: undefined })])
+  })
+
+  it('of runs takes up what came between the close and the look at the group', async () => {
+    const log = [run(1), run(2)]
+    const { client, asked } = await scripted(log, (response, rest, connection) => {
+      response.end(connection === 1 ? rest.slice(0, 1).join('') : rest.join(''))
+    })
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    expect(events.map(({ id }) => id)).toEqual(['run_1:completed', 'run_2:completed'])
+    expect(asked).toEqual([null, '1', '2'])
+  })
+
+  it('passes on what it does not know, as it came', async () => {
+    const { client } = await scripted(
+      [{ type: 'task_run.dreamt', event_id: '1' }, status(2, false)],
+      (response, rest) => response.end(rest.join('')),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events[0]).toMatchObject({
+      type: 'unknown',
+      id: '1',
+      data: { type: 'task_run.dreamt' },
+      cursor: '1',
+    })
+  })
+
+  it('takes up again after an event that is no JSON', async () => {
+    const log = [run(1), run(2), status(3, false)]
+    const { client, asked } = await scripted(log, (response, rest, connection) =>
+      response.end(connection === 1 ? `${rest[0]}id: 2\ndata: {"type":"task_run.st\n\n` : rest.join('')),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3'])
+    expect(asked).toEqual([null, '1'])
+  })
+
+  it('fails for good when the group does not exist', async () => {
+    const baseUrl = await serve((_request, response) =>
+      answer(response, { type: 'error', error: { ref_id: 'r-1', message: 'no such group' } }, 404),
+    )
+    const client = createClient({ baseUrl, apiKey: 'key' })
+
+    const events = lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    await expect(events).rejects.toBeInstanceOf(NotFoundError)
+    await expect(events).rejects.toMatchObject({
+      status: 404,
+      ref_id: 'r-1',
+      method: 'GET',
+      path: '/v1/tasks/groups/g/events',
+    })
+  })
+
+  it('destroys its socket when the subscriber leaves', async () => {
+    let closed: () => void
+    const socketClosed = new Promise<void>((resolve) => (closed = resolve))
+    const baseUrl = await serve((_request, response) => {
+      response.on('close', closed)
+      openStream(response)
+      response.write(sse(run(1)))
+    })
+    const client = createClient({ baseUrl, apiKey: 'key' })
+
+    for await (const event of client.taskGroups.runs('g')) {
+      expect(event.id).toBe('run_1:completed')
+      break
+    }
+
+    await socketClosed
+  })
+
+  it('ends with the reason of its signal', async () => {
+    const baseUrl = await serve((_request, response) => {
+      openStream(response)
+      response.write(sse(run(1)))
+    })
+    const client = createClient({ baseUrl, apiKey: 'key' })
+    const controller = new AbortController()
+    const reason = new Error('enough')
+
+    const events = client.taskGroups.runs('g', { signal: controller.signal })
+    const outcome = new Promise((resolve) => {
+      events.subscribe({ next: () => controller.abort(reason), error: resolve })
+    })
+
+    await expect(outcome).resolves.toBe(reason)
+  })
+})
