@@ -1,1 +1,18 @@
-export { Gate, throughGate } from './gate.ts'
+/**
+ * RxJS operators for streams of research events. They know nothing of HTTP and work on any observable.
+ *
+ * @module
+ */
+export { dedupe } from './dedupe.ts'
+export type { DedupeConfig } from './dedupe.ts'
+export { currentGate, Gate, throughGate } from './gate.ts'
+export type { Identified } from './identified.ts'
+export { iterate } from './iterate.ts'
+export type { IterateConfig } from './iterate.ts'
+export { mergeWebhooks } from './merge-webhooks.ts'
+export type { MergeWebhooksConfig } from './merge-webhooks.ts'
+export { ofType } from './of-type.ts'
+export type { OfType, Typed } from './of-type.ts'
+export type { Memory } from './recent-ids.ts'
+export { reconnect } from './reconnect.ts'
+export type { ReconnectConfig, Reconnection } from './reconnect.ts'

@@ -1,0 +1,49 @@
+import { filter } from 'rxjs'
+import type { OperatorFunction } from 'rxjs'
+import { checkList, checkText } from '../src/protocol/check.ts'
+
+/** Anything that says by its `type` what it is. */
+export interface Typed {
+  readonly type: string
+}
+
+/** The members of the union `T` that have one of these types. */
+export type OfType<T extends Typed, Type extends string> = T extends { readonly type: Type }
+  ? T
+  : // A member whose type is no more than `string` may be the one.
+    string extends T['type']
+    ? T & { readonly type: Type }
+    : never
+
+/**
+ * Keeps the events of the given types, and narrows the union to them.
+ *
+ *     source:   --a--b--c--a--|
+ *               ofType('a', 'c')
+ *     result:   --a-----c--a--|
+ *
+ * ```ts
+ * import { from } from 'rxjs'
+ * import type { ResearchEvent } from 'rivulet'
+ * import { ofType } from 'rivulet/operators'
+ *
+ * const events: ResearchEvent[] = []
+ *
+ * from(events)
+ *   .pipe(ofType('monitor.event_stream'))
+ *   .subscribe((event) => console.log(event.data.output.content))
+ * ```
+ *
+ * An error of the source passes through, and unsubscribing unsubscribes from the source.
+ *
+ * @throws ArgumentError at the call, when there is no type or one that is empty.
+ */
+export function ofType<T extends Typed, const Type extends T['type']>(
+  ...types: readonly [Type, ...Type[]]
+): OperatorFunction<T, OfType<T, Type>> {
+  checkList('types', types)
+  for (const type of types) checkText('types', type)
+  const wanted: ReadonlySet<string> = new Set(types)
+
+  return filter((event: T): event is OfType<T, Type> & T => wanted.has(event.type))
+}

@@ -1,0 +1,170 @@
+import {
+  asyncScheduler,
+  defaultIfEmpty,
+  defer,
+  EMPTY,
+  Observable,
+  of,
+  repeat,
+  retry,
+  switchMap,
+  take,
+  tap,
+  throwError,
+  timer,
+} from 'rxjs'
+import type { MonoTypeOperatorFunction, ObservableInput, SchedulerLike } from 'rxjs'
+import { backoffDelay, INITIAL_DELAY, isRetryable, MAX_DELAY } from '../src/protocol/backoff.ts'
+import type { Backoff } from '../src/protocol/backoff.ts'
+import { ArgumentError } from '../src/protocol/argument-error.ts'
+import { checkDuration } from '../src/protocol/check.ts'
+import { currentGate } from './gate.ts'
+import { underGate } from './under-gate.ts'
+
+/** One decision to connect again. */
+export interface Reconnection {
+  /** The error that ended the connection; undefined after a clean close. */
+  readonly cause: unknown
+  /** How many times in a row it was tried again without an event in between, this time included. */
+  readonly attempt: number
+  /** How long is waited before, in ms. */
+  readonly delay: number
+}
+
+/** Settings of {@link reconnect}. */
+export interface ReconnectConfig extends Backoff {
+  /** Failures in a row, without an event in between, that are borne; the next one goes through. Default `Infinity`. */
+  readonly maxFailures?: number
+  /** Whether the source may succeed after this error. Default: the error's own `retryable`. */
+  readonly retryable?: (error: unknown) => boolean
+  /**
+   * Asked when the source completes whether that was the end. Its first value counts, and no value is `false`; its
+   * error is a failure like one of the source. Default: it was.
+   */
+  readonly done?: () => ObservableInput<boolean>
+  /**
+   * The latest `retry:` that the server sent, in ms: the least that is waited after a failure, and what the backoff
+   * grows from. An error's `retryAfter` wins over it. Default: none.
+   */
+  readonly serverDelay?: () => number | undefined
+  /** Called when it is decided to connect again, before the wait. What it throws goes to the subscriber. */
+  readonly onReconnect?: (reconnection: Reconnection) => void
+  /** A number from 0 to 1, for the jitter. Default `Math.random`. */
+  readonly random?: () => number
+  /** Waits. Default `asyncScheduler`. */
+  readonly scheduler?: SchedulerLike
+}
+
+/** The longest that `setTimeout` can wait; it takes anything above for nothing. */
+const LONGEST_WAIT = 2 ** 31 - 1
+
+/**
+ * Subscribes to a cold source again when it drops, and tells a clean close from a failure.
+ *
+ *     source 1: --a--b--#
+ *     source 2:               --c--|
+ *     source 3:                    --d--|
+ *               reconnect({ done: () => of(runsLeft === 0) })
+ *     result:   --a--b----------c----d--|
+ *
+ * - **Failure**: waits as long as the error's `retryAfter` says, else for a backoff with full jitter that keeps to the
+ *   server's `retry:`. An event is progress, and the backoff begins anew.
+ * - **Clean close** that was not the end: connects again at once. When that connection closes as well without a single
+ *   event, it backs off too, since a server that accepts and closes in a loop is as good as down.
+ *
+ * The source has to know itself where to resume, for instance with `defer`. It is subscribed under the gate of the
+ * subscriber each time.
+ *
+ * ```ts
+ * import { defer, of, throwError } from 'rxjs'
+ * import { reconnect } from 'rivulet/operators'
+ *
+ * let connections = 0
+ * const flaky = defer(() => (++connections < 3 ? throwError(() => new Error('down')) : of('up')))
+ *
+ * flaky
+ *   .pipe(reconnect({ initialDelay: 10, retryable: () => true }))
+ *   .subscribe((state) => console.log(state, connections)) // up 3
+ * ```
+ *
+ * An error that is not retryable, or one failure too many, passes through. Unsubscribing ends the connection, the wait
+ * or the question whether it is done, whichever it is at.
+ *
+ * @throws ArgumentError at the call, for a negative delay or a `maxFailures` that is no count.
+ */
+export function reconnect<T>(config: ReconnectConfig = {}): MonoTypeOperatorFunction<T> {
+  const {
+    initialDelay = INITIAL_DELAY,
+    maxDelay = MAX_DELAY,
+    maxFailures = Infinity,
+    retryable = isRetryable,
+    done = () => of(true),
+    serverDelay = () => undefined,
+    onReconnect,
+    random = Math.random,
+    scheduler = asyncScheduler,
+  } = config
+  checkDuration('initialDelay', initialDelay)
+  checkDuration('maxDelay', maxDelay)
+  if (maxFailures !== Infinity && !(Number.isSafeInteger(maxFailures) && maxFailures >= 0)) {
+    throw new ArgumentError('maxFailures', 'an integer of at least 0, or Infinity', maxFailures)
+  }
+
+  return (source) =>
+    new Observable<T>((subscriber) => {
+      const gate = currentGate()
+      // Each counts what happened since the last event.
+      let reconnects = 0
+      let failures = 0
+      let backoffs = 0
+
+      const progress = () => {
+        if (reconnects === 0) return
+        reconnects = failures = backoffs = 0
+      }
+
+      const backoff = () => {
+        const least = usableDelay(serverDelay()) ?? 0
+        const wait = backoffDelay(backoffs++, { initialDelay: least || initialDelay, maxDelay }, random)
+        return Math.max(least, wait)
+      }
+
+      // Always through the scheduler, so that sources that end within their subscription do not grow the stack.
+      const again = (cause: unknown, wanted: number) => {
+        const delay = Math.min(wanted, LONGEST_WAIT)
+        reconnects += 1
+        onReconnect?.({ cause, attempt: reconnects, delay })
+        return timer(delay, scheduler)
+      }
+
+      const closed = () =>
+        defer(done).pipe(
+          take(1),
+          defaultIfEmpty(false),
+          switchMap((isDone) => {
+            if (isDone) return EMPTY
+            return again(undefined, reconnects === 0 ? 0 : backoff())
+          }),
+        )
+
+      const failed = (error: unknown) => {
+        failures += 1
+        if (failures > maxFailures || !retryable(error)) return throwError(() => error)
+        return again(error, retryAfterOf(error) ?? backoff())
+      }
+
+      return underGate(gate, source)
+        .pipe(tap(progress), repeat({ delay: closed }), retry({ delay: failed }))
+        .subscribe(subscriber)
+    })
+}
+
+/** What the error says of when to come back, in ms. */
+function retryAfterOf(error: unknown): number | undefined {
+  if (typeof error !== 'object' || error === null || !('retryAfter' in error)) return undefined
+  return usableDelay(error.retryAfter)
+}
+
+function usableDelay(value: unknown): number | undefined {
+  return typeof value === 'number' && value >= 0 ? value : undefined
+}

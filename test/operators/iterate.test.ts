@@ -1,0 +1,187 @@
+import { concat, defer, map, merge, Observable, of, Subject, throwError } from 'rxjs'
+import { ArgumentError } from 'rivulet'
+import { currentGate, iterate } from 'rivulet/operators'
+import type { Gate } from 'rivulet/operators'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+
+/** A source under the test's hand, which remembers the gate that it was subscribed under. */
+class Tap<T> extends Subject<T> {
+  gate: Gate | undefined
+  readonly values = defer(() => {
+    this.gate = currentGate()
+    return this
+  })
+}
+
+async function readAll<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const read: T[] = []
+  for await (const value of values) read.push(value)
+  return read
+}
+
+const done = { done: true, value: undefined }
+
+describe('iterate', () => {
+  it('reads every value in order and ends with the source', async () => {
+    expect(await readAll(iterate(of(1, 2, 3)))).toEqual([1, 2, 3])
+  })
+
+  it('reads undefined as the value that it is', async () => {
+    expect(await readAll(iterate(of(1, undefined, 2)))).toEqual([1, undefined, 2])
+  })
+
+  it('does not subscribe before the first next()', async () => {
+    const tap = new Tap<number>()
+    const values = iterate(tap.values)
+    expect(tap.observed).toBe(false)
+    const first = values.next()
+    expect(tap.observed).toBe(true)
+    tap.next(1)
+    expect(await first).toEqual({ done: false, value: 1 })
+    await values.return?.()
+  })
+
+  it('throws the error of the source once the values before it are read', async () => {
+    const values = iterate(
+      concat(
+        of(1, 2),
+        throwError(() => new Error('down')),
+      ),
+    )
+    expect(await values.next()).toEqual({ done: false, value: 1 })
+    expect(await values.next()).toEqual({ done: false, value: 2 })
+    await expect(values.next()).rejects.toThrow('down')
+    expect(await values.next()).toEqual(done)
+  })
+
+  it('throws the error to who waits first, and ends for the others', async () => {
+    const tap = new Tap<number>()
+    const values = iterate(tap.values)
+    const [first, second] = [values.next(), values.next()]
+    tap.error(new Error('down'))
+    await expect(first).rejects.toThrow('down')
+    expect(await second).toEqual(done)
+    expect(await values.next()).toEqual(done)
+  })
+
+  it('answers several next() at once in their order', async () => {
+    const tap = new Tap<string>()
+    const values = iterate(tap.values)
+    const answers = Promise.all([values.next(), values.next(), values.next()])
+    tap.next('a')
+    tap.next('b')
+    tap.complete()
+    expect(await answers).toEqual([{ done: false, value: 'a' }, { done: false, value: 'b' }, done])
+  })
+
+  it('closes the gate when the queue is full and opens it when half is read', async () => {
+    const tap = new Tap<number>()
+    const values = iterate(tap.values, { highWaterMark: 4 })
+    const first = values.next()
+    tap.next(0)
+    await first
+
+    const closed: (boolean | undefined)[] = []
+    for (const n of [1, 2, 3, 4]) {
+      tap.next(n)
+      closed.push(tap.gate?.closed)
+    }
+    for (let i = 0; i < 3; i++) {
+      await values.next()
+      closed.push(tap.gate?.closed)
+    }
+    expect(closed).toEqual([false, false, false, true, true, false, false])
+    await values.return?.()
+  })
+
+  it('holds every source below back, through merge and map', async () => {
+    const [one, two] = [new Tap<number>(), new Tap<number>()]
+    const values = iterate(merge(one.values.pipe(map((n) => n * 10)), two.values), { highWaterMark: 1 })
+    const first = values.next()
+    one.next(1)
+    two.next(2)
+    expect([one.gate?.closed, two.gate?.closed]).toEqual([true, true])
+    expect(one.gate).toBe(two.gate)
+    expect(await first).toEqual({ done: false, value: 10 })
+    expect(await values.next()).toEqual({ done: false, value: 2 })
+    expect(one.gate?.closed).toBe(false)
+    await values.return?.()
+  })
+
+  it('never keeps more than its high-water mark of a source that obeys', async () => {
+    let produced = 0
+    let read = 0
+    let most = 0
+    const obedient = new Observable<number>((subscriber) => {
+      const gate = currentGate()
+      const mayProduce = () => produced < 1_000 && gate?.closed === false
+      const produce = () => {
+        for (; mayProduce(); produced++) {
+          subscriber.next(produced)
+          most = Math.max(most, produced + 1 - read)
+        }
+        if (produced === 1_000) subscriber.complete()
+      }
+      const leave = gate?.onChange(produce)
+      produce()
+      return leave
+    })
+    for await (const n of iterate(obedient, { highWaterMark: 16 })) {
+      expect(n).toBe(read)
+      read += 1
+    }
+    expect(read).toBe(1_000)
+    // The one on its way to the reader is not in the queue any more.
+    expect(most).toBeLessThanOrEqual(17)
+  })
+
+  it('unsubscribes and drops what waits when the loop is left', async () => {
+    let ended = false
+    const source = new Observable<number>((subscriber) => {
+      for (const n of [1, 2, 3]) subscriber.next(n)
+      return () => {
+        ended = true
+      }
+    })
+    const values = iterate(source)
+    for await (const n of values) if (n === 2) break
+    expect(ended).toBe(true)
+    expect(await values.next()).toEqual(done)
+  })
+
+  it('ends those who wait when it is returned', async () => {
+    const tap = new Tap<number>()
+    const values = iterate(tap.values)
+    const waiting = values.next()
+    expect(await values.return?.()).toEqual(done)
+    expect(await waiting).toEqual(done)
+    expect(tap.observed).toBe(false)
+  })
+
+  it('unsubscribes when an error is thrown into it', async () => {
+    const tap = new Tap<number>()
+    const values = iterate(tap.values)
+    const waiting = values.next()
+    await expect(values.throw?.(new Error('mine'))).rejects.toThrow('mine')
+    expect(await waiting).toEqual(done)
+    expect(tap.observed).toBe(false)
+  })
+
+  it('never subscribes when it is returned first', async () => {
+    const tap = new Tap<number>()
+    const values = iterate(tap.values)
+    await values.return?.()
+    expect(await values.next()).toEqual(done)
+    expect(tap.gate).toBeUndefined()
+  })
+
+  it('refuses what is no observable and a wrong high-water mark at the call', () => {
+    // @ts-expect-error an array is no observable
+    expect(() => iterate([1])).toThrow(ArgumentError)
+    expect(() => iterate(of(1), { highWaterMark: 0 })).toThrow(/highWaterMark/)
+  })
+
+  it('keeps the type of the values', () => {
+    expectTypeOf(iterate(of('a'))).toEqualTypeOf<AsyncIterableIterator<string>>()
+  })
+})

@@ -1,0 +1,92 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { RecentIds } from '../../operators/recent-ids.ts'
+import { bareRun, fullRun } from './events.ts'
+
+const never = () => {
+  throw new Error('asked for the time')
+}
+
+/** The same rules in the plainest way: a list from the least to the most recently seen. */
+class Model {
+  readonly #capacity: number
+  readonly #timeToLive: number
+  #seen: { readonly key: string; readonly at: number }[] = []
+
+  constructor(capacity: number, timeToLive: number) {
+    this.#capacity = capacity
+    this.#timeToLive = timeToLive
+  }
+
+  admit(key: string, now: number): boolean {
+    const live = this.#seen.filter(({ at }) => now - at < this.#timeToLive)
+    const others = live.filter((entry) => entry.key !== key)
+    this.#seen = [...others, { key, at: now }].slice(-this.#capacity)
+    return others.length === live.length
+  }
+
+  get size(): number {
+    return this.#seen.length
+  }
+}
+
+describe('RecentIds', () => {
+  it('agrees with a plain list over any sequence of ids, sources and times', () => {
+    const step = fc.record({
+      id: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
+      source: fc.constantFrom(undefined, 's', 't', 'u'),
+      wait: fc.integer({ min: 0, max: 4 }),
+    })
+    const timeToLive = fc.constantFrom(0, 1, 5, 20, Infinity)
+    fc.assert(
+      fc.property(
+        fc.array(step, { maxLength: 200 }),
+        fc.integer({ min: 1, max: 12 }),
+        timeToLive,
+        (steps, capacity, ttl) => {
+          let now = 0
+          const recent = new RecentIds({ capacity, timeToLive: ttl }, () => now)
+          const model = new Model(capacity, ttl)
+          for (const { id, source, wait } of steps) {
+            now += wait
+            const event = source === undefined ? { id } : { id, source }
+            expect(recent.admit(event)).toBe(model.admit(`${source}|${id}`, now))
+            expect(recent.size).toBe(model.size)
+          }
+        },
+      ),
+    )
+  })
+
+  it('admits the same run again only when the copy says more', () => {
+    const recent = new RecentIds({}, never)
+    const copies = [bareRun('r'), bareRun('r'), fullRun('r'), bareRun('r'), fullRun('r')]
+    expect(copies.map((copy) => recent.admit(copy))).toEqual([true, false, true, false, false])
+  })
+
+  it('does not count looking as seeing', () => {
+    const recent = new RecentIds({ capacity: 2 }, never)
+    recent.admit({ id: 'a' })
+    recent.admit({ id: 'b' })
+    expect(recent.has({ id: 'a' })).toBe(true)
+    recent.admit({ id: 'c' })
+    expect(recent.has({ id: 'a' })).toBe(false)
+    expect(recent.has({ id: 'b' })).toBe(true)
+  })
+
+  it('has forgotten what is too old when it is looked for', () => {
+    let now = 0
+    const recent = new RecentIds({ timeToLive: 10 }, () => now)
+    recent.admit({ id: 'a' })
+    now = 9
+    expect(recent.has({ id: 'a' })).toBe(true)
+    now = 10
+    expect(recent.has({ id: 'a' })).toBe(false)
+    expect(recent.size).toBe(0)
+  })
+
+  it('never asks for the time when nothing grows old', () => {
+    const recent = new RecentIds({}, never)
+    expect(recent.admit({ id: 'a' })).toBe(true)
+  })
+})

@@ -1,0 +1,119 @@
+import * as fc from 'fast-check'
+import { monitorEvent, monitorSource, runEvent } from 'rivulet'
+import { describe, expect, it } from 'vitest'
+import { detection, webhookEvent } from '../../operators/webhook-event.ts'
+import { detected, fullRun, taskRun } from './events.ts'
+
+const TIME = '2026-01-01T00:00:00Z'
+
+describe('webhookEvent', () => {
+  it('gives a run the identity that the stream gives it', () => {
+    const run = taskRun('r')
+    const event = webhookEvent({ type: 'task_run.status', timestamp: TIME, data: run })
+    expect(event).toEqual(runEvent({ run }, 'webhook'))
+    expect([event.source, event.id]).toEqual([fullRun('r').source, fullRun('r').id])
+  })
+
+  it('gives an execution that found nothing the identity that the list gives it', () => {
+    const payload = { type: 'monitor.execution.completed', timestamp: TIME, data: { monitor_id: 'm' } }
+    const listed = monitorEvent('m', { event_type: 'completion', timestamp: TIME }, 'poll')
+    const { cursor: _listOnly, ...fact } = listed
+    expect(webhookEvent(payload)).toEqual({ ...fact, via: 'webhook' })
+  })
+
+  it('takes the time of the execution rather than that of the webhook', () => {
+    const event = { timestamp: '2025-12-31T23:59:59Z' }
+    const payload = { type: 'monitor.execution.completed', timestamp: TIME, data: { monitor_id: 'm', event } }
+    const listed = monitorEvent('m', { event_type: 'completion', ...event }, 'poll')
+    expect(webhookEvent(payload).id).toBe(listed.id)
+  })
+
+  it('gives an execution that failed the identity and the message that the list gives it', () => {
+    const event = { event_type: 'error', error_message: 'over quota', timestamp: TIME }
+    const payload = { type: 'monitor.execution.failed', timestamp: TIME, data: { monitor_id: 'm', event } }
+    expect(webhookEvent(payload)).toEqual(monitorEvent('m', event, 'webhook'))
+  })
+
+  it('gives an execution that failed without a message an empty one', () => {
+    const payload = {
+      type: 'monitor.execution.failed',
+      timestamp: TIME,
+      data: { monitor_id: 'm', event: {} },
+    }
+    expect(webhookEvent(payload)).toMatchObject({ type: 'monitor.error', data: { error_message: '' } })
+  })
+
+  it('passes a detection on as unknown, with the monitor as its source', () => {
+    const payload = detected('g', 'm')
+    expect(webhookEvent(payload)).toMatchObject({
+      type: 'unknown',
+      source: monitorSource('m'),
+      data: payload,
+      via: 'webhook',
+    })
+  })
+
+  it.each([
+    ['a run without an id', { type: 'task_run.status', data: { status: 'completed' } }],
+    ['a run that is none', { type: 'task_run.status', data: null }],
+    ['a monitor without an id', { type: 'monitor.execution.failed', data: { event: {} } }],
+    ['a type of its own', { type: 'monitor.paused', data: { monitor_id: 'm' } }],
+    ['no type', { data: {} }],
+    ['no object', 'hello'],
+  ])('passes on as unknown what has %s', (_what, payload) => {
+    expect(webhookEvent(payload)).toMatchObject({ type: 'unknown', source: '/v1/webhooks', data: payload })
+  })
+
+  it('passes an execution without a time on as unknown, with the monitor as its source', () => {
+    const payload = { type: 'monitor.execution.completed', data: { monitor_id: 'm' } }
+    expect(webhookEvent(payload)).toMatchObject({
+      type: 'unknown',
+      source: monitorSource('m'),
+      data: payload,
+    })
+  })
+
+  it('makes of any JSON the same event each time and never throws', () => {
+    const type = fc.constantFrom(
+      'task_run.status',
+      'monitor.event.detected',
+      'monitor.execution.completed',
+      'monitor.execution.failed',
+    )
+    const data = fc.oneof(
+      fc.jsonValue(),
+      fc.record(
+        { monitor_id: fc.jsonValue(), event: fc.jsonValue(), run_id: fc.jsonValue(), status: fc.jsonValue() },
+        { requiredKeys: [] },
+      ),
+    )
+    const payload = fc.oneof(fc.jsonValue(), fc.record({ type, timestamp: fc.jsonValue(), data }))
+    fc.assert(
+      fc.property(payload, (any) => {
+        const event = webhookEvent(any)
+        expect(event.via).toBe('webhook')
+        expect(event.id).not.toBe('')
+        expect(webhookEvent(structuredClone(any))).toEqual(event)
+        detection(any)
+      }),
+    )
+  })
+})
+
+describe('detection', () => {
+  it('tells which execution of which monitor found something', () => {
+    expect(detection(detected('g', 'm'))).toEqual({ monitorId: 'm', eventGroupId: 'g' })
+  })
+
+  it.each([
+    ['another type', { ...detected('g'), type: 'monitor.execution.completed' }],
+    ['no group', { ...detected('g'), data: { monitor_id: 'm', event: {} } }],
+    ['no event', { ...detected('g'), data: { monitor_id: 'm' } }],
+    ['no monitor', { ...detected('g'), data: { event: { event_group_id: 'g' } } }],
+    ['an empty group', detected('')],
+    ['no data', { type: 'monitor.event.detected' }],
+    ['no object', null],
+  ])('is none for a body with %s', (_what, payload) => {
+    expect(detection(payload)).toBeUndefined()
+  })
+})
