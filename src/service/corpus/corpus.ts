@@ -40,8 +40,16 @@ export interface CorpusQuery {
   readonly sourcePolicy?: SourcePolicy | undefined
   /** Hits or passages at the most. */
   readonly limit: number
-  /** Whether one term is enough (`any`, the default) or a passage must have all terms of a query. */
+  /**
+   * Whether one term is enough (`any`, the default) or a passage must have, together with its document's title, all
+   * significant terms of a query (`all`; the objective then finds nothing by itself).
+   */
   readonly match?: 'any' | 'all'
+  /**
+   * Only documents that bear this name: as their title, as their file's name, or as that of a folder which they are in
+   * (`rxjs`, `@hono/node-server`). Case does not matter.
+   */
+  readonly about?: string | undefined
 }
 
 /** How long the excerpts of one hit may be. */
@@ -56,15 +64,15 @@ export interface ExcerptBudget {
 export interface Corpus {
   /** Documents in the index. */
   readonly size: number
-  /** Documents that fit, best first, each once. */
+  /** Documents that fit, best first, each once; of documents with the same text only the best. */
   search(query: CorpusQuery, budget: ExcerptBudget): DocumentHit[]
-  /** Passages that fit, best first. */
+  /** Passages that fit, best first; of documents with the same text only one's. */
   passages(query: CorpusQuery): Passage[]
   document(url: string): CorpusDocument | undefined
-  /** Resolves when every file change seen so far is in the index. */
+  /** Looks through the folders, and resolves when every change made before the call is in the index. */
   settled(): Promise<void>
   /** Calls the listener after the index has changed, until the function that it returns is called. */
   onChange(listener: () => void): () => void
-  /** Stops watching the files. */
+  /** Stops watching the files. The index stays in the database. */
   close(): Promise<void>
 }

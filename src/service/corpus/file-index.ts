@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { CorpusDocument } from './corpus.ts'
+import type { FoundFile } from './files.ts'
+import { splitPassages } from './passages.ts'
+import { firstPassage } from './tables.ts'
+
+/** A file as it was when it was read. */
+export interface KnownFile {
+  readonly root: string
+  readonly path: string
+  readonly stamp: string
+  /** When it was read, Unix time in ms. */
+  readonly readAt: number
+}
+
+/** Which files are in the index, and the way to put them there. The caller opens the transactions. */
+export class FileIndex {
+  readonly #known: StatementSync
+  readonly #row: StatementSync
+  readonly #insert: StatementSync
+  readonly #touch: StatementSync
+  readonly #update: StatementSync
+  readonly #delete: StatementSync
+  readonly #insertPassage: StatementSync
+  readonly #insertTerms: StatementSync
+  readonly #deletePassages: StatementSync
+  readonly #deleteTerms: StatementSync
+  readonly #showFirst: StatementSync
+  readonly #count: StatementSync
+
+  constructor(database: DatabaseSync) {
+    this.#known = database.prepare('SELECT root, path, stamp, read_at FROM corpus_files')
+    this.#row = database.prepare(
+      'SELECT id, place, url, title, publish_date, text_hash FROM corpus_files WHERE path = ?',
+    )
+    this.#insert = database.prepare(
+      'INSERT INTO corpus_files (root, path, place, stamp, read_at) VALUES (?, ?, ?, ?, ?)',
+    )
+    this.#touch = database.prepare(
+      'UPDATE corpus_files SET root = ?, place = ?, stamp = ?, read_at = ? WHERE path = ?',
+    )
+    this.#update = database.prepare(
+      'UPDATE corpus_files SET url = ?, host = ?, title = ?, publish_date = ?, text_hash = ? WHERE id = ?',
+    )
+    this.#delete = database.prepare('DELETE FROM corpus_files WHERE id = ?')
+    this.#insertPassage = database.prepare('INSERT INTO corpus_passages (id, text, gap) VALUES (?, ?, ?)')
+    this.#insertTerms = database.prepare(
+      'INSERT INTO corpus_terms (rowid, title, place, text) VALUES (?, ?, ?, ?)',
+    )
+    this.#deletePassages = database.prepare('DELETE FROM corpus_passages WHERE id >= ? AND id < ?')
+    // One by one: FTS5 reads its whole index for a range of rows without a text of its own.
+    this.#deleteTerms = database.prepare(
+      'DELETE FROM corpus_terms WHERE rowid IN (SELECT id FROM corpus_passages WHERE id >= ? AND id < ?)',
+    )
+    // Of several documents with one URL the first path's is shown, whichever came into the index first.
+    this.#showFirst = database.prepare(
+      'UPDATE corpus_files SET visible = (path = (SELECT min(path) FROM corpus_files WHERE url = ?1)) WHERE url = ?1',
+    )
+    this.#count = database.prepare('SELECT count(*) AS documents FROM corpus_files WHERE visible = 1')
+  }
+
+  /** Documents that can be found. */
+  count(): number {
+    return Number(this.#count.get()?.['documents'])
+  }
+
+  /** Every file in the index, by its path. */
+  known(): Map<string, KnownFile> {
+    const files = this.#known.all().map((row) => ({
+      root: String(row['root']),
+      path: String(row['path']),
+      stamp: String(row['stamp']),
+      readAt: Number(row['read_at']),
+    }))
+    return new Map(files.map((file) => [file.path, file]))
+  }
+
+  /** Takes a file in, or notes that it is no document. Returns whether that changes what can be found. */
+  put(file: FoundFile, document: CorpusDocument | undefined, readAt: number): boolean {
+    const place = `/${file.relative.toLowerCase()}`
+    const textHash = document === undefined ? null : createHash('sha256').update(document.text).digest('hex')
+    const row = this.#row.get(file.path)
+    if (row === undefined) this.#insert.run(file.root, file.path, place, file.stamp, readAt)
+    else this.#touch.run(file.root, place, file.stamp, readAt, file.path)
+    const before = [row?.['place'], row?.['url'], row?.['title'], row?.['publish_date'], row?.['text_hash']]
+    const after = [place, document?.url, document?.title, document?.publishDate, textHash]
+    if (row !== undefined && before.every((value, index) => value === (after[index] ?? null))) return false
+
+    const id = row === undefined ? Number(this.#row.get(file.path)?.['id']) : Number(row['id'])
+    const url = row?.['url']
+    this.#erase(id)
+    if (document === undefined) this.#update.run(null, null, null, null, null, id)
+    else {
+      const { hostname } = new URL(document.url)
+      this.#update.run(document.url, hostname, document.title, document.publishDate, textHash, id)
+      this.#write(id, place, document)
+      this.#showFirst.run(document.url)
+    }
+    if (typeof url === 'string') this.#showFirst.run(url)
+    return document !== undefined || typeof url === 'string'
+  }
+
+  /** Takes a file out. Returns whether that changes what can be found. */
+  remove(path: string): boolean {
+    const row = this.#row.get(path)
+    if (row === undefined) return false
+    const id = Number(row['id'])
+    this.#erase(id)
+    this.#delete.run(id)
+    const url = row['url']
+    if (typeof url !== 'string') return false
+    this.#showFirst.run(url)
+    return true
+  }
+
+  #write(id: number, place: string, { title, text }: CorpusDocument): void {
+    const spans = splitPassages(text)
+    for (const [index, { start, end }] of spans.entries()) {
+      const passage = firstPassage(id) + index
+      this.#insertPassage.run(
+        passage,
+        text.slice(start, end),
+        text.slice(end, spans[index + 1]?.start ?? text.length),
+      )
+      this.#insertTerms.run(passage, title, place, text.slice(start, end))
+    }
+  }
+
+  #erase(id: number): void {
+    this.#deleteTerms.run(firstPassage(id), firstPassage(id + 1))
+    this.#deletePassages.run(firstPassage(id), firstPassage(id + 1))
+  }
+}

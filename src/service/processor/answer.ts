@@ -1,0 +1,154 @@
+import type { Evidence } from './judge.ts'
+import { literal } from './literal.ts'
+import type { FieldSpec } from './schema.ts'
+import { words } from '../corpus/terms.ts'
+import { type Question, stem } from './vocabulary.ts'
+
+/** A value, and the evidence that it was taken from. */
+export interface Answer {
+  readonly value: unknown
+  readonly evidence: readonly Evidence[]
+}
+
+/** Items of a list, at the most, where the schema sets no lower limit. */
+const MOST_ITEMS = 10
+/** A sentence that is worth less than this part of the best one does not go into a list with it. */
+const COMPARABLE = 0.75
+/** A statement that is to be taken for true or false has to meet nearly the whole question. */
+const STATEMENT_COVERAGE = 0.75
+
+/** Takes a value for a field out of the evidence, best first, or undefined where there is none. */
+export function takeAnswer(
+  spec: FieldSpec,
+  evidence: readonly Evidence[],
+  question: Question,
+): Answer | undefined {
+  if (spec.kind === 'array') return takeList(spec, evidence, question)
+  if (spec.allowed !== undefined) return takeAllowed(spec.allowed, evidence)
+  if (spec.kind === 'boolean') return takeStatement(evidence)
+  for (const candidate of evidence) {
+    const value = takeValue(spec, candidate, question)
+    if (value !== undefined) return { value, evidence: [candidate] }
+  }
+  return undefined
+}
+
+/** What a field is given when nothing was found; undefined stands for leaving it out. */
+export function emptyAnswer(spec: FieldSpec): unknown {
+  if (spec.nullable) return null
+  if (spec.kind === 'array') return []
+  if (spec.kind === 'string' && spec.allowed === undefined) return ''
+  return spec.required ? null : undefined
+}
+
+const NUMBER = /(?<![\p{L}\p{N}.,-])[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\p{L}\p{N}.,])[-−]?\d+(?:\.\d+)?/gu
+/** Strings that have a form of their own (`format`). */
+const FORMS: Readonly<Record<string, RegExp>> = {
+  date: /\b\d{4}-\d{2}-\d{2}\b/g,
+  'date-time': /\b\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})/g,
+  email: /[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g,
+  uri: /\bhttps?:\/\/[^\s<>()[\]"'`]+/g,
+}
+
+function takeValue(spec: FieldSpec, { unit }: Evidence, question: Question): string | number | undefined {
+  if (spec.kind === 'number' || spec.kind === 'integer') {
+    const numbers = nearest(unit.text, NUMBER, question)
+      .map((text) => Number(text.replaceAll(',', '').replace('−', '-')))
+      .filter((value) => spec.kind === 'number' || Number.isSafeInteger(value))
+    return numbers.find((value) => value >= spec.minimum && value <= spec.maximum)
+  }
+  const form = FORMS[spec.format ?? '']
+  const texts = form === undefined ? [unit.text] : nearest(unit.text, form, question)
+  return texts.find((text) => text.length >= spec.minLength && text.length <= spec.maxLength)
+}
+
+/** What fits the pattern, nearest to the question's words first. */
+function nearest(text: string, pattern: RegExp, question: Question): string[] {
+  const places = [...text.matchAll(/[\p{L}\p{N}]+/gu)]
+    .filter(([word]) => question.terms.some((term) => term.stems.has(stem(word.toLowerCase()))))
+    .map(({ index }) => index)
+  const distance = (index: number) => Math.min(...places.map((place) => Math.abs(place - index)))
+  return [...text.matchAll(pattern)]
+    .toSorted((a, b) => (places.length === 0 ? 0 : distance(a.index) - distance(b.index)))
+    .map(([match]) => match)
+}
+
+/** The allowed value that stands word for word in the best evidence. */
+function takeAllowed(
+  allowed: readonly (string | number | boolean)[],
+  evidence: readonly Evidence[],
+): Answer | undefined {
+  for (const candidate of evidence) {
+    const [value] = allowedIn(allowed, candidate)
+    if (value !== undefined) return { value, evidence: [candidate] }
+  }
+  return undefined
+}
+
+/** The longest first: a text with `Apache-2.0` in it has `Apache` in it too. */
+function allowedIn(
+  allowed: readonly (string | number | boolean)[],
+  { unit }: Evidence,
+): (string | number | boolean)[] {
+  return allowed
+    .filter((value) => standsIn(String(value), unit.text))
+    .toSorted((a, b) => String(b).length - String(a).length)
+}
+
+function standsIn(value: string, text: string): boolean {
+  // The plain search is quicker than the expression, and nearly always enough.
+  if (value.trim() === '' || !text.toLowerCase().includes(value.toLowerCase())) return false
+  return new RegExp(String.raw`(?<![\p{L}\p{N}])${literal(value)}(?![\p{L}\p{N}])`, 'iu').test(text)
+}
+
+const NEGATION = /\b(?:no|not|never|none|neither|nor|without|cannot|lacks?|unsupported)\b|n['’]t\b/i
+
+/** True where a statement meets the question, false where it denies it. */
+function takeStatement(evidence: readonly Evidence[]): Answer | undefined {
+  const statement = evidence.find(
+    ({ unit, direct, coverage }) =>
+      direct && coverage >= STATEMENT_COVERAGE && unit.kind !== 'code' && words(unit.text).length >= 3,
+  )
+  if (statement === undefined) return undefined
+  return { value: !NEGATION.test(statement.unit.text), evidence: [statement] }
+}
+
+function takeList(spec: FieldSpec, evidence: readonly Evidence[], question: Question): Answer | undefined {
+  const { items } = spec
+  const [best] = evidence
+  if (best === undefined || items === undefined || items.kind === 'object' || items.kind === 'array') {
+    return undefined
+  }
+  const most = Math.min(spec.maxItems, MOST_ITEMS)
+  const values = new Map<unknown, Evidence>()
+  for (const candidate of related(best, evidence)) {
+    const found =
+      items.allowed === undefined
+        ? [takeValue(items, candidate, question)]
+        : allowedIn(items.allowed, candidate)
+    for (const value of found) {
+      if (value !== undefined && values.size < most && !values.has(value)) values.set(value, candidate)
+    }
+  }
+  return values.size === 0 ? undefined : { value: [...values.keys()], evidence: [...values.values()] }
+}
+
+/** The other items of the list that the best evidence is in, else what is nearly as good. */
+function related(best: Evidence, evidence: readonly Evidence[]): readonly Evidence[] {
+  if (best.unit.kind === 'item') {
+    const siblings = evidence.filter(
+      ({ unit, passage }) =>
+        passage.url === best.passage.url &&
+        passage.text === best.passage.text &&
+        unit.kind === 'item' &&
+        unit.heading === best.unit.heading,
+    )
+    if (siblings.length > 1) {
+      // In the order of the document, not of their scores.
+      return siblings.toSorted(
+        (a, b) => a.passage.text.indexOf(a.unit.text) - b.passage.text.indexOf(b.unit.text),
+      )
+    }
+  }
+  return evidence.filter(({ score }) => score >= best.score * COMPARABLE)
+}

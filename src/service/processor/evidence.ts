@@ -1,0 +1,94 @@
+import type { SourcePolicy } from '../../protocol/task.ts'
+import type { Corpus } from '../corpus/corpus.ts'
+import { splitPassages } from '../corpus/passages.ts'
+import { significantTerms, words } from '../corpus/terms.ts'
+import { type Evidence, Judge, type SourcePassage } from './judge.ts'
+import type { Subject } from './subject.ts'
+import { type Question, questionOf } from './vocabulary.ts'
+
+/** What was looked for, and what was found. */
+export interface Findings {
+  readonly question: Question
+  /** The words that were searched for. */
+  readonly query: string
+  /** The name whose documents were searched, or undefined for all documents. */
+  readonly about: string | undefined
+  readonly passages: number
+  /** Best first. */
+  readonly evidence: readonly Evidence[]
+}
+
+/** Looks for what answers a question about a subject. */
+export interface EvidenceSearch {
+  readonly corpus: Corpus
+  readonly subject: Subject
+  readonly sourcePolicy: SourcePolicy | undefined
+  /** Passages that are read, at the most. */
+  readonly depth: number
+}
+
+/** Sentences and lines that are kept, the best of them. */
+const MOST_EVIDENCE = 200
+/** Documents with a name whose beginnings are read for a definition. */
+const LEAD_DOCUMENTS = 6
+/** Passages that make up the beginning of a document. */
+const LEAD_PASSAGES = 6
+
+/**
+ * Finds the sentences and lines that answer a question, in the documents that bear the subject's name where there are
+ * any, else in all.
+ */
+export function findEvidence(search: EvidenceSearch, asked: string): Findings {
+  const { subject } = search
+  const nameWords = subject.names.flatMap((name) => words(name))
+  const question = questionOf(asked, nameWords)
+  const scopes = [...subject.names, undefined]
+  let findings: Findings | undefined
+  for (const about of scopes) {
+    const found = lookIn(search, question, about)
+    if (found.evidence.length > 0) return found
+    findings ??= found
+  }
+  return findings ?? { question, query: '', about: undefined, passages: 0, evidence: [] }
+}
+
+function lookIn(search: EvidenceSearch, question: Question, about: string | undefined): Findings {
+  const { corpus, subject, sourcePolicy, depth } = search
+  const subjectWords = about === undefined ? [...subject.names, subject.text] : []
+  const wanted = [...question.terms.flatMap((term) => term.words), ...subjectWords].join(' ')
+  const query = significantTerms(wanted).join(' ')
+  // A document says at its beginning what it is about, and seldom in words that the question has.
+  const passages = about === undefined ? [] : leads(search, about)
+  if (about === undefined || question.terms.length > 0) {
+    passages.unshift(...corpus.passages({ queries: [query], about, sourcePolicy, limit: depth }))
+  }
+  const judge = new Judge(question, subject, about)
+  const seen = new Set<string>()
+  const evidence: Evidence[] = []
+  for (const [rank, passage] of passages.entries()) {
+    const key = `${passage.url}\n${passage.text}`
+    if (seen.has(key)) continue
+    seen.add(key)
+    evidence.push(...judge.read(passage, rank))
+  }
+  // Equal scores keep the order of the passages, so that the same question has the same answer.
+  evidence.sort((a, b) => b.score - a.score)
+  return { question, query, about, passages: seen.size, evidence: evidence.slice(0, MOST_EVIDENCE) }
+}
+
+/** How the documents with a name begin, the one that introduces it first. */
+function leads({ corpus, sourcePolicy }: EvidenceSearch, about: string): SourcePassage[] {
+  const hits = corpus.search(
+    { queries: [about], about, sourcePolicy, limit: LEAD_DOCUMENTS },
+    { charactersPerResult: 1, excerptsPerResult: 1 },
+  )
+  const introductions = hits.filter(({ url }) => /\/(?:readme|index)(?:\.[^/]*)?$/i.test(url))
+  return (introductions.length > 0 ? introductions : hits).flatMap(({ url }) => {
+    const document = corpus.document(url)
+    if (document === undefined) return []
+    const { title, text } = document
+    return splitPassages(text.slice(0, 20_000))
+      .slice(0, LEAD_PASSAGES)
+      .map(({ start, end }) => ({ url, title, text: text.slice(start, end) }))
+  })
+}

@@ -1,0 +1,199 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Citation, FieldBasis } from '../../protocol/output.ts'
+import type { RunInput, TaskSpec } from '../../protocol/task.ts'
+import type { Corpus } from '../corpus/corpus.ts'
+import { type Answer, emptyAnswer, takeAnswer } from './answer.ts'
+import { type EvidenceSearch, type Findings, findEvidence } from './evidence.ts'
+import type { Evidence } from './judge.ts'
+import type { Processor, RunResult, RunTask } from './processor.ts'
+import { type FieldSpec, readSchema } from './schema.ts'
+import { readSubject } from './subject.ts'
+import { spoken } from './vocabulary.ts'
+
+/** How much each processor reads for one field: passages, and sentences of an answer in prose. */
+const EFFORTS = {
+  lite: { depth: 12, sentences: 1 },
+  base: { depth: 32, sentences: 2 },
+  core: { depth: 96, sentences: 4 },
+} as const
+
+/**
+ * Carries out runs by extraction: it looks up each output field in the corpus and answers with text that stands there,
+ * cited word for word. It makes nothing up: what it does not find is null, or empty where the schema allows no null, with
+ * low confidence and no citation. The same run over the same documents has the same answer.
+ *
+ * The input says what the run is about. Documents that bear a name in it, as title, file or folder, are read first; an
+ * answer from another document must have the name in it. The processors `lite`, `base` and `core` differ in how much
+ * they read; a name that is none of these counts as `base`.
+ */
+export function extractiveProcessor(corpus: Corpus): Processor {
+  return {
+    async run({ input }: RunTask, signal: AbortSignal): Promise<RunResult> {
+      signal.throwIfAborted()
+      const { source_policy: sourcePolicy } = input
+      const { depth, sentences } = effortOf(input)
+      const subject = readSubject(corpus, input.input, sourcePolicy)
+      const search = { corpus, subject, sourcePolicy, depth }
+      const schema = input.task_spec?.output_schema
+      if (typeof schema === 'object' && schema.type === 'json') {
+        return await extractFields(search, schema.json_schema, signal)
+      }
+      await pause(signal)
+      return extractProse(search, descriptionOf(schema), sentences)
+    },
+  }
+}
+
+function effortOf({ processor }: RunInput): (typeof EFFORTS)[keyof typeof EFFORTS] {
+  return processor === 'lite' || processor === 'core' ? EFFORTS[processor] : EFFORTS.base
+}
+
+function descriptionOf(schema: TaskSpec['output_schema']): string {
+  if (typeof schema === 'string') return schema
+  return schema?.type === 'text' ? (schema.description ?? '') : ''
+}
+
+/** Lets the process do other work between two fields, and stops when the run was called off. */
+async function pause(signal: AbortSignal): Promise<void> {
+  await setImmediate()
+  signal.throwIfAborted()
+}
+
+async function extractFields(
+  search: EvidenceSearch,
+  jsonSchema: Readonly<Record<string, unknown>>,
+  signal: AbortSignal,
+): Promise<RunResult> {
+  const { fields, warnings } = readSchema(jsonSchema)
+  const content: [string, unknown][] = []
+  const basis: FieldBasis[] = []
+  for (const spec of fields) {
+    // oxlint-disable-next-line no-await-in-loop -- One after the other, so that none of them holds up the process.
+    const { value, findings } = await extractField(search, spec, '', signal)
+    if (value !== undefined) content.push([spec.name, value])
+    basis.push(basisOf(spec, findings))
+  }
+  return {
+    output: { type: 'json', content: Object.fromEntries(content), basis },
+    ...(warnings.length > 0 && { warnings }),
+  }
+}
+
+interface Extraction {
+  readonly value: unknown
+  /** One for each field that is no object. */
+  readonly findings: readonly Finding[]
+}
+
+interface Finding {
+  readonly field: string
+  readonly found: Findings
+  readonly answer: Answer | undefined
+}
+
+async function extractField(
+  search: EvidenceSearch,
+  spec: FieldSpec,
+  context: string,
+  signal: AbortSignal,
+): Promise<Extraction> {
+  if (spec.kind === 'object') {
+    const entries: [string, unknown][] = []
+    const findings: Finding[] = []
+    for (const property of spec.properties) {
+      // oxlint-disable-next-line no-await-in-loop -- See extractFields.
+      const inner = await extractField(search, property, `${context} ${spoken(spec.name)}`, signal)
+      if (inner.value !== undefined) entries.push([property.name, inner.value])
+      findings.push(...inner.findings)
+    }
+    return { value: Object.fromEntries(entries), findings }
+  }
+  await pause(signal)
+  const found = findEvidence(search, `${context} ${spoken(spec.name)} ${spec.description}`)
+  const answer = takeAnswer(spec, found.evidence, found.question)
+  return {
+    value: answer === undefined ? emptyAnswer(spec) : answer.value,
+    findings: [{ field: spec.name, found, answer }],
+  }
+}
+
+function extractProse(search: EvidenceSearch, description: string, sentences: number): RunResult {
+  const found = findEvidence(search, `${search.subject.text} ${description}`)
+  const evidence = distinct(found.evidence).slice(0, sentences)
+  const answer = evidence.length === 0 ? undefined : { value: '', evidence }
+  const basis = [
+    {
+      field: 'output',
+      reasoning: reasoningOf({ field: 'output', found, answer }),
+      citations: citationsOf(evidence),
+      confidence: confidenceOf({ field: 'output', found, answer }),
+    },
+  ]
+  return { output: { type: 'text', content: evidence.map(({ unit }) => unit.text).join('\n\n'), basis } }
+}
+
+/** Evidence that says something else each, and is nearly as good as the best. */
+function distinct(evidence: readonly Evidence[]): Evidence[] {
+  const said = new Map<string, Evidence>()
+  for (const candidate of evidence) {
+    if (candidate.score < (evidence[0]?.score ?? 0) * 0.6) break
+    if (!said.has(candidate.unit.text)) said.set(candidate.unit.text, candidate)
+  }
+  return [...said.values()]
+}
+
+function basisOf(spec: FieldSpec, findings: readonly Finding[]): FieldBasis {
+  const levels = new Set(findings.map(confidenceOf))
+  return {
+    field: spec.name,
+    reasoning: findings.map(reasoningOf).join(' ') || 'The schema names nothing to look for.',
+    citations: citationsOf(findings.flatMap(({ answer }) => answer?.evidence ?? [])),
+    // An object is as certain as its least certain part.
+    confidence: CONFIDENCES.find((level) => levels.has(level)) ?? 'low',
+  }
+}
+
+const CONFIDENCES = ['low', 'medium', 'high'] as const
+
+/** One citation a document, with every passage that an answer was taken from. */
+function citationsOf(evidence: readonly Evidence[]): Citation[] {
+  const citations = new Map<string, { title: string; excerpts: Set<string> }>()
+  for (const { passage } of evidence) {
+    const citation = citations.get(passage.url) ?? { title: passage.title, excerpts: new Set() }
+    citation.excerpts.add(passage.text)
+    citations.set(passage.url, citation)
+  }
+  return [...citations].map(([url, { title, excerpts }]) => ({ url, title, excerpts: [...excerpts] }))
+}
+
+function confidenceOf({ found, answer }: Finding): (typeof CONFIDENCES)[number] {
+  const [best] = answer?.evidence ?? []
+  if (best === undefined || best.coverage < 0.5) return 'low'
+  const rival = found.evidence.find(({ unit }) => unit.text !== best.unit.text)
+  const clear = rival === undefined || best.score - rival.score > 0.25
+  const sure = best.coverage >= 0.75 && best.direct && found.about !== undefined
+  return sure && clear ? 'high' : sure || best.direct || best.coverage >= 0.75 ? 'medium' : 'low'
+}
+
+function reasoningOf({ field, found, answer }: Finding): string {
+  const { question, query, about, passages } = found
+  const where = about === undefined ? 'all documents' : `the documents named ${about}`
+  const sought =
+    question.terms.length === 0
+      ? 'a sentence that says what it is'
+      : question.terms.map(({ word }) => word).join(', ')
+  const words = query === '' ? '' : ` for “${query}”`
+  const looked = `${field}: searched ${where}${words} and read ${count(passages, 'passage')} for ${sought}.`
+  const [best] = answer?.evidence ?? []
+  if (best === undefined) return `${looked} Nothing there answers it, so it is left empty.`
+  const { unit, passage, coverage } = best
+  const heading = unit.heading === '' ? '' : `, under “${unit.heading.trim()}”`
+  const others = (answer?.evidence.length ?? 0) - 1
+  const more = others > 0 ? `, with ${count(others, 'more')} like it` : ''
+  const met = `${Math.round(coverage * 100)} % of what was asked for`
+  return `${looked} The best ${unit.kind} stands in “${passage.title}”${heading}${more}; it meets ${met}.`
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 || noun === 'more' ? '' : 's'}`
+}

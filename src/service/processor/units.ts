@@ -1,0 +1,132 @@
+/** A sentence, a list item, a table row or a line of code: what an answer is made of. */
+export interface Unit {
+  /** Without the markup around it; stands word for word in the text. */
+  readonly text: string
+  readonly kind: 'sentence' | 'item' | 'row' | 'code'
+  /** The heading above it, empty where the text shows none. */
+  readonly heading: string
+}
+
+/** Characters of a list item that is one answer; a longer one is taken apart into sentences. */
+const LONGEST_ITEM = 300
+
+const sentences = new Intl.Segmenter('en', { granularity: 'sentence' })
+const ABBREVIATION = /(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|dr|mr|mrs|st)|\b[A-Z])\.\s*$/i
+
+/** Takes a passage of Markdown or plain text apart. Headings and badges are no units. */
+export function unitsOf(text: string): Unit[] {
+  const units: Unit[] = []
+  let heading = ''
+  let fence: string | undefined
+  let paragraph: string[] = []
+
+  function add(raw: string, kind: Unit['kind']): void {
+    const bare = withoutMarkup(raw)
+    if (isReadable(bare)) units.push({ text: bare, kind, heading })
+  }
+
+  function endParagraph(): void {
+    const block = paragraph.join('\n')
+    paragraph = []
+    const isItem = LIST_MARKER.test(block)
+    if (isItem && block.length <= LONGEST_ITEM) add(block, 'item')
+    else for (const sentence of sentencesOf(block)) add(sentence, isItem ? 'item' : 'sentence')
+  }
+
+  for (const raw of text.split('\n')) {
+    const line = raw.trimEnd()
+    const marker = /^\s*(`{3,}(?=[^`]*$)|~{3,})/.exec(line)?.[1]
+    if (fence !== undefined) {
+      if (marker?.startsWith(fence)) fence = undefined
+      else add(line, 'code')
+      continue
+    }
+    const title = /^ {0,3}#{1,6}\s+(.*)$/.exec(line)?.[1]
+    const isBreak = line === '' || LINK_DEFINITION.test(line) || /^\s*(?:[-*_=]\s*){3,}$/.test(line)
+    if (/^ {0,3}(?:=+|-{3,})$/.test(line) && paragraph.length === 1) {
+      heading = paragraph[0]?.trim() ?? ''
+      paragraph = []
+    } else if (marker !== undefined || title !== undefined || isBreak) {
+      endParagraph()
+      fence = marker
+      heading = title ?? heading
+    } else if (/^\s*\|/.test(line)) {
+      endParagraph()
+      add(line, 'row')
+    } else {
+      if (LIST_MARKER.test(line)) endParagraph()
+      // With its carriage return, so that the paragraph stays word for word.
+      paragraph.push(raw)
+    }
+  }
+  endParagraph()
+  return units
+}
+
+/** `[name]: address`, which readers do not see. */
+const LINK_DEFINITION = /^ {0,3}\[[^\]]+\]:\s+\S/
+const LIST_MARKER = /^\s*(?:[-*+•]|\d{1,3}[.)])\s+/
+
+/** The sentences of a paragraph, which may run over several lines. Images and tags around them are left out. */
+function sentencesOf(paragraph: string): string[] {
+  const found: { start: number; end: number }[] = []
+  const plain = masked(paragraph)
+  for (const { segment, index } of sentences.segment(plain)) {
+    const start = index + segment.length - segment.trimStart().length
+    const end = index + segment.trimEnd().length
+    if (start >= end) continue
+    const last = found.at(-1)
+    if (last !== undefined && ABBREVIATION.test(plain.slice(last.start, last.end))) last.end = end
+    else found.push({ start, end })
+  }
+  return found.map(({ start, end }) => paragraph.slice(start, end))
+}
+
+/**
+ * A text of the same length in which only sentences end sentences: no line, no full stop in an address or in code, no
+ * exclamation mark of an image.
+ */
+function masked(text: string): string {
+  return text
+    .replace(/\[?!\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])(?:\](?:\([^)]*\)|\[[^\]]*\]))?/g, blank)
+    .replace(/<\/?(?:h[1-6]|p|div|br|hr|li|ul|ol|table|tr|td)\b[^<>]*>/gi, separator)
+    .replace(/<!--[\s\S]*?-->|<\/?[a-z][^<>]*>/gi, blank)
+    .replace(/(?<=\])\([^()\s]*\)/g, letters)
+    .replace(/`[^`\n]*`/g, letters)
+    .replace(/[\r\n]/g, ' ')
+}
+
+const blank = (match: string) => ' '.repeat(match.length)
+/** What separates paragraphs in Unicode; a block of HTML is one. */
+const separator = (match: string) => '\u2029'.padEnd(match.length)
+const letters = (match: string) => 'x'.repeat(match.length)
+
+/** What markup can stand around a text. */
+const BEGINNINGS = [LIST_MARKER, /^\s*>\s?/, /^\s*\[[ x]\]\s+/, /^\s*\$\s+(?=\w)/, /^\s*<\/?[a-z][^<>]*>/i]
+const ENDINGS = [/<\/?[a-z][^<>]*>\s*$/i]
+/** Pairs around a whole text; the group is what they enclose. */
+const PAIRS = [
+  /^\*\*([^*]+)\*\*$/,
+  /^__([^_]+)__$/,
+  /^\*([^*]+)\*$/,
+  /^_([^_]+)_$/,
+  /^`([^`]+)`$/,
+  /^\[([^[\]]+)\](?:\([^()]*\)|\[[^\]]*\])[.:]?$/,
+]
+
+/** A text without the markup at its two ends; what is within stays as it is. */
+function withoutMarkup(raw: string): string {
+  let text = raw.trim()
+  for (;;) {
+    let next = text
+    for (const markup of [...BEGINNINGS, ...ENDINGS]) next = next.replace(markup, '').trim()
+    for (const pair of PAIRS) next = pair.exec(next)?.[1]?.trim() ?? next
+    if (next === text) return text
+    text = next
+  }
+}
+
+/** Whether there is something to read: not a badge, a tag, or the address of a link. */
+function isReadable(text: string): boolean {
+  return /[\p{L}\p{N}]{2}/u.test(masked(text))
+}

@@ -1,0 +1,95 @@
+import { isStopWord, words } from '../corpus/terms.ts'
+
+/**
+ * What people ask for again and again, under which words, and what an answer to it looks like. Questions about anything
+ * else work by their own words alone.
+ */
+interface Concept {
+  readonly words: readonly string[]
+  readonly answer: RegExp
+}
+
+const CONCEPTS: readonly Concept[] = [
+  {
+    words: ['licence', 'license', 'licensed', 'licensing'],
+    answer:
+      /\b(?:MIT|ISC|Apache(?:[- ](?:License)?,?\s*(?:Version )?2\.0)?|BSD(?:-\d)?|[AL]?GPL(?:v?\d)?|MPL|Unlicense|CC0|CC[- ]BY|0BSD|BlueOak|Public Domain)\b/,
+  },
+  {
+    words: ['install', 'installation', 'setup'],
+    answer:
+      /\b(?:npm|pnpm|yarn|bun|deno|pip3?|pipx|cargo|brew|gem|composer|apt|apt-get|dnf|go|nuget|conda)\s+(?:install|i|add|get|require|create|init)\b/,
+  },
+  { words: ['version', 'release'], answer: /\bv?\d+\.\d+(?:\.\d+)?\b/ },
+  { words: ['homepage', 'website', 'repository'], answer: /https?:\/\/\S+/ },
+  { words: ['requirement', 'requires', 'prerequisite'], answer: /\b(?:requires?|needs?|at least)\b|>=/i },
+]
+
+/** Words that ask what something is. */
+const DEFINITION_WORDS =
+  'about aim definition describe description does goal intro introduction is mean meaning overview purpose summary'
+
+/** Words that name the kind of a thing, or of an answer, rather than something to look for. */
+const GENERIC_WORDS =
+  'answer brief briefly command company detail document example explain field following give include includes included information item library ' +
+  'line list main module name number one package page paragraph product project sentence short software string tell ' +
+  'text thing tool value way words'
+
+const definitionStems: ReadonlySet<string> = new Set(DEFINITION_WORDS.split(' ').map(stem))
+const genericStems: ReadonlySet<string> = new Set(GENERIC_WORDS.split(' ').map(stem))
+
+/** One thing that a question asks for: any of these stems stands for it. */
+export interface Term {
+  /** As it was written in the question. */
+  readonly word: string
+  /** Every word to search for: this one and those that mean the same. */
+  readonly words: readonly string[]
+  readonly stems: ReadonlySet<string>
+  /** What an answer looks like, where that is known. */
+  readonly answer: RegExp | undefined
+}
+
+/** A question taken apart. */
+export interface Question {
+  readonly terms: readonly Term[]
+  /** Whether it asks what something is, rather than for something about it. */
+  readonly asksForDefinition: boolean
+}
+
+/** Takes a question apart. `except` are words that need not be looked for, such as the name of the document. */
+export function questionOf(text: string, except: readonly string[] = []): Question {
+  const skipped = new Set(except)
+  const terms = new Map<string, Term>()
+  let asksForDefinition = false
+  for (const word of words(text)) {
+    const root = stem(word)
+    if (definitionStems.has(root)) asksForDefinition = true
+    if (isStopWord(word) || definitionStems.has(root) || genericStems.has(root) || skipped.has(word)) continue
+    const concept = CONCEPTS.find(({ words: names }) => names.some((name) => stem(name) === root))
+    const names = concept === undefined ? [word] : [word, ...concept.words.filter((name) => name !== word)]
+    const key = concept?.words[0] ?? root
+    if (!terms.has(key)) {
+      terms.set(key, { word, words: names, stems: new Set(names.map(stem)), answer: concept?.answer })
+    }
+  }
+  return { terms: [...terms.values()], asksForDefinition: asksForDefinition || terms.size === 0 }
+}
+
+/** A name as it would be said: `releaseDate` and `release_date` are two words each. */
+export function spoken(text: string): string {
+  return text.replace(/(\p{Ll}|\d)(\p{Lu})/gu, '$1 $2').replaceAll('_', ' ')
+}
+
+/** The stems of a text's words, and of the words in its names. */
+export function stemsOf(text: string): Set<string> {
+  return new Set([...words(text), ...words(spoken(text))].map(stem))
+}
+
+/** A word without the ending that grammar gives it: enough to know `installed` in `installation`. */
+export function stem(word: string): string {
+  const root = word
+    .normalize('NFD')
+    .replace(/\p{M}/gu, '')
+    .replace(/(?<=\w{4})(?:ations?|ings?|ments?|ers?|ed|ies|es|s|ly)$/, '')
+  return root.replace(/(?<=\w{3})[eyi]$/, '')
+}

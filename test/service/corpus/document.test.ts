@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest'
+import { parseDocument } from '../../../src/service/corpus/document.ts'
+
+function parse(relative: string, content: string | Uint8Array, root = '/docs') {
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content
+  return parseDocument(
+    { root, relative, path: `${root}/${relative}`, modified: Date.UTC(2024, 1, 29) },
+    bytes,
+  )
+}
+
+describe('parseDocument', () => {
+  it('keeps Markdown as it is, without its front matter', () => {
+    const document = parse(
+      'a.md',
+      '---\ntitle: Given\ndate: 2023-05-06T10:00:00Z\nurl: https://example.org/a#part\n---\n\n# Heading\n\n*Text* with [link](x).\n',
+    )
+    expect(document).toEqual({
+      url: 'https://example.org/a',
+      title: 'Given',
+      publishDate: '2023-05-06',
+      text: '# Heading\n\n*Text* with [link](x).',
+    })
+  })
+
+  it('takes a line across the page for what it is', () => {
+    expect(parse('a.md', '---\nnot a mapping\n---\ntext')?.text).toBe('---\nnot a mapping\n---\ntext')
+    expect(parse('a.md', '---\na: [broken\n---\ntext')?.text).toContain('broken')
+  })
+
+  it.each([
+    ['# A `first` heading #', 'A first heading'],
+    ['text\n\nUnderlined\n===\n', 'Underlined'],
+    ['```sh\n# comment\n```\n\n## Real', 'Real'],
+    ['# [![badge](b.svg)](x) Name [![other][1]][2]', 'Name'],
+    ['# ![the logo](logo.png)', 'the logo'],
+    ['<h1 align="center">\n  <img src="x" alt="Logo"> Named\n</h1>', 'Named'],
+    ['no heading', 'a'],
+    ['---\ntitle: "two\\n lines \\0 \\uD800"\n---\nx', 'two lines \uFFFD'],
+  ])('finds the title of %j', (source, title) => {
+    expect(parse('folder/a.md', source)?.title).toBe(title)
+  })
+
+  it('reads HTML without markup, scripts and addresses of links, and with the case of its headings', () => {
+    const document = parse(
+      'a.html',
+      `<html><head><title> A  page </title><link rel="canonical" href="https://example.com/page">
+       <meta property="article:published_time" content="2022-03-04T05:06:07Z"></head>
+       <body><svg><title>icon</title></svg><nav>menu</nav><h1>Heading</h1><p>Some <a href="https://x.example">linked</a> text &amp; more.</p>
+       <script>no()</script></body></html>`,
+    )
+    expect(document).toEqual({
+      url: 'https://example.com/page',
+      title: 'A page',
+      publishDate: '2022-03-04',
+      text: 'Heading\n\nSome linked text & more.',
+    })
+  })
+
+  it('survives HTML that is nested absurdly deep', () => {
+    expect(parse('a.html', `<p>top</p>${'<div>'.repeat(20_000)}deep`)?.text).toContain('top')
+  })
+
+  it.each([
+    ['example.edu/papers/a b.md', 'https://example.edu/papers/a%20b.md'],
+    ['v1.2/a.md', 'file:///docs/v1.2/a.md'],
+    ['plain/a.md', 'file:///docs/plain/a.md'],
+    ['example.edu.md', 'file:///docs/example.edu.md'],
+  ])('derives the URL of %s', (relative, url) => {
+    expect(parse(relative, 'text')?.url).toBe(url)
+  })
+
+  it('takes no package for a domain', () => {
+    expect(parse('socket.io/README.md', 'text', '/x/node_modules')?.url).toBe(
+      'file:///x/node_modules/socket.io/README.md',
+    )
+  })
+
+  it.each(['javascript:alert(1)', 'file:///etc/passwd', 'not a url', '/relative'])(
+    'does not believe the URL %s',
+    (url) => {
+      expect(parse('a.md', `---\nurl: "${url}"\n---\nx`)?.url).toBe('file:///docs/a.md')
+    },
+  )
+
+  it.each([
+    ['2023-02-30', '2024-02-29'],
+    ['May 3, 2021', '2021-05-03'],
+    ['soon', '2024-02-29'],
+  ])('reads the date %s as %s, falling back on the day of the file', (date, expected) => {
+    expect(parse('a.md', `---\ndate: ${date}\n---\nx`)?.publishDate).toBe(expected)
+  })
+
+  it.each([
+    ['binary', Buffer.from([0x50, 0x4b, 0, 1])],
+    ['not UTF-8', Buffer.from([0xff, 0xfe, 0x41])],
+    ['empty', Buffer.from(' \n\n')],
+  ])('leaves out what is %s', (_, bytes) => {
+    expect(parse('a.txt', bytes)).toBeUndefined()
+  })
+
+  it('reads a byte order mark as no part of the text', () => {
+    expect(parse('a.md', '\uFEFF# Title')).toMatchObject({ title: 'Title', text: '# Title' })
+  })
+})

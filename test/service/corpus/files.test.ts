@@ -1,0 +1,44 @@
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { documentFiles, scanFolders } from '../../../src/service/corpus/files.ts'
+import { folderOf } from './folder.ts'
+
+const everything = { include: () => true, enter: () => true }
+
+describe('scanFolders', () => {
+  it('stops at the limit, and always leaves out the same files', async () => {
+    const folder = await folderOf({ 'c.md': '', 'a.md': '', 'b/a.md': '', 'b/b.md': '' })
+    const { files } = await scanFolders([folder], everything, 3)
+    expect(files.map(({ relative }) => relative)).toEqual(['a.md', 'c.md', 'b/a.md'])
+  })
+
+  it('finds a file once where folders overlap, below the first of them', async () => {
+    const folder = await folderOf({ 'sub/a.md': '' })
+    const { files } = await scanFolders([folder, join(folder, 'sub')], everything, 10)
+    expect(files.map(({ relative }) => relative)).toEqual(['sub/a.md'])
+  })
+
+  it('tells a folder that cannot be read from one that is gone', async () => {
+    const folder = await folderOf({})
+    const unreadable = join(folder, 'x'.repeat(5_000))
+    expect(await scanFolders([unreadable, join(folder, 'gone')], everything, 10)).toEqual({
+      files: [],
+      unreadable: [unreadable],
+    })
+  })
+})
+
+describe('documentFiles', () => {
+  it.each([
+    ['a.md', true],
+    ['b/A.HTML', true],
+    ['c.markdown', true],
+    ['d.htm', true],
+    ['e.txt', true],
+    ['README', false],
+    ['f.ts', false],
+    ['g/.hidden.md', false],
+  ])('includes %s: %s', (path, expected) => {
+    expect(documentFiles.include(path)).toBe(expected)
+  })
+})

@@ -1,0 +1,228 @@
+import { rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Corpus } from '../../../src/service/corpus/corpus.ts'
+import { openCorpus } from '../../../src/service/corpus/open-corpus.ts'
+import { openDatabase } from '../../../src/service/database.ts'
+import { corpusOf, type Files, folderOf, write } from './folder.ts'
+
+async function open(folder: string, options = {}): Promise<Corpus> {
+  const database = openDatabase(':memory:')
+  onTestFinished(() => database.close())
+  const corpus = await openCorpus(database, { folders: [folder], watch: false, ...options })
+  onTestFinished(() => corpus.close())
+  return corpus
+}
+
+const texts = (corpus: Corpus, query: string) =>
+  corpus.passages({ queries: [query], limit: 50 }).map(({ text }) => text)
+
+describe('openCorpus', () => {
+  it('takes in the documents of its folders and of those below', async () => {
+    const corpus = await corpusOf({
+      'a.md': 'word a',
+      'b/c/d.html': '<p>word d</p>',
+      'e.txt': 'word e',
+      'f.json': '"word f"',
+    })
+    expect(corpus.size).toBe(3)
+    expect(texts(corpus, 'word').toSorted()).toEqual(['word a', 'word d', 'word e'])
+  })
+
+  it('leaves out hidden folders and installed packages unless it is told to enter them', async () => {
+    const files = { '.git/a.md': 'word', 'node_modules/b/c.md': 'word', 'd.md': 'word' }
+    expect((await corpusOf(files)).size).toBe(1)
+    expect((await corpusOf(files, { enter: () => true })).size).toBe(3)
+  })
+
+  it('asks what to include, by the path below the folder', async () => {
+    const files = { 'x/LICENSE': 'word', 'x/y.md': 'word', '@s/x/LICENSE': 'word' }
+    const asked: string[] = []
+    const include = (path: string) => asked.push(path) > 0 && path.endsWith('LICENSE')
+    const corpus = await corpusOf(files, { include })
+    expect(corpus.size).toBe(2)
+    expect(asked.toSorted()).toEqual(['@s/x/LICENSE', 'x/LICENSE', 'x/y.md'])
+  })
+
+  it('skips what is too large, binary or no UTF-8', async () => {
+    const folder = await folderOf({
+      'large.txt': Buffer.alloc(5 * 2 ** 20 + 1, 'word '),
+      'binary.txt': Buffer.from([0, 1, 2]),
+      'latin.txt': Buffer.from('caf\xe9', 'latin1'),
+      'fine.txt': 'word',
+    })
+    expect((await open(folder)).size).toBe(1)
+  })
+
+  it('follows no symbolic links', async () => {
+    const elsewhere = await folderOf({ 'a.md': 'word' })
+    const folder = await folderOf({ 'b.md': 'word' })
+    await symlink(elsewhere, join(folder, 'link'))
+    await symlink(join(elsewhere, 'a.md'), join(folder, 'link.md'))
+    await symlink(folder, join(folder, 'loop'))
+    expect((await open(folder)).size).toBe(1)
+  })
+
+  it('says which folder is missing, and which is none', async () => {
+    const folder = await folderOf({ 'a.md': 'word' })
+    await expect(open(join(folder, 'missing'))).rejects.toThrow(
+      `there is no folder ${join(folder, 'missing')}`,
+    )
+    await expect(open(join(folder, 'a.md'))).rejects.toThrow('is not a folder')
+  })
+
+  it('refuses wrong options at the call', () => {
+    const database = openDatabase(':memory:')
+    onTestFinished(() => database.close())
+    expect(() => openCorpus(database, { folders: [] })).toThrow('folders must be')
+    expect(() => openCorpus(database, { folders: [' '] })).toThrow('folders must be')
+    expect(() => openCorpus(database, { folders: ['.'], watch: 'yes' as unknown as boolean })).toThrow(
+      'watch must be',
+    )
+    expect(() => openCorpus(database, { folders: ['.'], include: /md/ as unknown as () => boolean })).toThrow(
+      'include must be',
+    )
+  })
+
+  it('shows the first of two documents with one URL, and the second when the first is gone', async () => {
+    const matter = '---\nurl: https://example.org/same\n---\n'
+    const folder = await folderOf({ 'a.md': `${matter}word first`, 'b.md': `${matter}word second` })
+    const corpus = await open(folder)
+    expect(corpus.size).toBe(1)
+    expect(texts(corpus, 'word')).toEqual(['word first'])
+    expect(texts(corpus, 'second')).toEqual([])
+    await rm(join(folder, 'a.md'))
+    await corpus.settled()
+    expect(corpus.document('https://example.org/same')?.text).toBe('word second')
+    expect(texts(corpus, 'word')).toEqual(['word second'])
+  })
+
+  it('gives back the text of a document as it was read', async () => {
+    const text = `# Title\r\n\r\n${'A sentence of some length. '.repeat(120)}\n\n\n\`\`\`js\ncode()\n\`\`\`\n\nthe end`
+    const corpus = await corpusOf({ 'example.org/a.md': `\n${text}\n` })
+    expect(corpus.document('https://example.org/a.md')).toMatchObject({ title: 'Title', text })
+    expect(corpus.document('https://example.org/b.md')).toBeUndefined()
+  })
+})
+
+describe('settled', () => {
+  it('resolves when what was added, changed and removed before is in the index', async () => {
+    const folder = await folderOf({
+      'stays.md': 'word stays',
+      'changes.md': 'word before',
+      'goes.md': 'word goes',
+    })
+    const corpus = await open(folder)
+    await write(folder, { 'new/comes.md': 'word comes', 'changes.md': 'word after!' })
+    await rm(join(folder, 'goes.md'))
+    await corpus.settled()
+    expect(texts(corpus, 'word').toSorted()).toEqual(['word after!', 'word comes', 'word stays'])
+    expect(corpus.size).toBe(3)
+  })
+
+  it('notices a change that leaves size and time as they were', async () => {
+    const folder = await folderOf({ 'a.md': 'word one' })
+    const corpus = await open(folder)
+    for (const text of ['word two', 'word six', 'word ten']) {
+      // oxlint-disable-next-line no-await-in-loop -- One change after the other is the point.
+      await writeFile(join(folder, 'a.md'), text)
+      // oxlint-disable-next-line no-await-in-loop
+      await corpus.settled()
+      expect(texts(corpus, 'word')).toEqual([text])
+    }
+  })
+
+  it('notices a file that was renamed, and a folder that was removed', async () => {
+    const folder = await folderOf({ 'x.example/a.md': 'word', 'y.example/b.md': 'word b' })
+    const corpus = await open(folder)
+    await rename(join(folder, 'x.example/a.md'), join(folder, 'x.example/c.md'))
+    await rm(join(folder, 'y.example'), { recursive: true })
+    await corpus.settled()
+    expect(corpus.passages({ queries: ['word'], limit: 9 }).map(({ url }) => url)).toEqual([
+      'https://x.example/c.md',
+    ])
+  })
+
+  it('serves everyone who asks at once', async () => {
+    const folder = await folderOf({})
+    const corpus = await open(folder)
+    await write(folder, { 'a.md': 'word' })
+    await Promise.all([corpus.settled(), corpus.settled(), corpus.settled()])
+    expect(corpus.size).toBe(1)
+  })
+})
+
+describe('a corpus that is opened again', () => {
+  it('reads no file that has not changed', async () => {
+    const folder = await folderOf({ 'a.md': 'word a', 'b.md': 'word b' })
+    const database = openDatabase(':memory:')
+    onTestFinished(() => database.close())
+    const first = await openCorpus(database, { folders: [folder], watch: false })
+    await first.close()
+    // As if they had been read long after they were written.
+    database.exec('UPDATE corpus_files SET read_at = read_at + 1000')
+    const changesOf = () => Number(database.prepare('SELECT total_changes() AS changes').get()?.['changes'])
+    const before = changesOf()
+    const second = await openCorpus(database, { folders: [folder], watch: false })
+    expect(changesOf()).toBe(before)
+    expect(texts(second, 'word')).toHaveLength(2)
+    await second.close()
+  })
+
+  it('finds what changed while it was closed, and drops what is in none of its folders', async () => {
+    const [one, two] = [
+      await folderOf({ 'a.md': 'word a', 'b.md': 'word b' }),
+      await folderOf({ 'c.md': 'word c' }),
+    ]
+    const database = openDatabase(':memory:')
+    onTestFinished(() => database.close())
+    await (await openCorpus(database, { folders: [one, two], watch: false })).close()
+    await writeFile(join(one, 'a.md'), 'word changed')
+    await utimes(join(one, 'a.md'), 1, 1)
+    const corpus = await openCorpus(database, { folders: [one], watch: false })
+    expect(texts(corpus, 'word').toSorted()).toEqual(['word b', 'word changed'])
+    await corpus.close()
+  })
+})
+
+describe('a corpus that watches', () => {
+  it.each<[string, (folder: string) => Promise<unknown>, string[]]>([
+    ['added', (folder) => write(folder, { 'new/b.md': 'word added' }), ['word added', 'word old']],
+    ['changed', (folder) => write(folder, { 'a.md': 'word changed' }), ['word changed']],
+    ['removed', (folder) => rm(join(folder, 'a.md')), []],
+  ])('tells of a file that was %s, once it is in the index', async (_, change, expected) => {
+    const folder = await folderOf({ 'a.md': 'word old' })
+    const corpus = await open(folder, { watch: true })
+    const seen = new Promise<void>((resolve) => {
+      corpus.onChange(() => {
+        if (texts(corpus, 'word').toSorted().join() === expected.join()) resolve()
+      })
+    })
+    await change(folder)
+    await expect(seen).resolves.toBeUndefined()
+  })
+
+  it('tells nobody any more after it was closed', async () => {
+    const folder = await folderOf({ 'a.md': 'word' })
+    const corpus = await open(folder, { watch: true })
+    let calls = 0
+    corpus.onChange(() => (calls += 1))
+    await corpus.close()
+    await write(folder, { 'b.md': 'word' } satisfies Files)
+    await corpus.settled()
+    expect([calls, corpus.size]).toEqual([0, 1])
+  })
+
+  it('stops telling a listener that was taken away', async () => {
+    const folder = await folderOf({})
+    const corpus = await open(folder)
+    let calls = 0
+    const stop = corpus.onChange(() => (calls += 1))
+    await write(folder, { 'a.md': 'word' })
+    await corpus.settled()
+    stop()
+    await write(folder, { 'b.md': 'word' })
+    await corpus.settled()
+    expect(calls).toBe(1)
+  })
+})

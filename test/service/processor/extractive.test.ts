@@ -1,0 +1,347 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { FieldBasis } from '../../../src/protocol/output.ts'
+import type { RunInput } from '../../../src/protocol/task.ts'
+import type { Corpus } from '../../../src/service/corpus/corpus.ts'
+import { extractiveProcessor } from '../../../src/service/processor/extractive.ts'
+import type { RunResult } from '../../../src/service/processor/processor.ts'
+import { corpusOf, type Files } from '../corpus/folder.ts'
+
+const PACKAGES: Files = {
+  'rxjs/README.md': `# <img src="logo.png" alt="Logo"> RxJS: Reactive Extensions For JavaScript
+
+[![npm version](https://badge.fury.io/js/rxjs.svg)](https://badge.fury.io/js/rxjs)
+
+Curious what's next? Follow along with [the roadmap](roadmap.md).
+
+Reactive Extensions Library for JavaScript. It needs at least Node.js 18.
+
+[Apache 2.0 License](LICENSE.txt)
+
+## Installation and Usage
+
+Install it from npm:
+
+\`\`\`shell
+npm install rxjs
+\`\`\`
+
+It does not support CommonJS.
+
+## Features
+
+- typed observables
+- operators without state
+- schedulers for tests
+
+## Support
+
+It supports TypeScript out of the box.
+`,
+  'rxjs/CHANGELOG.md':
+    '# Changelog\n\n## 7.8.2\n\nReleased on 2025-02-22 with 3 fixes.\n\n## 7.8.1\n\n- fixes a leak\n',
+  '@scope/tool/README.md': '# @scope/tool\n\nA linter for prose.\n\n## Licence\n\nMIT © Somebody\n',
+  'other/README.md':
+    '# other\n\nOther is a parser that works well with rxjs.\n\nInstall with `npm install other`.\n\n## License\n\nISC\n',
+}
+
+function run(corpus: Corpus, input: RunInput): Promise<RunResult> {
+  return extractiveProcessor(corpus).run({ run_id: 'trun_1', input }, new AbortController().signal)
+}
+
+async function fieldsOf(
+  input: RunInput['input'],
+  properties: Record<string, unknown>,
+  rest: Partial<RunInput> = {},
+  files = PACKAGES,
+) {
+  const corpus = await corpusOf(files)
+  const json_schema = { type: 'object', properties }
+  const result = await run(corpus, {
+    input,
+    processor: 'base',
+    task_spec: { output_schema: { type: 'json', json_schema } },
+    ...rest,
+  })
+  expectCitationsToStand(corpus, result.output.basis)
+  return { corpus, ...result }
+}
+
+/** What every answer promises. */
+function expectCitationsToStand(corpus: Corpus, basis: readonly FieldBasis[]): void {
+  for (const { citations = [] } of basis) {
+    for (const { url, title, excerpts } of citations) {
+      const document = corpus.document(url)
+      expect(title).toBe(document?.title)
+      expect(excerpts?.length).toBeGreaterThan(0)
+      for (const excerpt of excerpts ?? []) expect(document?.text).toContain(excerpt)
+    }
+  }
+}
+
+describe('a run with a JSON schema', () => {
+  it('answers each field with text of the documents that the input names', async () => {
+    const { output } = await fieldsOf(
+      { package: 'rxjs' },
+      {
+        purpose: { type: 'string', description: 'what the package does' },
+        licence: { type: 'string', description: 'its licence' },
+        install: { type: 'string', description: 'how it is installed' },
+      },
+    )
+    expect(output.content).toEqual({
+      purpose: 'Reactive Extensions Library for JavaScript.',
+      licence: 'Apache 2.0 License',
+      install: 'npm install rxjs',
+    })
+    expect(output.basis.map(({ field }) => field)).toEqual(['purpose', 'licence', 'install'])
+  })
+
+  it('cites passages that contain the answer, and says how it was found and how sure it is', async () => {
+    const { output } = await fieldsOf({ package: '@scope/tool' }, { licence: { type: 'string' } })
+    expect(output).toMatchObject({ type: 'json', content: { licence: 'MIT © Somebody' } })
+    const [basis] = output.basis
+    expect(basis?.citations?.[0]?.url).toMatch(/\/@scope\/tool\/README\.md$/)
+    expect(basis?.citations?.[0]?.excerpts?.join()).toContain('MIT © Somebody')
+    expect(basis?.reasoning).toContain('the documents named @scope/tool')
+    expect(basis?.reasoning).toContain('under “Licence”')
+    expect(basis?.confidence).toBe('high')
+  })
+
+  it('never passes off what another document says of itself', async () => {
+    const { output } = await fieldsOf(
+      { package: '@scope/tool' },
+      { install: { type: 'string', description: 'how it is installed' } },
+    )
+    expect(output.content).toEqual({ install: '' })
+  })
+
+  it('leaves empty what it does not find, with low confidence and without citations', async () => {
+    const { output } = await fieldsOf(
+      { package: 'rxjs' },
+      {
+        text: { type: 'string', description: 'flux capacitor calibration' },
+        nullable: { type: ['string', 'null'], description: 'flux capacitor calibration' },
+        list: { type: 'array', items: { type: 'string' }, description: 'flux capacitor calibration' },
+        number: { type: 'number', description: 'flux capacitor calibration' },
+      },
+    )
+    expect(output.content).toEqual({ text: '', nullable: null, list: [] })
+    for (const basis of output.basis) {
+      expect(basis).toMatchObject({ citations: [], confidence: 'low' })
+      expect(basis.reasoning).toContain('left empty')
+    }
+    expect(output.basis).toHaveLength(4)
+  })
+
+  it.each([
+    ['a number next to its words', { type: 'integer', description: 'fixes in the release' }, 3],
+    ['a number within its bounds', { type: 'integer', description: 'minimum Node.js', minimum: 10 }, 18],
+    ['a date', { type: 'string', format: 'date', description: 'released' }, '2025-02-22'],
+    [
+      'one of the allowed values',
+      { enum: ['Apache', 'MIT', 'Apache 2.0'], description: 'licence' },
+      'Apache 2.0',
+    ],
+    ['true for what is said', { type: 'boolean', description: 'supports TypeScript' }, true],
+    ['false for what is denied', { type: 'boolean', description: 'supports CommonJS' }, false],
+    [
+      'the items of a list',
+      { type: 'array', items: { type: 'string' }, description: 'features' },
+      ['typed observables', 'operators without state', 'schedulers for tests'],
+    ],
+    [
+      'no more items than allowed',
+      { type: 'array', maxItems: 2, description: 'features' },
+      ['typed observables', 'operators without state'],
+    ],
+    [
+      'a text that is not too long',
+      { type: 'string', maxLength: 20, description: 'licence' },
+      'Apache 2.0 License',
+    ],
+    [
+      'an object, field by field',
+      { type: 'object', properties: { licence: { type: 'string' } } },
+      { licence: 'Apache 2.0 License' },
+    ],
+  ])('finds %s', async (_, schema, expected) => {
+    const { output } = await fieldsOf({ package: 'rxjs' }, { value: schema })
+    expect(output.content).toEqual({ value: expected })
+    expect(output.basis).toHaveLength(1)
+    expect(output.basis[0]?.citations?.length).toBeGreaterThan(0)
+  })
+
+  it('says nothing of true or false without evidence', async () => {
+    const { output } = await fieldsOf(
+      { package: 'rxjs' },
+      { quantum: { type: ['boolean', 'null'], description: 'supports quantum computers' } },
+    )
+    expect(output.content).toEqual({ quantum: null })
+  })
+
+  it('uses only the sources that the run allows', async () => {
+    const files = {
+      'a.edu/x.md': '---\ndate: 2020-01-01\n---\nThe speed of the engine is 10 knots.',
+      'b.org/x.md': '---\ndate: 2024-01-01\n---\nThe speed of the engine is 20 knots.',
+    }
+    const speed = { speed: { type: 'number', description: 'speed of the engine' } }
+    const speedFor = async (source_policy: RunInput['source_policy'] & object) =>
+      (await fieldsOf('engine', speed, { source_policy }, files)).output.content
+    expect(await speedFor({ include_domains: ['.edu'] })).toEqual({ speed: 10 })
+    expect(await speedFor({ exclude_domains: ['a.edu'] })).toEqual({ speed: 20 })
+    expect(await speedFor({ after_date: '2023-01-01' })).toEqual({ speed: 20 })
+  })
+
+  it('warns of what it cannot honour and answers the rest', async () => {
+    const { output, warnings } = await fieldsOf(
+      { package: 'rxjs' },
+      { licence: { type: 'string', pattern: '^A' }, sources: {} },
+    )
+    expect(output.content).toMatchObject({ licence: 'Apache 2.0 License' })
+    expect(warnings?.map(({ type }) => type)).toEqual(['spec_validation_warning', 'spec_validation_warning'])
+  })
+
+  it('has no warnings where there is nothing to warn of', async () => {
+    expect((await fieldsOf('rxjs', { licence: {} })).warnings).toBeUndefined()
+  })
+
+  it('answers the same run in the same way', async () => {
+    const corpus = await corpusOf(PACKAGES)
+    const input = {
+      input: 'rxjs',
+      task_spec: {
+        output_schema: {
+          type: 'json' as const,
+          json_schema: { properties: { licence: {}, install: {}, purpose: {} } },
+        },
+      },
+    }
+    expect(await run(corpus, input)).toEqual(await run(corpus, input))
+  })
+
+  it('takes any input and any schema without failing, and cites only what stands there', async () => {
+    const corpus = await corpusOf(PACKAGES)
+    const words = fc.constantFrom(
+      'rxjs',
+      'licence',
+      'install',
+      '"',
+      'NEAR(',
+      '*',
+      '(?:',
+      '__proto__',
+      '\0',
+      '🌍',
+      'tool',
+    )
+    const text = fc.oneof(
+      fc.string(),
+      fc.array(words, { maxLength: 6 }).map((list) => list.join(' ')),
+    )
+    const property = fc.record(
+      {
+        type: fc.constantFrom('string', 'number', 'integer', 'boolean', 'array', 'object', 'null'),
+        description: text,
+        enum: fc.array(fc.oneof(text, fc.integer()), { maxLength: 3 }),
+      },
+      { requiredKeys: [] },
+    )
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(text, fc.dictionary(text, fc.jsonValue())),
+        fc.dictionary(text, property, { maxKeys: 4 }),
+        async (input, properties) => {
+          const { output } = await run(corpus, {
+            input,
+            task_spec: { output_schema: { type: 'json', json_schema: { properties } } },
+          })
+          expect(output.basis.map(({ field }) => field)).toEqual(Object.keys(properties))
+          expectCitationsToStand(corpus, output.basis)
+        },
+      ),
+      { numRuns: 60 },
+    )
+  })
+})
+
+describe('a run with a text output', () => {
+  it.each([
+    ['no schema', undefined],
+    ['an auto schema', { type: 'auto' as const }],
+    ['a text schema', { type: 'text' as const, description: 'what it does' }],
+    ['a bare description', 'what it does'],
+  ])('answers in prose for %s, with one basis for the field output', async (_, output_schema) => {
+    const corpus = await corpusOf(PACKAGES)
+    const { output } = await run(corpus, {
+      input: { package: 'rxjs' },
+      task_spec: output_schema === undefined ? {} : { output_schema },
+    })
+    expect(output.type).toBe('text')
+    expect(output.content).toContain('Reactive Extensions Library for JavaScript.')
+    expect(output.basis.map(({ field }) => field)).toEqual(['output'])
+    expectCitationsToStand(corpus, output.basis)
+  })
+
+  it('answers a question in a sentence', async () => {
+    const corpus = await corpusOf(PACKAGES)
+    const { output } = await run(corpus, { input: 'Does rxjs support TypeScript?', processor: 'lite' })
+    expect(output.content).toBe('It supports TypeScript out of the box.')
+  })
+
+  it('says more with a processor that reads more', async () => {
+    const facts = Array.from({ length: 6 }, (_, i) => `Fact ${i} on whales is well known.`)
+    const corpus = await corpusOf({ 'a.md': `# Notes\n\n${facts.join('\n\n')}` })
+    const sentencesOf = async (processor: string) =>
+      String((await run(corpus, { input: 'whales', processor })).output.content).split('\n\n').length
+    expect([await sentencesOf('lite'), await sentencesOf('base'), await sentencesOf('core')]).toEqual([
+      1, 2, 4,
+    ])
+  })
+
+  it('says nothing about what no document speaks of', async () => {
+    const corpus = await corpusOf(PACKAGES)
+    const { output } = await run(corpus, { input: 'quantum chromodynamics' })
+    expect(output).toMatchObject({ type: 'text', content: '', basis: [{ citations: [], confidence: 'low' }] })
+  })
+})
+
+describe('a run that is called off', () => {
+  it('stops before it begins', async () => {
+    const corpus = await corpusOf(PACKAGES)
+    const running = extractiveProcessor(corpus).run(
+      { run_id: 'trun_1', input: { input: 'rxjs' } },
+      AbortSignal.abort(new Error('called off')),
+    )
+    await expect(running).rejects.toThrow('called off')
+  })
+
+  it('stops between two fields', async () => {
+    const controller = new AbortController()
+    const corpus = await corpusOf(PACKAGES)
+    let searches = 0
+    const counting: Corpus = {
+      size: corpus.size,
+      search: corpus.search,
+      document: corpus.document,
+      passages(query) {
+        searches += 1
+        controller.abort(new Error('called off'))
+        return corpus.passages(query)
+      },
+      settled: () => corpus.settled(),
+      onChange: (listener) => corpus.onChange(listener),
+      close: () => corpus.close(),
+    }
+    const json_schema = { properties: { licence: {}, install: {} } }
+    const running = extractiveProcessor(counting).run(
+      {
+        run_id: 'trun_1',
+        input: { input: 'rxjs', task_spec: { output_schema: { type: 'json', json_schema } } },
+      },
+      controller.signal,
+    )
+    await expect(running).rejects.toThrow('called off')
+    expect(searches).toBe(1)
+  })
+})

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest'
+import { unitsOf } from '../../../src/service/processor/units.ts'
+
+const textsOf = (text: string) => unitsOf(text).map((unit) => unit.text)
+
+describe('unitsOf', () => {
+  it('takes a paragraph apart into sentences, also where one runs over two lines', () => {
+    expect(textsOf('One sentence\nover two lines. Another one!')).toEqual([
+      'One sentence\nover two lines.',
+      'Another one!',
+    ])
+  })
+
+  it('ends no sentence in an abbreviation, an address or in code', () => {
+    const text = 'Licensed under [MIT](./LICENSE). Uses e.g. `fs.watch! Now` or others.'
+    expect(textsOf(text)).toEqual([
+      'Licensed under [MIT](./LICENSE).',
+      'Uses e.g. `fs.watch! Now` or others.',
+    ])
+  })
+
+  it('knows what stands under which heading', () => {
+    expect(unitsOf('intro\n\n## First\n\na one\n\nSecond\n------\n\na two\r\n')).toEqual([
+      { text: 'intro', kind: 'sentence', heading: '' },
+      { text: 'a one', kind: 'sentence', heading: 'First' },
+      { text: 'a two', kind: 'sentence', heading: 'Second' },
+    ])
+  })
+
+  it('tells items, rows and code apart, without their markers', () => {
+    expect(
+      unitsOf(
+        '- **item one**\n* [ ] item two\n1. `three`\n\n| a cell |\n\n```sh\n$ npm install x\n\n# note\n```',
+      ),
+    ).toEqual([
+      { text: 'item one', kind: 'item', heading: '' },
+      { text: 'item two', kind: 'item', heading: '' },
+      { text: 'three', kind: 'item', heading: '' },
+      { text: '| a cell |', kind: 'row', heading: '' },
+      { text: 'npm install x', kind: 'code', heading: '' },
+      { text: '# note', kind: 'code', heading: '' },
+    ])
+  })
+
+  it.each([
+    '[![build status](a.svg)](https://x)',
+    '[![MIT licensed][badge]][url]',
+    '<p align="center"><img src="logo.svg"></p>',
+    '---',
+    '[badge]: https://img.shields.io/badge/license-MIT-blue.svg',
+  ])('sees nothing to read in %s', (text) => {
+    expect(unitsOf(text)).toEqual([])
+  })
+
+  it('reads around badges and through tags', () => {
+    expect(textsOf('[![a](b)](c) The text. ![d](e)')).toEqual(['The text.'])
+    expect(textsOf('<h1 align="center">Name</h1>\n<p>What it <b>does</b></p>')).toEqual([
+      'Name',
+      'What it <b>does',
+    ])
+    expect(textsOf('[Apache 2.0 License](LICENSE.txt)')).toEqual(['Apache 2.0 License'])
+  })
+})
