@@ -1,0 +1,132 @@
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
+import type { MonitorEvent } from '../../protocol/monitor.ts'
+import type { Warning } from '../../protocol/problem.ts'
+
+/** How many executions of a monitor its list of events reaches back over; beyond the interface document. */
+const KEPT_EXECUTIONS = 300
+
+/** One event that a monitor has reported. */
+export interface MonitorRecord {
+  readonly monitor_id: string
+  readonly event: MonitorEvent
+}
+
+/** One execution and its outcome. */
+export interface Execution {
+  readonly groupId: string
+  /** In the order in which they are reported: the last one is the newest. */
+  readonly events: readonly MonitorEvent[]
+  /** What a reader of its events should know. */
+  readonly warnings: readonly Warning[]
+}
+
+/** A stretch of a monitor's events, newest first. */
+export interface LogPage {
+  readonly events: readonly MonitorEvent[]
+  readonly warnings: readonly Warning[]
+  /** The place of the last event of the page; undefined where nothing follows. */
+  readonly next: number | undefined
+}
+
+const TABLES = `
+  CREATE TABLE IF NOT EXISTS monitor_executions (
+    execution INTEGER PRIMARY KEY AUTOINCREMENT,
+    monitor_id TEXT NOT NULL REFERENCES monitors (monitor_id),
+    event_group_id TEXT NOT NULL UNIQUE,
+    warnings TEXT NOT NULL
+  );
+  CREATE INDEX IF NOT EXISTS monitor_executions_monitor ON monitor_executions (monitor_id, execution);
+  CREATE TABLE IF NOT EXISTS monitor_events (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    monitor_id TEXT NOT NULL REFERENCES monitors (monitor_id),
+    execution INTEGER NOT NULL REFERENCES monitor_executions (execution) ON DELETE CASCADE,
+    is_completion INTEGER NOT NULL,
+    event TEXT NOT NULL
+  );
+  CREATE INDEX IF NOT EXISTS monitor_events_monitor ON monitor_events (monitor_id, position);
+  CREATE INDEX IF NOT EXISTS monitor_events_execution ON monitor_events (execution);
+`
+
+const SELECT = `
+  SELECT position, event, warnings
+  FROM monitor_events JOIN monitor_executions USING (execution)
+  WHERE (? OR NOT is_completion)
+`
+
+/**
+ * Every event of every monitor, in the order in which they were reported. It only grows at one end and is pruned at the
+ * other, so that a place in it stays good while new events appear.
+ */
+export class EventLog {
+  readonly #addExecution
+  readonly #addEvent
+  readonly #prune
+  readonly #page
+  readonly #group
+  readonly #all
+
+  constructor(database: DatabaseSync) {
+    database.exec(TABLES)
+    this.#addExecution = database.prepare(
+      'INSERT INTO monitor_executions (monitor_id, event_group_id, warnings) VALUES (?, ?, ?)',
+    )
+    this.#addEvent = database.prepare(
+      'INSERT INTO monitor_events (monitor_id, execution, is_completion, event) VALUES (?, ?, ?, ?)',
+    )
+    this.#prune = database.prepare(
+      `DELETE FROM monitor_executions WHERE monitor_id = ?1 AND execution <= (
+         SELECT execution FROM monitor_executions WHERE monitor_id = ?1
+         ORDER BY execution DESC LIMIT 1 OFFSET ${KEPT_EXECUTIONS}
+       )`,
+    )
+    this.#page = database.prepare(
+      `${SELECT} AND monitor_events.monitor_id = ? AND position < ? ORDER BY position DESC LIMIT ?`,
+    )
+    this.#group = database.prepare(
+      `${SELECT} AND monitor_events.monitor_id = ? AND event_group_id = ? ORDER BY position DESC`,
+    )
+    this.#all = database.prepare('SELECT monitor_id, event FROM monitor_events ORDER BY position')
+  }
+
+  /** Adds an execution and lets go of the oldest one beyond those that are kept. */
+  append(monitorId: string, { groupId, events, warnings }: Execution): void {
+    const { lastInsertRowid } = this.#addExecution.run(monitorId, groupId, JSON.stringify(warnings))
+    for (const event of events) {
+      const isCompletion = event.event_type === 'completion' ? 1 : 0
+      this.#addEvent.run(monitorId, lastInsertRowid, isCompletion, JSON.stringify(event))
+    }
+    this.#prune.run(monitorId)
+  }
+
+  /** Events before a place, newest first. */
+  page(monitorId: string, before: number, limit: number, withCompletions: boolean): LogPage {
+    const rows = this.#page.all(withCompletions ? 1 : 0, monitorId, before, limit + 1)
+    const shown = rows.slice(0, limit)
+    const last = shown.at(-1)
+    const next = rows.length > limit && last !== undefined ? Number(last['position']) : undefined
+    return { events: shown.map(toEvent), warnings: distinctWarnings(shown), next }
+  }
+
+  /** All events of one execution, newest first. */
+  execution(monitorId: string, groupId: string, withCompletions: boolean): LogPage {
+    const rows = this.#group.all(withCompletions ? 1 : 0, monitorId, groupId)
+    return { events: rows.map(toEvent), warnings: distinctWarnings(rows), next: undefined }
+  }
+
+  /** Everything that is stored, oldest first. */
+  records(): MonitorRecord[] {
+    return this.#all.all().map((row) => ({ monitor_id: String(row['monitor_id']), event: toEvent(row) }))
+  }
+}
+
+type Row = Record<string, SQLOutputValue>
+
+function toEvent(row: Row): MonitorEvent {
+  return JSON.parse(String(row['event']))
+}
+
+function distinctWarnings(rows: readonly Row[]): Warning[] {
+  const lists = new Set(rows.map((row) => String(row['warnings'])))
+  const warnings = [...lists].flatMap((list): Warning[] => JSON.parse(list))
+  return [...new Map(warnings.map((warning) => [warning.message, warning])).values()]
+}

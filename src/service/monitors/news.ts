@@ -1,0 +1,61 @@
+import type { MonitorEventStreamEvent } from '../../protocol/monitor.ts'
+import type { Passage } from '../corpus/corpus.ts'
+import { identifier } from './identifier.ts'
+import { passageOutput } from './output.ts'
+import type { SeenPassages } from './seen.ts'
+import type { StoredMonitor } from './store.ts'
+
+/** Earlier matches that are reported with `include_backfill`, at the most. */
+const BACKFILL_SAMPLE = 10
+
+/**
+ * The events of one execution: one for each passage that its monitor has not seen, and before them, once and where it
+ * was asked for, a sample of those that were there when the monitor began. Marks all of them as seen.
+ */
+export function detectNews(
+  monitor: StoredMonitor,
+  passages: readonly Passage[],
+  seen: SeenPassages,
+  groupId: string,
+): MonitorEventStreamEvent[] {
+  const { settings } = monitor.request
+  const unseen = seen.mark(monitor.id, passages)
+  // Without a baseline nothing can be told to be new: what is there now becomes the baseline.
+  const fresh = monitor.hasBaseline ? unseen : []
+  const events: MonitorEventStreamEvent[] = []
+  if (monitor.owesBackfill) {
+    const news = new Set(fresh.map(({ hash }) => hash))
+    const earlier = passages.filter(({ hash }) => !news.has(hash))
+    for (const passage of sample(earlier)) report(passage, `It has all words of "${settings.query}".`)
+  }
+  for (const passage of fresh.toSorted(byDate)) {
+    const change = passage.documentKnown
+      ? 'It is new in a document that had matched before.'
+      : 'It is the first match in its document.'
+    report(passage, `It has all words of "${settings.query}". ${change}`)
+  }
+  return events
+
+  function report(passage: Passage, reasoning: string): void {
+    events.push({
+      event_type: 'event_stream',
+      event_id: identifier('mevt'),
+      event_group_id: groupId,
+      event_date: passage.publishDate,
+      output: passageOutput(passage, reasoning, settings.output_schema),
+    })
+  }
+}
+
+/** The most recent ones, oldest first. */
+function sample(passages: readonly Passage[]): Passage[] {
+  const distinct = new Map(passages.map((passage) => [passage.hash, passage]))
+  return [...distinct.values()].toSorted(byDate).slice(-BACKFILL_SAMPLE)
+}
+
+/** Oldest first, as the log wants them, so that its list is newest first. What has no date counts as the oldest. */
+function byDate(a: Passage, b: Passage): number {
+  const [dateA, dateB] = [a.publishDate ?? '', b.publishDate ?? '']
+  if (dateA === dateB) return a.score - b.score
+  return dateA < dateB ? -1 : 1
+}

@@ -1,0 +1,118 @@
+import { type Context, Hono } from 'hono'
+import { problem } from '../http/problem.ts'
+import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts'
+import { decodeCursor, encodeCursor } from './cursor.ts'
+import type { EventLog, LogPage } from './event-log.ts'
+import {
+  createMonitorBody,
+  eventsFilter,
+  eventsPaging,
+  MONITOR_FILTERS,
+  type MonitorRequest,
+  monitorsPaging,
+} from './request.ts'
+import type { MonitorStore, StoredMonitor } from './store.ts'
+import { toWire } from './wire.ts'
+
+/** What the endpoints read and set off. */
+export interface MonitorRoutesOptions {
+  readonly store: MonitorStore
+  readonly log: EventLog
+  /** Adds a monitor, runs it once and resolves with its id. */
+  readonly create: (request: MonitorRequest) => Promise<string>
+  /** Runs a monitor once besides its schedule. */
+  readonly trigger: (monitorId: string) => void
+}
+
+/** Names the list of monitors in its cursors; no monitor has an id like this. */
+const MONITORS = 'monitors'
+
+/** The endpoints of monitors (§4.1, §4.2; create, list, get and trigger beyond the interface document). */
+export function monitorRoutes({ store, log, create, trigger }: MonitorRoutesOptions): Hono {
+  const routes = new Hono()
+
+  routes.post('/', async (c) => {
+    const request = await readJson(c, createMonitorBody, unprocessable)
+    const id = await create(request)
+    return c.json(toWire(find(id)), 201)
+  })
+
+  routes.get('/', (c) => {
+    const { cursor, limit } = readQuery(c, monitorsPaging, unprocessable)
+    const found = store.list({
+      before: position(MONITORS, cursor),
+      limit: limit + 1,
+      types: readFilter(c, 'type'),
+      statuses: readFilter(c, 'status'),
+    })
+    const monitors = found.slice(0, limit)
+    const last = monitors.at(-1)
+    return c.json({
+      monitors: monitors.map(toWire),
+      ...(found.length > limit &&
+        last !== undefined && { next_cursor: encodeCursor(MONITORS, last.position) }),
+    })
+  })
+
+  routes.get('/:monitor_id', (c) => c.json(toWire(find(c.req.param('monitor_id')))))
+
+  routes.post('/:monitor_id/cancel', (c) => {
+    const { id } = find(c.req.param('monitor_id'))
+    store.cancel(id)
+    return c.json(toWire(find(id)))
+  })
+
+  routes.post('/:monitor_id/trigger', (c) => {
+    const { id, status } = find(c.req.param('monitor_id'))
+    if (status === 'cancelled') {
+      throw problem(409, `Monitor ${id} is cancelled and does not run any more: create a new one`)
+    }
+    trigger(id)
+    return c.body(null, 204)
+  })
+
+  routes.get('/:monitor_id/events', (c) => {
+    const { id } = find(c.req.param('monitor_id'))
+    const page = readPage(c, id)
+    return c.json({
+      events: page.events,
+      ...(page.next !== undefined && { next_cursor: encodeCursor(id, page.next) }),
+      ...(page.warnings.length > 0 && { warnings: page.warnings }),
+    })
+  })
+
+  function readPage(c: Context, id: string): LogPage {
+    const { event_group_id, include_completions } = readQuery(c, eventsFilter, unprocessable)
+    // One execution is told whole: paging parameters are ignored then, wrong ones too (§4.1).
+    if (event_group_id !== undefined) return log.execution(id, event_group_id, include_completions)
+    const { cursor, limit } = readQuery(c, eventsPaging, unprocessable)
+    return log.page(id, position(id, cursor), limit, include_completions)
+  }
+
+  function find(id: string): StoredMonitor {
+    const monitor = store.get(id)
+    if (monitor === undefined) throw problem(404, `There is no monitor ${id}`)
+    return monitor
+  }
+
+  return routes
+}
+
+function position(scope: string, cursor: string | undefined): number {
+  if (cursor === undefined) return Number.MAX_SAFE_INTEGER
+  const found = decodeCursor(scope, cursor)
+  if (found === undefined) {
+    throw unprocessable([issue(['query', 'cursor'], 'Expected a next_cursor of this list')])
+  }
+  return found
+}
+
+/** A query parameter that may be repeated; undefined where it is not there. */
+function readFilter(c: Context, name: keyof typeof MONITOR_FILTERS): readonly string[] | undefined {
+  const allowed: readonly string[] = MONITOR_FILTERS[name]
+  const values = c.req.queries(name)
+  if (values?.some((value) => !allowed.includes(value))) {
+    throw unprocessable([issue(['query', name], `Expected ${allowed.join(' or ')}`)])
+  }
+  return values
+}

@@ -1,0 +1,173 @@
+import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite'
+import type { MonitorRequest } from './request.ts'
+
+/** A monitor as the service keeps it. Times are Unix ms of the service's clock. */
+export interface StoredMonitor {
+  /** Its place in the list of monitors. */
+  readonly position: number
+  readonly id: string
+  readonly status: 'active' | 'cancelled'
+  readonly request: MonitorRequest
+  readonly createdAt: number
+  readonly lastRunAt: number | undefined
+  /** When its frequency lets it run next; undefined once it is cancelled. */
+  readonly nextRunAt: number | undefined
+  /** Triggers so far, and how many of them an execution has answered. */
+  readonly triggers: { readonly asked: number; readonly served: number }
+  /** Whether the passages of its creation are marked as seen. */
+  readonly hasBaseline: boolean
+  /** Whether its sample of earlier matches is still to be reported. */
+  readonly owesBackfill: boolean
+}
+
+/** Which monitors to list. */
+export interface MonitorFilter {
+  readonly before: number
+  readonly limit: number
+  readonly types: readonly string[] | undefined
+  readonly statuses: readonly string[] | undefined
+}
+
+const TABLES = `
+  CREATE TABLE IF NOT EXISTS monitors (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    monitor_id TEXT NOT NULL UNIQUE,
+    type TEXT NOT NULL,
+    status TEXT NOT NULL DEFAULT 'active',
+    request TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    last_run_at INTEGER,
+    next_run_at INTEGER, -- null: cancelled
+    triggers_asked INTEGER NOT NULL DEFAULT 0,
+    triggers_served INTEGER NOT NULL DEFAULT 0,
+    has_baseline INTEGER NOT NULL DEFAULT 0,
+    owes_backfill INTEGER NOT NULL
+  );
+  CREATE INDEX IF NOT EXISTS monitors_due ON monitors (next_run_at);
+`
+
+/** The monitors in the service's database. */
+export class MonitorStore {
+  readonly #database: DatabaseSync
+  readonly #insert
+  readonly #get
+  readonly #cancel
+  readonly #trigger
+  readonly #ran
+  readonly #baselined
+  readonly #searched
+  readonly #due
+  readonly #next
+
+  constructor(database: DatabaseSync) {
+    database.exec(TABLES)
+    this.#database = database
+    this.#insert = database.prepare(
+      'INSERT INTO monitors (monitor_id, type, request, created_at, next_run_at, owes_backfill) VALUES (?, ?, ?, ?, ?, ?)',
+    )
+    this.#get = database.prepare('SELECT * FROM monitors WHERE monitor_id = ?')
+    this.#cancel = database.prepare(
+      "UPDATE monitors SET status = 'cancelled', next_run_at = NULL WHERE monitor_id = ?",
+    )
+    this.#trigger = database.prepare(
+      'UPDATE monitors SET triggers_asked = triggers_asked + 1 WHERE monitor_id = ?',
+    )
+    this.#ran = database.prepare(
+      'UPDATE monitors SET last_run_at = ?, next_run_at = ?, triggers_served = ? WHERE monitor_id = ?',
+    )
+    this.#baselined = database.prepare('UPDATE monitors SET has_baseline = 1 WHERE monitor_id = ?')
+    this.#searched = database.prepare(
+      'UPDATE monitors SET has_baseline = 1, owes_backfill = 0 WHERE monitor_id = ?',
+    )
+    this.#due = database.prepare(
+      `SELECT monitor_id FROM monitors
+       WHERE status = 'active' AND (next_run_at <= ? OR triggers_asked > triggers_served)
+       ORDER BY next_run_at`,
+    )
+    this.#next = database.prepare('SELECT min(next_run_at) AS at FROM monitors WHERE next_run_at > ?')
+  }
+
+  /** Adds an active monitor that is due at once. */
+  add(id: string, request: MonitorRequest, now: number): void {
+    const owesBackfill = request.settings.include_backfill === true ? 1 : 0
+    this.#insert.run(id, request.type, JSON.stringify(request), now, now, owesBackfill)
+  }
+
+  get(id: string): StoredMonitor | undefined {
+    const row = this.#get.get(id)
+    return row === undefined ? undefined : toMonitor(row)
+  }
+
+  /** Monitors before a position, newest first. */
+  list({ before, limit, types, statuses }: MonitorFilter): StoredMonitor[] {
+    const conditions = ['position < ?']
+    const values: SQLInputValue[] = [before]
+    for (const [column, allowed] of [
+      ['type', types],
+      ['status', statuses],
+    ] as const) {
+      if (allowed === undefined) continue
+      conditions.push(`${column} IN (${allowed.map(() => '?').join(', ')})`)
+      values.push(...allowed)
+    }
+    return this.#database
+      .prepare(`SELECT * FROM monitors WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`)
+      .all(...values, limit)
+      .map(toMonitor)
+  }
+
+  /** Stops a monitor for good (§3). */
+  cancel(id: string): void {
+    this.#cancel.run(id)
+  }
+
+  /** Asks for one execution besides the schedule. */
+  trigger(id: string): void {
+    this.#trigger.run(id)
+  }
+
+  /** An execution has ended at `at` and runs again at `next`; it answers the first `triggersServed` triggers. */
+  ran(
+    id: string,
+    run: { readonly at: number; readonly next: number; readonly triggersServed: number },
+  ): void {
+    this.#ran.run(run.at, run.next, run.triggersServed, id)
+  }
+
+  /** What there was at creation is marked as seen. */
+  baselined(id: string): void {
+    this.#baselined.run(id)
+  }
+
+  /** An execution could search: there is a baseline now, and no backfill is owed any more. */
+  searched(id: string): void {
+    this.#searched.run(id)
+  }
+
+  /** The ids of active monitors whose time has come or that were triggered. */
+  due(now: number): string[] {
+    return this.#due.all(now).map((row) => String(row['monitor_id']))
+  }
+
+  /** When the next monitor that is not due yet becomes so. */
+  nextAfter(now: number): number | undefined {
+    const at = this.#next.get(now)?.['at']
+    return typeof at === 'number' ? at : undefined
+  }
+}
+
+function toMonitor(row: Record<string, SQLOutputValue>): StoredMonitor {
+  const request: MonitorRequest = JSON.parse(String(row['request']))
+  return {
+    position: Number(row['position']),
+    id: String(row['monitor_id']),
+    status: row['status'] === 'active' ? 'active' : 'cancelled',
+    request,
+    createdAt: Number(row['created_at']),
+    lastRunAt: row['last_run_at'] === null ? undefined : Number(row['last_run_at']),
+    nextRunAt: row['next_run_at'] === null ? undefined : Number(row['next_run_at']),
+    triggers: { asked: Number(row['triggers_asked']), served: Number(row['triggers_served']) },
+    hasBaseline: row['has_baseline'] === 1,
+    owesBackfill: row['owes_backfill'] === 1,
+  }
+}

@@ -1,0 +1,124 @@
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
+
+/** A webhook that is still to be delivered. */
+export interface PendingWebhook {
+  /** The `webhook-id` header: the same at every attempt. */
+  readonly id: string
+  readonly url: string
+  /** The exact request body: the same at every attempt. */
+  readonly body: string
+  /** Unix ms of the service's clock. */
+  readonly createdAt: number
+  /** Attempts that failed so far. */
+  readonly attempts: number
+}
+
+/** A webhook that was given up after 48 hours of attempts. */
+export interface DeadWebhook extends PendingWebhook {
+  /** What the last attempt met; null where time ran out before the first one. */
+  readonly lastFailure: string | null
+}
+
+const TABLES = `
+  CREATE TABLE IF NOT EXISTS webhooks (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    webhook_id TEXT NOT NULL UNIQUE,
+    url TEXT NOT NULL,
+    body TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    next_attempt_at INTEGER, -- null: given up
+    last_failure TEXT
+  );
+  CREATE INDEX IF NOT EXISTS webhooks_due ON webhooks (next_attempt_at, seq);
+`
+
+/** The webhooks that are not delivered yet, in the service's database. What was delivered is deleted. */
+export class WebhookStore {
+  readonly #insert
+  readonly #due
+  readonly #next
+  readonly #delete
+  readonly #fail
+  readonly #expire
+  readonly #count
+  readonly #dead
+
+  constructor(database: DatabaseSync) {
+    database.exec(TABLES)
+    this.#insert = database.prepare(
+      'INSERT INTO webhooks (webhook_id, url, body, created_at, next_attempt_at) VALUES (?, ?, ?, ?, ?)',
+    )
+    this.#due = database.prepare(
+      'SELECT * FROM webhooks WHERE next_attempt_at <= ? ORDER BY next_attempt_at, seq LIMIT ?',
+    )
+    this.#next = database.prepare('SELECT min(next_attempt_at) AS at FROM webhooks WHERE next_attempt_at > ?')
+    this.#delete = database.prepare('DELETE FROM webhooks WHERE webhook_id = ?')
+    this.#fail = database.prepare(
+      'UPDATE webhooks SET attempts = attempts + 1, next_attempt_at = ?, last_failure = ? WHERE webhook_id = ?',
+    )
+    this.#expire = database.prepare(
+      'UPDATE webhooks SET next_attempt_at = NULL WHERE next_attempt_at IS NOT NULL AND created_at < ?',
+    )
+    this.#count = database.prepare(
+      'SELECT count(*) AS pending FROM webhooks WHERE next_attempt_at IS NOT NULL',
+    )
+    this.#dead = database.prepare('SELECT * FROM webhooks WHERE next_attempt_at IS NULL ORDER BY seq')
+  }
+
+  /** Stores a webhook, due at once. */
+  add(id: string, url: string, body: string, now: number): void {
+    this.#insert.run(id, url, body, now, now)
+  }
+
+  /** What is due, longest due first. */
+  due(now: number, limit: number): PendingWebhook[] {
+    return this.#due.all(now, limit).map(toWebhook)
+  }
+
+  /** When the next webhook that is not due yet becomes so. */
+  nextAfter(now: number): number | undefined {
+    const at = this.#next.get(now)?.['at']
+    return typeof at === 'number' ? at : undefined
+  }
+
+  /** The receiver has it. */
+  delivered(id: string): void {
+    this.#delete.run(id)
+  }
+
+  /** An attempt failed; without a `retryAt` it was the last one. */
+  failed(id: string, failure: string, retryAt: number | undefined): void {
+    this.#fail.run(retryAt ?? null, failure, id)
+  }
+
+  /** Gives up what was created before this time. */
+  expire(createdBefore: number): void {
+    this.#expire.run(createdBefore)
+  }
+
+  /** How many webhooks are still to be delivered. */
+  pending(): number {
+    return Number(this.#count.get()?.['pending'])
+  }
+
+  /** What was given up, oldest first. */
+  dead(): DeadWebhook[] {
+    return this.#dead.all().map(toDeadWebhook)
+  }
+}
+
+function toWebhook(row: Record<string, SQLOutputValue>): PendingWebhook {
+  return {
+    id: String(row['webhook_id']),
+    url: String(row['url']),
+    body: String(row['body']),
+    createdAt: Number(row['created_at']),
+    attempts: Number(row['attempts']),
+  }
+}
+
+function toDeadWebhook(row: Record<string, SQLOutputValue>): DeadWebhook {
+  const failure = row['last_failure']
+  return { ...toWebhook(row), lastFailure: typeof failure === 'string' ? failure : null }
+}

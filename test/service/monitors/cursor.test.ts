@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest'
+import { decodeCursor, encodeCursor } from '../../../src/service/monitors/cursor.ts'
+
+describe('a cursor', () => {
+  it('stands for the place that it was made for', () => {
+    expect(decodeCursor('monitor_a', encodeCursor('monitor_a', 42))).toBe(42)
+  })
+
+  it('means nothing to another list', () => {
+    expect(decodeCursor('monitor_b', encodeCursor('monitor_a', 42))).toBeUndefined()
+    expect(decodeCursor('monitor', encodeCursor('monitor_a', 42))).toBeUndefined()
+  })
+
+  it.each([
+    '',
+    'x',
+    '42',
+    encodeCursor('m', 0),
+    encodeCursor('m', -1),
+    encodeCursor('m', 1.5),
+    `${encodeCursor('m', 1)}=`,
+  ])('is nothing that was made up: %j', (text) => {
+    expect(decodeCursor('m', text)).toBeUndefined()
+  })
+})

@@ -1,0 +1,388 @@
+import { describe, expect, it, vi } from 'vitest'
+import type { Monitor } from '../../../src/protocol/monitor.ts'
+import { BATTERY, startMonitors, told } from './service.ts'
+
+const HOUR = 3_600_000
+
+const BACKFILL = { ...BATTERY, settings: { ...BATTERY.settings, include_backfill: true } }
+
+const ALL_WEBHOOKS = {
+  url: 'http://127.0.0.1:9/hook',
+  event_types: ['monitor.event.detected', 'monitor.execution.completed', 'monitor.execution.failed'],
+}
+
+describe('the first execution', () => {
+  it('reports nothing of what was there before, only that it ran', async () => {
+    const { corpus, create, events, get, clock } = await startMonitors()
+    corpus.put('https://example.org/old', ['solid battery'])
+
+    const id = await create()
+
+    const timestamp = new Date(clock.now()).toISOString()
+    expect(await events(id)).toEqual([{ event_type: 'completion', timestamp }])
+    expect((await get<Monitor>(`/${id}`)).body.last_run_at).toBe(timestamp)
+  })
+
+  it('reports what came between the creation and the execution', async () => {
+    const { corpus, post, monitors, events } = await startMonitors()
+    corpus.put('https://example.org/old', ['solid battery old'])
+    const search = corpus.passages.bind(corpus)
+    vi.spyOn(corpus, 'passages').mockImplementationOnce((query) => {
+      const found = search(query)
+      corpus.put('https://example.org/new', ['solid battery new'])
+      return found
+    })
+
+    const { body } = await post<Monitor>('', BATTERY)
+    await monitors.settled()
+
+    expect(told(await events(body.monitor_id))).toEqual(['solid battery new'])
+  })
+
+  it('reports with include_backfill the ten most recent matches, and no others later', async () => {
+    const { corpus, create, events, advance } = await startMonitors()
+    for (let day = 10; day <= 24; day++) {
+      corpus.put(`https://example.org/${day}`, [`solid battery of day ${day}`], `2025-06-${day}`)
+    }
+    corpus.put('https://example.org/undated', ['solid battery without a date'])
+
+    const id = await create(BACKFILL)
+    await advance(HOUR)
+
+    const days = Array.from({ length: 10 }, (_, n) => `solid battery of day ${24 - n}`)
+    expect(told(await events(id))).toEqual(['completion', ...days])
+  })
+
+  it('reports a completion when include_backfill finds nothing', async () => {
+    const { create, events } = await startMonitors()
+
+    const id = await create(BACKFILL)
+
+    expect(told(await events(id))).toEqual(['completion'])
+  })
+
+  it('that fails leaves the backfill to the next one', async () => {
+    const { corpus, create, events, advance } = await startMonitors()
+    corpus.put('https://example.org/old', ['solid battery'])
+    corpus.failure = new Error('no disk')
+    const id = await create(BACKFILL)
+
+    corpus.failure = undefined
+    await advance(HOUR)
+
+    expect(told(await events(id))).toEqual(['solid battery', 'error'])
+  })
+
+  it('that fails makes no news of what was there before', async () => {
+    const { corpus, create, events, advance } = await startMonitors()
+    corpus.put('https://example.org/old', ['solid battery'])
+    corpus.failure = new Error('no disk')
+    const id = await create()
+
+    corpus.failure = undefined
+    await advance(HOUR)
+
+    expect(told(await events(id))).toEqual(['completion', 'error'])
+  })
+})
+
+describe('an execution', () => {
+  it('reports each new passage once, with its date, its words and where they stand', async () => {
+    const { corpus, create, events, advance } = await startMonitors()
+    const id = await create()
+    corpus.put('https://example.org/a', ['A solid battery.', 'Something else.'], '2026-01-02')
+
+    await advance(HOUR)
+    await advance(HOUR)
+
+    const [completion, event, ...rest] = await events(id)
+    expect(completion?.event_type).toBe('completion')
+    expect(event).toEqual({
+      event_type: 'event_stream',
+      event_id: expect.stringMatching(/^mevt_[0-9a-f]{32}$/),
+      event_group_id: expect.stringMatching(/^mevtgrp_[0-9a-f]{32}$/),
+      event_date: '2026-01-02',
+      output: {
+        type: 'text',
+        content: 'A solid battery.',
+        basis: [
+          {
+            field: 'output',
+            reasoning: expect.stringContaining('"solid battery"'),
+            citations: [
+              {
+                url: 'https://example.org/a',
+                title: 'Title of https://example.org/a',
+                excerpts: ['A solid battery.'],
+              },
+            ],
+            confidence: 'high',
+          },
+        ],
+      },
+    })
+    expect(told(rest)).toEqual(['completion'])
+  })
+
+  it('reports a passage that has changed, and not those around it', async () => {
+    const { corpus, create, events, advance } = await startMonitors()
+    corpus.put('https://example.org/a', ['First solid battery.', 'Second solid battery.'])
+    const id = await create()
+
+    corpus.put('https://example.org/a', ['First solid battery.', 'Second solid battery, changed.'])
+    await advance(HOUR)
+
+    const [event] = await events(id)
+    expect(told(await events(id))).toEqual(['Second solid battery, changed.', 'completion'])
+    expect(event).toMatchObject({
+      event_date: null,
+      output: { basis: [{ reasoning: expect.stringContaining('a document that had matched before') }] },
+    })
+  })
+
+  it('does not report a passage again that was gone for a while', async () => {
+    const { corpus, create, events, advance } = await startMonitors()
+    corpus.put('https://example.org/a', ['solid battery'])
+    const id = await create()
+
+    corpus.remove('https://example.org/a')
+    await advance(HOUR)
+    corpus.put('https://example.org/a', ['solid battery'])
+    await advance(HOUR)
+
+    expect(told(await events(id))).toEqual(['completion', 'completion', 'completion'])
+  })
+
+  it('puts all that it found under one event_group_id', async () => {
+    const { corpus, create, events, advance } = await startMonitors()
+    const id = await create()
+    corpus.put('https://example.org/a', ['solid battery 1', 'solid battery 2'])
+    await advance(HOUR)
+    corpus.put('https://example.org/b', ['solid battery 3'])
+    await advance(HOUR)
+
+    const groups = (await events(id)).flatMap((event) =>
+      'event_group_id' in event ? [event.event_group_id] : [],
+    )
+
+    expect(groups).toHaveLength(3)
+    expect(groups[1]).toBe(groups[2])
+    expect(groups[0]).not.toBe(groups[1])
+  })
+
+  it('follows the output schema', async () => {
+    const { corpus, create, events, advance } = await startMonitors()
+    const json_schema = { type: 'object', properties: { url: { type: 'string' }, text: { type: 'string' } } }
+    const id = await create({
+      ...BATTERY,
+      settings: { query: 'battery', output_schema: { type: 'json', json_schema } },
+    })
+    corpus.put('https://example.org/a', ['A battery.'])
+
+    await advance(HOUR)
+
+    expect((await events(id))[0]).toMatchObject({
+      output: {
+        type: 'json',
+        content: { url: 'https://example.org/a', text: 'A battery.' },
+        basis: [{ field: 'url' }, { field: 'text' }],
+      },
+    })
+  })
+
+  it('asks the corpus for all words of the query in the sources that the monitor allows', async () => {
+    const { corpus, create } = await startMonitors()
+    const source_policy = { include_domains: ['example.org'] }
+
+    await create({
+      ...BATTERY,
+      processor: 'base',
+      settings: { query: 'q', advanced_settings: { source_policy } },
+    })
+
+    expect(corpus.queries.at(-1)).toEqual({
+      queries: ['q'],
+      match: 'all',
+      sourcePolicy: source_policy,
+      limit: 10_000,
+    })
+  })
+
+  it('tells of matches beyond those that its processor looks at', async () => {
+    const { corpus, create, page } = await startMonitors()
+    corpus.put(
+      'https://example.org/long',
+      Array.from({ length: 1_001 }, (_, n) => `solid battery ${n}`),
+    )
+    const id = await create()
+
+    const { warnings } = await page(id, 'include_completions=true')
+
+    expect(warnings).toMatchObject([{ type: 'warning', message: expect.stringContaining('1000') }])
+  })
+
+  it('tells that a location has no effect', async () => {
+    const { create, page } = await startMonitors()
+    const id = await create({ ...BATTERY, settings: { query: 'q', advanced_settings: { location: 'CH' } } })
+
+    const { warnings } = await page(id, 'include_completions=true')
+
+    expect(warnings).toMatchObject([
+      { type: 'input_validation_warning', message: expect.stringContaining('location') },
+    ])
+  })
+
+  it('that fails is an error event, and the next one reports what it missed', async () => {
+    const { corpus, create, events, advance, clock } = await startMonitors()
+    const id = await create()
+    corpus.put('https://example.org/a', ['solid battery'])
+    corpus.failure = new Error('no disk')
+    await advance(HOUR)
+    const timestamp = new Date(clock.now()).toISOString()
+    expect(await events(id, '')).toEqual([{ event_type: 'error', error_message: 'no disk', timestamp }])
+
+    corpus.failure = undefined
+    await advance(HOUR)
+
+    expect(told(await events(id))).toEqual(['solid battery', 'error', 'completion'])
+  })
+
+  it('gets a time of its own even when another one ended in the same millisecond', async () => {
+    const { create, trigger, events } = await startMonitors()
+    const id = await create()
+    await trigger(id)
+    await trigger(id)
+
+    const times = (await events(id)).map((event) => ('timestamp' in event ? Date.parse(event.timestamp) : 0))
+
+    const [first = 0] = times.toReversed()
+    expect(times).toEqual([first + 2, first + 1, first])
+  })
+})
+
+describe('the schedule', () => {
+  it('runs a monitor at its frequency', async () => {
+    const { create, events, advance } = await startMonitors()
+    const id = await create({ ...BATTERY, frequency: '1d' })
+
+    await advance(24 * HOUR - 1)
+    expect(await events(id)).toHaveLength(1)
+    await advance(1)
+    expect(await events(id)).toHaveLength(2)
+    await advance(24 * HOUR)
+    expect(await events(id)).toHaveLength(3)
+  })
+
+  it('runs each monitor at its own frequency', async () => {
+    const { create, events, advance } = await startMonitors()
+    const hourly = await create()
+    const everyOtherHour = await create({ ...BATTERY, frequency: '2h' })
+
+    await advance(HOUR)
+    await advance(HOUR)
+
+    expect(await events(hourly)).toHaveLength(3)
+    expect(await events(everyOtherHour)).toHaveLength(2)
+  })
+
+  it('makes good for missed times with one execution, and keeps the rhythm', async () => {
+    const { create, events, clock, advance } = await startMonitors()
+    const id = await create()
+    const createdAt = clock.now()
+
+    await advance(3.5 * HOUR)
+
+    expect(await events(id)).toHaveLength(2)
+    expect(clock.next).toBe(createdAt + 4 * HOUR)
+  })
+
+  it('runs a monitor once at a time, and once more for any number of triggers meanwhile', async () => {
+    const { create, post, corpus, monitors, events } = await startMonitors()
+    const id = await create()
+    const before = corpus.queries.length
+    const release = corpus.hold()
+
+    for (const _ of [1, 2, 3, 4]) expect((await post(`/${id}/trigger`)).status).toBe(204)
+    expect(corpus.queries).toHaveLength(before)
+    release()
+    await monitors.settled()
+
+    expect(corpus.queries).toHaveLength(before + 2)
+    expect(await events(id)).toHaveLength(3)
+  })
+
+  it('runs other monitors while one is busy', async () => {
+    const { create, post, corpus, monitors, events } = await startMonitors()
+    const [busy, other] = [await create(), await create()]
+    const release = corpus.hold()
+    await post(`/${busy}/trigger`)
+    await post(`/${other}/trigger`)
+
+    release()
+    await monitors.settled()
+
+    expect([await events(busy), await events(other)].map(({ length }) => length)).toEqual([2, 2])
+  })
+
+  it('waits a while when the database fails, reports it, and loses nothing', async () => {
+    const onError = vi.fn<(error: unknown) => void>()
+    const { create, trigger, corpus, database, events, advance } = await startMonitors({ onError })
+    const id = await create()
+    corpus.put('https://example.org/a', ['solid battery'])
+    database.exec(
+      "CREATE TRIGGER full BEFORE INSERT ON monitor_events BEGIN SELECT raise(ABORT, 'disk full'); END",
+    )
+    await trigger(id)
+    expect(onError.mock.calls).toMatchObject([[{ message: 'disk full' }]])
+
+    database.exec('DROP TRIGGER full')
+    await advance(5_000)
+
+    expect(told(await events(id))).toEqual(['solid battery', 'completion'])
+  })
+})
+
+describe('the webhook of a monitor', () => {
+  it('tells of events by their group, of completions and of errors, with the metadata', async () => {
+    const { corpus, create, events, advance, posted } = await startMonitors()
+    const metadata = { team: 'cells' }
+    const id = await create({ ...BATTERY, webhook: ALL_WEBHOOKS, metadata })
+    corpus.put('https://example.org/a', ['solid battery 1', 'solid battery 2'])
+    await advance(HOUR)
+    corpus.failure = new Error('no disk')
+    await advance(HOUR)
+
+    const [error, event, , completion] = await events(id)
+    if (error?.event_type !== 'error' || completion?.event_type !== 'completion')
+      throw new Error('other events')
+    const group = event !== undefined && 'event_group_id' in event ? event.event_group_id : ''
+    expect(posted.map(({ url }) => url)).toEqual([ALL_WEBHOOKS.url, ALL_WEBHOOKS.url, ALL_WEBHOOKS.url])
+    expect(posted.map(({ payload }) => payload)).toEqual([
+      {
+        type: 'monitor.execution.completed',
+        timestamp: completion.timestamp,
+        data: { monitor_id: id, event: completion, metadata },
+      },
+      {
+        type: 'monitor.event.detected',
+        timestamp: '2026-01-01T01:00:00.000Z',
+        data: { monitor_id: id, event: { event_group_id: group }, metadata },
+      },
+      {
+        type: 'monitor.execution.failed',
+        timestamp: error.timestamp,
+        data: { monitor_id: id, event: error, metadata },
+      },
+    ])
+  })
+
+  it('hears only of what it asked for', async () => {
+    const { corpus, create, advance, posted } = await startMonitors()
+    await create({ ...BATTERY, webhook: { ...ALL_WEBHOOKS, event_types: ['monitor.event.detected'] } })
+    corpus.put('https://example.org/a', ['solid battery'])
+    await advance(HOUR)
+
+    expect(posted.map(({ payload }) => payload.type)).toEqual(['monitor.event.detected'])
+    expect(posted[0]?.payload.data).not.toHaveProperty('metadata')
+  })
+})

@@ -1,0 +1,73 @@
+import type { Corpus, CorpusQuery, Passage } from '../../../src/service/corpus/corpus.ts'
+
+/** A document of the fake corpus: each of its paragraphs is a passage. */
+interface FakeDocument {
+  readonly title: string
+  readonly publishDate: string | null
+  readonly paragraphs: readonly string[]
+}
+
+/** A corpus in memory, which a test changes, breaks and holds as it goes. */
+export class FakeCorpus implements Corpus {
+  readonly #documents = new Map<string, FakeDocument>()
+  #settled: Promise<void> = Promise.resolve()
+  /** Thrown by every search as long as it is set. */
+  failure: Error | undefined
+  /** Every query so far. */
+  readonly queries: CorpusQuery[] = []
+
+  get size(): number {
+    return this.#documents.size
+  }
+
+  /** Adds a document or changes it. */
+  put(url: string, paragraphs: readonly string[], publishDate: string | null = null): void {
+    this.#documents.set(url, { title: `Title of ${url}`, publishDate, paragraphs })
+  }
+
+  remove(url: string): void {
+    this.#documents.delete(url)
+  }
+
+  /** Keeps everyone who waits for the corpus waiting, until the function that it returns is called. */
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#settled = promise
+    return resolve
+  }
+
+  passages(query: CorpusQuery): Passage[] {
+    this.queries.push(query)
+    if (this.failure !== undefined) throw this.failure
+    const words = query.queries.join(' ').toLowerCase().split(/\s+/)
+    const domains = query.sourcePolicy?.include_domains
+    return [...this.#documents]
+      .filter(([url]) => domains === undefined || domains.includes(new URL(url).hostname))
+      .flatMap(([url, { title, publishDate, paragraphs }]) =>
+        paragraphs
+          .filter((text) => words.every((word) => text.toLowerCase().includes(word)))
+          .map((text) => ({ url, title, publishDate, text, hash: `${url}#${text}`, score: 1 })),
+      )
+      .slice(0, query.limit)
+  }
+
+  search(): never {
+    throw new Error('monitors search for passages')
+  }
+
+  document(): undefined {
+    return undefined
+  }
+
+  settled(): Promise<void> {
+    return this.#settled
+  }
+
+  onChange() {
+    return () => {}
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+}

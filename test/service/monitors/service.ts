@@ -1,0 +1,134 @@
+import { getRequestListener } from '@hono/node-server'
+import { Hono } from 'hono'
+import { onTestFinished } from 'vitest'
+import type { Monitor, MonitorEvent, PaginatedMonitorEvents } from '../../../src/protocol/monitor.ts'
+import type { ErrorResponse } from '../../../src/protocol/problem.ts'
+import type { WebhookPayload } from '../../../src/protocol/webhook.ts'
+import { ManualClock } from '../../../src/service/clock.ts'
+import type { Corpus } from '../../../src/service/corpus/corpus.ts'
+import { openDatabase } from '../../../src/service/database.ts'
+import { HttpProblem } from '../../../src/service/http/problem.ts'
+import { createMonitors } from '../../../src/service/monitors/monitors.ts'
+import type { Outbox } from '../../../src/service/webhooks/outbox.ts'
+import { serve } from '../../support/serve.ts'
+import { FakeCorpus } from './fake-corpus.ts'
+
+/** An answer with its JSON body; undefined where the body is empty. */
+export interface Answer<Body> {
+  readonly status: number
+  readonly body: Body
+}
+
+/** The request that most tests create their monitor with. */
+export const BATTERY = {
+  type: 'event_stream',
+  frequency: '1h',
+  settings: { query: 'solid battery' },
+}
+
+/** What a test may bring along instead of a fresh one. */
+export interface ServiceParts {
+  readonly clock?: ManualClock
+  readonly file?: string
+  readonly outbox?: Outbox
+  readonly onError?: (error: unknown) => void
+}
+
+/** Monitors of a fake corpus, behind a real HTTP server and over a clock that stands still. */
+export function startMonitors(parts: ServiceParts = {}) {
+  return startMonitorsOver(new FakeCorpus(), parts)
+}
+
+/** The same over the corpus that is given. */
+export async function startMonitorsOver<C extends Corpus>(corpus: C, parts: ServiceParts = {}) {
+  const { file = ':memory:', clock = new ManualClock(), onError } = parts
+  const posted: { url: string; payload: WebhookPayload }[] = []
+  const outbox = parts.outbox ?? { post: (url, payload) => void posted.push({ url, payload }) }
+  const database = openDatabase(file)
+  const monitors = createMonitors({ database, clock, corpus, outbox, ...(onError && { onError }) })
+  const app = new Hono()
+  app.route('/v1/monitors', monitors.routes())
+  app.onError((error, c) => {
+    if (!(error instanceof HttpProblem)) throw error
+    return Response.json(error.body, { status: error.status, headers: c.res.headers })
+  })
+  const baseUrl = await serve(getRequestListener(app.fetch))
+  monitors.start()
+
+  let stopped = false
+  async function stop() {
+    if (stopped) return
+    stopped = true
+    await monitors.close()
+    database.close()
+  }
+  onTestFinished(stop)
+
+  async function call<Body>(method: string, path: string, body?: unknown): Promise<Answer<Body>> {
+    const init =
+      typeof body === 'string' ? { body } : body === undefined ? {} : { body: JSON.stringify(body) }
+    const response = await fetch(`${baseUrl}/v1/monitors${path}`, { method, ...init })
+    const text = await response.text()
+    return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
+  }
+
+  const get = <Body = ErrorResponse>(path: string) => call<Body>('GET', path)
+  const post = <Body = ErrorResponse>(path: string, body?: unknown) => call<Body>('POST', path, body)
+
+  /** Creates a monitor and waits for its first execution. */
+  async function create(request: unknown = BATTERY): Promise<string> {
+    const { status, body } = await post<Monitor>('', request)
+    if (status !== 201) throw new Error(`not created: ${JSON.stringify(body)}`)
+    await monitors.settled()
+    return body.monitor_id
+  }
+
+  /** Moves the clock on and waits for the executions that become due. */
+  async function advance(ms: number): Promise<void> {
+    clock.advance(ms)
+    await monitors.settled()
+  }
+
+  /** Runs a monitor now and waits for the execution. */
+  async function trigger(id: string): Promise<void> {
+    await post(`/${id}/trigger`)
+    await monitors.settled()
+  }
+
+  async function events(
+    id: string,
+    query = 'limit=100&include_completions=true',
+  ): Promise<readonly MonitorEvent[]> {
+    return (await page(id, query)).events
+  }
+
+  async function page(id: string, query: string): Promise<PaginatedMonitorEvents> {
+    const { status, body } = await get<PaginatedMonitorEvents>(`/${id}/events?${query}`)
+    if (status !== 200) throw new Error(`no page: ${JSON.stringify(body)}`)
+    return body
+  }
+
+  return {
+    monitors,
+    corpus,
+    clock,
+    database,
+    posted,
+    get,
+    post,
+    create,
+    advance,
+    trigger,
+    events,
+    page,
+    stop,
+  }
+}
+
+/** What each event says, for short. */
+export function told(events: readonly MonitorEvent[]): unknown[] {
+  return events.map((event) => {
+    if (event.event_type === 'event_stream') return event.output.content
+    return event.event_type
+  })
+}
