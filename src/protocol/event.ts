@@ -102,15 +102,36 @@ export function monitorEvent(monitorId: string, wire: unknown, via: Via): Resear
     if (!isText(id)) return unknownEvent(source, wire, via)
     // The kind was checked above, and the interface promises the fields that go with it.
     const data = wire as unknown as MonitorEventStreamEvent & MonitorSnapshotEvent
-    return { id, source, type: `monitor.${kind}`, time: null, data, via, cursor: id } as ResearchEvent
+    return {
+      id,
+      source,
+      type: `monitor.${kind}`,
+      time: null,
+      data,
+      via,
+      ...position(id, via),
+    } as ResearchEvent
   }
   const timestamp = wire['timestamp']
   if ((kind === 'completion' || kind === 'error') && isText(timestamp)) {
     const id = `${monitorId}:${kind}:${instant(timestamp)}`
     const data = wire as unknown as MonitorCompletionEvent & MonitorErrorEvent
-    return { id, source, type: `monitor.${kind}`, time: timestamp, data, via, cursor: id } as ResearchEvent
+    return {
+      id,
+      source,
+      type: `monitor.${kind}`,
+      time: timestamp,
+      data,
+      via,
+      ...position(id, via),
+    } as ResearchEvent
   }
   return unknownEvent(source, wire, via)
+}
+
+/** A webhook may be ahead of the list, and whoever resumed after it would miss what the list had before. */
+function position(id: string, via: Via): { readonly cursor?: string } {
+  return via === 'webhook' ? {} : { cursor: id }
 }
 
 /** `event_type` may be left out, since its default is the variant's own name (§2.2). */
@@ -187,14 +208,24 @@ export function unknownEvent(source: string, wire: unknown, via: Via, cursor?: s
   return { id, source, type: 'unknown', time: null, data: wire, via, ...(cursor !== undefined && { cursor }) }
 }
 
+/** The parts of a run that one copy can have and another lack, a bit each. */
+const OUTPUT = 1
+const ERROR = 2
+const INPUT = 4
+
 /**
- * How much a copy of a fact says, to be compared with another copy of the same fact only. A run's webhook has its error
- * but not its output; a stream has its output when asked, and its input when asked.
+ * What a copy of a fact tells beyond the bare fact, as bits to be compared with another copy of the same fact. A run's
+ * webhook has its error but not its output; a stream has its output when asked, and its input when asked.
  */
-export function fullness(event: ResearchEvent): number {
+export function parts(event: ResearchEvent): number {
   if (event.type !== 'task_run.state') return 0
   const { run, input, output } = event.data
-  return (output == null ? 0 : 1) + (run.error == null ? 0 : 1) + (input == null ? 0 : 1)
+  return (output == null ? 0 : OUTPUT) | (run.error == null ? 0 : ERROR) | (input == null ? 0 : INPUT)
+}
+
+/** Whether the first copy tells all that the second does. */
+export function covers(parts: number, others: number): boolean {
+  return (others & ~parts) === 0
 }
 
 function isText(value: unknown): value is string {

@@ -22,10 +22,11 @@ export function systemClock(speed = 1, from = Date.now()): Clock {
       const due = now() + delay
       let timer: NodeJS.Timeout
       const wait = () => {
-        const left = (due - now()) / speed
-        timer =
-          left > LONGEST_TIMEOUT ? setTimeout(wait, LONGEST_TIMEOUT) : setTimeout(task, Math.max(0, left))
+        const left = Math.ceil((due - now()) / speed)
+        timer = setTimeout(check, Math.min(Math.max(0, left), LONGEST_TIMEOUT))
       }
+      // A timer may be early by a part of a millisecond, which is long on a fast clock.
+      const check = () => (now() < due ? wait() : task())
       wait()
       return () => clearTimeout(timer)
     },

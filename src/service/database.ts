@@ -3,12 +3,13 @@ import { DatabaseSync } from 'node:sqlite'
 /** The layout of the service's tables; a file with a newer one is refused. */
 const SCHEMA_VERSION = 1
 
-/** Opens the service's one database, `:memory:` or a file. Each area creates the tables that it owns. */
+/**
+ * Opens the service's one database, `:memory:` or a file. Each area creates the tables that it owns.
+ *
+ * @throws Error that names the file, when it cannot be used.
+ */
 export function openDatabase(file: string): DatabaseSync {
-  const database = new DatabaseSync(file)
-  database.exec(
-    'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON',
-  )
+  const database = open(file)
   const found = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
   if (found > SCHEMA_VERSION) {
     database.close()
@@ -21,6 +22,23 @@ export function openDatabase(file: string): DatabaseSync {
   return database
 }
 
+function open(file: string): DatabaseSync {
+  let database: DatabaseSync | undefined
+  try {
+    database = new DatabaseSync(file)
+    database.exec(
+      'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON',
+    )
+    return database
+  } catch (error) {
+    database?.close()
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`${file} cannot be used as the service's data file (${reason}): name another one`, {
+      cause: error,
+    })
+  }
+}
+
 /** Runs the work in one transaction: all of it is stored, or none. */
 export function transaction<T>(database: DatabaseSync, work: () => T): T {
   if (database.isTransaction) return work()
@@ -30,7 +48,8 @@ export function transaction<T>(database: DatabaseSync, work: () => T): T {
     database.exec('COMMIT')
     return result
   } catch (error) {
-    database.exec('ROLLBACK')
+    // SQLite has already rolled back by itself after some errors, a full disk among them.
+    if (database.isTransaction) database.exec('ROLLBACK')
     throw error
   }
 }

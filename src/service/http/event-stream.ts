@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import type { ErrorEvent } from '../../protocol/task-group.ts'
+import type { Clock } from '../clock.ts'
+import type { Faults } from '../faults.ts'
+
+/** What a stream of server-sent events is fed from. It is asked for more only when the reader has room. */
+export interface EventFeed {
+  /** The next few events, framed; none when there are none right now. */
+  next(): readonly string[]
+  /** Whether nothing more will come. Asked when {@link next} gave nothing. */
+  readonly ended: boolean
+  /** Calls the listener when there may be more, until the function that it returns is called. */
+  onMore(listener: () => void): () => void
+}
+
+/** How a stream is kept, and how it ends. */
+export interface EventStreamOptions {
+  readonly clock: Clock
+  readonly faults: Faults
+  /** Ends the stream after this long, in ms of the clock. */
+  readonly duration: number
+  /** Ends the stream when it has sent no event for this long, in ms of the clock. Default never. */
+  readonly silence?: number | undefined
+  /** Hears why a feed failed, with the reference that the reader got. */
+  readonly onError: (error: unknown, ref_id: string) => void
+}
+
+/** Real time between two comments on a quiet stream, in ms, so that nobody in between takes it for dead. */
+const HEARTBEAT = 15_000
+/** Asks the reader to come back after so many ms. It is short, as the service is most often on the same machine. */
+const RETRY = 100
+
+/** One event as it stands on the wire. `data` is JSON, which has no line breaks of its own. */
+export function frame(id: string, type: string, data: string): string {
+  return `id: ${id}\nevent: ${type}\ndata: ${data}\n\n`
+}
+
+/**
+ * Sends the feed's events to one reader, and stops asking the feed while the reader is behind: what waits in memory is
+ * one batch, however long the feed and however slow the reader. The answer ends cleanly when the feed does, and when the
+ * function that is returned is called.
+ */
+export function streamEvents(
+  outgoing: ServerResponse,
+  feed: EventFeed,
+  { clock, faults, duration, silence, onError }: EventStreamOptions,
+): () => void {
+  let closed = false
+  let blocked = false
+  let sent = 0
+  let lastSent = clock.now()
+  let wakeup: NodeJS.Immediate | undefined
+  const teardown: (() => void)[] = []
+
+  // The status line goes out at once, although the first event may be long in coming.
+  outgoing.writeHead(200, {
+    'content-type': 'text/event-stream',
+    'cache-control': 'no-cache, no-transform',
+    'x-accel-buffering': 'no',
+  })
+  outgoing.write(`retry: ${RETRY}\n\n`)
+
+  const stop = () => {
+    if (closed) return false
+    closed = true
+    clearImmediate(wakeup)
+    for (const undo of teardown) undo()
+    return true
+  }
+  const end = () => {
+    if (stop()) outgoing.end()
+  }
+  const cutDue = () => faults.take('cut', ({ after }) => after <= sent) !== undefined
+
+  const pump = () => {
+    wakeup = undefined
+    try {
+      send()
+    } catch (error) {
+      fail(error)
+    }
+  }
+  const send = () => {
+    while (!blocked) {
+      const events = feed.next()
+      if (events.length === 0) {
+        if (feed.ended) end()
+        return
+      }
+      let text = ''
+      for (const event of events) {
+        text += event
+        sent += 1
+        if (cutDue()) return cut(text)
+      }
+      lastSent = clock.now()
+      blocked = !outgoing.write(text)
+    }
+  }
+  /** Runs the pump once for all that happens in this turn of the event loop. */
+  const wake = () => {
+    if (!closed && !blocked) wakeup ??= setImmediate(pump)
+  }
+  /** Tells the reader that there is a problem (§4.4), who may come back for the rest. */
+  const fail = (cause: unknown) => {
+    const ref_id = randomUUID()
+    onError(cause, ref_id)
+    const message = 'The service failed to read on. Its log tells more under this reference'
+    const event: ErrorEvent = { type: 'error', error: { ref_id, message } }
+    outgoing.write(`event: error\ndata: ${JSON.stringify(event)}\n\n`)
+    end()
+  }
+  /** Destroys the socket, once what was written before has left. */
+  const cut = (text: string) => {
+    stop()
+    outgoing.write(text === '' ? ':\n' : text, () => outgoing.destroy())
+  }
+  const watchSilence = (limit: number): (() => void) => {
+    let cancel: () => void
+    // The timer is not moved at each event; it looks how long the silence has been when it is due.
+    const wait = (delay: number) => {
+      cancel = clock.schedule(delay, () => {
+        const left = lastSent + limit - clock.now()
+        if (left > 0) wait(left)
+        else end()
+      })
+    }
+    wait(limit)
+    return () => cancel()
+  }
+
+  const heartbeat = setInterval(() => {
+    if (!blocked) blocked = !outgoing.write(': still here\n\n')
+  }, HEARTBEAT)
+  heartbeat.unref()
+  teardown.push(() => clearInterval(heartbeat))
+  teardown.push(clock.schedule(duration, end))
+  if (silence !== undefined) teardown.push(watchSilence(silence))
+  teardown.push(feed.onMore(wake))
+  outgoing.on('drain', () => {
+    blocked = false
+    wake()
+  })
+  // A reader that went away is no error here.
+  outgoing.on('error', stop)
+  outgoing.on('close', stop)
+
+  if (cutDue()) cut('')
+  else wake()
+  return end
+}

@@ -1,0 +1,100 @@
+import type { Context } from 'hono'
+import * as z from 'zod'
+import { isCalendarDate, isCountryCode, isDomain } from '../../protocol/limits.ts'
+import type { ValidationIssue } from '../../protocol/problem.ts'
+import { problem, type HttpProblem } from './problem.ts'
+
+/** How an area words a 422: `invalidRequest` for task groups, {@link unprocessable} for the others (§7). */
+export type Refuse = (issues: readonly ValidationIssue[]) => HttpProblem
+
+/** The 422 of all but the task-group endpoints: an ErrorResponse that names each fault (§7). */
+export function unprocessable(issues: readonly ValidationIssue[]): HttpProblem {
+  const faults = issues.map(({ loc, msg }) => `${loc.slice(1).join('.') || loc[0]}: ${msg}`)
+  return problem(422, `The request is not valid. ${faults.join('; ')}`, { errors: issues })
+}
+
+/** The JSON body, checked in full. Fields that the schema does not know are left out. An empty body is `undefined`. */
+export async function readJson<Schema extends z.ZodType>(
+  c: Context,
+  schema: Schema,
+  refuse: Refuse,
+): Promise<z.output<Schema>> {
+  return check(parseJson(await c.req.arrayBuffer(), refuse), schema, 'body', refuse)
+}
+
+/** The query parameters, checked in full. */
+export function readQuery<Schema extends z.ZodType>(
+  c: Context,
+  schema: Schema,
+  refuse: Refuse,
+): z.output<Schema> {
+  return check(c.req.query(), schema, 'query', refuse)
+}
+
+/** Refuses one thing about a request. */
+export function issue(loc: readonly string[], msg: string, type = 'value_error'): ValidationIssue {
+  return { loc, msg, type }
+}
+
+function parseJson(bytes: ArrayBuffer, refuse: Refuse): unknown {
+  if (bytes.byteLength === 0) return undefined
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (error) {
+    const reason = error instanceof SyntaxError ? error.message : 'not UTF-8'
+    throw refuse([issue(['body'], `Invalid JSON: ${reason}`, 'json_invalid')])
+  }
+}
+
+function check<Schema extends z.ZodType>(
+  value: unknown,
+  schema: Schema,
+  where: 'body' | 'query',
+  refuse: Refuse,
+): z.output<Schema> {
+  const result = schema.safeParse(value, { reportInput: true })
+  if (result.success) return result.data
+  throw refuse(result.error.issues.map((found) => toIssue(found, where)))
+}
+
+function toIssue(found: z.core.$ZodIssue, where: string): ValidationIssue {
+  // §4.3 shows `loc` as strings only, so the index of an array is told as text too.
+  const loc = [where, ...found.path.map(String)]
+  // JSON and queries have no way to say `undefined`.
+  return found.input === undefined
+    ? issue(loc, 'Field required', 'missing')
+    : issue(loc, found.message, found.code)
+}
+
+/** A field that may be left out; null stands for that too. */
+export function optional<Schema extends z.ZodType>(schema: Schema) {
+  return schema.nullish().transform((value) => value ?? undefined)
+}
+
+/** A query parameter that is `true` or `false`. */
+export function flag(byDefault: boolean) {
+  return z
+    .enum(['true', 'false', '1', '0'])
+    .optional()
+    .transform((value) => (value === undefined ? byDefault : value === 'true' || value === '1'))
+}
+
+/** A query parameter that is a number of seconds. */
+export const seconds = z
+  .string()
+  .regex(/^\d{1,9}(\.\d{1,3})?$/, 'Expected a number of seconds')
+  .transform(Number)
+
+const domain = z.string().refine(isDomain, 'Expected a domain such as example.org, or a suffix such as .edu')
+
+/** Which pages may be used (§2.8, §4.7). */
+export const sourcePolicy = z.object({
+  include_domains: optional(z.array(domain)),
+  exclude_domains: optional(z.array(domain)),
+  after_date: optional(z.string().refine(isCalendarDate, 'Expected a date, YYYY-MM-DD')),
+})
+
+/** An ISO 3166-1 alpha-2 country code (§2.8, §4.7). */
+export const location = z
+  .string()
+  .refine(isCountryCode, 'Expected a country code of two letters (ISO 3166-1 alpha-2)')

@@ -1,0 +1,20 @@
+export { ManualClock, systemClock, type Clock } from './clock.ts'
+export type {
+  Corpus,
+  CorpusDocument,
+  CorpusQuery,
+  DocumentHit,
+  ExcerptBudget,
+  Passage,
+} from './corpus/corpus.ts'
+export type { Fault, FaultKind, Faults } from './faults.ts'
+export type { ListenOptions } from './listener.ts'
+export type { MonitorRecord } from './monitors/event-log.ts'
+export type { Processor, RunResult, RunTask } from './processor/processor.ts'
+export {
+  createResearchService,
+  type ResearchService,
+  type ResearchServiceOptions,
+  type ServiceRecords,
+} from './service.ts'
+export type { RunRecord } from './tasks/task-store.ts'

@@ -1,0 +1,151 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { TaskGroupStatus } from '../../protocol/task-group.ts'
+import type { RunStatus, TaskRun } from '../../protocol/task.ts'
+import { frame } from '../http/event-stream.ts'
+
+/** The two streams of a group: of its status and its runs (§4.4), and of its runs alone (§4.5). */
+export type GroupStream = 'events' | 'runs'
+
+/** What a reader wants to see of a stream. */
+export interface LogView {
+  /** Only runs that ended with this status. */
+  readonly status?: RunStatus | undefined
+  readonly includeInput?: boolean
+  readonly includeOutput?: boolean
+}
+
+/** Some events of a log, framed for the wire, and the position after them. */
+export interface LogPage {
+  readonly frames: readonly string[]
+  readonly position: number
+}
+
+/** A page ends with the event that makes it this long, in characters: about what a socket takes at once. */
+const PAGE_CHARACTERS = 64 * 1024
+/** Events of a page, at the most. */
+const PAGE_EVENTS = 256
+
+/**
+ * What the streams of every group have sent and will send again to whoever resumes: an append-only log for each. Events
+ * are kept as the text that goes out, so that twenty readers of one group cost no serialisation.
+ */
+export class GroupLog {
+  readonly #head
+  readonly #append
+  readonly #read
+  readonly #readWithRun
+
+  constructor(database: DatabaseSync) {
+    database.exec(`
+      CREATE TABLE IF NOT EXISTS task_group_log (
+        taskgroup_id TEXT NOT NULL REFERENCES task_groups,
+        stream TEXT NOT NULL,
+        position INTEGER NOT NULL,
+        type TEXT NOT NULL,
+        run_id TEXT REFERENCES task_runs (run_id),
+        run_status TEXT,
+        message TEXT NOT NULL,
+        PRIMARY KEY (taskgroup_id, stream, position)
+      ) STRICT;
+    `)
+    this.#head = database.prepare(
+      'SELECT coalesce(max(position), 0) AS head FROM task_group_log WHERE taskgroup_id = ? AND stream = ?',
+    )
+    this.#append = database.prepare(
+      `INSERT INTO task_group_log (taskgroup_id, stream, position, type, run_id, run_status, message)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    )
+    const page = `WHERE log.taskgroup_id = ? AND log.stream = ? AND log.position > ?
+      AND (?4 IS NULL OR log.run_status = ?4) ORDER BY log.position LIMIT ${PAGE_EVENTS}`
+    this.#read = database.prepare(
+      `SELECT position, type, message, NULL AS input, NULL AS output FROM task_group_log AS log ${page}`,
+    )
+    this.#readWithRun = database.prepare(
+      `SELECT log.position, log.type, log.message, run.input, run.output
+       FROM task_group_log AS log LEFT JOIN task_runs AS run USING (run_id) ${page}`,
+    )
+  }
+
+  /** The position of the last event, 0 when there is none. */
+  head(groupId: string, stream: GroupStream): number {
+    return Number(this.#head.get(groupId, stream)?.['head'] ?? 0)
+  }
+
+  /** Appends that the group's status changed. */
+  appendStatus(groupId: string, status: TaskGroupStatus): void {
+    const position = this.head(groupId, 'events') + 1
+    const message = statusMessage(eventId(groupId, 'events', position), status)
+    this.#append.run(groupId, 'events', position, 'task_group_status', null, null, message)
+  }
+
+  /** Appends to both streams that the run ended. */
+  appendRun(groupId: string, run: TaskRun): void {
+    for (const stream of ['events', 'runs'] as const) {
+      const position = this.head(groupId, stream) + 1
+      const message = runMessage(eventId(groupId, stream, position), run)
+      this.#append.run(groupId, stream, position, 'task_run.state', run.run_id, run.status, message)
+    }
+  }
+
+  /** The status of a group without any event, as an event that is not in the log: it stands for the beginning. */
+  beginning(groupId: string, status: TaskGroupStatus): string {
+    const id = eventId(groupId, 'events', 0)
+    return frame(id, 'task_group_status', statusMessage(id, status))
+  }
+
+  /** The events after a position, as many as make a page; an empty page is the end of what there is now. */
+  read(groupId: string, stream: GroupStream, after: number, view: LogView = {}): LogPage {
+    const { status, includeInput = false, includeOutput = false } = view
+    const statement = includeInput || includeOutput ? this.#readWithRun : this.#read
+    const frames: string[] = []
+    let position = after
+    let characters = 0
+    for (const row of statement.iterate(groupId, stream, after, status ?? null)) {
+      position = Number(row['position'])
+      // The members are put at the end of the text: parsing it, only to write it again, would cost more than all else.
+      let message = String(row['message'])
+      if (includeInput && row['input'] !== null) message = withMember(message, 'input', row['input'])
+      if (includeOutput && row['output'] !== null) message = withMember(message, 'output', row['output'])
+      const framed = frame(eventId(groupId, stream, position), String(row['type']), message)
+      frames.push(framed)
+      characters += framed.length
+      if (characters >= PAGE_CHARACTERS) break
+    }
+    return { frames, position }
+  }
+
+  /** The position that an event's id stands for; none where this stream never gave out such an id. Empty: the beginning. */
+  position(groupId: string, stream: GroupStream, id: string): number | undefined {
+    if (id === '') return 0
+    const prefix = eventId(groupId, stream, '')
+    const position = id.slice(prefix.length)
+    const known = id.startsWith(prefix) && /^(0|[1-9]\d{0,14})$/.test(position)
+    return known && Number(position) <= this.head(groupId, stream) ? Number(position) : undefined
+  }
+
+  /** The id of the last event; of the beginning, when there is none yet. */
+  cursor(groupId: string, stream: GroupStream): string {
+    return eventId(groupId, stream, this.head(groupId, stream))
+  }
+}
+
+/** The same id never stands for two events, not even of two groups or two streams. */
+function eventId(groupId: string, stream: GroupStream, position: number | ''): string {
+  return `${groupId}:${stream}:${position}`
+}
+
+/** The text of a status event (§4.4). */
+function statusMessage(event_id: string, status: TaskGroupStatus): string {
+  return JSON.stringify({ type: 'task_group_status', event_id, status })
+}
+
+/** The text of a run event (§4.5), which leaves out warnings and an error that are not there. */
+function runMessage(event_id: string, { warnings, error, ...run }: TaskRun): string {
+  const shown = { ...run, ...(warnings != null && { warnings }), ...(error != null && { error }) }
+  return JSON.stringify({ type: 'task_run.state', event_id, run: shown })
+}
+
+/** The text of a JSON object with one more member, whose value is JSON text too. */
+function withMember(object: string, name: string, json: unknown): string {
+  return `${object.slice(0, -1)},"${name}":${String(json)}}`
+}

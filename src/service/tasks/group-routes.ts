@@ -1,0 +1,145 @@
+import { Hono } from 'hono'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import type { HttpBindings } from '@hono/node-server'
+import * as z from 'zod'
+import type { TaskGroup } from '../../protocol/task-group.ts'
+import { RUN_STATUSES } from '../../protocol/task.ts'
+import type { Clock } from '../clock.ts'
+import type { Faults } from '../faults.ts'
+import { streamEvents, type EventFeed } from '../http/event-stream.ts'
+import { invalidRequest, problem } from '../http/problem.ts'
+import { flag, issue, optional, readJson, readQuery, seconds } from '../http/validation.ts'
+import type { GroupStream, LogView } from './group-log.ts'
+import { addRunsBody, newRun, runIssues } from './run-request.ts'
+import type { TaskStore } from './task-store.ts'
+
+/** What the routes of task groups work with. */
+export interface GroupRoutesOptions {
+  readonly store: TaskStore
+  readonly clock: Clock
+  readonly faults: Faults
+  /** How long a stream stays open at the most, in ms of the clock (§4.4). */
+  readonly streamDuration: number
+  /** Called when runs were added. */
+  readonly onRuns: () => void
+  /** Hears of failures that a reader was told of, with the reference that it got. */
+  readonly onError: (error: unknown, ref_id: string) => void
+  /** Takes the way to end each stream that is open, for when the service closes. */
+  readonly streams: Set<() => void>
+}
+
+const createGroupBody = optional(z.object({ metadata: optional(z.record(z.string(), z.unknown())) }))
+const addRunsQuery = z.object({ refresh_status: flag(true) })
+const eventsQuery = z.object({ last_event_id: z.string().default(''), timeout: seconds.optional() })
+const runsQuery = z.object({
+  last_event_id: z.string().default(''),
+  status: z.enum(RUN_STATUSES).optional(),
+  include_input: flag(false),
+  include_output: flag(false),
+})
+
+/** Task groups (§4.3, §4.4, §4.5), to be mounted under both prefixes; creating and getting one is beyond the interface document. */
+export function groupRoutes(options: GroupRoutesOptions) {
+  const { store, onRuns } = options
+  const routes = new Hono<{ Bindings: HttpBindings }>()
+
+  routes.post('/', async (c) => {
+    const body = await readJson(c, createGroupBody, invalidRequest)
+    return c.json(store.createGroup(body?.metadata))
+  })
+
+  routes.get('/:taskgroup_id', (c) => c.json(existing(store, c.req.param('taskgroup_id'))))
+
+  routes.get('/:taskgroup_id/runs/:run_id', (c) => {
+    const group = existing(store, c.req.param('taskgroup_id'))
+    const run = store.run(c.req.param('run_id'))
+    if (run === undefined || run.taskgroup_id !== group.taskgroup_id) {
+      throw problem(404, `Task run not found in ${group.taskgroup_id}: ${c.req.param('run_id')}`)
+    }
+    return c.json(run)
+  })
+
+  routes.post('/:taskgroup_id/runs', async (c) => {
+    const group = existing(store, c.req.param('taskgroup_id'))
+    const { refresh_status } = readQuery(c, addRunsQuery, invalidRequest)
+    const { inputs, default_task_spec } = await readJson(c, addRunsBody, invalidRequest)
+    const runs = inputs.map((input) => newRun(input, default_task_spec))
+    const issues = runs.flatMap((run, index) => runIssues(run, ['body', 'inputs', String(index)]))
+    if (issues.length > 0) throw invalidRequest(issues)
+    const added = store.addRuns(group.taskgroup_id, runs)
+    onRuns()
+    return c.json(refresh_status ? added : { ...added, status: group.status })
+  })
+
+  routes.get('/:taskgroup_id/events', (c) => {
+    const { taskgroup_id } = existing(store, c.req.param('taskgroup_id'))
+    const { last_event_id, timeout } = readQuery(c, eventsQuery, invalidRequest)
+    const after = position(store, taskgroup_id, 'events', last_event_id)
+    return open(c.env, groupFeed(store, taskgroup_id, 'events', after), options, timeout)
+  })
+
+  routes.get('/:taskgroup_id/runs', (c) => {
+    const { taskgroup_id } = existing(store, c.req.param('taskgroup_id'))
+    const { last_event_id, status, include_input, include_output } = readQuery(c, runsQuery, invalidRequest)
+    const after = position(store, taskgroup_id, 'runs', last_event_id)
+    const view = { status, includeInput: include_input, includeOutput: include_output }
+    return open(c.env, groupFeed(store, taskgroup_id, 'runs', after, view), options)
+  })
+
+  return routes
+}
+
+function existing(store: TaskStore, id: string): TaskGroup {
+  const group = store.group(id)
+  if (group === undefined) throw problem(404, `Task group not found: ${id}`)
+  return group
+}
+
+function position(store: TaskStore, groupId: string, stream: GroupStream, lastEventId: string): number {
+  const found = store.log.position(groupId, stream, lastEventId)
+  if (found !== undefined) return found
+  throw invalidRequest([
+    issue(['query', 'last_event_id'], `This stream has given out no event with the id ${lastEventId}`),
+  ])
+}
+
+function open(
+  { outgoing }: HttpBindings,
+  feed: EventFeed,
+  { clock, faults, streamDuration, streams, onError }: GroupRoutesOptions,
+  timeout?: number,
+): Response {
+  const silence = timeout === undefined ? undefined : timeout * 1_000
+  const end = streamEvents(outgoing, feed, { clock, faults, duration: streamDuration, silence, onError })
+  streams.add(end)
+  outgoing.on('close', () => streams.delete(end))
+  return RESPONSE_ALREADY_SENT
+}
+
+/**
+ * A group's log from a position on, until no run is active and all is read. The events of a group that never had a run
+ * are its status alone, so that its reader is told why there is nothing more.
+ */
+function groupFeed(
+  store: TaskStore,
+  groupId: string,
+  stream: GroupStream,
+  after: number,
+  view?: LogView,
+): EventFeed {
+  let reached = after
+  let begun = false
+  return {
+    next() {
+      const page = store.log.read(groupId, stream, reached, view)
+      reached = page.position
+      if (begun || stream === 'runs' || reached > 0) return page.frames
+      begun = true
+      return [store.log.beginning(groupId, existing(store, groupId).status)]
+    },
+    get ended() {
+      return store.group(groupId)?.status.is_active !== true
+    },
+    onMore: (listener) => store.changes.on(groupId, listener),
+  }
+}

@@ -1,0 +1,97 @@
+import type { HttpBindings } from '@hono/node-server'
+import { Hono } from 'hono'
+import * as z from 'zod'
+import type { TaskRun } from '../../protocol/task.ts'
+import type { Clock } from '../clock.ts'
+import { problem } from '../http/problem.ts'
+import { issue, readJson, readQuery, seconds, unprocessable } from '../http/validation.ts'
+import { createRunBody, newRun, runIssues } from './run-request.ts'
+import type { TaskStore } from './task-store.ts'
+
+/** What the routes of single runs work with. */
+export interface RunRoutesOptions {
+  readonly store: TaskStore
+  readonly clock: Clock
+  /** Called when a run was added. */
+  readonly onRuns: () => void
+  /** Ends the waiting for results, when the service closes. */
+  readonly closing: AbortSignal
+}
+
+/** The value of `service-beta` that a single run's webhook needs (§6.1). */
+const WEBHOOK_BETA = 'webhook-2025-08-12'
+
+const resultQuery = z.object({ timeout: seconds.default(600) })
+
+/** Single task runs; but for the webhook's header (§6.1), beyond the interface document. */
+export function runRoutes({ store, clock, onRuns, closing }: RunRoutesOptions) {
+  const routes = new Hono<{ Bindings: HttpBindings }>()
+
+  routes.post('/', async (c) => {
+    const input = await readJson(c, createRunBody, unprocessable)
+    if (input.webhook !== undefined && !betas(c.req.header('service-beta')).includes(WEBHOOK_BETA)) {
+      const said = `Webhooks are in beta: send the header service-beta with the value ${WEBHOOK_BETA}`
+      throw unprocessable([issue(['body', 'webhook'], said)])
+    }
+    const run = newRun(input)
+    const issues = runIssues(run, ['body'])
+    if (issues.length > 0) throw unprocessable(issues)
+    const added = store.addRun(run)
+    onRuns()
+    return c.json(added, 202)
+  })
+
+  routes.get('/:run_id', (c) => c.json(existing(store, c.req.param('run_id'))))
+
+  routes.get('/:run_id/input', (c) => {
+    const run = existing(store, c.req.param('run_id'))
+    return c.json(store.input(run.run_id))
+  })
+
+  routes.get('/:run_id/result', async (c) => {
+    const { run_id } = existing(store, c.req.param('run_id'))
+    const { timeout } = readQuery(c, resultQuery, unprocessable)
+    await ended(run_id, timeout * 1_000, c.env.outgoing)
+    const run = existing(store, run_id)
+    if (run.is_active) throw problem(408, `Task run ${run_id} is still active`, { status: run.status })
+    const output = store.output(run_id)
+    if (output === undefined) {
+      throw problem(404, `Task run ${run_id} has no result, as its status is ${run.status}`, { run })
+    }
+    return c.json({ run, output })
+  })
+
+  /** Resolves when the run has ended, the time is over, the caller has gone, or the service closes. */
+  function ended(runId: string, ms: number, outgoing: HttpBindings['outgoing']): Promise<void> {
+    return new Promise((resolve) => {
+      const active = () => store.run(runId)?.is_active === true
+      if (!active() || closing.aborted) return resolve()
+      const finish = () => {
+        cancel()
+        unsubscribe()
+        closing.removeEventListener('abort', finish)
+        outgoing.off('close', finish)
+        resolve()
+      }
+      const cancel = clock.schedule(ms, finish)
+      const unsubscribe = store.changes.on(runId, () => {
+        if (!active()) finish()
+      })
+      closing.addEventListener('abort', finish)
+      outgoing.on('close', finish)
+    })
+  }
+
+  return routes
+}
+
+function existing(store: TaskStore, id: string): TaskRun {
+  const run = store.run(id)
+  if (run === undefined) throw problem(404, `Task run not found: ${id}`)
+  return run
+}
+
+/** Names of beta features; a header may hold several. */
+function betas(header: string | undefined): string[] {
+  return (header ?? '').split(',').map((name) => name.trim())
+}

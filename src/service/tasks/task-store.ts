@@ -1,0 +1,355 @@
+import { randomUUID } from 'node:crypto'
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
+import type { TaskOutput } from '../../protocol/output.ts'
+import type { Warning } from '../../protocol/problem.ts'
+import type { AddRunsResponse, TaskGroup, TaskGroupStatus } from '../../protocol/task-group.ts'
+import { RUN_STATUSES } from '../../protocol/task.ts'
+import type { RunInput, RunStatus, TaskRun, TaskRunError } from '../../protocol/task.ts'
+import type { Clock } from '../clock.ts'
+import { transaction } from '../database.ts'
+import type { RunTask } from '../processor/processor.ts'
+import type { Outbox } from '../webhooks/outbox.ts'
+import { GroupLog } from './group-log.ts'
+import { Listeners } from './listeners.ts'
+
+/** A run to be stored: its input as it will be carried out, and what is to be said about it. */
+export interface NewRun {
+  readonly input: RunInput & { readonly processor: string }
+  readonly warnings: readonly Warning[]
+}
+
+/** How a run ended. */
+export type RunOutcome =
+  | { readonly status: 'completed'; readonly output: TaskOutput; readonly warnings: readonly Warning[] }
+  | { readonly status: 'failed'; readonly error: TaskRunError }
+
+/** A run as the service's own database holds it. */
+export interface RunRecord {
+  readonly run_id: string
+  readonly taskgroup_id: string | null
+  readonly status: RunStatus
+}
+
+/** Statuses of a run that has not ended; beyond the interface document. */
+const ACTIVE: ReadonlySet<RunStatus> = new Set<RunStatus>([
+  'queued',
+  'action_required',
+  'running',
+  'cancelling',
+])
+
+type Row = Readonly<Record<string, SQLOutputValue>>
+
+/** Groups and runs in the service's database, and every step of their lives: each is one transaction. */
+export class TaskStore {
+  readonly log: GroupLog
+  /** Tells of a change to a group or a run, after it was stored. */
+  readonly changes = new Listeners()
+  readonly #database: DatabaseSync
+  readonly #clock: Clock
+  readonly #outbox: Outbox
+  readonly #sql
+
+  constructor(database: DatabaseSync, clock: Clock, outbox: Outbox) {
+    this.#database = database
+    this.#clock = clock
+    this.#outbox = outbox
+    createTables(database)
+    this.log = new GroupLog(database)
+    this.#sql = prepareAll(database)
+  }
+
+  createGroup(metadata: Readonly<Record<string, unknown>> | undefined): TaskGroup {
+    const id = `tgrp_${newId()}`
+    const now = this.#clock.now()
+    this.#sql.insertGroup.run(id, metadata === undefined ? null : JSON.stringify(metadata), now, now)
+    return {
+      taskgroup_id: id,
+      ...(metadata !== undefined && { metadata }),
+      status: this.#status(id, now),
+      created_at: timestamp(now),
+    }
+  }
+
+  group(id: string): TaskGroup | undefined {
+    const row = this.#sql.group.get(id)
+    if (row === undefined) return undefined
+    return {
+      taskgroup_id: id,
+      ...(row['metadata'] !== null && { metadata: parse(row['metadata']) }),
+      status: this.#status(id, Number(row['modified_at'])),
+      created_at: timestamp(row['created_at']),
+    }
+  }
+
+  /** Adds runs to a group that is there (§4.3). */
+  addRuns(groupId: string, runs: readonly NewRun[]): AddRunsResponse {
+    const answer = transaction(this.#database, () => {
+      const now = this.#clock.now()
+      const first = this.#sql.anyRun.get(groupId) === undefined
+      const run_cursor = first ? '' : this.log.cursor(groupId, 'runs')
+      const event_cursor = first ? '' : this.log.cursor(groupId, 'events')
+      const run_ids = runs.map((run) => this.#insertRun(groupId, run, now))
+      return { status: this.#groupChanged(groupId, now), run_ids, run_cursor, event_cursor }
+    })
+    this.changes.notify(groupId)
+    return answer
+  }
+
+  /** Adds a run that is in no group. */
+  addRun(run: NewRun): TaskRun {
+    const id = this.#insertRun(null, run, this.#clock.now())
+    return this.#get(id)
+  }
+
+  run(id: string): TaskRun | undefined {
+    const row = this.#sql.run.get(id)
+    return row === undefined ? undefined : toRun(row)
+  }
+
+  /** What the run was asked, without the credentials for its tool servers. */
+  input(runId: string): RunInput | undefined {
+    const row = this.#sql.run.get(runId)
+    return row === undefined ? undefined : parse(row['input'])
+  }
+
+  /** What the run found, once it has completed. */
+  output(runId: string): TaskOutput | undefined {
+    const output = this.#sql.run.get(runId)?.['output'] ?? null
+    return output === null ? undefined : parse(output)
+  }
+
+  /** Takes the run that has waited longest. */
+  claim(): RunTask | undefined {
+    const row = transaction(this.#database, () => {
+      const now = this.#clock.now()
+      const claimed = this.#sql.claim.get(now)
+      if (claimed !== undefined) this.#sql.touchGroup.run(now, claimed['taskgroup_id'] ?? null)
+      return claimed
+    })
+    if (row === undefined) return undefined
+    const input: RunInput = parse(row['input'])
+    const servers = row['mcp_servers'] ?? null
+    return {
+      run_id: String(row['run_id']),
+      input: servers === null ? input : { ...input, mcp_servers: parse(servers) },
+    }
+  }
+
+  /** Ends a run: its record, its events and its webhook are stored together, or not at all. */
+  finish(runId: string, outcome: RunOutcome): void {
+    const run = transaction(this.#database, () => {
+      const now = this.#clock.now()
+      const { output, error } =
+        outcome.status === 'completed'
+          ? { output: JSON.stringify(outcome.output), error: null }
+          : { output: null, error: JSON.stringify(outcome.error) }
+      const earlier = this.#get(runId).warnings ?? []
+      const warnings = outcome.status === 'completed' ? [...earlier, ...outcome.warnings] : earlier
+      const ended = this.#sql.finish.run(
+        outcome.status,
+        output,
+        error,
+        warnings.length === 0 ? null : JSON.stringify(warnings),
+        now,
+        runId,
+      )
+      if (ended.changes === 0) return undefined
+      const finished = this.#get(runId)
+      if (finished.taskgroup_id != null) {
+        this.log.appendRun(finished.taskgroup_id, finished)
+        this.#groupChanged(finished.taskgroup_id, now)
+      }
+      this.#announce(finished)
+      return finished
+    })
+    if (run === undefined) return
+    this.changes.notify(runId)
+    if (run.taskgroup_id != null) this.changes.notify(run.taskgroup_id)
+  }
+
+  /** Puts runs that were under way back into the queue: whoever carried them out is gone. */
+  requeue(): void {
+    this.#sql.requeue.run(this.#clock.now())
+  }
+
+  /** Every run, in the order of creation. */
+  records(): RunRecord[] {
+    return this.#sql.records.all().map((row) => ({
+      run_id: String(row['run_id']),
+      taskgroup_id: row['taskgroup_id'] == null ? null : String(row['taskgroup_id']),
+      status: toStatus(row['status']),
+    }))
+  }
+
+  #get(id: string): TaskRun {
+    const run = this.run(id)
+    if (run === undefined) throw new Error(`the run ${id} is not stored`)
+    return run
+  }
+
+  #insertRun(groupId: string | null, { input, warnings }: NewRun, now: number): string {
+    const id = `trun_${newId()}`
+    const { mcp_servers: servers, ...rest } = input
+    // What is shown again to readers holds no credential; what is carried out needs it.
+    const shown = servers?.map(({ headers: _credentials, ...server }) => server)
+    this.#sql.insertRun.run(
+      id,
+      groupId,
+      input.processor,
+      input.metadata === undefined ? null : JSON.stringify(input.metadata),
+      JSON.stringify(shown === undefined ? rest : { ...rest, mcp_servers: shown }),
+      servers === undefined ? null : JSON.stringify(servers),
+      warnings.length === 0 ? null : JSON.stringify(warnings),
+      now,
+      now,
+    )
+    return id
+  }
+
+  /** Stores that the group's status is another one, and says so on its stream. */
+  #groupChanged(groupId: string, now: number): TaskGroupStatus {
+    this.#sql.touchGroup.run(now, groupId)
+    const status = this.#status(groupId, now)
+    this.log.appendStatus(groupId, status)
+    return status
+  }
+
+  #status(groupId: string, modifiedAt: number): TaskGroupStatus {
+    const counts = this.#sql.counts
+      .all(groupId)
+      .map((row): [RunStatus, number] => [toStatus(row['status']), Number(row['count'])])
+    return {
+      num_task_runs: counts.reduce((sum, [, count]) => sum + count, 0),
+      task_run_status_counts: Object.fromEntries(counts),
+      is_active: counts.some(([status]) => ACTIVE.has(status)),
+      status_message: '',
+      modified_at: timestamp(modifiedAt),
+    }
+  }
+
+  /** Posts the run to its webhook, where it has one that asks for this (§6.1). */
+  #announce(run: TaskRun): void {
+    const webhook = this.input(run.run_id)?.webhook
+    if (webhook === undefined || !webhook.event_types.includes('task_run.status')) return
+    this.#outbox.post(webhook.url, { type: 'task_run.status', timestamp: run.modified_at, data: run })
+  }
+}
+
+function createTables(database: DatabaseSync): void {
+  database.exec(`
+    CREATE TABLE IF NOT EXISTS task_groups (
+      taskgroup_id TEXT PRIMARY KEY,
+      metadata TEXT,
+      created_at INTEGER NOT NULL,
+      modified_at INTEGER NOT NULL
+    ) STRICT;
+
+    CREATE TABLE IF NOT EXISTS task_runs (
+      number INTEGER PRIMARY KEY,
+      run_id TEXT NOT NULL UNIQUE,
+      taskgroup_id TEXT REFERENCES task_groups,
+      status TEXT NOT NULL DEFAULT 'queued',
+      processor TEXT NOT NULL,
+      metadata TEXT,
+      input TEXT NOT NULL,
+      mcp_servers TEXT,
+      warnings TEXT,
+      error TEXT,
+      output TEXT,
+      created_at INTEGER NOT NULL,
+      modified_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX IF NOT EXISTS task_runs_of_group ON task_runs (taskgroup_id) WHERE taskgroup_id IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS task_runs_queued ON task_runs (number) WHERE status = 'queued';
+
+    -- Counting the runs of a large group at each change would make the whole quadratic.
+    CREATE TABLE IF NOT EXISTS task_group_counts (
+      taskgroup_id TEXT NOT NULL REFERENCES task_groups,
+      status TEXT NOT NULL,
+      count INTEGER NOT NULL,
+      PRIMARY KEY (taskgroup_id, status)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TRIGGER IF NOT EXISTS task_run_added AFTER INSERT ON task_runs WHEN new.taskgroup_id IS NOT NULL BEGIN
+      INSERT INTO task_group_counts VALUES (new.taskgroup_id, new.status, 1)
+        ON CONFLICT DO UPDATE SET count = count + 1;
+    END;
+    CREATE TRIGGER IF NOT EXISTS task_run_moved AFTER UPDATE OF status ON task_runs
+      WHEN new.taskgroup_id IS NOT NULL AND new.status <> old.status BEGIN
+      UPDATE task_group_counts SET count = count - 1
+        WHERE taskgroup_id = old.taskgroup_id AND status = old.status;
+      INSERT INTO task_group_counts VALUES (new.taskgroup_id, new.status, 1)
+        ON CONFLICT DO UPDATE SET count = count + 1;
+    END;
+  `)
+}
+
+function prepareAll(database: DatabaseSync) {
+  return {
+    insertGroup: database.prepare(
+      'INSERT INTO task_groups (taskgroup_id, metadata, created_at, modified_at) VALUES (?, ?, ?, ?)',
+    ),
+    group: database.prepare('SELECT * FROM task_groups WHERE taskgroup_id = ?'),
+    touchGroup: database.prepare('UPDATE task_groups SET modified_at = ? WHERE taskgroup_id = ?'),
+    counts: database.prepare(
+      'SELECT status, count FROM task_group_counts WHERE taskgroup_id = ? AND count > 0',
+    ),
+    insertRun: database.prepare(
+      `INSERT INTO task_runs (run_id, taskgroup_id, processor, metadata, input, mcp_servers, warnings, created_at,
+       modified_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    anyRun: database.prepare('SELECT 1 FROM task_runs WHERE taskgroup_id = ? LIMIT 1'),
+    run: database.prepare('SELECT * FROM task_runs WHERE run_id = ?'),
+    claim: database.prepare(
+      `UPDATE task_runs SET status = 'running', modified_at = ?
+       WHERE number = (SELECT number FROM task_runs WHERE status = 'queued' ORDER BY number LIMIT 1)
+       RETURNING run_id, taskgroup_id, input, mcp_servers`,
+    ),
+    finish: database.prepare(
+      `UPDATE task_runs SET status = ?, output = ?, error = ?, warnings = ?, modified_at = ?
+       WHERE run_id = ? AND status = 'running'`,
+    ),
+    requeue: database.prepare(
+      `UPDATE task_runs SET status = 'queued', modified_at = ? WHERE status = 'running'`,
+    ),
+    records: database.prepare('SELECT run_id, taskgroup_id, status FROM task_runs ORDER BY number'),
+  }
+}
+
+function toRun(row: Row): TaskRun {
+  const run_id = String(row['run_id'])
+  const status = toStatus(row['status'])
+  return {
+    run_id,
+    interaction_id: run_id.replace(/^trun_/, 'intr_'),
+    taskgroup_id: row['taskgroup_id'] == null ? null : String(row['taskgroup_id']),
+    status,
+    is_active: ACTIVE.has(status),
+    warnings: parse(row['warnings']),
+    error: parse(row['error']),
+    processor: String(row['processor']),
+    metadata: parse(row['metadata']) ?? {},
+    created_at: timestamp(row['created_at']),
+    modified_at: timestamp(row['modified_at']),
+  }
+}
+
+function toStatus(value: unknown): RunStatus {
+  const status = RUN_STATUSES.find((known) => known === value)
+  if (status === undefined) throw new Error(`a stored run has the unknown status ${String(value)}`)
+  return status
+}
+
+/** A stored JSON text; null where there is none. Who reads it knows what was written, as it was checked before. */
+function parse(json: SQLOutputValue | undefined) {
+  return typeof json === 'string' ? JSON.parse(json) : null
+}
+
+/** RFC 3339, from Unix time in ms. */
+function timestamp(ms: SQLOutputValue | undefined): string {
+  return new Date(Number(ms)).toISOString()
+}
+
+function newId(): string {
+  return randomUUID().replaceAll('-', '')
+}

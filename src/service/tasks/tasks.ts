@@ -1,0 +1,55 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { Clock } from '../clock.ts'
+import type { Faults } from '../faults.ts'
+import type { Processor } from '../processor/processor.ts'
+import type { Outbox } from '../webhooks/outbox.ts'
+import { groupRoutes } from './group-routes.ts'
+import { RunPool } from './run-pool.ts'
+import { runRoutes } from './run-routes.ts'
+import { TaskStore, type RunRecord } from './task-store.ts'
+
+/** What task runs and groups are made of. */
+export interface TasksOptions {
+  readonly database: DatabaseSync
+  readonly clock: Clock
+  readonly outbox: Outbox
+  readonly faults: Faults
+  readonly processor: Processor
+  /** Runs carried out at once. */
+  readonly concurrency: number
+  /** How long a group's stream stays open at the most, in ms of the clock (§4.4). */
+  readonly streamDuration: number
+  /** Hears of failures, with the reference that a caller got, where one was told. */
+  readonly onError: (error: unknown, ref_id?: string) => void
+}
+
+/** Task runs and groups: their routes and what carries them out. */
+export interface Tasks {
+  readonly groups: ReturnType<typeof groupRoutes>
+  readonly runs: ReturnType<typeof runRoutes>
+  /** Begins to carry out runs, first those that an earlier process left. */
+  start(): void
+  records(): RunRecord[]
+  /** Ends the streams and the waiting for results, and stops carrying out runs. */
+  close(): void
+}
+
+export function createTasks(options: TasksOptions): Tasks {
+  const { database, clock, outbox, faults, streamDuration, onError } = options
+  const store = new TaskStore(database, clock, outbox)
+  const pool = new RunPool(store, options.processor, options.concurrency, onError)
+  const streams = new Set<() => void>()
+  const closing = new AbortController()
+  const onRuns = () => pool.wake()
+  return {
+    groups: groupRoutes({ store, clock, faults, streamDuration, onRuns, onError, streams }),
+    runs: runRoutes({ store, clock, onRuns, closing: closing.signal }),
+    start: () => pool.start(),
+    records: () => store.records(),
+    close() {
+      pool.stop()
+      closing.abort()
+      for (const end of streams) end()
+    },
+  }
+}

@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest'
+import type { ValidationErrorResponse } from '../../../src/protocol/index.ts'
+import { MAX_BODY } from '../../../src/service/http/body.ts'
+import { ManualClock } from '../../../src/service/index.ts'
+import { running } from '../running.ts'
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+describe('credentials', () => {
+  const refused = {
+    type: 'error',
+    error: { ref_id: expect.stringMatching(UUID), message: expect.stringMatching(/invalid or missing/) },
+  }
+
+  it.each([
+    ['no header', {}],
+    ['a wrong key', { 'x-api-key': 'key_wrong' }],
+    ['an empty key', { 'x-api-key': '' }],
+    ['the key with more behind it', { 'x-api-key': 'key_right-and-more' }],
+    ['the key as a bearer token only', { authorization: 'Bearer key_right' }],
+  ])('a request with %s is answered with 401 and an ErrorResponse', async (_, headers) => {
+    const { send } = await running({ apiKey: 'key_right' })
+    const answer = await send('/v1/search', { method: 'POST', headers, body: '{"search_queries":["tides"]}' })
+    expect(answer.status).toBe(401)
+    expect(answer.headers.get('content-type')).toBe('application/json')
+    expect(answer.body).toMatchObject(refused)
+  })
+
+  it.each([
+    '/v1/tasks/groups/any',
+    '/v1/tasks/groups/any/events',
+    '/v1beta/tasks/groups/any/runs',
+    '/v1/monitors/any/events',
+    '/v1/tasks/runs/any',
+    '/nowhere',
+  ])('GET %s without a key tells nothing but 401', async (path) => {
+    const { send } = await running()
+    const answer = await send(path)
+    expect(answer.status).toBe(401)
+    expect(answer.body).toMatchObject(refused)
+  })
+
+  it('every one of several keys is accepted', async () => {
+    const { send } = await running({ apiKey: ['key_one', 'key_two'] })
+    const answers = await Promise.all(
+      ['key_one', 'key_two'].map((key) => send('/v1/monitors', { headers: { 'x-api-key': key } })),
+    )
+    expect(answers.map(({ status }) => status)).toEqual([200, 200])
+  })
+
+  it('a bearer token besides the key does no harm', async () => {
+    const { get } = await running()
+    const answer = await get('/v1/monitors', { authorization: 'Bearer whatever' })
+    expect(answer.status).toBe(200)
+  })
+})
+
+describe('requests that lead nowhere', () => {
+  it('an unknown path is a 404 with an ErrorResponse', async () => {
+    const { get } = await running()
+    const answer = await get('/v1/nothing')
+    expect(answer.status).toBe(404)
+    expect(answer.body).toEqual({
+      type: 'error',
+      error: {
+        ref_id: expect.stringMatching(UUID),
+        message: 'There is nothing at /v1/nothing',
+        detail: null,
+      },
+    })
+  })
+
+  it('a known path with another method is a 405 that names the right one', async () => {
+    const { get } = await running()
+    const answer = await get('/v1/search')
+    expect(answer.status).toBe(405)
+    expect(answer.headers.get('allow')).toBe('POST')
+    expect(answer.body.type).toBe('error')
+  })
+
+  it('a path that takes two methods names both', async () => {
+    const { service, send } = await running()
+    const answer = await send('/v1/monitors', { method: 'DELETE', headers: { 'x-api-key': service.apiKey } })
+    expect(answer.status).toBe(405)
+    expect(answer.headers.get('allow')?.split(', ').toSorted()).toEqual(['GET', 'POST'])
+  })
+
+  it('HEAD does not begin a stream', async () => {
+    const { service, send, group } = await running()
+    const headers = { 'x-api-key': service.apiKey }
+    const answer = await send(`/v1/tasks/groups/${await group()}/events`, { method: 'HEAD', headers })
+    expect(answer.status).toBe(405)
+  })
+})
+
+describe('bodies', () => {
+  it.each([
+    ['broken JSON', '{"search_queries": ['],
+    ['no JSON at all', 'tides'],
+    ['several values', '{} {}'],
+  ])('%s is a 422 in the style of its area', async (_, body) => {
+    const { post, group } = await running()
+    const search = await post('/v1/search', body)
+    const runs = await post<ValidationErrorResponse>(`/v1/tasks/groups/${await group()}/runs`, body)
+    expect(search.status).toBe(422)
+    expect(search.body).toMatchObject({
+      type: 'error',
+      error: { ref_id: expect.stringMatching(UUID), message: expect.stringMatching(/Invalid JSON/) },
+    })
+    expect(runs.status).toBe(422)
+    expect(runs.body).toEqual({
+      detail: [{ loc: ['body'], msg: expect.stringMatching(/^Invalid JSON/), type: 'json_invalid' }],
+    })
+  })
+
+  it('bytes that are not UTF-8 are refused rather than mended', async () => {
+    const { service, send } = await running()
+    const body = new Uint8Array([...new TextEncoder().encode('{"search_queries":["'), 0xff, 0x22, 0x5d, 0x7d])
+    const answer = await send('/v1/search', {
+      method: 'POST',
+      headers: { 'x-api-key': service.apiKey },
+      body,
+    })
+    expect(answer.status).toBe(422)
+    expect(answer.body.error.message).toMatch(/not UTF-8/)
+  })
+
+  it('a missing body is told as missing', async () => {
+    const { post, group } = await running()
+    const answer = await post(`/v1/tasks/groups/${await group()}/runs`)
+    expect(answer.status).toBe(422)
+    expect(answer.body).toEqual({ detail: [{ loc: ['body'], msg: 'Field required', type: 'missing' }] })
+  })
+
+  it('a body that announces too many bytes is a 413', async () => {
+    const { post } = await running()
+    const answer = await post('/v1/search', ' '.repeat(MAX_BODY + 1))
+    expect(answer.status).toBe(413)
+    expect(answer.body).toMatchObject({
+      type: 'error',
+      error: { message: expect.stringMatching(/longer than/) },
+    })
+  })
+
+  it('a body that does not say its length is counted as it comes', async () => {
+    const { service, send } = await running()
+    const chunk = new Uint8Array(64 * 1024).fill(0x20)
+    let sent = 0
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        controller.enqueue(chunk)
+        sent += chunk.length
+        if (sent > MAX_BODY) controller.close()
+      },
+    })
+    const init = { method: 'POST', headers: { 'x-api-key': service.apiKey }, body, duplex: 'half' } as const
+    const answer = await send('/v1/search', init)
+    expect(answer.status).toBe(413)
+  })
+
+  it('a short body without a length is read like any other', async () => {
+    const { service, send } = await running()
+    const body = new Blob(['{"search_queries":["tides"]}']).stream()
+    const init = { method: 'POST', headers: { 'x-api-key': service.apiKey }, body, duplex: 'half' } as const
+    const answer = await send('/v1/search', init)
+    expect(answer.status).toBe(200)
+  })
+})
+
+describe('failures inside', () => {
+  it('are a 500 that tells a reference and nothing of the inside, which the operator hears', async () => {
+    const heard: [unknown, string | undefined][] = []
+    const { service, post } = await running({ onError: (error, ref_id) => heard.push([error, ref_id]) })
+    const broken = new Error('secret of the inside')
+    service.corpus.search = () => {
+      throw broken
+    }
+    const answer = await post('/v1/search', { search_queries: ['tides'] })
+    expect(answer.status).toBe(500)
+    expect(JSON.stringify(answer.body)).not.toContain('secret')
+    expect(answer.body.error.ref_id).toMatch(UUID)
+    expect(heard).toEqual([[broken, answer.body.error.ref_id]])
+  })
+})
+
+describe('quotas', () => {
+  it('the 601st search of a minute is a 429 that tells when to come back, and the next minute is free again', async () => {
+    const clock = new ManualClock(Date.UTC(2026, 0, 1, 12, 0, 15))
+    const { post } = await running({ clock })
+    const search = () => post('/v1/search', { search_queries: ['tides'] })
+    await Promise.all(Array.from({ length: 599 }, search))
+    await post('/v1beta/search', { search_queries: ['tides'] })
+
+    const refused = await search()
+    clock.advance(45_000)
+    const free = await search()
+
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get('retry-after')).toBe('45')
+    expect(refused.body.type).toBe('error')
+    expect(free.status).toBe(200)
+  })
+
+  it('can be lifted', async () => {
+    const { post } = await running({ quotas: false })
+    const answers = await Promise.all(
+      Array.from({ length: 620 }, () => post('/v1/search', { search_queries: ['tides'] })),
+    )
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([])
+  })
+})

@@ -1,0 +1,199 @@
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { AddRunsResponse, SearchResponse } from '../../src/protocol/index.ts'
+import { ArgumentError } from '../../src/protocol/index.ts'
+import {
+  createResearchService,
+  ManualClock,
+  type ResearchServiceOptions,
+  systemClock,
+} from '../../src/service/index.ts'
+import { documentFolder, HeldProcessor, running, temporaryFolder } from './running.ts'
+
+async function opened(options: Partial<ResearchServiceOptions> = {}) {
+  const service = await createResearchService({ docs: await documentFolder(), ...options })
+  onTestFinished(() => service.close())
+  return service
+}
+
+describe('a research service', () => {
+  it('listens on a free loopback port and tells its address', async () => {
+    const service = await opened()
+    const before = service.url
+    const url = await service.listen()
+    expect(before).toBeUndefined()
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+    expect(service.url).toBe(url)
+  })
+
+  it.each(['0.0.0.0', '::', '192.168.1.5', 'example.org', '127.evil.example'])(
+    'refuses to listen on %s, which others may reach',
+    async (host) => {
+      const service = await opened()
+      await expect(service.listen({ host })).rejects.toThrow(ArgumentError)
+    },
+  )
+
+  it('listens for other machines when told so', async () => {
+    const service = await opened()
+    const url = await service.listen({ host: '0.0.0.0', allowRemote: true })
+    const response = await fetch(`${url}/v1/monitors`, { headers: { 'x-api-key': service.apiKey } })
+    await response.body?.cancel()
+    expect(response.status).toBe(200)
+  })
+
+  it('fails to listen on a port that is taken, and listens on another one after that', async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void other.close())
+    const address = other.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const service = await opened()
+    await expect(service.listen({ port })).rejects.toThrow(/EADDRINUSE/)
+    await expect(service.listen()).resolves.toMatch(/^http:/)
+  })
+
+  it('listens once only, and no more when it is closed', async () => {
+    const service = await opened()
+    await service.listen()
+    await expect(service.listen()).rejects.toThrow(/listens already/)
+    await service.close()
+    await expect(service.listen()).rejects.toThrow(/closed/)
+  })
+
+  it('makes its own key and secret, each time others', async () => {
+    const [one, two] = [await opened(), await opened()]
+    expect(one.apiKey).toMatch(/^key_.{32}$/)
+    expect(one.webhookSecret).toMatch(/^whsec_.{32}$/)
+    expect(one.apiKey).not.toBe(two.apiKey)
+    expect(one.webhookSecret).not.toBe(two.webhookSecret)
+  })
+
+  it('tells the first of several keys and secrets', async () => {
+    const service = await opened({ apiKey: ['new', 'old'], webhookSecret: ['fresh', 'stale'] })
+    expect([service.apiKey, service.webhookSecret]).toEqual(['new', 'fresh'])
+  })
+
+  it('answers runs from its documents when it is given no processor', async () => {
+    const { group, post, events } = await running({ processor: undefined })
+    const id = await group()
+    await post<AddRunsResponse>(`/v1/tasks/groups/${id}/runs`, {
+      inputs: [{ input: 'What do solid state batteries replace?' }],
+    })
+    const [event] = await events(`/v1/tasks/groups/${id}/runs?include_output=true`)
+    expect(event?.data.run?.status).toBe('completed')
+    expect(
+      event?.data.output?.basis.flatMap(({ citations = [] }) => citations.map(({ url }) => url)),
+    ).toContain('https://cells.example.com/solid-state.md')
+  })
+
+  it('closes more than once, also at the same time, and cuts nothing that is nearly done', async () => {
+    const { service, post } = await running()
+    const answer = post<SearchResponse>('/v1/search', { search_queries: ['tides'] })
+    await answer
+    await Promise.all([service.close(), service.close()])
+    await expect(service.close()).resolves.toBeUndefined()
+  })
+
+  it('closes also when it never listened, and at the end of its scope', async () => {
+    const docs = await documentFolder()
+    let inner
+    {
+      await using service = await createResearchService({ docs })
+      inner = service
+    }
+    await expect(inner.listen()).rejects.toThrow(/closed/)
+  })
+
+  it('tells what its database holds', async () => {
+    const processor = new HeldProcessor()
+    const { service, group, add, events } = await running({ processor })
+    const id = await group()
+    const { run_ids } = await add(id, 'one', 'two')
+    const runs = [await processor.next(), await processor.next()]
+    runs[0]?.complete()
+    runs[1]?.fail('no luck')
+    await events(`/v1/tasks/groups/${id}/runs`)
+    expect(service.records()).toEqual({
+      runs: [
+        { run_id: run_ids[0], taskgroup_id: id, status: 'completed' },
+        { run_id: run_ids[1], taskgroup_id: id, status: 'failed' },
+      ],
+      monitor_events: [],
+    })
+  })
+})
+
+describe('options of a research service', () => {
+  it.each<[string, object]>([
+    ['nothing', { docs: undefined }],
+    ['no folder', { docs: [] }],
+    ['an empty folder name', { docs: '' }],
+    ['an empty key', { apiKey: '' }],
+    ['no key at all', { apiKey: [] }],
+    ['an empty secret among others', { webhookSecret: ['one', ''] }],
+    ['a clock that runs backwards', { speed: -1 }],
+    ['a clock that stands still', { speed: 0 }],
+    ['a speed for a clock of its own', { speed: 2, clock: new ManualClock() }],
+    ['no run at once', { concurrency: 0 }],
+    ['half a run at once', { concurrency: 1.5 }],
+    ['a stream that ends before it begins', { streamDuration: -1 }],
+    ['an empty data file name', { data: '' }],
+  ])('with %s are refused', async (_, options) => {
+    await expect(createResearchService({ docs: '.', ...options })).rejects.toThrow(ArgumentError)
+  })
+
+  it('with a folder that is not there are refused, by its name', async () => {
+    await expect(createResearchService({ docs: '/no/such/folder' })).rejects.toThrow('/no/such/folder')
+  })
+
+  it('with a data file that cannot be one are refused, by its name', async () => {
+    const docs = await documentFolder()
+    const file = join(docs, 'sea.example.edu', 'tides.md')
+    await expect(createResearchService({ docs, data: file })).rejects.toThrow(`${file} cannot be used`)
+    await expect(createResearchService({ docs, data: join(docs, 'no', 'such.db') })).rejects.toThrow(
+      'such.db cannot be used',
+    )
+  })
+})
+
+describe('the clock of a service that runs fast', () => {
+  it('does not fall back when the service starts again', async () => {
+    const [docs, data] = [await documentFolder(), join(await temporaryFolder(), 'service.db')]
+    const first = await createResearchService({ docs, data, speed: 1_000_000 })
+    await first.close()
+    const ended = first.clock.now()
+    const second = await createResearchService({ docs, data, speed: 2 })
+    onTestFinished(() => second.close())
+    expect(second.clock.now()).toBeGreaterThan(Date.now())
+    expect(second.clock.now()).toBeLessThanOrEqual(ended)
+  })
+})
+
+describe('clocks', () => {
+  it('the system clock keeps its tasks until they are due, and forgets those called off', async () => {
+    const clock = systemClock(1_000)
+    const began = clock.now()
+    const cancelled: number[] = []
+    const cancel = clock.schedule(100, () => cancelled.push(clock.now()))
+    cancel()
+    const due = await new Promise<number>((resolve) => clock.schedule(5_000, () => resolve(clock.now())))
+    expect(due).toBeGreaterThanOrEqual(began + 5_000)
+    expect(cancelled).toEqual([])
+  })
+
+  it('the manual clock runs what is due in the order of time, also what tasks schedule meanwhile', () => {
+    const clock = new ManualClock(0)
+    const ran: string[] = []
+    clock.schedule(20, () => ran.push(`second at ${clock.now()}`))
+    clock.schedule(10, () => {
+      ran.push(`first at ${clock.now()}`)
+      clock.schedule(5, () => ran.push(`nested at ${clock.now()}`))
+    })
+    clock.schedule(31, () => ran.push('late'))
+    clock.advance(30)
+    expect(ran).toEqual(['first at 10', 'nested at 15', 'second at 20'])
+    expect([clock.now(), clock.next]).toEqual([30, 31])
+  })
+})
