@@ -39,6 +39,6 @@ const { via, data } = await first
 console.log(`${via}: ${JSON.stringify(data.output.content)}`)
 
 endpoint.close()
-await receiver.close()
+receiver.close()
 await service.close()
 await rm(docs, { recursive: true })

@@ -1,12 +1,11 @@
-import { concatMap, filter, map, merge, NEVER, toArray } from 'rxjs'
+import { concatMap, filter, map, merge, NEVER, reduce } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { dedupe } from '../../operators/dedupe.ts'
 import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkObject } from '../protocol/check.ts'
-import { runEvent, runSource } from '../protocol/event.ts'
+import { monitorEvent, runEvent, runSource } from '../protocol/event.ts'
 import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
-import type { TaskRun } from '../protocol/task.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
 import type { Context } from './context.ts'
 import { followMonitor } from './follow-monitor.ts'
@@ -14,7 +13,7 @@ import type { FollowMonitorOptions } from './follow-monitor.ts'
 import { groupEvents } from './group-events.ts'
 import { groupRuns } from './group-runs.ts'
 import type { GroupRunsOptions } from './group-runs.ts'
-import { monitorEvents } from './monitor-events.ts'
+import { monitorPages } from './monitor-pages.ts'
 import { requestShape } from './request.ts'
 import { sourceOf } from './source.ts'
 import type { Source, SourceOptions } from './source.ts'
@@ -68,18 +67,10 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
   // A receiver alone has no stream that could end.
   const streams = sources.length === 0 ? NEVER : merge(...sources)
   if (webhooks === undefined) return sourceOf(streams.pipe(dedupe(remarks(context))), signal)
-  const expanders = {
-    expandMonitor: (monitorId: string, event_group_id: string) =>
-      // Listed newest first; told oldest first, as a poll would.
-      monitorEvents(context, monitorId, { event_group_id }).pipe(
-        toArray(),
-        concatMap((events) => events.toReversed()),
-      ),
-    expandRun: (run: TaskRun) => runResult(context, run.run_id),
-  }
   const joined = streams.pipe(
     mergeWebhooks(webhooks.deliveries, {
-      ...expanders,
+      expandMonitor: (monitorId, eventGroupId) => executionEvents(context, monitorId, eventGroupId),
+      expandRun: ({ run_id }) => runResult(context, run_id),
       ...remarks(context),
       ...(hold !== undefined && { hold }),
       onError: (error) => context.report({ kind: 'expansion', error }),
@@ -90,6 +81,19 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
 
 function remarks({ report, scheduler }: Context) {
   return { scheduler, onDuplicate: (event: ResearchEvent) => report({ kind: 'duplicate', event }) }
+}
+
+/** What one execution of a monitor found (§4.1), oldest first, as a poll would tell it. */
+function executionEvents(
+  context: Context,
+  monitorId: string,
+  event_group_id: string,
+): Observable<ResearchEvent> {
+  return monitorPages(context, monitorId, { event_group_id }).pipe(
+    map((page) => page.events.map((wire) => monitorEvent(monitorId, wire, 'webhook'))),
+    reduce((newer, older) => [...newer, ...older], [] as ResearchEvent[]),
+    concatMap((events) => events.toReversed()),
+  )
 }
 
 /** A run that ended, with its output; beyond the interface document. */
