@@ -36,8 +36,7 @@ import { createTransport } from './transport/transport.ts'
 import type { StreamMessage, TransportSettings } from './transport/transport.ts'
 
 /** Settings of a client. */
-export interface ClientOptions
-  extends Backoff, Partial<Omit<TransportSettings, 'backoff' | 'onRetry'>> {}
+export interface ClientOptions extends Backoff, Partial<Omit<TransportSettings, 'backoff' | 'onRetry'>> {}
 
 /** The service as streams. Every method checks its arguments at once and requests nothing before it is subscribed. */
 export interface ResearchClient {
@@ -144,7 +143,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
 
 function fromEnvironment(name: string, option: string): string {
   // Browsers have no environment.
-  const value = globalThis.process?.env[name]
+  const value = globalThis.process?.env?.[name]
   if (value === undefined || value === '')
     throw new ArgumentError(option, `given, or set as ${name} in the environment`, undefined)
   return value

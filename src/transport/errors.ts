@@ -27,7 +27,9 @@ export abstract class RivuletError extends Error implements Retryable {
 /** What the service said when it refused or failed (§2.5, §7). */
 export interface Refusal {
   readonly status: number
-  readonly problem?: ServiceProblem | undefined
+  readonly problem?: (Omit<ServiceProblem, 'ref_id'> & Partial<ServiceProblem>) | undefined
+  /** The beginning of a body that is none of the interface's: a proxy's page, say. */
+  readonly excerpt?: string | undefined
   readonly issues?: readonly ValidationIssue[] | undefined
   /** From the `Retry-After` header, in ms. */
   readonly retryAfter?: number | undefined
@@ -49,9 +51,10 @@ export class ApiError extends RivuletError {
   override readonly taken: 'no' | 'maybe'
 
   constructor(request: RequestLine, refusal: Refusal) {
-    const { status, problem, issues = [] } = refusal
-    const said = problem?.message ?? issues.map((issue) => `${issue.loc.join('.')}: ${issue.msg}`).join('; ')
-    const reference = problem === undefined ? '' : ` (ref_id ${problem.ref_id})`
+    const { status, problem, excerpt = '', issues = [] } = refusal
+    const faults = issues.map((issue) => `${issue.loc.join('.')}: ${issue.msg}`).join('; ')
+    const said = problem?.message ?? (faults === '' ? excerpt : faults)
+    const reference = problem?.ref_id === undefined ? '' : ` (ref_id ${problem.ref_id})`
     super(`${status}${said === '' ? '' : ` ${said}`}${reference}`, request)
     this.status = status
     this.ref_id = problem?.ref_id
@@ -120,9 +123,23 @@ export class ConnectionError extends RivuletError {
   }
 }
 
-/** The service answered with something that the interface does not allow: no JSON, another content type, a line without end. */
+/** Options of a {@link ProtocolError}. */
+export interface ProtocolErrorOptions extends ErrorOptions {
+  /** Whether the same request may succeed later. Default true: a proxy's page or a truncated answer passes. */
+  readonly retryable?: boolean
+}
+
+/**
+ * The service answered with something that the interface does not allow: no JSON, another content type, a redirect, more
+ * than the limits let in.
+ */
 export class ProtocolError extends RivuletError {
   override readonly name = 'ProtocolError'
-  // A proxy's error page or a truncated answer looks like this too, and passes.
-  readonly retryable = true
+  readonly retryable: boolean
+
+  constructor(message: string, request: RequestLine, options: ProtocolErrorOptions = {}) {
+    const { retryable = true, ...rest } = options
+    super(message, request, rest)
+    this.retryable = retryable
+  }
 }

@@ -175,7 +175,6 @@ export class EventReader {
         if (event !== undefined) return event
         continue
       }
-      // oxlint-disable-next-line no-await-in-loop
       const { done, value } = await this.#body.read()
       if (done) return undefined
       this.text += this.#decoder.decode(value, { stream: true })
@@ -184,7 +183,6 @@ export class EventReader {
 
   async rest(): Promise<ServerEvent[]> {
     const events: ServerEvent[] = []
-    // oxlint-disable-next-line no-await-in-loop
     for (let event = await this.next(); event !== undefined; event = await this.next()) events.push(event)
     return events
   }
@@ -193,7 +191,6 @@ export class EventReader {
   async untilBroken(): Promise<ServerEvent[]> {
     const events: ServerEvent[] = []
     try {
-      // oxlint-disable-next-line no-await-in-loop
       for (let event = await this.next(); event !== undefined; event = await this.next()) events.push(event)
     } catch {
       return events

@@ -55,7 +55,6 @@ describe('memoryInbox', () => {
     const outcomes: Record<number, string> = {}
     for (const hours of [24, 47.9, 48.1, 95.9]) {
       now = hours * HOUR
-      // oxlint-disable-next-line no-await-in-loop -- each put is a moment of its own
       outcomes[hours] = await inbox.put(delivery('a'))
     }
     now = 97 * HOUR
@@ -87,7 +86,6 @@ describe('memoryInbox', () => {
     const inbox = memoryInbox({ maxIds, maxPending: 50 })
     const ids = Array.from({ length: 1_000 }, (_, i) => `id-${i}`)
     for (const id of ids) {
-      // oxlint-disable-next-line no-await-in-loop -- the order is what is tested
       await inbox.put(delivery(id))
       inbox.take()
     }

@@ -84,7 +84,6 @@ async function statusLine(port: number, bytes: string | Uint8Array): Promise<str
   const { socket, received } = await dial(port)
   socket.write(bytes)
   while (!received().includes('\r\n')) {
-    // oxlint-disable-next-line no-await-in-loop -- chunk by chunk
     await once(socket, 'data')
   }
   return received().slice(0, received().indexOf('\r\n'))
@@ -330,7 +329,6 @@ describe('a sender that goes wrong', () => {
       socket.write(head({ ...headers, 'content-length': String(large.length) }) + large)
       socket.write(head({ ...headers, 'content-length': String(Buffer.byteLength(BODY)) }) + BODY)
       while (!received().includes('204 No Content')) {
-        // oxlint-disable-next-line no-await-in-loop -- chunk by chunk
         await once(socket, 'data')
       }
       await delivered

@@ -511,7 +511,6 @@ describe('deliveries', () => {
   it('wait for the first subscriber, in their order', async () => {
     const receiver = receiverWith()
     for (const id of ['a', 'b', 'c']) {
-      // oxlint-disable-next-line no-await-in-loop -- the order is what is tested
       await receiver.handle(requestOf({ id }))
     }
     await nextTurn()
@@ -558,7 +557,6 @@ describe('deliveries', () => {
     await nextTurn()
     const afterOneTurn = deliveries.length
     while (deliveries.length < ids.length) {
-      // oxlint-disable-next-line no-await-in-loop -- turn by turn
       await nextTurn()
     }
 

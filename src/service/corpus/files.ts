@@ -55,13 +55,11 @@ export async function scanFolders(
     for (const name of folders) {
       if (files.size >= limit) return
       // One after the other: the order decides which files the limit leaves out.
-      // oxlint-disable-next-line no-await-in-loop
       await scan(root, below(folder, name))
     }
   }
 
   for (const root of roots) {
-    // oxlint-disable-next-line no-await-in-loop
     await scan(root, '')
   }
   return { files: [...files.values()], unreadable }

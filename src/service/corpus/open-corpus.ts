@@ -190,9 +190,7 @@ class IndexedCorpus implements Corpus {
     for (let start = 0; start < files.length && !this.#closed; start += BATCH) {
       const batch = files.slice(start, start + BATCH)
       // One batch after the other bounds the memory; between two the process does other work.
-      // oxlint-disable-next-line no-await-in-loop
       const read = await Promise.all(batch.map(readDocument))
-      // oxlint-disable-next-line no-await-in-loop
       await setImmediate()
       if (this.#closed) break
       store(() =>

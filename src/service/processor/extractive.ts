@@ -68,7 +68,6 @@ async function extractFields(
   const content: [string, unknown][] = []
   const basis: FieldBasis[] = []
   for (const spec of fields) {
-    // oxlint-disable-next-line no-await-in-loop -- One after the other, so that none of them holds up the process.
     const { value, findings } = await extractField(search, spec, '', signal)
     if (value !== undefined) content.push([spec.name, value])
     basis.push(basisOf(spec, findings))
@@ -101,7 +100,6 @@ async function extractField(
     const entries: [string, unknown][] = []
     const findings: Finding[] = []
     for (const property of spec.properties) {
-      // oxlint-disable-next-line no-await-in-loop -- See extractFields.
       const inner = await extractField(search, property, `${context} ${spoken(spec.name)}`, signal)
       if (inner.value !== undefined) entries.push([property.name, inner.value])
       findings.push(...inner.findings)

@@ -20,9 +20,7 @@ export async function folderOf(files: Files): Promise<string> {
 /** Writes files into a folder. */
 export async function write(folder: string, files: Files): Promise<void> {
   for (const [path, content] of Object.entries(files)) {
-    // oxlint-disable-next-line no-await-in-loop -- Later files may lie in the folders of earlier ones.
     await mkdir(dirname(join(folder, path)), { recursive: true })
-    // oxlint-disable-next-line no-await-in-loop
     await writeFile(join(folder, path), content)
   }
 }

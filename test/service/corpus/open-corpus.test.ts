@@ -124,9 +124,7 @@ describe('settled', () => {
     const folder = await folderOf({ 'a.md': 'word one' })
     const corpus = await open(folder)
     for (const text of ['word two', 'word six', 'word ten']) {
-      // oxlint-disable-next-line no-await-in-loop -- One change after the other is the point.
       await writeFile(join(folder, 'a.md'), text)
-      // oxlint-disable-next-line no-await-in-loop
       await corpus.settled()
       expect(texts(corpus, 'word')).toEqual([text])
     }

@@ -1,0 +1,104 @@
+import { readFileSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** What the command reads of its own package.json. */
+interface Manifest {
+  readonly version: string
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly devDependencies?: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
+}
+
+const MANIFEST = fileURLToPath(import.meta.resolve('rivulet/package.json'))
+
+/** The package.json of this package. */
+export function manifest(): Manifest {
+  return JSON.parse(readFileSync(MANIFEST, 'utf8'))
+}
+
+/** Names of the direct dependencies, in order of the alphabet. */
+export function directDependencies(): string[] {
+  const { dependencies, devDependencies, peerDependencies } = manifest()
+  const names = Object.keys({ ...dependencies, ...devDependencies, ...peerDependencies })
+  return names.toSorted((a, b) => a.localeCompare(b))
+}
+
+const DOCUMENT_NAME = /^(?:readme|changelog|history|licen[cs]e)(?:[.-][\w.-]*)?$/i
+const NO_TEXT = /\.(?:[cm]?[jt]sx?|json|map|css|png|svg|gif)$/i
+
+/** Documents as a service takes them. */
+export interface InstalledDocuments {
+  readonly docs: readonly string[]
+  include(path: string): boolean
+  enter(folder: string): boolean
+}
+
+/**
+ * The README, CHANGELOG, HISTORY and LICENSE files of the installed packages: real text that is on every machine where this
+ * package is.
+ */
+export async function installedDocuments(): Promise<InstalledDocuments> {
+  return { docs: await packageFolders(), include: isPackageDocument, enter: isPackageFolder }
+}
+
+/** Folders that packages are installed in: beside this one's package.json, or around it where it is a dependency. */
+async function packageFolders(): Promise<string[]> {
+  const root = dirname(MANIFEST)
+  const around = dirname(root)
+  const candidates = [join(root, 'node_modules'), ...(basename(around) === 'node_modules' ? [around] : [])]
+  const found = await Promise.all(
+    candidates.map((folder) =>
+      readdir(folder).then(
+        () => folder,
+        () => undefined,
+      ),
+    ),
+  )
+  return found.filter((folder) => folder !== undefined)
+}
+
+function isPackageDocument(path: string): boolean {
+  const name = basename(path)
+  return DOCUMENT_NAME.test(name) && !NO_TEXT.test(name)
+}
+
+/** Only the folders of packages themselves, `name` and `@scope/name`: what lies deeper is code. */
+function isPackageFolder(folder: string): boolean {
+  return /^(?:[^.@/][^/]*|@[^/]+(?:\/[^/]+)?)$/.test(folder)
+}
+
+/** A document of an installed package. */
+export interface InstalledDocument {
+  readonly package: string
+  readonly path: string
+}
+
+/** The README files of installed packages, in order of the packages' names. */
+export async function installedReadmes(): Promise<InstalledDocument[]> {
+  const folders = await packageFolders()
+  const found = await Promise.all(folders.map(readmesBelow))
+  return found.flat()
+}
+
+async function readmesBelow(folder: string): Promise<InstalledDocument[]> {
+  const names = await readdir(folder)
+  const scoped = await Promise.all(
+    names
+      .filter((name) => name.startsWith('@'))
+      .map(async (scope) => {
+        const inScope = await readdir(join(folder, scope))
+        return inScope.map((name) => `${scope}/${name}`)
+      }),
+  )
+  const packages = [...names.filter((name) => /^[^.@]/.test(name)), ...scoped.flat()].toSorted()
+  const readmes = await Promise.all(
+    packages.map(async (name) => {
+      const files = await readdir(join(folder, name)).catch(() => [])
+      const readme = files.find((file) => /^readme\.(?:md|markdown)$/i.test(file))
+      return readme === undefined ? [] : [{ package: name, path: join(folder, name, readme) }]
+    }),
+  )
+  return readmes.flat()
+}

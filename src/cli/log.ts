@@ -1,0 +1,71 @@
+import { pino } from 'pino'
+import type { Logger } from 'pino'
+import type { Diagnostic } from 'rivulet'
+import { UsageError } from './exit.ts'
+
+export type { Logger } from 'pino'
+
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+
+/**
+ * The command's log: NDJSON on stderr, so that stdout is for results alone. Its level is `RIVULET_LOG`, else `debug` where
+ * `verbose`, else `usual`. It is given what happened, never settings or requests: no key gets into it.
+ *
+ * @throws UsageError for a level that there is not.
+ */
+export function createLog({ verbose = false }: { readonly verbose?: boolean }, usual = 'info'): Logger {
+  const level = process.env['RIVULET_LOG'] || (verbose ? 'debug' : usual)
+  if (!LEVELS.includes(level)) {
+    throw new UsageError(`RIVULET_LOG must be one of ${LEVELS.join(', ')}, got ${JSON.stringify(level)}`)
+  }
+  const options = {
+    level,
+    base: undefined,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+  }
+  // Written at once, so that the last words of a process that ends are not lost.
+  return pino(options, pino.destination({ fd: 2, sync: true }))
+}
+
+/** Logs what the client did on the way. */
+export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
+  switch (diagnostic.kind) {
+    case 'retry': {
+      const { method, path, attempt, delay, error } = diagnostic
+      log.warn(
+        { method, path, attempt, delay, error: messageOf(error) },
+        'a request failed and is sent again',
+      )
+      return
+    }
+    case 'reconnect': {
+      const { source, attempt, delay, cause } = diagnostic
+      if (cause === undefined) log.debug({ source, attempt, delay }, 'closed cleanly, connecting again')
+      else log.warn({ source, attempt, delay, error: messageOf(cause) }, 'dropped, connecting again')
+      return
+    }
+    case 'duplicate': {
+      const { id, source, type, via } = diagnostic.event
+      log.debug({ id, source, type, via }, 'dropped a copy of what was told')
+      return
+    }
+    case 'warnings': {
+      const { source, warnings } = diagnostic
+      for (const { type, message } of warnings) log.warn({ source, type }, message)
+      return
+    }
+    case 'expansion':
+      log.warn({ error: messageOf(diagnostic.error) }, 'what a webhook points to could not be fetched')
+  }
+}
+
+/** Logs what failed within a service that runs in this process. */
+export function logServiceError(log: Logger, error: unknown, ref_id?: string): void {
+  log.error({ error: messageOf(error), ...(ref_id !== undefined && { ref_id }) }, 'the service failed')
+}
+
+/** What an error says. An error object itself may hold more than a log should. */
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env node
+import { complaint, exitCodeOf } from './exit.ts'
+import { abortOnSignals, abortWhenClosed } from './interruption.ts'
+import { createProgram } from './program.ts'
+
+const controller = new AbortController()
+abortOnSignals(controller, process)
+abortWhenClosed(process.stdout, controller)
+
+try {
+  await createProgram(controller.signal).parseAsync()
+} catch (error) {
+  const message = complaint(error)
+  if (message !== undefined) process.stderr.write(`rivulet: ${message}\n`)
+  process.exitCode = exitCodeOf(error)
+}

@@ -1,0 +1,31 @@
+import { Command } from 'commander'
+import { EXIT_CODES_HELP } from './exit.ts'
+import { addSearch } from './search.ts'
+import { addServe } from './serve.ts'
+import { addStart } from './start.ts'
+import { manifest } from './installed.ts'
+import { addWatch } from './watch.ts'
+
+/** The `rivulet` command. Its subcommands end, with the signal's reason, when the signal aborts. */
+export function createProgram(signal: AbortSignal): Command {
+  const program = new Command('rivulet')
+    .description('A web-research service as one stream of typed events.')
+    .version(manifest().version)
+    .exitOverride()
+    .showHelpAfterError('(--help tells more)')
+    .addHelpText('after', ENVIRONMENT_HELP)
+    .addHelpText('after', EXIT_CODES_HELP)
+  addStart(program, signal)
+  addServe(program, signal)
+  addSearch(program, signal)
+  addWatch(program, signal)
+  return program
+}
+
+const ENVIRONMENT_HELP = `
+Environment:
+  RIVULET_BASE_URL        address of the service for search and watch
+  RIVULET_API_KEY         API key of search and watch; also the key that serve asks for
+  RIVULET_WEBHOOK_SECRET  secret that webhooks are signed with, for watch and serve
+  RIVULET_LOG             level of the log on stderr: trace, debug, info, warn, error or silent
+  NO_COLOR                no colours`

@@ -1,0 +1,94 @@
+import { Option } from 'commander'
+import type { Command } from 'commander'
+import type { Fault } from 'rivulet/service'
+import { FAULTS_HELP, parseFault } from './faults.ts'
+import { installedDocuments } from './installed.ts'
+import { aborted } from './interruption.ts'
+import { addCommonOptions, collect, factor, folder, portNumber } from './options.ts'
+import type { CommonOptions } from './options.ts'
+import { createLog, logServiceError } from './log.ts'
+import { createOutput } from './output.ts'
+
+interface ServeOptions extends CommonOptions {
+  readonly port: number
+  readonly host: string
+  readonly apiKey?: string
+  readonly docs?: readonly string[]
+  readonly data?: string
+  readonly speed: number
+  readonly fault?: readonly Fault[]
+}
+
+const LOOPBACK = '127.0.0.1'
+
+const DOCS_HELP =
+  'folder of Markdown, HTML and text files; may be repeated (default: the README and CHANGELOG files of installed packages)'
+
+const EXAMPLES = `
+Examples:
+  $ rivulet serve --docs ./docs
+  $ rivulet serve --port 8123 --docs ./docs --data research.db
+  $ rivulet serve --docs ./docs --speed 3600 --fault cut:after=3,times=2 --fault repeat
+
+  Then, in another terminal:
+  $ export RIVULET_BASE_URL=http://127.0.0.1:8123 RIVULET_API_KEY=…
+  $ rivulet search "getting started"`
+
+/** `rivulet serve`: a research service over folders of documents, until it is stopped. */
+export function addServe(program: Command, signal: AbortSignal): void {
+  const command = program
+    .command('serve')
+    .description('Serve a folder of documents as a research service, until Ctrl-C.')
+    .option('--docs <folder>', DOCS_HELP, collect(folder))
+    .option('--port <number>', 'port; 0 takes a free one', portNumber, 0)
+    .option('--host <address>', 'address to listen on; other than loopback lets other machines in', LOOPBACK)
+    .addOption(
+      new Option('--api-key <key>', 'key that callers need (default: a random one)').env('RIVULET_API_KEY'),
+    )
+    .option('--data <file>', 'SQLite file that keeps everything (default: in memory)')
+    .option('--speed <factor>', 'how many times as fast as real time its clock runs', factor, 1)
+    .option('--fault <fault>', 'something to do wrong, see below; may be repeated', collect(parseFault))
+  addCommonOptions(command, 'print the address as one line of JSON')
+    .addHelpText('after', FAULTS_HELP)
+    .addHelpText('after', EXAMPLES)
+    .action((options: ServeOptions) => serve(options, signal))
+}
+
+async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> {
+  const { docs, port, host, apiKey, data, speed, fault: faults = [] } = options
+  const log = createLog(options)
+  const output = createOutput(process.stdout, { json: options.json === true, signal })
+
+  // Search, watch and start do without the service's code, and start sooner.
+  const { createResearchService } = await import('rivulet/service')
+  const webhookSecret = process.env['RIVULET_WEBHOOK_SECRET']
+  await using service = await createResearchService({
+    ...(docs === undefined ? await installedDocuments() : { docs }),
+    speed,
+    faults,
+    ...(apiKey !== undefined && { apiKey }),
+    ...(data !== undefined && { data }),
+    ...(webhookSecret !== undefined && { webhookSecret }),
+    onError: (error, ref_id) => logServiceError(log, error, ref_id),
+  })
+  const url = await service.listen({ port, host, allowRemote: host !== LOOPBACK })
+  const documents = service.corpus.size
+  // Whoever gave a secret knows it; it need not stand in yet another place.
+  const secrets = {
+    ...(apiKey === undefined && { api_key: service.apiKey }),
+    ...(webhookSecret === undefined && { webhook_secret: service.webhookSecret }),
+  }
+  if (output.json) {
+    await output.value({ service: { url, documents, ...secrets } })
+  } else {
+    await output.line(
+      `Research service at ${output.paint('bold', url)} over ${documents} ${documents === 1 ? 'document' : 'documents'}.`,
+    )
+    for (const [name, value] of Object.entries(secrets)) {
+      await output.line(`  ${name.replace('_', ' ').padEnd(16)}${value}`)
+    }
+    await output.line(output.paint('dim', 'Ctrl-C stops it.'))
+  }
+  await aborted(signal)
+  log.debug('closing')
+}

@@ -1,0 +1,44 @@
+import type { Diagnostic, Monitor, ResearchEvent, SearchResponse } from 'rivulet'
+import type { Output } from '../output.ts'
+import type { FieldNote } from './field-notes.ts'
+import type { Summary } from './ledger.ts'
+
+/** Tells what happens in the demonstration, in the order in which it happens. */
+export interface Narrator {
+  /** The service listens. */
+  service(service: { readonly url: string; readonly documents: number }): Promise<void>
+  search(query: string, answer: SearchResponse): Promise<void>
+  /** The runs are added and the monitor is created; from here on there is one stream. */
+  watching(watched: { readonly packages: readonly string[]; readonly monitor: Monitor }): Promise<void>
+  event(event: ResearchEvent): Promise<void>
+  /** A document was added to the monitored folder. */
+  note(note: FieldNote): Promise<void>
+  diagnostic(diagnostic: Diagnostic): Promise<void>
+  summary(summary: Summary): Promise<void>
+}
+
+/**
+ * Tells it to other programs, as NDJSON: events as they are; all else as an object with one member, whose name says what
+ * it is. The summary comes last.
+ */
+export function jsonNarrator(output: Output): Narrator {
+  return {
+    service: (service) => output.value({ service }),
+    search: (query, answer) => output.value({ search: { query, ...answer } }),
+    watching: (watching) => output.value({ watching }),
+    event: (event) => output.value(event),
+    note: ({ title, url }) => output.value({ document_added: { title, url } }),
+    async diagnostic(diagnostic) {
+      if (diagnostic.kind === 'duplicate') {
+        const { id, source, type, via } = diagnostic.event
+        await output.value({ duplicate: { id, source, type, via } })
+      }
+      if (diagnostic.kind === 'reconnect') {
+        const { source, attempt, delay, cause } = diagnostic
+        const error = cause instanceof Error ? cause.message : null
+        await output.value({ reconnect: { source, attempt, delay, error } })
+      }
+    },
+    summary: (summary) => output.value({ summary }),
+  }
+}

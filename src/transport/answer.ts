@@ -1,0 +1,115 @@
+import { ProtocolError } from './errors.ts'
+import type { ConnectionError, RivuletError } from './errors.ts'
+import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
+import { refusalOf } from './retry-policy.ts'
+import type { Reading } from './reading.ts'
+
+/** The answer to a single request. */
+export interface ApiResponse {
+  readonly status: number
+  /** Reads one header, by its name in lower case. */
+  readonly header: HeaderReader
+  /** The parsed JSON; undefined where the body is empty. */
+  readonly body: unknown
+}
+
+/** How much of an error body is read, in bytes: more than any of the interface's takes. */
+const MAX_ERROR_BODY = 65_536
+
+/** Reads one answer to its end: a 2xx with JSON or with nothing, or the error that it stands for. */
+export class Answer implements ResponseSink {
+  /** The reader's hold on the response, set before anything comes. */
+  flow: Flow | undefined
+  readonly #reading: Reading
+  readonly #done: (response: ApiResponse) => void
+  readonly #failed: (error: RivuletError) => void
+  readonly #decoder = new TextDecoder()
+  #status = 0
+  #header: HeaderReader = () => undefined
+  #size = 0
+  #text = ''
+
+  constructor(
+    reading: Reading,
+    done: (response: ApiResponse) => void,
+    failed: (error: RivuletError) => void,
+  ) {
+    this.#reading = reading
+    this.#done = done
+    this.#failed = failed
+  }
+
+  head(status: number, header: HeaderReader): void {
+    this.#status = status
+    this.#header = header
+    // Followed, a redirect would take the key to wherever it points.
+    if (status < 200 || (status >= 300 && status < 400))
+      this.#refuse(`answered with ${status}, which is never followed`, false)
+    else if (this.#ok && Number(header('content-length') ?? 0) > this.#reading.maxBodyBytes) this.#tooLarge()
+  }
+
+  chunk(bytes: Uint8Array): void {
+    if (this.#size === 0 && this.#ok && !isJson(this.#header('content-type'))) {
+      this.#refuse(`answered with ${describeType(this.#header, this.#reading)} where JSON was expected`)
+      return
+    }
+    this.#size += bytes.byteLength
+    if (this.#ok && this.#size > this.#reading.maxBodyBytes) return this.#tooLarge()
+    this.#text += this.#decoder.decode(bytes, { stream: true })
+    if (this.#ok || this.#size <= MAX_ERROR_BODY) return
+    this.flow?.abort()
+    this.#finishRefusal()
+  }
+
+  end(): void {
+    this.#text += this.#decoder.decode()
+    if (this.#ok) this.#finish()
+    else this.#finishRefusal()
+  }
+
+  error(error: ConnectionError): void {
+    // The status alone says what happened, even if the rest of the answer never comes.
+    if (this.#status === 0 || this.#ok) this.#failed(error)
+    else this.#finishRefusal()
+  }
+
+  get #ok(): boolean {
+    return this.#status >= 200 && this.#status < 300
+  }
+
+  #finish(): void {
+    const response = { status: this.#status, header: this.#header }
+    if (this.#size === 0) return this.#done({ ...response, body: undefined })
+    let body: unknown
+    try {
+      body = JSON.parse(this.#text)
+    } catch {
+      // The parser's own error quotes the body, which may be anything.
+      return this.#refuse(`answered with ${this.#size} bytes that are not JSON`)
+    }
+    this.#done({ ...response, body })
+  }
+
+  #finishRefusal(): void {
+    this.#failed(refusalOf(this.#reading, this.#status, this.#header, this.#text))
+  }
+
+  #tooLarge(): void {
+    this.#refuse(`the answer is larger than ${this.#reading.maxBodyBytes} bytes`, false)
+  }
+
+  #refuse(message: string, retryable = true): void {
+    this.flow?.abort()
+    this.#failed(new ProtocolError(message, this.#reading.request, { retryable }))
+  }
+}
+
+function isJson(type: string | undefined): boolean {
+  return type !== undefined && /^\s*application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)
+}
+
+/** The answer's content type, as text for a message. */
+export function describeType(header: HeaderReader, { redact }: Reading): string {
+  const type = header('content-type')
+  return type === undefined ? 'no content type' : redact(type).slice(0, 80)
+}

@@ -1,0 +1,48 @@
+/** What `setTimeout` can hold, in ms; a longer wait is made of several. */
+const LONGEST_TIMEOUT = 2 ** 31 - 1
+
+/**
+ * A moment that keeps being put off. Putting it off only notes the new moment: the one timer that runs looks at it when
+ * it wakes, so that a busy stream sets no timer for each of its chunks.
+ */
+export class Deadline {
+  readonly #passed: () => void
+  #due = Infinity
+  #wakes = Infinity
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(passed: () => void) {
+    this.#passed = passed
+  }
+
+  /** Moves the deadline to `delay` ms from now; Infinity means that it never comes. */
+  set(delay: number): void {
+    this.#due = performance.now() + delay
+    if (this.#due < this.#wakes) this.#sleep()
+  }
+
+  /** Calls it off. */
+  clear(): void {
+    this.#due = Infinity
+    this.#wakes = Infinity
+    clearTimeout(this.#timer)
+  }
+
+  #sleep(): void {
+    clearTimeout(this.#timer)
+    this.#wakes = this.#due
+    // Rounded up, since a timer that wakes early would only sleep again.
+    const left = Math.ceil(this.#due - performance.now())
+    this.#timer = setTimeout(this.#wake, Math.min(Math.max(left, 0), LONGEST_TIMEOUT))
+  }
+
+  readonly #wake = (): void => {
+    this.#wakes = Infinity
+    if (performance.now() >= this.#due) {
+      this.#due = Infinity
+      this.#passed()
+    } else if (this.#due !== Infinity) {
+      this.#sleep()
+    }
+  }
+}

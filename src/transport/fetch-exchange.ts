@@ -1,0 +1,103 @@
+import type { ConnectionFailure } from './errors.ts'
+import type { Exchange, ResponseSink, WireRequest } from './exchange.ts'
+import { Incoming } from './incoming.ts'
+import type { Wire } from './incoming.ts'
+
+/**
+ * HTTP by `fetch`, for browsers and whatever else has it. Where it differs from Node's: connecting counts into the time
+ * for the headers, and a browser does not tell a refused connection from one that broke, nor which redirect it met.
+ */
+export function createExchange(): Exchange {
+  return (request, sink) => {
+    const call = new Call(request, sink)
+    call.start()
+    return call.incoming
+  }
+}
+
+/** One request under way. */
+class Call implements Wire {
+  readonly incoming: Incoming
+  readonly #request: WireRequest
+  readonly #controller = new AbortController()
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  #reading = false
+
+  constructor(request: WireRequest, sink: ResponseSink) {
+    this.#request = request
+    this.incoming = new Incoming(request, sink, this)
+  }
+
+  start(): void {
+    const { origin, path, method, headers, body } = this.#request
+    this.incoming.sending()
+    fetch(origin + path, {
+      method,
+      headers,
+      ...(body !== undefined && { body }),
+      redirect: 'manual',
+      cache: 'no-store',
+      credentials: 'omit',
+      referrerPolicy: 'no-referrer',
+      signal: this.#controller.signal,
+    }).then(this.#onResponse, this.#onFailure)
+  }
+
+  pause(): void {
+    // The next chunk is not asked for; see #onChunk.
+  }
+
+  resume(): void {
+    this.#read()
+  }
+
+  destroy(): void {
+    this.#controller.abort()
+  }
+
+  #read(): void {
+    if (this.#reader === undefined || this.#reading || this.incoming.paused || this.incoming.over) return
+    this.#reading = true
+    this.#reader.read().then(this.#onChunk, this.#onBreak)
+  }
+
+  readonly #onResponse = (response: Response): void => {
+    this.#reader = response.body?.getReader()
+    // Browsers hide the status of a redirect that they were told not to follow.
+    const status = response.type === 'opaqueredirect' ? 302 : response.status
+    this.incoming.head(status, (name) => response.headers.get(name) ?? undefined)
+    if (this.#reader === undefined) this.incoming.end()
+    this.#read()
+  }
+
+  readonly #onChunk = ({ done, value }: ReadableStreamReadResult<Uint8Array>): void => {
+    this.#reading = false
+    if (done) return this.incoming.end()
+    this.incoming.chunk(value)
+    this.#read()
+  }
+
+  readonly #onFailure = (error: unknown): void => {
+    this.incoming.broken(failureOf(error), error)
+  }
+
+  readonly #onBreak = (error: unknown): void => {
+    this.incoming.broken('broken', error)
+  }
+}
+
+/**
+ * Whether the request can have been sent. Node's fetch gives the system's error as its cause, and that says which call
+ * failed; where nothing says so, it may have been sent.
+ */
+function failureOf(error: unknown): ConnectionFailure {
+  const cause: unknown = error instanceof Error ? error.cause : undefined
+  if (!(cause instanceof Error)) return 'broken'
+  const code = 'code' in cause ? cause.code : undefined
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect-timeout'
+  // Several addresses were tried; the code is that of the first.
+  const attempt: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
+  const call = attempt instanceof Error && 'syscall' in attempt ? attempt.syscall : undefined
+  if (call !== 'connect' && call !== 'getaddrinfo') return 'broken'
+  return code === 'ETIMEDOUT' ? 'connect-timeout' : 'refused'
+}

@@ -1,0 +1,14 @@
+import type { RequestLine } from './errors.ts'
+
+/** What the reading of every answer needs to know. */
+export interface Reading {
+  readonly request: RequestLine
+  /** Bytes of a whole answer, at the most. */
+  readonly maxBodyBytes: number
+  /** Characters that an event stream may hold back for one event, at the most. */
+  readonly maxLineLength: number
+  /** Unix time in ms. */
+  now(): number
+  /** Takes the key out of text that the service wrote, before it gets into an error. */
+  redact(text: string): string
+}

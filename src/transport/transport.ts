@@ -1,0 +1,164 @@
+import { createExchange } from '#exchange'
+import pRetry from 'p-retry'
+import { asyncScheduler } from 'rxjs'
+import type { SchedulerLike } from 'rxjs'
+import { backoffDelay } from '../protocol/backoff.ts'
+import type { Backoff } from '../protocol/backoff.ts'
+import { checkDuration, checkInteger } from '../protocol/check.ts'
+import { Answer } from './answer.ts'
+import type { ApiResponse } from './answer.ts'
+import { createEndpoint } from './endpoint.ts'
+import type { ApiRequest, EndpointSettings } from './endpoint.ts'
+import { RivuletError } from './errors.ts'
+import type { Exchange, Flow, WireRequest } from './exchange.ts'
+import { MessageStream } from './message-stream.ts'
+import type { MessageSink } from './message-stream.ts'
+import type { Reading } from './reading.ts'
+import { maySendAgain } from './retry-policy.ts'
+
+export type { ApiRequest } from './endpoint.ts'
+export type { MessageSink, StreamMessage } from './message-stream.ts'
+
+/** Requests to one service, with one key. */
+export interface Transport {
+  /**
+   * Sends a request until it is answered or nothing more can be hoped for. Rejects with a RivuletError, or with the
+   * signal's reason; throws an ArgumentError where the request cannot be right.
+   */
+  request(request: ApiRequest, signal?: AbortSignal): Promise<ApiResponse>
+  /**
+   * Opens an event stream over one connection; connecting again is the caller's. The sink hears nothing before this
+   * returns and nothing after the flow's `abort`. Throws an ArgumentError where the request cannot be right.
+   */
+  stream(request: ApiRequest, sink: MessageSink): Flow
+}
+
+/** A request that failed and is sent again. */
+export interface RetryInfo {
+  readonly method: string
+  /** Path and query. */
+  readonly path: string
+  /** Which attempt failed, counted from 1. */
+  readonly attempt: number
+  /** How long until the next one, in ms. */
+  readonly delay: number
+  readonly error: RivuletError
+}
+
+/** Settings of a transport. */
+export interface TransportSettings extends EndpointSettings {
+  /** How often a single request is sent again, at the most. Default 4. */
+  readonly retries?: number | undefined
+  /** How waits between attempts grow, where the service does not say how long to wait. */
+  readonly backoff?: Backoff | undefined
+  /** Bytes of a whole answer, decoded, at the most. Default 32 MiB. */
+  readonly maxBodyBytes?: number | undefined
+  /** Characters that a stream may hold back for one event, at the most. Default 16 Mi. */
+  readonly maxLineLength?: number | undefined
+  /** Where waits between attempts take place. Default asyncScheduler. */
+  readonly scheduler?: SchedulerLike | undefined
+  /** For jitter, from 0 up to 1. Default Math.random. */
+  readonly random?: (() => number) | undefined
+  /** Called before each wait between attempts. */
+  readonly onRetry?: ((info: RetryInfo) => void) | undefined
+  /** What speaks HTTP. Default undici on Node and `fetch` elsewhere. */
+  readonly exchange?: Exchange | undefined
+}
+
+/** A transport to the service of these settings. Throws an ArgumentError where one of them cannot be right. */
+export function createTransport(settings: TransportSettings): Transport {
+  const {
+    retries = 4,
+    backoff = {},
+    maxBodyBytes = 32 * 1024 * 1024,
+    maxLineLength = 16 * 1024 * 1024,
+    scheduler = asyncScheduler,
+    random = Math.random,
+    onRetry,
+  } = settings
+  const { prepare, redact } = createEndpoint(settings)
+  checkInteger('retries', retries, 0)
+  checkInteger('maxBodyBytes', maxBodyBytes, 1)
+  checkInteger('maxLineLength', maxLineLength, 1)
+  if (backoff.initialDelay !== undefined) checkDuration('backoff.initialDelay', backoff.initialDelay)
+  if (backoff.maxDelay !== undefined) checkDuration('backoff.maxDelay', backoff.maxDelay)
+  const exchange = settings.exchange ?? createExchange()
+
+  const reading = ({ method, path }: WireRequest): Reading => ({
+    request: { method, path },
+    maxBodyBytes,
+    maxLineLength,
+    now: () => scheduler.now(),
+    redact,
+  })
+
+  return {
+    request(request, signal) {
+      const wire = prepare(request, 'application/json', 'gzip, deflate, br')
+      return pRetry(() => attempt(exchange, wire, reading(wire), signal), {
+        retries,
+        // The wait is ours, so that it runs on the scheduler, ends with the signal and follows the service's word.
+        minTimeout: 0,
+        ...(signal !== undefined && { signal }),
+        async shouldRetry({ error, attemptNumber }) {
+          if (!(error instanceof RivuletError) || !maySendAgain(error, request.idempotent)) return false
+          const delay = error.retryAfter ?? backoffDelay(attemptNumber - 1, backoff, random)
+          onRetry?.({ method: wire.method, path: wire.path, attempt: attemptNumber, delay, error })
+          signal?.throwIfAborted()
+          await wait(delay, scheduler, signal)
+          return true
+        },
+      })
+    },
+    stream(request, sink) {
+      // Compressing holds events back until there is enough to compress.
+      const wire = prepare(request, 'text/event-stream', 'identity')
+      const stream = new MessageStream(reading(wire), sink)
+      stream.flow = exchange(wire, stream)
+      return stream
+    },
+  }
+}
+
+/** Sends the request once. */
+function attempt(
+  exchange: Exchange,
+  wire: WireRequest,
+  reading: Reading,
+  signal: AbortSignal | undefined,
+): Promise<ApiResponse> {
+  return new Promise((resolve, reject) => {
+    const aborted = () => {
+      answer.flow?.abort()
+      reject(signal?.reason)
+    }
+    const answer = new Answer(
+      reading,
+      (response) => {
+        signal?.removeEventListener('abort', aborted)
+        resolve(response)
+      },
+      (error) => {
+        signal?.removeEventListener('abort', aborted)
+        reject(error)
+      },
+    )
+    answer.flow = exchange(wire, answer)
+    signal?.addEventListener('abort', aborted, { once: true })
+  })
+}
+
+/** Resolves after `delay` ms of the scheduler's time, or rejects with the signal's reason. */
+function wait(delay: number, scheduler: SchedulerLike, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const aborted = () => {
+      action.unsubscribe()
+      reject(signal?.reason)
+    }
+    const action = scheduler.schedule(() => {
+      signal?.removeEventListener('abort', aborted)
+      resolve()
+    }, delay)
+    signal?.addEventListener('abort', aborted, { once: true })
+  })
+}

@@ -1,0 +1,76 @@
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { onTestFinished } from 'vitest'
+
+/** How a command ended. */
+interface Ending {
+  /** Exit code, or the name of the signal that ended it. */
+  readonly code: number | string | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs the real command as a child process. It is killed when the test is over. */
+export function rivulet(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const child = spawn(process.execPath, ['--conditions=rivulet-source', 'src/cli/main.ts', ...args], {
+    // Nothing that this machine's user has set for himself.
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const stdout = readText(child.stdout)
+  const stderr = readText(child.stderr)
+  const ended = new Promise<Ending>((resolve) => {
+    child.once('close', (code, signal) =>
+      resolve({ code: code ?? signal, stdout: stdout(), stderr: stderr() }),
+    )
+  })
+  return {
+    child,
+    ended,
+    /** The first line of its output that fits; fails when it ends without one. */
+    stdoutLine: (fits: (line: string) => boolean = () => true) => firstLine(child.stdout, fits),
+    stderrLine: (fits: (line: string) => boolean = () => true) => firstLine(child.stderr, fits),
+  }
+}
+
+function readText(stream: Readable): () => string {
+  let text = ''
+  stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+  return () => text
+}
+
+function firstLine(stream: Readable, fits: (line: string) => boolean): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const lines = createInterface({ input: stream })
+    lines.on('line', (line) => {
+      if (fits(line)) resolve(line)
+    })
+    lines.on('close', () => reject(new Error('it ended without that line')))
+  })
+}
+
+/** A temporary folder with these documents, removed when the test is over. */
+export async function folderOf(documents: Readonly<Record<string, string>>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'rivulet-cli-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  await Promise.all(Object.entries(documents).map(([name, text]) => writeFile(join(folder, name), text)))
+  return folder
+}
+
+export const DOCUMENTS = {
+  'battery.md': '# Batteries\n\nA solid state battery has a solid electrolyte.\n',
+  'river.md': '# Rivers\n\nA rivulet is a small stream of water.\n',
+}
+
+/** Serves {@link DOCUMENTS} with the command, and resolves with the environment that clients of it need. */
+export async function serveDocuments(...args: readonly string[]) {
+  const docs = await folderOf(DOCUMENTS)
+  const service = rivulet(['serve', '--json', '--docs', docs, ...args])
+  const { service: told } = JSON.parse(await service.stdoutLine())
+  return { service, told, env: { RIVULET_BASE_URL: told.url, RIVULET_API_KEY: told.api_key } }
+}

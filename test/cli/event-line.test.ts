@@ -1,0 +1,46 @@
+import { groupEvent, monitorEvent } from 'rivulet'
+import { describe, expect, it } from 'vitest'
+import { eventLine } from '../../src/cli/event-line.ts'
+
+const plain = { width: 100, paint: (_style: unknown, text: string) => text }
+const noon = new Date(2026, 0, 1, 12, 0, 0)
+
+describe('an event for a person', () => {
+  it('is one line with its time, its kind, its resource, what it says and how it came', () => {
+    const event = monitorEvent(
+      'monitor_1',
+      {
+        event_type: 'event_stream',
+        event_id: 'e',
+        event_group_id: 'g',
+        event_date: null,
+        output: { type: 'text', content: 'Something\nnew', basis: [] },
+      },
+      'poll',
+    )
+
+    expect(eventLine(event, noon, plain)).toBe('12:00:00  ◆ change     monitor_1: Something new  poll')
+  })
+
+  it('says why a run failed', () => {
+    const run = { run_id: 'trun_1', status: 'failed', error: { message: 'no source' }, modified_at: null }
+    const event = groupEvent('tgrp_1', { type: 'task_run.state', event_id: '1', run }, 'stream')
+
+    expect(eventLine(event, noon, plain)).toBe('12:00:00  ✖ failed     trun_1: no source  stream')
+  })
+
+  it('says how far a group is', () => {
+    const status = { num_task_runs: 3, task_run_status_counts: { completed: 1, running: 2 }, is_active: true }
+    const event = groupEvent('tgrp_1', { type: 'task_group_status', event_id: '1', status }, 'stream')
+
+    expect(eventLine(event, noon, plain)).toContain('tgrp_1: 1 of 3 ended, 1 completed, 2 running')
+  })
+
+  it('shows what this version does not know as it is, and fits the width', () => {
+    const event = groupEvent('tgrp_1', { type: 'new', text: 'x'.repeat(500) }, 'stream')
+    const line = eventLine(event, noon, plain)
+
+    expect(line).toContain('? unknown    tgrp_1: {"type":"new"')
+    expect(line).toHaveLength(100)
+  })
+})

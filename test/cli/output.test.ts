@@ -1,0 +1,41 @@
+import { PassThrough } from 'node:stream'
+import { describe, expect, it } from 'vitest'
+import { createOutput } from '../../src/cli/output.ts'
+
+const json = true
+
+describe('the output', () => {
+  it('waits for a reader that is slow', async () => {
+    const stream = new PassThrough({ highWaterMark: 16 })
+    const output = createOutput(stream, { json, signal: new AbortController().signal })
+    let written = false
+
+    const writing = output.value({ text: 'more than there is room for' }).then(() => (written = true))
+    await new Promise(setImmediate)
+    expect(written).toBe(false)
+    stream.resume()
+    await writing
+    expect(written).toBe(true)
+  })
+
+  it('gives up waiting when the command is to end', async () => {
+    const controller = new AbortController()
+    const output = createOutput(new PassThrough({ highWaterMark: 1 }), { json, signal: controller.signal })
+    const writing = output.line('nobody reads this')
+
+    controller.abort(new Error('enough'))
+
+    await expect(writing).rejects.toThrow('enough')
+    await expect(output.line('nor this')).rejects.toThrow('enough')
+  })
+
+  it('prints values as NDJSON, and no colours to what is no terminal', async () => {
+    const stream = new PassThrough()
+    const output = createOutput(stream, { json, signal: new AbortController().signal })
+
+    await output.value({ a: 'x\ny' })
+    await output.line(output.paint('red', 'plain'))
+
+    expect(String(stream.read())).toBe('{"a":"x\\ny"}\nplain\n')
+  })
+})

@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest'
+import { oneLine, withoutMarks } from '../../src/cli/plain.ts'
+
+describe('text of others on one line', () => {
+  it('has neither line breaks nor what a terminal would obey', () => {
+    expect(oneLine('a\r\nb \u001B[2J\u001B]0;title\u0007c\u0007\td', 80)).toBe('a b c d')
+  })
+
+  it('is cut where it is too long, and not through a character', () => {
+    expect(oneLine('abcdef', 6)).toBe('abcdef')
+    expect(oneLine('abcdefg', 6)).toBe('abcde…')
+    expect(oneLine('abcd\u{1F525}fg', 6).isWellFormed()).toBe(true)
+  })
+})
+
+describe('Markdown without its marks', () => {
+  it('reads like text', () => {
+    const markdown =
+      '# Title\n[![badge](a.svg)](https://a) A **bold** `word` and a [link](https://b).\n> said'
+
+    expect(oneLine(withoutMarks(markdown), 200)).toBe('Title A bold word and a link. said')
+  })
+})

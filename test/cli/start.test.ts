@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest'
+import { DOCUMENTS, folderOf, rivulet } from './command.ts'
+
+describe('rivulet start', () => {
+  it('shows everything on real documents as NDJSON, and counts nothing lost and nothing doubled', async () => {
+    const { code, stdout, stderr } = await rivulet(['start', '--json']).ended
+    const lines = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    const { summary } = lines.at(-1)
+
+    expect(stderr).toBe('')
+    expect(code).toBe(0)
+    expect(Object.keys(summary)).toEqual([
+      'documents',
+      'search_results',
+      'runs_completed',
+      'runs_failed',
+      'monitor_events',
+      'webhooks_received',
+      'duplicates_dropped',
+      'reconnects',
+      'lost',
+      'doubled',
+    ])
+    expect(summary).toMatchObject({ runs_failed: 0, lost: 0, doubled: 0 })
+    expect(summary.documents).toBeGreaterThanOrEqual(100)
+    expect(summary.monitor_events).toBeGreaterThanOrEqual(1)
+    expect(summary.reconnects).toBeGreaterThanOrEqual(2)
+    expect(summary.duplicates_dropped).toBeGreaterThanOrEqual(1)
+    expect(summary.webhooks_received).toBeGreaterThanOrEqual(2 * summary.runs_completed)
+    const runs = lines.filter(({ type }) => type === 'task_run.state')
+    expect(runs).toHaveLength(summary.runs_completed)
+    expect(runs.find(({ data }) => data.run.metadata.package === 'rxjs').data.output.content).toMatchObject({
+      licence: expect.stringContaining('Apache'),
+      install: expect.stringContaining('install'),
+    })
+  })
+
+  it('tells a person of it, over any folder of documents', async () => {
+    const docs = await folderOf(DOCUMENTS)
+    const { code, stdout } = await rivulet(['start', '--docs', docs]).ended
+
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^ {4}2 documents, served at http:\/\/127\.0\.0\.1:\d+$/m)
+    expect(stdout).toMatch(/The stream was cut/)
+    expect(stdout).toMatch(/lost +0\n +doubled +0\n/)
+  })
+})

@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest'
+import { rivulet } from './command.ts'
+
+describe('rivulet --help', () => {
+  it('names the commands, the environment and what exit codes mean', async () => {
+    const { code, stdout } = await rivulet(['--help']).ended
+
+    expect(code).toBe(0)
+    for (const word of ['start', 'serve', 'search', 'watch', 'RIVULET_API_KEY', 'Exit codes:']) {
+      expect(stdout).toContain(word)
+    }
+  })
+
+  it.each(['start', 'serve', 'search', 'watch'])('of %s has examples', async (command) => {
+    const { code, stdout } = await rivulet([command, '--help']).ended
+
+    expect(code).toBe(0)
+    expect(stdout).toContain(`$ rivulet ${command}`)
+  })
+})
+
+describe('a command line that is wrong', () => {
+  it.each([
+    [['serve', '--bogus'], /unknown option '--bogus'/],
+    [['serve', '--fault', 'boom'], /no fault "boom"/],
+    [['serve', '--docs', './no-such-folder'], /no such folder/],
+    [['search', 'rivers'], /RIVULET_BASE_URL/],
+    [['search', 'rivers', '--base-url', 'http://127.0.0.1:1'], /RIVULET_API_KEY is not set/],
+    [['watch'], /--monitor, --group or --webhook-port/],
+  ])('%j ends with 2 and says why', async (args, message) => {
+    const { code, stdout, stderr } = await rivulet(args).ended
+
+    expect(code).toBe(2)
+    expect(stdout).toBe('')
+    expect(stderr).toMatch(message)
+  })
+})

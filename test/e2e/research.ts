@@ -1,0 +1,102 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createClient } from 'rivulet'
+import type { ClientOptions, Diagnostic, ResearchClient } from 'rivulet'
+import { createResearchService, ManualClock } from 'rivulet/service'
+import type { Processor, ResearchService, ResearchServiceOptions } from 'rivulet/service'
+import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
+import type { WebhookReceiver } from 'rivulet/webhooks'
+import { firstValueFrom, lastValueFrom, toArray } from 'rxjs'
+import { onTestFinished } from 'vitest'
+import { folderOf } from '../service/corpus/folder.ts'
+import type { Files } from '../service/corpus/folder.ts'
+
+/** Both sides, over a real socket, with a clock that only the test moves. Closed when the test ends. */
+export interface Research {
+  readonly service: ResearchService
+  readonly client: ResearchClient
+  readonly clock: ManualClock
+  readonly docs: string
+  readonly diagnostics: readonly Diagnostic[]
+  /** Creates a group with one run for each text. */
+  group(...inputs: string[]): Promise<string>
+}
+
+/** Answers with the input, at once. */
+export const echo: Processor = {
+  run: async ({ input }) => ({
+    output: { type: 'text', content: `about ${JSON.stringify(input.input)}`, basis: [] },
+  }),
+}
+
+/** A processor whose runs end when the test says so. */
+export class HeldRuns implements Processor {
+  #waiting: (() => void)[] = []
+  #open = false
+
+  /** Lets every run end, those to come too. */
+  release(): void {
+    this.#open = true
+    for (const end of this.#waiting.splice(0)) end()
+  }
+
+  readonly run: Processor['run'] = async (task, signal) => {
+    if (!this.#open) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    return echo.run(task, signal)
+  }
+}
+
+/** Starts both sides. */
+export async function research(
+  options: Partial<ResearchServiceOptions> & { readonly files?: Files; readonly client?: ClientOptions } = {},
+): Promise<Research> {
+  const { files = {}, client: settings, ...own } = options
+  const docs = await folderOf(files)
+  const clock = new ManualClock(Date.now())
+  const service = await createResearchService({ docs, clock, processor: echo, quotas: false, ...own })
+  onTestFinished(() => service.close())
+  const client = createClient({
+    baseUrl: await service.listen(),
+    apiKey: service.apiKey,
+    initialDelay: 0,
+    ...settings,
+  })
+  const diagnostics: Diagnostic[] = []
+  client.diagnostics.subscribe((diagnostic) => diagnostics.push(diagnostic))
+  return {
+    service,
+    client,
+    clock,
+    docs,
+    diagnostics,
+    async group(...inputs) {
+      const { taskgroup_id } = await firstValueFrom(client.taskGroups.create())
+      if (inputs.length > 0) {
+        const runs = inputs.map((input) => ({ input, processor: 'base' }))
+        await lastValueFrom(client.taskGroups.addRuns(taskgroup_id, { inputs: runs }))
+      }
+      return taskgroup_id
+    },
+  }
+}
+
+/** A webhook receiver on a real server, closed when the test ends. */
+export async function receiving({
+  service,
+  clock,
+}: Research): Promise<{ url: string; receiver: WebhookReceiver }> {
+  const receiver = createWebhookReceiver({ secrets: service.webhookSecret, clock: () => clock.now() })
+  const server = createServer(nodeListener(receiver))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(async () => {
+    receiver.close()
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, receiver }
+}
+
+/** All that a stream that ends has to say. */
+export function all<T>(stream: Parameters<typeof lastValueFrom<T>>[0]): Promise<T[]> {
+  return lastValueFrom(stream.pipe(toArray()))
+}

@@ -1,0 +1,470 @@
+import { inspect } from 'node:util'
+import { gzipSync } from 'node:zlib'
+import { VirtualTimeScheduler } from 'rxjs'
+import type { SchedulerAction, Subscription } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { ConnectionError, ProtocolError, RivuletError } from '../../src/transport/errors.ts'
+import { createExchange as createFetchExchange } from '../../src/transport/fetch-exchange.ts'
+import { createTransport } from '../../src/transport/transport.ts'
+import type { ApiRequest, RetryInfo, TransportSettings } from '../../src/transport/transport.ts'
+import { createExchange as createUndiciExchange } from '../../src/transport/undici-exchange.ts'
+import { bodyOf, closedOrigin, json, serve } from './server.ts'
+
+const apiKey = 'key-0123456789-secret'
+const get: ApiRequest = { method: 'GET', path: '/v1/x', idempotent: true }
+const post: ApiRequest = { method: 'POST', path: '/v1/x', body: { a: 1 }, idempotent: false }
+
+/** Time that passes as soon as somebody waits. */
+class ImpatientScheduler extends VirtualTimeScheduler {
+  override schedule<T>(
+    work: (this: SchedulerAction<T>, state?: T) => void,
+    delay?: number,
+    state?: T,
+  ): Subscription {
+    const action = super.schedule(work, delay, state)
+    queueMicrotask(() => this.flush())
+    return action
+  }
+}
+
+describe.each([
+  { name: 'undici', createExchange: createUndiciExchange },
+  { name: 'fetch', createExchange: createFetchExchange },
+])('request over $name', ({ createExchange }) => {
+  const transportTo = (baseUrl: string, settings: Partial<TransportSettings> = {}) =>
+    createTransport({
+      baseUrl,
+      apiKey,
+      exchange: createExchange(),
+      scheduler: new ImpatientScheduler(),
+      ...settings,
+    })
+
+  /** The error that a request ends with. */
+  const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
+    promise.then(
+      () => expect.unreachable('the request was answered'),
+      (error: unknown) => error,
+    )
+
+  it('sends key, headers, betas, query and JSON, and reads the answer', async () => {
+    const { origin } = await serve(async (request, response) => {
+      const body: unknown = JSON.parse(await bodyOf(request))
+      json(response, 200, { method: request.method, url: request.url, headers: request.headers, body })
+    })
+    const transport = transportTo(origin, { headers: { 'X-Team': 'one', 'service-beta': 'zero' } })
+
+    const answer = await transport.request({
+      method: 'POST',
+      path: '/v1/a%2Fb',
+      query: { q: 'ä b', list: ['x', 'y'], n: 1, yes: true, none: undefined, nil: null },
+      body: { text: 'ß' },
+      headers: { 'x-trace': 't' },
+      betas: ['webhook-2025-08-12', 'other'],
+      idempotent: true,
+    })
+
+    expect(answer.status).toBe(200)
+    expect(answer.header('content-type')).toBe('application/json')
+    expect(answer.body).toMatchObject({
+      method: 'POST',
+      url: '/v1/a%2Fb?q=%C3%A4+b&list=x&list=y&n=1&yes=true',
+      headers: {
+        'x-api-key': apiKey,
+        'x-team': 'one',
+        'x-trace': 't',
+        'service-beta': 'zero,webhook-2025-08-12,other',
+        'content-type': 'application/json',
+        accept: 'application/json',
+      },
+      body: { text: 'ß' },
+    })
+  })
+
+  it('uses the name of the beta header that it is given', async () => {
+    const { origin } = await serve((request, response) => json(response, 200, request.headers))
+
+    const { body } = await transportTo(origin, { betaHeader: 'X-Beta' }).request({ ...get, betas: ['b'] })
+
+    expect(body).toMatchObject({ 'x-beta': 'b' })
+    expect(body).not.toHaveProperty('service-beta')
+  })
+
+  it('sends no body and no content type where there is none', async () => {
+    const { origin } = await serve(async (request, response) => {
+      json(response, 200, { text: await bodyOf(request), type: request.headers['content-type'] ?? null })
+    })
+
+    const { body } = await transportTo(origin).request({ method: 'POST', path: '/', idempotent: true })
+
+    expect(body).toEqual({ text: '', type: null })
+  })
+
+  it.each(['/api', '/api/', '/a/b'])('keeps the prefix %s of the base URL', async (prefix) => {
+    const { origin } = await serve((request, response) => json(response, 200, request.url))
+
+    const { body } = await transportTo(origin + prefix).request({ ...get, query: { a: 1 } })
+
+    expect(body).toBe(`${prefix.replace(/\/$/, '')}/v1/x?a=1`)
+  })
+
+  it.each([204, 200, 202])('takes an empty %i for an answer without a body', async (status) => {
+    const { origin } = await serve((_request, response) => response.writeHead(status).end())
+
+    const answer = await transportTo(origin).request(post)
+
+    expect(answer).toMatchObject({ status, body: undefined })
+  })
+
+  it('reads compressed answers and other kinds of JSON', async () => {
+    const { origin } = await serve((_request, response) => {
+      const headers = {
+        'content-type': 'application/problem+json; charset=utf-8',
+        'content-encoding': 'gzip',
+      }
+      response.writeHead(200, headers).end(gzipSync('{"ä":"€"}'))
+    })
+
+    const { body } = await transportTo(origin).request(get)
+
+    expect(body).toEqual({ ä: '€' })
+  })
+
+  it.each([
+    ['another content type', 'text/html', '<html></html>', 'text/html'],
+    ['JSON that is cut', 'application/json', '{"a":', '5 bytes that are not JSON'],
+  ])('refuses %s as a ProtocolError', async (_what, type, text, said) => {
+    const { origin } = await serve((_request, response) => {
+      response.writeHead(200, { 'content-type': type }).end(text)
+    })
+
+    const error = await failureOf(transportTo(origin, { retries: 0 }).request(get))
+
+    expect(error).toBeInstanceOf(ProtocolError)
+    expect(error).toMatchObject({ retryable: true, message: expect.stringContaining(said) })
+  })
+
+  it.each([
+    ['announced', { 'content-length': '2002' }],
+    ['found', {}],
+    ['unpacked', { 'content-encoding': 'gzip' }],
+  ])('stops at an answer whose size is %s over the limit', async (how, headers) => {
+    let requests = 0
+    const { origin } = await serve((_request, response) => {
+      requests += 1
+      const text = `"${'x'.repeat(2_000)}"`
+      response.writeHead(200, { 'content-type': 'application/json', ...headers })
+      response.end(how === 'unpacked' ? gzipSync(text) : text)
+    })
+
+    const error = await failureOf(transportTo(origin, { maxBodyBytes: 1_000 }).request(get))
+
+    expect(error).toBeInstanceOf(ProtocolError)
+    expect(error).toMatchObject({ retryable: false, message: expect.stringContaining('1000 bytes') })
+    expect(requests).toBe(1)
+  })
+
+  it('destroys the socket of an answer that never stops', async () => {
+    const closed = Promise.withResolvers<void>()
+    const { origin } = await serve((request, response) => {
+      request.socket.on('close', () => closed.resolve())
+      response.writeHead(200, { 'content-type': 'application/json' })
+      const more = () => {
+        while (response.write('"'.repeat(65_536))) continue
+      }
+      response.on('drain', more)
+      more()
+    })
+
+    const error = await failureOf(transportTo(origin, { maxBodyBytes: 1_000_000 }).request(get))
+    await closed.promise
+
+    expect(error).toBeInstanceOf(ProtocolError)
+  })
+
+  it.each([301, 302, 303, 307, 308])(
+    'follows no %i, so that the key stays where it belongs',
+    async (status) => {
+      const elsewhere: unknown[] = []
+      const other = await serve((request, response) => {
+        elsewhere.push(request.headers)
+        json(response, 200, {})
+      })
+      const { origin } = await serve((_request, response) => {
+        response.writeHead(status, { location: `${other.origin}/v1/x` }).end()
+      })
+
+      const error = await failureOf(transportTo(origin).request(get))
+
+      expect(error).toBeInstanceOf(ProtocolError)
+      expect(error).toMatchObject({ retryable: false })
+      expect(elsewhere).toEqual([])
+    },
+  )
+
+  it.each([
+    [401, 1],
+    [402, 1],
+    [403, 1],
+    [404, 1],
+    [408, 3],
+    [409, 1],
+    [422, 1],
+    [429, 3],
+    [500, 3],
+    [502, 3],
+    [503, 3],
+    [504, 3],
+  ])('sends a read that is answered with %i %i times', async (status, times) => {
+    let requests = 0
+    const { origin } = await serve((_request, response) => {
+      requests += 1
+      json(response, status, { type: 'error', error: { ref_id: `ref-${requests}`, message: 'no' } })
+    })
+
+    const error = await failureOf(transportTo(origin, { retries: 2 }).request(get))
+
+    expect(requests).toBe(times)
+    expect(error).toMatchObject({ status, ref_id: `ref-${times}`, method: 'GET', path: '/v1/x' })
+  })
+
+  it.each([
+    [408, 1],
+    [429, 3],
+    [500, 1],
+    [502, 1],
+    [503, 3],
+    [504, 1],
+  ])('sends a write that is answered with %i %i times', async (status, times) => {
+    let requests = 0
+    const { origin } = await serve((_request, response) => {
+      requests += 1
+      json(response, status, {})
+    })
+
+    await failureOf(transportTo(origin, { retries: 2 }).request(post))
+
+    expect(requests).toBe(times)
+  })
+
+  it('reads the 422 of the task groups', async () => {
+    const detail = [{ loc: ['body', 'inputs'], msg: 'too many', type: 'too_long' }]
+    const { origin } = await serve((_request, response) => json(response, 422, { detail }))
+
+    const error = await failureOf(transportTo(origin).request(post))
+
+    expect(error).toMatchObject({ name: 'ValidationError', issues: detail, taken: 'no' })
+  })
+
+  it.each([
+    ['breaks off', (response: { destroy(): unknown }) => response.destroy()],
+    ['falls silent', () => {}],
+  ])('knows the status of a refusal whose body %s', async (_how, then) => {
+    const { origin } = await serve((_request, response) => {
+      response.writeHead(403, { 'content-length': '1000' })
+      response.write('{"error":', () => then(response))
+    })
+
+    const error = await failureOf(transportTo(origin, { timeouts: { silence: 50 } }).request(get))
+
+    expect(error).toMatchObject({ name: 'PermissionError', status: 403 })
+  })
+
+  it('reads no more than the beginning of a refusal without end', async () => {
+    const closed = Promise.withResolvers<void>()
+    const { origin } = await serve((request, response) => {
+      request.socket.on('close', () => closed.resolve())
+      response.writeHead(404)
+      const more = () => {
+        while (response.write('x'.repeat(16_384))) continue
+      }
+      response.on('drain', more)
+      more()
+    })
+
+    const error = await failureOf(transportTo(origin).request(get))
+    await closed.promise
+
+    expect(error).toMatchObject({ name: 'NotFoundError' })
+  })
+
+  it('comes through after failures, backing off with full jitter', async () => {
+    const answers = [500, 502, 503, 200]
+    const { origin } = await serve((_request, response) => json(response, answers.shift() ?? 0, { ok: true }))
+    const scheduler = new ImpatientScheduler()
+    const retries: RetryInfo[] = []
+    const transport = transportTo(origin, {
+      scheduler,
+      backoff: { initialDelay: 1_000, maxDelay: 3_000 },
+      random: () => 0.5,
+      onRetry: (info) => retries.push(info),
+    })
+
+    const { body } = await transport.request({ ...get, query: { a: 1 } })
+
+    expect(body).toEqual({ ok: true })
+    expect(retries.map(({ attempt, delay }) => [attempt, delay])).toEqual([
+      [1, 500],
+      [2, 1_000],
+      [3, 1_500],
+    ])
+    expect(retries[0]).toMatchObject({ method: 'GET', path: '/v1/x?a=1', error: { status: 500 } })
+    expect(scheduler.now()).toBe(3_000)
+  })
+
+  it.each([
+    ['seconds', '7', 7_000],
+    ['a date', 'Sun, 06 Nov 1994 08:49:37 GMT', 37_000],
+  ])('waits as long as Retry-After says in %s', async (_form, value, delay) => {
+    let requests = 0
+    const { origin } = await serve((_request, response) => {
+      requests += 1
+      const headers = { 'retry-after': value, date: 'Sun, 06 Nov 1994 08:49:00 GMT' }
+      json(response, requests === 1 ? 429 : 200, {}, headers)
+    })
+    const scheduler = new ImpatientScheduler()
+
+    await transportTo(origin, { scheduler }).request(post)
+
+    expect(scheduler.now()).toBe(delay)
+  })
+
+  it('tells a Retry-After that it did not wait for', async () => {
+    const { origin } = await serve((_request, response) => json(response, 429, {}, { 'retry-after': '9' }))
+
+    const error = await failureOf(transportTo(origin, { retries: 0 }).request(get))
+
+    expect(error).toMatchObject({ name: 'RateLimitError', retryAfter: 9_000 })
+  })
+
+  it('sends even a write again where no connection was made', async () => {
+    const retries: RetryInfo[] = []
+    const transport = transportTo(await closedOrigin(), { retries: 3, onRetry: (info) => retries.push(info) })
+
+    const error = await failureOf(transport.request(post))
+
+    expect(error).toBeInstanceOf(ConnectionError)
+    expect(error).toMatchObject({ failure: 'refused', taken: 'no' })
+    expect(retries).toHaveLength(3)
+  })
+
+  it.each([
+    ['read', get, 2],
+    ['write', post, 1],
+  ])('sends a %s whose answer was cut as often as is safe', async (_kind, request, times) => {
+    let requests = 0
+    const { origin } = await serve((_request, response) => {
+      requests += 1
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' })
+      response.write('{', () => response.destroy())
+    })
+
+    const error = await failureOf(transportTo(origin, { retries: 1 }).request(request))
+
+    expect(requests).toBe(times)
+    expect(error).toMatchObject({ name: 'ConnectionError', failure: 'broken', taken: 'maybe' })
+  })
+
+  it('gives a request the time that it asks for', async () => {
+    const { origin } = await serve(() => {})
+
+    const error = await failureOf(
+      transportTo(origin, { retries: 0 }).request({ ...get, timeouts: { headers: 30 } }),
+    )
+
+    expect(error).toMatchObject({ failure: 'headers-timeout', message: expect.stringContaining('30 ms') })
+  })
+
+  it('sends nothing with a signal that is aborted already', async () => {
+    let requests = 0
+    const { origin } = await serve((_request, response) => {
+      requests += 1
+      json(response, 200, {})
+    })
+    const reason = new Error('changed my mind')
+
+    const error = await failureOf(transportTo(origin).request(get, AbortSignal.abort(reason)))
+
+    expect(error).toBe(reason)
+    expect(requests).toBe(0)
+  })
+
+  it("destroys the socket when the signal aborts, and rejects with the signal's reason", async () => {
+    const [arrived, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const { origin } = await serve((request, response) => {
+      request.socket.on('close', () => closed.resolve())
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.write('{', () => arrived.resolve())
+    })
+    const controller = new AbortController()
+    const failure = failureOf(transportTo(origin).request(get, controller.signal))
+    await arrived.promise
+
+    controller.abort('a reason that is no error')
+    await closed.promise
+
+    expect(await failure).toBe('a reason that is no error')
+  })
+
+  it('stops waiting when the signal aborts between two attempts', async () => {
+    let requests = 0
+    const { origin } = await serve((_request, response) => {
+      requests += 1
+      json(response, 503, {})
+    })
+    const controller = new AbortController()
+    const reason = new Error('enough')
+    const scheduler = new VirtualTimeScheduler()
+    const transport = transportTo(origin, {
+      scheduler,
+      onRetry: () => queueMicrotask(() => controller.abort(reason)),
+    })
+
+    const error = await failureOf(transport.request(get, controller.signal))
+
+    expect(error).toBe(reason)
+    expect(scheduler.actions).toEqual([])
+    expect(requests).toBe(1)
+  })
+
+  it('does not begin to wait when the signal aborts right before', async () => {
+    const { origin } = await serve((_request, response) => json(response, 503, {}))
+    const controller = new AbortController()
+    const transport = transportTo(origin, {
+      scheduler: new VirtualTimeScheduler(),
+      onRetry: () => controller.abort('enough'),
+    })
+
+    expect(await failureOf(transport.request(get, controller.signal))).toBe('enough')
+  })
+
+  it.each([
+    ['an error body', (url: string) => serveEcho(url, 401, 'application/json')],
+    ['a page', (url: string) => serveEcho(url, 502, 'text/html')],
+    ['a content type', (url: string) => serveEcho(url, 200, `text/${apiKey}`)],
+    ['JSON that is none', (url: string) => serveEcho(`${url}{`, 200, 'application/json')],
+    ['a redirect', (url: string) => serveEcho(url, 302, 'text/plain')],
+    ['no server', closedOrigin],
+    ['a cut', () => serveEcho('', 0, '')],
+  ])('keeps the key out of the error that comes of %s', async (_what, address) => {
+    const origin = await address('/')
+
+    const error = await failureOf(transportTo(origin, { retries: 0 }).request(get))
+
+    expect(error).toBeInstanceOf(RivuletError)
+    const shown = inspect(error, { depth: 10, showHidden: true, getters: true })
+    expect(shown).not.toContain(apiKey)
+  })
+
+  /** A server that says the key wherever it can. */
+  async function serveEcho(prefix: string, status: number, type: string): Promise<string> {
+    const { origin } = await serve((request, response) => {
+      if (status === 0) return request.socket.destroy()
+      const key = String(request.headers['x-api-key'])
+      const body = { error: { ref_id: key, message: `bad key ${key}`, detail: { key } } }
+      response.writeHead(status, { 'content-type': type, location: `/${key}` })
+      return response.end(`${prefix === '/' ? '' : prefix}${JSON.stringify(body)}`)
+    })
+    return origin
+  }
+})

@@ -1,0 +1,171 @@
+import { describe, expect, it } from 'vitest'
+import { ArgumentError } from '../../src/protocol/argument-error.ts'
+import {
+  ApiError,
+  AuthenticationError,
+  ConflictError,
+  ConnectionError,
+  NotFoundError,
+  PaymentRequiredError,
+  PermissionError,
+  ProtocolError,
+  RateLimitError,
+  ServerError,
+  ValidationError,
+} from '../../src/transport/errors.ts'
+import {
+  MAX_RETRY_AFTER,
+  maySendAgain,
+  parseRetryAfter,
+  refusalOf,
+} from '../../src/transport/retry-policy.ts'
+
+const request = { method: 'POST', path: '/v1/x?a=1' }
+
+/** The error of an answer with this status and body, to a request whose key was `hunter2`. */
+const refuse = (status: number, text = '') =>
+  refusalOf(
+    { request, now: () => 0, redact: (said) => said.replaceAll('hunter2', '***') },
+    status,
+    () => undefined,
+    text,
+  )
+
+describe('refusalOf', () => {
+  it.each([
+    [400, ApiError, false, 'no'],
+    [401, AuthenticationError, false, 'no'],
+    [402, PaymentRequiredError, false, 'no'],
+    [403, PermissionError, false, 'no'],
+    [404, NotFoundError, false, 'no'],
+    [408, ApiError, true, 'maybe'],
+    [409, ConflictError, false, 'no'],
+    [413, ApiError, false, 'no'],
+    [422, ValidationError, false, 'no'],
+    [429, RateLimitError, true, 'no'],
+    [500, ServerError, true, 'maybe'],
+    [501, ServerError, false, 'maybe'],
+    [502, ServerError, true, 'maybe'],
+    [503, ServerError, true, 'no'],
+    [504, ServerError, true, 'maybe'],
+    [529, ServerError, true, 'maybe'],
+  ] as const)('knows what a %i stands for', (status, type, retryable, taken) => {
+    const error = refuse(status)
+
+    expect(error).toBeInstanceOf(type)
+    expect(error).toMatchObject({
+      name: type.name,
+      status,
+      retryable,
+      taken,
+      method: 'POST',
+      path: '/v1/x?a=1',
+    })
+    expect(error.message).toBe(`POST /v1/x?a=1: ${status}`)
+  })
+
+  it('keeps what an ErrorResponse says', () => {
+    const body = { type: 'error', error: { ref_id: 'r-1', message: 'no such monitor', detail: { id: 'm' } } }
+
+    const error = refuse(404, JSON.stringify(body))
+
+    expect(error).toMatchObject({ ref_id: 'r-1', detail: { id: 'm' }, issues: [] })
+    expect(error.message).toBe('POST /v1/x?a=1: 404 no such monitor (ref_id r-1)')
+  })
+
+  it('keeps the message of an ErrorResponse without a reference', () => {
+    const error = refuse(500, '{"error":{"message":"oh"}}')
+
+    expect(error.ref_id).toBeUndefined()
+    expect(error.message).toBe('POST /v1/x?a=1: 500 oh')
+  })
+
+  it('keeps the issues of a detail list, and drops what is none', () => {
+    const issue = { loc: ['body', 'inputs', 0], msg: 'field required', type: 'missing' }
+
+    const error = refuse(422, JSON.stringify({ detail: [issue, 'odd', null] }))
+
+    expect(error.issues).toEqual([issue])
+    expect(error.message).toBe('POST /v1/x?a=1: 422 body.inputs.0: field required')
+  })
+
+  it.each([
+    ['a page of a proxy', '<html>\n  <h1>Bad gateway</h1>', '<html> <h1>Bad gateway</h1>'],
+    ['a list', '[1]', '[1]'],
+    ['a detail that is text', '{"detail":"Not Found"}', 'Not Found'],
+    ['JSON that is cut', '{"error":{"mess', '{"error":{"mess'],
+    ['an error that is no object', '{"error":"oh"}', '{"error":"oh"}'],
+  ])('quotes %s', (_kind, text, quoted) => {
+    const error = refuse(502, text)
+
+    expect(error.message).toBe(`POST /v1/x?a=1: 502 ${quoted}`)
+    expect(error.ref_id).toBeUndefined()
+  })
+
+  it('shows the key neither in a quotation nor in what the service says, however it is spelled', () => {
+    const page = refuse(502, 'Bad key: hunter2')
+    const body = refuse(
+      401,
+      String.raw`{"error":{"ref_id":"1","message":"bad key hunter\u0032","detail":{"key":["hunter2"]}}}`,
+    )
+
+    expect(page.message).toContain('Bad key: ***')
+    expect(body).toMatchObject({ detail: { key: ['***'] }, message: expect.stringContaining('bad key ***') })
+  })
+
+  it('quotes no more than the beginning', () => {
+    const error = refuse(502, 'x'.repeat(100_000))
+
+    expect(error.message.length).toBeLessThan(300)
+  })
+})
+
+describe('parseRetryAfter', () => {
+  const now = Date.UTC(1994, 10, 6, 8, 49, 30)
+
+  it.each([
+    ['0', 0],
+    ['5', 5_000],
+    [' 1.5 ', 1_500],
+    ['999999', MAX_RETRY_AFTER],
+    ['Sun, 06 Nov 1994 08:49:37 GMT', 7_000],
+    ['Sunday, 06-Nov-94 08:49:37 GMT', 7_000],
+    ['Sun Nov  6 08:49:37 1994', 7_000],
+    ['Sun, 06 Nov 1994 08:49:29 GMT', 0],
+    ['Sun, 06 Nov 2094 08:49:37 GMT', MAX_RETRY_AFTER],
+    ['', undefined],
+    ['-5', undefined],
+    ['soon', undefined],
+    ['Sun, 99 Nov 1994', undefined],
+    [undefined, undefined],
+  ])('reads %o as %o ms', (value, delay) => {
+    expect(parseRetryAfter(value, undefined, now)).toBe(delay)
+  })
+
+  it("holds a date against the answer's own clock", () => {
+    const date = 'Sun, 06 Nov 1994 08:49:00 GMT'
+
+    expect(parseRetryAfter('Sun, 06 Nov 1994 08:49:37 GMT', date, now + 999_999)).toBe(37_000)
+  })
+})
+
+describe('maySendAgain', () => {
+  it.each([
+    ['a refused connection', new ConnectionError('refused', 'x', request), true, true],
+    ['a connection that took too long', new ConnectionError('connect-timeout', 'x', request), true, true],
+    ['a broken connection', new ConnectionError('broken', 'x', request), true, false],
+    ['silence', new ConnectionError('silence', 'x', request), true, false],
+    ['a late answer', new ConnectionError('headers-timeout', 'x', request), true, false],
+    ['an answer that is no JSON', new ProtocolError('x', request), true, false],
+    ['an answer that is too large', new ProtocolError('x', request, { retryable: false }), false, false],
+    ['429', refuse(429), true, true],
+    ['503', refuse(503), true, true],
+    ['500', refuse(500), true, false],
+    ['408', refuse(408), true, false],
+    ['422', refuse(422), false, false],
+    ['an argument', new ArgumentError('a', 'b', 'c'), false, false],
+    ['anything else', { retryable: true, taken: 'no' }, false, false],
+  ])('after %s: %#', (_what, error, idempotent, other) => {
+    expect([maySendAgain(error, true), maySendAgain(error, false)]).toEqual([idempotent, other])
+  })
+})

@@ -1,0 +1,404 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { inspect } from 'node:util'
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { ProtocolError } from '../../src/transport/errors.ts'
+import type { RivuletError } from '../../src/transport/errors.ts'
+import type { Exchange } from '../../src/transport/exchange.ts'
+import { createExchange as createFetchExchange } from '../../src/transport/fetch-exchange.ts'
+import { createTransport } from '../../src/transport/transport.ts'
+import type {
+  ApiRequest,
+  MessageSink,
+  StreamMessage,
+  TransportSettings,
+} from '../../src/transport/transport.ts'
+import { createExchange as createUndiciExchange } from '../../src/transport/undici-exchange.ts'
+import { closedOrigin, json, serve } from './server.ts'
+
+const apiKey = 'key-0123456789-secret'
+const get: ApiRequest = { method: 'GET', path: '/v1/stream', idempotent: true }
+
+/** Writes down what a stream says. */
+class Listener implements MessageSink {
+  readonly calls: unknown[] = []
+  readonly messages: StreamMessage[] = []
+  failure: RivuletError | undefined
+  onMessage: (message: StreamMessage) => void = () => {}
+  readonly begun: Promise<void>
+  readonly ended: Promise<void>
+  readonly #begun = Promise.withResolvers<void>()
+  readonly #ended = Promise.withResolvers<void>()
+
+  constructor() {
+    this.begun = this.#begun.promise
+    this.ended = this.#ended.promise
+  }
+
+  open(): void {
+    this.calls.push('open')
+  }
+
+  message(message: StreamMessage): void {
+    this.calls.push(message.data)
+    this.messages.push(message)
+    this.#begun.resolve()
+    this.onMessage(message)
+  }
+
+  retry(delay: number): void {
+    this.calls.push(delay)
+  }
+
+  end(): void {
+    this.calls.push('end')
+    this.#ended.resolve()
+  }
+
+  error(error: RivuletError): void {
+    this.calls.push('error')
+    this.failure = error
+    this.#ended.resolve()
+  }
+}
+
+/** Opens an event stream on the server's side. */
+function open(response: ServerResponse): ServerResponse {
+  return response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
+}
+
+describe.each([
+  { name: 'undici', createExchange: createUndiciExchange },
+  { name: 'fetch', createExchange: createFetchExchange },
+])('stream over $name', ({ createExchange }) => {
+  const transportTo = (baseUrl: string, settings: Partial<TransportSettings> = {}) =>
+    createTransport({ baseUrl, apiKey, exchange: createExchange(), ...settings })
+
+  /** What a stream says until it is over. */
+  async function listen(
+    listener: (request: IncomingMessage, response: ServerResponse) => unknown,
+    settings?: Partial<TransportSettings>,
+  ): Promise<Listener> {
+    const { origin } = await serve(listener)
+    const sink = new Listener()
+    transportTo(origin, settings).stream(get, sink)
+    await sink.ended
+    return sink
+  }
+
+  it('tells that it is open, each message, the delay to retry after, and the end', async () => {
+    const sink = await listen((_request, response) => {
+      open(response).end(
+        'retry: 1500\n\nid: 1\nevent: a\ndata: one\n\n: a comment\n\ndata: two\ndata: lines\n\n',
+      )
+    })
+
+    expect(sink.calls).toEqual(['open', 1500, 'one', 'two\nlines', 'end'])
+    expect(sink.messages).toEqual([
+      { id: '1', event: 'a', data: 'one' },
+      { id: undefined, event: undefined, data: 'two\nlines' },
+    ])
+  })
+
+  it('says nothing before it has returned its flow', async () => {
+    const sink = new Listener()
+    transportTo(await closedOrigin()).stream(get, sink)
+
+    expect(sink.calls).toEqual([])
+    await sink.ended
+    expect(sink.failure).toMatchObject({ failure: 'refused', path: '/v1/stream' })
+  })
+
+  it('asks for an event stream, with the key, and posts where it is to', async () => {
+    const { origin } = await serve((request, response) => {
+      open(response).end(`data: ${JSON.stringify([request.method, request.url, request.headers])}\n\n`)
+    })
+    const sink = new Listener()
+
+    transportTo(`${origin}/api`).stream(
+      { ...get, method: 'POST', query: { last_event_id: '7' }, body: {} },
+      sink,
+    )
+    await sink.ended
+
+    expect(JSON.parse(sink.messages[0]?.data ?? '')).toMatchObject([
+      'POST',
+      '/api/v1/stream?last_event_id=7',
+      { accept: 'text/event-stream', 'x-api-key': apiKey, 'accept-encoding': 'identity' },
+    ])
+  })
+
+  it('is open before the first message comes', async () => {
+    const opened = Promise.withResolvers<void>()
+    const { origin } = await serve((_request, response) => open(response).flushHeaders())
+    const sink = new Listener()
+    sink.open = () => opened.resolve()
+
+    const flow = transportTo(origin).stream(get, sink)
+    await opened.promise
+    flow.abort()
+
+    expect(sink.messages).toEqual([])
+  })
+
+  it.each([
+    ['carriage returns', 'data: a\r\rdata: b\r\r'],
+    ['both line ends', 'data: a\r\n\r\ndata: b\r\n\r\n'],
+    ['a byte order mark', '\uFEFFdata: a\n\ndata: b\n\n'],
+    ['unknown fields and a retry that is no number', 'what: x\nretry: soon\ndata: a\n\ndata: b\n\n'],
+  ])('reads a stream with %s', async (_what, text) => {
+    const sink = await listen((_request, response) => open(response).end(text))
+
+    expect(sink.calls).toEqual(['open', 'a', 'b', 'end'])
+  })
+
+  it('does not tell an event whose blank line never came', async () => {
+    const sink = await listen((_request, response) => open(response).end('data: whole\n\ndata: half\n'))
+
+    expect(sink.calls).toEqual(['open', 'whole', 'end'])
+  })
+
+  it('puts a character together that came in two chunks', async () => {
+    const bytes = Buffer.from('data: 🌊\n\n')
+    const first = Promise.withResolvers<void>()
+    const { origin } = await serve(async (_request, response) => {
+      open(response).write(Buffer.concat([Buffer.from('data: first\n\n'), bytes.subarray(0, 8)]))
+      await first.promise
+      response.end(bytes.subarray(8))
+    })
+    const sink = new Listener()
+
+    transportTo(origin).stream(get, sink)
+    await sink.begun
+    first.resolve()
+    await sink.ended
+
+    expect(sink.calls).toEqual(['open', 'first', '🌊', 'end'])
+  })
+
+  it('tells a cut in the midst of a character as a broken connection, without half an event', async () => {
+    const sink = await listen((_request, response) => {
+      const bytes = Buffer.from('data: one\n\ndata: 🌊')
+      open(response).write(bytes.subarray(0, -2), () => response.destroy())
+    })
+
+    expect(sink.calls.filter((call) => call !== 'one')).toEqual(['open', 'error'])
+    expect(sink.failure).toMatchObject({ failure: 'broken', retryable: true })
+  })
+
+  it('tells silence', async () => {
+    const sink = await listen((_request, response) => open(response).write('data: one\n\n'), {
+      timeouts: { silence: 40 },
+    })
+
+    expect(sink.calls).toEqual(['open', 'one', 'error'])
+    expect(sink.failure).toMatchObject({ failure: 'silence', retryable: true })
+  })
+
+  it.each([
+    ['another content type', 200, { 'content-type': 'text/html' }, 'text/html'],
+    ['no content type', 200, {}, 'no content type'],
+    ['no content', 204, {}, '204'],
+  ])('refuses %s as a ProtocolError', async (_what, status, headers, said) => {
+    const sink = await listen((_request, response) => response.writeHead(status, headers).end())
+
+    expect(sink.calls).toEqual(['error'])
+    expect(sink.failure).toBeInstanceOf(ProtocolError)
+    expect(sink.failure?.message).toContain(said)
+  })
+
+  it('follows no redirect', async () => {
+    const sink = await listen((_request, response) => response.writeHead(302, { location: '/' }).end())
+
+    expect(sink.failure).toBeInstanceOf(ProtocolError)
+    expect(sink.failure).toMatchObject({ retryable: false })
+  })
+
+  it.each([
+    [401, 'AuthenticationError', false],
+    [404, 'NotFoundError', false],
+    [429, 'RateLimitError', true],
+    [503, 'ServerError', true],
+  ])('tells a %i as %s, and does not try again itself', async (status, errorName, retryable) => {
+    let requests = 0
+    const sink = await listen((_request, response) => {
+      requests += 1
+      const body = { type: 'error', error: { ref_id: 'r-1', message: `bad key ${apiKey}` } }
+      json(response, status, body, { 'retry-after': '2' })
+    })
+
+    expect(sink.calls).toEqual(['error'])
+    expect(sink.failure).toMatchObject({
+      name: errorName,
+      status,
+      ref_id: 'r-1',
+      retryable,
+      retryAfter: 2_000,
+    })
+    expect(inspect(sink.failure, { depth: 10, showHidden: true })).not.toContain(apiKey)
+    expect(requests).toBe(1)
+  })
+
+  it('reads the 422 of the task groups', async () => {
+    const detail = [{ loc: ['query', 'last_event_id'], msg: 'unknown', type: 'value_error' }]
+    const sink = await listen((_request, response) => json(response, 422, { detail }))
+
+    expect(sink.failure).toMatchObject({ name: 'ValidationError', issues: detail })
+  })
+
+  it('knows the status of a refusal that breaks off', async () => {
+    const sink = await listen((_request, response) => {
+      response.writeHead(404, { 'content-length': '100' }).write('{', () => response.destroy())
+    })
+
+    expect(sink.calls).toEqual(['error'])
+    expect(sink.failure).toMatchObject({ name: 'NotFoundError' })
+  })
+
+  it.each([
+    ['a line', 'data: one\n\n', 'x'],
+    ['an event of many lines', 'data: one\n\n', 'x\ndata: '],
+  ])('ends %s that never ends, and closes', async (_what, start, part) => {
+    const closed = Promise.withResolvers<void>()
+    const sink = await listen(
+      (request, response) => {
+        request.socket.on('close', () => closed.resolve())
+        open(response).write(`${start}data: `)
+        const more = () => {
+          while (response.write(part.repeat(1_000))) continue
+        }
+        response.on('drain', more)
+        more()
+      },
+      { maxLineLength: 50_000 },
+    )
+    await closed.promise
+
+    expect(sink.calls).toEqual(['open', 'one', 'error'])
+    expect(sink.failure).toBeInstanceOf(ProtocolError)
+    expect(sink.failure).toMatchObject({ retryable: false, message: expect.stringContaining('50000') })
+  })
+
+  it('tells no message after an abort, not even one of the same chunk', async () => {
+    const closed = Promise.withResolvers<void>()
+    const { origin } = await serve((request, response) => {
+      request.socket.on('close', () => closed.resolve())
+      open(response).write('data: 1\n\ndata: 2\n\nretry: 5\n\ndata: 3\n\n')
+    })
+    const sink = new Listener()
+    const flow = transportTo(origin).stream(get, sink)
+    sink.onMessage = ({ data }) => {
+      if (data === '2') flow.abort()
+    }
+    await closed.promise
+
+    expect(sink.calls).toEqual(['open', '1', '2'])
+  })
+
+  it.each(['open', 'message'] as const)('reports one error where the sink throws in %s', async (where) => {
+    const closed = Promise.withResolvers<void>()
+    const { origin } = await serve((request, response) => {
+      request.socket.on('close', () => closed.resolve())
+      open(response).write('data: 1\n\ndata: 2\n\n')
+    })
+    const sink = new Listener()
+    const bug = new Error('a bug of the sink')
+    let thrown = 0
+    sink[where] = () => {
+      thrown += 1
+      throw bug
+    }
+
+    transportTo(origin).stream(get, sink)
+    await sink.ended
+    await closed.promise
+
+    expect(sink.calls.at(-1)).toBe('error')
+    expect(sink.failure).toMatchObject({ cause: bug })
+    expect(thrown).toBe(1)
+  })
+
+  it('holds back while it is paused, and goes on', async () => {
+    const { origin } = await serve((_request, response) => {
+      open(response)
+      for (let i = 0; i < 4_000; i++) response.write(`data: ${i} ${'x'.repeat(1_000)}\n\n`)
+      response.end()
+    })
+    const sink = new Listener()
+    const flow = transportTo(origin).stream(get, sink)
+    const held = Promise.withResolvers<void>()
+    sink.onMessage = () => {
+      flow.pause()
+      held.resolve()
+    }
+    await held.promise
+    expect(sink.messages.length).toBeLessThan(1_000)
+
+    sink.onMessage = () => {}
+    flow.resume()
+    await sink.ended
+
+    expect(sink.messages.map(({ data }) => Number.parseInt(data, 10))).toEqual(
+      Array.from({ length: 4_000 }, (_, i) => i),
+    )
+  })
+})
+
+describe('the messages of a stream', () => {
+  /** Says the bytes in these chunks, as a server would. */
+  const saying =
+    (chunks: readonly Uint8Array[]): Exchange =>
+    (_request, sink) => {
+      queueMicrotask(() => {
+        sink.head(200, (name) => (name === 'content-type' ? 'text/event-stream' : undefined))
+        for (const chunk of chunks) sink.chunk(chunk)
+        sink.end()
+      })
+      return { pause() {}, resume() {}, abort() {} }
+    }
+
+  const text = fc.string({ unit: fc.constantFrom(...'aZ0 :ß€🌊,{}"\\\t\uFEFF') })
+  const message = fc.record({
+    id: fc.option(text, { nil: undefined }),
+    event: fc.option(text, { nil: undefined }),
+    lines: fc.array(text, { minLength: 1, maxLength: 3 }),
+    comment: fc.option(text, { nil: undefined }),
+  })
+
+  it('are the same wherever the bytes are cut', async () => {
+    const cuts = fc.array(fc.nat(), { maxLength: 30 })
+    const lineEnd = fc.constantFrom('\n', '\r\n', '\r')
+    await fc.assert(
+      fc.asyncProperty(fc.array(message), cuts, lineEnd, fc.boolean(), async (messages, at, eol, mark) => {
+        const written = messages.map(({ id, event, lines, comment }) =>
+          [
+            ...(comment === undefined ? [] : [`: ${comment}`]),
+            ...(id === undefined ? [] : [`id: ${id}`]),
+            ...(event === undefined ? [] : [`event: ${event}`]),
+            ...lines.map((line) => `data: ${line}`),
+            eol,
+          ].join(eol),
+        )
+        const bytes = new TextEncoder().encode((mark ? '\uFEFF' : '') + written.join(''))
+        const borders = [0, ...at.map((cut) => cut % (bytes.length + 1)), bytes.length].toSorted(
+          (a, b) => a - b,
+        )
+        const chunks = borders.slice(1).map((border, i) => bytes.slice(borders[i], border))
+        const sink = new Listener()
+
+        createTransport({ baseUrl: 'http://localhost', apiKey, exchange: saying(chunks) }).stream(get, sink)
+        await sink.ended
+
+        expect(sink.messages).toEqual(
+          messages.map(({ id, event, lines }) => ({
+            id,
+            event: event === '' ? undefined : event,
+            data: lines.join('\n'),
+          })),
+        )
+        expect(sink.calls.at(-1)).toBe('end')
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
