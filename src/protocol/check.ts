@@ -71,7 +71,7 @@ export function checkRunStatus(argument: string, value: unknown): void {
 }
 
 /** A calendar date, YYYY-MM-DD. */
-export function checkDate(argument: string, value: unknown): void {
+function checkDate(argument: string, value: unknown): void {
   if (typeof value !== 'string' || !isCalendarDate(value))
     throw new ArgumentError(argument, 'a date, YYYY-MM-DD', value)
 }

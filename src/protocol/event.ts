@@ -109,7 +109,7 @@ export function monitorEvent(monitorId: string, wire: unknown, via: Via): Resear
       time: null,
       data,
       via,
-      ...position(id, via),
+      ...resumption(id, via),
     } as ResearchEvent
   }
   const timestamp = wire['timestamp']
@@ -123,14 +123,14 @@ export function monitorEvent(monitorId: string, wire: unknown, via: Via): Resear
       time: timestamp,
       data,
       via,
-      ...position(id, via),
+      ...resumption(id, via),
     } as ResearchEvent
   }
   return unknownEvent(source, wire, via)
 }
 
 /** A webhook may be ahead of the list, and whoever resumed after it would miss what the list had before. */
-function position(id: string, via: Via): { readonly cursor?: string } {
+function resumption(id: string, via: Via): { readonly cursor?: string } {
   return via === 'webhook' ? {} : { cursor: id }
 }
 
@@ -224,8 +224,8 @@ export function parts(event: ResearchEvent): number {
 }
 
 /** Whether the first copy tells all that the second does. */
-export function covers(parts: number, others: number): boolean {
-  return (others & ~parts) === 0
+export function covers(told: number, others: number): boolean {
+  return (others & ~told) === 0
 }
 
 function isText(value: unknown): value is string {

@@ -23,7 +23,7 @@ export interface Research {
 }
 
 /** Answers with the input, at once. */
-export const echo: Processor = {
+const echo: Processor = {
   run: async ({ input }) => ({
     output: { type: 'text', content: `about ${JSON.stringify(input.input)}`, basis: [] },
   }),

@@ -139,7 +139,7 @@ describe('watch, end to end', () => {
     await report(both, monitor, 1, 3)
 
     expect((await found).map(({ via, source }) => [via, source])).toEqual(
-      Array(3).fill(['webhook', `/v1/monitors/${monitor}`]),
+      Array.from({ length: 3 }, () => ['webhook', `/v1/monitors/${monitor}`]),
     )
   })
 

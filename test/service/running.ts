@@ -221,7 +221,7 @@ export function answerTo(input: unknown): RunResult {
 }
 
 /** Completes every run at once, but fails those whose input says so. */
-export const answering: Processor = {
+const answering: Processor = {
   async run({ input }) {
     if (input.input === 'fail') throw new Error('It was asked to fail')
     return answerTo(input.input)
