@@ -1,0 +1,16 @@
+import type { Identified } from './identified.ts'
+
+/**
+ * Whoever keeps the place of a pipeline, as `deliver` sees it: it is told of each event twice. A checkpoint of
+ * `openCheckpoint` is one.
+ */
+export interface Progress<T extends Identified = Identified> {
+  /**
+   * The event came to the handler. Called synchronously within its emission, in the order of coming.
+   *
+   * @throws Error for an event whose place is not known.
+   */
+  received(event: T): void
+  /** The event was handled, or given up for a dead letter. Settles when that is saved. */
+  handled(event: T): void | PromiseLike<void>
+}

@@ -1,0 +1,34 @@
+/** A fact that was handled: the identity of its event, and what the copies that were handled told of it, as bits. */
+export interface HandledFact {
+  readonly id: string
+  readonly source: string
+  /** See `parts` of the protocol. */
+  readonly parts: number
+}
+
+/** What a pipeline has behind it. */
+export interface CheckpointState {
+  /** The cursor behind which each stream goes on, by the stream's name. */
+  readonly positions: ReadonlyMap<string, string>
+  /** Facts handled lately, which other streams and webhooks may still tell again. Oldest first. */
+  readonly handled: Iterable<HandledFact>
+}
+
+/** A step forward. */
+export interface CheckpointChanges {
+  readonly positions: ReadonlyMap<string, string>
+  readonly handled: readonly HandledFact[]
+}
+
+/**
+ * Where a checkpoint is kept. One pipeline at a time: a store that another process holds is refused with a
+ * `CheckpointInUseError`.
+ */
+export interface CheckpointStore {
+  /** What was saved last. Rejects, and changes nothing, where it cannot be read. */
+  load(): CheckpointState | PromiseLike<CheckpointState>
+  /** Saves all of the step or nothing of it. Called again only when the call before has settled. */
+  save(changes: CheckpointChanges): void | PromiseLike<void>
+  /** Gives the store up for the next process. */
+  close(): void | PromiseLike<void>
+}
