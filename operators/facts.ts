@@ -20,10 +20,20 @@ export class Facts {
   readonly #told: RecentIds
   readonly #held = new Map<string, HeldCopy>()
   readonly #onDuplicate: (event: ResearchEvent) => void
+  readonly #onDrop: (event: ResearchEvent) => void
 
-  constructor(told: RecentIds, onDuplicate: (event: ResearchEvent) => void = () => {}) {
+  /**
+   * @param onDuplicate Hears of every copy that is not told.
+   * @param onDrop Hears of those of them whose fact was told before.
+   */
+  constructor(
+    told: RecentIds,
+    onDuplicate: (event: ResearchEvent) => void = () => {},
+    onDrop: (event: ResearchEvent) => void = () => {},
+  ) {
     this.#told = told
     this.#onDuplicate = onDuplicate
+    this.#onDrop = onDrop
   }
 
   /** The events that are held, in the order of their coming. */
@@ -40,6 +50,7 @@ export class Facts {
   admit(event: ResearchEvent): boolean {
     if (this.#told.admit(event)) return true
     this.#onDuplicate(event)
+    this.#onDrop(event)
     return false
   }
 

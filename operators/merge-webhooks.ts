@@ -55,6 +55,13 @@ export interface MergeWebhooksConfig extends Memory {
   readonly onError?: (error: unknown, event: ResearchEvent) => void
   /** Called with each copy that is dropped, because the fact was told. What it throws goes to the subscriber. */
   readonly onDuplicate?: (event: ResearchEvent) => void
+  /**
+   * Called with each delivery and the events that it stands for, as soon as they are known and before they are told.
+   * Once they are handled, so is the delivery.
+   */
+  readonly onDelivery?: (delivery: WebhookDelivery, events: readonly ResearchEvent[]) => void
+  /** Called with those of the dropped copies whose fact was told before, rather than by the copy that comes next. */
+  readonly onDrop?: (event: ResearchEvent) => void
   /** Holds, and tells the time for `timeToLive`. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
@@ -109,7 +116,8 @@ export function mergeWebhooks(
   deliveries: Observable<WebhookDelivery>,
   config: MergeWebhooksConfig = {},
 ): OperatorFunction<ResearchEvent, ResearchEvent> {
-  const { expandMonitor, expandRun, hold = 2_000, onError, onDuplicate, scheduler = asyncScheduler } = config
+  const { expandMonitor, expandRun, hold = 2_000, onError, scheduler = asyncScheduler } = config
+  const { onDelivery, onDuplicate, onDrop } = config
   if (!isObservable(deliveries)) throw new ArgumentError('deliveries', 'an Observable', deliveries)
   checkDuration('hold', hold)
   checkMemory(config)
@@ -117,16 +125,21 @@ export function mergeWebhooks(
   return (stream) =>
     defer(() => {
       const gate = currentGate()
-      const facts = new Facts(new RecentIds(config, () => scheduler.now()), onDuplicate)
+      const facts = new Facts(new RecentIds(config, () => scheduler.now()), onDuplicate, onDrop)
       const streamEnded = new ReplaySubject<void>(1)
 
-      const arrive = ({ payload }: WebhookDelivery): Arrival | undefined => {
+      const arrive = (delivery: WebhookDelivery): Arrival | undefined => {
+        const { payload } = delivery
         const event = webhookEvent(payload)
         const found = expandMonitor && detection(payload)
         if (found !== undefined) {
           const held = facts.hold(event)
-          return held && { type: 'detection', held, found }
+          if (held !== undefined) return { type: 'detection', delivery, held, found }
+          // The delivery whose expansion is under way stands for the events.
+          onDelivery?.(delivery, [])
+          return undefined
         }
+        onDelivery?.(delivery, [event])
         if (awaitsMore(event) && !facts.isTold(event)) {
           const held = facts.hold(event)
           return held && { type: 'run', held, run: event.data.run }
@@ -158,11 +171,11 @@ export function mergeWebhooks(
         ).pipe(takeUntil(held.settled))
 
       // What is found is held until its turn, so that an error of the stream meanwhile does not lose the webhook.
-      const expandDetection = ({ held, found }: HeldDetection) =>
+      const expandDetection = ({ delivery, held, found }: HeldDetection) =>
         expand(held, () => expandMonitor?.(found.monitorId, found.eventGroupId) ?? EMPTY, [held.event]).pipe(
           defaultIfEmpty(held.event),
           toArray(),
-          map((events) => ({ held, events })),
+          map((events) => ({ delivery, held, events })),
         )
 
       const webhookEvents = deliveries.pipe(
@@ -183,8 +196,9 @@ export function mergeWebhooks(
             arrivals.pipe(
               ofType('detection'),
               expandInOrder(expandDetection, EXPANSIONS),
-              mergeMap(({ held, events }) => {
+              mergeMap(({ delivery, held, events }) => {
                 facts.release(held)
+                onDelivery?.(delivery, events)
                 return events
               }),
             ),
@@ -216,6 +230,7 @@ interface HeldRun {
 
 interface HeldDetection {
   readonly type: 'detection'
+  readonly delivery: WebhookDelivery
   readonly held: Held
   readonly found: Detection
 }

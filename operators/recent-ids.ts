@@ -9,6 +9,13 @@ export interface Memory {
   readonly capacity?: number
   /** How long an identity is remembered after it was last seen, in ms. Default `Infinity`. */
   readonly timeToLive?: number
+  /** What was seen before the start, oldest first; each subscription remembers it. Default nothing. */
+  readonly known?: Iterable<Known>
+}
+
+/** A fact that was seen, and what the copies that were seen told of it: see `parts` of `rivulet`. */
+export interface Known extends Identified {
+  readonly parts: number
 }
 
 /** Default of {@link Memory.capacity}. */
@@ -50,10 +57,11 @@ export class RecentIds {
   #newest: Entry | undefined
 
   /** @param now The present time in ms; only asked when there is a `timeToLive`. */
-  constructor({ capacity = CAPACITY, timeToLive = Infinity }: Memory, now: () => number) {
+  constructor({ capacity = CAPACITY, timeToLive = Infinity, known = [] }: Memory, now: () => number) {
     this.#capacity = capacity
     this.#timeToLive = timeToLive
     this.#now = now
+    for (const fact of known) this.#see(fact, fact.parts)
   }
 
   /** How many identities are remembered. */
@@ -63,7 +71,10 @@ export class RecentIds {
 
   /** Whether the event is news: never seen, forgotten, or with something that no copy before it had. It is remembered from now on. */
   admit(event: Identified): boolean {
-    const parts = partsOf(event)
+    return this.#see(event, partsOf(event))
+  }
+
+  #see(event: Identified, parts: number): boolean {
     const now = this.#forgetExpired()
     const entry = this.#find(event)
     if (entry === undefined) {

@@ -38,9 +38,9 @@ export interface TaskRunState {
 
 /** Events that the service no longer has, so that nobody can deliver them any more. */
 export interface StreamGap {
-  /** `time` of the last event before the gap, where it is known. */
+  /** When the last event before the gap was, where that is known: a time, or an `event_date`. */
   readonly from: string | null
-  /** `time` of the first event after the gap, where it is known. */
+  /** When the first event after the gap was, where that is known: a time, or an `event_date`. */
   readonly to: string | null
   readonly reason: string
 }
@@ -198,7 +198,7 @@ export function isRun(value: unknown): value is TaskRun {
 
 /** Says that events of a source were lost at the service. */
 export function gapEvent(source: string, data: StreamGap, via: Via): EventOf<'stream.gap'> {
-  return { id: `${source}:gap:${contentHash(data)}`, source, type: 'stream.gap', time: data.to, data, via }
+  return { id: `${source}:gap:${contentHash(data)}`, source, type: 'stream.gap', time: null, data, via }
 }
 
 /** Passes on what this version does not know. Its id is the service's where there is one, else made from the content. */

@@ -3,7 +3,7 @@ import { currentGate, throughGate } from '../../operators/gate.ts'
 import type { Gate } from '../../operators/gate.ts'
 import { reconnect } from '../../operators/reconnect.ts'
 import { checkDuration, checkId, checkText } from '../protocol/check.ts'
-import { gapEvent, monitorEvent, monitorSource } from '../protocol/event.ts'
+import { gapEvent, isObject, monitorEvent, monitorSource } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import { MAX_PAGE_LIMIT } from '../protocol/limits.ts'
 import type { MonitorEventsQuery } from '../protocol/monitor.ts'
@@ -13,6 +13,7 @@ import { monitorPages } from './monitor-pages.ts'
 import { opened } from './opened.ts'
 import { sourceOf } from './source.ts'
 import type { Source, SourceOptions } from './source.ts'
+import type { Tracking } from './tracking.ts'
 
 /** Options of `monitors.follow`. */
 export interface FollowMonitorOptions
@@ -36,6 +37,7 @@ export function followMonitor(
   context: Context,
   monitorId: string,
   options: FollowMonitorOptions = {},
+  tracking?: Tracking,
 ): Source<ResearchEvent> {
   const { signal, after, pollInterval = 60_000, wake = EMPTY, ...rest } = options
   const query = { limit: MAX_PAGE_LIMIT, ...rest }
@@ -46,7 +48,8 @@ export function followMonitor(
 
   const follow = new Observable<ResearchEvent>((subscriber) => {
     const gate = currentGate()
-    const progress = new Progress(after)
+    const progress =
+      tracking?.position === undefined ? new Progress(after) : Progress.parse(tracking.position)
     // A signal that comes while a poll is under way may be about something that this poll was too early for.
     let woken = false
     const wakes = new Subject<void>()
@@ -66,7 +69,7 @@ export function followMonitor(
     }
     const poll = defer(() => {
       woken = false
-      return throughGate(gate, () => catchUp(context, monitorId, query, progress, gate))
+      return throughGate(gate, () => catchUp(context, monitorId, query, progress, gate, tracking))
     })
     const source = monitorSource(monitorId)
     poll
@@ -84,17 +87,31 @@ export function followMonitor(
   return sourceOf(follow, signal)
 }
 
-/** What has been given out so far. */
+/** What has been given out so far; as text, what a restart needs of it. */
 class Progress {
   /** Id of the newest event that was given out. */
   mark: string | undefined
-  /** Its time, where it has one. */
+  /** When that was, where it is known. */
   time: string | null = null
   readonly #recent = new Set<string>()
 
   constructor(after: string | undefined) {
     this.mark = after
     if (after !== undefined) this.#recent.add(after)
+  }
+
+  /** The progress that was written as text before. */
+  static parse(text: string): Progress {
+    const parsed: unknown = JSON.parse(text)
+    const { mark, time } = isObject(parsed) ? parsed : {}
+    const progress = new Progress(typeof mark === 'string' ? mark : undefined)
+    progress.time = typeof time === 'string' ? time : null
+    return progress
+  }
+
+  /** The progress as text, for {@link parse}. */
+  toString(): string {
+    return JSON.stringify({ mark: this.mark, time: this.time })
   }
 
   has(id: string): boolean {
@@ -108,12 +125,19 @@ class Progress {
 
   advance(event: ResearchEvent): void {
     this.mark = event.id
-    this.time = event.time ?? this.time
+    this.time = whenOf(event)
     this.#recent.add(event.id)
     if (this.#recent.size <= REMEMBERED) return
     const [oldest] = this.#recent
     if (oldest !== undefined) this.#recent.delete(oldest)
   }
+}
+
+/** When an event was: a change has a date, the rest a time. */
+function whenOf(event: ResearchEvent | undefined): string | null {
+  if (event?.type === 'monitor.event_stream' || event?.type === 'monitor.snapshot')
+    return event.data.event_date
+  return event?.time ?? null
 }
 
 /** One poll: pages back to what has been given out, then gives out the rest, oldest first. */
@@ -123,6 +147,7 @@ function catchUp(
   query: MonitorEventsQuery,
   progress: Progress,
   gate: Gate | undefined,
+  tracking: Tracking | undefined,
 ): Observable<ResearchEvent> {
   return new Observable((subscriber) => {
     const controller = new AbortController()
@@ -134,19 +159,17 @@ function catchUp(
       fresh.reverse()
       if (!reached && progress.mark !== undefined) {
         const reason = 'the service no longer lists the last event that was received'
-        subscriber.next(
-          gapEvent(
-            monitorSource(monitorId),
-            { from: progress.time, to: fresh[0]?.time ?? null, reason },
-            'poll',
-          ),
-        )
+        const data = { from: progress.time, to: whenOf(fresh[0]), reason }
+        const gap = gapEvent(monitorSource(monitorId), data, 'poll')
+        tracking?.entered(gap, undefined)
         progress.forget()
+        subscriber.next(gap)
       }
       for (const event of fresh) {
         if (gate?.closed === true) await opened(gate, controller.signal)
         if (subscriber.closed) return
         progress.advance(event)
+        tracking?.entered(event, progress.toString())
         subscriber.next(event)
       }
       subscriber.complete()

@@ -6,6 +6,7 @@ import type { Context } from './context.ts'
 import { groupStream } from './group-stream.ts'
 import { sourceOf } from './source.ts'
 import type { Source, SourceOptions } from './source.ts'
+import type { Tracking } from './tracking.ts'
 
 /** Options of `taskGroups.events`: the query of §4.4. */
 export interface GroupEventsOptions extends GroupEventsQuery, SourceOptions {}
@@ -18,13 +19,15 @@ export function groupEvents(
   context: Context,
   groupId: string,
   options: GroupEventsOptions = {},
+  tracking?: Tracking,
 ): Source<ResearchEvent> {
   const { signal, last_event_id, timeout } = options
   checkId('groupId', groupId)
   if (last_event_id !== undefined && last_event_id !== '') checkText('last_event_id', last_event_id)
   if (timeout !== undefined) checkInteger('timeout', timeout, 1)
   const query = { last_event_id: beginning(last_event_id), timeout }
-  return sourceOf(groupStream(context, groupId, `${groupSource(groupId)}/events`, query), signal)
+  const path = `${groupSource(groupId)}/events`
+  return sourceOf(groupStream(context, groupId, { path, query, tracking }), signal)
 }
 
 /** An empty cursor is how the service writes the beginning of a stream (§4.3). */

@@ -6,6 +6,7 @@ import { beginning } from './group-events.ts'
 import { groupStream } from './group-stream.ts'
 import { sourceOf } from './source.ts'
 import type { Source, SourceOptions } from './source.ts'
+import type { Tracking } from './tracking.ts'
 
 /** Options of `taskGroups.runs`: the query of §4.5. */
 export interface GroupRunsOptions extends GroupRunsQuery, SourceOptions {}
@@ -18,6 +19,7 @@ export function groupRuns(
   context: Context,
   groupId: string,
   options: GroupRunsOptions = {},
+  tracking?: Tracking,
 ): Source<ResearchEvent> {
   const { signal, last_event_id, status, include_input, include_output } = options
   checkId('groupId', groupId)
@@ -27,5 +29,5 @@ export function groupRuns(
   if (include_output !== undefined) checkBoolean('include_output', include_output)
   const query = { last_event_id: beginning(last_event_id), status, include_input, include_output }
   const path = `/v1beta/tasks/groups/${encodeURIComponent(groupId)}/runs`
-  return sourceOf(groupStream(context, groupId, path, query), signal)
+  return sourceOf(groupStream(context, groupId, { path, query, tracking }), signal)
 }

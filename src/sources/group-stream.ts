@@ -1,77 +1,84 @@
-import { defer, map, Observable, of } from 'rxjs'
+import { concat, defer, EMPTY, map, Observable, of } from 'rxjs'
 import { reconnect } from '../../operators/reconnect.ts'
-import { groupEvent, groupSource } from '../protocol/event.ts'
+import { gapEvent, groupEvent, groupSource } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
+import type { RunStatus } from '../protocol/task.ts'
 import { ProtocolError } from '../transport/errors.ts'
 import type { ApiRequest } from '../transport/transport.ts'
 import type { Context } from './context.ts'
 import { gated } from './gated.ts'
+import { GroupPosition } from './group-position.ts'
 import { getTaskGroup } from './task-groups.ts'
+import type { Tracking } from './tracking.ts'
 
-/** Where a group's stream stands, kept over its connections. */
-interface Position {
-  /** The last event that the subscriber got, or what the stream was opened with. */
-  lastEventId: string | undefined
-  /** Whether the stream's last status said that no run is active. */
-  ended: boolean
-  /** Whether a look at the group, before this connection was opened, found no run active. */
-  idle: boolean
-  /** Whether this connection has brought an event. */
-  moved: boolean
-  /** The server's `retry:`, in ms. */
-  retry: number | undefined
+/** One of a group's two streams. */
+export interface GroupStream {
+  readonly path: string
+  readonly query: ApiRequest['query'] & {
+    readonly last_event_id?: string | undefined
+    readonly status?: RunStatus | undefined
+  }
+  readonly tracking?: Tracking | undefined
 }
 
 /**
- * One of a group's two streams, resumed by itself until the group is done (§4.4, §4.5).
- *
- * A clean close alone does not say that the group is done: the service closes after an hour too, and events may have
- * come up since. It is done when the stream's last word was that no run is active, or when a connection opened after the
- * group was seen inactive brings nothing more.
+ * A group's stream, resumed by itself until the group is done (§4.4, §4.5). Where the service stops short of what the
+ * group has to tell, a `stream.gap` says so before the end.
  */
 export function groupStream(
   context: Context,
   groupId: string,
-  path: string,
-  query: ApiRequest['query'] & { readonly last_event_id?: string | undefined },
+  { path, query, tracking }: GroupStream,
 ): Observable<ResearchEvent> {
+  const source = groupSource(groupId)
   return defer(() => {
-    const position: Position = {
-      lastEventId: query.last_event_id,
-      ended: false,
-      idle: false,
-      moved: false,
-      retry: undefined,
-    }
+    const position =
+      tracking?.position === undefined
+        ? new GroupPosition(query.last_event_id, query.status)
+        : GroupPosition.parse(tracking.position, query.status)
+    let incomplete = false
+    let serverDelay: number | undefined
+
     const connection = defer(() => {
-      position.moved = false
+      position.opened()
       const request = {
         method: 'GET',
         path,
-        query: { ...query, last_event_id: position.lastEventId },
+        query: { ...query, last_event_id: position.cursor },
         idempotent: true,
       } as const
-      return connect(context, groupId, request, position)
+      return connect(context, groupId, request, position, tracking, (delay) => {
+        serverDelay = delay
+      })
     })
     const done = () => {
-      if (position.ended || (position.idle && !position.moved)) return of(true)
+      if (position.ended) return of(true)
       return getTaskGroup(context, groupId).pipe(
         map(({ status }) => {
-          position.idle = !status.is_active
-          return false
+          const verdict = position.verdict(status)
+          incomplete = verdict === 'incomplete'
+          return verdict !== 'go on'
         }),
       )
     }
-    return connection.pipe(
+    const resumed = connection.pipe(
       reconnect({
         ...context.backoff,
         scheduler: context.scheduler,
         random: context.random,
         done,
-        serverDelay: () => position.retry,
-        onReconnect: (info) => context.report({ kind: 'reconnect', source: groupSource(groupId), ...info }),
+        serverDelay: () => serverDelay,
+        onReconnect: (info) => context.report({ kind: 'reconnect', source, ...info }),
       }),
     )
+    const reason = 'the group is done, and its stream ended before all of it was told'
+    const gap = defer(() => {
+      if (!incomplete) return EMPTY
+      const event = gapEvent(source, { from: null, to: null, reason }, 'stream')
+      tracking?.entered(event, undefined)
+      return of(event)
+    })
+    return concat(resumed, gap)
   })
 }
 
@@ -80,7 +87,9 @@ function connect(
   context: Context,
   groupId: string,
   request: ApiRequest,
-  position: Position,
+  position: GroupPosition,
+  tracking: Tracking | undefined,
+  onRetry: (delay: number) => void,
 ): Observable<ResearchEvent> {
   return new Observable((subscriber) => {
     const flow = context.transport.stream(request, {
@@ -94,14 +103,11 @@ function connect(
           return
         }
         const event = groupEvent(groupId, wire, 'stream', id)
-        position.moved = true
-        if (event.type === 'task_group.status') position.ended = !event.data.status.is_active
-        if (event.cursor !== undefined) position.lastEventId = event.cursor
+        position.advance(event)
+        tracking?.entered(event, position.toString())
         subscriber.next(event)
       },
-      retry(delay) {
-        position.retry = delay
-      },
+      retry: onRetry,
       end: () => subscriber.complete(),
       error: (error) => subscriber.error(error),
     })

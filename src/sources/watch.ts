@@ -1,5 +1,4 @@
-import { concatMap, filter, map, merge, NEVER, reduce } from 'rxjs'
-import type { Observable } from 'rxjs'
+import { concatMap, filter, map, merge, NEVER, Observable, reduce } from 'rxjs'
 import { dedupe } from '../../operators/dedupe.ts'
 import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
@@ -7,6 +6,7 @@ import { checkObject } from '../protocol/check.ts'
 import { monitorEvent, runEvent, runSource } from '../protocol/event.ts'
 import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
+import type { Checkpoint } from '../state/checkpoint.ts'
 import type { Context } from './context.ts'
 import { followMonitor } from './follow-monitor.ts'
 import type { FollowMonitorOptions } from './follow-monitor.ts'
@@ -17,6 +17,7 @@ import { monitorPages } from './monitor-pages.ts'
 import { requestShape } from './request.ts'
 import { sourceOf } from './source.ts'
 import type { Source, SourceOptions } from './source.ts'
+import type { Tracking } from './tracking.ts'
 
 /** A monitor to watch: its id, or its id with options of `monitors.follow`. */
 export type WatchedMonitor =
@@ -28,13 +29,25 @@ export type WatchedGroup =
   | string
   | ({ readonly id: string } & Pick<GroupRunsOptions, 'include_input' | 'include_output'>)
 
+/** Where webhooks come from. */
+export interface WatchedWebhooks {
+  readonly deliveries: Observable<WebhookDelivery>
+  /** Hears of each delivery whose events were all handled: only asked with a checkpoint. */
+  readonly done?: (id: string) => void
+}
+
 /** What `client.watch` joins into one stream. At least one of the three. */
 export interface WatchOptions extends SourceOptions {
   readonly monitors?: readonly WatchedMonitor[]
   /** Runs come with their output unless `include_output` is false. */
   readonly taskGroups?: readonly WatchedGroup[]
   /** A receiver of `rivulet/webhooks`, or whatever else has verified deliveries. */
-  readonly webhooks?: { readonly deliveries: Observable<WebhookDelivery> }
+  readonly webhooks?: WatchedWebhooks
+  /**
+   * Where the pipeline stood when it ended last: each stream goes on from there, and what was handled is not told again.
+   * Give the same checkpoint to `deliver`, with none but synchronous operators between.
+   */
+  readonly checkpoint?: Checkpoint
   /** How long the webhook of a run waits for the copy with the output that a stream will bring, in ms. Default 2,000. */
   readonly hold?: number
 }
@@ -47,40 +60,92 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
   // Checked as unknown, so that what is checked keeps its own type.
   const given: unknown = options
   checkObject('options', given)
-  const { monitors = [], taskGroups = [], webhooks, hold, signal } = options
+  const { monitors = [], taskGroups = [], webhooks, hold, checkpoint, signal } = options
   if (monitors.length === 0 && taskGroups.length === 0 && webhooks === undefined) {
     throw new ArgumentError('options', 'options with monitors, taskGroups or webhooks', options)
   }
   const followed = monitors.map((monitor) => {
     const { id, ...follow } = typeof monitor === 'string' ? { id: monitor } : monitor
-    return followMonitor(context, id, follow)
+    return followMonitor(context, id, follow, tracked(checkpoint, `monitors/${id}`))
   })
   const groups = taskGroups.flatMap((group) => {
     const { id, ...runs } = typeof group === 'string' ? { id: group } : group
+    const query = { include_output: true, ...runs }
     return [
-      groupRuns(context, id, { include_output: true, ...runs }),
-      // Both streams tell that a run ended; the runs stream's copy has what was asked for.
-      groupEvents(context, id).pipe(filter(({ type }) => type !== 'task_run.state')),
+      groupRuns(context, id, query, tracked(checkpoint, `groups/${id}/runs`)),
+      groupEvents(context, id, {}, tracked(checkpoint, `groups/${id}/events`, isLeftToRuns)).pipe(
+        filter((event) => !isLeftToRuns(event)),
+      ),
     ]
   })
   const sources = [...followed, ...groups]
   // A receiver alone has no stream that could end.
   const streams = sources.length === 0 ? NEVER : merge(...sources)
-  if (webhooks === undefined) return sourceOf(streams.pipe(dedupe(remarks(context))), signal)
-  const joined = streams.pipe(
-    mergeWebhooks(webhooks.deliveries, {
-      expandMonitor: (monitorId, eventGroupId) => executionEvents(context, monitorId, eventGroupId),
-      expandRun: ({ run_id }) => runResult(context, run_id),
-      ...remarks(context),
-      ...(hold !== undefined && { hold }),
-      onError: (error) => context.report({ kind: 'expansion', error }),
-    }),
-  )
-  return sourceOf(joined, signal)
+  const memory = {
+    scheduler: context.scheduler,
+    ...(checkpoint !== undefined && { known: checkpoint.handledBefore }),
+  }
+  const duplicate = (event: ResearchEvent) => context.report({ kind: 'duplicate', event })
+  const drop = (event: ResearchEvent) => checkpoint?.passed(event)
+
+  const facts =
+    webhooks === undefined
+      ? streams.pipe(
+          dedupe({
+            ...memory,
+            onDuplicate(event) {
+              duplicate(event)
+              drop(event)
+            },
+          }),
+        )
+      : streams.pipe(
+          mergeWebhooks(webhooks.deliveries, {
+            ...memory,
+            expandMonitor: (monitorId, eventGroupId) => executionEvents(context, monitorId, eventGroupId),
+            expandRun: ({ run_id }) => runResult(context, run_id),
+            ...(hold !== undefined && { hold }),
+            onDuplicate: duplicate,
+            onDrop: drop,
+            onDelivery: ({ id }, events) => checkpoint?.delivered(events, () => webhooks.done?.(id)),
+            onError: (error) => context.report({ kind: 'expansion', error }),
+          }),
+        )
+  return sourceOf(checkpoint === undefined ? facts : passing(facts, checkpoint), signal)
 }
 
-function remarks({ report, scheduler }: Context) {
-  return { scheduler, onDuplicate: (event: ResearchEvent) => report({ kind: 'duplicate', event }) }
+/** Both streams of a group tell that a run ended; the runs stream's copy has what was asked for. */
+function isLeftToRuns({ type }: ResearchEvent): boolean {
+  return type === 'task_run.state'
+}
+
+/** Where a stream stood, and where it comes to: what is left to another stream does not count. */
+function tracked(
+  checkpoint: Checkpoint | undefined,
+  stream: string,
+  ignores: (event: ResearchEvent) => boolean = () => false,
+): Tracking | undefined {
+  if (checkpoint === undefined) return undefined
+  return {
+    position: checkpoint.position(stream),
+    entered(event, position) {
+      if (!ignores(event)) checkpoint.entered(stream, position, event)
+    },
+  }
+}
+
+/** Tells the checkpoint when each event's emission has returned. */
+function passing(events: Observable<ResearchEvent>, checkpoint: Checkpoint): Observable<ResearchEvent> {
+  return new Observable((subscriber) =>
+    events.subscribe({
+      next(event) {
+        subscriber.next(event)
+        checkpoint.passed(event)
+      },
+      error: (error: unknown) => subscriber.error(error),
+      complete: () => subscriber.complete(),
+    }),
+  )
 }
 
 /** What one execution of a monitor found (§4.1), oldest first, as a poll would tell it. */

@@ -28,9 +28,9 @@ const status = (n: number, is_active: boolean) => ({
     modified_at: '2026-01-01T00:00:00Z',
   },
 })
-const group = (is_active: boolean) => ({
+const group = (completed: number) => ({
   taskgroup_id: 'g',
-  status: status(0, is_active).status,
+  status: { ...status(0, false).status, num_task_runs: completed, task_run_status_counts: { completed } },
   created_at: 'c',
 })
 
@@ -42,7 +42,7 @@ async function scripted(
   const asked: (string | null)[] = []
   const baseUrl = await serve((request, response) => {
     if (!/\/(events|runs)$/.test((request.url ?? '').split('?')[0] ?? ''))
-      return answer(response, group(false))
+      return answer(response, group(log.filter(({ type }) => type === 'task_run.state').length))
     const after = queryOf(request).get('last_event_id')
     asked.push(after)
     const rest = log
@@ -110,7 +110,53 @@ describe('a group stream', () => {
     const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
 
     expect(events.map(({ id }) => id)).toEqual(['run_1:completed', 'run_2:completed'])
-    expect(asked).toEqual([null, '1', '2'])
+    expect(asked).toEqual([null, '1'])
+  })
+
+  it('of runs is not taken in by connections that bring nothing, while the group has more to tell', async () => {
+    const log = [run(1), run(2)]
+    const { client, asked } = await scripted(log, (response, rest, connection) => {
+      if (connection === 1) response.end(rest[0])
+      else response.end(connection < 6 ? '' : rest.join(''))
+    })
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    expect(events.map(({ id }) => id)).toEqual(['run_1:completed', 'run_2:completed'])
+    expect(asked).toEqual([null, '1', '1', '1', '1', '1'])
+  })
+
+  it('of runs says so when the service never tells what the group has to tell', async () => {
+    const log = [run(1), run(2)]
+    const { client } = await scripted(log, (response, rest, connection) => {
+      response.end(connection === 1 ? rest[0] : '')
+    })
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    expect(events.map(({ type }) => type)).toEqual(['task_run.state', 'stream.gap'])
+  })
+
+  it('of events goes on until its last status says that no run is active', async () => {
+    const log = [status(1, true), run(2), status(3, false)]
+    const { client } = await scripted(log, (response, rest, connection) => {
+      if (connection === 1) response.end(rest[0])
+      else response.end(connection < 5 ? '' : rest.join(''))
+    })
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3'])
+  })
+
+  it('opened at its very end is done when connections bring nothing more', async () => {
+    const log = [status(1, true), run(2), status(3, false)]
+    const { client, asked } = await scripted(log, (response) => response.end())
+
+    const events = await lastValueFrom(client.taskGroups.events('g', { last_event_id: '3' }).pipe(toArray()))
+
+    expect(events).toEqual([])
+    expect(asked).toEqual(['3', '3', '3'])
   })
 
   it('passes on what it does not know, as it came', async () => {

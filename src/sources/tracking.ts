@@ -1,0 +1,9 @@
+import type { ResearchEvent } from '../protocol/event.ts'
+
+/** Keeps the place of one stream over restarts: what `watch` makes of a checkpoint. */
+export interface Tracking {
+  /** Where the stream stood; undefined at its beginning. */
+  readonly position: string | undefined
+  /** An event is about to be told; the stream stands at `position` once it was handled, or where it stood before. */
+  readonly entered: (event: ResearchEvent, position: string | undefined) => void
+}
