@@ -1,16 +1,17 @@
-import { defer, EMPTY, merge, Observable, repeat, Subject, take, timer } from 'rxjs'
+import { defer, EMPTY, merge, Observable, repeat, retry, Subject, take, throwError, timer } from 'rxjs'
 import { currentGate, throughGate } from '../../operators/gate.ts'
 import type { Gate } from '../../operators/gate.ts'
-import { reconnect } from '../../operators/reconnect.ts'
 import { checkDuration, checkId, checkText } from '../protocol/check.ts'
 import { gapEvent, isObject, monitorEvent, monitorSource } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import { MAX_PAGE_LIMIT } from '../protocol/limits.ts'
 import type { MonitorEventsQuery } from '../protocol/monitor.ts'
+import { ValidationError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
 import { checkMonitorEventsQuery } from './monitor-events.ts'
 import { monitorPages } from './monitor-pages.ts'
 import { opened } from './opened.ts'
+import { persisting } from './persisting.ts'
 import { sourceOf } from './source.ts'
 import type { Source, SourceOptions } from './source.ts'
 import type { Tracking } from './tracking.ts'
@@ -28,6 +29,9 @@ export interface FollowMonitorOptions
 
 /** Newest ids that are remembered to recognise where the last poll ended; the last one alone may be pruned away. */
 const REMEMBERED = 1_000
+
+/** Walks in a row that may break on a page that the service no longer knows. */
+const WALKS = 3
 
 /**
  * Everything that a monitor reports, oldest first, each event once; never completes. A poll that fails is backed off
@@ -71,18 +75,7 @@ export function followMonitor(
       woken = false
       return throughGate(gate, () => catchUp(context, monitorId, query, progress, gate, tracking))
     })
-    const source = monitorSource(monitorId)
-    poll
-      .pipe(
-        reconnect({
-          ...context.backoff,
-          scheduler: context.scheduler,
-          random: context.random,
-          onReconnect: (info) => context.report({ kind: 'reconnect', source, ...info }),
-        }),
-        repeat({ delay: pause }),
-      )
-      .subscribe(subscriber)
+    poll.pipe(persisting(context, monitorSource(monitorId)), repeat({ delay: pause })).subscribe(subscriber)
   })
   return sourceOf(follow, signal)
 }
@@ -151,7 +144,7 @@ function catchUp(
 ): Observable<ResearchEvent> {
   return new Observable((subscriber) => {
     const controller = new AbortController()
-    const fresh: ResearchEvent[] = []
+    let fresh: ResearchEvent[] = []
     const ids = new Set<string>()
     let reached = false
 
@@ -175,7 +168,15 @@ function catchUp(
       subscriber.complete()
     }
 
-    const pages = monitorPages(context, monitorId, query).subscribe({
+    // Nothing was given out yet, so a walk whose next page the service no longer knows can begin again.
+    const beginAgain = (error: unknown) => {
+      if (!(error instanceof ValidationError) || ids.size === 0) return throwError(() => error)
+      fresh = []
+      ids.clear()
+      return timer(0, context.scheduler)
+    }
+    const walk = monitorPages(context, monitorId, query).pipe(retry({ count: WALKS, delay: beginAgain }))
+    const pages = walk.subscribe({
       next: (page) => {
         for (const wire of page.events) {
           const event = monitorEvent(monitorId, wire, 'poll')

@@ -30,6 +30,8 @@ export class GroupPosition {
   /** Whether the last status that was told said that no run is active. */
   #ended: boolean | undefined
   readonly #status: RunStatus | undefined
+  /** The cursor that somebody else chose; the service's word on that is final. */
+  #opened: string | undefined
   /** Connections in a row that brought nothing, opened after the group was seen inactive. */
   #empty = 0
   #inactive = false
@@ -37,7 +39,7 @@ export class GroupPosition {
 
   /** @param status The one status that the stream was asked for. */
   constructor(cursor: string | undefined, status: RunStatus | undefined) {
-    this.cursor = cursor
+    this.cursor = this.#opened = cursor
     this.#told = cursor === undefined ? 0 : undefined
     this.#status = status
   }
@@ -46,7 +48,9 @@ export class GroupPosition {
   static parse(text: string | undefined, status: RunStatus | undefined): GroupPosition {
     const parsed: unknown = text === undefined ? {} : JSON.parse(text)
     const { cursor, told, ended } = isObject(parsed) ? parsed : {}
-    const position = new GroupPosition(typeof cursor === 'string' ? cursor : undefined, status)
+    const position = new GroupPosition(undefined, status)
+    if (typeof cursor === 'string') position.cursor = cursor
+    position.#told = undefined
     if (typeof told === 'number') position.#told = told
     if (typeof ended === 'boolean') position.#ended = ended
     return position
@@ -68,6 +72,15 @@ export class GroupPosition {
     if (event.cursor !== undefined) this.cursor = event.cursor
     if (event.type === 'task_group.status') this.#ended = !event.data.status.is_active
     if (event.type === 'task_run.state' && this.#told !== undefined) this.#told += 1
+  }
+
+  /** Goes back to the beginning, if the position is one that the stream has come to by itself. */
+  rewind(): boolean {
+    if (this.cursor === this.#opened) return false
+    this.cursor = this.#opened = undefined
+    this.#told = 0
+    this.#ended = undefined
+    return true
   }
 
   /** Whether the stream itself has said that it is at its end. */

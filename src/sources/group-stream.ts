@@ -1,13 +1,14 @@
-import { concat, defer, EMPTY, map, Observable, of } from 'rxjs'
-import { reconnect } from '../../operators/reconnect.ts'
+import { catchError, concat, defer, EMPTY, map, Observable, of, throwError } from 'rxjs'
+import type { MonoTypeOperatorFunction } from 'rxjs'
 import { gapEvent, groupEvent, groupSource } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { RunStatus } from '../protocol/task.ts'
-import { ProtocolError } from '../transport/errors.ts'
+import { ProtocolError, ValidationError } from '../transport/errors.ts'
 import type { ApiRequest } from '../transport/transport.ts'
 import type { Context } from './context.ts'
 import { gated } from './gated.ts'
 import { GroupPosition } from './group-position.ts'
+import { persisting } from './persisting.ts'
 import { getTaskGroup } from './task-groups.ts'
 import type { Tracking } from './tracking.ts'
 
@@ -23,7 +24,8 @@ export interface GroupStream {
 
 /**
  * A group's stream, resumed by itself until the group is done (§4.4, §4.5). Where the service stops short of what the
- * group has to tell, a `stream.gap` says so before the end.
+ * group has to tell, a `stream.gap` says so before the end. Where it no longer knows a position that it gave out, one says
+ * that the stream begins again: what it told before comes again.
  */
 export function groupStream(
   context: Context,
@@ -38,6 +40,10 @@ export function groupStream(
         : GroupPosition.parse(tracking.position, query.status)
     let incomplete = false
     let serverDelay: number | undefined
+    const tell = (event: ResearchEvent) => {
+      tracking?.entered(event, position.toString())
+      return event
+    }
 
     const connection = defer(() => {
       position.opened()
@@ -47,7 +53,7 @@ export function groupStream(
         query: { ...query, last_event_id: position.cursor },
         idempotent: true,
       } as const
-      return connect(context, groupId, request, position, tracking, (delay) => {
+      return connect(context, groupId, request, position, tell, (delay) => {
         serverDelay = delay
       })
     })
@@ -61,24 +67,17 @@ export function groupStream(
         }),
       )
     }
+    const gap = (reason: string) => tell(gapEvent(source, { from: null, to: null, reason }, 'stream'))
+    const refused = () =>
+      position.rewind() ? gap('the service no longer knows the position, the stream begins again') : undefined
     const resumed = connection.pipe(
-      reconnect({
-        ...context.backoff,
-        scheduler: context.scheduler,
-        random: context.random,
-        done,
-        serverDelay: () => serverDelay,
-        onReconnect: (info) => context.report({ kind: 'reconnect', source, ...info }),
-      }),
+      beginAgain(refused),
+      persisting(context, source, { done, serverDelay: () => serverDelay }),
     )
-    const reason = 'the group is done, and its stream ended before all of it was told'
-    const gap = defer(() => {
-      if (!incomplete) return EMPTY
-      const event = gapEvent(source, { from: null, to: null, reason }, 'stream')
-      tracking?.entered(event, undefined)
-      return of(event)
-    })
-    return concat(resumed, gap)
+    const unfinished = defer(() =>
+      incomplete ? of(gap('the group is done, and its stream ended before all of it was told')) : EMPTY,
+    )
+    return concat(resumed, unfinished)
   })
 }
 
@@ -88,7 +87,7 @@ function connect(
   groupId: string,
   request: ApiRequest,
   position: GroupPosition,
-  tracking: Tracking | undefined,
+  tell: (event: ResearchEvent) => ResearchEvent,
   onRetry: (delay: number) => void,
 ): Observable<ResearchEvent> {
   return new Observable((subscriber) => {
@@ -104,8 +103,7 @@ function connect(
         }
         const event = groupEvent(groupId, wire, 'stream', id)
         position.advance(event)
-        tracking?.entered(event, position.toString())
-        subscriber.next(event)
+        subscriber.next(tell(event))
       },
       retry: onRetry,
       end: () => subscriber.complete(),
@@ -113,4 +111,15 @@ function connect(
     })
     return gated(flow)
   })
+}
+
+/** Subscribes once more when the service refuses the position; the event that says so comes before. */
+function beginAgain(onRefused: () => ResearchEvent | undefined): MonoTypeOperatorFunction<ResearchEvent> {
+  return (connection) =>
+    connection.pipe(
+      catchError((error: unknown) => {
+        const gap = error instanceof ValidationError ? onRefused() : undefined
+        return gap === undefined ? throwError(() => error) : concat(of(gap), connection)
+      }),
+    )
 }

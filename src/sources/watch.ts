@@ -3,7 +3,7 @@ import { dedupe } from '../../operators/dedupe.ts'
 import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkObject } from '../protocol/check.ts'
-import { monitorEvent, runEvent, runSource } from '../protocol/event.ts'
+import { monitorEvent, monitorSource, runEvent, runSource } from '../protocol/event.ts'
 import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
 import type { Checkpoint } from '../state/checkpoint.ts'
@@ -15,6 +15,7 @@ import { groupRuns } from './group-runs.ts'
 import type { GroupRunsOptions } from './group-runs.ts'
 import { monitorPages } from './monitor-pages.ts'
 import { requestShape } from './request.ts'
+import { persisting } from './persisting.ts'
 import { sourceOf } from './source.ts'
 import type { Source, SourceOptions } from './source.ts'
 import type { Tracking } from './tracking.ts'
@@ -102,8 +103,13 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
       : streams.pipe(
           mergeWebhooks(webhooks.deliveries, {
             ...memory,
-            expandMonitor: (monitorId, eventGroupId) => executionEvents(context, monitorId, eventGroupId),
-            expandRun: ({ run_id }) => runResult(context, run_id),
+            // A service that is down for a while must not make a webhook be told as it came: then it would be told twice.
+            expandMonitor: (monitorId, eventGroupId) =>
+              executionEvents(context, monitorId, eventGroupId).pipe(
+                persisting(context, monitorSource(monitorId)),
+              ),
+            expandRun: ({ run_id }) =>
+              runResult(context, run_id).pipe(persisting(context, runSource(run_id))),
             ...(hold !== undefined && { hold }),
             onDuplicate: duplicate,
             onDrop: drop,

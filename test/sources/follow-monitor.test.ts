@@ -7,7 +7,7 @@ import { answer, queryOf, serve } from '../support/serve.ts'
 /** A monitor's list, paged by position, that a test changes as it goes. */
 async function monitorOf(
   count: number,
-  options: { onPage?: (page: number) => void; fail?: (page: number) => boolean } = {},
+  options: { onPage?: (page: number) => void; fail?: (page: number) => number | undefined } = {},
 ) {
   const list: string[] = []
   const add = (id: string) => list.unshift(id)
@@ -15,8 +15,10 @@ async function monitorOf(
   let pages = 0
   const baseUrl = await serve((request, response) => {
     pages += 1
-    if (options.fail?.(pages) === true)
-      return answer(response, { type: 'error', error: { ref_id: 'r', message: 'down' } }, 503)
+    const status = options.fail?.(pages)
+    if (status !== undefined) {
+      return answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, status)
+    }
     const query = queryOf(request)
     const before = query.get('cursor')
     const limit = Number(query.get('limit') ?? 20)
@@ -145,8 +147,17 @@ describe('monitors.follow', () => {
     expect(seen[0]).toMatchObject({ source: '/v1/monitors/m', data: { from: null, to: null } })
   })
 
+  it('walks again when the service no longer knows the next page', async () => {
+    const { client } = await monitorOf(6, { fail: (page) => (page === 2 || page === 4 ? 422 : undefined) })
+
+    const events = client.monitors.follow('m', { limit: 2, pollInterval: 0 })
+    const seen = await lastValueFrom(events.pipe(take(6), toArray()))
+
+    expect(seen.map(({ id }) => id)).toEqual(names(6))
+  })
+
   it('survives polls that fail, with nothing lost', async () => {
-    const { client } = await monitorOf(6, { fail: (page) => page % 2 === 0 && page < 12 })
+    const { client } = await monitorOf(6, { fail: (page) => (page % 2 === 0 && page < 12 ? 503 : undefined) })
 
     const events = client.monitors.follow('m', { limit: 2, pollInterval: 0 })
     const seen = await lastValueFrom(events.pipe(take(6), toArray()))

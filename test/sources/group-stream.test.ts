@@ -159,6 +159,29 @@ describe('a group stream', () => {
     expect(asked).toEqual(['3', '3', '3'])
   })
 
+  it('begins again, and says so, when the service no longer knows a position that it gave out', async () => {
+    const log = [run(1), run(2), status(3, false)]
+    let connections = 0
+    const baseUrl = await serve((request, response) => {
+      connections += 1
+      if (queryOf(request).has('last_event_id')) {
+        return answer(
+          response,
+          { detail: [{ loc: ['query', 'last_event_id'], msg: 'unknown', type: 'value' }] },
+          422,
+        )
+      }
+      openStream(response)
+      if (connections === 1) response.write(sse(run(1)), () => response.destroy())
+      else response.end(log.map(sse).join(''))
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ type, cursor }) => cursor ?? type)).toEqual(['1', 'stream.gap', '1', '2', '3'])
+  })
+
   it('passes on what it does not know, as it came', async () => {
     const { client } = await scripted(
       [{ type: 'task_run.dreamt', event_id: '1' }, status(2, false)],
