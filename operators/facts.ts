@@ -15,25 +15,25 @@ interface HeldCopy extends Held {
   readonly settled: ReplaySubject<void>
 }
 
+/** What hears of decisions. */
+export interface FactsListeners {
+  /** Hears of every copy that is not told. */
+  readonly onDuplicate?: ((event: ResearchEvent) => void) | undefined
+  /** Hears of those of them whose fact was told before. */
+  readonly onDrop?: ((event: ResearchEvent) => void) | undefined
+  /** Hears how many are held, whenever that changes. */
+  readonly onHeld?: ((count: number) => void) | undefined
+}
+
 /** What was told, and what is held back: decides over each copy of each fact, whatever brought it. */
 export class Facts {
   readonly #told: RecentIds
   readonly #held = new Map<string, HeldCopy>()
-  readonly #onDuplicate: (event: ResearchEvent) => void
-  readonly #onDrop: (event: ResearchEvent) => void
+  readonly #listeners: FactsListeners
 
-  /**
-   * @param onDuplicate Hears of every copy that is not told.
-   * @param onDrop Hears of those of them whose fact was told before.
-   */
-  constructor(
-    told: RecentIds,
-    onDuplicate: (event: ResearchEvent) => void = () => {},
-    onDrop: (event: ResearchEvent) => void = () => {},
-  ) {
+  constructor(told: RecentIds, listeners: FactsListeners = {}) {
     this.#told = told
-    this.#onDuplicate = onDuplicate
-    this.#onDrop = onDrop
+    this.#listeners = listeners
   }
 
   /** The events that are held, in the order of their coming. */
@@ -49,8 +49,8 @@ export class Facts {
   /** Whether the event is to be told: nothing was told of it, or less than this copy says. */
   admit(event: ResearchEvent): boolean {
     if (this.#told.admit(event)) return true
-    this.#onDuplicate(event)
-    this.#onDrop(event)
+    this.#listeners.onDuplicate?.(event)
+    this.#listeners.onDrop?.(event)
     return false
   }
 
@@ -67,24 +67,26 @@ export class Facts {
     const key = identityOf(event)
     const copy = this.#held.get(key)
     if (copy !== undefined && covers(parts(copy.event), parts(event))) {
-      this.#onDuplicate(event)
+      this.#listeners.onDuplicate?.(event)
       return undefined
     }
     if (copy !== undefined) this.#drop(copy)
     const held = { event, settled: new ReplaySubject<void>(1) }
     this.#held.set(key, held)
+    this.#listeners.onHeld?.(this.#held.size)
     return held
   }
 
   /** Holds the event no more, since its own turn has come. */
   release(held: Held): void {
     this.#held.delete(identityOf(held.event))
+    this.#listeners.onHeld?.(this.#held.size)
   }
 
   #drop(held: HeldCopy): void {
     this.release(held)
     held.settled.next()
-    this.#onDuplicate(held.event)
+    this.#listeners.onDuplicate?.(held.event)
   }
 }
 

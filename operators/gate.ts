@@ -32,7 +32,8 @@ export class Gate {
   #set(closed: boolean): void {
     if (this.#closed === closed) return
     this.#closed = closed
-    for (const listener of this.#listeners) listener(closed)
+    // Not with `closed`: a source that is let go on may fill its consumer at once, who closes again before the others hear.
+    for (const listener of this.#listeners) listener(this.#closed)
   }
 }
 

@@ -7,6 +7,7 @@ import {
   defer,
   EMPTY,
   filter,
+  finalize,
   isObservable,
   map,
   merge,
@@ -29,7 +30,7 @@ import type { WebhookDelivery } from '../src/protocol/webhook.ts'
 import { expandInOrder } from './expand-in-order.ts'
 import { Facts } from './facts.ts'
 import type { Held } from './facts.ts'
-import { currentGate } from './gate.ts'
+import { currentGate, Gate } from './gate.ts'
 import { checkMemory, RecentIds } from './recent-ids.ts'
 import type { Memory } from './recent-ids.ts'
 import { ofType } from './of-type.ts'
@@ -65,6 +66,9 @@ export interface MergeWebhooksConfig extends Memory {
   /** Holds, and tells the time for `timeToLive`. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
+
+/** Webhooks that may wait for their expansion before no more are taken in. */
+const MAX_HELD = 1_000
 
 /** Expansions of runs that go on at once, and as many of monitors. */
 const EXPANSIONS = 4
@@ -125,7 +129,23 @@ export function mergeWebhooks(
   return (stream) =>
     defer(() => {
       const gate = currentGate()
-      const facts = new Facts(new RecentIds(config, () => scheduler.now()), onDuplicate, onDrop)
+      // Deliveries are held back by whoever holds the stream back, and while too many wait to be expanded.
+      const intake = new Gate()
+      let held = 0
+      const regulate = () => {
+        if (gate?.closed === true || held >= MAX_HELD) intake.close()
+        else intake.open()
+      }
+      const unlisten = gate?.onChange(regulate)
+      regulate()
+      const facts = new Facts(new RecentIds(config, () => scheduler.now()), {
+        onDuplicate,
+        onDrop,
+        onHeld(count) {
+          held = count
+          regulate()
+        },
+      })
       const streamEnded = new ReplaySubject<void>(1)
 
       const arrive = (delivery: WebhookDelivery): Arrival | undefined => {
@@ -178,7 +198,7 @@ export function mergeWebhooks(
           map((events) => ({ delivery, held, events })),
         )
 
-      const webhookEvents = deliveries.pipe(
+      const webhookEvents = underGate(intake, deliveries).pipe(
         takeUntil(streamEnded),
         map(arrive),
         filter((arrival) => arrival !== undefined),
@@ -218,6 +238,7 @@ export function mergeWebhooks(
           ),
         ),
         filter((event) => facts.admit(event)),
+        finalize(() => unlisten?.()),
       )
     })
 }

@@ -4,7 +4,7 @@ import type { Identified } from './identified.ts'
  * Whoever keeps the place of a pipeline, as `deliver` sees it: it is told of each event twice. A checkpoint of
  * `openCheckpoint` is one.
  */
-export interface Progress<T extends Identified = Identified> {
+export interface Progress<T = Identified> {
   /**
    * The event came to the handler. Called synchronously within its emission, in the order of coming.
    *

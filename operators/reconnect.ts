@@ -20,6 +20,7 @@ import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { checkDuration } from '../src/protocol/check.ts'
 import { currentGate } from './gate.ts'
 import { underGate } from './under-gate.ts'
+import { LONGEST_WAIT, retryAfterOf, usableDelay } from './wait.ts'
 
 /** One decision to connect again. */
 export interface Reconnection {
@@ -55,9 +56,6 @@ export interface ReconnectConfig extends Backoff {
   readonly scheduler?: SchedulerLike
 }
 
-/** The longest that `setTimeout` can wait; it takes anything above for nothing. */
-const LONGEST_WAIT = 2 ** 31 - 1
-
 /**
  * Subscribes to a cold source again when it drops, and tells a clean close from a failure.
  *
@@ -68,7 +66,7 @@ const LONGEST_WAIT = 2 ** 31 - 1
  *     result:   --a--b----------c----d--|
  *
  * - **Failure**: waits as long as the error's `retryAfter` says, else for a backoff with full jitter that keeps to the
- *   server's `retry:`. An event is progress, and the backoff begins anew.
+ *   server's `retry:`. An event is progress, and the backoff begins anew; so is a connection that held longer than `maxDelay`.
  * - **Clean close** that was not the end: connects again at once. When that connection closes as well without a single
  *   event, it backs off too, since a server that accepts and closes in a loop is as good as down.
  *
@@ -117,6 +115,12 @@ export function reconnect<T>(config: ReconnectConfig = {}): MonoTypeOperatorFunc
       let reconnects = 0
       let failures = 0
       let backoffs = 0
+      let connectedAt = 0
+
+      // A stream may be quiet for long: one that held longer than the longest wait was no failed attempt.
+      const held = () => {
+        if (scheduler.now() - connectedAt > maxDelay) reconnects = backoffs = 0
+      }
 
       const progress = () => {
         if (reconnects === 0) return
@@ -143,28 +147,24 @@ export function reconnect<T>(config: ReconnectConfig = {}): MonoTypeOperatorFunc
           defaultIfEmpty(false),
           switchMap((isDone) => {
             if (isDone) return EMPTY
+            held()
             return again(undefined, reconnects === 0 ? 0 : backoff())
           }),
         )
 
       const failed = (error: unknown) => {
         failures += 1
+        held()
         if (failures > maxFailures || !retryable(error)) return throwError(() => error)
         return again(error, retryAfterOf(error) ?? backoff())
       }
 
-      return underGate(gate, source)
+      const connection = defer(() => {
+        connectedAt = scheduler.now()
+        return source
+      })
+      return underGate(gate, connection)
         .pipe(tap(progress), repeat({ delay: closed }), retry({ delay: failed }))
         .subscribe(subscriber)
     })
-}
-
-/** What the error says of when to come back, in ms. */
-function retryAfterOf(error: unknown): number | undefined {
-  if (typeof error !== 'object' || error === null || !('retryAfter' in error)) return undefined
-  return usableDelay(error.retryAfter)
-}
-
-function usableDelay(value: unknown): number | undefined {
-  return typeof value === 'number' && value >= 0 ? value : undefined
 }

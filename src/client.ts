@@ -12,12 +12,18 @@ import type {
   SearchResponse,
 } from './protocol/search.ts'
 import type { AddRunsRequest, AddRunsResponse, TaskGroup } from './protocol/task-group.ts'
+import type { RunInput } from './protocol/task.ts'
 import { addRuns } from './sources/add-runs.ts'
+import type { AddRunsOptions } from './sources/add-runs.ts'
 import type { Context, Diagnostic } from './sources/context.ts'
+import { executeRuns } from './sources/execute-runs.ts'
+import type { ExecutedRun, ExecuteOptions } from './sources/execute-runs.ts'
 import { followMonitor } from './sources/follow-monitor.ts'
 import type { FollowMonitorOptions } from './sources/follow-monitor.ts'
 import { groupEvents } from './sources/group-events.ts'
 import type { GroupEventsOptions } from './sources/group-events.ts'
+import { groupProgress } from './sources/group-progress.ts'
+import type { GroupProgress, GroupProgressOptions } from './sources/group-progress.ts'
 import { groupRuns } from './sources/group-runs.ts'
 import type { GroupRunsOptions } from './sources/group-runs.ts'
 import { monitorEvents } from './sources/monitor-events.ts'
@@ -62,11 +68,19 @@ export interface ResearchClient {
   }
   readonly taskGroups: {
     /** Adds any number of runs (§4.3): one emission for each request of at most 1,000. */
-    addRuns(groupId: string, request: AddRunsRequest, options?: SourceOptions): Source<AddRunsResponse>
+    addRuns(groupId: string, request: AddRunsRequest, options?: AddRunsOptions): Source<AddRunsResponse>
+    /** Adds any number of runs and emits each with its input and output as it ends (§4.3, §4.5). */
+    execute(
+      groupId: string,
+      inputs: readonly RunInput[] | AddRunsRequest,
+      options?: ExecuteOptions,
+    ): Source<ExecutedRun>
     /** Status updates and run completions (§4.4), resumed by itself until the group is done. */
     events(groupId: string, options?: GroupEventsOptions): Source<ResearchEvent>
     /** Each run as it ends (§4.5), resumed by itself until the group is done. */
     runs(groupId: string, options?: GroupRunsOptions): Source<ResearchEvent>
+    /** How far a group is (§4.4), each time that this changes; completes with the group. */
+    progress(groupId: string, options?: GroupProgressOptions): Source<GroupProgress>
     /** Creates an empty group. Beyond the interface document. */
     create(options?: CreateTaskGroupOptions): Source<TaskGroup>
     /** Reads a group. Beyond the interface document. */
@@ -128,8 +142,10 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     },
     taskGroups: {
       addRuns: (id, request, own) => addRuns(context, id, request, own),
+      execute: (id, inputs, own) => executeRuns(context, id, inputs, own),
       events: (id, own) => groupEvents(context, id, own),
       runs: (id, own) => groupRuns(context, id, own),
+      progress: (id, own) => groupProgress(context, id, own),
       create: (own) => createTaskGroup(context, own),
       get: (id, own) => getTaskGroup(context, id, own),
     },

@@ -19,7 +19,11 @@ import { RUN_STATUSES } from './task.ts'
 export function checkId(argument: string, value: unknown): asserts value is string {
   // A dot segment survives encodeURIComponent and would lead to another path.
   const fits =
-    typeof value === 'string' && value.length > 0 && value.length <= 512 && value !== '.' && value !== '..'
+    typeof value === 'string' &&
+    value.isWellFormed() &&
+    value.length > 0 &&
+    value.length <= 512 &&
+    !/^\.\.?$/.test(value)
   // oxlint-disable-next-line no-control-regex
   if (!fits || /[\u0000-\u001F\u007F]/.test(value))
     throw new ArgumentError(argument, 'an id, a non-empty string of at most 512 characters', value)
@@ -48,6 +52,22 @@ export function checkDuration(argument: string, value: unknown, orNever = false)
   if (typeof value === 'number' && value >= 0 && (Number.isFinite(value) || (orNever && value === Infinity)))
     return
   throw new ArgumentError(argument, 'a number of milliseconds, 0 or more', value)
+}
+
+/** The longest that a timer can wait, in ms, some 24 days; one takes anything above for nothing. */
+export const LONGEST_WAIT = 2 ** 31 - 1
+
+/** A time in ms that a timer can wait; `Infinity` where `orNever` says that it means never. */
+export function checkWait(argument: string, value: unknown, orNever = false): void {
+  if (typeof value === 'number' && value >= 0 && (value <= LONGEST_WAIT || (orNever && value === Infinity)))
+    return
+  throw new ArgumentError(argument, `a number of milliseconds from 0 to ${LONGEST_WAIT}`, value)
+}
+
+/** An AbortSignal. */
+export function checkSignal(argument: string, value: unknown): void {
+  if (value instanceof AbortSignal) return
+  throw new ArgumentError(argument, 'an AbortSignal', value)
 }
 
 /** True or false. */
@@ -111,6 +131,12 @@ export function checkList(
     max === Number.MAX_SAFE_INTEGER ? 'a non-empty array' : `an array of 1 to ${max}`,
     value,
   )
+}
+
+/** A list of at least one text. */
+export function checkTexts(argument: string, value: unknown): void {
+  checkList(argument, value)
+  for (const [index, entry] of value.entries()) checkText(`${argument}[${index}]`, entry)
 }
 
 /** A JSON object. */

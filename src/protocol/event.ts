@@ -79,17 +79,17 @@ export function isObject(value: unknown): value is Wire {
 
 /** `/v1/monitors/{id}`: the source of a monitor's events. */
 export function monitorSource(monitorId: string): string {
-  return `/v1/monitors/${encodeURIComponent(monitorId)}`
+  return `/v1/monitors/${encodeURIComponent(monitorId.toWellFormed())}`
 }
 
 /** `/v1/tasks/groups/{id}`: the source of a group's events. */
 export function groupSource(groupId: string): string {
-  return `/v1/tasks/groups/${encodeURIComponent(groupId)}`
+  return `/v1/tasks/groups/${encodeURIComponent(groupId.toWellFormed())}`
 }
 
 /** `/v1/tasks/runs/{id}`: the source of a run's events. */
 export function runSource(runId: string): string {
-  return `/v1/tasks/runs/${encodeURIComponent(runId)}`
+  return `/v1/tasks/runs/${encodeURIComponent(runId.toWellFormed())}`
 }
 
 /** The event that a listed or fetched monitor event stands for (§2.2). */
@@ -164,8 +164,8 @@ export function groupEvent(groupId: string, wire: unknown, via: Via, position?: 
     case 'error': {
       const problem = wire['error']
       if (!isObject(problem)) break
-      const id =
-        cursor ?? `${groupId}:error:${isText(problem['ref_id']) ? problem['ref_id'] : contentHash(wire)}`
+      // Not the `event_id`: each of a group's streams numbers its events by itself.
+      const id = `${groupId}:error:${isText(problem['ref_id']) ? problem['ref_id'] : contentHash(wire)}`
       const data = wire as unknown as ErrorEvent
       return { id, source, type: 'error', time: null, data, via, ...(cursor !== undefined && { cursor }) }
     }
@@ -196,15 +196,18 @@ export function isRun(value: unknown): value is TaskRun {
   return isObject(value) && isText(value['run_id']) && isText(value['status'])
 }
 
-/** Says that events of a source were lost at the service. */
-export function gapEvent(source: string, data: StreamGap, via: Via): EventOf<'stream.gap'> {
-  return { id: `${source}:gap:${contentHash(data)}`, source, type: 'stream.gap', time: null, data, via }
+/** Says that events of a source were lost at the service. `place` tells this gap from others of the source. */
+export function gapEvent(source: string, data: StreamGap, via: Via, place: string): EventOf<'stream.gap'> {
+  const id = `${source}:gap:${contentHash([data, place])}`
+  return { id, source, type: 'stream.gap', time: null, data, via }
 }
 
-/** Passes on what this version does not know. Its id is the service's where there is one, else made from the content. */
+/**
+ * Passes on what this version does not know. Its id is made from the content, since nobody can say what an `event_id` in it
+ * is unique among.
+ */
 export function unknownEvent(source: string, wire: unknown, via: Via, cursor?: string): EventOf<'unknown'> {
-  const given = isObject(wire) ? wire['event_id'] : undefined
-  const id = isText(given) ? given : `${source}:unknown:${contentHash(wire)}`
+  const id = `${source}:unknown:${contentHash(wire)}`
   return { id, source, type: 'unknown', time: null, data: wire, via, ...(cursor !== undefined && { cursor }) }
 }
 

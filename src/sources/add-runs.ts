@@ -1,6 +1,7 @@
-import { concatMap, from } from 'rxjs'
+import { map } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import {
+  checkBoolean,
   checkCountryCode,
   checkId,
   checkList,
@@ -8,52 +9,88 @@ import {
   checkSourcePolicy,
   checkText,
   checkUrl,
+  checkWait,
 } from '../protocol/check.ts'
-import { groupSource } from '../protocol/event.ts'
-import { MAX_RUNS_PER_REQUEST } from '../protocol/limits.ts'
 import type { AddRunsRequest, AddRunsResponse } from '../protocol/task-group.ts'
-import type { RunInput } from '../protocol/task.ts'
 import type { Context } from './context.ts'
-import { requestShape } from './request.ts'
+import { KEY } from './settle-runs.ts'
 import { sourceOf } from './source.ts'
 import type { Source, SourceOptions } from './source.ts'
+import { addRunsRequest, writeRuns } from './write-runs.ts'
+import type { RunsToWrite } from './write-runs.ts'
 
-/** The beta feature that lets a run post to a webhook (§6.1). */
-const WEBHOOK_BETA = 'webhook-2025-08-12'
+/** Options of `taskGroups.addRuns`. */
+export interface AddRunsOptions extends SourceOptions {
+  /**
+   * Tags each input with a key of its own, `rivulet_key` in its metadata. When a request may have been taken, its inputs are
+   * looked for in the group's runs, and only those that are not there are sent again. Default false.
+   */
+  readonly exactlyOnce?: boolean
+  /**
+   * How long a request that failed may still be under way at the service, in ms: its inputs are looked for after that, or
+   * after as long as the request had taken where that is longer. Default 1,000.
+   */
+  readonly settleDelay?: number
+  /**
+   * How long to look for inputs in doubt, in ms; then they stay in doubt. Active runs cannot be seen, so this is how long
+   * runs may take. Infinity looks for ever. Default an hour.
+   */
+  readonly settleTimeout?: number
+}
 
 /**
  * Adds runs to a group (§4.3), any number of them: each 1,000 inputs make one request, one after the other, and each
- * request's answer is emitted as it comes. A request that the service may have taken is not sent again.
+ * request's answer is emitted as it comes. A request that the service may have taken is never sent again.
+ *
+ * Errors with an {@link UncertainWriteError} where it is not known whether a request was taken, and with a
+ * {@link PartialWriteError} where inputs were added and the others were not: both tell which. Where nothing was added, the
+ * error is the request's own, such as a `ValidationError`. Ending it in another way, by unsubscribing or by the signal,
+ * leaves the request under way in doubt.
+ *
+ * With `exactlyOnce` it finds out what became of a request that may have been taken before it sends anything again. That
+ * holds as long as a request which failed is taken within `settleDelay` or not at all, and the service shows it then. Of
+ * inputs that were found so, the answer has the cursors of the answer before: the runs come somewhere behind them.
  */
 export function addRuns(
   context: Context,
   groupId: string,
   request: AddRunsRequest,
-  { signal }: SourceOptions = {},
+  options: AddRunsOptions = {},
 ): Source<AddRunsResponse> {
+  const runs = readRuns(context, groupId, request, options)
+  return sourceOf(writeRuns(context, runs).pipe(map(({ answer }) => answer)), options.signal)
+}
+
+/** Checks what shall be added, and how. */
+export function readRuns(
+  { transport }: Context,
+  groupId: string,
+  request: AddRunsRequest,
+  options: AddRunsOptions,
+): RunsToWrite {
+  const { exactlyOnce = false, settleDelay = 1_000, settleTimeout = 3_600_000 } = options
   checkId('groupId', groupId)
   checkObject('request', request)
+  checkBoolean('exactlyOnce', exactlyOnce)
+  checkWait('settleDelay', settleDelay)
+  checkWait('settleTimeout', settleTimeout, true)
   const { inputs, ...shared } = request
   checkList('inputs', inputs)
-  for (const [index, input] of inputs.entries()) checkRunInput(`inputs[${index}]`, input)
-
-  const batches: RunInput[][] = []
-  for (let start = 0; start < inputs.length; start += MAX_RUNS_PER_REQUEST) {
-    batches.push(inputs.slice(start, start + MAX_RUNS_PER_REQUEST))
+  for (const [index, input] of inputs.entries()) {
+    checkRunInput(`inputs[${index}]`, input)
+    if (exactlyOnce && input.metadata !== undefined && KEY in input.metadata) {
+      const argument = `inputs[${index}].metadata.${KEY}`
+      throw new ArgumentError(argument, 'left out, as exactlyOnce sets it', input.metadata[KEY])
+    }
   }
-  const add = (batch: RunInput[]) =>
-    requestShape<AddRunsResponse>(
-      context,
-      {
-        method: 'POST',
-        path: `${groupSource(groupId)}/runs`,
-        body: { ...shared, inputs: batch },
-        betas: batch.some((input) => input.webhook !== undefined) ? [WEBHOOK_BETA] : [],
-        idempotent: false,
-      },
-      ['run_ids'],
-    )
-  return sourceOf(from(batches).pipe(concatMap(add)), signal)
+  // What JSON cannot hold shall not come to light when half of it was added.
+  transport.check(addRunsRequest(groupId, request))
+  return {
+    groupId,
+    entries: inputs.map((input, index) => ({ index, input })),
+    shared,
+    settling: exactlyOnce ? { delay: settleDelay, timeout: settleTimeout } : undefined,
+  }
 }
 
 /** Checks a run input (§2.8). */

@@ -1,7 +1,20 @@
-import { defer, EMPTY, merge, Observable, repeat, retry, Subject, take, throwError, timer } from 'rxjs'
-import { currentGate, throughGate } from '../../operators/gate.ts'
-import type { Gate } from '../../operators/gate.ts'
-import { checkDuration, checkId, checkText } from '../protocol/check.ts'
+import {
+  defer,
+  EMPTY,
+  isObservable,
+  merge,
+  Observable,
+  repeat,
+  retry,
+  Subject,
+  take,
+  throwError,
+  timer,
+} from 'rxjs'
+import { currentGate } from '../../operators/gate.ts'
+import { underGate } from '../../operators/under-gate.ts'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkId, checkText, checkWait, LONGEST_WAIT } from '../protocol/check.ts'
 import { gapEvent, isObject, monitorEvent, monitorSource } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import { MAX_PAGE_LIMIT } from '../protocol/limits.ts'
@@ -21,7 +34,10 @@ export interface FollowMonitorOptions
   extends Pick<MonitorEventsQuery, 'limit' | 'include_completions'>, SourceOptions {
   /** The `cursor` of the last event that was handled: only what came after it. Default: all that the service has. */
   readonly after?: string
-  /** Time between polls, in ms; each is up to a tenth shorter or longer, so that clients do not march in step. Default 60,000. */
+  /**
+   * Time between polls, in ms; each is up to a tenth shorter or longer, so that clients do not march in step. `Infinity`
+   * polls once, and then only when woken. Default 60,000.
+   */
   readonly pollInterval?: number
   /** Each emission makes it poll now. */
   readonly wake?: Observable<unknown>
@@ -43,11 +59,13 @@ export function followMonitor(
   options: FollowMonitorOptions = {},
   tracking?: Tracking,
 ): Source<ResearchEvent> {
-  const { signal, after, pollInterval = 60_000, wake = EMPTY, ...rest } = options
-  const query = { limit: MAX_PAGE_LIMIT, ...rest }
+  const { signal, after, pollInterval = 60_000, wake = EMPTY } = options
+  const { limit = MAX_PAGE_LIMIT, include_completions } = options
+  const query = { limit, include_completions }
   checkId('monitorId', monitorId)
   checkMonitorEventsQuery(query)
-  checkDuration('pollInterval', pollInterval)
+  checkWait('pollInterval', pollInterval, true)
+  if (!isObservable(wake)) throw new ArgumentError('wake', 'an Observable', wake)
   if (after !== undefined) checkText('after', after)
 
   const follow = new Observable<ResearchEvent>((subscriber) => {
@@ -68,12 +86,13 @@ export function followMonitor(
     )
     const pause = () => {
       if (woken) return timer(0, context.scheduler)
-      const delay = pollInterval * (0.9 + 0.2 * context.random())
+      if (pollInterval === Infinity) return wakes.pipe(take(1))
+      const delay = Math.min(pollInterval * (0.9 + 0.2 * context.random()), LONGEST_WAIT)
       return merge(timer(delay, context.scheduler), wakes).pipe(take(1))
     }
     const poll = defer(() => {
       woken = false
-      return throughGate(gate, () => catchUp(context, monitorId, query, progress, gate, tracking))
+      return underGate(gate, catchUp(context, monitorId, query, progress, tracking))
     })
     poll.pipe(persisting(context, monitorSource(monitorId)), repeat({ delay: pause })).subscribe(subscriber)
   })
@@ -139,10 +158,10 @@ function catchUp(
   monitorId: string,
   query: MonitorEventsQuery,
   progress: Progress,
-  gate: Gate | undefined,
   tracking: Tracking | undefined,
 ): Observable<ResearchEvent> {
   return new Observable((subscriber) => {
+    const gate = currentGate()
     const controller = new AbortController()
     let fresh: ResearchEvent[] = []
     const ids = new Set<string>()
@@ -153,7 +172,7 @@ function catchUp(
       if (!reached && progress.mark !== undefined) {
         const reason = 'the service no longer lists the last event that was received'
         const data = { from: progress.time, to: whenOf(fresh[0]), reason }
-        const gap = gapEvent(monitorSource(monitorId), data, 'poll')
+        const gap = gapEvent(monitorSource(monitorId), data, 'poll', `${progress.mark} ${fresh[0]?.id}`)
         tracking?.entered(gap, undefined)
         progress.forget()
         subscriber.next(gap)

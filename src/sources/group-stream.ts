@@ -3,7 +3,7 @@ import type { MonoTypeOperatorFunction } from 'rxjs'
 import { gapEvent, groupEvent, groupSource } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { RunStatus } from '../protocol/task.ts'
-import { ProtocolError, ValidationError } from '../transport/errors.ts'
+import { NotFoundError, ProtocolError, ValidationError } from '../transport/errors.ts'
 import type { ApiRequest } from '../transport/transport.ts'
 import type { Context } from './context.ts'
 import { gated } from './gated.ts'
@@ -52,30 +52,44 @@ export function groupStream(
         path,
         query: { ...query, last_event_id: position.cursor },
         idempotent: true,
+        // The service may be silent for as long as it was asked to bear.
+        ...(typeof query.timeout === 'number' && {
+          timeouts: { silence: Math.max(query.timeout * 1_000 + 5_000, 60_000) },
+        }),
       } as const
       return connect(context, groupId, request, position, tell, (delay) => {
         serverDelay = delay
       })
     })
     const done = () => {
-      if (position.ended) return of(true)
       return getTaskGroup(context, groupId).pipe(
-        map(({ status }) => {
+        map(({ status }) => status),
+        // Not every deployment has this endpoint; and where it is the group that is gone, the stream will say so.
+        catchError((error: unknown) =>
+          error instanceof NotFoundError ? of(undefined) : throwError(() => error),
+        ),
+        map((status) => {
           const verdict = position.verdict(status)
           incomplete = verdict === 'incomplete'
           return verdict !== 'go on'
         }),
       )
     }
-    const gap = (reason: string) => tell(gapEvent(source, { from: null, to: null, reason }, 'stream'))
-    const refused = () =>
-      position.rewind() ? gap('the service no longer knows the position, the stream begins again') : undefined
+    const gap = (reason: string, place: string) =>
+      tell(gapEvent(source, { from: null, to: null, reason }, 'stream', `${path} ${place}`))
+    const refused = () => {
+      const lost = position.cursor ?? ''
+      if (!position.rewind()) return undefined
+      return gap('the service no longer knows the position, the stream begins again', lost)
+    }
     const resumed = connection.pipe(
       beginAgain(refused),
       persisting(context, source, { done, serverDelay: () => serverDelay }),
     )
     const unfinished = defer(() =>
-      incomplete ? of(gap('the group is done, and its stream ended before all of it was told')) : EMPTY,
+      incomplete
+        ? of(gap('the group is done, and its stream ended before all of it was told', position.cursor ?? ''))
+        : EMPTY,
     )
     return concat(resumed, unfinished)
   })
@@ -93,13 +107,18 @@ function connect(
   return new Observable((subscriber) => {
     const flow = context.transport.stream(request, {
       message({ id, data }) {
+        // A keep-alive in the shape of a message.
+        if (data === '') return
         let wire: unknown
         try {
           wire = JSON.parse(data)
         } catch (cause) {
-          flow.abort()
-          subscriber.error(new ProtocolError('an event is not JSON', request, { cause }))
-          return
+          if (id !== undefined && position.mayBeBroken()) {
+            flow.abort()
+            subscriber.error(new ProtocolError('an event is not JSON', request, { cause }))
+            return
+          }
+          wire = data
         }
         const event = groupEvent(groupId, wire, 'stream', id)
         position.advance(event)

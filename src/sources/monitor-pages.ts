@@ -34,7 +34,8 @@ export function monitorPages(
       let upcoming: Promise<PaginatedMonitorEvents> | undefined = fetchPage(query.cursor)
       while (upcoming !== undefined) {
         const page: PaginatedMonitorEvents = await upcoming
-        const cursor = page.next_cursor
+        // An execution's events come in one page: the service then ignores cursors (§4.1).
+        const cursor = query.event_group_id === undefined ? page.next_cursor : undefined
         upcoming = undefined
         if (cursor != null && cursor !== '') {
           if (cursors.has(cursor)) throw new ProtocolError('the pages go round in a circle', request)

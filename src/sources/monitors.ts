@@ -1,4 +1,5 @@
 import {
+  checkBoolean,
   checkFrequency,
   checkId,
   checkInteger,
@@ -7,9 +8,9 @@ import {
   checkOneOf,
   checkSourcePolicy,
   checkText,
+  checkTexts,
   checkCountryCode,
   checkUrl,
-  checkList,
 } from '../protocol/check.ts'
 import { monitorSource } from '../protocol/event.ts'
 import type { EventStreamSettings, Monitor, MonitorProcessor, SnapshotSettings } from '../protocol/monitor.ts'
@@ -62,7 +63,7 @@ export function createMonitor(
   if (request.metadata !== undefined) checkMonitorMetadata('metadata', request.metadata)
   if (request.webhook !== undefined) {
     checkUrl('webhook.url', request.webhook.url)
-    checkList('webhook.event_types', request.webhook.event_types)
+    checkTexts('webhook.event_types', request.webhook.event_types)
   }
   checkObject('settings', request.settings)
   if (request.type === 'event_stream') checkEventStreamSettings(request.settings)
@@ -71,8 +72,11 @@ export function createMonitor(
   return sourceOf(requestShape<Monitor>(context, call), signal)
 }
 
-function checkEventStreamSettings({ query, advanced_settings }: EventStreamSettings): void {
+function checkEventStreamSettings(settings: EventStreamSettings): void {
+  const { query, output_schema, include_backfill, advanced_settings } = settings
   checkText('settings.query', query)
+  if (output_schema !== undefined) checkObject('settings.output_schema', output_schema)
+  if (include_backfill !== undefined) checkBoolean('settings.include_backfill', include_backfill)
   if (advanced_settings === undefined) return
   checkObject('settings.advanced_settings', advanced_settings)
   const { source_policy, location } = advanced_settings

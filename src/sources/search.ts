@@ -2,11 +2,11 @@ import { ArgumentError } from '../protocol/argument-error.ts'
 import {
   checkCountryCode,
   checkInteger,
-  checkList,
   checkObject,
   checkOneOf,
   checkSourcePolicy,
   checkText,
+  checkTexts,
 } from '../protocol/check.ts'
 import { SEARCH_MODES } from '../protocol/search.ts'
 import type {
@@ -27,7 +27,7 @@ export function search(
   { signal }: SourceOptions = {},
 ): Source<SearchResponse> {
   checkObject('request', request)
-  checkQueries(request.search_queries)
+  checkTexts('search_queries', request.search_queries)
   if (request.objective !== undefined) checkText('objective', request.objective)
   if (request.mode !== undefined) checkOneOf('mode', request.mode, SEARCH_MODES)
   if (request.max_chars_total !== undefined) checkInteger('max_chars_total', request.max_chars_total, 1)
@@ -38,6 +38,13 @@ export function search(
       checkInteger('advanced_settings.max_results', settings.max_results, 1)
     if (settings.source_policy !== undefined) {
       checkSourcePolicy('advanced_settings.source_policy', settings.source_policy)
+    }
+    if (settings.excerpt_settings?.max_chars_per_result !== undefined) {
+      checkInteger(
+        'advanced_settings.excerpt_settings.max_chars_per_result',
+        settings.excerpt_settings.max_chars_per_result,
+        1,
+      )
     }
     if (settings.location !== undefined) checkCountryCode('advanced_settings.location', settings.location)
   }
@@ -56,16 +63,11 @@ export function searchBeta(
     throw new ArgumentError('request', 'a request with an objective or search_queries', request)
   }
   if (request.objective !== undefined) checkText('objective', request.objective)
-  if (request.search_queries !== undefined) checkQueries(request.search_queries)
+  if (request.search_queries !== undefined) checkTexts('search_queries', request.search_queries)
   if (request.max_results !== undefined) checkInteger('max_results', request.max_results, 1)
   if (request.max_chars_per_result !== undefined)
     checkInteger('max_chars_per_result', request.max_chars_per_result, 1)
   if (request.source_policy !== undefined) checkSourcePolicy('source_policy', request.source_policy)
   const call = { method: 'POST', path: '/v1beta/search', body: request, idempotent: true } as const
   return sourceOf(requestShape<SearchBetaResponse>(context, call, ['results']), signal)
-}
-
-function checkQueries(queries: unknown): void {
-  checkList('search_queries', queries)
-  for (const [index, query] of queries.entries()) checkText(`search_queries[${index}]`, query)
 }

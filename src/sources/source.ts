@@ -1,5 +1,6 @@
 import { Observable } from 'rxjs'
 import { iterate } from '../../operators/iterate.ts'
+import { checkSignal } from '../protocol/check.ts'
 
 /**
  * A cold Observable of the service: each subscription makes its own requests, and unsubscribing destroys their sockets.
@@ -24,6 +25,7 @@ export interface SourceOptions {
 
 /** A source of what the observable emits, ended by the signal. */
 export function sourceOf<T>(observable: Observable<T>, signal?: AbortSignal): Source<T> {
+  if (signal !== undefined) checkSignal('signal', signal)
   return new Source((subscriber) => {
     if (signal?.aborted === true) {
       subscriber.error(signal.reason)

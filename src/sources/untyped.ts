@@ -8,13 +8,16 @@ import { sourceOf } from './source.ts'
 import type { Source, SourceOptions } from './source.ts'
 
 /** Options of the untyped calls. */
-export interface UntypedOptions extends SourceOptions, Pick<ApiRequest, 'query' | 'headers' | 'betas'> {}
+export interface UntypedOptions
+  extends SourceOptions, Pick<ApiRequest, 'query' | 'headers' | 'betas' | 'timeouts'> {}
 
 /** `GET path`: the answer's JSON, unchecked, once. */
 export function untypedGet(context: Context, path: string, options: UntypedOptions = {}): Source<unknown> {
   checkPath(path)
   const { signal, ...rest } = options
-  return sourceOf(requestBody(context, { ...rest, method: 'GET', path, idempotent: true }), signal)
+  const request = { ...rest, method: 'GET', path, idempotent: true } as const
+  context.transport.check(request)
+  return sourceOf(requestBody(context, request), signal)
 }
 
 /**
@@ -29,7 +32,9 @@ export function untypedPost(
 ): Source<unknown> {
   checkPath(path)
   const { signal, idempotent = false, ...rest } = options
-  return sourceOf(requestBody(context, { ...rest, method: 'POST', path, body, idempotent }), signal)
+  const request = { ...rest, method: 'POST', path, body, idempotent } as const
+  context.transport.check(request)
+  return sourceOf(requestBody(context, request), signal)
 }
 
 /**
@@ -44,6 +49,7 @@ export function untypedStream(
   checkPath(path)
   const { signal, ...rest } = options
   const request: ApiRequest = { ...rest, method: 'GET', path, idempotent: true }
+  context.transport.check(request)
   const messages = new Observable<StreamMessage>((subscriber) => {
     const flow = context.transport.stream(request, {
       message: (message) => subscriber.next(message),

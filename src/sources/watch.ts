@@ -2,8 +2,8 @@ import { concatMap, filter, map, merge, NEVER, Observable, reduce } from 'rxjs'
 import { dedupe } from '../../operators/dedupe.ts'
 import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkObject } from '../protocol/check.ts'
-import { monitorEvent, monitorSource, runEvent, runSource } from '../protocol/event.ts'
+import { checkId, checkObject } from '../protocol/check.ts'
+import { isObject, monitorEvent, monitorSource, runEvent, runSource } from '../protocol/event.ts'
 import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
 import type { Checkpoint } from '../state/checkpoint.ts'
@@ -62,6 +62,8 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
   const given: unknown = options
   checkObject('options', given)
   const { monitors = [], taskGroups = [], webhooks, hold, checkpoint, signal } = options
+  checkWatched('monitors', monitors)
+  checkWatched('taskGroups', taskGroups)
   if (monitors.length === 0 && taskGroups.length === 0 && webhooks === undefined) {
     throw new ArgumentError('options', 'options with monitors, taskGroups or webhooks', options)
   }
@@ -70,8 +72,8 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
     return followMonitor(context, id, follow, tracked(checkpoint, `monitors/${id}`))
   })
   const groups = taskGroups.flatMap((group) => {
-    const { id, ...runs } = typeof group === 'string' ? { id: group } : group
-    const query = { include_output: true, ...runs }
+    const { id, include_input, include_output = true } = typeof group === 'string' ? { id: group } : group
+    const query = { include_input, include_output }
     return [
       groupRuns(context, id, query, tracked(checkpoint, `groups/${id}/runs`)),
       groupEvents(context, id, {}, tracked(checkpoint, `groups/${id}/events`, isLeftToRuns)).pipe(
@@ -118,6 +120,14 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
           }),
         )
   return sourceOf(checkpoint === undefined ? facts : passing(facts, checkpoint), signal)
+}
+
+function checkWatched(argument: string, watched: unknown): void {
+  if (!Array.isArray(watched)) throw new ArgumentError(argument, 'an array', watched)
+  for (const [index, entry] of watched.entries()) {
+    const id: unknown = isObject(entry) ? entry['id'] : entry
+    checkId(`${argument}[${index}]`, id)
+  }
 }
 
 /** Both streams of a group tell that a run ended; the runs stream's copy has what was asked for. */

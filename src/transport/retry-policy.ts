@@ -34,10 +34,11 @@ function isRetryableStatus(status: number): boolean {
   return status >= 500 && status !== 501 && status !== 505
 }
 
-/** Whether the service can have acted on a request that it answered with this status. */
-function takenAt(status: number): 'no' | 'maybe' {
-  // 408 comes when a deadline passed, perhaps with the work under way; 503 comes before any work begins.
-  if (status === 503) return 'no'
+/** Whether the service can have acted on a request that it answered with this status. `own` = the answer is its own word. */
+function takenAt(status: number, own: boolean): 'no' | 'maybe' {
+  // 408 comes when a deadline passed, perhaps with the work under way. A service says 503 before any work begins, but a
+  // proxy says it as well when the service behind it went away in the middle.
+  if (status === 503) return own ? 'no' : 'maybe'
   return status >= 400 && status < 500 && status !== 408 ? 'no' : 'maybe'
 }
 
@@ -48,12 +49,14 @@ export function refusalOf(
   header: HeaderReader,
   text: string,
 ): ApiError {
+  const said = readErrorBody(text, redact)
+  const retryAfter = parseRetryAfter(header('retry-after'), header('date'), now())
   const refusal: Refusal = {
     status,
-    ...readErrorBody(text, redact),
-    retryAfter: parseRetryAfter(header('retry-after'), header('date'), now()),
+    ...said,
+    retryAfter,
     retryable: isRetryableStatus(status),
-    taken: takenAt(status),
+    taken: takenAt(status, said.problem?.ref_id !== undefined || retryAfter !== undefined),
   }
   switch (status) {
     case 401:

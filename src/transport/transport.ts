@@ -21,6 +21,8 @@ export type { MessageSink, StreamMessage } from './message-stream.ts'
 
 /** Requests to one service, with one key. */
 export interface Transport {
+  /** Throws the ArgumentError of a request that cannot be right, without sending it. */
+  check(request: ApiRequest): void
   /**
    * Sends a request until it is answered or nothing more can be hoped for. Rejects with a RivuletError, or with the
    * signal's reason; throws an ArgumentError where the request cannot be right.
@@ -93,6 +95,9 @@ export function createTransport(settings: TransportSettings): Transport {
   })
 
   return {
+    check(request) {
+      prepare(request, 'application/json', 'identity')
+    },
     request(request, signal) {
       const wire = prepare(request, 'application/json', 'gzip, deflate, br')
       return pRetry(() => attempt(exchange, wire, reading(wire), signal), {

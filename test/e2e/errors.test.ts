@@ -109,7 +109,7 @@ describe('errors, end to end', () => {
         client.taskGroups.addRuns(id, { inputs: [{ input: 'x', processor: 'base' }] }),
       )
 
-      expect(error).toMatchObject({ name: 'ServerError', status, taken: 'maybe' })
+      expect(error).toMatchObject({ name: 'UncertainWriteError', cause: { name: 'ServerError', status } })
       expect(service.records().runs).toEqual([])
     },
   )

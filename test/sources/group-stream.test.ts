@@ -28,21 +28,31 @@ const status = (n: number, is_active: boolean) => ({
     modified_at: '2026-01-01T00:00:00Z',
   },
 })
-const group = (completed: number) => ({
-  taskgroup_id: 'g',
-  status: { ...status(0, false).status, num_task_runs: completed, task_run_status_counts: { completed } },
-  created_at: 'c',
-})
+type Log = readonly { readonly type: string; readonly event_id: string; readonly status?: object }[]
+
+/** The group that a log ends with. */
+const group = (log: Log) => {
+  const completed = log.filter(({ type }) => type === 'task_run.state').length
+  const counted = {
+    ...status(0, false).status,
+    num_task_runs: completed,
+    task_run_status_counts: { completed },
+  }
+  return {
+    taskgroup_id: 'g',
+    status: log.findLast((event) => event.status)?.status ?? counted,
+    created_at: 'c',
+  }
+}
 
 /** A client of a service whose stream serves `log`, connection by connection as `serveFrom` decides. */
 async function scripted(
-  log: readonly { type: string; event_id: string }[],
+  log: Log,
   script: (response: ServerResponse, rest: string[], connection: number) => void,
 ) {
   const asked: (string | null)[] = []
   const baseUrl = await serve((request, response) => {
-    if (!/\/(events|runs)$/.test((request.url ?? '').split('?')[0] ?? ''))
-      return answer(response, group(log.filter(({ type }) => type === 'task_run.state').length))
+    if (!/\/(events|runs)$/.test((request.url ?? '').split('?')[0] ?? '')) return answer(response, group(log))
     const after = queryOf(request).get('last_event_id')
     asked.push(after)
     const rest = log
@@ -163,6 +173,7 @@ describe('a group stream', () => {
     const log = [run(1), run(2), status(3, false)]
     let connections = 0
     const baseUrl = await serve((request, response) => {
+      if (!(request.url ?? '').includes('/events')) return answer(response, group(log))
       connections += 1
       if (queryOf(request).has('last_event_id')) {
         return answer(
@@ -192,7 +203,7 @@ describe('a group stream', () => {
 
     expect(events[0]).toMatchObject({
       type: 'unknown',
-      id: '1',
+      id: expect.stringContaining('/v1/tasks/groups/g:unknown:'),
       data: { type: 'task_run.dreamt' },
       cursor: '1',
     })
@@ -208,6 +219,48 @@ describe('a group stream', () => {
 
     expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3'])
     expect(asked).toEqual([null, '1'])
+  })
+
+  it('passes on an event that never becomes JSON, and goes on behind it', async () => {
+    const broken = 'id: 2\ndata: {"type":"task_run.st\n\n'
+    const log = [run(1), status(3, false)]
+    const { client } = await scripted(log, (response, rest) => {
+      const after =
+        rest.length === 2 ? [rest[0], broken, rest[1]] : rest.length === 1 ? [broken, rest[0]] : []
+      response.end(after.join(''))
+    })
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ type, cursor }) => [type, cursor])).toEqual([
+      ['task_run.state', '1'],
+      ['unknown', '2'],
+      ['task_group.status', '3'],
+    ])
+  })
+
+  it('is not held up by messages that are no events', async () => {
+    const log = [run(1), run(2), status(3, false)]
+    const { client, asked } = await scripted(log, (response, rest) =>
+      response.end(`${rest[0]}event: ping\ndata: keep-alive\n\ndata:\n\n${rest[1]}${rest[2]}`),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ cursor, data }) => cursor ?? data)).toEqual(['1', 'keep-alive', '2', '3'])
+    expect(asked).toEqual([null])
+  })
+
+  it('of events does not take an older end of the group for its last one', async () => {
+    const reopened = { ...status(6, false), status: { ...status(6, false).status, num_task_runs: 4 } }
+    const log = [status(1, true), run(2), status(3, false), status(4, true), run(5), reopened]
+    const { client } = await scripted(log, (response, rest, connection) =>
+      response.end(connection === 1 ? rest.slice(0, 3).join('') : rest.join('')),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3', '4', '5', '6'])
   })
 
   it('fails for good when the group does not exist', async () => {

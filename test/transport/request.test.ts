@@ -239,12 +239,25 @@ describe.each([
     let requests = 0
     const { origin } = await serve((_request, response) => {
       requests += 1
-      json(response, status, {})
+      json(response, status, { type: 'error', error: { ref_id: `ref-${requests}`, message: 'no' } })
     })
 
     await failureOf(transportTo(origin, { retries: 2 }).request(post))
 
     expect(requests).toBe(times)
+  })
+
+  it("sends a write once that is answered with a proxy's 503", async () => {
+    let requests = 0
+    const { origin } = await serve((_request, response) => {
+      requests += 1
+      response.writeHead(503, { 'content-type': 'text/plain' }).end('upstream connect error')
+    })
+
+    const error = await failureOf(transportTo(origin, { retries: 2 }).request(post))
+
+    expect(requests).toBe(1)
+    expect(error).toMatchObject({ status: 503, taken: 'maybe' })
   })
 
   it('reads the 422 of the task groups', async () => {

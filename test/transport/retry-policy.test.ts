@@ -46,7 +46,7 @@ describe('refusalOf', () => {
     [500, ServerError, true, 'maybe'],
     [501, ServerError, false, 'maybe'],
     [502, ServerError, true, 'maybe'],
-    [503, ServerError, true, 'no'],
+    [503, ServerError, true, 'maybe'],
     [504, ServerError, true, 'maybe'],
     [529, ServerError, true, 'maybe'],
   ] as const)('knows what a %i stands for', (status, type, retryable, taken) => {
@@ -159,7 +159,13 @@ describe('maySendAgain', () => {
     ['an answer that is no JSON', new ProtocolError('x', request), true, false],
     ['an answer that is too large', new ProtocolError('x', request, { retryable: false }), false, false],
     ['429', refuse(429), true, true],
-    ['503', refuse(503), true, true],
+    ['503 of a proxy', refuse(503), true, false],
+    [
+      '503 of the service',
+      refuse(503, '{"type":"error","error":{"ref_id":"r","message":"busy"}}'),
+      true,
+      true,
+    ],
     ['500', refuse(500), true, false],
     ['408', refuse(408), true, false],
     ['422', refuse(422), false, false],

@@ -1,0 +1,172 @@
+import type { SchedulerLike, Subscription } from 'rxjs'
+import { backoffDelay } from '../src/protocol/backoff.ts'
+import type { Backoff } from '../src/protocol/backoff.ts'
+import type { Lane } from './backlog.ts'
+import { currentGate, throughGate } from './gate.ts'
+import type { Progress } from './progress.ts'
+import { LONGEST_WAIT, retryAfterOf } from './wait.ts'
+
+/** An event that was given up, and why. */
+export interface DeadLetter<T> {
+  readonly event: T
+  /** What the last attempt failed with. */
+  readonly error: unknown
+  /** How often the handler was called. */
+  readonly attempts: number
+}
+
+/** How one event is handled. */
+export interface Handling<T> {
+  readonly handler: (event: T, signal: AbortSignal) => void | PromiseLike<unknown>
+  readonly retries: number
+  readonly backoff: Backoff
+  readonly retryable: (error: unknown) => boolean
+  readonly random: () => number
+  readonly scheduler: SchedulerLike
+  readonly deadLetters: { next(letter: DeadLetter<T>): void } | undefined
+  readonly checkpoint: Progress<T> | undefined
+}
+
+/** Who a slot works for. */
+export interface SlotOwner<T> {
+  /** For the handler. */
+  readonly signal: AbortSignal
+  /** Whether something failed for good: nothing is tried again then. */
+  readonly failed: boolean
+  /** The handler has done its work, and that is saved. */
+  handled(slot: Slot<T>): void
+  /** The event became a dead letter, and that is saved. */
+  buried(slot: Slot<T>): void
+  /** The event could neither be handled nor buried, or that could not be saved. */
+  fail(error: unknown, slot: Slot<T>): void
+}
+
+/**
+ * A place in which one event at a time is handled: its attempts, the waits between them, its dead letter, its saving.
+ *
+ * A slot is used again for the next event, and what it hands to promises was made once: so an event costs no object and
+ * no closure of its own.
+ */
+export class Slot<T> {
+  /** Where its event was taken from. */
+  lane: Lane<T> | undefined
+  readonly #handling: Handling<T>
+  readonly #owner: SlotOwner<T>
+  #event: T | undefined
+  #attempts = 0
+  #dead = false
+  #wait: Subscription | undefined
+  #cut = false
+
+  constructor(handling: Handling<T>, owner: SlotOwner<T>) {
+    this.#handling = handling
+    this.#owner = owner
+  }
+
+  /** The event that is being handled. */
+  get event(): T {
+    // Not undefined while there is one, unless undefined is the event.
+    return this.#event as T
+  }
+
+  /** Whether it waits for the next attempt. */
+  get waits(): boolean {
+    // Some schedulers run what is due at once within `schedule`.
+    return this.#wait?.closed === false
+  }
+
+  /** Handles the first event of the lane. */
+  take(lane: Lane<T>): void {
+    this.lane = lane
+    this.#event = lane.shift()
+    this.#attempts = 0
+    this.#dead = false
+    this.#attempt()
+  }
+
+  /** Lets go of its event. */
+  clear(): void {
+    this.#wait?.unsubscribe()
+    this.#wait = undefined
+    this.lane = undefined
+    this.#event = undefined
+  }
+
+  /** Lets go of its event for ever: the owner hears no more, whatever the handler does. */
+  cut(): void {
+    this.#cut = true
+    this.clear()
+  }
+
+  readonly #attempt = (): void => {
+    this.#wait = undefined
+    this.#attempts += 1
+    try {
+      const result = this.#call()
+      if (isThenable(result)) return void result.then(this.#succeed, this.#fail)
+    } catch (error) {
+      return this.#fail(error)
+    }
+    this.#succeed()
+  }
+
+  #call(): unknown {
+    const { handler } = this.#handling
+    const { signal } = this.#owner
+    if (currentGate() === undefined) return handler(this.event, signal)
+    // It is called while somebody subscribes. What it subscribes to itself must not be held until it has ended.
+    return throughGate(undefined, () => handler(this.event, signal))
+  }
+
+  readonly #succeed = (): void => {
+    if (!this.#cut) this.#save()
+  }
+
+  readonly #fail = (error: unknown): void => {
+    if (this.#cut) return
+    const { retries, retryable, deadLetters, scheduler } = this.#handling
+    try {
+      if (!this.#owner.failed && this.#attempts <= retries && retryable(error)) {
+        this.#wait = scheduler.schedule(this.#attempt, this.#delay(error))
+        return
+      }
+      if (this.#owner.failed || deadLetters === undefined) return this.#owner.fail(error, this)
+      deadLetters.next({ event: this.event, error, attempts: this.#attempts })
+    } catch (thrown) {
+      // Whoever was asked or told may have unsubscribed before.
+      if (!this.#cut) this.#owner.fail(thrown, this)
+      return
+    }
+    this.#dead = true
+    if (!this.#cut) this.#save()
+  }
+
+  #delay(error: unknown): number {
+    const { backoff, random } = this.#handling
+    return Math.min(retryAfterOf(error) ?? backoffDelay(this.#attempts - 1, backoff, random), LONGEST_WAIT)
+  }
+
+  #save(): void {
+    try {
+      const result: unknown = this.#handling.checkpoint?.handled(this.event)
+      if (isThenable(result)) return void result.then(this.#saved, this.#unsaved)
+    } catch (error) {
+      return this.#unsaved(error)
+    }
+    this.#saved()
+  }
+
+  readonly #saved = (): void => {
+    if (this.#cut) return
+    if (this.#dead) this.#owner.buried(this)
+    else this.#owner.handled(this)
+  }
+
+  readonly #unsaved = (error: unknown): void => {
+    if (!this.#cut) this.#owner.fail(error, this)
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+}

@@ -1,0 +1,259 @@
+import { Observable, Subscription } from 'rxjs'
+import type { Subscriber } from 'rxjs'
+import { currentGate, Gate, throughGate } from '../../operators/gate.ts'
+import { checkInteger } from '../protocol/check.ts'
+import { groupSource } from '../protocol/event.ts'
+import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
+import type { TaskOutput } from '../protocol/output.ts'
+import type { AddRunsRequest } from '../protocol/task-group.ts'
+import type { RunInput, TaskRun } from '../protocol/task.ts'
+import { ProtocolError, RivuletError, ValidationError } from '../transport/errors.ts'
+import { readRuns } from './add-runs.ts'
+import type { AddRunsOptions } from './add-runs.ts'
+import type { Context } from './context.ts'
+import { groupRuns } from './group-runs.ts'
+import { sourceOf } from './source.ts'
+import type { Source } from './source.ts'
+import { writeRuns } from './write-runs.ts'
+import type { AddedBatch, Entry, RunsToWrite } from './write-runs.ts'
+
+/** Options of `taskGroups.execute`. */
+export interface ExecuteOptions extends AddRunsOptions {
+  /** How often an input is added again when its run failed, at the most. A cancelled run is not. Default 0. */
+  readonly retryFailed?: number
+}
+
+/** What became of one input. */
+export interface ExecutedRun {
+  /** Where the input stands in the caller's `inputs`. */
+  readonly index: number
+  readonly input: RunInput
+  /** The run that ended: `completed`, `failed` or `cancelled`. */
+  readonly run: TaskRun
+  /** What it found; null unless it completed. */
+  readonly output: TaskOutput | null
+}
+
+/** A run of `taskGroups.execute` that did not complete. */
+export type UnfinishedRun = Omit<ExecutedRun, 'output'>
+
+/** All runs of an execution ended, and were emitted, but some of them failed or were cancelled. */
+export class ExecutionError extends RivuletError {
+  override readonly name = 'ExecutionError'
+  readonly retryable = false
+  /** Those that did not complete, in the order of the caller's `inputs`. */
+  readonly runs: readonly UnfinishedRun[]
+
+  constructor(groupId: string, runs: readonly UnfinishedRun[], total: number) {
+    const [first] = runs
+    const example = first === undefined ? '' : `: inputs[${first.index}] ${outcome(first.run)}`
+    const request = { method: 'POST', path: `${groupSource(groupId)}/runs` }
+    super(`${runs.length} of ${total} runs did not complete${example}`, request)
+    this.runs = runs
+  }
+}
+
+/** Runs that may be put by while a request is under way whose answer may name them. */
+const MAX_EARLY = 1_000
+
+/** Readings of the runs stream in a row that may end before all was told. The last begins at the beginning. */
+const MAX_FRUITLESS = 3
+
+/**
+ * Adds runs to a group as `taskGroups.addRuns` does, and emits each input with its run and output as the run ends; other
+ * runs of the group do not matter. Results come while later batches are still being added. A run that ended before the
+ * answer to its own request came is emitted with the answer, all others in the order of ending.
+ *
+ * Completes when every input was emitted. Where a run failed, `retryFailed` times over, or was cancelled, it is emitted
+ * like the others, and once all were, the execution errors with an {@link ExecutionError} that lists them. An error of
+ * adding ends it at once; the runs that were added go on at the service.
+ */
+export function executeRuns(
+  context: Context,
+  groupId: string,
+  inputs: readonly RunInput[] | AddRunsRequest,
+  options: ExecuteOptions = {},
+): Source<ExecutedRun> {
+  const { retryFailed = 0, ...adding } = options
+  checkInteger('retryFailed', retryFailed, 0)
+  const runs = readRuns(context, groupId, isList(inputs) ? { inputs } : inputs, adding)
+  const execution = new Observable<ExecutedRun>((subscriber) =>
+    new Execution(context, runs, retryFailed, subscriber).start(),
+  )
+  return sourceOf(execution, options.signal)
+}
+
+/** One execution under way. */
+class Execution {
+  readonly #context: Context
+  readonly #runs: RunsToWrite
+  readonly #retryFailed: number
+  readonly #subscriber: Subscriber<ExecutedRun>
+  readonly #all = new Subscription()
+  /** Runs that were added and have not ended, by their id. */
+  readonly #running = new Map<string, Entry>()
+  /** Runs that ended and that no answer has named yet: of a request under way, or somebody else's. */
+  readonly #early = new Map<string, TaskRunState>()
+  readonly #unfinished: UnfinishedRun[] = []
+  /** How often each input was added again, by its index. */
+  readonly #retries = new Map<number, number>()
+  /** Inputs that wait to be added again. */
+  #again: Entry[] = []
+  #adding = false
+  #left: number
+  /** The consumer's gate, and the one that the runs stream is read through. */
+  readonly #outer = currentGate()
+  readonly #gate = new Gate()
+  #reading: Subscription | undefined
+  /** Where to go on reading. */
+  #cursor: string | undefined
+  #fruitless = 0
+
+  constructor(context: Context, runs: RunsToWrite, retryFailed: number, subscriber: Subscriber<ExecutedRun>) {
+    this.#context = context
+    this.#runs = runs
+    this.#retryFailed = retryFailed
+    this.#subscriber = subscriber
+    this.#left = runs.entries.length
+  }
+
+  start(): Subscription {
+    this.#all.add(this.#outer?.onChange(() => this.#hold()))
+    this.#hold()
+    this.#add(this.#runs.entries)
+    return this.#all
+  }
+
+  #add(entries: readonly Entry[]): void {
+    this.#adding = true
+    const writing = writeRuns(this.#context, { ...this.#runs, entries }).subscribe({
+      next: (batch) => this.#added(batch),
+      error: (error: unknown) => this.#subscriber.error(error),
+      complete: () => {
+        this.#adding = false
+        this.#addAgain()
+      },
+    })
+    this.#all.add(writing)
+  }
+
+  #added({ entries, answer }: AddedBatch): void {
+    this.#cursor ??= answer.run_cursor
+    for (const [position, runId] of answer.run_ids.entries()) {
+      const entry = entries[position]
+      if (entry !== undefined) this.#running.set(runId, entry)
+    }
+    // What this answer does not name is somebody else's: the next request is not sent before.
+    const early = [...this.#early.values()]
+    this.#early.clear()
+    this.#hold()
+    for (const state of early) this.#ended(state)
+    this.#read()
+  }
+
+  /** Reads the runs stream while there is anything to wait for. */
+  #read(): void {
+    if (this.#reading !== undefined || this.#running.size === 0 || this.#all.closed) return
+    const query = { include_output: true, ...(this.#cursor !== undefined && { last_event_id: this.#cursor }) }
+    const runs = groupRuns(this.#context, this.#runs.groupId, query)
+    const reading = new Subscription()
+    this.#reading = reading
+    this.#all.add(reading)
+    const over = () => {
+      reading.unsubscribe()
+      this.#reading = undefined
+    }
+    const subscribe = () =>
+      runs.subscribe({
+        next: (event) => this.#heard(event),
+        error: (error: unknown) => {
+          over()
+          this.#unreadable(error)
+        },
+        complete: () => {
+          over()
+          this.#readOut()
+        },
+      })
+    reading.add(throughGate(this.#gate, subscribe))
+  }
+
+  #heard(event: ResearchEvent): void {
+    if (event.cursor !== undefined) this.#cursor = event.cursor
+    if (event.type !== 'task_run.state' || event.data.run.is_active) return
+    if (this.#running.has(event.data.run.run_id)) {
+      this.#ended(event.data)
+    } else if (this.#adding) {
+      this.#early.set(event.data.run.run_id, event.data)
+      this.#hold()
+    }
+  }
+
+  #ended(state: TaskRunState): void {
+    const { run, output = null } = state
+    const entry = this.#running.get(run.run_id)
+    if (entry === undefined) return
+    this.#running.delete(run.run_id)
+    this.#fruitless = 0
+
+    const retries = this.#retries.get(entry.index) ?? 0
+    if (run.status === 'failed' && retries < this.#retryFailed) {
+      this.#retries.set(entry.index, retries + 1)
+      this.#again.push(entry)
+      return this.#addAgain()
+    }
+    if (run.status !== 'completed') this.#unfinished.push({ ...entry, run })
+    this.#left -= 1
+    this.#subscriber.next({ ...entry, run, output })
+    if (this.#left === 0) this.#finish()
+  }
+
+  /** Adds what has failed meanwhile, in one go. */
+  #addAgain(): void {
+    if (this.#adding || this.#again.length === 0 || this.#all.closed) return
+    const entries = this.#again
+    this.#again = []
+    this.#add(entries)
+  }
+
+  #finish(): void {
+    if (this.#unfinished.length === 0) return this.#subscriber.complete()
+    const runs = this.#unfinished.toSorted((one, other) => one.index - other.index)
+    this.#subscriber.error(new ExecutionError(this.#runs.groupId, runs, this.#runs.entries.length))
+  }
+
+  /** The stream ended: right for a group that is idle until the next batch, wrong while a run of ours is not told. */
+  #readOut(): void {
+    if (this.#running.size === 0) return
+    this.#fruitless += 1
+    if (this.#fruitless < MAX_FRUITLESS) {
+      if (this.#fruitless === MAX_FRUITLESS - 1) this.#cursor = ''
+      return this.#read()
+    }
+    const request = { method: 'GET', path: `${groupSource(this.#runs.groupId)}/runs` }
+    const missing = `the stream ended without telling of ${this.#running.size} runs that were added`
+    this.#subscriber.error(new ProtocolError(missing, request, { retryable: false }))
+  }
+
+  #unreadable(error: unknown): void {
+    if (!(error instanceof ValidationError) || !this.#cursor) return this.#subscriber.error(error)
+    // The service no longer knows the position; what it tells again is recognised.
+    this.#cursor = ''
+    this.#read()
+  }
+
+  /** Stops the reading while the consumer is behind, and while too much is put by. */
+  #hold(): void {
+    if (this.#outer?.closed === true || this.#early.size >= MAX_EARLY) this.#gate.close()
+    else this.#gate.open()
+  }
+}
+
+function isList(inputs: readonly RunInput[] | AddRunsRequest): inputs is readonly RunInput[] {
+  return Array.isArray(inputs)
+}
+
+function outcome({ status, error }: TaskRun): string {
+  const message = error?.message === undefined ? '' : ` (${error.message})`
+  return status === 'cancelled' ? 'was cancelled' : `${status}${message}`
+}

@@ -1,0 +1,839 @@
+import { getEventListeners } from 'node:events'
+import {
+  EMPTY,
+  lastValueFrom,
+  Observable,
+  of,
+  range,
+  Subject,
+  take,
+  toArray,
+  VirtualTimeScheduler,
+} from 'rxjs'
+import type { SchedulerLike } from 'rxjs'
+import { ArgumentError } from 'rivulet'
+import type { EventOf, ResearchEvent } from 'rivulet'
+import { deliver, DrainTimeoutError, ofType } from 'rivulet/operators'
+import type { DeadLetter, DeliverConfig, Progress } from 'rivulet/operators'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { Refused, Work } from './handlers.ts'
+import { inVirtualTime } from './virtual-time.ts'
+
+/** The longest wait that the backoff allows, instead of a random one up to it. */
+const full = { initialDelay: 2, maxDelay: 8, random: () => 1 }
+const refused = new Refused('no')
+const fail = (): never => {
+  throw refused
+}
+
+/** A handler that takes so long for each event, in virtual time, and notes when it was called. */
+function working(scheduler: SchedulerLike, times: Readonly<Record<string, number>>) {
+  const calls: string[] = []
+  const handler = (event: string) => {
+    calls.push(`${event}@${scheduler.now()}`)
+    return new Work(scheduler, times[event] ?? 1)
+  }
+  return { calls, handler }
+}
+
+/** A handler that takes 1 ms and fails so often for each event. */
+function failing(
+  scheduler: SchedulerLike,
+  times: Readonly<Record<string, number>>,
+  error: unknown = refused,
+) {
+  const calls: string[] = []
+  const left: Record<string, number> = { ...times }
+  const handler = (event: string) => {
+    calls.push(`${event}@${scheduler.now()}`)
+    const failures = left[event] ?? 0
+    left[event] = failures - 1
+    return new Work(scheduler, 1, failures > 0 ? { error } : undefined)
+  }
+  return { calls, handler }
+}
+
+/** Keeps a place, and notes what it is told. */
+function noting(scheduler: SchedulerLike, save: (event: string) => void | PromiseLike<void> = () => {}) {
+  const notes: string[] = []
+  const checkpoint: Progress<string> = {
+    received: (event) => void notes.push(`received ${event}@${scheduler.now()}`),
+    handled(event) {
+      notes.push(`handled ${event}@${scheduler.now()}`)
+      return save(event)
+    },
+  }
+  return { notes, checkpoint }
+}
+
+/** Takes dead letters, and notes them. */
+function burying(scheduler: SchedulerLike) {
+  const letters: string[] = []
+  const deadLetters = {
+    next: ({ event, error, attempts }: DeadLetter<string>) =>
+      void letters.push(`${event} after ${attempts}: ${String(error)}@${scheduler.now()}`),
+  }
+  return { letters, deadLetters }
+}
+
+describe('deliver, handling', () => {
+  it('emits each event once it was handled, in the order of completion', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const source = cold('                           --a--b-c--------d--|')
+      const { handler } = working(scheduler, { a: 10, b: 4, c: 5, d: 5 })
+      const handled = source.pipe(deliver(handler, { concurrency: 2 }))
+      expectObservable(handled).toBe('                ---------b--a-c------(d|)')
+      expectSubscriptions(source.subscriptions).toBe('^------------------!')
+    }))
+
+  it('handles one event after another with a concurrency of 1', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const { handler } = working(scheduler, { a: 4, b: 2, c: 1 })
+      const handled = cold('           abc---|').pipe(deliver(handler, { concurrency: 1 }))
+      expectObservable(handled).toBe('----a-bc|'.replace('c|', '(c|)'))
+    }))
+
+  it('handles 8 events at once unless told otherwise', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const { handler, calls } = working(scheduler, {})
+      of(...'abcdefghij')
+        .pipe(deliver(handler))
+        .subscribe()
+      flush()
+      expect(calls).toEqual([...'abcdefgh'].map((event) => `${event}@0`).concat('i@1', 'j@1'))
+    }))
+
+  it('hands on what a synchronous handler is done with within its emission', () => {
+    const log: string[] = []
+    const source = new Subject<string>()
+    source
+      .pipe(deliver((event) => void log.push(`handled ${event}`)))
+      .subscribe((event) => log.push(`emitted ${event}`))
+    source.next('a')
+    log.push('between')
+    source.next('b')
+    expect(log).toEqual(['handled a', 'emitted a', 'between', 'handled b', 'emitted b'])
+  })
+
+  it('handles a million events with a synchronous handler without growing the stack', async () => {
+    let sum = 0
+    const handled = range(0, 1_000_000).pipe(
+      deliver((n) => {
+        sum += n
+      }),
+    )
+    expect(await lastValueFrom(handled)).toBe(999_999)
+    expect(sum).toBe(499_999_500_000)
+  })
+
+  it('handles events that are sent because one was emitted without growing the stack', () => {
+    const source = new Subject<number>()
+    let last = 0
+    source.pipe(deliver(() => {})).subscribe((n) => {
+      last = n
+      if (n < 100_000) source.next(n + 1)
+    })
+    source.next(0)
+    expect(last).toBe(100_000)
+  })
+
+  it('waits for the promises of an asynchronous handler', async () => {
+    const log: string[] = []
+    const handler = async (event: string) => {
+      log.push(`began ${event}`)
+      await Promise.resolve()
+      log.push(`ended ${event}`)
+    }
+    const handled = of('a', 'b').pipe(deliver(handler, { concurrency: 1 }), toArray())
+    expect(await lastValueFrom(handled)).toEqual(['a', 'b'])
+    expect(log).toEqual(['began a', 'ended a', 'began b', 'ended b'])
+  })
+
+  it('handles undefined as the event that it is', async () => {
+    const got: unknown[] = []
+    const handler = (event: unknown) => void got.push(event)
+    await lastValueFrom(of(undefined, null, 0).pipe(deliver(handler, { concurrency: 1 })))
+    expect(got).toEqual([undefined, null, 0])
+  })
+
+  it('has slots and a queue of its own for each subscription', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const { handler } = working(scheduler, { a: 3 })
+      const handled = cold('a|').pipe(deliver(handler, { concurrency: 1 }))
+      expectObservable(handled).toBe('---(a|)')
+      expectObservable(handled, '-^').toBe('----(a|)')
+    }))
+
+  it('keeps the type of the events', () => {
+    const events: Observable<ResearchEvent> = EMPTY
+    const checkpoint: Progress<Pick<ResearchEvent, 'id' | 'source'>> = { received() {}, handled() {} }
+    const narrowed = events.pipe(
+      ofType('monitor.event_stream'),
+      deliver(async (event) => event.data.output, {
+        key: (event) => event.source,
+        checkpoint,
+        deadLetters: {
+          next: ({ event }) => expectTypeOf(event).toEqualTypeOf<EventOf<'monitor.event_stream'>>(),
+        },
+      }),
+    )
+    expectTypeOf(narrowed).toEqualTypeOf<Observable<EventOf<'monitor.event_stream'>>>()
+  })
+})
+
+describe('deliver, order by key', () => {
+  const byLetter = { key: (event: string) => event.slice(0, 1) }
+
+  it('handles events of one key one after another, and different keys side by side', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const values = { a: 'a1', b: 'a2', c: 'b1' }
+      const { handler } = working(scheduler, { a1: 5, a2: 1, b1: 1 })
+      const handled = cold('           abc--|', values).pipe(deliver(handler, byLetter))
+      expectObservable(handled).toBe('---c-a(b|)', values)
+    }))
+
+  it('does not let a key whose handler hangs block the others', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const { handler, calls } = working(scheduler, { a1: Infinity, b1: 2, b2: 2 })
+      const subscription = of('a1', 'a2', 'a3', 'b1', 'b2', 'c1')
+        .pipe(
+          deliver(
+            (event) => (event === 'a1' ? (void calls.push('a1@0') ?? new Promise(() => {})) : handler(event)),
+            { ...byLetter, concurrency: 2 },
+          ),
+        )
+        .subscribe()
+      flush()
+      subscription.unsubscribe()
+      expect(calls).toEqual(['a1@0', 'b1@0', 'c1@2', 'b2@3'])
+    }))
+
+  it('lets keys take turns', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const { handler, calls } = working(scheduler, {})
+      of('a1', 'a2', 'a3', 'b1', 'b2', 'c1')
+        .pipe(deliver(handler, { ...byLetter, concurrency: 1 }))
+        .subscribe()
+      flush()
+      expect(calls).toEqual(['a1@0', 'b1@1', 'c1@2', 'a2@3', 'b2@4', 'a3@5'])
+    }))
+
+  it('keeps the order of a key over retries and dead letters', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const { handler, calls } = failing(scheduler, { a1: 1, a2: 9 })
+      const { deadLetters } = burying(scheduler)
+      of('a1', 'a2', 'a3')
+        .pipe(deliver(handler, { ...full, ...byLetter, retries: 1, deadLetters }))
+        .subscribe()
+      flush()
+      expect(calls).toEqual(['a1@0', 'a1@3', 'a2@4', 'a2@7', 'a3@8'])
+    }))
+
+  it('keeps the order of a key until what was handled is saved', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const { handler, calls } = working(scheduler, {})
+      const { checkpoint } = noting(scheduler, () => new Work(scheduler, 5))
+      of('a1', 'a2')
+        .pipe(deliver(handler, { ...byLetter, checkpoint }))
+        .subscribe()
+      flush()
+      expect(calls).toEqual(['a1@0', 'a2@6'])
+    }))
+
+  it('ends with what a key function throws, once what is in flight has ended', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const source = cold('                           ab----')
+      const { handler } = working(scheduler, { a: 4 })
+      const key = (event: string) => (event === 'b' ? fail() : event)
+      expectObservable(source.pipe(deliver(handler, { key }))).toBe('----(a#)', undefined, refused)
+      expectSubscriptions(source.subscriptions).toBe('^!')
+    }))
+})
+
+describe('deliver, retries', () => {
+  it('calls a handler again that failed, after waits that double up to the longest', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const { handler, calls } = failing(scheduler, { a: 4 })
+      of('a').pipe(deliver(handler, full)).subscribe()
+      flush()
+      // Each call lasts 1 ms; waits of 2, 4, 8 and 8.
+      expect(calls).toEqual(['a@0', 'a@3', 'a@8', 'a@17', 'a@26'])
+    }))
+
+  it('waits a random part of the bound', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const { handler, calls } = failing(scheduler, { a: 2 })
+      of('a')
+        .pipe(deliver(handler, { initialDelay: 8, maxDelay: 12, random: () => 0.25 }))
+        .subscribe()
+      flush()
+      expect(calls).toEqual(['a@0', 'a@3', 'a@7'])
+    }))
+
+  it('calls a handler again that threw, as if it had rejected', () =>
+    inVirtualTime(({ cold, expectObservable }) => {
+      let calls = 0
+      const handler = () => (++calls < 3 ? fail() : undefined)
+      expectObservable(cold('a|').pipe(deliver(handler, full))).toBe('------(a|)')
+    }))
+
+  it('waits as long as the error asks for', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const { handler, calls } = failing(scheduler, { a: 1 }, new Refused('later', { retryAfter: 50 }))
+      of('a').pipe(deliver(handler, full)).subscribe()
+      flush()
+      expect(calls).toEqual(['a@0', 'a@51'])
+    }))
+
+  it('takes no delay from an error whose delay makes no sense', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const { handler, calls } = failing(
+        scheduler,
+        { a: 1 },
+        new Refused('later', { retryAfter: Number.NaN }),
+      )
+      of('a').pipe(deliver(handler, full)).subscribe()
+      flush()
+      expect(calls).toEqual(['a@0', 'a@3'])
+    }))
+
+  it('takes the longest time that a timer can wait for an even longer one', () => {
+    const scheduler = new VirtualTimeScheduler()
+    const handler = () => {
+      throw new Refused('later', { retryAfter: Infinity })
+    }
+    const subscription = of('a').pipe(deliver(handler, { scheduler })).subscribe()
+    expect(scheduler.actions.map((action) => action.delay)).toEqual([2 ** 31 - 1])
+    subscription.unsubscribe()
+  })
+
+  it('keeps the slot of an event that waits for its next attempt', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const { handler, calls } = failing(scheduler, { a: 1 })
+      of('a', 'b')
+        .pipe(deliver(handler, { ...full, concurrency: 1 }))
+        .subscribe()
+      flush()
+      expect(calls).toEqual(['a@0', 'a@3', 'b@4'])
+    }))
+
+  it('gives up after four retries unless told otherwise', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const { handler, calls } = failing(scheduler, { a: 9 })
+      const { deadLetters, letters } = burying(scheduler)
+      of('a')
+        .pipe(deliver(handler, { ...full, deadLetters }))
+        .subscribe()
+      flush()
+      expect(calls).toHaveLength(5)
+      expect(letters).toEqual(['a after 5: Error: no@27'])
+    }))
+
+  it('never gives up with retries of Infinity', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const { handler } = failing(scheduler, { a: 20 })
+      const handled = cold('a|').pipe(deliver(handler, { ...full, maxDelay: 1, retries: Infinity }))
+      // 21 calls and 20 waits of 1 ms.
+      expectObservable(handled).toBe('41ms (a|)')
+    }))
+
+  it('tries nothing again with retries of 0', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const { handler } = failing(scheduler, { a: 1 })
+      expectObservable(cold('a|').pipe(deliver(handler, { ...full, retries: 0 }))).toBe(
+        '-#',
+        undefined,
+        refused,
+      )
+    }))
+
+  it('does not try again after an error that says that there is no use in it', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const final = new Refused('for good', { retryable: false })
+      const { handler } = failing(scheduler, { a: 1 }, final)
+      expectObservable(cold('a|').pipe(deliver(handler, full))).toBe('-#', undefined, final)
+    }))
+
+  it('lets its caller decide what is retryable', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const { handler } = failing(scheduler, { a: 1 }, new Refused('for good', { retryable: false }))
+      const retryable = (error: unknown) => error instanceof Refused
+      expectObservable(cold('a|').pipe(deliver(handler, { ...full, retryable }))).toBe('----(a|)')
+      const unwilling = failing(scheduler, { a: 1 })
+      const never = deliver(unwilling.handler, { ...full, retryable: () => false })
+      expectObservable(cold('a|').pipe(never)).toBe('-#', undefined, refused)
+    }))
+
+  it('ends with what its callbacks throw', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      for (const config of [{ retryable: fail }, { random: fail }]) {
+        const { handler } = failing(scheduler, { a: 1 }, 'an error of the handler')
+        expectObservable(cold('a|').pipe(deliver(handler, config))).toBe('-#', undefined, refused)
+      }
+    }))
+})
+
+describe('deliver, dead letters', () => {
+  it('gives up an event with its error and goes on with the others', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const { handler } = failing(scheduler, { a: 2 })
+      const { deadLetters, letters } = burying(scheduler)
+      const handled = cold('           ab|').pipe(deliver(handler, { ...full, retries: 1, deadLetters }))
+      expectObservable(handled).toBe('--b-|')
+      flush()
+      expect(letters).toEqual(['a after 2: Error: no@4'])
+    }))
+
+  it('gives up an event at once whose error says that there is no use in trying again', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const { handler } = failing(scheduler, { a: 1 }, new Refused('for good', { retryable: false }))
+      const { deadLetters, letters } = burying(scheduler)
+      expectObservable(cold('a|').pipe(deliver(handler, { ...full, deadLetters }))).toBe('-|')
+      flush()
+      expect(letters).toEqual(['a after 1: Error: for good@1'])
+    }))
+
+  it('saves that an event was given up, and frees its slot only then', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const { handler, calls } = failing(scheduler, { a: 1 })
+      const { deadLetters } = burying(scheduler)
+      const { checkpoint, notes } = noting(scheduler, () => new Work(scheduler, 5))
+      const config = { concurrency: 1, retries: 0, deadLetters, checkpoint }
+      expectObservable(cold('(ab|)').pipe(deliver(handler, config))).toBe('------------(b|)')
+      flush()
+      expect(notes).toEqual(['received a@0', 'received b@0', 'handled a@1', 'handled b@7'])
+      expect(calls).toEqual(['a@0', 'b@6'])
+    }))
+
+  it('ends when the letter cannot be taken, with nothing saved', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const { handler } = failing(scheduler, { a: 1 }, 'an error of the handler')
+      const { checkpoint, notes } = noting(scheduler)
+      const handled = cold('a|').pipe(
+        deliver(handler, { retries: 0, deadLetters: { next: fail }, checkpoint }),
+      )
+      expectObservable(handled).toBe('-#', undefined, refused)
+      flush()
+      expect(notes).toEqual(['received a@0'])
+    }))
+
+  it('takes a Subject, and saves nothing for a reader of it who unsubscribes', () => {
+    const letters = new Subject<DeadLetter<string>>()
+    const saved: string[] = []
+    const checkpoint = { received() {}, handled: (event: string) => void saved.push(event) }
+    const source = new Subject<string>()
+    const subscription = source
+      .pipe(deliver(fail, { retries: 0, deadLetters: letters, checkpoint }))
+      .subscribe()
+    letters.subscribe(() => subscription.unsubscribe())
+    source.next('a')
+    expect(source.observed).toBe(false)
+    expect(saved).toEqual([])
+  })
+})
+
+describe('deliver, failing without dead letters', () => {
+  it('lets what is being handled end, starts nothing that waits, and errors', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
+      const source = cold('                           abc-----')
+      const calls: string[] = []
+      const handler = (event: string) => {
+        calls.push(event)
+        return new Work(scheduler, event === 'a' ? 4 : 6, event === 'a' ? { error: refused } : undefined)
+      }
+      const handled = source.pipe(deliver(handler, { concurrency: 2, retries: 0 }))
+      expectObservable(handled).toBe('                -------(b#)', undefined, refused)
+      expectSubscriptions(source.subscriptions).toBe('^---!')
+      flush()
+      expect(calls).toEqual(['a', 'b'])
+    }))
+
+  it('tries nothing again, neither what waits for it nor what fails now', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const final = new Refused('for good', { retryable: false })
+      const calls: string[] = []
+      const handler = (event: string) => {
+        calls.push(event)
+        if (event === 'a') return new Work(scheduler, 1, { error: refused })
+        if (event === 'b') return new Work(scheduler, 5, { error: final })
+        return new Work(scheduler, 7, { error: refused })
+      }
+      const { deadLetters } = burying(scheduler)
+      const patient = { initialDelay: 100, maxDelay: 100, random: () => 1 }
+      expectObservable(cold('(abc)').pipe(deliver(handler, patient))).toBe('-------#', undefined, final)
+      flush()
+      expect(calls).toEqual(['a', 'b', 'c'])
+      expect(deadLetters).toBeDefined()
+    }))
+
+  it('errors with the first of several failures', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const times: Record<string, number> = { a: 5, b: 3 }
+      const handler = (event: string) => new Work(scheduler, times[event] ?? 0, { error: event })
+      expectObservable(cold('(ab)').pipe(deliver(handler, { retries: 0 }))).toBe('-----#', undefined, 'b')
+    }))
+
+  it('emits and saves what ends well after the failure', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const handler = (event: string) =>
+        event === 'a' ? new Work(scheduler, 1, { error: refused }) : new Work(scheduler, 3)
+      const { checkpoint, notes } = noting(scheduler, () => new Work(scheduler, 2))
+      const handled = cold('(ab)').pipe(deliver(handler, { retries: 0, checkpoint }))
+      expectObservable(handled).toBe('-----(b#)', undefined, refused)
+      flush()
+      expect(notes).toEqual(['received a@0', 'received b@0', 'handled b@3'])
+    }))
+})
+
+describe('deliver, checkpoint', () => {
+  it('tells of an event as it comes, and waits for what was handled to be saved', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const { handler, calls } = working(scheduler, { a: 2, b: 1 })
+      const { checkpoint, notes } = noting(scheduler, () => new Work(scheduler, 3))
+      const handled = cold('           ab---|').pipe(deliver(handler, { concurrency: 1, checkpoint }))
+      expectObservable(handled).toBe('-----a---(b|)')
+      flush()
+      expect(notes).toEqual(['received a@0', 'received b@1', 'handled a@2', 'handled b@6'])
+      expect(calls).toEqual(['a@0', 'b@5'])
+    }))
+
+  it('goes on at once where saving is synchronous', () => {
+    const source = new Subject<string>()
+    const emitted: string[] = []
+    const checkpoint = { received() {}, handled() {} }
+    source.pipe(deliver(() => {}, { checkpoint })).subscribe((event) => emitted.push(event))
+    source.next('a')
+    expect(emitted).toEqual(['a'])
+  })
+
+  it('ends with an error where the place of an event is not known, and does not handle it', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
+      const source = cold('                           abc')
+      const { handler, calls } = working(scheduler, { a: 4 })
+      const checkpoint = { received: (event: string) => void (event === 'b' && fail()), handled() {} }
+      const handled = source.pipe(deliver(handler, { checkpoint }))
+      expectObservable(handled).toBe('                ----(a#)', undefined, refused)
+      expectSubscriptions(source.subscriptions).toBe('^!')
+      flush()
+      expect(calls).toEqual(['a@0'])
+    }))
+
+  it('ends with an error where saving fails, thrown or rejected, and does not emit the event', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      for (const handled of [fail, () => new Work(scheduler, 0, { error: refused })]) {
+        const source = cold('a--')
+        const checkpoint = { received() {}, handled }
+        const result = source.pipe(deliver(() => new Work(scheduler, 1), { checkpoint }))
+        expectObservable(result).toBe('-#', undefined, refused)
+      }
+    }))
+})
+
+describe('deliver, ends', () => {
+  it('completes once all that came is handled', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const source = cold('                           (abc|)')
+      const { handler } = working(scheduler, { a: 2, b: 2, c: 2 })
+      const handled = source.pipe(deliver(handler, { concurrency: 1 }))
+      expectObservable(handled).toBe('                --a-b-(c|)')
+      expectSubscriptions(source.subscriptions).toBe('(^!)')
+    }))
+
+  it('completes with an empty source', () =>
+    inVirtualTime(({ cold, expectObservable }) => {
+      expectObservable(cold<string>('--|').pipe(deliver(() => {}))).toBe('--|')
+    }))
+
+  it('errors with the source once all that came before is handled', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const source = cold<string>('                   ab#', undefined, refused)
+      const { handler } = working(scheduler, { a: 4, b: 2 })
+      const handled = source.pipe(deliver(handler, { concurrency: 1 }))
+      expectObservable(handled).toBe('                ----a-(b#)', undefined, refused)
+      expectSubscriptions(source.subscriptions).toBe('^-!')
+    }))
+
+  it('errors with what could not be handled rather than with the source', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const { handler } = failing(scheduler, { a: 1 })
+      const source = cold<string>('(a#)', undefined, 'an error of the source')
+      expectObservable(source.pipe(deliver(handler, { retries: 0 }))).toBe('-#', undefined, refused)
+    }))
+
+  it('does not abort the signal of handlers that have done their work', async () => {
+    let given: AbortSignal | undefined
+    const handler = (_: string, signal: AbortSignal) => {
+      given = signal
+    }
+    await lastValueFrom(of('a').pipe(deliver(handler)))
+    expect(given?.aborted).toBe(false)
+  })
+})
+
+describe('deliver, unsubscribed', () => {
+  it('unsubscribes from the source and emits nothing more', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const source = cold('                           ab-c-')
+      const { handler } = working(scheduler, { a: 1, b: 5 })
+      expectObservable(source.pipe(deliver(handler)), '^---!').toBe('-a')
+      expectSubscriptions(source.subscriptions).toBe('^---!')
+    }))
+
+  it('aborts the signal of the handlers, and saves nothing of what they do then', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const signals: AbortSignal[] = []
+      const handler = (_: string, signal: AbortSignal) => {
+        signals.push(signal)
+        return new Work(scheduler, 5)
+      }
+      const { checkpoint, notes } = noting(scheduler)
+      const subscription = of('a').pipe(deliver(handler, { checkpoint })).subscribe()
+      scheduler.schedule(() => subscription.unsubscribe(), 2)
+      flush()
+      expect(signals.map((signal) => signal.aborted)).toEqual([true])
+      expect(notes).toEqual(['received a@0'])
+    }))
+
+  it('emits nothing of what is saved too late', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const { checkpoint } = noting(scheduler, () => new Work(scheduler, 5))
+      expectObservable(cold('a').pipe(deliver(() => {}, { checkpoint })), '^--!').toBe('')
+      const failingToSave = noting(scheduler, () => new Work(scheduler, 5, { error: refused })).checkpoint
+      expectObservable(cold('a').pipe(deliver(() => {}, { checkpoint: failingToSave })), '^--!').toBe('')
+    }))
+
+  it('clears the timers of retries and of the drain', () => {
+    const scheduler = new VirtualTimeScheduler()
+    const stopping = new AbortController()
+    const subscription = of('a')
+      .pipe(deliver(fail, { scheduler, signal: stopping.signal }))
+      .subscribe()
+    stopping.abort()
+    expect(scheduler.actions).toHaveLength(2)
+    subscription.unsubscribe()
+    expect(scheduler.actions).toEqual([])
+  })
+
+  it('ends within a handler or an emission as well', () => {
+    const source = new Subject<string>()
+    const log: string[] = []
+    const checkpoint = { received() {}, handled: (event: string) => void log.push(`saved ${event}`) }
+    const first = source
+      .pipe(deliver(() => first.unsubscribe(), { checkpoint }))
+      .subscribe(() => log.push('emitted'))
+    source.next('a')
+    const second = source
+      .pipe(
+        deliver(() => first.unsubscribe() ?? fail(), { retries: 0 }),
+        take(1),
+      )
+      .subscribe({ error: () => log.push('failed') })
+    source.next('b')
+    second.unsubscribe()
+    expect(log).toEqual(['failed'])
+    expect(source.observed).toBe(false)
+  })
+
+  it('stops a synchronous source once the subscriber has enough', () => {
+    let produced = 0
+    const endless = new Observable<number>((subscriber) => {
+      while (!subscriber.closed) subscriber.next(produced++)
+    })
+    const got: number[] = []
+    endless
+      .pipe(
+        deliver(() => {}),
+        take(2),
+      )
+      .subscribe((n) => got.push(n))
+    expect(got).toEqual([0, 1])
+    expect(produced).toBe(2)
+  })
+})
+
+describe('deliver, aborted', () => {
+  /** A signal that is aborted at this time. */
+  function abortAt(scheduler: SchedulerLike, time: number): AbortSignal {
+    const stopping = new AbortController()
+    scheduler.schedule(() => stopping.abort(), time)
+    return stopping.signal
+  }
+
+  it('takes no more, lets what is in flight end, starts nothing that waits, and completes', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
+      const source = cold('                           abcd-----')
+      const { handler, calls } = working(scheduler, { a: 6, b: 4 })
+      const { checkpoint, notes } = noting(scheduler)
+      const signal = abortAt(scheduler, 3)
+      const handled = source.pipe(deliver(handler, { concurrency: 2, signal, checkpoint }))
+      expectObservable(handled).toBe('                -----b(a|)')
+      expectSubscriptions(source.subscriptions).toBe('^--!')
+      flush()
+      expect(calls).toEqual(['a@0', 'b@1'])
+      expect(notes.filter((note) => note.startsWith('handled'))).toEqual(['handled b@5', 'handled a@6'])
+      expect(getEventListeners(signal, 'abort')).toEqual([])
+    }))
+
+  it('completes at once when nothing is in flight', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const source = cold('                           a---')
+      const signal = abortAt(scheduler, 2)
+      expectObservable(source.pipe(deliver(() => {}, { signal }))).toBe('a-|')
+      expectSubscriptions(source.subscriptions).toBe('^-!')
+    }))
+
+  it('does not subscribe when it is aborted before', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
+      const source = cold('a')
+      expectObservable(source.pipe(deliver(() => {}, { signal: AbortSignal.abort() }))).toBe('|')
+      expectSubscriptions(source.subscriptions).toBe([])
+    }))
+
+  it('lets what is in flight be tried again', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const { handler } = failing(scheduler, { a: 2 })
+      const signal = abortAt(scheduler, 2)
+      expectObservable(cold('a-----').pipe(deliver(handler, { ...full, signal }))).toBe('---------(a|)')
+    }))
+
+  it('errors with what fails for good meanwhile', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const { handler } = failing(scheduler, { a: 1 })
+      const signal = abortAt(scheduler, 0)
+      expectObservable(cold('a--').pipe(deliver(handler, { retries: 0, signal }))).toBe(
+        '-#',
+        undefined,
+        refused,
+      )
+    }))
+
+  it('aborts the handlers at the deadline, and tells how many were cut off', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const reasons: unknown[] = []
+      const handler = (event: string, signal: AbortSignal) => {
+        signal.addEventListener('abort', () => reasons.push(signal.reason))
+        return new Work(scheduler, event === 'a' ? 4 : 99)
+      }
+      const signal = abortAt(scheduler, 2)
+      const handled = cold('(abcd)').pipe(deliver(handler, { concurrency: 3, signal, drainTimeout: 5 }))
+      const error = new DrainTimeoutError(2, 5)
+      expectObservable(handled).toBe('----a--#', undefined, error)
+      flush()
+      expect(reasons).toEqual([error, error])
+      expect(error).toMatchObject({ name: 'DrainTimeoutError', cutOff: 2, drainTimeout: 5 })
+      expect(error.message).toMatch(/^2 events were still being handled 5 ms after the abort/)
+    }))
+
+  it('cuts off what waits for another attempt or to be saved at the deadline', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const signal = abortAt(scheduler, 2)
+      const config = { signal, drainTimeout: 5 }
+      const asksToWait = () => new Work(scheduler, 1, { error: new Refused('later', { retryAfter: 50 }) })
+      expectObservable(cold('a').pipe(deliver(asksToWait, config))).toBe(
+        '-------#',
+        undefined,
+        new DrainTimeoutError(1, 5),
+      )
+      const { checkpoint } = noting(scheduler, () => new Work(scheduler, 50))
+      expectObservable(cold('a').pipe(deliver(() => {}, { ...config, checkpoint }))).toBe(
+        '-------#',
+        undefined,
+        new DrainTimeoutError(1, 5),
+      )
+    }))
+
+  it('drains for 10 seconds unless told otherwise, and as long as it takes with Infinity', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const { handler } = working(scheduler, { a: 20_000 })
+      const signal = abortAt(scheduler, 1)
+      const error = new DrainTimeoutError(1, 10_000)
+      expectObservable(cold('a').pipe(deliver(handler, { signal }))).toBe('10001ms #', undefined, error)
+      expectObservable(cold('a').pipe(deliver(handler, { signal, drainTimeout: Infinity }))).toBe('20s (a|)')
+    }))
+
+  it('starts nothing that waits after the source has ended, and keeps the error of the source', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const { handler, calls } = working(scheduler, { a: 4 })
+      const config = { concurrency: 1, signal: abortAt(scheduler, 2) }
+      expectObservable(cold('(ab|)').pipe(deliver(handler, config))).toBe('----(a|)')
+      const broken = cold<string>('(ab#)', undefined, refused)
+      expectObservable(broken.pipe(deliver(handler, config))).toBe('----(a#)', undefined, refused)
+      flush()
+      expect(calls).toEqual(['a@0', 'a@0'])
+    }))
+
+  it('tells at the deadline what had failed before', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const handler = (event: string) =>
+        event === 'a' ? new Work(scheduler, 1, { error: refused }) : new Work(scheduler, 50)
+      const errors: unknown[] = []
+      of('a', 'b')
+        .pipe(deliver(handler, { retries: 0, signal: abortAt(scheduler, 2), drainTimeout: 5 }))
+        .subscribe({ error: (error: unknown) => errors.push(error) })
+      flush()
+      expect(errors).toEqual([new DrainTimeoutError(1, 5, { cause: refused })])
+      expect(errors).toHaveProperty('0.cause', refused)
+    }))
+
+  it('comes before a source that ends with the same signal', () => {
+    const stopping = new AbortController()
+    const source = new Observable<string>((subscriber) => {
+      stopping.signal.addEventListener('abort', () => subscriber.error(stopping.signal.reason))
+    })
+    const ends: string[] = []
+    source.pipe(deliver(() => {}, { signal: stopping.signal })).subscribe({
+      error: () => ends.push('error'),
+      complete: () => ends.push('complete'),
+    })
+    stopping.abort()
+    expect(ends).toEqual(['complete'])
+  })
+
+  it('may be aborted by whoever is asked about an event that comes', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const stopping = new AbortController()
+      const { handler } = working(scheduler, { a: 3 })
+      const key = (event: string) => {
+        if (event === 'b') stopping.abort()
+        return event
+      }
+      expectObservable(cold('ab').pipe(deliver(handler, { key, signal: stopping.signal }))).toBe('---(a|)')
+    }))
+})
+
+describe('deliver, its settings', () => {
+  const wrong: readonly (readonly [string, DeliverConfig<string>])[] = [
+    ['concurrency', { concurrency: 0 }],
+    ['concurrency', { concurrency: Infinity }],
+    ['highWaterMark', { highWaterMark: 0 }],
+    ['retries', { retries: -1 }],
+    ['retries', { retries: 1.5 }],
+    ['initialDelay', { initialDelay: -1 }],
+    ['maxDelay', { maxDelay: Infinity }],
+    ['drainTimeout', { drainTimeout: Number.NaN }],
+    // @ts-expect-error no function
+    ['key', { key: 'source' }],
+    // @ts-expect-error no gate
+    ['gate', { gate: {} }],
+    // @ts-expect-error no function
+    ['retryable', { retryable: true }],
+    // @ts-expect-error no observer
+    ['deadLetters.next', { deadLetters: {} }],
+    // @ts-expect-error half of it
+    ['checkpoint.handled', { checkpoint: { received() {} } }],
+    // @ts-expect-error no function
+    ['random', { random: 1 }],
+    // @ts-expect-error a controller, not its signal
+    ['signal', { signal: new AbortController() }],
+  ]
+
+  it.each(wrong)('refuses a wrong %s at the call', (name, config) => {
+    expect(() => deliver(() => {}, config)).toThrow(ArgumentError)
+    expect(() => deliver(() => {}, config)).toThrow(`${name} must be`)
+  })
+
+  it('refuses a handler that is no function at the call', () => {
+    // @ts-expect-error no function
+    expect(() => deliver('save')).toThrow('handler must be a function')
+  })
+})
