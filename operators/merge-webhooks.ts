@@ -108,7 +108,8 @@ const EXPANSIONS = 4
  *   .subscribe((event) => console.log(event.id))
  * ```
  *
- * An error of the stream or of the deliveries passes through, after the webhooks that still wait, each as it came. A
+ * An error of the stream or of the deliveries passes through, after the webhooks that still wait, each as it came, unless
+ * `onDelivery` keeps account of them. A
  * failed expansion ends nothing: it is told to `onError`, and the webhook's own event takes its place, an `unknown` one
  * for a monitor. So does it when an expansion finds nothing.
  * Unsubscribing unsubscribes from both and ends waits and expansions.
@@ -231,9 +232,10 @@ export function mergeWebhooks(
 
       // Webhooks first, so that none is missed while a stream emits within its subscription.
       return merge(webhookEvents, streamEvents).pipe(
+        // Whoever keeps account of the deliveries gets those again that were not handled, when there is a fuller copy.
         catchError((error: unknown) =>
           concat(
-            facts.held,
+            onDelivery === undefined ? facts.held : EMPTY,
             throwError(() => error),
           ),
         ),

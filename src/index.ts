@@ -1,9 +1,25 @@
 export * from './protocol/index.ts'
+export { openCheckpoint } from './state/checkpoint.ts'
+export type { Checkpoint } from './state/checkpoint.ts'
+export type {
+  CheckpointChanges,
+  CheckpointState,
+  CheckpointStore,
+  HandledFact,
+} from './state/checkpoint-store.ts'
+export { memoryCheckpointStore } from './state/memory-checkpoint-store.ts'
+export { CheckpointError, CheckpointInUseError, StateFileError, StateInUseError } from './state/errors.ts'
 export { createClient } from './client.ts'
 export type { ClientOptions, ResearchClient } from './client.ts'
 export type { Diagnostic } from './sources/context.ts'
 export { Source } from './sources/source.ts'
 export type { SourceOptions } from './sources/source.ts'
+export type { AddRunsOptions } from './sources/add-runs.ts'
+export { ExecutionError } from './sources/execute-runs.ts'
+export type { ExecutedRun, ExecuteOptions, UnfinishedRun } from './sources/execute-runs.ts'
+export type { GroupProgress, GroupProgressOptions } from './sources/group-progress.ts'
+export { PartialWriteError, UncertainWriteError } from './sources/write-errors.ts'
+export type { AddedInput, WriteProgress } from './sources/write-errors.ts'
 export type { MonitorEventsOptions } from './sources/monitor-events.ts'
 export type { FollowMonitorOptions } from './sources/follow-monitor.ts'
 export type { CreateMonitorRequest, ListMonitorsOptions, MonitorsPage } from './sources/monitors.ts'
@@ -11,6 +27,6 @@ export type { GroupEventsOptions } from './sources/group-events.ts'
 export type { GroupRunsOptions } from './sources/group-runs.ts'
 export type { CreateTaskGroupOptions } from './sources/task-groups.ts'
 export type { UntypedOptions } from './sources/untyped.ts'
-export type { WatchedGroup, WatchedMonitor, WatchOptions } from './sources/watch.ts'
+export type { WatchedGroup, WatchedMonitor, WatchedWebhooks, WatchOptions } from './sources/watch.ts'
 export type { StreamMessage } from './transport/transport.ts'
 export * from './transport/errors.ts'

@@ -10,43 +10,120 @@ interface FaultSyntax<Kind extends FaultKind> {
   read(fields: Fields): Extract<Fault, { readonly kind: Kind }>
 }
 
+const SOMETIMES = '[times=N]'
+const ON_PATH = `[path=PREFIX],${SOMETIMES}`
+const IN_STREAM = `[after=N],${ON_PATH}`
+
 const SYNTAX: { readonly [Kind in FaultKind]: FaultSyntax<Kind> } = {
   cut: {
-    usage: 'cut:after=N',
-    about: "cuts a group's stream after N events, by destroying its socket",
-    read: (fields) => ({ kind: 'cut', after: fields.count('after', 0), ...times(fields) }),
+    usage: `cut:[at=event|line|character|chunk],${IN_STREAM}`,
+    about: "destroys a group stream's socket: after N events, or in the midst of the next one",
+    read: (fields) => ({
+      kind: 'cut',
+      at: fields.oneOf('at', ['event', 'line', 'character', 'chunk']),
+      ...inStream(fields),
+    }),
+  },
+  stall: {
+    usage: `stall:${IN_STREAM}`,
+    about: "sends nothing more on a group's stream, and keeps it open",
+    read: (fields) => ({ kind: 'stall', ...inStream(fields) }),
+  },
+  close: {
+    usage: `close:${IN_STREAM}`,
+    about: "ends a group's stream in good order before all is told",
+    read: (fields) => ({ kind: 'close', ...inStream(fields) }),
+  },
+  slow: {
+    usage: `slow:[bytes=COUNT],[interval=MS],${IN_STREAM}`,
+    about: 'sends the next event of a group by COUNT bytes, MS of real time apart (default: 1 and 1)',
+    read: (fields) => ({
+      kind: 'slow',
+      bytes: fields.optionalCount('bytes', 1),
+      interval: fields.optionalCount('interval', 0),
+      ...inStream(fields),
+    }),
+  },
+  'deleted-group': {
+    usage: `deleted-group:[group=ID],[after=N],${SOMETIMES}`,
+    about: 'deletes a group once a stream of it has sent N events; times counts the 404s that follow',
+    read: (fields) => ({
+      kind: 'deleted-group',
+      group: fields.optionalText('group'),
+      after: fields.optionalCount('after', 0),
+      ...sometimes(fields),
+    }),
+  },
+  malformed: {
+    usage: `malformed:${IN_STREAM}`,
+    about: 'breaks off the JSON of an answer, or of the next event of a group',
+    read: (fields) => ({ kind: 'malformed', ...inStream(fields) }),
+  },
+  gzip: {
+    usage: `gzip:${ON_PATH}`,
+    about: 'compresses an answer or a stream, although nobody asked for it',
+    read: (fields) => ({ kind: 'gzip', ...onPath(fields) }),
+  },
+  'wrong-type': {
+    usage: `wrong-type:${ON_PATH}`,
+    about: 'answers 200 with a page of HTML, as a proxy does',
+    read: (fields) => ({ kind: 'wrong-type', ...onPath(fields) }),
+  },
+  truncated: {
+    usage: `truncated:${ON_PATH}`,
+    about: 'cuts a JSON answer halfway, after the request has taken effect',
+    read: (fields) => ({ kind: 'truncated', ...onPath(fields) }),
   },
   status: {
-    usage: 'status:status=CODE[,retryAfter=SECONDS][,path=PREFIX]',
-    about: 'answers with CODE, and Retry-After, requests whose path begins with PREFIX',
-    read: (fields) => {
-      const status = fields.count('status', 400, 599)
-      const retryAfter = fields.optionalCount('retryAfter', 0)
-      const path = fields.optionalText('path')
-      return {
-        kind: 'status',
-        status,
-        ...(retryAfter !== undefined && { retryAfter }),
-        ...(path !== undefined && { path }),
-        ...times(fields),
-      }
-    },
+    usage: `status:status=CODE,[retryAfter=SECONDS],[retryAfterForm=seconds|date],${ON_PATH}`,
+    about: 'answers with CODE, 400 to 599, and with Retry-After where it is given',
+    read: (fields) => ({
+      kind: 'status',
+      status: fields.count('status', 400, 599),
+      retryAfter: fields.optionalCount('retryAfter', 0),
+      retryAfterForm: fields.oneOf('retryAfterForm', ['seconds', 'date']),
+      ...onPath(fields),
+    }),
+  },
+  'invalid-cursor': {
+    usage: `invalid-cursor:${ON_PATH}`,
+    about: 'answers 422 to a cursor or a last_event_id, as if it were valid no longer',
+    read: (fields) => ({ kind: 'invalid-cursor', ...onPath(fields) }),
   },
   repeat: {
-    usage: 'repeat',
+    usage: `repeat:${SOMETIMES}`,
     about: 'delivers a webhook twice',
-    read: (fields) => ({ kind: 'repeat', ...times(fields) }),
+    read: (fields) => ({ kind: 'repeat', ...sometimes(fields) }),
   },
   reorder: {
-    usage: 'reorder',
+    usage: `reorder:${SOMETIMES}`,
     about: 'holds a webhook back until the one after it has been delivered',
-    read: (fields) => ({ kind: 'reorder', ...times(fields) }),
+    read: (fields) => ({ kind: 'reorder', ...sometimes(fields) }),
+  },
+  delay: {
+    usage: `delay:by=MS,${SOMETIMES}`,
+    about: "delivers a webhook MS of the service's clock later",
+    read: (fields) => ({ kind: 'delay', by: fields.count('by', 0), ...sometimes(fields) }),
+  },
+  lose: {
+    usage: `lose:${SOMETIMES}`,
+    about: 'loses a webhook on its way, so that only a retry brings it',
+    read: (fields) => ({ kind: 'lose', ...sometimes(fields) }),
+  },
+  'lose-answer': {
+    usage: `lose-answer:${SOMETIMES}`,
+    about: "loses the receiver's answer to a webhook, so that a retry brings it again",
+    read: (fields) => ({ kind: 'lose-answer', ...sometimes(fields) }),
   },
 }
 
 /** Every kind of fault, for the help. */
 export const FAULTS_HELP = `
-Faults (each may have times=N: so often, and then no more; without it, always):
+Faults, each KIND or KIND:name=value,name=value; what stands in brackets may be left out:
+  times=N      it strikes so often, and then no more; without it, always
+  path=PREFIX  only requests whose path begins so
+  after=N      once N events of a stream's connection have passed; without it, at once
+
 ${Object.values(SYNTAX)
   .map(({ usage, about }) => `  ${usage}\n      ${about}`)
   .join('\n')}`
@@ -75,9 +152,16 @@ function isFaultKind(text: string): text is FaultKind {
   return Object.hasOwn(SYNTAX, text)
 }
 
-function times(fields: Fields): { readonly times?: number } {
-  const value = fields.optionalCount('times', 1)
-  return value === undefined ? {} : { times: value }
+function sometimes(fields: Fields) {
+  return { times: fields.optionalCount('times', 1) }
+}
+
+function onPath(fields: Fields) {
+  return { path: fields.optionalText('path'), ...sometimes(fields) }
+}
+
+function inStream(fields: Fields) {
+  return { after: fields.optionalCount('after', 0), ...onPath(fields) }
 }
 
 /** The `name=value` fields of a fault; each is taken once, and none may be left. */
@@ -114,13 +198,20 @@ class Fields {
     return value
   }
 
+  oneOf<Name extends string>(name: string, allowed: readonly Name[]): Name | undefined {
+    const text = this.optionalText(name)
+    if (text === undefined) return undefined
+    const found = allowed.find((option) => option === text)
+    return found ?? this.#refuse(`${name} must be one of ${allowed.join(', ')}, got ${quoted(text)}`)
+  }
+
   finish(): void {
     const [name] = this.#left.keys()
     if (name !== undefined) this.#refuse(`it has no ${quoted(name)}`)
   }
 
   #refuse(reason: string): never {
-    throw new InvalidArgumentError(`${reason}. It is written ${this.#usage}[,times=N].`)
+    throw new InvalidArgumentError(`${reason}. It is written ${this.#usage}.`)
   }
 }
 

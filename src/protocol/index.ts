@@ -1,12 +1,33 @@
-export * from './argument-error.ts'
-export * from './event.ts'
-export * from './limits.ts'
+export { ArgumentError } from './argument-error.ts'
+export { backoffDelay, isRetryable } from './backoff.ts'
+export type { Backoff, Retryable } from './backoff.ts'
+export {
+  gapEvent,
+  groupEvent,
+  groupSource,
+  monitorEvent,
+  monitorSource,
+  parts,
+  runEvent,
+  runSource,
+  unknownEvent,
+} from './event.ts'
+export type {
+  Envelope,
+  EventOf,
+  ResearchEvent,
+  ResearchEventData,
+  ResearchEventType,
+  StreamGap,
+  TaskRunState,
+  Via,
+} from './event.ts'
 export type * from './monitor.ts'
 export type * from './output.ts'
 export type * from './problem.ts'
-export * from './search.ts'
+export { SEARCH_MODES } from './search.ts'
+export type * from './search.ts'
 export type * from './task-group.ts'
-export * from './task.ts'
+export { RUN_STATUSES } from './task.ts'
+export type * from './task.ts'
 export type * from './webhook.ts'
-export { backoffDelay, isRetryable } from './backoff.ts'
-export type { Backoff, Retryable } from './backoff.ts'

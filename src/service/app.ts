@@ -4,10 +4,12 @@ import { Hono } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Clock } from './clock.ts'
 import type { Faults } from './faults.ts'
+import { spoilAnswers } from './http/answer-faults.ts'
 import { authenticate } from './http/authentication.ts'
 import { limitBody } from './http/body.ts'
 import { HttpProblem, problem } from './http/problem.ts'
 import { quota, QUOTAS } from './http/quota.ts'
+import { answerOnTheWay, refuseCursors } from './http/request-faults.ts'
 
 /** Routes of the service, which write streams to Node's own response. */
 export type Routes = Hono<{ Bindings: HttpBindings }>
@@ -29,23 +31,19 @@ export interface AppOptions {
 export function createApp({ apiKeys, clock, faults, quotas, mount, onError }: AppOptions): Routes {
   const app: Routes = new Hono()
 
-  app.use(async (c, next) => {
-    const fault = faults.take('status', ({ path = '/' }) => c.req.path.startsWith(path))
-    if (fault === undefined) return next()
-    const { status, retryAfter } = fault
-    const headers = retryAfter === undefined ? undefined : { 'retry-after': String(retryAfter) }
-    throw problem(status, `The service was told to answer with ${status}`, null, headers)
-  })
+  app.use(answerOnTheWay(faults))
   app.use(authenticate(apiKeys))
   app.use(async (c, next) => {
     // Hono would answer HEAD as GET, and a stream must not begin for it.
     if (c.env.incoming.method === 'HEAD') throw methodNotAllowed('HEAD', ['GET', 'POST'])
     await next()
   })
+  app.use(refuseCursors(faults))
   if (quotas) {
     for (const { limit, paths } of QUOTAS) app.on('POST', [...paths], quota(clock, limit))
   }
   app.use(limitBody())
+  app.use(spoilAnswers(faults))
 
   mount(app)
   refuseOtherMethods(app)

@@ -231,7 +231,7 @@ class Execution {
       return this.#read()
     }
     const request = { method: 'GET', path: `${groupSource(this.#runs.groupId)}/runs` }
-    const missing = `the stream ended without telling of ${this.#running.size} runs that were added`
+    const missing = `the stream ended, and runs that were added were not told of: ${this.#running.size}`
     this.#subscriber.error(new ProtocolError(missing, request, { retryable: false }))
   }
 

@@ -34,7 +34,7 @@ export type WatchedGroup =
 export interface WatchedWebhooks {
   readonly deliveries: Observable<WebhookDelivery>
   /** Hears of each delivery whose events were all handled: only asked with a checkpoint. */
-  readonly done?: (id: string) => void
+  readonly done?: (id: string) => void | PromiseLike<void>
 }
 
 /** What `client.watch` joins into one stream. At least one of the three. */
@@ -143,25 +143,28 @@ function tracked(
 ): Tracking | undefined {
   if (checkpoint === undefined) return undefined
   return {
-    position: checkpoint.position(stream),
+    get position() {
+      return checkpoint.position(stream)
+    },
     entered(event, position) {
       if (!ignores(event)) checkpoint.entered(stream, position, event)
     },
   }
 }
 
-/** Tells the checkpoint when each event's emission has returned. */
+/** Tells the checkpoint when a subscription begins, and when each event's emission has returned. */
 function passing(events: Observable<ResearchEvent>, checkpoint: Checkpoint): Observable<ResearchEvent> {
-  return new Observable((subscriber) =>
-    events.subscribe({
+  return new Observable((subscriber) => {
+    checkpoint.begin()
+    return events.subscribe({
       next(event) {
         subscriber.next(event)
         checkpoint.passed(event)
       },
       error: (error: unknown) => subscriber.error(error),
       complete: () => subscriber.complete(),
-    }),
-  )
+    })
+  })
 }
 
 /** What one execution of a monitor found (§4.1), oldest first, as a poll would tell it. */

@@ -37,7 +37,7 @@ export class PartialWriteError extends RivuletError {
     groupId: string,
     cause: unknown,
     { added, notAdded, answers }: Omit<WriteProgress, 'inDoubt'>,
-    message = `${added.length} inputs were added and ${notAdded.length} were not${reason(cause)}`,
+    message = `inputs added: ${added.length}, not added: ${notAdded.length}${reason(cause)}`,
   ) {
     super(message, { method: 'POST', path: `${groupSource(groupId)}/runs` }, { cause })
     this.added = added
@@ -60,7 +60,7 @@ export class UncertainWriteError extends PartialWriteError {
 
   constructor(groupId: string, cause: unknown, progress: WriteProgress, unsettled?: unknown) {
     const { added, notAdded, inDoubt } = progress
-    const counts = `${inDoubt.length} inputs are in doubt, ${added.length} were added, ${notAdded.length} were not`
+    const counts = `inputs in doubt: ${inDoubt.length}, added: ${added.length}, not added: ${notAdded.length}`
     const settling = unsettled === undefined ? '' : `; it could not be settled${reason(unsettled)}`
     super(groupId, cause, progress, `${counts}${reason(cause)}${settling}`)
     this.inDoubt = inDoubt

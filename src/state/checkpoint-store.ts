@@ -10,7 +10,10 @@ export interface HandledFact {
 export interface CheckpointState {
   /** The cursor behind which each stream goes on, by the stream's name. */
   readonly positions: ReadonlyMap<string, string>
-  /** Facts handled lately, which other streams and webhooks may still tell again. Oldest first. */
+  /**
+   * Facts handled lately, which other streams and webhooks may still tell again. Oldest first; a fact whose copies were
+   * handled apart may stand there several times, and what they told adds up.
+   */
   readonly handled: Iterable<HandledFact>
 }
 

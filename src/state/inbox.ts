@@ -26,4 +26,11 @@ export interface Inbox {
    * that it is done, and hands it out again after a restart that came first.
    */
   take(): WebhookDelivery | undefined
+  /**
+   * The delivery with this id was handled. In memory that changes nothing; a durable inbox hands it out no more. Ids that
+   * are not known are passed over.
+   */
+  done(id: string): void | Promise<void>
+  /** Whether what waits here outlives the process. Default false. */
+  readonly durable?: boolean
 }

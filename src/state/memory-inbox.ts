@@ -60,5 +60,7 @@ export function memoryInbox(options: MemoryInboxOptions = {}): Inbox {
   return {
     put: async (delivery) => put(delivery),
     take: () => pending.shift(),
+    // What was taken is no longer here.
+    done: () => {},
   }
 }

@@ -6,9 +6,13 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from 'node:zlib'
+import type { Zlib } from 'node:zlib'
+
+/** Takes compressed bytes, gives plain ones. */
+export type Decoder = Transform & Zlib
 
 /** What undoes a `content-encoding`, or undefined where it is not known. `first` is the beginning of the body. */
-export function openDecoder(coding: string, first: Uint8Array): Transform | undefined {
+export function openDecoder(coding: string, first: Uint8Array): Decoder | undefined {
   switch (coding.trim().toLowerCase()) {
     case 'gzip':
     case 'x-gzip':

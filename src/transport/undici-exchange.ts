@@ -1,8 +1,8 @@
 import { Socket } from 'node:net'
-import type { Transform } from 'node:stream'
 import { Agent, buildConnector } from 'undici'
 import type { Dispatcher } from 'undici'
 import { openDecoder } from './content-coding.ts'
+import type { Decoder } from './content-coding.ts'
 import type { Exchange, ResponseSink, WireRequest } from './exchange.ts'
 import { Incoming } from './incoming.ts'
 import type { Wire } from './incoming.ts'
@@ -50,7 +50,7 @@ class Call implements Wire, Dispatcher.DispatchHandler {
   /** Undici gives it once the connection stands and right before it writes: without it nothing was sent. */
   #controller: Dispatcher.DispatchController | undefined
   #coding: string | undefined
-  #decoder: Transform | undefined
+  #decoder: Decoder | undefined
 
   constructor(request: WireRequest, sink: ResponseSink) {
     this.#request = request
@@ -101,7 +101,7 @@ class Call implements Wire, Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    if (this.#controller !== undefined) return this.incoming.broken('broken', error)
+    if (this.#controller !== undefined) return this.#broken(error)
     const late = 'code' in error && (error.code === 'UND_ERR_CONNECT_TIMEOUT' || error.code === 'ETIMEDOUT')
     this.incoming.broken(late ? 'connect-timeout' : 'refused', error)
   }
@@ -129,6 +129,13 @@ class Call implements Wire, Dispatcher.DispatchHandler {
     this.#decoder?.destroy()
   }
 
+  /** What came before is told first: a stream that is cut time and again would else never get on. */
+  #broken(error: Error): void {
+    const tell = () => this.incoming.broken('broken', error)
+    if (this.#decoder === undefined) tell()
+    else this.#decoder.flush(tell)
+  }
+
   #decode(coding: string, bytes: Uint8Array): void {
     const { incoming } = this
     incoming.alive()
@@ -139,7 +146,7 @@ class Call implements Wire, Dispatcher.DispatchHandler {
   }
 
   /** Opened at the first chunk, since an empty body is no gzip. */
-  #openDecoder(coding: string, first: Uint8Array): Transform | undefined {
+  #openDecoder(coding: string, first: Uint8Array): Decoder | undefined {
     const { incoming } = this
     const decoder = openDecoder(coding, first)
     if (decoder === undefined) {

@@ -1,5 +1,7 @@
 import { setImmediate } from 'node:timers'
 import { Observable, Subject } from 'rxjs'
+import { currentGate } from '../../operators/gate.ts'
+import type { Gate } from '../../operators/gate.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkDuration, checkInteger } from '../protocol/check.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
@@ -53,16 +55,21 @@ export interface WebhookReceiver {
    */
   handle(request: Request): Promise<Response>
   /**
-   * The accepted deliveries, each once, after its answer. Hot: subscribers share them. While nobody is subscribed they
-   * wait in the inbox. Completes on `close`; errors only if the inbox cannot hand them out any more, which closes the
-   * receiver.
+   * The accepted deliveries, each once, after its answer. Hot: subscribers share them. While nobody is subscribed, and
+   * while a subscriber is behind (see `Gate` of `rivulet/operators`), they wait in the inbox. Completes on `close`; errors
+   * only if the inbox cannot hand them out any more, which closes the receiver.
    */
   readonly deliveries: Observable<WebhookDelivery>
+  /**
+   * Says that the delivery with this id was handled, so that a durable inbox hands it out no more after a restart.
+   * `client.watch({ webhooks, checkpoint })` says it by itself. May be called after `close`, as long as the inbox is open.
+   */
+  done(id: string): void | Promise<void>
   /** What was refused and why, for logs and alerts. Hot; completes on `close`. */
   readonly refusals: Observable<WebhookRefusal>
   /**
-   * Hands what is stored to the subscribers there are and completes. Requests are answered 503 from then on. The inbox
-   * is left open.
+   * Completes, and answers requests 503 from then on. An inbox in memory has its last chance here, so what it holds is
+   * handed to the subscribers there are; a durable one keeps it for the next start. The inbox is left open.
    */
   close(): void
 }
@@ -91,6 +98,8 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
 
   const handedOut = new Subject<WebhookDelivery>()
   const refused = new Subject<WebhookRefusal>()
+  /** The gates of those who are subscribed. */
+  const gates: Gate[] = []
   let closed = false
   let scheduled = false
 
@@ -146,20 +155,24 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     scheduled = true
     setImmediate(() => {
       scheduled = false
-      if (handOut(TURN) === TURN) scheduleHandOut()
+      let turn = 0
+      while (turn < TURN && !isHeldBack() && handOut()) turn += 1
+      if (turn === TURN) scheduleHandOut()
     })
   }
 
-  /** Hands out up to `limit` deliveries, as long as somebody listens; returns how many. */
-  function handOut(limit: number): number {
-    let count = 0
-    while (count < limit && handedOut.observed) {
-      const delivery = take()
-      if (delivery === undefined) break
-      handedOut.next(delivery)
-      count += 1
-    }
-    return count
+  /** Deliveries are shared, so the subscriber who is furthest behind holds them back. */
+  function isHeldBack(): boolean {
+    return gates.some((gate) => gate.closed)
+  }
+
+  /** Hands out the next delivery, if somebody listens and there is one. */
+  function handOut(): boolean {
+    if (!handedOut.observed) return false
+    const delivery = take()
+    if (delivery === undefined) return false
+    handedOut.next(delivery)
+    return true
   }
 
   function take(): WebhookDelivery | undefined {
@@ -177,18 +190,41 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     if (closed) return
     closed = true
     // They were answered 2xx, and an inbox in memory has no other chance to pass them on.
-    handOut(Infinity)
+    let more = inbox.durable !== true
+    while (more) more = handOut()
     handedOut.complete()
     refused.complete()
   }
 
   const deliveries = new Observable<WebhookDelivery>((subscriber) => {
     const subscription = handedOut.subscribe(subscriber)
+    const gate = currentGate()
+    if (gate !== undefined) subscription.add(obey(gate))
     scheduleHandOut()
     return subscription
   })
 
-  return { handle, deliveries, refusals: refused.asObservable(), close }
+  /** Holds deliveries back while the gate is closed, until the function that it returns is called. */
+  function obey(gate: Gate): () => void {
+    gates.push(gate)
+    const stopListening = gate.onChange((isClosed) => {
+      if (!isClosed) scheduleHandOut()
+    })
+    return () => {
+      stopListening()
+      gates.splice(gates.indexOf(gate), 1)
+      // It may have been the one that held back.
+      scheduleHandOut()
+    }
+  }
+
+  return {
+    handle,
+    deliveries,
+    refusals: refused.asObservable(),
+    done: (id) => inbox.done(id),
+    close,
+  }
 }
 
 function isJson(contentType: string | null): boolean {

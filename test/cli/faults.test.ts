@@ -1,38 +1,93 @@
+import { readFileSync } from 'node:fs'
+import type { Fault, FaultKind } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
 import { FAULTS_HELP, parseFault } from '../../src/cli/faults.ts'
+import { Faults } from '../../src/service/faults.ts'
+
+const EVERY_KIND: Readonly<Record<FaultKind, readonly [text: string, fault: Fault]>> = {
+  cut: ['cut:after=3,at=chunk,times=2', { kind: 'cut', after: 3, at: 'chunk', times: 2 }],
+  stall: ['stall:after=1', { kind: 'stall', after: 1 }],
+  close: ['close', { kind: 'close' }],
+  slow: [
+    'slow:bytes=2,interval=5,after=1,path=/v1beta',
+    { kind: 'slow', bytes: 2, interval: 5, after: 1, path: '/v1beta' },
+  ],
+  'deleted-group': [
+    'deleted-group:group=tgrp_1,after=2,times=1',
+    { kind: 'deleted-group', group: 'tgrp_1', after: 2, times: 1 },
+  ],
+  malformed: ['malformed:path=/v1/search', { kind: 'malformed', path: '/v1/search' }],
+  gzip: ['gzip:times=1', { kind: 'gzip', times: 1 }],
+  'wrong-type': ['wrong-type:times=1', { kind: 'wrong-type', times: 1 }],
+  truncated: ['truncated:path=/v1/monitors', { kind: 'truncated', path: '/v1/monitors' }],
+  status: [
+    'status:status=429,retryAfter=1,retryAfterForm=date,path=/v1/search',
+    { kind: 'status', status: 429, retryAfter: 1, retryAfterForm: 'date', path: '/v1/search' },
+  ],
+  'invalid-cursor': ['invalid-cursor:times=1', { kind: 'invalid-cursor', times: 1 }],
+  repeat: ['repeat', { kind: 'repeat' }],
+  reorder: ['reorder:times=1', { kind: 'reorder', times: 1 }],
+  delay: ['delay:by=30000', { kind: 'delay', by: 30_000 }],
+  lose: ['lose:times=3', { kind: 'lose', times: 3 }],
+  'lose-answer': ['lose-answer', { kind: 'lose-answer' }],
+}
 
 describe('a fault on the command line', () => {
-  it('is its kind and its fields', () => {
-    expect(parseFault('cut:after=3,times=2')).toEqual({ kind: 'cut', after: 3, times: 2 })
-    expect(parseFault('status:status=429,retryAfter=1,path=/v1/search')).toEqual({
-      kind: 'status',
-      status: 429,
-      retryAfter: 1,
-      path: '/v1/search',
-    })
-    expect(parseFault('reorder:times=1')).toEqual({ kind: 'reorder', times: 1 })
+  it.each(Object.values(EVERY_KIND))('%s is its kind and its options', (text, fault) => {
+    expect(parseFault(text)).toEqual(fault)
   })
 
-  it('may be a kind alone, where no field must be there', () => {
-    expect(parseFault('repeat')).toEqual({ kind: 'repeat' })
+  it.each(Object.values(EVERY_KIND))('%s is one that the service can produce', (text) => {
+    expect(() => new Faults().add(parseFault(text))).not.toThrow()
   })
 
   it.each([
-    ['boom', /no fault "boom", only cut, status, repeat, reorder/],
+    ['boom', /no fault "boom", only cut, stall, close/],
     ['toString', /no fault "toString"/],
-    ['cut', /after is missing\. It is written cut:after=N/],
+    ['delay', /by is missing\. It is written delay:by=MS/],
     ['cut:after=many', /after must be a whole number of at least 0, got "many"/],
     ['cut:after=1.5', /after must be a whole number/],
+    ['cut:at=once', /at must be one of event, line, character, chunk, got "once"/],
     ['cut:after=3,times=0', /times must be a whole number of at least 1/],
     ['cut:after=3,after=4', /after is there twice/],
     ['cut:after=3,color=red', /it has no "color"/],
+    ['repeat:path=/v1', /it has no "path"/],
     ['cut:after', /"after" is not name=value/],
     ['status:status=200', /status must be a whole number from 400 to 599/],
   ])('is refused as %s, and the message says why', (text, message) => {
     expect(() => parseFault(text)).toThrow(message)
   })
 
-  it('is explained in the help, kind by kind', () => {
-    for (const kind of ['cut:', 'status:', 'repeat', 'reorder']) expect(FAULTS_HELP).toContain(`\n  ${kind}`)
+  it.each(Object.keys(EVERY_KIND))('%s is explained in the help', (kind) => {
+    expect(FAULTS_HELP).toContain(`\n  ${kind}:`)
   })
 })
+
+describe('the page about faults', () => {
+  const page = readFileSync('docs/faults.md', 'utf8')
+
+  it.each(Object.keys(EVERY_KIND))('tells of %s, for programs and for the command line', (kind) => {
+    expect(page).toContain(`{ kind: '${kind}'`)
+    expect(page).toMatch(new RegExp(`--fault ${kind}[\`: ]`))
+  })
+
+  it('writes every command line so that it is understood, and as the program beside it has it', () => {
+    const rows = page.split('\n').filter((line) => line.includes('`--fault '))
+    for (const row of rows) {
+      const [, text = ''] = /`--fault ([^`]+)`/.exec(row) ?? []
+      const [, program = ''] = /`(\{ kind: [^`]+\})`/.exec(row) ?? []
+      expect(parseFault(text)).toEqual(faultOf(program))
+    }
+    expect(rows.length).toBeGreaterThanOrEqual(Object.keys(EVERY_KIND).length)
+  })
+})
+
+/** An object as a program writes it. */
+function faultOf(program: string): unknown {
+  return JSON.parse(
+    program
+      .replaceAll(/(\w+):/g, '"$1":')
+      .replaceAll("'", '"')
+      .replaceAll(/(\d)_(\d)/g, '$1$2'),
+  )
+}

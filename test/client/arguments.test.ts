@@ -98,7 +98,7 @@ describe('an argument that cannot be right is refused at the call', () => {
       'webhook.event_types[0]',
       (c) => c.monitors.create(monitor({ webhook: { url: 'https://x.example', event_types: [5] } })),
     ],
-    ['headers.x-api-key', (c) => c.get('/v1/x', { headers: { 'x-api-key': 'other' } })],
+    ['headers', (c) => c.get('/v1/x', { headers: { 'x-api-key': 'other' } })],
     ['hold', (c) => c.watch({ taskGroups: ['g'], webhooks: { deliveries: c.diagnostics }, hold: -1 })],
     ['path', (c) => c.get('//elsewhere.example/')],
     ['path', (c) => c.get('/v1/../admin')],

@@ -122,17 +122,4 @@ describe('task groups, end to end', () => {
       true,
     )
   })
-
-  it('is read by a loop that is slower than the service', async () => {
-    const { client, group } = await research()
-    const id = await group(...names(50))
-
-    const seen: string[] = []
-    for await (const { id: fact } of client.taskGroups.runs(id)) {
-      await new Promise((resolve) => setImmediate(resolve))
-      seen.push(fact)
-    }
-
-    expect(new Set(seen).size).toBe(50)
-  })
 })

@@ -1,15 +1,23 @@
 import type { SchedulerLike } from 'rxjs'
 
+/** How a {@link Work} ends. */
+export interface Outcome {
+  /** What it fails with. Default: it does not. */
+  readonly error?: unknown
+  /** Called right before whoever waits for it. */
+  readonly onSettled?: () => void
+}
+
 /** A handler's work in virtual time: settles after `ms` of the scheduler's time, and calls back right then. */
 export class Work implements PromiseLike<void> {
   readonly #scheduler: SchedulerLike
   readonly #ms: number
-  readonly #failure: { readonly error: unknown } | undefined
+  readonly #outcome: Outcome
 
-  constructor(scheduler: SchedulerLike, ms: number, failure?: { readonly error: unknown }) {
+  constructor(scheduler: SchedulerLike, ms: number, outcome: Outcome = {}) {
     this.#scheduler = scheduler
     this.#ms = ms
-    this.#failure = failure
+    this.#outcome = outcome
   }
 
   // A promise of the platform settles in no virtual time.
@@ -19,8 +27,9 @@ export class Work implements PromiseLike<void> {
     rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): PromiseLike<A | B> {
     this.#scheduler.schedule(() => {
-      if (this.#failure === undefined) fulfilled?.()
-      else rejected?.(this.#failure.error)
+      this.#outcome.onSettled?.()
+      if ('error' in this.#outcome) rejected?.(this.#outcome.error)
+      else fulfilled?.()
     }, this.#ms)
     return new Promise(() => {})
   }

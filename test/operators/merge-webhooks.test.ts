@@ -4,6 +4,7 @@ import {
   delay,
   EMPTY,
   filter,
+  finalize,
   map,
   NEVER,
   Observable,
@@ -314,6 +315,16 @@ describe('mergeWebhooks', () => {
       expectSubscriptions(stream.subscriptions).toBe('^---!')
       expectSubscriptions(webhooks.subscriptions).toBe('^---!')
       expectSubscriptions(found.subscriptions).toBe('--^-!')
+    }))
+
+  it('leaves the webhooks that wait to whoever keeps account of them when the stream fails', () =>
+    inVirtualTime(({ cold, hot, expectObservable }) => {
+      const webhooks = hot('-rf-----', deliveries)
+      const told: [string, string[]][] = []
+      const onDelivery = ({ id }: WebhookDelivery, found: readonly ResearchEvent[]) =>
+        void told.push([id, found.map((event) => event.id)])
+      const merged = cold<ResearchEvent>('----#').pipe(mergeWebhooks(webhooks, { onDelivery }))
+      expectObservable(merged.pipe(finalize(() => expect(told).toHaveLength(2)))).toBe('--f-#', events)
     }))
 
   it('does not lose what was found and waits for its turn when the stream fails', () =>

@@ -98,12 +98,53 @@ describe('faults', () => {
     expect(taken).toEqual([1, 1, 2, 2])
   })
 
+  it('tell how often each kind has struck, also when they were disarmed since', () => {
+    const faults = new Faults()
+    faults.add({ kind: 'cut', after: 1, times: 2 })
+    faults.add({ kind: 'repeat' })
+    faults.take('cut')
+    faults.take('cut')
+    faults.take('cut')
+    faults.take('lose')
+    faults.clear()
+    expect(faults.struck).toEqual({ cut: 2 })
+  })
+
+  it('are found without striking', () => {
+    const faults = new Faults()
+    faults.add({ kind: 'gzip', times: 1 })
+    const found = [faults.find('gzip'), faults.find(['lose', 'gzip']), faults.find('lose')]
+    expect(found.map((fault) => fault?.kind)).toEqual(['gzip', 'gzip', undefined])
+    expect(faults.take('gzip')).toBeDefined()
+  })
+
+  it('tell whoever asked that they were armed and disarmed', () => {
+    const faults = new Faults()
+    let changes = 0
+    const stop = faults.onChange(() => (changes += 1))
+    faults.add({ kind: 'stall' })
+    faults.clear()
+    stop()
+    faults.add({ kind: 'stall' })
+    expect(changes).toBe(2)
+  })
+
   it.each<Fault>([
     { kind: 'cut', after: -1 },
     { kind: 'cut', after: 1, times: 0 },
+    JSON.parse('{"kind": "cut", "at": "once"}'),
+    { kind: 'stall', after: 0.5 },
+    { kind: 'slow', bytes: 0 },
+    { kind: 'slow', interval: -1 },
     { kind: 'status', status: 200 },
+    JSON.parse('{"kind": "status"}'),
     { kind: 'status', status: 503, retryAfter: 0.5 },
     { kind: 'status', status: 503, path: '' },
+    JSON.parse('{"kind": "status", "status": 503, "retryAfterForm": "week"}'),
+    { kind: 'deleted-group', group: '' },
+    JSON.parse('{"kind": "delay"}'),
+    { kind: 'delay', by: -1 },
+    JSON.parse('{"kind": "repeat", "path": "/v1"}'),
     JSON.parse('{"kind": "explode"}'),
   ])('that cannot be produced are refused: %j', (fault) => {
     expect(() => new Faults().add(fault)).toThrow(ArgumentError)

@@ -1,20 +1,36 @@
+import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import type { AddRunsResponse, SearchResponse } from '../../src/protocol/index.ts'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { AddRunsResponse, Monitor } from '../../src/protocol/index.ts'
 import { ArgumentError } from '../../src/protocol/index.ts'
 import {
   createResearchService,
   ManualClock,
+  type ResearchService,
   type ResearchServiceOptions,
   systemClock,
 } from '../../src/service/index.ts'
+import { openDatabase } from '../../src/service/database.ts'
+import { lastingClock } from '../../src/service/lasting-clock.ts'
 import { documentFolder, HeldProcessor, running, temporaryFolder } from './running.ts'
 
 async function opened(options: Partial<ResearchServiceOptions> = {}) {
   const service = await createResearchService({ docs: await documentFolder(), ...options })
   onTestFinished(() => service.close())
   return service
+}
+
+const MONITOR = { type: 'event_stream', frequency: '1h', settings: { query: 'tides' } }
+
+/** Keeps requests that create a monitor from going on until they are released. */
+function holdMonitors({ corpus }: ResearchService) {
+  const [begun, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  vi.spyOn(corpus, 'settled').mockImplementation(() => {
+    begun.resolve()
+    return release.promise
+  })
+  return { begun: begun.promise, release: () => release.resolve() }
 }
 
 describe('a research service', () => {
@@ -90,10 +106,39 @@ describe('a research service', () => {
 
   it('closes more than once, also at the same time, and cuts nothing that is nearly done', async () => {
     const { service, post } = await running()
-    const answer = post<SearchResponse>('/v1/search', { search_queries: ['tides'] })
-    await answer
-    await Promise.all([service.close(), service.close()])
+    const held = holdMonitors(service)
+    const answer = post<Monitor>('/v1/monitors', MONITOR)
+    await held.begun
+    const closing = Promise.all([service.close(), service.close()])
+    held.release()
+    expect((await answer).status).toBe(201)
+    await closing
     await expect(service.close()).resolves.toBeUndefined()
+  })
+
+  it('closes its database after the last request is through, also one whose caller has gone', async () => {
+    const errors: unknown[] = []
+    const { service, url } = await running({ onError: (error) => errors.push(error) })
+    const held = holdMonitors(service)
+    const caller = new AbortController()
+    const gone = fetch(`${url}/v1/monitors`, {
+      method: 'POST',
+      headers: { 'x-api-key': service.apiKey },
+      body: JSON.stringify(MONITOR),
+      signal: caller.signal,
+    })
+    await held.begun
+    caller.abort()
+    await expect(gone).rejects.toThrow()
+
+    const ends: string[] = []
+    const closing = service.close().then(() => ends.push('closed'))
+    for (let turn = 0; turn < 1_000; turn++) await new Promise((resolve) => setImmediate(resolve))
+    ends.push('released')
+    held.release()
+    await closing
+    expect(ends).toEqual(['released', 'closed'])
+    expect(errors).toEqual([])
   })
 
   it('closes also when it never listened, and at the end of its scope', async () => {
@@ -158,7 +203,34 @@ describe('options of a research service', () => {
   })
 })
 
+describe('a research service that cannot be put together', () => {
+  it('leaves its data file closed', async () => {
+    const [docs, data] = [await documentFolder(), join(await temporaryFolder(), 'service.db')]
+    const database = openDatabase(data)
+    database.exec('CREATE VIEW webhooks AS SELECT 1 AS one')
+    database.close()
+    await expect(createResearchService({ docs, data })).rejects.toThrow(/webhooks/)
+    // SQLite removes it with the last connection.
+    expect(existsSync(`${data}-wal`)).toBe(false)
+  })
+})
+
 describe('the clock of a service that runs fast', () => {
+  it('goes on when the database fails, and says so', () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const database = openDatabase(':memory:')
+    onTestFinished(() => database.close())
+    const errors: unknown[] = []
+    const { clock, close } = lastingClock(database, 60, (error) => errors.push(error))
+    onTestFinished(close)
+    const began = clock.now()
+    database.exec('DROP TABLE service_clock')
+    vi.advanceTimersByTime(1_000)
+    expect(errors).toEqual([expect.objectContaining({ message: expect.stringContaining('service_clock') })])
+    expect(clock.now()).toBeGreaterThan(began)
+  })
+
   it('does not fall back when the service starts again', async () => {
     const [docs, data] = [await documentFolder(), join(await temporaryFolder(), 'service.db')]
     const first = await createResearchService({ docs, data, speed: 1_000_000 })

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { lastValueFrom, toArray } from 'rxjs'
+import { firstValueFrom, lastValueFrom, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { createClient, NotFoundError } from 'rivulet'
 import type { Diagnostic } from 'rivulet'
@@ -278,6 +278,22 @@ describe('a group stream', () => {
       method: 'GET',
       path: '/v1/tasks/groups/g/events',
     })
+  })
+
+  it("waits as long as the server's `retry:` asks for, in place of a shorter backoff", async () => {
+    let cut = () => {}
+    const baseUrl = await serve((_request, response) => {
+      cut = () => response.destroy()
+      openStream(response)
+      response.write(`retry: 7000\n\n${sse(run(1))}`)
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 10, random: () => 0 })
+
+    const reconnect = firstValueFrom(client.diagnostics)
+    const subscription = client.taskGroups.runs('g').subscribe(() => cut())
+
+    await expect(reconnect).resolves.toMatchObject({ kind: 'reconnect', attempt: 1, delay: 7_000 })
+    subscription.unsubscribe()
   })
 
   it('destroys its socket when the subscriber leaves', async () => {

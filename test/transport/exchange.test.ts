@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { pipeline } from 'node:stream/promises'
-import { brotliCompressSync, createGzip, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, constants, createGzip, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createExchange as createFetchExchange } from '../../src/transport/fetch-exchange.ts'
 import { createExchange as createUndiciExchange } from '../../src/transport/undici-exchange.ts'
@@ -498,6 +498,22 @@ describe('the undici exchange', () => {
     await Promise.all([sink.ended, once(socket, 'close')])
 
     expect(sink.failure).toMatchObject({ failure: 'connect-timeout', taken: 'no' })
+  })
+
+  it('tells what a compressed body had said before the connection broke', async () => {
+    const { origin } = await serve((_request, response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' })
+      const said = gzipSync('one', { finishFlush: constants.Z_SYNC_FLUSH })
+      response.write(said, () => response.destroy())
+    })
+    const sink = new Recorder()
+
+    exchange(wire(origin), sink)
+    await sink.ended
+
+    expect(sink.calls).toEqual(['head', 'chunk', 'error'])
+    expect(sink.text).toBe('one')
+    expect(sink.failure).toMatchObject({ failure: 'broken' })
   })
 
   it('tells a compressed body that ends too early as a broken connection', async () => {

@@ -18,6 +18,7 @@ import type {
 } from 'rivulet/webhooks'
 import { config as rxjs, firstValueFrom, map, take, toArray } from 'rxjs'
 import { afterEach, describe, expect, it } from 'vitest'
+import { Gate, throughGate } from '../../operators/gate.ts'
 
 const URL = 'http://127.0.0.1/webhooks'
 const SECRET = 'the account secret'
@@ -590,6 +591,7 @@ describe('an inbox of your own', () => {
         return memory.put(delivery)
       },
       take: () => memory.take(),
+      done: () => {},
     }
     const receiver = receiverWith({ inbox })
     const order: string[] = []
@@ -613,6 +615,7 @@ describe('an inbox of your own', () => {
     const inbox: Inbox = {
       put: (delivery) => (broken ? Promise.reject(failure) : memory.put(delivery)),
       take: () => memory.take(),
+      done: () => {},
     }
     const receiver = receiverWith({ inbox })
     const deliveries = record(receiver)
@@ -647,11 +650,134 @@ describe('an inbox of your own', () => {
       take: () => {
         throw failure
       },
+      done: () => {},
     }
     const receiver = receiverWith({ inbox })
 
     await expect(firstValueFrom(receiver.deliveries)).rejects.toBe(failure)
     expect((await receiver.handle(requestOf())).status).toBe(503)
+  })
+})
+
+describe('done', () => {
+  it('is passed on to the inbox, also after close', async () => {
+    const done: string[] = []
+    const inbox: Inbox = { ...memoryInbox(), done: (id) => void done.push(id) }
+    const receiver = receiverWith({ inbox })
+
+    await receiver.done('a')
+    receiver.close()
+    await receiver.done('b')
+
+    expect(done).toEqual(['a', 'b'])
+  })
+
+  it('fails where the inbox fails', async () => {
+    const failure = new Error('no room')
+    const receiver = receiverWith({ inbox: { ...memoryInbox(), done: () => Promise.reject(failure) } })
+
+    await expect(receiver.done('a')).rejects.toBe(failure)
+  })
+})
+
+describe('a subscriber that is behind', () => {
+  /** What somebody gets who subscribes through this gate. */
+  function recordThrough(gate: Gate, receiver: WebhookReceiver) {
+    const ids: string[] = []
+    const subscription = throughGate(gate, () => receiver.deliveries.subscribe(({ id }) => ids.push(id)))
+    return { ids, subscription }
+  }
+
+  async function send(receiver: WebhookReceiver, ...ids: readonly string[]): Promise<number[]> {
+    const responses = await Promise.all(ids.map((id) => receiver.handle(requestOf({ id }))))
+    await nextTurn()
+    return responses.map(({ status }) => status)
+  }
+
+  it('is handed nothing while its gate is closed, and the rest once it opens', async () => {
+    const receiver = receiverWith()
+    const gate = new Gate()
+    const { ids } = recordThrough(gate, receiver)
+    await send(receiver, 'a')
+    gate.close()
+    await send(receiver, 'b', 'c')
+    const meanwhile = [...ids]
+    gate.open()
+    await nextTurn()
+
+    expect(meanwhile).toEqual(['a'])
+    expect(ids).toEqual(['a', 'b', 'c'])
+  })
+
+  it('gets nothing more in the same turn after it closed its gate', async () => {
+    const receiver = receiverWith()
+    const gate = new Gate()
+    const ids: string[] = []
+    throughGate(gate, () =>
+      receiver.deliveries.subscribe(({ id }) => {
+        ids.push(id)
+        gate.close()
+      }),
+    )
+    await send(receiver, 'a', 'b', 'c')
+
+    expect(ids).toEqual(['a'])
+  })
+
+  it('fills the inbox: then 503, until its gate opens', async () => {
+    const receiver = receiverWith({ inbox: memoryInbox({ maxPending: 1 }) })
+    const gate = new Gate()
+    gate.close()
+    const { ids } = recordThrough(gate, receiver)
+
+    const behind = [await send(receiver, 'a'), await send(receiver, 'b')]
+    gate.open()
+    await nextTurn()
+    const caughtUp = await send(receiver, 'b')
+
+    expect([...behind, caughtUp]).toEqual([[204], [503], [204]])
+    expect(ids).toEqual(['a', 'b'])
+  })
+
+  it('holds back the others too, until it leaves', async () => {
+    const receiver = receiverWith()
+    const quick = record(receiver)
+    const gate = new Gate()
+    gate.close()
+    const { subscription } = recordThrough(gate, receiver)
+    await send(receiver, 'a')
+    const meanwhile = quick.length
+    subscription.unsubscribe()
+    await nextTurn()
+
+    expect(meanwhile).toBe(0)
+    expect(quick.map(({ id }) => id)).toEqual(['a'])
+  })
+
+  it('still gets what waits when the receiver is closed, for an inbox in memory keeps nothing', async () => {
+    const receiver = receiverWith()
+    const gate = new Gate()
+    gate.close()
+    const { ids } = recordThrough(gate, receiver)
+    await send(receiver, 'a')
+
+    receiver.close()
+
+    expect(ids).toEqual(['a'])
+  })
+
+  it('gets nothing at the close of a receiver whose inbox keeps it for the next start', async () => {
+    const inbox: Inbox = { ...memoryInbox(), durable: true }
+    const receiver = receiverWith({ inbox })
+    const gate = new Gate()
+    gate.close()
+    const { ids } = recordThrough(gate, receiver)
+    await send(receiver, 'a')
+
+    receiver.close()
+
+    expect(ids).toEqual([])
+    expect((await firstValueFrom(receiverWith({ inbox }).deliveries)).id).toBe('a')
   })
 })
 

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http'
 import type { ErrorEvent } from '../../protocol/task-group.ts'
 import type { Clock } from '../clock.ts'
 import type { Faults } from '../faults.ts'
+import { EventWriter } from './event-writer.ts'
 
 /** What a stream of server-sent events is fed from. It is asked for more only when the reader has room. */
 export interface EventFeed {
@@ -18,6 +19,8 @@ export interface EventFeed {
 export interface EventStreamOptions {
   readonly clock: Clock
   readonly faults: Faults
+  /** The path of the request, which a fault may name. */
+  readonly path: string
   /** Ends the stream after this long, in ms of the clock. */
   readonly duration: number
   /** Ends the stream when it has sent no event for this long, in ms of the clock. Default never. */
@@ -44,35 +47,33 @@ export function frame(id: string, type: string, data: string): string {
 export function streamEvents(
   outgoing: ServerResponse,
   feed: EventFeed,
-  { clock, faults, duration, silence, onError }: EventStreamOptions,
+  { clock, faults, path, duration, silence, onError }: EventStreamOptions,
 ): () => void {
   let closed = false
   let blocked = false
-  let sent = 0
   let lastSent = clock.now()
   let wakeup: NodeJS.Immediate | undefined
   const teardown: (() => void)[] = []
-
-  // The status line goes out at once, although the first event may be long in coming.
-  outgoing.writeHead(200, {
-    'content-type': 'text/event-stream',
-    'cache-control': 'no-cache, no-transform',
-    'x-accel-buffering': 'no',
-  })
-  outgoing.write(`retry: ${RETRY}\n\n`)
 
   const stop = () => {
     if (closed) return false
     closed = true
     clearImmediate(wakeup)
+    writer.stop()
     for (const undo of teardown) undo()
     return true
   }
   const end = () => {
-    if (stop()) outgoing.end()
+    if (stop()) writer.end()
   }
-  const cutDue = () => faults.take('cut', ({ after }) => after <= sent) !== undefined
-
+  /** Runs the pump once for all that happens in this turn of the event loop. */
+  const wake = () => {
+    if (!closed && !blocked) wakeup ??= setImmediate(pump)
+  }
+  const onRoom = () => {
+    blocked = false
+    wake()
+  }
   const pump = () => {
     wakeup = undefined
     try {
@@ -88,19 +89,9 @@ export function streamEvents(
         if (feed.ended) end()
         return
       }
-      let text = ''
-      for (const event of events) {
-        text += event
-        sent += 1
-        if (cutDue()) return cut(text)
-      }
       lastSent = clock.now()
-      blocked = !outgoing.write(text)
+      blocked = !writer.write(events)
     }
-  }
-  /** Runs the pump once for all that happens in this turn of the event loop. */
-  const wake = () => {
-    if (!closed && !blocked) wakeup ??= setImmediate(pump)
   }
   /** Tells the reader that there is a problem (§4.4), who may come back for the rest. */
   const fail = (cause: unknown) => {
@@ -108,13 +99,8 @@ export function streamEvents(
     onError(cause, ref_id)
     const message = 'The service failed to read on. Its log tells more under this reference'
     const event: ErrorEvent = { type: 'error', error: { ref_id, message } }
-    outgoing.write(`event: error\ndata: ${JSON.stringify(event)}\n\n`)
+    writer.writeRaw(`event: error\ndata: ${JSON.stringify(event)}\n\n`)
     end()
-  }
-  /** Destroys the socket, once what was written before has left. */
-  const cut = (text: string) => {
-    stop()
-    outgoing.write(text === '' ? ':\n' : text, () => outgoing.destroy())
   }
   const watchSilence = (limit: number): (() => void) => {
     let cancel: () => void
@@ -130,23 +116,24 @@ export function streamEvents(
     return () => cancel()
   }
 
+  const writer = new EventWriter(outgoing, { faults, path, onRoom, onOver: stop })
+  // The status line goes out at once with it, although the first event may be long in coming.
+  writer.writeRaw(`retry: ${RETRY}\n\n`)
   const heartbeat = setInterval(() => {
-    if (!blocked) blocked = !outgoing.write(': still here\n\n')
+    if (!blocked) blocked = !writer.writeRaw(': still here\n\n')
   }, HEARTBEAT)
   heartbeat.unref()
   teardown.push(() => clearInterval(heartbeat))
   teardown.push(clock.schedule(duration, end))
   if (silence !== undefined) teardown.push(watchSilence(silence))
   teardown.push(feed.onMore(wake))
-  outgoing.on('drain', () => {
-    blocked = false
-    wake()
-  })
+  // Faults that are armed now may be due, or be about the feed.
+  teardown.push(faults.onChange(() => writer.strike() || wake()))
   // A reader that went away is no error here.
   outgoing.on('error', stop)
   outgoing.on('close', stop)
 
-  if (cutDue()) cut('')
-  else wake()
-  return end
+  if (!writer.strike()) wake()
+  // A stalled reader would else hold up the closing of the server.
+  return () => (writer.stalled ? void outgoing.destroy() : end())
 }

@@ -99,7 +99,7 @@ describe('a stream of events', () => {
 
 /** A stream of the feed to a reader that does not read yet. */
 async function opened(feed: EventFeed, onError: (error: unknown, ref_id: string) => void = () => undefined) {
-  const options = { clock: new ManualClock(), faults: new Faults(), duration: 3_600_000, onError }
+  const options = { clock: new ManualClock(), faults: new Faults(), path: '/', duration: 3_600_000, onError }
   const outgoing = Promise.withResolvers<ServerResponse>()
   const server = createServer((_, response) => {
     streamEvents(response, feed, options)

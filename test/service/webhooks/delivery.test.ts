@@ -121,14 +121,14 @@ describe('a webhook', () => {
     expect(outbox.pending()).toBe(0)
   })
 
-  it('is posted with all others of its transaction, at most 8 at a time', async () => {
+  it('is posted with all others of its transaction, at most 4 at a time to one receiver', async () => {
     let open = 0
     let most = 0
     const waiting: (() => void)[] = []
     const receiver = await startReceiver(async () => {
       open += 1
       most = Math.max(most, open)
-      if (open === 8) for (const resume of waiting.splice(0)) resume()
+      if (open === 4) for (const resume of waiting.splice(0)) resume()
       else if (receiver.received.length <= 16) await new Promise<void>((resume) => waiting.push(resume))
       open -= 1
       return 200
@@ -142,7 +142,26 @@ describe('a webhook', () => {
 
     expect(new Set(names(receiver.received)).size).toBe(20)
     expect(receiver.received).toHaveLength(20)
-    expect(most).toBe(8)
+    expect(most).toBe(4)
+  })
+
+  it('does not wait for another receiver that never answers', async () => {
+    const silent = await startReceiver(() => undefined)
+    const healthy = Promise.withResolvers<void>()
+    const receiver = await startReceiver(() => {
+      healthy.resolve()
+      return 200
+    })
+    const { outbox, database } = startOutbox()
+
+    transaction(database, () => {
+      for (let n = 0; n < 100; n++) outbox.post(`${silent.url}&n=${n}`, completed(`silent ${n}`))
+      outbox.post(receiver.url, completed('healthy'))
+    })
+    await healthy.promise
+
+    expect(names(receiver.received)).toEqual(['healthy'])
+    expect(silent.received.length).toBeLessThanOrEqual(4)
   })
 })
 
@@ -464,6 +483,95 @@ describe('the reorder fault', () => {
     await outbox.settled()
 
     expect(names(receiver.received)).toEqual(['a'])
+  })
+})
+
+describe('the delay fault', () => {
+  it('delivers a webhook so much later, once, and those behind it meanwhile', async () => {
+    const receiver = await startReceiver()
+    const { outbox, faults, clock } = startOutbox()
+    faults.add({ kind: 'delay', by: 30_000, times: 1 })
+    outbox.post(receiver.url, completed('a'))
+    await outbox.settled()
+    outbox.post(receiver.url, completed('b'))
+    await outbox.settled()
+    clock.advance(29_999)
+    await outbox.settled()
+    const before = names(receiver.received)
+
+    clock.advance(1)
+    await outbox.settled()
+
+    expect(before).toEqual(['b'])
+    expect(names(receiver.received)).toEqual(['b', 'a'])
+    expect(outbox.pending()).toBe(0)
+  })
+
+  it('delays each webhook once only, as long as it is armed', async () => {
+    const receiver = await startReceiver((n) => (n === 1 ? 500 : 200))
+    const { outbox, faults, clock } = startOutbox()
+    faults.add({ kind: 'delay', by: 1_000 })
+    for (let n = 0; n < 20; n++) outbox.post(receiver.url, completed(`m${n}`))
+    await outbox.settled()
+    const before = receiver.received.length
+
+    clock.advance(1_000)
+    await outbox.settled()
+    clock.advance(5_000)
+    await outbox.settled()
+
+    expect(before).toBe(0)
+    expect(receiver.received).toHaveLength(21)
+    expect(outbox.pending()).toBe(0)
+    expect(faults.struck).toEqual({ delay: 20 })
+  })
+})
+
+describe('the lose fault', () => {
+  it('keeps a delivery from its receiver, until a retry brings it', async () => {
+    const receiver = await startReceiver()
+    const { outbox, faults, clock } = startOutbox()
+    faults.add({ kind: 'lose', times: 2 })
+    outbox.post(receiver.url, completed('a'))
+    await outbox.settled()
+    clock.advance(5_000)
+    await outbox.settled()
+    const before = receiver.received.length
+
+    clock.advance(10_000)
+    await outbox.settled()
+
+    expect(before).toBe(0)
+    expect(names(receiver.received)).toEqual(['a'])
+    expect(outbox.pending()).toBe(0)
+  })
+})
+
+describe('the lose-answer fault', () => {
+  it('delivers a webhook again, under the same id, that the receiver has taken', async () => {
+    const receiver = await startReceiver()
+    const { outbox, faults, clock } = startOutbox()
+    faults.add({ kind: 'lose-answer', times: 1 })
+    outbox.post(receiver.url, completed('a'))
+    await outbox.settled()
+    const pending = outbox.pending()
+
+    clock.advance(5_000)
+    await outbox.settled()
+
+    expect(pending).toBe(1)
+    expect(names(receiver.received)).toEqual(['a', 'a'])
+    expect(receiver.received[1]?.id).toBe(receiver.received[0]?.id)
+    expect(outbox.pending()).toBe(0)
+  })
+
+  it('does not strike where the receiver refuses', async () => {
+    const receiver = await startReceiver(() => 500)
+    const { outbox, faults } = startOutbox()
+    faults.add({ kind: 'lose-answer', times: 1 })
+    outbox.post(receiver.url, completed('a'))
+    await outbox.settled()
+    expect(faults.struck).toEqual({})
   })
 })
 

@@ -1,0 +1,96 @@
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+/** What every group of the server holds. */
+export interface GroupSize {
+  /** Runs that have ended, each of which is one event of the stream. */
+  readonly events: number
+  /** Bytes of each event's JSON. */
+  readonly bytes: number
+}
+
+/** Events that are written at once. */
+const BATCH = 16
+
+/**
+ * A plain server of groups whose runs have all ended: their stream of runs (§4.5), resumable, as fast as the reader takes
+ * it, and their status. It notes how it is held back.
+ */
+export class GroupServer {
+  /** Events that were written. */
+  written = 0
+  /** Times that the socket would take no more. */
+  heldBack = 0
+  readonly #size: GroupSize
+
+  constructor(size: GroupSize) {
+    this.#size = size
+  }
+
+  readonly listener = (request: IncomingMessage, response: ServerResponse): void => {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
+    const [, group] = /^\/v1beta\/tasks\/groups\/([^/]+)\/runs$/.exec(pathname) ?? []
+    if (group !== undefined) {
+      void this.#stream(response, group, Number(searchParams.get('last_event_id') ?? 0))
+    } else if (/^\/v1\/tasks\/groups\/[^/]+$/.test(pathname)) {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(this.#group()))
+    } else {
+      response.writeHead(404).end()
+    }
+  }
+
+  async #stream(response: ServerResponse, group: string, after: number): Promise<void> {
+    const left = new AbortController()
+    response.on('close', () => left.abort())
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    for (let n = after; n < this.#size.events && !left.signal.aborted; n += BATCH) {
+      const last = Math.min(n + BATCH, this.#size.events)
+      let frames = ''
+      for (let id = n + 1; id <= last; id++) frames += frame(group, id, this.#size.bytes)
+      this.written += last - n
+      if (response.write(frames)) continue
+      this.heldBack += 1
+      // Rejects when the reader has left.
+      await once(response, 'drain', left).catch(() => {})
+    }
+    response.end()
+  }
+
+  #group(): unknown {
+    const { events } = this.#size
+    return {
+      taskgroup_id: 'g',
+      metadata: {},
+      created_at: TIME,
+      status: {
+        num_task_runs: events,
+        task_run_status_counts: { completed: events },
+        is_active: false,
+        status_message: '',
+        modified_at: TIME,
+      },
+    }
+  }
+}
+
+const TIME = '2026-01-01T00:00:00Z'
+
+/** One event of a run that completed, its output as long as it takes to make up the bytes. */
+function frame(group: string, id: number, bytes: number): string {
+  const event = {
+    type: 'task_run.state',
+    event_id: String(id),
+    run: {
+      run_id: `trun_${group}_${String(id).padStart(8, '0')}`,
+      status: 'completed',
+      is_active: false,
+      processor: 'base',
+      metadata: {},
+      created_at: TIME,
+      modified_at: TIME,
+    },
+    output: { type: 'text', content: '', basis: [] },
+  }
+  event.output.content = 'x'.repeat(Math.max(0, bytes - JSON.stringify(event).length))
+  return `id: ${id}\nevent: task_run.state\ndata: ${JSON.stringify(event)}\n\n`
+}

@@ -1,0 +1,70 @@
+import { fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { PipelineMessage, PipelineSettings } from './messages.ts'
+
+const PIPELINE = fileURLToPath(new URL('pipeline.ts', import.meta.url))
+
+/** The pipeline's process: started, killed, and started again when it ends by itself, as a supervisor would. */
+export class PipelineProcess {
+  readonly #settings: PipelineSettings
+  readonly #onHandled: (count: number) => void
+  #child: ChildProcess | undefined
+  #stopping = false
+  #before = 0
+  #count = 0
+  /** Times that it ended by itself, with an error. */
+  failures = 0
+  /** Its resident memory, at the most, in MB. */
+  maxRssMb = 0
+
+  /** @param onHandled Hears how many events were handled so far, over all starts. */
+  constructor(settings: PipelineSettings, onHandled: (count: number) => void) {
+    this.#settings = settings
+    this.#onHandled = onHandled
+  }
+
+  start(): void {
+    const child = fork(PIPELINE, {
+      env: { ...process.env, SOAK_PIPELINE: JSON.stringify(this.#settings) },
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
+    this.#child = child
+    this.#before += this.#count
+    this.#count = 0
+    child.on('message', (message: PipelineMessage) => {
+      if (message.type !== 'handled') return
+      this.#count = message.count
+      this.maxRssMb = Math.max(this.maxRssMb, message.rssMb)
+      this.#onHandled(this.#before + this.#count)
+    })
+    child.on('exit', (code) => {
+      if (this.#stopping || this.#child !== child) return
+      if (code !== 0) this.failures += 1
+      this.start()
+    })
+  }
+
+  /** Ends it at once, wherever it is, and starts it again. */
+  async kill(): Promise<void> {
+    const child = this.#child
+    if (child === undefined || child.exitCode !== null) return
+    this.#child = undefined
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    this.start()
+  }
+
+  /** Lets it finish what it is at; resolves to its exit code. */
+  async stop(): Promise<number | null> {
+    const child = this.#child
+    this.#stopping = true
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null)
+      return child?.exitCode ?? null
+    const ended = once(child, 'exit')
+    child.kill('SIGTERM')
+    await ended
+    return child.exitCode
+  }
+}

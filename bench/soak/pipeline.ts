@@ -1,0 +1,81 @@
+/** The process that is killed: everything that `watch` can do, into a file and a transactional sink. */
+import { openSync, writeSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { DatabaseSync } from 'node:sqlite'
+import { createClient, openCheckpoint } from 'rivulet'
+import type { ResearchEvent } from 'rivulet'
+import { deliver } from 'rivulet/operators'
+import { sqliteCheckpointStore, sqliteInbox } from 'rivulet/state/sqlite'
+import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
+import type { PipelineMessage, PipelineSettings } from './messages.ts'
+
+const settings: PipelineSettings = JSON.parse(process.env['SOAK_PIPELINE'] ?? '')
+const { baseUrl, apiKey, webhookSecret, group, monitor, state, handled, port, concurrency } = settings
+
+const tell = (message: PipelineMessage) => process.send?.(message)
+
+const database = new DatabaseSync(state, { timeout: 5_000 })
+database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL')
+// No constraint keeps a second effect of the same event out: it is to be seen.
+database.exec(
+  'CREATE TABLE IF NOT EXISTS effects (id TEXT NOT NULL, source TEXT NOT NULL, type TEXT NOT NULL) STRICT',
+)
+const insert = database.prepare('INSERT INTO effects VALUES (?, ?, ?)')
+
+const store = sqliteCheckpointStore(database)
+const checkpoint = await openCheckpoint(store)
+const receiver = createWebhookReceiver({ secrets: webhookSecret, inbox: sqliteInbox(database) })
+const server = createServer(nodeListener(receiver)).listen(port, '127.0.0.1')
+await new Promise((resolve) => server.once('listening', resolve))
+tell({ type: 'listening', port: (server.address() as AddressInfo).port })
+
+const file = openSync(handled, 'a')
+const effect = store.exactlyOnce(({ id, source, type }: ResearchEvent) => insert.run(id, source, type))
+const handle = async (event: ResearchEvent) => {
+  // Several are in flight at once, as with a handler that waits for something.
+  await new Promise((resolve) => setImmediate(resolve))
+  writeSync(file, `${event.type} ${event.source} ${event.id}\n`)
+  effect(event)
+}
+
+const client = createClient({
+  baseUrl,
+  apiKey,
+  initialDelay: 20,
+  maxDelay: 500,
+  timeouts: { silence: 1_000 },
+})
+const stopping = new AbortController()
+process.once('SIGTERM', () => stopping.abort())
+let count = 0
+const report = () => tell({ type: 'handled', count, rssMb: process.resourceUsage().maxRSS / 1024 })
+const reporting = setInterval(report, 20)
+
+client
+  .watch({
+    taskGroups: [group],
+    monitors: [{ id: monitor, pollInterval: 100 }],
+    webhooks: receiver,
+    checkpoint,
+  })
+  .pipe(deliver(handle, { concurrency, checkpoint, signal: stopping.signal }))
+  .subscribe({
+    next({ type }) {
+      // What the group says of itself is not counted among the events: the service's database keeps no list of it.
+      if (type !== 'task_run.state' && !type.startsWith('monitor.')) return
+      count += 1
+      if (count % 50 === 0) report()
+    },
+    error(error: unknown) {
+      process.stderr.write(`the pipeline ended: ${String(error)}\n`)
+      process.exit(1)
+    },
+    complete() {
+      clearInterval(reporting)
+      receiver.close()
+      server.close()
+      server.closeAllConnections()
+      void checkpoint.close().then(() => process.disconnect?.())
+    },
+  })

@@ -1,0 +1,245 @@
+import { hostname } from 'node:os'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkInteger, checkText } from '../protocol/check.ts'
+import { CheckpointError, CheckpointInUseError, StateInUseError } from './errors.ts'
+import type { StateFile } from './state-file.ts'
+
+/** How a store is held against other processes. */
+export interface LeaseOptions {
+  /** Who holds it, as a message to the other process names it. Default the process id and the host. */
+  readonly owner?: string
+  /**
+   * How long the hold lasts without renewal, in ms; it is renewed three times as often, and at each save. A process that
+   * was killed blocks its successor on another host for as long, on the same host not at all. Default 10,000.
+   */
+  readonly leaseDuration?: number
+  /** Unix time in ms. Default `Date.now`. */
+  readonly clock?: () => number
+}
+
+/** The table of leases. A row stays when its lease is given up, so that tokens never come twice. */
+export const LEASE_SCHEMA = `
+  CREATE TABLE IF NOT EXISTS rivulet_lease (
+    name TEXT PRIMARY KEY,
+    token INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    process_started_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL -- 0: given up
+  ) WITHOUT ROWID, STRICT;
+`
+
+/** Two readings of one process's start differ by less than this, in ms. */
+const SAME_START = 1_000
+
+/**
+ * The right of one process at a time to some state in a file.
+ *
+ * A lease that ran out, or whose process is gone, is taken over. Its token grows with each owner and is checked within
+ * each writing transaction: whoever was stopped for longer than his lease cannot write over his successor.
+ */
+export class Lease {
+  readonly #file: StateFile
+  readonly #name: string
+  readonly #what: 'checkpoint' | 'inbox'
+  readonly #owner: string
+  readonly #duration: number
+  readonly #clock: () => number
+  readonly #select
+  readonly #take
+  readonly #renew
+  readonly #giveUp
+  #token: number | undefined
+  #lost = false
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param file A file whose schema has {@link LEASE_SCHEMA}. */
+  constructor(file: StateFile, what: 'checkpoint' | 'inbox', name: string, options: Required<LeaseOptions>) {
+    this.#file = file
+    this.#what = what
+    this.#name = `${what}:${name}`
+    this.#owner = options.owner
+    this.#duration = options.leaseDuration
+    this.#clock = options.clock
+    const { database } = file
+    this.#select = database.prepare('SELECT * FROM rivulet_lease WHERE name = ?')
+    this.#take = database.prepare(
+      `INSERT INTO rivulet_lease VALUES (:name, :token, :owner, :host, :pid, :startedAt, :expiresAt)
+       ON CONFLICT DO UPDATE SET token = :token, owner = :owner, host = :host, pid = :pid,
+         process_started_at = :startedAt, expires_at = :expiresAt`,
+    )
+    this.#renew = database.prepare('UPDATE rivulet_lease SET expires_at = ? WHERE name = ? AND token = ?')
+    this.#giveUp = database.prepare('UPDATE rivulet_lease SET expires_at = 0 WHERE name = ? AND token = ?')
+  }
+
+  /**
+   * Takes the lease, and renews it from then on.
+   *
+   * @throws {StateInUseError} where another owner has it.
+   */
+  acquire(): void {
+    this.#token = this.#file.transaction(() => this.#file.attempt(() => this.#takeOver()))
+    this.#lost = false
+    // Other processes only need to see that this one lives, so the timer must not keep it alive.
+    this.#timer = setInterval(() => this.#renewQuietly(), this.#duration / 3).unref()
+  }
+
+  /**
+   * Renews the lease within a transaction that is about to write.
+   *
+   * @throws {StateInUseError} where another owner has taken it: nothing may be written any more.
+   */
+  renew(): void {
+    const token = this.#checkToken()
+    const { changes } = this.#file.attempt(() =>
+      this.#renew.run(this.#clock() + this.#duration, this.#name, token),
+    )
+    if (changes === 0) throw this.#lose()
+  }
+
+  /**
+   * As {@link renew}, without writing.
+   *
+   * @throws {StateInUseError} where another owner has taken it: nothing may be written any more.
+   */
+  check(): void {
+    const token = this.#checkToken()
+    if (this.#row()?.token !== token) throw this.#lose()
+  }
+
+  /**
+   * Refuses where another owner is known to have taken the lease, without asking the file.
+   *
+   * @throws {StateInUseError} where it is so.
+   */
+  checkKnown(): void {
+    this.#checkToken()
+  }
+
+  /** Gives the lease up, if it is held. */
+  release(): void {
+    clearInterval(this.#timer)
+    const token = this.#token
+    this.#token = undefined
+    if (token !== undefined) this.#file.attempt(() => this.#giveUp.run(this.#name, token))
+  }
+
+  #takeOver(): number {
+    const row = this.#row()
+    const now = this.#clock()
+    if (row !== undefined && row.expiresAt > now && !isGone(row)) throw this.#isInUse(row)
+    const token = (row?.token ?? 0) + 1
+    this.#take.run({
+      name: this.#name,
+      token,
+      owner: this.#owner,
+      host: hostname(),
+      pid: process.pid,
+      startedAt: processStartedAt(),
+      expiresAt: now + this.#duration,
+    })
+    return token
+  }
+
+  #isInUse(row: LeaseRow): StateInUseError {
+    const until = new Date(row.expiresAt).toISOString()
+    return this.#inUse(
+      `is in use by ${row.owner} until ${until}, unless renewed: end that process first, or give this one a file or a ` +
+        'name of its own',
+      row,
+    )
+  }
+
+  #checkToken(): number {
+    if (this.#token !== undefined) return this.#token
+    throw this.#lost
+      ? this.#takenOver()
+      : new CheckpointError(`the ${this.#what} in ${this.#file.name} is not open`)
+  }
+
+  #renewQuietly(): void {
+    try {
+      this.renew()
+    } catch {
+      // Taken over, or a file that is locked or fails right now: whoever writes next is told.
+    }
+  }
+
+  #lose(): StateInUseError {
+    clearInterval(this.#timer)
+    this.#token = undefined
+    this.#lost = true
+    return this.#takenOver()
+  }
+
+  #takenOver(): StateInUseError {
+    const row = this.#row()
+    return this.#inUse(
+      `was taken over by ${row?.owner ?? 'another process'}, since this process did not renew its lease for ` +
+        `${this.#duration} ms: nothing more is written by this one. End it, and see that only one runs`,
+      row,
+    )
+  }
+
+  #inUse(what: string, row: LeaseRow | undefined): StateInUseError {
+    const { name: file } = this.#file
+    const holder = { file, owner: row?.owner ?? 'another process', expiresAt: row?.expiresAt }
+    const message = `the ${this.#what} in ${file} ${what}`
+    return this.#what === 'checkpoint'
+      ? new CheckpointInUseError(message, holder)
+      : new StateInUseError(message, holder)
+  }
+
+  #row(): LeaseRow | undefined {
+    const row = this.#file.attempt(() => this.#select.get(this.#name))
+    if (row === undefined) return undefined
+    return {
+      token: Number(row['token']),
+      owner: String(row['owner']),
+      host: String(row['host']),
+      pid: Number(row['pid']),
+      processStartedAt: Number(row['process_started_at']),
+      expiresAt: Number(row['expires_at']),
+    }
+  }
+}
+
+/** The settings, checked, with their defaults. */
+export function leaseOptions(options: LeaseOptions): Required<LeaseOptions> {
+  const {
+    owner = `process ${process.pid} on ${hostname()}`,
+    leaseDuration = 10_000,
+    clock = Date.now,
+  } = options
+  checkText('owner', owner)
+  checkInteger('leaseDuration', leaseDuration, 1, 2 ** 31 - 1)
+  if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
+  return { owner, leaseDuration, clock }
+}
+
+interface LeaseRow {
+  readonly token: number
+  readonly owner: string
+  readonly host: string
+  readonly pid: number
+  readonly processStartedAt: number
+  readonly expiresAt: number
+}
+
+/** Whether the process was of this host and is no more. A new process may have its number, in a container above all. */
+function isGone({ host, pid, processStartedAt: startedAt }: LeaseRow): boolean {
+  if (host !== hostname()) return false
+  if (pid === process.pid) return Math.abs(startedAt - processStartedAt()) > SAME_START
+  try {
+    process.kill(pid, 0)
+    return false
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ESRCH'
+  }
+}
+
+/** In Unix ms, for worker threads too. */
+function processStartedAt(): number {
+  return Math.round(Date.now() - process.uptime() * 1_000)
+}

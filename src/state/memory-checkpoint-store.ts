@@ -1,0 +1,74 @@
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkDuration, checkInteger } from '../protocol/check.ts'
+import type { CheckpointChanges, CheckpointState, CheckpointStore, HandledFact } from './checkpoint-store.ts'
+import { CheckpointError, CheckpointInUseError } from './errors.ts'
+import { MAX_HANDLED, REMEMBER } from './handled-facts.ts'
+import type { HandledFactsLimits } from './handled-facts.ts'
+
+/** Settings of {@link memoryCheckpointStore}. */
+export interface MemoryCheckpointStoreOptions extends HandledFactsLimits {
+  /** Unix time in ms. Default `Date.now`. */
+  readonly clock?: () => number
+}
+
+/**
+ * A checkpoint store in memory: for tests, and for pipelines that start again within one process.
+ *
+ * @throws {ArgumentError} for an option that cannot be right.
+ */
+export function memoryCheckpointStore(options: MemoryCheckpointStoreOptions = {}): CheckpointStore {
+  const { maxHandled = MAX_HANDLED, remember = REMEMBER, clock = Date.now } = options
+  checkInteger('maxHandled', maxHandled, 0)
+  checkDuration('remember', remember, true)
+  if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
+
+  const positions = new Map<string, string>()
+  const handled = new Map<string, HandledFact & { readonly at: number }>()
+  let held = false
+
+  function load(): CheckpointState {
+    if (held) {
+      throw new CheckpointInUseError(
+        'the checkpoint in memory is in use by another pipeline: close it first',
+        {
+          file: 'memory',
+          owner: 'another pipeline',
+          expiresAt: undefined,
+        },
+      )
+    }
+    held = true
+    forget()
+    return { positions: new Map(positions), handled: handledFacts }
+  }
+
+  function save(changes: CheckpointChanges): void {
+    if (!held) throw new CheckpointError('the checkpoint store is not open')
+    for (const [stream, position] of changes.positions) positions.set(stream, position)
+    const at = clock()
+    for (const { id, source, parts } of changes.handled) {
+      const key = `${source}\n${id}`
+      const before = handled.get(key)
+      // Deleted first, so that it comes to stand at the end.
+      handled.delete(key)
+      handled.set(key, { id, source, parts: parts | (before?.parts ?? 0), at })
+    }
+    forget()
+  }
+
+  function forget(): void {
+    const expired = clock() - remember
+    for (const [key, { at }] of handled) {
+      if (handled.size <= maxHandled && at > expired) return
+      handled.delete(key)
+    }
+  }
+
+  const handledFacts: Iterable<HandledFact> = {
+    *[Symbol.iterator]() {
+      for (const { id, source, parts } of handled.values()) yield { id, source, parts }
+    },
+  }
+
+  return { load, save, close: () => void (held = false) }
+}

@@ -1,0 +1,144 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openCheckpoint } from 'rivulet'
+import type { Checkpoint, ResearchEvent } from 'rivulet'
+import { deliver, ofType } from 'rivulet/operators'
+import { sqliteCheckpointStore, sqliteInbox } from 'rivulet/state/sqlite'
+import { createWebhookReceiver, signedRequest } from 'rivulet/webhooks'
+import { delay, lastValueFrom, Observable, take, toArray } from 'rxjs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { all, research } from './research.ts'
+
+const names = (count: number) => Array.from({ length: count }, (_, n) => `question ${n}`)
+
+/** A state file, and its checkpoint as often as it is opened. */
+async function stateFile() {
+  const folder = await mkdtemp(join(tmpdir(), 'rivulet-state-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const file = join(folder, 'state.db')
+  return { file, open: () => openCheckpoint(sqliteCheckpointStore(file)) }
+}
+
+/** Handles a few events and then leaves, as a process would that is stopped. */
+async function handleSome(events: Observable<ResearchEvent>, checkpoint: Checkpoint, count: number) {
+  const handled: string[] = []
+  const handler = (event: ResearchEvent) => void handled.push(event.id)
+  await lastValueFrom(events.pipe(deliver(handler, { checkpoint, concurrency: 1 }), take(count), toArray()))
+  await checkpoint.close()
+  return handled
+}
+
+describe('a checkpoint', () => {
+  it.each([1, 2, 5, 9])('has watch go on behind the %i events that were handled', async (count) => {
+    const { client, group } = await research()
+    const id = await group(...names(10))
+    const { open } = await stateFile()
+
+    const first = await open()
+    const before = await handleSome(client.watch({ taskGroups: [id], checkpoint: first }), first, count)
+    const second = await open()
+    const after: string[] = []
+    await all(
+      client
+        .watch({ taskGroups: [id], checkpoint: second })
+        .pipe(deliver((event) => void after.push(event.id), { checkpoint: second })),
+    )
+    await second.close()
+
+    const runs = (ids: string[]) => ids.filter((fact) => fact.endsWith(':completed'))
+    expect(new Set([...runs(before), ...runs(after)]).size).toBe(10)
+    // What was in flight when the first one left may come again, and nothing else.
+    expect(before.length + after.length).toBeLessThanOrEqual(new Set([...before, ...after]).size + 1)
+  })
+
+  it('passes over what the pipeline filters out', async () => {
+    const { client, group } = await research()
+    const id = await group(...names(5))
+    const { open } = await stateFile()
+    const first = await open()
+    const failed: string[] = []
+
+    await all(
+      client.watch({ taskGroups: [id], checkpoint: first }).pipe(
+        ofType('task_run.state'),
+        deliver((event) => void failed.push(event.id), { checkpoint: first }),
+      ),
+    )
+    await first.close()
+    const second = await open()
+    const again = await all(client.watch({ taskGroups: [id], checkpoint: second }))
+    await second.close()
+
+    expect(failed).toHaveLength(5)
+    expect(again.filter(({ type }) => type === 'task_run.state')).toEqual([])
+  })
+
+  it('refuses an operator that lets events come later, before anything is lost by it', async () => {
+    const { client, group } = await research()
+    const id = await group(...names(3))
+    const { open } = await stateFile()
+    const checkpoint = await open()
+
+    const late = all(
+      client.watch({ taskGroups: [id], checkpoint }).pipe(
+        delay(1),
+        deliver(() => {}, { checkpoint }),
+      ),
+    )
+    await expect(late).rejects.toMatchObject({ name: 'CheckpointError' })
+    await checkpoint.close()
+
+    const second = await open()
+    const events = await all(client.watch({ taskGroups: [id], checkpoint: second }))
+    await second.close()
+    expect(events.filter(({ type }) => type === 'task_run.state')).toHaveLength(3)
+  })
+
+  it('has a webhook told again that was not handled when the process ended', async () => {
+    const { client, service } = await research()
+    const { file, open } = await stateFile()
+    const payload = {
+      type: 'task_run.status',
+      timestamp: '2026-01-01T00:00:00Z',
+      data: {
+        run_id: 'run_1',
+        status: 'failed',
+        is_active: false,
+        error: { message: 'no' },
+        processor: 'base',
+        created_at: 'c',
+        modified_at: 'm',
+      },
+    }
+    const secrets = service.webhookSecret
+
+    const opened = async () => {
+      const inbox = sqliteInbox(file)
+      const receiver = createWebhookReceiver({ secrets, inbox })
+      const checkpoint = await open()
+      const close = async () => {
+        receiver.close()
+        await checkpoint.close()
+        await inbox.close()
+      }
+      return { receiver, checkpoint, close }
+    }
+    const first = await opened()
+    const stored = await first.receiver.handle(signedRequest('http://x.example/', payload, { secrets }))
+    await first.close()
+
+    const second = await opened()
+    const events = client.watch({ webhooks: second.receiver, checkpoint: second.checkpoint })
+    const handled = await lastValueFrom(
+      events.pipe(
+        deliver(() => {}, { checkpoint: second.checkpoint }),
+        take(1),
+      ),
+    )
+    await second.close()
+
+    expect(stored.status).toBe(204)
+    expect(handled).toMatchObject({ id: 'run_1:failed', via: 'webhook' })
+  })
+})

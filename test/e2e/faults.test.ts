@@ -1,0 +1,373 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ResearchEvent } from 'rivulet'
+import { ofType } from 'rivulet/operators'
+import { createResearchService } from 'rivulet/service'
+import type { Fault, Processor, RunResult } from 'rivulet/service'
+import { firstValueFrom, lastValueFrom, take, tap, toArray } from 'rxjs'
+import type { Observable } from 'rxjs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { write } from '../service/corpus/folder.ts'
+import { all, HeldRuns, receiving, research } from './research.ts'
+import type { Research } from './research.ts'
+
+const QUESTIONS = ['one', 'zwei Möwen', 'three', '四', 'five']
+const STREAMS = ['events', 'runs'] as const
+
+/** Silence in ms after which the client gives a connection up: a spurious end costs a connection, and nothing else. */
+const SILENCE = 50
+
+const STREAM_FAULTS: readonly (readonly Fault[])[] = [
+  [{ kind: 'cut', at: 'line', after: 1, times: 3 }],
+  [{ kind: 'cut', at: 'character', after: 1, times: 3 }],
+  [{ kind: 'cut', at: 'character', times: 2 }],
+  [{ kind: 'cut', at: 'chunk', after: 2, times: 3 }],
+  [{ kind: 'cut', after: 1 }],
+  [{ kind: 'stall', times: 2 }],
+  [{ kind: 'stall', after: 2, times: 2 }],
+  [{ kind: 'close', times: 1 }],
+  [{ kind: 'close', after: 1 }],
+  [{ kind: 'slow', bytes: 7, interval: 0, times: 3 }],
+  [{ kind: 'slow', bytes: 100, interval: 1 }],
+  [{ kind: 'malformed', after: 1, times: 2 }],
+  [{ kind: 'malformed', times: 2 }],
+  [{ kind: 'wrong-type', times: 2 }],
+  [{ kind: 'truncated', times: 2 }],
+  [{ kind: 'gzip' }],
+  [{ kind: 'gzip' }, { kind: 'cut', after: 1 }],
+  [{ kind: 'gzip' }, { kind: 'slow', bytes: 40, interval: 0 }],
+  [{ kind: 'gzip' }, { kind: 'close', after: 2 }],
+  [{ kind: 'status', status: 503, retryAfter: 0, times: 2 }],
+  [{ kind: 'status', status: 429, retryAfter: 0, retryAfterForm: 'date', times: 2 }],
+  [{ kind: 'status', status: 408, times: 1 }],
+  [
+    { kind: 'cut', at: 'chunk', after: 1, times: 1 },
+    { kind: 'slow', bytes: 16, interval: 0, times: 2 },
+    { kind: 'close', after: 2, times: 1 },
+    { kind: 'stall', after: 1, times: 1 },
+    { kind: 'malformed', after: 1, times: 1 },
+    { kind: 'wrong-type', times: 1 },
+  ],
+]
+
+describe.each(STREAMS)('the stream of %s', (stream) => {
+  it.each(STREAM_FAULTS.map((faults) => [faults]))('tells the same under %j', async (faults) => {
+    const { client, service, group } = await research({ client: { timeouts: { silence: SILENCE } } })
+    const id = await group(...QUESTIONS)
+    const whole = await all(client.taskGroups[stream](id))
+    for (const fault of faults) service.faults.add(fault)
+
+    const told = await all(client.taskGroups[stream](id))
+
+    expect(told).toEqual(whole)
+    expect(Object.keys(service.faults.struck).toSorted()).toEqual(
+      [...new Set(faults.map(({ kind }) => kind))].toSorted(),
+    )
+  })
+
+  it('loses nothing to a service that accepts and closes time and again, of a group that had ended', async () => {
+    const { client, service, group } = await research()
+    const id = await group(...QUESTIONS)
+    const whole = await all(client.taskGroups[stream](id))
+    service.faults.add({ kind: 'close', times: 4 })
+
+    const told = await all(client.taskGroups[stream](id))
+
+    expect(told).toEqual(whole)
+  })
+
+  it('tells all of runs that are under way while it is cut, stalls and closes', async () => {
+    const processor = new HeldRuns()
+    const { client, service, group } = await research({
+      processor,
+      client: { timeouts: { silence: SILENCE } },
+    })
+    const id = await group(...QUESTIONS)
+    service.faults.add({ kind: 'close', times: 1 })
+    service.faults.add({ kind: 'stall', times: 1 })
+    service.faults.add({ kind: 'cut', at: 'line', after: 1, times: 2 })
+    const told = all(client.taskGroups[stream](id).pipe(ofType('task_run.state')))
+    await until(() => service.faults.struck.stall === 1)
+
+    processor.release()
+    const runs = (await told).map(({ data }) => data.run.run_id)
+
+    expect(runs.toSorted()).toEqual(
+      service
+        .records()
+        .runs.map(({ run_id }) => run_id)
+        .toSorted(),
+    )
+  })
+
+  it('ends with a NotFoundError when its group is deleted, after all that was told before', async () => {
+    const processor = new HeldRuns()
+    const { client, service, group } = await research({ processor })
+    const id = await group(...QUESTIONS)
+    service.faults.add({ kind: 'deleted-group', after: 2 })
+    processor.release()
+    const told: ResearchEvent[] = []
+
+    const error = await failure(client.taskGroups[stream](id).pipe(tap((event) => told.push(event))))
+
+    expect(error).toMatchObject({ name: 'NotFoundError', status: 404 })
+    expect(told).toHaveLength(2)
+  })
+
+  it('begins again, and says so, when the service knows no more where it was', async () => {
+    const { client, service, group } = await research()
+    const id = await group(...QUESTIONS)
+    const whole = await all(client.taskGroups[stream](id))
+    service.faults.add({ kind: 'cut', after: 2, times: 1 })
+    service.faults.add({ kind: 'invalid-cursor' })
+
+    const told = await all(client.taskGroups[stream](id))
+
+    expect(told.map(({ type }) => type).indexOf('stream.gap')).toBe(2)
+    expect(told.slice(0, 2)).toEqual(whole.slice(0, 2))
+    expect(told.slice(3)).toEqual(whole)
+  })
+
+  it('ends with a ValidationError when the service does not know where it shall begin', async () => {
+    const { client, service, group } = await research()
+    const id = await group(...QUESTIONS)
+    const [first] = await all(client.taskGroups[stream](id))
+    service.faults.add({ kind: 'invalid-cursor' })
+
+    const error = await failure(client.taskGroups[stream](id, { last_event_id: first?.cursor ?? 'none' }))
+
+    expect(error).toMatchObject({ name: 'ValidationError', status: 422 })
+    expect(error).toHaveProperty('issues.0.loc', ['query', 'last_event_id'])
+  })
+})
+
+const REQUEST_FAULTS: readonly Fault[] = [
+  { kind: 'status', status: 408, times: 1 },
+  { kind: 'status', status: 429, retryAfter: 0, times: 3 },
+  { kind: 'status', status: 429, retryAfter: 0, retryAfterForm: 'date', times: 3 },
+  { kind: 'status', status: 500, retryAfter: 0, times: 3 },
+  { kind: 'status', status: 502, retryAfter: 0, times: 3 },
+  { kind: 'status', status: 503, retryAfter: 0, times: 3 },
+  { kind: 'wrong-type', times: 3 },
+  { kind: 'malformed', times: 3 },
+  { kind: 'truncated', times: 3 },
+  { kind: 'gzip' },
+]
+
+describe.each(REQUEST_FAULTS.map((fault) => [fault]))('under %j', (fault) => {
+  it('a search has its answer', async () => {
+    const { client, service } = await research({ files: note(1) })
+    service.faults.add(fault)
+
+    const [answer] = await all(client.search({ search_queries: ['spring tide'] }))
+
+    expect(answer?.results).toHaveLength(1)
+    expect(service.faults.struck[fault.kind]).toBeGreaterThan(0)
+  })
+
+  it('the events of a monitor are listed, page by page', async () => {
+    const both = await research()
+    const monitor = await reporting(both, 3)
+    both.service.faults.add(fault)
+
+    const listed = await all(both.client.monitors.events(monitor, { limit: 1 }))
+
+    expect(listed.map(({ id }) => id)).toEqual(reported(both).toReversed())
+    expect(both.service.faults.struck[fault.kind]).toBeGreaterThan(0)
+  })
+
+  it('a monitor is followed, each event once', async () => {
+    const both = await research()
+    const monitor = await reporting(both, 3)
+    both.service.faults.add(fault)
+
+    const followed = await lastValueFrom(
+      both.client.monitors.follow(monitor, { limit: 2 }).pipe(take(3), toArray()),
+    )
+
+    expect(followed.map(({ id }) => id)).toEqual(reported(both))
+    expect(both.service.faults.struck[fault.kind]).toBeGreaterThan(0)
+  })
+})
+
+describe('adding runs', () => {
+  it.each<Fault>([
+    { kind: 'truncated', times: 1 },
+    { kind: 'malformed', times: 1 },
+  ])('is not done twice when the answer is lost: %j', async (fault) => {
+    const { client, service, group } = await research()
+    const id = await group()
+    service.faults.add(fault)
+
+    const error = await failure(
+      client.taskGroups.addRuns(id, { inputs: [{ input: 'x', processor: 'base' }] }),
+    )
+
+    expect(error).toMatchObject({ name: 'UncertainWriteError', inDoubt: [0] })
+    expect(service.records().runs).toHaveLength(1)
+  })
+
+  it('understands an answer in gzip', async () => {
+    const { client, service, group } = await research()
+    const id = await group()
+    service.faults.add({ kind: 'gzip' })
+
+    const [answer] = await all(client.taskGroups.addRuns(id, { inputs: [{ input: 'x', processor: 'base' }] }))
+
+    expect(answer?.run_ids).toEqual(service.records().runs.map(({ run_id }) => run_id))
+  })
+})
+
+describe('a cursor that is no longer valid', () => {
+  it('ends a list of events with a ValidationError, after the pages before', async () => {
+    const both = await research()
+    const monitor = await reporting(both, 3)
+    both.service.faults.add({ kind: 'invalid-cursor' })
+    const told: ResearchEvent[] = []
+
+    const error = await failure(
+      both.client.monitors.events(monitor, { limit: 1 }).pipe(tap((event) => told.push(event))),
+    )
+
+    expect(error).toMatchObject({ name: 'ValidationError', status: 422, ref_id: expect.any(String) })
+    expect(told).toHaveLength(1)
+  })
+})
+
+describe('a cursor that was not valid for once', () => {
+  it('keeps nothing from who follows a monitor', async () => {
+    const both = await research()
+    const monitor = await reporting(both, 3)
+    both.service.faults.add({ kind: 'invalid-cursor', times: 1 })
+
+    const followed = await lastValueFrom(
+      both.client.monitors.follow(monitor, { limit: 1 }).pipe(take(3), toArray()),
+    )
+
+    expect(followed.map(({ id }) => id)).toEqual(reported(both))
+    expect(both.service.faults.struck).toEqual({ 'invalid-cursor': 1 })
+  })
+})
+
+describe('webhooks', () => {
+  it.each<Fault>([
+    { kind: 'repeat' },
+    { kind: 'reorder' },
+    { kind: 'delay', by: 1_000, times: 3 },
+    { kind: 'lose', times: 3 },
+    { kind: 'lose-answer', times: 3 },
+  ])('tell of each run once under %j', async (fault) => {
+    const both = await research({ faults: [fault] })
+    const { receiver, url } = await receiving(both)
+    const told: string[] = []
+    const watching = both.client
+      .watch({ webhooks: receiver, hold: 0 })
+      .pipe(ofType('task_run.state'))
+      .subscribe(({ data }) => told.push(data.run.run_id))
+    onTestFinished(() => watching.unsubscribe())
+    const id = await both.group()
+    const webhook = { url, event_types: ['task_run.status'] }
+    const inputs = ['a', 'b', 'c', 'd'].map((input) => ({ input, processor: 'base', webhook }))
+    await all(both.client.taskGroups.addRuns(id, { inputs }))
+    const runs = both.service.records().runs.map(({ run_id }) => run_id)
+
+    // What is late comes within seconds of the clock; the receiver would refuse what is minutes old.
+    await until(() => {
+      both.clock.advance(5)
+      return told.length >= runs.length
+    })
+    for (let n = 0; n < 12; n++) {
+      both.clock.advance(1_000)
+      await firstValueFrom(both.client.monitors.list())
+    }
+
+    expect(told.toSorted()).toEqual(runs.toSorted())
+    expect(both.service.faults.struck[fault.kind]).toBeGreaterThan(0)
+  })
+})
+
+describe('a restart of the service in mid-stream', () => {
+  it.each(STREAMS)(
+    'is bridged by the stream of %s, on the same port and over the same file',
+    async (stream) => {
+      const later = new HeldRuns()
+      const processor: Processor = {
+        run: (task, signal) => (task.input.input === 'one' ? answered : later.run(task, signal)),
+      }
+      const data = join(await temporaryFolder(), 'service.db')
+      const settings = { data, apiKey: 'key_of_the_test', processor }
+      const { service, client, docs, clock, group, diagnostics } = await research(settings)
+      const id = await group(...QUESTIONS)
+      const told: string[] = []
+      const watching = all(
+        client.taskGroups[stream](id).pipe(
+          ofType('task_run.state'),
+          tap(({ data: { run } }) => told.push(run.run_id)),
+        ),
+      )
+      await until(() => told.length === 1)
+
+      await service.close()
+      later.release()
+      const again = await createResearchService({ ...settings, docs, clock })
+      onTestFinished(() => again.close())
+      const url = await again.listen({ port: Number(new URL(service.url ?? '').port) })
+      await watching
+
+      expect(url).toBe(service.url)
+      expect(told.toSorted()).toEqual(
+        again
+          .records()
+          .runs.map(({ run_id }) => run_id)
+          .toSorted(),
+      )
+      expect(diagnostics).toContainEqual(expect.objectContaining({ kind: 'reconnect' }))
+    },
+  )
+})
+
+const answered = Promise.resolve<RunResult>({ output: { type: 'text', content: 'found', basis: [] } })
+
+function note(n: number) {
+  return { [`note-${n}.md`]: `# Note ${n}\n\nThe tide gauge number ${n} measured a spring tide today.\n` }
+}
+
+/** A monitor that has reported so many events, each from an execution of its own. */
+async function reporting(both: Research, count: number): Promise<string> {
+  const { client, docs } = both
+  const { monitor_id } = await firstValueFrom(
+    client.monitors.create({ type: 'event_stream', frequency: '1h', settings: { query: 'spring tide' } }),
+  )
+  for (let n = 1; n <= count; n++) {
+    await write(docs, note(n))
+    await firstValueFrom(client.monitors.trigger(monitor_id))
+    await until(() => reported(both).length === n)
+  }
+  return monitor_id
+}
+
+/** Ids of what the monitors found, oldest first. */
+function reported({ service }: Research): string[] {
+  return service
+    .records()
+    .monitor_events.filter(({ event }) => event.event_type === 'event_stream')
+    .map(({ id }) => id)
+}
+
+function failure(stream: Observable<unknown>): Promise<unknown> {
+  return all(stream).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve))
+}
+
+async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'rivulet-faults-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}

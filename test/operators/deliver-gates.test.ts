@@ -1,0 +1,311 @@
+import { concat, defer, filter, map, merge, Observable, of, queueScheduler, Subject, take, tap } from 'rxjs'
+import type { Subscription } from 'rxjs'
+import { currentGate, dedupe, deliver, Gate, iterate, throughGate } from 'rivulet/operators'
+import { describe, expect, it } from 'vitest'
+import { Work } from './handlers.ts'
+import { inVirtualTime } from './virtual-time.ts'
+
+/** A source under the test's hand, which remembers the gate that it was subscribed under. */
+class Tap<T> extends Subject<T> {
+  gate: Gate | undefined
+  readonly values = defer(() => {
+    this.gate = currentGate()
+    return this
+  })
+}
+
+/** A source that emits as long as its gate is open, and goes on within the opening. */
+function obedient(count: number, onProduced: (n: number) => void = () => {}): Observable<number> {
+  return new Observable((subscriber) => {
+    const gate = currentGate()
+    let produced = 0
+    const mayProduce = () => produced < count && gate?.closed === false
+    const produce = () => {
+      while (mayProduce()) {
+        onProduced(produced)
+        subscriber.next(produced++)
+      }
+      if (produced === count) subscriber.complete()
+    }
+    const leave = gate?.onChange(produce)
+    produce()
+    return leave
+  })
+}
+
+/** Handlers that end when the test says so, in any order. */
+class Handlers {
+  readonly #ends: (() => void)[] = []
+  readonly handler = (): PromiseLike<void> => ({
+    // A promise of the platform would call back later.
+    // oxlint-disable-next-line unicorn/no-thenable
+    then: (fulfilled) => {
+      this.#ends.push(() => fulfilled?.())
+      return new Promise(() => {})
+    },
+  })
+
+  /** Ends the oldest. */
+  end(): void {
+    this.#ends.shift()?.()
+  }
+}
+
+describe('deliver and gates', () => {
+  it('closes the gate when the queue is full and opens it when half of it was started', () => {
+    const source = new Tap<number>()
+    const handlers = new Handlers()
+    const subscription = source.values
+      .pipe(deliver(handlers.handler, { concurrency: 1, highWaterMark: 4 }))
+      .subscribe()
+    const closed: (boolean | undefined)[] = []
+    for (const n of [0, 1, 2, 3, 4]) {
+      source.next(n)
+      closed.push(source.gate?.closed)
+    }
+    expect(closed).toEqual([false, false, false, false, true])
+    closed.length = 0
+    for (let i = 0; i < 3; i++) {
+      handlers.end()
+      closed.push(source.gate?.closed)
+    }
+    expect(closed).toEqual([true, false, false])
+    subscription.unsubscribe()
+  })
+
+  it('lets 64 events wait unless told otherwise, or twice the concurrency where that is more', () => {
+    const waiting = (concurrency?: number) => {
+      const source = new Tap<number>()
+      const config = concurrency === undefined ? {} : { concurrency }
+      const subscription = source.values.pipe(deliver(() => new Promise(() => {}), config)).subscribe()
+      let sent = 0
+      while (source.gate?.closed === false) source.next(sent++)
+      subscription.unsubscribe()
+      return sent - (concurrency ?? 8)
+    }
+    expect(waiting()).toBe(64)
+    expect(waiting(32)).toBe(64)
+    expect(waiting(100)).toBe(200)
+  })
+
+  it('drops nothing that comes although the gate is closed', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const handled: number[] = []
+      of(...Array.from({ length: 100 }, (_, n) => n))
+        .pipe(deliver(() => new Work(scheduler, 1), { concurrency: 1, highWaterMark: 1 }))
+        .subscribe((n) => handled.push(n))
+      flush()
+      expect(handled).toEqual(Array.from({ length: 100 }, (_, n) => n))
+    }))
+
+  it('never keeps more than its marks allow of sources that obey, through merge and synchronous operators', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      let produced = 0
+      let handled = 0
+      let most = 0
+      const source = () =>
+        obedient(500, () => {
+          produced += 1
+          most = Math.max(most, produced - handled)
+        })
+      const events = merge(
+        source().pipe(map((n) => ({ id: `a${n}` }))),
+        source().pipe(
+          filter(() => true),
+          map((n) => ({ id: `b${n}` })),
+        ),
+      ).pipe(dedupe())
+      let completed = false
+      events.pipe(deliver(() => new Work(scheduler, 1), { concurrency: 4, highWaterMark: 10 })).subscribe({
+        next: () => (handled += 1),
+        complete: () => (completed = true),
+      })
+      flush()
+      expect([completed, handled]).toEqual([true, 1_000])
+      // Those in flight and those that wait.
+      expect(most).toBe(14)
+    }))
+
+  it('closes another gate along with its own, for a source that was subscribed elsewhere', () => {
+    const gate = new Gate()
+    const source = new Tap<number>()
+    const shared = new Subject<number>()
+    throughGate(gate, () => source.values.subscribe(shared))
+    const handlers = new Handlers()
+    const subscription = shared
+      .pipe(deliver(handlers.handler, { concurrency: 1, highWaterMark: 2, gate }))
+      .subscribe()
+    for (const n of [0, 1, 2]) source.next(n)
+    expect(source.gate).toBe(gate)
+    expect(gate.closed).toBe(true)
+    handlers.end()
+    expect(gate.closed).toBe(false)
+    subscription.unsubscribe()
+  })
+
+  it.each<[string, (subscription: Subscription, source: Subject<number>, stopping: AbortController) => void]>(
+    [
+      ['is unsubscribed', (subscription) => subscription.unsubscribe()],
+      ['is aborted', (_subscription, _source, stopping) => stopping.abort()],
+      ['has a source that completes', (_subscription, source) => source.complete()],
+      ['has a source that errors', (_subscription, source) => source.error('down')],
+    ],
+  )('leaves no gate closed behind when it %s', (_name, end) => {
+    const gate = new Gate()
+    const source = new Subject<number>()
+    const stopping = new AbortController()
+    const config = { concurrency: 1, highWaterMark: 1, gate, signal: stopping.signal }
+    const subscription = source.pipe(deliver(() => new Promise(() => {}), config)).subscribe({ error() {} })
+    source.next(0)
+    source.next(1)
+    expect(gate.closed).toBe(true)
+    end(subscription, source, stopping)
+    expect(gate.closed).toBe(false)
+    subscription.unsubscribe()
+  })
+
+  it('holds its sources while its own subscriber holds it', () => {
+    const outer = new Gate()
+    const source = new Tap<number>()
+    outer.close()
+    const subscription = throughGate(outer, () => source.values.pipe(deliver(() => {})).subscribe())
+    const closed = [source.gate?.closed]
+    for (const change of [() => outer.open(), () => outer.close(), () => outer.open()]) {
+      change()
+      closed.push(source.gate?.closed)
+    }
+    expect(closed).toEqual([true, false, true, false])
+    expect(source.gate).not.toBe(outer)
+    subscription.unsubscribe()
+  })
+
+  it('opens only when it has room and its subscriber has too', () => {
+    const outer = new Gate()
+    const source = new Tap<number>()
+    const handlers = new Handlers()
+    const config = { concurrency: 1, highWaterMark: 1 }
+    const subscription = throughGate(outer, () =>
+      source.values.pipe(deliver(handlers.handler, config)).subscribe(),
+    )
+    source.next(0)
+    source.next(1)
+    outer.close()
+    const closed = [source.gate?.closed]
+    handlers.end()
+    closed.push(source.gate?.closed)
+    outer.open()
+    closed.push(source.gate?.closed)
+    expect(closed).toEqual([true, true, false])
+    subscription.unsubscribe()
+  })
+
+  it('holds the sources of a chain of two while the last of them is behind', () => {
+    const source = new Tap<number>()
+    const slow = new Handlers()
+    const subscription = source.values
+      .pipe(
+        deliver(() => {}),
+        map((n) => n + 1),
+        deliver(slow.handler, { concurrency: 1, highWaterMark: 1 }),
+      )
+      .subscribe()
+    source.next(0)
+    source.next(1)
+    expect(source.gate?.closed).toBe(true)
+    slow.end()
+    expect(source.gate?.closed).toBe(false)
+    subscription.unsubscribe()
+  })
+
+  it('is held by a loop that reads it', async () => {
+    const source = new Tap<number>()
+    const values = iterate(source.values.pipe(deliver(() => {})), { highWaterMark: 1 })
+    const first = values.next()
+    source.next(0)
+    await first
+    source.next(1)
+    expect(source.gate?.closed).toBe(true)
+    await values.next()
+    expect(source.gate?.closed).toBe(false)
+    await values.return?.()
+  })
+
+  it('opens again when the gate that it closes is also the one of its subscriber', () => {
+    const gate = new Gate()
+    const source = new Tap<number>()
+    const handlers = new Handlers()
+    const config = { concurrency: 1, highWaterMark: 1, gate }
+    const subscription = throughGate(gate, () =>
+      source.values.pipe(deliver(handlers.handler, config)).subscribe(),
+    )
+    source.next(0)
+    source.next(1)
+    expect([gate.closed, source.gate?.closed]).toEqual([true, true])
+    handlers.end()
+    expect([gate.closed, source.gate?.closed]).toEqual([false, false])
+    subscription.unsubscribe()
+  })
+
+  it('lets a handler subscribe to what it needs, without the gate that waits for the handler', () => {
+    const gates: (Gate | undefined)[] = []
+    const handler = () => void defer(() => of(gates.push(currentGate()))).subscribe()
+    of(0, 1).pipe(deliver(handler)).subscribe()
+    throughGate(new Gate(), () => of(2).pipe(deliver(handler)).subscribe())
+    expect(gates).toEqual([undefined, undefined, undefined])
+  })
+
+  it('hands the gate of its subscriber to what is subscribed downstream while its source is', () => {
+    const outer = new Gate()
+    const gates: (Gate | undefined)[] = []
+    const next = defer(() => of(gates.push(currentGate())))
+    const down = of(0).pipe(
+      deliver(() => {}),
+      tap(() => gates.push(currentGate())),
+    )
+    throughGate(outer, () => concat(down, next).subscribe())
+    expect(gates).toEqual([outer, outer])
+  })
+
+  it('may be filled again within the opening of its gate', () =>
+    inVirtualTime(({ flush }, scheduler) => {
+      const closed: boolean[] = []
+      const gate = new Gate()
+      gate.onChange((now) => closed.push(now))
+      let handled = 0
+      obedient(12)
+        .pipe(
+          deliver(() => new Work(scheduler, 1), { concurrency: 1, highWaterMark: 4, gate }),
+          take(12),
+        )
+        .subscribe(() => (handled += 1))
+      flush()
+      expect(handled).toBe(12)
+      expect(gate.closed).toBe(false)
+      expect(closed).toEqual(closed.map((_, index) => index % 2 === 0))
+    }))
+
+  it('tries again on a scheduler that does so at once', () => {
+    let calls = 0
+    const got: number[] = []
+    const handler = () => {
+      calls += 1
+      if (calls < 3) throw new Error('not yet')
+    }
+    of(0)
+      .pipe(deliver(handler, { initialDelay: 0, scheduler: queueScheduler }))
+      .subscribe((n) => got.push(n))
+    expect([calls, got]).toEqual([3, [0]])
+  })
+})
+
+describe('a gate that is closed again while it opens', () => {
+  it('tells the state of now to those who have not heard yet', () => {
+    const gate = new Gate()
+    gate.close()
+    gate.onChange(() => gate.close())
+    const heard: boolean[] = []
+    gate.onChange((closed) => heard.push(closed))
+    gate.open()
+    expect(heard).toEqual([true, true])
+  })
+})

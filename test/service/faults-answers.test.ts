@@ -1,0 +1,163 @@
+import { gunzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import type { AddRunsResponse, TaskGroup, ValidationErrorResponse } from '../../src/protocol/index.ts'
+import type { Fault } from '../../src/service/index.ts'
+import { running } from './running.ts'
+import { wire } from './wire.ts'
+
+describe('the fault status', () => {
+  it('tells when to come back as a date, which goes by the date of the answer', async () => {
+    const { get } = await running({
+      faults: [{ kind: 'status', status: 429, retryAfter: 90, retryAfterForm: 'date' }],
+    })
+
+    const { headers } = await get('/v1/monitors')
+
+    const said = headers.get('retry-after') ?? ''
+    expect(said).toMatch(/^\w{3}, \d{2} \w{3} \d{4} \d{2}:\d{2}:\d{2} GMT$/)
+    const wait = Date.parse(said) - Date.parse(headers.get('date') ?? '')
+    expect(wait).toBeGreaterThanOrEqual(89_000)
+    expect(wait).toBeLessThanOrEqual(91_000)
+  })
+
+  it.each([408, 429, 500, 502, 503, 504])('answers %i with an ErrorResponse', async (status) => {
+    const { get } = await running({ faults: [{ kind: 'status', status, times: 1 }] })
+    const answer = await get('/v1/monitors')
+    expect(answer.status).toBe(status)
+    expect(answer.body).toMatchObject({ type: 'error', error: { ref_id: expect.any(String) } })
+  })
+})
+
+describe('the fault wrong-type', () => {
+  it('answers with a page, and the request does not take effect', async () => {
+    const caller = await running()
+    const id = await caller.group()
+    caller.service.faults.add({ kind: 'wrong-type', times: 1 })
+
+    const page = await wire(caller, `/v1/tasks/groups/${id}/runs`, 'POST', '{"inputs": [{"input": "one"}]}')
+
+    expect([page.status, page.header('content-type')]).toEqual([200, 'text/html; charset=UTF-8'])
+    expect(page.body.toString()).toMatch(/^<!doctype html>/)
+    const { body } = await caller.get<TaskGroup>(`/v1/tasks/groups/${id}`)
+    expect(body.status.num_task_runs).toBe(0)
+  })
+
+  it('answers so in place of a stream too', async () => {
+    const caller = await running()
+    const id = await caller.group()
+    caller.service.faults.add({ kind: 'wrong-type', times: 1 })
+
+    const page = await wire(caller, `/v1/tasks/groups/${id}/events`)
+
+    expect([page.status, page.header('content-type')]).toEqual([200, 'text/html; charset=UTF-8'])
+  })
+})
+
+describe('the fault malformed', () => {
+  it('breaks off an answer in the middle of its JSON, in good order', async () => {
+    const caller = await running()
+    const whole = await wire(caller, '/v1/monitors')
+    caller.service.faults.add({ kind: 'malformed', times: 1 })
+
+    const half = await wire(caller, '/v1/monitors')
+
+    const text = whole.body.toString()
+    expect(JSON.parse(text)).toEqual({ monitors: [] })
+    expect(half.status).toBe(200)
+    expect(half.header('content-type')).toBe('application/json')
+    expect(half.body.toString()).toBe(text.slice(0, Math.ceil(text.length / 2)))
+    expect(half.header('content-length')).toBe(String(half.body.length))
+  })
+})
+
+describe('the fault truncated', () => {
+  it('cuts an answer before all that its content-length promised', async () => {
+    const caller = await running()
+    const whole = await wire(caller, '/v1/monitors')
+    caller.service.faults.add({ kind: 'truncated', times: 1 })
+
+    const half = await wire(caller, '/v1/monitors')
+
+    expect(half.status).toBe(200)
+    expect(half.header('content-length')).toBe(String(whole.body.length))
+    expect(half.body.toString()).toBe(whole.body.toString().slice(0, Math.ceil(whole.body.length / 2)))
+  })
+
+  it('leaves the effect of the request', async () => {
+    const { service, group, get, post } = await running()
+    const id = await group()
+    service.faults.add({ kind: 'truncated', times: 1 })
+
+    const adding = post<AddRunsResponse>(`/v1/tasks/groups/${id}/runs`, { inputs: [{ input: 'one' }] })
+
+    await expect(adding).rejects.toThrow('terminated')
+    const { body } = await get<TaskGroup>(`/v1/tasks/groups/${id}`)
+    expect(body.status.num_task_runs).toBe(1)
+  })
+})
+
+describe('the fault gzip', () => {
+  it('compresses an answer that was not asked for so', async () => {
+    const caller = await running()
+    const plain = await wire(caller, '/v1/monitors')
+    caller.service.faults.add({ kind: 'gzip', times: 1 })
+
+    const zipped = await wire(caller, '/v1/monitors')
+
+    expect(zipped.header('content-encoding')).toBe('gzip')
+    expect(zipped.header('content-type')).toBe('application/json')
+    expect(gunzipSync(zipped.body)).toEqual(plain.body)
+  })
+})
+
+describe('the fault invalid-cursor', () => {
+  it('refuses the cursor of a list with an ErrorResponse, and no request without one', async () => {
+    const { get } = await running({ faults: [{ kind: 'invalid-cursor', times: 1 }] })
+
+    const first = await get('/v1/monitors')
+    const next = await get('/v1/monitors?cursor=abc')
+
+    expect(first.status).toBe(200)
+    expect(next.status).toBe(422)
+    expect(next.body).toMatchObject({ type: 'error', error: { message: expect.stringContaining('cursor') } })
+  })
+
+  it('refuses a last_event_id with a list of details, and takes it again when it is over', async () => {
+    const { service, group, add, events, get, stream } = await running()
+    const id = await group()
+    await add(id, 'one')
+    const [event] = await events(`/v1/tasks/groups/${id}/runs`)
+    const path = `/v1/tasks/groups/${id}/runs?last_event_id=${encodeURIComponent(event?.id ?? '')}`
+    service.faults.add({ kind: 'invalid-cursor', times: 1 })
+
+    const refused = await get<ValidationErrorResponse>(path)
+    const taken = await stream(path)
+
+    expect(refused.status).toBe(422)
+    expect(refused.body.detail[0]?.loc).toEqual(['query', 'last_event_id'])
+    expect(taken.status).toBe(200)
+  })
+
+  it('comes after the question who is asking', async () => {
+    const { service, get } = await running({ faults: [{ kind: 'invalid-cursor' }] })
+    const answer = await get('/v1/monitors?cursor=abc', { 'x-api-key': 'wrong' })
+    expect(answer.status).toBe(401)
+    expect(service.faults.struck).toEqual({})
+  })
+})
+
+describe('faults of answers', () => {
+  it.each<Fault>([
+    { kind: 'malformed', path: '/v1/search' },
+    { kind: 'truncated', path: '/v1/search' },
+    { kind: 'gzip', path: '/v1/search' },
+    { kind: 'wrong-type', path: '/v1/search' },
+    { kind: 'invalid-cursor', path: '/v1/search' },
+  ])('strike only where the path begins as they say: %j', async (fault) => {
+    const { service, get } = await running({ faults: [fault] })
+    const { headers, body } = await get('/v1/monitors')
+    expect(headers.get('content-encoding')).toBeNull()
+    expect(body).toEqual({ monitors: [] })
+    expect(service.faults.struck).toEqual({})
+  })
+})

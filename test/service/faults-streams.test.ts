@@ -1,0 +1,322 @@
+import { gunzipSync } from 'node:zlib'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { TaskGroup } from '../../src/protocol/index.ts'
+import { ManualClock, type ResearchServiceOptions } from '../../src/service/index.ts'
+import { HeldProcessor, running } from './running.ts'
+import { Wire, wire } from './wire.ts'
+
+describe('the fault cut', () => {
+  it('in a line breaks off within the JSON of the next event', async () => {
+    const { caller, path, frames } = await finished()
+    caller.service.faults.add({ kind: 'cut', at: 'line', after: 1, times: 1 })
+
+    const { content, chunked } = await wire(caller, path)
+
+    expect(chunked.isComplete).toBe(false)
+    expect(chunked.missing).toBe(0)
+    const tail = restOf(content, frames, 1)
+    expect(tail.length).toBeGreaterThan(frames[1].indexOf('\ndata: ') + 10)
+    expect(tail.length).toBeLessThan(frames[1].length - 10)
+  })
+
+  it('in a character breaks off within the bytes of one', async () => {
+    const { caller, path, frames } = await finished({ inputs: ['eins', 'zweiundzwanzig Möwen', 'drei'] })
+    caller.service.faults.add({ kind: 'cut', at: 'character', after: 1, times: 1 })
+
+    const { content } = await wire(caller, path)
+
+    const tail = restOf(content, frames, 1)
+    expect(tail.at(-1)).toBe(Buffer.from('ö')[0])
+    expect(tail.subarray(0, -1).toString()).toMatch(/zweiundzwanzig M$/)
+  })
+
+  it('in a character breaks off within the line where every character has one byte', async () => {
+    const { caller, path, frames } = await finished()
+    caller.service.faults.add({ kind: 'cut', at: 'character', after: 0, times: 1 })
+
+    const { content } = await wire(caller, path)
+
+    expect(restOf(content, frames, 0).length).toBeGreaterThan(0)
+  })
+
+  it('in a line never breaks a character', async () => {
+    const { caller, path } = await finished({ inputs: ['ö'.repeat(1_000)] })
+    caller.service.faults.add({ kind: 'cut', at: 'line', times: 1 })
+
+    const { content } = await wire(caller, path)
+
+    expect(() => new TextDecoder('utf-8', { fatal: true }).decode(content)).not.toThrow()
+    expect(content.toString()).toMatch(/ö$/)
+  })
+
+  it('in a chunk breaks off before all that the chunk announced', async () => {
+    const { caller, path, frames } = await finished()
+    caller.service.faults.add({ kind: 'cut', at: 'chunk', after: 2, times: 1 })
+
+    const { content, chunked } = await wire(caller, path)
+
+    const tail = restOf(content, frames, 2)
+    expect(chunked.missing).toBe(Buffer.byteLength(frames[2]) - tail.length)
+    expect(chunked.missing).toBeGreaterThan(0)
+  })
+
+  it('strikes a stream that has come so far when it is armed', async () => {
+    const { caller, path } = await active()
+    const stream = new Wire(caller, path)
+    await stream.events(1)
+
+    caller.service.faults.add({ kind: 'cut', after: 1, times: 1 })
+    await stream.closed
+
+    expect(stream.chunked.isComplete).toBe(false)
+  })
+
+  it('strikes only streams whose path begins as it says', async () => {
+    const { caller, path, id, frames } = await finished()
+    caller.service.faults.add({ kind: 'cut', path: `/v1/tasks/groups/${id}/events` })
+
+    const spared = await wire(caller, path)
+    const cut = await wire(caller, `/v1/tasks/groups/${id}/events`)
+
+    expect(spared.chunked.isComplete).toBe(true)
+    expect(restOf(spared.content, frames, frames.length).length).toBe(0)
+    expect(cut.chunked.isComplete).toBe(false)
+  })
+})
+
+describe('the fault stall', () => {
+  it('keeps the stream open and sends nothing more, at no time', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const clock = new ManualClock()
+    const { caller, path, frames } = await finished({ clock })
+    caller.service.faults.add({ kind: 'stall', after: 2, times: 1 })
+
+    const stream = new Wire(caller, path)
+    await stream.events(2)
+    clock.advance(3 * 3_600_000)
+    vi.advanceTimersByTime(60_000)
+    // Another answer comes later than anything that was on its way.
+    await caller.get('/v1/monitors')
+
+    expect(restOf(stream.content, frames, 2).length).toBe(0)
+    expect(stream.isOpen).toBe(true)
+  })
+
+  it('does not hold up the closing of the service', async () => {
+    const { caller, path } = await finished()
+    caller.service.faults.add({ kind: 'stall', after: 1 })
+    const stream = new Wire(caller, path)
+    await stream.events(1)
+
+    await caller.service.close()
+    await stream.closed
+
+    expect(stream.chunked.isComplete).toBe(false)
+  })
+})
+
+describe('the fault close', () => {
+  it('accepts, and ends the stream in good order without an event', async () => {
+    const { caller, path } = await finished()
+    caller.service.faults.add({ kind: 'close', times: 1 })
+
+    const { status, header, content, chunked } = await wire(caller, path).then((answer) => ({
+      status: answer.status,
+      header: answer.header('content-type'),
+      content: answer.content.toString(),
+      chunked: answer.chunked,
+    }))
+
+    expect({ status, header, isComplete: chunked.isComplete }).toEqual({
+      status: 200,
+      header: 'text/event-stream',
+      isComplete: true,
+    })
+    expect(content).not.toContain('data:')
+  })
+
+  it('ends the stream in good order after so many events', async () => {
+    const { caller, path, frames } = await finished()
+    caller.service.faults.add({ kind: 'close', after: 2, times: 1 })
+
+    const { content, chunked } = await wire(caller, path)
+
+    expect(chunked.isComplete).toBe(true)
+    expect(restOf(content, frames, 2).length).toBe(0)
+  })
+})
+
+describe('the fault slow', () => {
+  it('sends the next event in pieces, and the others as ever', async () => {
+    const { caller, path, frames } = await finished()
+    caller.service.faults.add({ kind: 'slow', after: 1, bytes: 16, interval: 0, times: 1 })
+
+    const { content, chunked } = await wire(caller, path)
+
+    expect(restOf(content, frames, frames.length).length).toBe(0)
+    const pieces = chunked.chunks.filter(({ length }) => length <= 16)
+    expect(pieces.length).toBeGreaterThanOrEqual(Math.floor(frames[1].length / 16))
+    expect(Buffer.concat(pieces).toString()).toContain(frames[1].slice(0, 32))
+    expect(chunked.isComplete).toBe(true)
+  })
+
+  it('sends what is left after 1,000 pieces at once', async () => {
+    const { caller, path, frames } = await finished({ inputs: ['x'.repeat(20_000)] })
+    caller.service.faults.add({ kind: 'slow', interval: 0, times: 1 })
+
+    const { content, chunked } = await wire(caller, path)
+
+    expect(restOf(content, frames, 1).length).toBe(0)
+    expect(chunked.chunks.filter(({ length }) => length === 1)).toHaveLength(1_000)
+    expect(chunked.chunks.at(-1)?.length).toBe(frames[0].length - 1_000)
+  })
+
+  it('lets another fault strike behind the event', async () => {
+    const { caller, path, frames } = await finished()
+    caller.service.faults.add({ kind: 'slow', bytes: 64, interval: 0 })
+    caller.service.faults.add({ kind: 'cut', after: 2, times: 1 })
+
+    const { content, chunked } = await wire(caller, path)
+
+    expect(restOf(content, frames, 2).length).toBe(0)
+    expect(chunked.isComplete).toBe(false)
+  })
+})
+
+describe('the fault malformed', () => {
+  it('breaks off the JSON of the next event, which is framed in good order', async () => {
+    const { caller, path, frames } = await finished()
+    caller.service.faults.add({ kind: 'malformed', after: 1, times: 1 })
+
+    const { content, chunked } = await wire(caller, path)
+
+    const blocks = content
+      .toString()
+      .split('\n\n')
+      .filter((block) => block.includes('data: '))
+    const readable = blocks.map((block) => isJson(block.slice(block.indexOf('data: ') + 6)))
+    expect(readable).toEqual([true, false, true])
+    expect(blocks[1]?.split('\n')[0]).toBe(frames[1].split('\n')[0])
+    expect(chunked.isComplete).toBe(true)
+  })
+})
+
+describe('the fault gzip', () => {
+  it('compresses a stream, and lets every event through as it comes', async () => {
+    const { caller, path, complete } = await active()
+    caller.service.faults.add({ kind: 'gzip', times: 1 })
+    const reader = await caller.stream(path)
+    const first = await reader.next()
+    complete()
+    const second = await reader.next()
+
+    expect(reader.headers.get('content-encoding')).toBe('gzip')
+    expect(first?.data.type).toBe('task_group_status')
+    expect(second?.data.type).toBe('task_run.state')
+  })
+
+  it('is gzip, to its last byte', async () => {
+    const { caller, path, frames } = await finished()
+    caller.service.faults.add({ kind: 'gzip', times: 1 })
+
+    const { content } = await wire(caller, path)
+
+    expect(restOf(gunzipSync(content), frames, frames.length).length).toBe(0)
+  })
+
+  it('may be cut as well, right after an event', async () => {
+    const { caller, path } = await finished()
+    caller.service.faults.add({ kind: 'gzip', times: 1 })
+    caller.service.faults.add({ kind: 'cut', after: 2, times: 1 })
+
+    const { content, chunked } = await wire(caller, path)
+
+    expect(chunked.isComplete).toBe(false)
+    const unzipped = gunzipSync(content, { finishFlush: 2 }).toString()
+    expect(unzipped.split('\ndata: ')).toHaveLength(3)
+  })
+})
+
+describe('the fault deleted-group', () => {
+  it('ends all streams of a group once one has sent so many events, and is told to who asks', async () => {
+    const { caller, path, id, complete } = await active()
+    const other = await caller.group()
+    const runs = await caller.stream(`/v1beta/tasks/groups/${id}/runs`)
+    const events = new Wire(caller, path)
+    await events.events(1)
+    caller.service.faults.add({ kind: 'deleted-group', after: 2 })
+
+    complete()
+    await Promise.all([runs.rest(), events.closed])
+    const [gone, resumed, there] = [
+      await caller.get(`/v1/tasks/groups/${id}`),
+      await caller.get(`/v1beta/tasks/groups/${id}/runs`),
+      await caller.get(`/v1/tasks/groups/${other}`),
+    ]
+
+    expect(events.chunked.isComplete).toBe(true)
+    expect(events.content.toString().split('\ndata: ')).toHaveLength(1 + 2)
+    expect([gone.status, resumed.status, there.status]).toEqual([404, 404, 200])
+    expect(gone.body.error.message).toBe(`Task group not found: ${id}`)
+  })
+
+  it('is over after so many requests', async () => {
+    const { caller, id } = await finished()
+    caller.service.faults.add({ kind: 'deleted-group', group: id, times: 2 })
+    const statuses = []
+    for (let n = 0; n < 3; n++) statuses.push((await caller.get<TaskGroup>(`/v1/tasks/groups/${id}`)).status)
+    expect(statuses).toEqual([404, 404, 200])
+  })
+
+  it('spares groups that it does not name', async () => {
+    const { caller, id } = await finished()
+    caller.service.faults.add({ kind: 'deleted-group', group: 'tgrp_other' })
+    const answer = await caller.get(`/v1/tasks/groups/${id}`)
+    expect(answer.status).toBe(200)
+  })
+})
+
+const QUESTIONS = ['one', 'two', 'three']
+
+/** A group whose runs have all ended, the stream of its runs, and how its events stand on the wire. */
+async function finished({
+  inputs = QUESTIONS,
+  ...options
+}: Partial<ResearchServiceOptions> & { readonly inputs?: readonly string[] } = {}) {
+  const caller = await running(options)
+  const id = await caller.group()
+  await caller.add(id, ...inputs)
+  const path = `/v1beta/tasks/groups/${id}/runs?include_input=true`
+  const { content } = await wire(caller, path)
+  // Before the first event there stands the hint when to come back.
+  const [, ...blocks] = content.toString().split('\n\n')
+  const frames = blocks.slice(0, -1).map((block) => `${block}\n\n`)
+  return { caller, id, path, frames: frames as [string, string, string] }
+}
+
+/** A group with two runs, of which the first ends when the test says so, and the stream of its events. */
+async function active() {
+  const processor = new HeldProcessor()
+  const caller = await running({ processor })
+  const id = await caller.group()
+  await caller.add(id, 'one', 'two')
+  const run = await processor.next()
+  return { caller, id, path: `/v1/tasks/groups/${id}/events`, complete: () => run.complete() }
+}
+
+/** What came behind the first so many events, which must have come as they are. */
+function restOf(content: Buffer, frames: readonly string[], count: number): Buffer {
+  const text = Buffer.from(`retry: 100\n\n${frames.slice(0, count).join('')}`)
+  expect(content.subarray(0, text.length).toString()).toBe(text.toString())
+  return content.subarray(text.length)
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}

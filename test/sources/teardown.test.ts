@@ -1,0 +1,103 @@
+import { getEventListeners } from 'node:events'
+import type { RequestListener } from 'node:http'
+import { lastValueFrom } from 'rxjs'
+import type { Observable } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { createClient } from 'rivulet'
+import type { ResearchClient } from 'rivulet'
+import { answer, queryOf, serve } from '../support/serve.ts'
+
+/** A service that keeps the requests of `holds` waiting for ever, and tells when one came and when its socket closed. */
+async function holding(holds: (request: Parameters<RequestListener>[0]) => boolean, otherwise: unknown) {
+  let came = () => {}
+  let closed = () => {}
+  const requested = new Promise<void>((resolve) => (came = resolve))
+  const disconnected = new Promise<void>((resolve) => (closed = resolve))
+  const baseUrl = await serve((request, response) => {
+    if (!holds(request)) return answer(response, otherwise)
+    response.on('close', closed)
+    came()
+  })
+  return { client: createClient({ baseUrl, apiKey: 'key' }), requested, disconnected }
+}
+
+const event = {
+  event_type: 'event_stream',
+  event_id: 'e1',
+  event_group_id: 'x',
+  event_date: null,
+  output: {},
+}
+const firstPage = { events: [event], next_cursor: 'older' }
+
+describe('unsubscribing', () => {
+  it.each<[string, (client: ResearchClient) => Observable<unknown>]>([
+    ['a search', (client) => client.search({ search_queries: ['x'] })],
+    [
+      'adding runs',
+      (client) => client.taskGroups.addRuns('g', { inputs: [{ input: 'x', processor: 'base' }] }),
+    ],
+    ['an untyped request', (client) => client.get('/v1/memory')],
+    ['the first page of a monitor', (client) => client.monitors.events('m')],
+    ['the poll of a monitor', (client) => client.monitors.follow('m')],
+    ['a group stream', (client) => client.taskGroups.events('g')],
+    ['an untyped stream', (client) => client.stream('/v1/memory/events')],
+  ])('from %s destroys the socket of a request under way', async (_, call) => {
+    const { client, requested, disconnected } = await holding(() => true, undefined)
+    const heard: unknown[] = []
+    const subscription = call(client).subscribe({
+      next: (value) => heard.push(value),
+      error: (error) => heard.push(error),
+      complete: () => heard.push('completed'),
+    })
+
+    await requested
+    subscription.unsubscribe()
+
+    await disconnected
+    expect(heard).toEqual([])
+  })
+
+  it.each(['events', 'follow'] as const)(
+    'from monitors.%s between two pages destroys the socket of the next one',
+    async (call) => {
+      const { client, requested, disconnected } = await holding(
+        (request) => queryOf(request).has('cursor'),
+        firstPage,
+      )
+      let ended = false
+      const subscription = client.monitors[call]('m').subscribe({ complete: () => (ended = true) })
+
+      await requested
+      subscription.unsubscribe()
+
+      await disconnected
+      expect(ended).toBe(false)
+    },
+  )
+})
+
+describe('a signal that outlives the sources that it may end', () => {
+  it('keeps no listener of a source that has ended by itself', async () => {
+    const { client } = await holding(() => false, { results: [] })
+    const { signal } = new AbortController()
+
+    for (let n = 0; n < 20; n++) await lastValueFrom(client.search({ search_queries: ['x'] }, { signal }))
+
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+
+  it('keeps no listener of a source that was unsubscribed from', async () => {
+    const { client } = await holding(() => true, undefined)
+    const { signal } = new AbortController()
+    const subscriptions = Array.from({ length: 20 }, (_, n) =>
+      client.taskGroups.runs(`g${n}`, { signal }).subscribe(),
+    )
+    const whileSubscribed = getEventListeners(signal, 'abort').length
+
+    for (const subscription of subscriptions) subscription.unsubscribe()
+
+    expect(whileSubscribed).toBe(20)
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+})

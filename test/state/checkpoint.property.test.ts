@@ -1,0 +1,179 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import * as fc from 'fast-check'
+import type { ResearchEvent } from 'rivulet'
+import { describe, expect, it } from 'vitest'
+import { covers, parts } from '../../src/protocol/event.ts'
+import { openCheckpoint } from '../../src/state/checkpoint.ts'
+import type { Checkpoint } from '../../src/state/checkpoint.ts'
+import type { CheckpointStore } from '../../src/state/checkpoint-store.ts'
+import { memoryCheckpointStore } from '../../src/state/memory-checkpoint-store.ts'
+import { bareRun, fullRun, webhookRun } from '../operators/events.ts'
+
+/** What a service tells: streams in their order, and webhooks that wait in the inbox until they are done. */
+interface World {
+  readonly streams: readonly (readonly ResearchEvent[])[]
+  readonly inbox: Set<readonly ResearchEvent[]>
+}
+
+/** Runs whose events the pipeline filters out. */
+const FILTERED = /^r[37]:/
+
+/** One process: what `watch`, `dedupe` and `deliver` do with a checkpoint, step by step. */
+class Life {
+  /** What was handled, each time. */
+  readonly handled: ResearchEvent[] = []
+  /** Handled and not known to be saved. */
+  unsaved = 0
+  readonly #pulse
+  readonly #world: World
+  readonly #checkpoint: Checkpoint
+  readonly #told: Map<string, number>
+  readonly #read: number[]
+  readonly #waiting: (readonly ResearchEvent[])[]
+  readonly #inFlight: ResearchEvent[] = []
+
+  static async begin(world: World, store: CheckpointStore): Promise<Life> {
+    const pulse = { stopped: false }
+    const checkpoint = await openCheckpoint({
+      load: () => store.load(),
+      save(changes) {
+        if (pulse.stopped) throw new Error('killed')
+        return store.save(changes)
+      },
+      close: () => store.close(),
+    })
+    return new Life(world, checkpoint, pulse)
+  }
+
+  constructor(world: World, checkpoint: Checkpoint, pulse: { stopped: boolean }) {
+    this.#world = world
+    this.#checkpoint = checkpoint
+    this.#pulse = pulse
+    this.#told = new Map(Array.from(checkpoint.handledBefore, ({ id, parts: told }) => [id, told]))
+    this.#read = world.streams.map((_, i) => Number(checkpoint.position(`s${i}`) ?? 0))
+    this.#waiting = [...world.inbox]
+  }
+
+  /** Reads on in a stream; false at its end. */
+  readStream(i: number): boolean {
+    const read = this.#read[i] ?? 0
+    const event = this.#world.streams[i]?.[read]
+    if (event === undefined) return false
+    this.#read[i] = read + 1
+    const copy = { ...event }
+    this.#checkpoint.entered(`s${i}`, String(read + 1), copy)
+    this.#emit(copy)
+    return true
+  }
+
+  /** Takes a webhook from the inbox; false where none waits. */
+  takeWebhook(): boolean {
+    const webhook = this.#waiting.shift()
+    if (webhook === undefined) return false
+    const events = webhook.map((event) => ({ ...event }))
+    this.#checkpoint.delivered(events, () => {
+      if (!this.#pulse.stopped) this.#world.inbox.delete(webhook)
+    })
+    for (const event of events) this.#emit(event)
+    return true
+  }
+
+  /** A handler gets through; false where none is at work. */
+  handle(pick: number): boolean {
+    const [event] = this.#inFlight.splice(pick % (this.#inFlight.length || 1), 1)
+    if (event === undefined) return false
+    this.handled.push(event)
+    this.unsaved += 1
+    this.#checkpoint.handled(event).then(
+      () => (this.unsaved -= 1),
+      // Killed: nobody is left to hear of it.
+      () => {},
+    )
+    return true
+  }
+
+  /** Reads, takes and handles all that is left. Returns whether every position is at the end of its stream. */
+  async finish(): Promise<boolean> {
+    const streams = [...this.#world.streams.keys()]
+    while (streams.some((i) => this.readStream(i)) || this.takeWebhook() || this.handle(0)) await nextTurn()
+    await this.#checkpoint.close()
+    return streams.every((i) => Number(this.#checkpoint.position(`s${i}`) ?? 0) === this.#read[i])
+  }
+
+  kill(): void {
+    this.#pulse.stopped = true
+  }
+
+  #emit(event: ResearchEvent): void {
+    const told = this.#told.get(event.id)
+    if (told === undefined || !covers(told, parts(event))) {
+      this.#told.set(event.id, (told ?? 0) | parts(event))
+      if (!FILTERED.test(event.id)) {
+        this.#checkpoint.received(event)
+        this.#inFlight.push(event)
+      }
+    }
+    this.#checkpoint.passed(event)
+  }
+}
+
+const copy = fc
+  .record({ run: fc.nat(7), full: fc.boolean() })
+  .map(({ run, full }) => (full ? fullRun(`r${run}`) : bareRun(`r${run}`)))
+const webhook = fc.array(fc.nat(7), { maxLength: 3 }).map((runs) => runs.map((run) => webhookRun(`r${run}`)))
+const world = fc.record({
+  streams: fc.array(fc.array(copy, { maxLength: 12 }), { minLength: 1, maxLength: 3 }),
+  webhooks: fc.array(webhook, { maxLength: 6 }),
+})
+const step = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('read' as const), pick: fc.nat(2) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('webhook' as const), pick: fc.constant(0) }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('handle' as const), pick: fc.nat() }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('turn' as const), pick: fc.constant(0) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('kill' as const), pick: fc.constant(0) }) },
+)
+
+describe('a process that is killed at any moment', () => {
+  it('loses nothing, and handles again only what was not saved', async () => {
+    await fc.assert(
+      fc.asyncProperty(world, fc.array(step, { maxLength: 80 }), async ({ streams, webhooks }, steps) => {
+        // Read by the last life alone: nothing is saved where all seems to be filtered out.
+        const last = [fullRun('last')]
+        const theWorld = { streams: [...streams, last], inbox: new Set(webhooks) }
+        const store = memoryCheckpointStore()
+        const lives = [await Life.begin(theWorld, store)]
+        for (const { do: what, pick } of steps) {
+          const life = lives.at(-1)
+          if (what === 'read') life?.readStream(pick % streams.length)
+          else if (what === 'webhook') life?.takeWebhook()
+          else if (what === 'handle') life?.handle(pick)
+          else if (what === 'turn') await nextTurn()
+          else {
+            life?.kill()
+            await store.close()
+            lives.push(await Life.begin(theWorld, store))
+          }
+        }
+        const isAtEnd = await lives.at(-1)?.finish()
+
+        const handled = lives.flatMap((life) => life.handled)
+        const wanted = [...streams.flat(), ...webhooks.flat()].filter(({ id }) => !FILTERED.test(id))
+        for (const event of wanted) {
+          const told = handled.filter(({ id }) => id === event.id).reduce((all, one) => all | parts(one), 0)
+          expect(handled.some(({ id }) => id === event.id) && covers(told, parts(event))).toBe(true)
+        }
+        const repeated = handled.length - new Set(handled.map(saying)).size
+        expect(repeated).toBeLessThanOrEqual(
+          lives.slice(0, -1).reduce((sum, { unsaved }) => sum + unsaved, 0),
+        )
+        expect(isAtEnd).toBe(true)
+        expect(theWorld.inbox.size).toBe(0)
+      }),
+    )
+  })
+})
+
+/** The fact, and how much this copy says of it. */
+function saying(event: ResearchEvent): string {
+  return `${event.id} ${parts(event)}`
+}

@@ -1,0 +1,331 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { ResearchEvent } from 'rivulet'
+import { describe, expect, it, vi } from 'vitest'
+import { parts } from '../../src/protocol/event.ts'
+import type { CheckpointChanges, CheckpointStore } from '../../src/state/checkpoint-store.ts'
+import { openCheckpoint } from '../../src/state/checkpoint.ts'
+import type { Checkpoint } from '../../src/state/checkpoint.ts'
+import { CheckpointError, CheckpointInUseError } from '../../src/state/errors.ts'
+import { memoryCheckpointStore } from '../../src/state/memory-checkpoint-store.ts'
+import { bareRun, change, fullRun } from '../operators/events.ts'
+
+const [a, b, c] = [change('a'), change('b'), change('c')]
+
+interface RecordingStore extends CheckpointStore {
+  readonly saves: CheckpointChanges[]
+  /** Whether each save waits for {@link RecordingStore.commit}. */
+  slow: boolean
+  failure: Error | undefined
+  commit(): void
+  closed: number
+}
+
+/** A store that remembers how it was used, and that can be slow or broken. */
+function recordingStore(): RecordingStore {
+  let release = Promise.withResolvers<void>()
+  return {
+    saves: [],
+    slow: false,
+    failure: undefined,
+    closed: 0,
+    load: () => ({ positions: new Map(), handled: [] }),
+    async save(changes) {
+      this.saves.push(changes)
+      if (this.slow) await release.promise
+      if (this.failure !== undefined) throw this.failure
+    },
+    commit() {
+      release.resolve()
+      release = Promise.withResolvers()
+    },
+    close() {
+      this.closed += 1
+    },
+  }
+}
+
+/** As `watch` and `deliver` do when an event comes by a stream. */
+function receive(checkpoint: Checkpoint, ...events: readonly ResearchEvent[]): void {
+  for (const event of events) {
+    checkpoint.entered('s', event.id, event)
+    checkpoint.received(event)
+    checkpoint.passed(event)
+  }
+}
+
+describe('handled', () => {
+  it('resolves once the position and the fact are saved', async () => {
+    const store = recordingStore()
+    store.slow = true
+    const checkpoint = await openCheckpoint(store)
+    receive(checkpoint, a)
+    const settled = vi.fn<() => void>()
+
+    const handled = checkpoint.handled(a).then(settled)
+    await nextTurn()
+    await nextTurn()
+    const meanwhile = settled.mock.calls.length
+    store.commit()
+    await handled
+
+    expect(meanwhile).toBe(0)
+    expect(store.saves).toEqual([
+      expect.objectContaining({
+        positions: new Map([['s', 'a']]),
+        handled: [{ id: a.id, source: a.source, parts: 0 }],
+      }),
+    ])
+  })
+
+  it('saves together what is handled in one turn, and what is handled during a save in the next', async () => {
+    const store = recordingStore()
+    store.slow = true
+    const checkpoint = await openCheckpoint(store)
+    receive(checkpoint, a, b, c)
+
+    const first = [checkpoint.handled(a), checkpoint.handled(b)]
+    await nextTurn()
+    const second = checkpoint.handled(c)
+    await nextTurn()
+    const running = store.saves.length
+    store.commit()
+    await Promise.all(first)
+    await nextTurn()
+    store.commit()
+    await second
+
+    expect(running).toBe(1)
+    expect(store.saves.map(({ handled }) => handled.map(({ id }) => id))).toEqual([['a', 'b'], ['c']])
+    expect(store.saves.map(({ positions }) => positions.get('s'))).toEqual(['b', 'c'])
+  })
+
+  it('saves out of order as fact, and the position when the gap is closed', async () => {
+    const store = recordingStore()
+    const checkpoint = await openCheckpoint(store)
+    receive(checkpoint, a, b)
+
+    await checkpoint.handled(b)
+    await checkpoint.handled(a)
+
+    expect(store.saves.map(({ positions }) => [...positions])).toEqual([[], [['s', 'b']]])
+    expect(store.saves.map(({ handled }) => handled.map(({ id }) => id))).toEqual([['b'], ['a']])
+  })
+
+  it('rejects where the save fails, and what was lost goes along with the next save', async () => {
+    const store = recordingStore()
+    const checkpoint = await openCheckpoint(store)
+    receive(checkpoint, a, b)
+    store.failure = new Error('the disk is full')
+
+    const failed = checkpoint.handled(b)
+    await expect(failed).rejects.toBe(store.failure)
+    store.failure = undefined
+    await checkpoint.handled(a)
+
+    expect(store.saves[1]).toEqual(
+      expect.objectContaining({
+        positions: new Map([['s', 'b']]),
+        handled: [expect.objectContaining({ id: 'b' }), expect.objectContaining({ id: 'a' })],
+      }),
+    )
+  })
+})
+
+describe('a webhook', () => {
+  it('is done only after the save of what it stood for', async () => {
+    const store = recordingStore()
+    store.slow = true
+    const checkpoint = await openCheckpoint(store)
+    const done = vi.fn<() => void>()
+    checkpoint.delivered([a], done)
+    checkpoint.received(a)
+    checkpoint.passed(a)
+
+    const handled = checkpoint.handled(a)
+    await nextTurn()
+    await nextTurn()
+    const meanwhile = [store.saves.length, done.mock.calls.length]
+    store.commit()
+    await handled
+
+    expect(meanwhile).toEqual([1, 0])
+    expect(done).toHaveBeenCalledTimes(1)
+  })
+
+  it('is not done where the save fails, but with the save that makes up for it', async () => {
+    const store = recordingStore()
+    const checkpoint = await openCheckpoint(store)
+    const done = vi.fn<() => void>()
+    checkpoint.delivered([a], done)
+    checkpoint.received(a)
+    checkpoint.passed(a)
+    store.failure = new Error('the disk is full')
+
+    await expect(checkpoint.handled(a)).rejects.toBe(store.failure)
+    const meanwhile = done.mock.calls.length
+    store.failure = undefined
+    await checkpoint.close()
+
+    expect(meanwhile).toBe(0)
+    expect(done).toHaveBeenCalledTimes(1)
+  })
+
+  it('whose inbox fails says so to the handler that waits', async () => {
+    const failure = new Error('the inbox is gone')
+    const checkpoint = await openCheckpoint(recordingStore())
+    checkpoint.delivered([a], () => Promise.reject(failure))
+    checkpoint.received(a)
+    checkpoint.passed(a)
+
+    await expect(checkpoint.handled(a)).rejects.toBe(failure)
+  })
+})
+
+describe('what is filtered out', () => {
+  it('is saved with what is handled, and by itself once something was received', async () => {
+    const store = recordingStore()
+    const checkpoint = await openCheckpoint(store)
+    receive(checkpoint, a)
+    await checkpoint.handled(a)
+    checkpoint.entered('s', 'b', b)
+    checkpoint.passed(b)
+    await nextTurn()
+
+    expect(store.saves.map(({ positions }) => positions.get('s'))).toEqual(['a', 'b'])
+    expect(store.saves[1]?.handled).toEqual([])
+  })
+
+  it('is not saved before anything was received: an asynchronous operator looks the same', async () => {
+    const store = recordingStore()
+    const checkpoint = await openCheckpoint(store)
+    checkpoint.entered('s', 'a', a)
+    checkpoint.passed(a)
+    await nextTurn()
+
+    expect(() => checkpoint.received(a)).toThrow(CheckpointError)
+    await checkpoint.close()
+    expect(store.saves).toEqual([])
+  })
+
+  it('is saved after 1,000 events of which none was wanted', async () => {
+    const store = recordingStore()
+    const checkpoint = await openCheckpoint(store)
+    for (let i = 1; i <= 1_000; i++) {
+      const event = change(`e${i}`)
+      checkpoint.entered('s', event.id, event)
+      checkpoint.passed(event)
+    }
+    await nextTurn()
+    await nextTurn()
+
+    expect(store.saves.map(({ positions }) => positions.get('s'))).toEqual(['e1000'])
+  })
+})
+
+describe('a mistake in the pipeline', () => {
+  it('stops all saving, since positions may have moved past what was not handled', async () => {
+    const store = recordingStore()
+    const checkpoint = await openCheckpoint(store)
+    receive(checkpoint, a)
+    checkpoint.entered('s', 'b', b)
+    checkpoint.passed(b)
+
+    expect(() => checkpoint.received(b)).toThrow(CheckpointError)
+    await expect(checkpoint.handled(a)).rejects.toThrow(CheckpointError)
+    await checkpoint.close()
+
+    expect(store.saves).toEqual([])
+    expect(store.closed).toBe(1)
+  })
+})
+
+describe('close', () => {
+  it('saves what is not saved yet, then gives up the store, once', async () => {
+    const store = recordingStore()
+    const checkpoint = await openCheckpoint(store)
+    receive(checkpoint, a)
+    const handled = checkpoint.handled(a)
+
+    await Promise.all([checkpoint.close(), checkpoint.close()])
+    await handled
+
+    expect(store.saves).toHaveLength(1)
+    expect(store.closed).toBe(1)
+  })
+
+  it('rejects where the last save fails, and gives up the store', async () => {
+    const store = recordingStore()
+    const checkpoint = await openCheckpoint(store)
+    receive(checkpoint, a)
+    store.failure = new Error('the disk is full')
+    await expect(checkpoint.handled(a)).rejects.toBe(store.failure)
+
+    await expect(checkpoint.close()).rejects.toBe(store.failure)
+    expect(store.closed).toBe(1)
+  })
+
+  it('takes nothing more', async () => {
+    const checkpoint = await openCheckpoint(recordingStore())
+    receive(checkpoint, a)
+    await checkpoint.close()
+
+    await expect(checkpoint.handled(a)).rejects.toThrow(/closed/)
+    expect(() => checkpoint.received(b)).toThrow(/closed/)
+  })
+})
+
+describe('the store in memory', () => {
+  it('gives the next pipeline the positions and the handled facts', async () => {
+    const store = memoryCheckpointStore()
+    const first = await openCheckpoint(store)
+    receive(first, a, b)
+    await first.handled(b)
+    await first.close()
+
+    const second = await openCheckpoint(store)
+    const positionBefore = second.position('s')
+    const handledBefore = [...second.handledBefore]
+    receive(second, a)
+    await second.handled(a)
+
+    expect(positionBefore).toBeUndefined()
+    expect(handledBefore).toEqual([{ id: b.id, source: b.source, parts: 0 }])
+    expect(second.position('s')).toBe('a')
+  })
+
+  it('refuses a second pipeline, until the first has closed it', async () => {
+    const store = memoryCheckpointStore()
+    const first = await openCheckpoint(store)
+
+    await expect(openCheckpoint(store)).rejects.toThrow(CheckpointInUseError)
+    await first.close()
+    await expect(openCheckpoint(store)).resolves.toBeDefined()
+  })
+
+  it('joins what copies of a fact told', async () => {
+    const store = memoryCheckpointStore()
+    const checkpoint = await openCheckpoint(store)
+    const full = fullRun('r')
+    receive(checkpoint, bareRun('r'), full)
+    await checkpoint.handled(full)
+
+    expect([...checkpoint.handledBefore]).toEqual([expect.objectContaining({ parts: parts(full) })])
+  })
+
+  it('forgets facts beyond its number and its time', async () => {
+    let now = 0
+    const store = memoryCheckpointStore({ maxHandled: 2, remember: 1_000, clock: () => now })
+    const checkpoint = await openCheckpoint(store)
+    const remembered = () => Array.from(checkpoint.handledBefore, ({ id }) => id)
+    receive(checkpoint, a, b, c)
+    for (const event of [a, b, c]) await checkpoint.handled(event)
+    const byNumber = remembered()
+    now = 1_000
+    const d = change('d')
+    receive(checkpoint, d)
+    await checkpoint.handled(d)
+
+    expect(byNumber).toEqual(['b', 'c'])
+    expect(remembered()).toEqual(['d'])
+  })
+})

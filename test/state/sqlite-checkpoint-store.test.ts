@@ -1,0 +1,569 @@
+import { once } from 'node:events'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { ArgumentError } from 'rivulet'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { parts } from '../../src/protocol/event.ts'
+import { openCheckpoint } from '../../src/state/checkpoint.ts'
+import type { HandledFact } from '../../src/state/checkpoint-store.ts'
+import {
+  CheckpointError,
+  CheckpointInUseError,
+  sqliteCheckpointStore,
+  sqliteInbox,
+  StateFileError,
+} from '../../src/state/sqlite.ts'
+import type { SqliteCheckpointStore, SqliteCheckpointStoreOptions } from '../../src/state/sqlite.ts'
+import { bareRun, change, fullRun } from '../operators/events.ts'
+import { asOrdinaryUser, scratchFile, scratchFolder, startProcess } from './scratch.ts'
+
+/** A store that is closed when the test is over. */
+function storeIn(file: string | DatabaseSync, options?: SqliteCheckpointStoreOptions): SqliteCheckpointStore {
+  const store = sqliteCheckpointStore(file, options)
+  onTestFinished(() => store.close())
+  return store
+}
+
+function database(file = ':memory:'): DatabaseSync {
+  const opened = new DatabaseSync(file)
+  onTestFinished(() => {
+    if (opened.isOpen) opened.close()
+  })
+  return opened
+}
+
+function fact(id: string, told = 0): HandledFact {
+  return { id, source: '/v1/monitors/m', parts: told }
+}
+
+function changes(positions: Readonly<Record<string, string>>, ...handled: readonly HandledFact[]) {
+  return { positions: new Map(Object.entries(positions)), handled }
+}
+
+/** What the next process finds. */
+function reloaded(store: SqliteCheckpointStore, file: string, options?: SqliteCheckpointStoreOptions) {
+  store.close()
+  const { positions, handled } = storeIn(file, options).load()
+  return { positions: Object.fromEntries(positions), handled: [...handled] }
+}
+
+describe('a checkpoint in SQLite', () => {
+  it('is there again for the next process: positions, and facts in the order of handling', () => {
+    const file = scratchFile()
+    const store = storeIn(file)
+    store.load()
+    store.save(changes({ s: '1', t: 'x' }, fact('b'), fact('a')))
+    store.save(changes({ s: '2' }, fact('c', 3)))
+
+    expect(reloaded(store, file)).toEqual({
+      positions: { s: '2', t: 'x' },
+      handled: [fact('b'), fact('a'), fact('c', 3)],
+    })
+  })
+
+  it('is empty at first', () => {
+    const { positions, handled } = storeIn(':memory:').load()
+
+    expect([[...positions], [...handled]]).toEqual([[], []])
+  })
+
+  it('keeps what each copy of a fact told', () => {
+    const file = scratchFile()
+    const store = storeIn(file)
+    store.load()
+    store.save(changes({}, fact('a', 1), fact('b')))
+    store.save(changes({}, fact('a', 4)))
+
+    expect(reloaded(store, file).handled).toEqual([fact('a', 1), fact('b'), fact('a', 4)])
+  })
+
+  it('tells facts of one id apart by their source', () => {
+    const file = scratchFile()
+    const store = storeIn(file)
+    store.load()
+    const other = { ...fact('a', 2), source: '/v1/monitors/n' }
+    store.save(changes({}, fact('a', 1), other))
+
+    expect(reloaded(store, file).handled).toEqual([fact('a', 1), other])
+  })
+
+  it('lives beside your own tables and other pipelines, and leaves your database open', () => {
+    const own = database(scratchFile())
+    own.exec('CREATE TABLE finding (id TEXT)')
+    const [first, second] = [storeIn(own), storeIn(own, { name: 'second' })]
+    first.load()
+    second.load()
+    first.save(changes({ s: 'first' }, fact('a')))
+    second.save(changes({ s: 'second' }))
+    first.close()
+
+    const again = storeIn(own).load()
+
+    expect(Object.fromEntries(again.positions)).toEqual({ s: 'first' })
+    expect([...again.handled]).toEqual([fact('a')])
+    expect(own.prepare('SELECT count(*) AS n FROM finding').get()).toEqual({ n: 0 })
+  })
+
+  it('shares a file with an inbox', async () => {
+    const file = scratchFile()
+    const store = storeIn(file)
+    const inbox = sqliteInbox(file)
+    onTestFinished(() => inbox.close())
+    store.load()
+    store.save(changes({ s: '1' }))
+
+    expect(await inbox.put({ id: 'msg_1', timestamp: 1, payload: {} })).toBe('stored')
+  })
+
+  it('forgets facts beyond its number, the oldest first', () => {
+    const file = scratchFile()
+    const store = storeIn(file, { maxHandled: 3 })
+    store.load()
+    store.save(changes({}, ...['a', 'b', 'c', 'd', 'e'].map((id) => fact(id))))
+
+    expect(reloaded(store, file, { maxHandled: 3 }).handled).toEqual([fact('c'), fact('d'), fact('e')])
+  })
+
+  it('forgets facts after 48 hours', () => {
+    const file = scratchFile()
+    let now = 0
+    const options = { clock: () => now }
+    const store = storeIn(file, options)
+    store.load()
+    store.save(changes({}, fact('old')))
+    now = 1
+    store.save(changes({}, fact('new')))
+    now = 48 * 3_600_000
+
+    expect(reloaded(store, file, options).handled).toEqual([fact('new')])
+  })
+
+  it('is pruned while it runs too', () => {
+    const store = storeIn(':memory:', { maxHandled: 100 })
+    const { handled } = store.load()
+    for (let i = 0; i < 50; i++) {
+      store.save(changes({}, ...Array.from({ length: 100 }, (_, j) => fact(`${i}-${j}`))))
+    }
+
+    expect([...handled].length).toBeLessThanOrEqual(1_100)
+    expect([...handled].at(-1)).toEqual(fact('49-99'))
+  })
+
+  it.each([
+    ['file', () => sqliteCheckpointStore('')],
+    ['file', () => sqliteCheckpointStore(JSON.parse('{}'))],
+    ['name', () => sqliteCheckpointStore(':memory:', { name: ' ' })],
+    ['owner', () => sqliteCheckpointStore(':memory:', { owner: '' })],
+    ['leaseDuration', () => sqliteCheckpointStore(':memory:', { leaseDuration: 0 })],
+    ['maxHandled', () => sqliteCheckpointStore(':memory:', { maxHandled: -1 })],
+    ['remember', () => sqliteCheckpointStore(':memory:', { remember: -1 })],
+    ['effect', () => storeIn(':memory:').exactlyOnce(JSON.parse('1'))],
+  ])('refuses a wrong %s at the call', (argument, call) => {
+    expect(call).toThrow(ArgumentError)
+    expect(call).toThrow(expect.objectContaining({ argument }))
+  })
+})
+
+describe('a save', () => {
+  it('saves all or nothing', () => {
+    const own = database()
+    const store = storeIn(own)
+    const { handled } = store.load()
+    own.exec(`
+      CREATE TRIGGER fail BEFORE INSERT ON rivulet_checkpoint_handled WHEN new.id = 'bad'
+      BEGIN SELECT raise(ABORT, 'no'); END
+    `)
+
+    expect(() => store.save(changes({ s: '1' }, fact('good'), fact('bad')))).toThrow(StateFileError)
+    expect([...handled]).toEqual([])
+    expect(own.prepare('SELECT * FROM rivulet_checkpoint_position').all()).toEqual([])
+  })
+
+  it('on a full disk says so, and goes on once there is room', () => {
+    const own = database()
+    const store = storeIn(own)
+    store.load()
+    own.exec('PRAGMA max_page_count = 1')
+    const many = Array.from({ length: 1_000 }, (_, i) => fact(`id-${i}`))
+
+    expect(() => store.save(changes({ s: '1' }, ...many))).toThrow(/disk is full/)
+    own.exec('PRAGMA max_page_count = 10000')
+    store.save(changes({ s: '1' }, ...many))
+
+    expect(own.prepare('SELECT cursor FROM rivulet_checkpoint_position').all()).toEqual([{ cursor: '1' }])
+  })
+
+  it('within a transaction that you left open says what is wrong', () => {
+    const own = database()
+    const store = storeIn(own)
+    store.load()
+    own.exec('BEGIN')
+
+    expect(() => store.save(changes({ s: '1' }))).toThrow(/transaction open on this connection/)
+    own.exec('ROLLBACK')
+  })
+
+  it('before it was opened, and after it was closed, is a mistake', () => {
+    const store = storeIn(database())
+    expect(() => store.save(changes({ s: '1' }))).toThrow(CheckpointError)
+    store.load()
+    store.close()
+    expect(() => store.save(changes({ s: '1' }))).toThrow(CheckpointError)
+  })
+})
+
+describe('a lease', () => {
+  it('refuses a second process, named with its file and the time, until the first has ended', async () => {
+    const file = scratchFile()
+    const holder = startProcess('holding-process.ts', 'checkpoint', file)
+    await once(holder.lines, 'line')
+    const store = storeIn(file)
+
+    const refusal = await openCheckpoint(store).catch((error: unknown) => error)
+    holder.child.kill('SIGKILL')
+    await holder.ended
+    const taken = await openCheckpoint(store)
+    await taken.close()
+
+    expect(refusal).toBeInstanceOf(CheckpointInUseError)
+    expect(refusal).toEqual(
+      expect.objectContaining({
+        file,
+        owner: expect.stringContaining(`process ${holder.child.pid} on `),
+        expiresAt: expect.any(Number),
+        message: expect.stringMatching(/is in use by process \d+ on .* until \d{4}-.*: end that process/),
+      }),
+    )
+  })
+
+  it('refuses a second store of the same process', () => {
+    const file = scratchFile()
+    storeIn(file, { owner: 'the first' }).load()
+
+    expect(() => storeIn(file).load()).toThrow(/in use by the first/)
+    expect(() => storeIn(file, { name: 'another' }).load()).not.toThrow()
+  })
+
+  it('that was given up is free at once', () => {
+    const file = scratchFile()
+    const first = storeIn(file)
+    first.load()
+    first.close()
+
+    expect(() => storeIn(file).load()).not.toThrow()
+  })
+
+  it('that ran out is taken over, and its old owner cannot write any more', () => {
+    const file = scratchFile()
+    let now = 1_000_000
+    const options = { leaseDuration: 60_000, clock: () => now }
+    const [paused, next] = [storeIn(file, options), storeIn(file, { ...options, owner: 'the successor' })]
+    const effects: string[] = []
+    const handler = paused.exactlyOnce(({ id }) => effects.push(id))
+    paused.load()
+    paused.save(changes({ s: '1' }))
+
+    now += 59_999
+    expect(() => next.load()).toThrow(CheckpointInUseError)
+    now += 1
+    const found = next.load()
+    next.save(changes({ s: '2' }))
+
+    expect(found.positions.get('s')).toBe('1')
+    expect(() => paused.save(changes({ s: 'old' }))).toThrow(CheckpointInUseError)
+    expect(() => paused.save(changes({ s: 'old' }))).toThrow(/taken over by the successor/)
+    expect(() => handler(change('a'))).toThrow(CheckpointInUseError)
+    paused.close()
+    expect(effects).toEqual([])
+    expect(reloaded(next, file).positions).toEqual({ s: '2' })
+  })
+
+  it('is renewed by each save', () => {
+    const file = scratchFile()
+    let now = 0
+    const options = { leaseDuration: 60_000, clock: () => now }
+    const store = storeIn(file, options)
+    store.load()
+    now = 59_000
+    store.save(changes({ s: '1' }))
+    now = 118_000
+
+    expect(() => storeIn(file, options).load()).toThrow(CheckpointInUseError)
+  })
+
+  it('that ran out and was taken by nobody goes on with the next save', () => {
+    const file = scratchFile()
+    let now = 0
+    const store = storeIn(file, { leaseDuration: 60_000, clock: () => now })
+    store.load()
+    now = 3_600_000
+    store.save(changes({ s: '1' }))
+
+    expect(reloaded(store, file).positions).toEqual({ s: '1' })
+  })
+
+  it('is not left behind by a store that cannot be read', () => {
+    const own = database()
+    const store = storeIn(own)
+    own.exec('ALTER TABLE rivulet_checkpoint_position RENAME TO away')
+    expect(() => store.load()).toThrow(StateFileError)
+    own.exec('ALTER TABLE away RENAME TO rivulet_checkpoint_position')
+
+    expect(() => store.load()).not.toThrow()
+  })
+})
+
+describe('exactlyOnce', () => {
+  function effectsIn(file: string | DatabaseSync) {
+    const store = storeIn(file)
+    const { database: db } = store
+    db.exec('CREATE TABLE IF NOT EXISTS effect (id TEXT)')
+    const handler = store.exactlyOnce(({ id }, given) => {
+      given.prepare('INSERT INTO effect VALUES (?)').run(id)
+    })
+    const { handled } = store.load()
+    const effects = () =>
+      db
+        .prepare('SELECT id FROM effect')
+        .all()
+        .map(({ id }) => id)
+    return { store, handler, handled, effects, db }
+  }
+
+  it('runs the effect and notes the event in one go, and skips the event from then on', () => {
+    const { handler, handled, effects } = effectsIn(':memory:')
+
+    handler(change('a'))
+    handler(change('b'))
+    handler(change('a', 'm', 'webhook'))
+
+    expect(effects()).toEqual(['a', 'b'])
+    expect(Array.from(handled, ({ id }) => id)).toEqual(['a', 'b'])
+  })
+
+  it('runs it again for a copy that says more, and not for one that says less', () => {
+    const { handler, handled, effects } = effectsIn(':memory:')
+
+    handler(bareRun('r'))
+    handler(fullRun('r'))
+    handler(bareRun('r'))
+
+    expect(effects()).toEqual([fullRun('r').id, fullRun('r').id])
+    expect(Array.from(handled, ({ parts: told }) => told)).toEqual([0, parts(fullRun('r'))])
+  })
+
+  it('leaves nothing to be recorded again for the save', () => {
+    const { store, handler, handled } = effectsIn(':memory:')
+    const { id, source } = change('a')
+    handler(change('a'))
+    store.save(changes({ s: '1' }, { id, source, parts: 0 }))
+
+    expect([...handled]).toEqual([{ id, source, parts: 0 }])
+  })
+
+  it('takes back what the effect did before it failed, and throws its error', () => {
+    const { store, effects, db, handled } = effectsIn(':memory:')
+    const failure = new Error('no such account')
+    const failing = store.exactlyOnce(({ id }) => {
+      db.prepare('INSERT INTO effect VALUES (?)').run(id)
+      throw failure
+    })
+
+    expect(() => failing(change('a'))).toThrow(failure)
+    expect([effects(), [...handled]]).toEqual([[], []])
+  })
+
+  it('refuses an effect that is asynchronous, and takes back what it did so far', () => {
+    const { store, effects, db, handled } = effectsIn(':memory:')
+    const late = store.exactlyOnce(async ({ id }) => {
+      db.prepare('INSERT INTO effect VALUES (?)').run(id)
+      throw new Error('nobody hears of it')
+    })
+
+    expect(() => late(change('a'))).toThrow(CheckpointError)
+    expect(() => late(change('a'))).toThrow(/synchronous/)
+    expect([effects(), [...handled]]).toEqual([[], []])
+  })
+
+  it.each(['COMMIT', 'ROLLBACK'])('refuses an effect with a %s of its own', (sql) => {
+    const { store, db } = effectsIn(':memory:')
+    const handler = store.exactlyOnce(() => db.exec(sql))
+
+    expect(() => handler(change('a'))).toThrow(/ended its transaction/)
+  })
+
+  it('does not run before the store is opened', () => {
+    const effects: string[] = []
+    const handler = storeIn(':memory:').exactlyOnce(({ id }) => effects.push(id))
+
+    expect(() => handler(change('a'))).toThrow(CheckpointError)
+    expect(effects).toEqual([])
+  })
+
+  it('holds through a process that is killed again and again', async () => {
+    const file = scratchFile()
+    const events = 2_000
+    const random = seeded(20_260_101)
+    let kills = 0
+    let ending: unknown
+    while (ending === undefined) {
+      const { child, ended, lines } = startProcess('exactly-once-process.ts', file, String(events))
+      const lifetime = 1 + Math.floor(random() * 200)
+      let told = 0
+      lines.on('line', () => {
+        told += 1
+        if (kills < 5 && told === lifetime) child.kill('SIGKILL')
+      })
+      const result = await ended
+      if (result === 'SIGKILL') kills += 1
+      else ending = result
+    }
+
+    const rows = database(file)
+      .prepare('SELECT count(*) AS n, count(DISTINCT id) AS different FROM effects')
+      .get()
+    const found = storeIn(file).load()
+    expect(kills).toBeGreaterThan(0)
+    expect(ending).toBe(0)
+    expect(rows).toEqual({ n: events, different: events })
+    expect(found.positions.get('s')).toBe(String(events))
+  })
+})
+
+describe('a file that cannot be used', () => {
+  /** A file with a checkpoint of many facts in it. */
+  function filled(): string {
+    const file = scratchFile()
+    const store = sqliteCheckpointStore(file)
+    store.load()
+    store.save(changes({ s: '1' }, ...Array.from({ length: 2_000 }, (_, i) => fact(`id-${i}`))))
+    store.close()
+    return file
+  }
+
+  function overwrite(file: string, at: number, bytes: Uint8Array): void {
+    const descriptor = openSync(file, 'r+')
+    writeSync(descriptor, bytes, 0, bytes.length, at)
+    closeSync(descriptor)
+  }
+
+  const cases: readonly (readonly [what: string, make: () => string, message: RegExp])[] = [
+    [
+      'something else',
+      () => {
+        const file = scratchFile()
+        writeFileSync(file, 'my letters, '.repeat(1_000))
+        return file
+      },
+      /no SQLite database.*restore it.*or name another file/,
+    ],
+    [
+      'cut off',
+      () => {
+        const file = filled()
+        truncateSync(file, 8_192)
+        return file
+      },
+      /damaged.*restore it/,
+    ],
+    [
+      'damaged within',
+      () => {
+        const file = filled()
+        const size = readFileSync(file).length
+        overwrite(file, 4_096 * 3, new Uint8Array(size - 4_096 * 4).fill(0xa5))
+        return file
+      },
+      /damaged.*restore it/,
+    ],
+    [
+      'written by a newer version',
+      () => {
+        const file = filled()
+        const own = new DatabaseSync(file)
+        own.exec("UPDATE rivulet_state SET version = 2 WHERE part = 'checkpoint'")
+        own.close()
+        return file
+      },
+      /newer version \(2, this one knows 1\): use that version/,
+    ],
+  ]
+
+  it.each(cases)('because it is %s is named, and left as it is', (_, make, message) => {
+    const file = make()
+    const before = readFileSync(file)
+
+    expect(() => sqliteCheckpointStore(file)).toThrow(StateFileError)
+    expect(() => sqliteCheckpointStore(file)).toThrow(message)
+    expect(() => sqliteCheckpointStore(file)).toThrow(expect.objectContaining({ file }))
+    expect(readFileSync(file).equals(before)).toBe(true)
+  })
+
+  it('because it is a folder is named', () => {
+    const folder = scratchFolder()
+
+    expect(() => sqliteCheckpointStore(folder)).toThrow(`${folder} is a folder`)
+  })
+
+  it('because its folder is missing is named, and nothing is created', () => {
+    const file = join(scratchFolder(), 'missing', 'state.db')
+
+    expect(() => sqliteCheckpointStore(file)).toThrow(/cannot be opened: create its folder/)
+    expect(existsSync(file)).toBe(false)
+  })
+
+  it('because nobody may write it is named, and left as it is', () => {
+    const file = filled()
+    chmodSync(dirname(file), 0o755)
+    chmodSync(file, 0o444)
+    const before = readFileSync(file)
+
+    asOrdinaryUser(() => {
+      expect(() => sqliteCheckpointStore(file)).toThrow(StateFileError)
+      expect(() => sqliteCheckpointStore(file)).toThrow(
+        /cannot be written: give this process write permission/,
+      )
+    })
+    expect(readFileSync(file).equals(before)).toBe(true)
+  })
+
+  it('because the database was opened to be read only is named', () => {
+    const file = filled()
+    const readOnly = new DatabaseSync(file, { readOnly: true })
+    onTestFinished(() => readOnly.close())
+
+    expect(() => sqliteCheckpointStore(readOnly)).toThrow(
+      /cannot be written: give this process write permission/,
+    )
+  })
+
+  it('because another program holds it locked is named', () => {
+    const file = filled()
+    const other = database(file)
+    other.exec('BEGIN EXCLUSIVE')
+    const own = database(file)
+
+    expect(() => sqliteCheckpointStore(own)).toThrow(/locked by another program/)
+  })
+})
+
+/** mulberry32. */
+function seeded(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), state | 1)
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
+  }
+}

@@ -1,0 +1,92 @@
+import { DatabaseSync } from 'node:sqlite'
+import { createWebhookReceiver, nodeListener, signWebhook } from 'rivulet/webhooks'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { sqliteInbox } from '../../src/state/sqlite.ts'
+import { scratchFile } from '../state/scratch.ts'
+import { serve } from '../support/serve.ts'
+
+const SECRET = 'the account secret'
+
+/** A receiver behind a real server, with its inbox in a file. */
+async function endpoint() {
+  const file = scratchFile()
+  const db = new DatabaseSync(file)
+  db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+  const inbox = sqliteInbox(db)
+  const receiver = createWebhookReceiver({ secrets: SECRET, inbox })
+  const url = await serve(nodeListener(receiver))
+  onTestFinished(() => {
+    receiver.close()
+    inbox.close()
+    db.close()
+  })
+
+  const post = async (id: string): Promise<number> => {
+    const body = JSON.stringify({ type: 'task_run.status', data: { run_id: id } })
+    const headers = { ...signWebhook({ id, body, secrets: SECRET }) }
+    const response = await fetch(url, { method: 'POST', body, headers })
+    await response.arrayBuffer()
+    return response.status
+  }
+  return { file, db, receiver, post }
+}
+
+/** Another connection, which sees only what is committed. */
+function reader(file: string) {
+  const db = new DatabaseSync(file)
+  onTestFinished(() => db.close())
+  const find = db.prepare('SELECT 1 FROM rivulet_inbox WHERE id = ?')
+  return { db, has: (id: string) => find.get(id) !== undefined }
+}
+
+describe('a receiver with an inbox on disk', () => {
+  it('commits a burst in few transactions, each webhook before its answer', async () => {
+    const { file, db, post } = await endpoint()
+    const { has } = reader(file)
+    const exec = vi.spyOn(db, 'exec')
+    const ids = Array.from({ length: 200 }, (_, i) => `msg_${i}`)
+
+    const answers = await Promise.all(ids.map(async (id) => ({ status: await post(id), stored: has(id) })))
+
+    expect(new Set(answers.map(({ status, stored }) => `${status} ${stored}`))).toEqual(new Set(['204 true']))
+    expect(exec.mock.calls.filter(([sql]) => sql === 'COMMIT').length).toBeLessThan(100)
+  })
+
+  it('answers 503 while nothing can be stored, and 204 to the next try', async () => {
+    const { file, post } = await endpoint()
+    const { db: other, has } = reader(file)
+    other.exec('BEGIN IMMEDIATE')
+
+    const locked = await post('msg_1')
+    other.exec('ROLLBACK')
+    const kept = has('msg_1')
+    const retried = await post('msg_1')
+
+    expect([locked, kept, retried]).toEqual([503, false, 204])
+  })
+
+  it('answers 503 on a full disk', async () => {
+    const { db, post } = await endpoint()
+    db.exec('PRAGMA max_page_count = 1')
+
+    // The pages that are there have some room left.
+    let status = 204
+    for (let i = 0; status === 204 && i < 10_000; i++) status = await post(`msg_${i}`)
+
+    expect(status).toBe(503)
+  })
+
+  it('hands out what was committed, and after done never again', async () => {
+    const { receiver, post, db } = await endpoint()
+    const handedOut = Promise.withResolvers<string>()
+    receiver.deliveries.subscribe(({ id }) => handedOut.resolve(id))
+
+    await post('msg_1')
+    const id = await handedOut.promise
+    await receiver.done(id)
+
+    expect(db.prepare('SELECT id, done_at IS NOT NULL AS done FROM rivulet_inbox').all()).toEqual([
+      { id: 'msg_1', done: 1 },
+    ])
+  })
+})
