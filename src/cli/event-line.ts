@@ -51,7 +51,7 @@ function say(event: ResearchEvent): Saying {
 }
 
 function sayRun({ data: { run, output } }: EventOf<'task_run.state'>): Saying {
-  const text = run.error?.message ?? (output == null ? '' : outputText(output))
+  const text = run.error?.message ?? (output == null ? '' : outputText(output) || 'an empty answer')
   if (run.status === 'completed') return { sign: '✔', style: 'green', what: run.status, text }
   return { sign: '✖', style: run.status === 'failed' ? 'red' : 'yellow', what: run.status, text }
 }

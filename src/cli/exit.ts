@@ -1,5 +1,12 @@
 import { CommanderError } from 'commander'
-import { ArgumentError, AuthenticationError, ConnectionError, NotFoundError } from 'rivulet'
+import {
+  ArgumentError,
+  AuthenticationError,
+  ConnectionError,
+  NotFoundError,
+  StateFileError,
+  StateInUseError,
+} from 'rivulet'
 
 /** What the command's exit codes mean. */
 const EXIT = {
@@ -9,6 +16,8 @@ const EXIT = {
   authentication: 3,
   notFound: 4,
   unreachable: 5,
+  stateInUse: 6,
+  stateFile: 7,
   interrupted: 130,
   terminated: 143,
 } as const
@@ -22,6 +31,8 @@ Exit codes:
   3    the service refused the API key
   4    there is no such monitor or task group
   5    the service cannot be reached
+  6    another process uses the state file
+  7    the state file cannot be used: damaged, of a newer version, not writable
   130  interrupted by Ctrl-C before it was done (143: by SIGTERM)`
 
 /** A command line or an environment that the command cannot work with. */
@@ -45,8 +56,14 @@ export class OutputClosed extends Error {
   override readonly name = 'OutputClosed'
 }
 
+/** What a stream that is written to failed with. */
+export function outputFailure(error: Error): Error {
+  return 'code' in error && error.code === 'EPIPE' ? new OutputClosed() : error
+}
+
 /** The exit code for what ended a command. */
-export function exitCodeOf(error: unknown): number {
+export function exitCodeOf(thrown: unknown): number {
+  const error = firstOf(thrown)
   if (error instanceof OutputClosed) return EXIT.done
   if (error instanceof Interrupted) return exitCodeOfSignal(error.signal)
   // Asked-for help and the version are no errors, though commander throws them.
@@ -55,6 +72,8 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof AuthenticationError) return EXIT.authentication
   if (error instanceof NotFoundError) return EXIT.notFound
   if (error instanceof ConnectionError) return EXIT.unreachable
+  if (error instanceof StateInUseError) return EXIT.stateInUse
+  if (error instanceof StateFileError) return EXIT.stateFile
   return EXIT.failed
 }
 
@@ -64,7 +83,15 @@ export function exitCodeOfSignal(signal: 'SIGINT' | 'SIGTERM'): number {
 }
 
 /** What to tell of an error on stderr; undefined where nothing is wrong, or where it has been told. */
-export function complaint(error: unknown): string | undefined {
+export function complaint(thrown: unknown): string | undefined {
+  const error = firstOf(thrown)
   if (error instanceof OutputClosed || error instanceof Interrupted || error instanceof CommanderError) return
   return error instanceof Error ? error.message : String(error)
+}
+
+/** What went wrong first: what failed while that was cleaned up after, `await using` puts in front of it. */
+function firstOf(error: unknown): unknown {
+  // By its name: Node 22 has no such class, and compiled code makes do without.
+  if (!(error instanceof Error && error.name === 'SuppressedError' && 'suppressed' in error)) return error
+  return firstOf(error.suppressed)
 }

@@ -1,4 +1,4 @@
-import { exitCodeOfSignal, Interrupted, OutputClosed } from './exit.ts'
+import { exitCodeOfSignal, Interrupted, outputFailure } from './exit.ts'
 
 /**
  * How close a second signal may follow the first and still be the same one, in ms: npm passes Ctrl-C on to what it
@@ -27,9 +27,7 @@ export function abortOnSignals(controller: AbortController, host: Interruptible)
 
 /** Aborts when whoever reads the stream has gone away. */
 export function abortWhenClosed(stream: NodeJS.WritableStream, controller: AbortController): void {
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    controller.abort(error.code === 'EPIPE' ? new OutputClosed() : error)
-  })
+  stream.on('error', (error: Error) => controller.abort(outputFailure(error)))
 }
 
 /** Resolves when the signal aborts. */

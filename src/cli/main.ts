@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { complaint, exitCodeOf } from './exit.ts'
+import { complaint, exitCodeOf, Interrupted } from './exit.ts'
 import { abortOnSignals, abortWhenClosed } from './interruption.ts'
 import { createProgram } from './program.ts'
 
@@ -13,4 +13,6 @@ try {
   const message = complaint(error)
   if (message !== undefined) process.stderr.write(`rivulet: ${message}\n`)
   process.exitCode = exitCodeOf(error)
+  // All is closed by now. A line that nobody takes must not keep the process.
+  if (error instanceof Interrupted) process.exit()
 }

@@ -1,6 +1,6 @@
-import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { styleText } from 'node:util'
+import { outputFailure } from './exit.ts'
 
 /** How a piece of text is set off on a terminal. */
 export type Style = Parameters<typeof styleText>[0]
@@ -11,9 +11,9 @@ export interface Output {
   readonly json: boolean
   /** Characters in a line. */
   readonly width: number
-  /** Prints a line; resolves when there is room for the next. Rejects when the reader is gone. */
+  /** Prints a line; resolves once it is written, not before its reader made room. Rejects when the reader is gone. */
   line(text?: string): Promise<void>
-  /** Prints a value as one line of JSON; resolves when there is room for the next. */
+  /** Prints a value as one line of JSON; resolves and rejects likewise. */
   value(value: unknown): Promise<void>
   /** Sets text off, where the output is a terminal that shows colours and NO_COLOR is not set. */
   paint(style: Style, text: string): string
@@ -24,17 +24,21 @@ const WIDEST = 120
 /** In a narrower window lines are broken by the terminal. */
 const NARROWEST = 60
 
-/** Prints to a stream; `signal` ends the wait for a reader that is slow. */
+/** Prints to a stream; `signal` ends the wait for a reader that is slow. Without one it is waited for. */
 export function createOutput(
   stream: Writable & { readonly columns?: number },
-  { json, signal }: { readonly json: boolean; readonly signal: AbortSignal },
+  { json, signal }: { readonly json: boolean; readonly signal?: AbortSignal },
 ): Output {
   async function write(text: string): Promise<void> {
-    signal.throwIfAborted()
-    if (stream.write(text)) return
-    await once(stream, 'drain', { signal }).catch((error: unknown) => {
-      throw signal.aborted ? signal.reason : error
+    signal?.throwIfAborted()
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const giveUp = () => reject(signal?.reason)
+    signal?.addEventListener('abort', giveUp, { once: true })
+    stream.write(text, (error) => {
+      if (error) reject(outputFailure(error))
+      else resolve()
     })
+    await promise.finally(() => signal?.removeEventListener('abort', giveUp))
   }
   return {
     json,

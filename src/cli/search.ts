@@ -42,7 +42,7 @@ export function addSearch(program: Command, signal: AbortSignal): void {
       collect(String),
     )
     .option('--exclude-domain <domain>', 'not this domain or suffix; may be repeated', collect(String))
-    .option('--after-date <date>', 'only what was published after this date, YYYY-MM-DD')
+    .option('--after-date <date>', 'only what was published on this date or later, YYYY-MM-DD')
   addBaseUrl(command)
   addCommonOptions(command, "print the service's answer as one line of JSON")
     .addHelpText('after', EXAMPLES)

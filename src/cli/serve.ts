@@ -30,8 +30,8 @@ Examples:
   $ rivulet serve --port 8123 --docs ./docs --data research.db
   $ rivulet serve --docs ./docs --speed 3600 --fault cut:after=3,times=2 --fault repeat
 
-  Then, in another terminal:
-  $ export RIVULET_BASE_URL=http://127.0.0.1:8123 RIVULET_API_KEY=…
+  Then, in another terminal, with the address and the key that it printed:
+  $ export RIVULET_BASE_URL=http://127.0.0.1:… RIVULET_API_KEY=…
   $ rivulet search "getting started"`
 
 /** `rivulet serve`: a research service over folders of documents, until it is stopped. */

@@ -1,13 +1,17 @@
 import type { Command } from 'commander'
-import type { ResearchClient } from 'rivulet'
+import type { ResearchClient, ResearchEvent } from 'rivulet'
+import { deliver, DrainTimeoutError } from 'rivulet/operators'
 import { firstValueFrom } from 'rxjs'
 import { eventLine } from './event-line.ts'
-import { UsageError } from './exit.ts'
+import { OutputClosed, UsageError } from './exit.ts'
 import { createLog, logDiagnostic } from './log.ts'
 import { addBaseUrl, addCommonOptions, collect, connect, portNumber } from './options.ts'
 import type { CommonOptions } from './options.ts'
 import { createOutput } from './output.ts'
+import type { Output } from './output.ts'
 import { createProgress } from './progress.ts'
+import type { Progress } from './progress.ts'
+import { openInbox, openPlace } from './state.ts'
 import { openWebhookEndpoint } from './webhook-endpoint.ts'
 
 interface WatchOptions extends CommonOptions {
@@ -16,14 +20,25 @@ interface WatchOptions extends CommonOptions {
   readonly group?: readonly string[]
   readonly webhookPort?: number
   readonly webhookHost: string
+  readonly state?: string
 }
+
+/** How long the line that is being printed has to get out when the command is to end, in ms. */
+const DRAIN_TIMEOUT = 10_000
 
 const EXAMPLES = `
 It ends when every task group is done and there is no monitor or webhook to wait for.
 
+With --state, started again, it goes on behind the last event that it printed, wherever it was stopped; where it was
+killed, the line that it was printing may come again. Webhooks are stored before they are answered. One process at a
+time uses a state file; the next one ends with exit code 6.
+
+Ctrl-C or SIGTERM ends it when the line that it is printing is out, or after ${DRAIN_TIMEOUT / 1_000} s; a second one, at once.
+
 Examples:
   $ rivulet watch --monitor monitor_123
   $ rivulet watch --group tgrp_1 --group tgrp_2 --json | jq -c 'select(.type == "task_run.state") | .data.output'
+  $ rivulet watch --group tgrp_1 --json --state watch.db >> events.ndjson
   $ RIVULET_WEBHOOK_SECRET=… rivulet watch --monitor monitor_123 --webhook-port 3000`
 
 /** `rivulet watch`: monitors, task groups and webhooks as one stream of events. */
@@ -39,44 +54,76 @@ export function addWatch(program: Command, signal: AbortSignal): void {
       portNumber,
     )
     .option('--webhook-host <address>', 'address to receive webhooks on', '127.0.0.1')
+    .option('--state <file>', 'SQLite file to keep the place in, so that it goes on where it stopped')
   addBaseUrl(command)
   addCommonOptions(command, 'print each event as it is, one a line')
     .addHelpText('after', EXAMPLES)
-    .action((options: WatchOptions) => watch(options, signal))
+    .action(async (options: WatchOptions) => {
+      await watch(options, signal)
+      signal.throwIfAborted()
+    })
 }
 
+/** Resolves when all is closed: at the end of the events, and when the signal has aborted. */
 async function watch(options: WatchOptions, signal: AbortSignal): Promise<void> {
-  const { monitor: monitors = [], group: taskGroups = [], webhookPort, webhookHost } = options
-  if (monitors.length === 0 && taskGroups.length === 0 && webhookPort === undefined) {
+  const {
+    monitor: monitors = [],
+    group: taskGroups = [],
+    webhookPort: port,
+    webhookHost: host,
+    state,
+  } = options
+  if (monitors.length === 0 && taskGroups.length === 0 && port === undefined) {
     throw new UsageError('what shall it watch? Name it with --monitor, --group or --webhook-port')
   }
   const log = createLog(options)
-  const output = createOutput(process.stdout, { json: options.json === true, signal })
   const client = connect(options.baseUrl)
   client.diagnostics.subscribe((diagnostic) => logDiagnostic(log, diagnostic))
+  const secret = port === undefined ? '' : webhookSecret()
 
   await checkPresence(client, monitors, taskGroups, signal)
+  // Closed in the opposite order: what is saved last may still mark webhooks as done.
+  using stored = state === undefined || port === undefined ? undefined : await openInbox(state)
   await using endpoint =
-    webhookPort === undefined
-      ? undefined
-      : await openWebhookEndpoint(webhookSecret(), { port: webhookPort, host: webhookHost })
+    port === undefined ? undefined : await openWebhookEndpoint(secret, { port, host, inbox: stored?.inbox })
+  await using place = state === undefined ? undefined : await openPlace(state)
   if (endpoint !== undefined) log.info({ url: endpoint.url }, 'receiving webhooks')
+  // The first event may be an hour away.
+  if (monitors.length > 0 || taskGroups.length > 0) log.info({ monitors, groups: taskGroups }, 'watching')
 
   const webhooks = endpoint?.receiver
-  const events = client.watch({ monitors, taskGroups, ...(webhooks !== undefined && { webhooks }), signal })
-  if (output.json) {
-    for await (const event of events) await output.value(event)
-    return
-  }
+  const checkpoint = place?.checkpoint
+  const saving = checkpoint !== undefined && { checkpoint }
   const progress = createProgress()
+  // It knows no signal: a line that is cut off would be printed twice.
+  const output = createOutput(process.stdout, { json: options.json === true })
   try {
-    for await (const event of events) {
-      progress.take(event)
-      await progress.aside(() => output.line(eventLine(event, new Date(), output)))
-    }
+    await client
+      .watch({ monitors, taskGroups, ...(webhooks !== undefined && { webhooks }), ...saving })
+      .pipe(
+        deliver((event) => print(event, output, progress), {
+          concurrency: 1,
+          // What cannot be printed now cannot be printed later.
+          retries: 0,
+          signal,
+          drainTimeout: DRAIN_TIMEOUT,
+          ...saving,
+        }),
+      )
+      .forEach(() => {})
+  } catch (error) {
+    if (error instanceof DrainTimeoutError) log.warn('the last line was not taken: it may be cut off')
+    else if (!(error instanceof OutputClosed)) throw error
   } finally {
     progress.stop()
   }
+}
+
+/** Resolves once the event is written. */
+async function print(event: ResearchEvent, output: Output, progress: Progress): Promise<void> {
+  if (output.json) return output.value(event)
+  progress.take(event)
+  await progress.aside(() => output.line(eventLine(event, new Date(), output)))
 }
 
 /**

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { isIPv6 } from 'node:net'
 import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
-import type { WebhookReceiver } from 'rivulet/webhooks'
+import type { Inbox, WebhookReceiver } from 'rivulet/webhooks'
 import { Subject } from 'rxjs'
 import type { Observable } from 'rxjs'
 
@@ -13,12 +13,22 @@ export interface WebhookEndpoint extends AsyncDisposable {
   readonly answers: Observable<number>
 }
 
-/** Receives webhooks that are signed with the secret on a port of this machine; 0 takes a free one. */
+/** Where webhooks are received, and where they wait. */
+export interface WebhookEndpointOptions {
+  /** 0 takes a free one. Default 0. */
+  readonly port?: number
+  /** Default 127.0.0.1. */
+  readonly host?: string
+  /** Default: one in memory. It is left open. */
+  readonly inbox?: Inbox
+}
+
+/** Receives webhooks that are signed with the secret on a port of this machine. */
 export async function openWebhookEndpoint(
   secret: string,
-  { port = 0, host = '127.0.0.1' } = {},
+  { port = 0, host = '127.0.0.1', inbox }: WebhookEndpointOptions = {},
 ): Promise<WebhookEndpoint> {
-  const receiver = createWebhookReceiver({ secrets: secret })
+  const receiver = createWebhookReceiver({ secrets: secret, ...(inbox !== undefined && { inbox }) })
   const answers = new Subject<number>()
   const handle = async (request: Request) => {
     const response = await receiver.handle(request)

@@ -14,8 +14,14 @@ export interface LastingClock {
 /**
  * The machine's time, `speed` times as fast, which never falls back behind what the database was written at: a service
  * that ran ahead begins again where it was. While it runs, a later time is on record, so that this holds for a crash too.
+ *
+ * @param onError hears when a time could not be recorded; it is tried again a second later.
  */
-export function lastingClock(database: DatabaseSync, speed: number): LastingClock {
+export function lastingClock(
+  database: DatabaseSync,
+  speed: number,
+  onError: (error: unknown) => void,
+): LastingClock {
   database.exec(`
     CREATE TABLE IF NOT EXISTS service_clock (only INTEGER PRIMARY KEY CHECK (only = 1), time INTEGER NOT NULL) STRICT;
   `)
@@ -24,7 +30,14 @@ export function lastingClock(database: DatabaseSync, speed: number): LastingCloc
     'INSERT INTO service_clock VALUES (1, ?) ON CONFLICT DO UPDATE SET time = excluded.time',
   )
   const clock = systemClock(speed, Math.max(Date.now(), Number(read.get()?.['time'] ?? 0)))
-  const reserve = () => write.run(clock.now() + RESERVED * speed)
+  const record = (time: number) => {
+    try {
+      write.run(time)
+    } catch (error) {
+      onError(error)
+    }
+  }
+  const reserve = () => record(clock.now() + RESERVED * speed)
   // Real time needs no record: it goes on while the service is away.
   const timer = speed > 1 ? setInterval(reserve, RESERVED / 2) : undefined
   timer?.unref()
@@ -33,7 +46,7 @@ export function lastingClock(database: DatabaseSync, speed: number): LastingCloc
     clock,
     close() {
       clearInterval(timer)
-      write.run(clock.now())
+      record(clock.now())
     },
   }
 }

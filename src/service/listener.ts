@@ -22,13 +22,31 @@ const CLOSE_GRACE = 1_000
 export interface Listener {
   /** Resolves with the base address once it listens. */
   listen(options: ListenOptions): Promise<string>
-  /** Takes no new request, and resolves when those under way are over: after a second they are cut. */
+  /**
+   * Takes no new request, and resolves when those under way are over. After a second their connections are cut; what
+   * works on the answers is waited for all the same.
+   */
   close(): Promise<void>
 }
 
 export function createListener(app: Hono<{ Bindings: HttpBindings }>): Listener {
+  /** Answers in the making. A caller may be gone long before its handler is done with the database. */
+  const underWay = new Set<Promise<unknown>>()
+
+  function counted(answer: Response | Promise<Response>): Response | Promise<Response> {
+    if (answer instanceof Promise) {
+      const over = () => underWay.delete(answer)
+      underWay.add(answer)
+      answer.then(over, over)
+    }
+    return answer
+  }
+
   // A library leaves the globals of the process alone.
-  const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server
+  const server = createAdaptorServer({
+    fetch: (request, bindings) => counted(app.fetch(request, bindings)),
+    overrideGlobalObjects: false,
+  }) as Server
 
   return {
     async listen({ port = 0, host = '127.0.0.1', allowRemote = false }) {
@@ -54,6 +72,7 @@ export function createListener(app: Hono<{ Bindings: HttpBindings }>): Listener 
       const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE)
       await closed
       clearTimeout(cut)
+      await Promise.allSettled(underWay)
     },
   }
 }

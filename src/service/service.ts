@@ -94,22 +94,54 @@ export interface ResearchService extends AsyncDisposable {
  * ```
  */
 export async function createResearchService(options: ResearchServiceOptions): Promise<ResearchService> {
-  const { folders, apiKeys, secrets, speed, concurrency, streamDuration } = checked(options)
+  const settings = checked(options)
+  const opened: Closer[] = []
+  try {
+    return await assemble(options, settings, opened)
+  } catch (error) {
+    await closeAll(opened)
+    throw error
+  }
+}
+
+/** Closes one of the parts that a service is made of. */
+type Closer = () => unknown
+
+/** Closes the parts, the latest first, and each also where another one fails to. */
+async function closeAll(opened: Closer[]): Promise<void> {
+  const close = opened.pop()
+  if (close === undefined) return
+  try {
+    await close()
+  } finally {
+    await closeAll(opened)
+  }
+}
+
+/** Opens one part after the other. Each puts on the list how it is closed, so that whatever is open can be. */
+async function assemble(
+  options: ResearchServiceOptions,
+  { folders, apiKeys, secrets, speed, concurrency, streamDuration }: ReturnType<typeof checked>,
+  opened: Closer[],
+): Promise<ResearchService> {
   const { data = ':memory:', include, enter, quotas = true, onError = warn } = options
 
   const faults = new Faults()
   for (const fault of options.faults ?? []) faults.add(fault)
   const database = openDatabase(data)
+  opened.push(() => database.close())
   const time =
-    options.clock === undefined ? lastingClock(database, speed) : { clock: options.clock, close() {} }
+    options.clock === undefined
+      ? lastingClock(database, speed, onError)
+      : { clock: options.clock, close() {} }
+  opened.push(() => time.close())
   const { clock } = time
-  const corpus = await openCorpus(database, { folders, include, enter }).catch((error: unknown) => {
-    time.close()
-    database.close()
-    throw error
-  })
+  const corpus = await openCorpus(database, { folders, include, enter })
+  opened.push(() => corpus.close())
   const outbox = createOutbox({ database, clock, faults, secrets: () => secrets, onError })
+  opened.push(() => outbox.close())
   const monitors = createMonitors({ database, clock, corpus, outbox, onError })
+  opened.push(() => monitors.close())
   const { processor = extractiveProcessor(corpus) } = options
   const tasks = createTasks({
     database,
@@ -136,22 +168,18 @@ export async function createResearchService(options: ResearchServiceOptions): Pr
       },
     }),
   )
+  // The tasks come first when it closes: their streams would keep the listener waiting.
+  opened.push(
+    () => listener.close(),
+    () => tasks.close(),
+  )
   outbox.start()
   monitors.start()
   tasks.start()
 
   let url: string | undefined
   let closed: Promise<void> | undefined
-  async function close(): Promise<void> {
-    // First whatever produces, then whatever takes it on, the database last.
-    tasks.close()
-    await listener.close()
-    await monitors.close()
-    await outbox.close()
-    await corpus.close()
-    time.close()
-    database.close()
-  }
+  const close = () => (closed ??= closeAll(opened))
 
   return {
     async listen(where = {}) {
@@ -176,8 +204,8 @@ export async function createResearchService(options: ResearchServiceOptions): Pr
         event,
       })),
     }),
-    close: () => (closed ??= close()),
-    [Symbol.asyncDispose]: () => (closed ??= close()),
+    close,
+    [Symbol.asyncDispose]: close,
   }
 }
 

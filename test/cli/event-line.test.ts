@@ -29,6 +29,16 @@ describe('an event for a person', () => {
     expect(eventLine(event, noon, plain)).toBe('12:00:00  ✖ failed     trun_1: no source  stream')
   })
 
+  it.each([
+    ['an empty text', { type: 'text', content: '', basis: [] }],
+    ['no fields', { type: 'json', content: {}, basis: [] }],
+  ])('says so when a run completed with %s', (_, output) => {
+    const run = { run_id: 'trun_1', status: 'completed', modified_at: null }
+    const event = groupEvent('tgrp_1', { type: 'task_run.state', event_id: '1', run, output }, 'stream')
+
+    expect(eventLine(event, noon, plain)).toBe('12:00:00  ✔ completed  trun_1: an empty answer  stream')
+  })
+
   it('says how far a group is', () => {
     const status = { num_task_runs: 3, task_run_status_counts: { completed: 1, running: 2 }, is_active: true }
     const event = groupEvent('tgrp_1', { type: 'task_group_status', event_id: '1', status }, 'stream')

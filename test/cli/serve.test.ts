@@ -30,6 +30,25 @@ describe('rivulet serve', () => {
   })
 })
 
+describe('rivulet watch', () => {
+  it('says at once what it watches, although nothing happens yet', async () => {
+    const { env, told } = await serveDocuments()
+    const client = createClient({ baseUrl: told.url, apiKey: told.api_key })
+    const settings = { query: 'nothing of this kind' }
+    const { monitor_id } = await firstValueFrom(
+      client.monitors.create({ type: 'event_stream', frequency: '1h', settings }),
+    )
+    const watch = rivulet(['watch', '--monitor', monitor_id], env)
+    const line = await watch.stderrLine()
+
+    expect(JSON.parse(line)).toMatchObject({
+      level: 'info',
+      monitors: [monitor_id],
+      msg: expect.stringMatching(/^watching/),
+    })
+  })
+})
+
 describe('rivulet search and watch', () => {
   it('work against a service that the environment names', async () => {
     const { env, told } = await serveDocuments()

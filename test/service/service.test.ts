@@ -129,7 +129,7 @@ describe('a research service', () => {
     })
     await held.begun
     caller.abort()
-    await expect(gone).rejects.toThrow()
+    await expect(gone).rejects.toThrow(/aborted/)
 
     const ends: string[] = []
     const closing = service.close().then(() => ends.push('closed'))
@@ -209,7 +209,7 @@ describe('a research service that cannot be put together', () => {
     const database = openDatabase(data)
     database.exec('CREATE VIEW webhooks AS SELECT 1 AS one')
     database.close()
-    await expect(createResearchService({ docs, data })).rejects.toThrow(/webhooks/)
+    await expect(createResearchService({ docs, data })).rejects.toThrow(/views/)
     // SQLite removes it with the last connection.
     expect(existsSync(`${data}-wal`)).toBe(false)
   })

@@ -1,36 +1,44 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { MiddlewareHandler } from 'hono'
+import { MAX_RUN_CHARACTERS, MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
 import { problem } from './problem.ts'
 
 /** Bytes of a request's body, at the most. */
 export const MAX_BODY = 16 * 1024 * 1024
 
-/** Reads the body of a POST, and refuses one that is longer than {@link MAX_BODY} with a 413, without keeping it. */
+/**
+ * Bytes of a request that adds runs (§4.3), at the most: as many and as long ones as it may hold, where a character takes
+ * up to three bytes, and whatever else it says of them.
+ */
+const MAX_RUNS_BODY = MAX_RUNS_PER_REQUEST * MAX_RUN_CHARACTERS * 3 + MAX_BODY
+const ADDS_RUNS = /^\/v1(beta)?\/tasks\/groups\/[^/]+\/runs$/
+
+/** Reads the body of a POST, and refuses one that is longer than its path takes with a 413, without keeping it. */
 export function limitBody(): MiddlewareHandler<{ Bindings: HttpBindings }> {
   return async (c, next) => {
     if (c.req.method === 'POST') {
-      const body = await readBody(c.env.incoming)
+      const body = await readBody(c.env.incoming, ADDS_RUNS.test(c.req.path) ? MAX_RUNS_BODY : MAX_BODY)
       c.req.raw = new Request(c.req.url, { method: 'POST', headers: c.req.raw.headers, body })
     }
     await next()
   }
 }
 
-async function readBody(incoming: HttpBindings['incoming']): Promise<ArrayBuffer> {
-  if (Number(incoming.headers['content-length'] ?? 0) > MAX_BODY) throw tooLong()
+async function readBody(incoming: HttpBindings['incoming'], limit: number): Promise<ArrayBuffer> {
+  if (Number(incoming.headers['content-length'] ?? 0) > limit) throw tooLong(limit)
   const chunks: Uint8Array[] = []
   let length = 0
   try {
     // Destroying the request would also destroy the socket that the answer goes out on.
     for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
       length += chunk.length
-      if (length > MAX_BODY) break
+      if (length > limit) break
       chunks.push(chunk)
     }
   } catch {
     throw problem(400, 'The request broke off before its body was complete')
   }
-  if (length > MAX_BODY) throw tooLong()
+  if (length > limit) throw tooLong(limit)
   const body = new Uint8Array(length)
   let offset = 0
   for (const chunk of chunks) {
@@ -40,7 +48,7 @@ async function readBody(incoming: HttpBindings['incoming']): Promise<ArrayBuffer
   return body.buffer
 }
 
-function tooLong() {
+function tooLong(limit: number) {
   // Node reads on and drops what still comes: closing at once could destroy this answer before it is read.
-  return problem(413, `The body is longer than ${MAX_BODY} bytes`)
+  return problem(413, `The body is longer than ${limit} bytes`)
 }

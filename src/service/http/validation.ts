@@ -7,6 +7,9 @@ import { problem, type HttpProblem } from './problem.ts'
 /** How an area words a 422: `invalidRequest` for task groups, {@link unprocessable} for the others (§7). */
 export type Refuse = (issues: readonly ValidationIssue[]) => HttpProblem
 
+/** Objects and arrays within one another, at the most: far more would overflow the stack of whatever walks through them. */
+const MAX_NESTING = 256
+
 /** The 422 of all but the task-group endpoints: an ErrorResponse that names each fault (§7). */
 export function unprocessable(issues: readonly ValidationIssue[]): HttpProblem {
   const faults = issues.map(({ loc, msg }) => `${loc.slice(1).join('.') || loc[0]}: ${msg}`)
@@ -19,7 +22,11 @@ export async function readJson<Schema extends z.ZodType>(
   schema: Schema,
   refuse: Refuse,
 ): Promise<z.output<Schema>> {
-  return check(parseJson(await c.req.arrayBuffer(), refuse), schema, 'body', refuse)
+  const body = parseJson(await c.req.arrayBuffer(), refuse)
+  if (isDeeperThan(MAX_NESTING, body)) {
+    throw refuse([issue(['body'], `Expected at most ${MAX_NESTING} levels of nesting`)])
+  }
+  return check(body, schema, 'body', refuse)
 }
 
 /** The query parameters, checked in full. */
@@ -46,6 +53,20 @@ function parseJson(bytes: ArrayBuffer, refuse: Refuse): unknown {
   }
 }
 
+/** Looks at one level after the other, as the stack is what it protects. */
+function isDeeperThan(levels: number, value: unknown): boolean {
+  let level = [value].filter(isContainer)
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth === levels) return true
+    level = level.flatMap((container) => Object.values(container)).filter(isContainer)
+  }
+  return false
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
 function check<Schema extends z.ZodType>(
   value: unknown,
   schema: Schema,
@@ -61,9 +82,10 @@ function toIssue(found: z.core.$ZodIssue, where: string): ValidationIssue {
   // §4.3 shows `loc` as strings only, so the index of an array is told as text too.
   const loc = [where, ...found.path.map(String)]
   // JSON and queries have no way to say `undefined`.
-  return found.input === undefined
-    ? issue(loc, 'Field required', 'missing')
-    : issue(loc, found.message, found.code)
+  if (found.input === undefined) return issue(loc, 'Field required', 'missing')
+  // Of a key, the issue itself says no more than that something is wrong with it.
+  const { message } = (found.code === 'invalid_key' && found.issues[0]) || found
+  return issue(loc, message, found.code)
 }
 
 /** A field that may be left out; null stands for that too. */
@@ -84,6 +106,16 @@ export const seconds = z
   .string()
   .regex(/^\d{1,9}(\.\d{1,3})?$/, 'Expected a number of seconds')
   .transform(Number)
+
+/** An http or https URL that holds no user and no password: what is stored, shown and logged is no place for them. */
+export const httpUrl = z
+  .url({ protocol: /^https?$/, error: 'Expected an http or https URL', abort: true })
+  .refine(hasNoCredentials, 'Expected a URL without credentials')
+
+function hasNoCredentials(text: string): boolean {
+  const { username, password } = new URL(text)
+  return username === '' && password === ''
+}
 
 const domain = z.string().refine(isDomain, 'Expected a domain such as example.org, or a suffix such as .edu')
 

@@ -6,7 +6,7 @@ import {
   MAX_PAGE_LIMIT,
   parseFrequency,
 } from '../../protocol/limits.ts'
-import { flag, location, optional, sourcePolicy } from '../http/validation.ts'
+import { flag, httpUrl, location, optional, sourcePolicy } from '../http/validation.ts'
 import { schemaFaults } from './schema-fields.ts'
 
 /** What a monitor's webhook can be told of (§6.2; the last two beyond the interface document). */
@@ -41,7 +41,7 @@ const settings = z.object({
 })
 
 const webhook = z.object({
-  url: z.string().refine(isWebhookUrl, 'Expected an http or https URL without credentials'),
+  url: httpUrl,
   event_types: z.array(z.enum(MONITOR_WEBHOOK_TYPES)).min(1, 'Expected at least one event type'),
 })
 
@@ -103,10 +103,4 @@ function pageLimit(max: number, byDefault: number) {
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= max, message)
     .default(byDefault)
-}
-
-function isWebhookUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false
-  const { protocol, username, password } = new URL(text)
-  return /^https?:$/.test(protocol) && username === '' && password === ''
 }

@@ -93,7 +93,10 @@ export class GroupLog {
     return frame(id, 'task_group_status', statusMessage(id, status))
   }
 
-  /** The events after a position, as many as make a page; an empty page is the end of what there is now. */
+  /**
+   * The events after a position, as many as make a page. An empty page is the end of what there is now, and its position
+   * that of the last event, also where the view leaves that one out: else every look for more would begin here again.
+   */
   read(groupId: string, stream: GroupStream, after: number, view: LogView = {}): LogPage {
     const { status, includeInput = false, includeOutput = false } = view
     const statement = includeInput || includeOutput ? this.#readWithRun : this.#read
@@ -111,7 +114,7 @@ export class GroupLog {
       characters += framed.length
       if (characters >= PAGE_CHARACTERS) break
     }
-    return { frames, position }
+    return { frames, position: frames.length === 0 ? this.head(groupId, stream) : position }
   }
 
   /** The position that an event's id stands for; none where this stream never gave out such an id. Empty: the beginning. */

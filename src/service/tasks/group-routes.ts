@@ -1,4 +1,4 @@
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { HttpBindings } from '@hono/node-server'
 import * as z from 'zod'
@@ -7,8 +7,9 @@ import { RUN_STATUSES } from '../../protocol/task.ts'
 import type { Clock } from '../clock.ts'
 import type { Faults } from '../faults.ts'
 import { streamEvents, type EventFeed } from '../http/event-stream.ts'
-import { invalidRequest, problem } from '../http/problem.ts'
+import { type HttpProblem, invalidRequest, problem } from '../http/problem.ts'
 import { flag, issue, optional, readJson, readQuery, seconds } from '../http/validation.ts'
+import { deletable, refuseDeleted } from './deleted-group.ts'
 import type { GroupStream, LogView } from './group-log.ts'
 import { addRunsBody, newRun, runIssues } from './run-request.ts'
 import type { TaskStore } from './task-store.ts'
@@ -40,7 +41,12 @@ const runsQuery = z.object({
 
 /** Task groups (§4.3, §4.4, §4.5), to be mounted under both prefixes; creating and getting one is beyond the interface document. */
 export function groupRoutes(options: GroupRoutesOptions) {
-  const { store, onRuns } = options
+  const { store, faults, onRuns } = options
+  const requested = (id: string): TaskGroup => {
+    const group = existing(store, id)
+    if (refuseDeleted(faults, id)) throw notFound(id)
+    return group
+  }
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
   routes.post('/', async (c) => {
@@ -48,10 +54,10 @@ export function groupRoutes(options: GroupRoutesOptions) {
     return c.json(store.createGroup(body?.metadata))
   })
 
-  routes.get('/:taskgroup_id', (c) => c.json(existing(store, c.req.param('taskgroup_id'))))
+  routes.get('/:taskgroup_id', (c) => c.json(requested(c.req.param('taskgroup_id'))))
 
   routes.get('/:taskgroup_id/runs/:run_id', (c) => {
-    const group = existing(store, c.req.param('taskgroup_id'))
+    const group = requested(c.req.param('taskgroup_id'))
     const run = store.run(c.req.param('run_id'))
     if (run === undefined || run.taskgroup_id !== group.taskgroup_id) {
       throw problem(404, `Task run not found in ${group.taskgroup_id}: ${c.req.param('run_id')}`)
@@ -60,7 +66,7 @@ export function groupRoutes(options: GroupRoutesOptions) {
   })
 
   routes.post('/:taskgroup_id/runs', async (c) => {
-    const group = existing(store, c.req.param('taskgroup_id'))
+    const group = requested(c.req.param('taskgroup_id'))
     const { refresh_status } = readQuery(c, addRunsQuery, invalidRequest)
     const { inputs, default_task_spec } = await readJson(c, addRunsBody, invalidRequest)
     const runs = inputs.map((input) => newRun(input, default_task_spec))
@@ -72,18 +78,18 @@ export function groupRoutes(options: GroupRoutesOptions) {
   })
 
   routes.get('/:taskgroup_id/events', (c) => {
-    const { taskgroup_id } = existing(store, c.req.param('taskgroup_id'))
+    const { taskgroup_id } = requested(c.req.param('taskgroup_id'))
     const { last_event_id, timeout } = readQuery(c, eventsQuery, invalidRequest)
     const after = position(store, taskgroup_id, 'events', last_event_id)
-    return open(c.env, groupFeed(store, taskgroup_id, 'events', after), options, timeout)
+    return open(c, taskgroup_id, groupFeed(store, taskgroup_id, 'events', after), options, timeout)
   })
 
   routes.get('/:taskgroup_id/runs', (c) => {
-    const { taskgroup_id } = existing(store, c.req.param('taskgroup_id'))
+    const { taskgroup_id } = requested(c.req.param('taskgroup_id'))
     const { last_event_id, status, include_input, include_output } = readQuery(c, runsQuery, invalidRequest)
     const after = position(store, taskgroup_id, 'runs', last_event_id)
     const view = { status, includeInput: include_input, includeOutput: include_output }
-    return open(c.env, groupFeed(store, taskgroup_id, 'runs', after, view), options)
+    return open(c, taskgroup_id, groupFeed(store, taskgroup_id, 'runs', after, view), options)
   })
 
   return routes
@@ -91,8 +97,12 @@ export function groupRoutes(options: GroupRoutesOptions) {
 
 function existing(store: TaskStore, id: string): TaskGroup {
   const group = store.group(id)
-  if (group === undefined) throw problem(404, `Task group not found: ${id}`)
+  if (group === undefined) throw notFound(id)
   return group
+}
+
+function notFound(id: string): HttpProblem {
+  return problem(404, `Task group not found: ${id}`)
 }
 
 function position(store: TaskStore, groupId: string, stream: GroupStream, lastEventId: string): number {
@@ -104,13 +114,21 @@ function position(store: TaskStore, groupId: string, stream: GroupStream, lastEv
 }
 
 function open(
-  { outgoing }: HttpBindings,
+  c: Context<{ Bindings: HttpBindings }>,
+  groupId: string,
   feed: EventFeed,
   { clock, faults, streamDuration, streams, onError }: GroupRoutesOptions,
   timeout?: number,
 ): Response {
-  const silence = timeout === undefined ? undefined : timeout * 1_000
-  const end = streamEvents(outgoing, feed, { clock, faults, duration: streamDuration, silence, onError })
+  const { outgoing } = c.env
+  const end = streamEvents(outgoing, deletable(feed, faults, groupId), {
+    clock,
+    faults,
+    path: c.req.path,
+    duration: streamDuration,
+    silence: timeout === undefined ? undefined : timeout * 1_000,
+    onError,
+  })
   streams.add(end)
   outgoing.on('close', () => streams.delete(end))
   return RESPONSE_ALREADY_SENT

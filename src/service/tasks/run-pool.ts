@@ -1,34 +1,40 @@
 import { randomUUID } from 'node:crypto'
-import type { Processor, RunTask } from '../processor/processor.ts'
 import { isObject } from '../../protocol/event.ts'
+import type { Clock } from '../clock.ts'
+import type { Processor, RunTask } from '../processor/processor.ts'
 import type { RunOutcome, TaskStore } from './task-store.ts'
+
+/** How long to wait when the database fails, in ms of the clock. */
+const PAUSE = 5_000
+
+/** What a pool works with. */
+export interface RunPoolOptions {
+  readonly store: TaskStore
+  readonly clock: Clock
+  readonly processor: Processor
+  /** Runs carried out at once. */
+  readonly concurrency: number
+  /** Hears when the database fails; what failed is tried again 5 s later. */
+  readonly onError: (error: unknown) => void
+}
 
 /** Carries out the queued runs, oldest first and so many at once. */
 export class RunPool {
-  readonly #store: TaskStore
-  readonly #processor: Processor
-  readonly #concurrency: number
-  readonly #onError: (error: unknown) => void
+  readonly #options: RunPoolOptions
+  /** Of the runs that have a place: also of those whose end is yet to be stored. */
   readonly #running = new Set<AbortController>()
+  /** Calls off what the database is to be asked once more. */
+  readonly #retries = new Set<() => void>()
   #stopped = false
   #scheduled: NodeJS.Immediate | undefined
 
-  /** @param onError hears of runs whose end could not be stored; they stay as they are until the next start. */
-  constructor(
-    store: TaskStore,
-    processor: Processor,
-    concurrency: number,
-    onError: (error: unknown) => void,
-  ) {
-    this.#store = store
-    this.#processor = processor
-    this.#concurrency = concurrency
-    this.#onError = onError
+  constructor(options: RunPoolOptions) {
+    this.#options = options
   }
 
   /** Takes up also what an earlier process had begun and not ended. */
   start(): void {
-    this.#store.requeue()
+    this.#options.store.requeue()
     this.wake()
   }
 
@@ -43,35 +49,51 @@ export class RunPool {
     if (this.#stopped) return
     this.#stopped = true
     clearImmediate(this.#scheduled)
+    for (const cancel of this.#retries) cancel()
     for (const controller of this.#running) controller.abort()
-    this.#store.requeue()
+    this.#options.store.requeue()
   }
 
   #fill(): void {
     this.#scheduled = undefined
+    const { store, concurrency } = this.#options
     try {
-      while (!this.#stopped && this.#running.size < this.#concurrency) {
-        const task = this.#store.claim()
+      while (!this.#stopped && this.#running.size < concurrency) {
+        const task = store.claim()
         if (task === undefined) return
         void this.#execute(task)
       }
     } catch (error) {
-      this.#onError(error)
+      this.#retry(error, () => this.wake())
     }
   }
 
   async #execute(task: RunTask): Promise<void> {
     const controller = new AbortController()
     this.#running.add(controller)
-    const outcome = await attempt(this.#processor, task, controller.signal)
-    this.#running.delete(controller)
+    const outcome = await attempt(this.#options.processor, task, controller.signal)
+    this.#end(task, outcome, controller)
+  }
+
+  /** Keeps the run's place until its end is stored: while the database fails, no heap of outcomes shall grow. */
+  #end(task: RunTask, outcome: RunOutcome, controller: AbortController): void {
     if (this.#stopped) return
     try {
-      this.#store.finish(task.run_id, outcome)
+      this.#options.store.finish(task.run_id, outcome)
     } catch (error) {
-      this.#onError(error)
+      return this.#retry(error, () => this.#end(task, outcome, controller))
     }
+    this.#running.delete(controller)
     this.wake()
+  }
+
+  #retry(error: unknown, step: () => void): void {
+    const cancel = this.#options.clock.schedule(PAUSE, () => {
+      this.#retries.delete(cancel)
+      step()
+    })
+    this.#retries.add(cancel)
+    this.#options.onError(error)
   }
 }
 

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { MAX_RUN_CHARACTERS, MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
 import type { ValidationIssue, Warning } from '../../protocol/problem.ts'
 import type { RunInput, TaskSpec } from '../../protocol/task.ts'
-import { issue, location, optional, sourcePolicy } from '../http/validation.ts'
+import { httpUrl, issue, location, optional, sourcePolicy } from '../http/validation.ts'
 import type { NewRun } from './task-store.ts'
 
 /** The processor of runs that name none; beyond the interface document. */
@@ -20,7 +20,6 @@ const BASIS_FIELDS: ReadonlySet<string> = new Set([
 
 const object = z.record(z.string(), z.unknown())
 const text = z.string().min(1)
-const url = z.url({ protocol: /^https?$/, error: 'Expected an http or https URL' })
 
 const outputSchema = z.union([
   text,
@@ -49,7 +48,7 @@ const runInput = z.object({
     z.array(
       z.object({
         type: z.literal('url'),
-        url,
+        url: httpUrl,
         name: text,
         headers: optional(z.record(z.string(), z.string())),
         allowed_tools: optional(z.array(z.string())),
@@ -57,7 +56,7 @@ const runInput = z.object({
     ),
   ),
   enable_events: optional(z.boolean()),
-  webhook: optional(z.object({ url, event_types: z.array(z.literal('task_run.status')) })),
+  webhook: optional(z.object({ url: httpUrl, event_types: z.array(z.literal('task_run.status')) })),
 })
 
 /** The body of `POST …/groups/{taskgroup_id}/runs` (§4.3). */

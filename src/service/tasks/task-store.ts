@@ -136,7 +136,10 @@ export class TaskStore {
     }
   }
 
-  /** Ends a run: its record, its events and its webhook are stored together, or not at all. */
+  /**
+   * Ends a run: its record, its events and its webhook are stored together, or not at all. The credentials for its tool
+   * servers are forgotten.
+   */
   finish(runId: string, outcome: RunOutcome): void {
     const run = transaction(this.#database, () => {
       const now = this.#clock.now()
@@ -306,7 +309,7 @@ function prepareAll(database: DatabaseSync) {
        RETURNING run_id, taskgroup_id, input, mcp_servers`,
     ),
     finish: database.prepare(
-      `UPDATE task_runs SET status = ?, output = ?, error = ?, warnings = ?, modified_at = ?
+      `UPDATE task_runs SET status = ?, output = ?, error = ?, warnings = ?, mcp_servers = NULL, modified_at = ?
        WHERE run_id = ? AND status = 'running'`,
     ),
     requeue: database.prepare(

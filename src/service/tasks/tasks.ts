@@ -37,7 +37,8 @@ export interface Tasks {
 export function createTasks(options: TasksOptions): Tasks {
   const { database, clock, outbox, faults, streamDuration, onError } = options
   const store = new TaskStore(database, clock, outbox)
-  const pool = new RunPool(store, options.processor, options.concurrency, onError)
+  const { processor, concurrency } = options
+  const pool = new RunPool({ store, clock, processor, concurrency, onError })
   const streams = new Set<() => void>()
   const closing = new AbortController()
   const onRuns = () => pool.wake()

@@ -7,10 +7,12 @@ import type { Outbox } from './outbox.ts'
 import { createPoster } from './poster.ts'
 import { nextAttempt } from './retry.ts'
 import { signatures } from './sign.ts'
-import { type DeadWebhook, type PendingWebhook, WebhookStore } from './store.ts'
+import { type DeadWebhook, originOf, type PendingWebhook, WebhookStore } from './store.ts'
 
 /** Attempts under way at one time. */
-const CONCURRENCY = 8
+const CONCURRENCY = 32
+/** Attempts under way at one time to one receiver: one that never answers shall not take the places of the others. */
+const CONCURRENCY_PER_RECEIVER = 4
 /** How long an attempt may take, in ms of real time. */
 const ATTEMPT_TIMEOUT = 10_000
 /** How long closing waits for attempts under way before it cuts them, in ms of real time. */
@@ -59,9 +61,11 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
   const { database, clock, faults, secrets, timeout = ATTEMPT_TIMEOUT, onError } = options
   const store = new WebhookStore(database)
   const poster = createPoster(timeout)
-  const inFlight = new Map<string, Promise<void>>()
+  const inFlight = new Map<string, { readonly origin: string; readonly done: Promise<void> }>()
   /** Held back by the `reorder` fault, by URL: a change of order is seen by one receiver only. */
   const held = new Map<string, { readonly webhook: PendingWebhook; readonly cancel: () => void }>()
+  /** Ids of those that the `delay` fault has put off: once is enough. */
+  const putOff = new Set<string>()
   let state: 'new' | 'started' | 'closing' | 'cut' = 'new'
   let cancelAlarm: (() => void) | undefined
   let wakingSoon = false
@@ -91,13 +95,21 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
   }
 
   function sendDue(now: number): void {
-    // Those in flight and those held are still due in the store: ask for as many more.
-    for (const webhook of store.due(now, CONCURRENCY + held.size)) {
-      if (inFlight.size >= CONCURRENCY) return
-      if (inFlight.has(webhook.id) || held.get(webhook.url)?.webhook.id === webhook.id) continue
-      if (holdBack(webhook)) wakeSoon()
-      else send(webhook)
+    while (inFlight.size < CONCURRENCY) {
+      // Those in flight and those held are still due in the store.
+      const taken = [...inFlight.keys(), ...[...held.values()].map(({ webhook }) => webhook.id)]
+      const webhook = store.due(now, taken, busyReceivers())
+      if (webhook === undefined) return
+      if (!delayed(webhook, now) && !holdBack(webhook)) send(webhook)
     }
+  }
+
+  /** Origins that have as many attempts under way as they may. */
+  function busyReceivers(): string[] {
+    const attempts = Map.groupBy(inFlight.values(), ({ origin }) => origin)
+    return [...attempts]
+      .filter(([, { length }]) => length >= CONCURRENCY_PER_RECEIVER)
+      .map(([origin]) => origin)
   }
 
   /** What cannot be written down would be sent again at once, and again: so nothing is sent for a while. */
@@ -108,12 +120,22 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
     onError(error)
   }
 
+  function delayed({ id, attempts }: PendingWebhook, now: number): boolean {
+    if (attempts > 0 || putOff.has(id)) return false
+    const fault = faults.take('delay')
+    if (fault === undefined) return false
+    store.postpone(id, now + fault.by)
+    putOff.add(id)
+    return true
+  }
+
   function send(webhook: PendingWebhook): void {
-    inFlight.set(webhook.id, deliver(webhook))
+    putOff.delete(webhook.id)
+    inFlight.set(webhook.id, { origin: originOf(webhook.url), done: deliver(webhook) })
   }
 
   async function deliver(webhook: PendingWebhook): Promise<void> {
-    const failure = await attempt(webhook)
+    const failure = await carry(webhook)
     if (failure === undefined && faults.take('repeat') !== undefined) await attempt(webhook)
     inFlight.delete(webhook.id)
     // An attempt that closing cut says nothing of the receiver.
@@ -130,6 +152,14 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
   function record({ id, createdAt, attempts }: PendingWebhook, failure: string | undefined): void {
     if (failure === undefined) store.delivered(id)
     else store.failed(id, failure, nextAttempt(createdAt, attempts + 1, clock.now()))
+  }
+
+  /** One attempt over a way on which the request, or the answer to it, may be lost; resolves as {@link attempt} does. */
+  async function carry(webhook: PendingWebhook): Promise<string | undefined> {
+    if (faults.take('lose') !== undefined) return 'lost on its way, as the service was told'
+    const failure = await attempt(webhook)
+    if (failure !== undefined || faults.take('lose-answer') === undefined) return failure
+    return 'taken, but the answer was lost on its way, as the service was told'
   }
 
   /** One POST; resolves with what went wrong, or with undefined when the receiver took it. */
@@ -168,7 +198,7 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
     // What was posted a moment ago is taken up in a microtask that is already queued.
     await Promise.resolve()
     if (inFlight.size === 0) return
-    await Promise.all(inFlight.values())
+    await Promise.all([...inFlight.values()].map(({ done }) => done))
     return settled()
   }
 

@@ -24,13 +24,14 @@ const TABLES = `
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     webhook_id TEXT NOT NULL UNIQUE,
     url TEXT NOT NULL,
+    origin TEXT NOT NULL,
     body TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     attempts INTEGER NOT NULL DEFAULT 0,
     next_attempt_at INTEGER, -- null: given up
     last_failure TEXT
   );
-  CREATE INDEX IF NOT EXISTS webhooks_due ON webhooks (next_attempt_at, seq);
+  CREATE INDEX IF NOT EXISTS webhooks_due ON webhooks (next_attempt_at, seq, origin, webhook_id);
 `
 
 /** The webhooks that are not delivered yet, in the service's database. What was delivered is deleted. */
@@ -40,6 +41,7 @@ export class WebhookStore {
   readonly #next
   readonly #delete
   readonly #fail
+  readonly #postpone
   readonly #expire
   readonly #count
   readonly #dead
@@ -47,16 +49,19 @@ export class WebhookStore {
   constructor(database: DatabaseSync) {
     database.exec(TABLES)
     this.#insert = database.prepare(
-      'INSERT INTO webhooks (webhook_id, url, body, created_at, next_attempt_at) VALUES (?, ?, ?, ?, ?)',
+      'INSERT INTO webhooks (webhook_id, url, origin, body, created_at, next_attempt_at) VALUES (?, ?, ?, ?, ?, ?)',
     )
     this.#due = database.prepare(
-      'SELECT * FROM webhooks WHERE next_attempt_at <= ? ORDER BY next_attempt_at, seq LIMIT ?',
+      `SELECT * FROM webhooks WHERE next_attempt_at <= ?
+       AND webhook_id NOT IN (SELECT value FROM json_each(?)) AND origin NOT IN (SELECT value FROM json_each(?))
+       ORDER BY next_attempt_at, seq LIMIT 1`,
     )
     this.#next = database.prepare('SELECT min(next_attempt_at) AS at FROM webhooks WHERE next_attempt_at > ?')
     this.#delete = database.prepare('DELETE FROM webhooks WHERE webhook_id = ?')
     this.#fail = database.prepare(
       'UPDATE webhooks SET attempts = attempts + 1, next_attempt_at = ?, last_failure = ? WHERE webhook_id = ?',
     )
+    this.#postpone = database.prepare('UPDATE webhooks SET next_attempt_at = ? WHERE webhook_id = ?')
     this.#expire = database.prepare(
       'UPDATE webhooks SET next_attempt_at = NULL WHERE next_attempt_at IS NOT NULL AND created_at < ?',
     )
@@ -68,12 +73,13 @@ export class WebhookStore {
 
   /** Stores a webhook, due at once. */
   add(id: string, url: string, body: string, now: number): void {
-    this.#insert.run(id, url, body, now, now)
+    this.#insert.run(id, url, originOf(url), body, now, now)
   }
 
-  /** What is due, longest due first. */
-  due(now: number, limit: number): PendingWebhook[] {
-    return this.#due.all(now, limit).map(toWebhook)
+  /** Of what is due, the webhook that has been so for longest; but none of these ids, and none to these origins. */
+  due(now: number, ids: readonly string[], origins: readonly string[]): PendingWebhook | undefined {
+    const row = this.#due.get(now, JSON.stringify(ids), JSON.stringify(origins))
+    return row === undefined ? undefined : toWebhook(row)
   }
 
   /** When the next webhook that is not due yet becomes so. */
@@ -92,6 +98,11 @@ export class WebhookStore {
     this.#fail.run(retryAt ?? null, failure, id)
   }
 
+  /** Makes it due at another time, without an attempt. */
+  postpone(id: string, until: number): void {
+    this.#postpone.run(until, id)
+  }
+
   /** Gives up what was created before this time. */
   expire(createdBefore: number): void {
     this.#expire.run(createdBefore)
@@ -106,6 +117,11 @@ export class WebhookStore {
   dead(): DeadWebhook[] {
     return this.#dead.all().map(toDeadWebhook)
   }
+}
+
+/** Which receiver a URL leads to: one that is away is so for all of its URLs. */
+export function originOf(url: string): string {
+  return new URL(url).origin
 }
 
 function toWebhook(row: Record<string, SQLOutputValue>): PendingWebhook {

@@ -1,3 +1,4 @@
+import { rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { documentFiles, scanFolders } from '../../../src/service/corpus/files.ts'
@@ -19,12 +20,23 @@ describe('scanFolders', () => {
   })
 
   it('tells a folder that cannot be read from one that is gone', async () => {
-    const folder = await folderOf({})
-    const unreadable = join(folder, 'x'.repeat(5_000))
-    expect(await scanFolders([unreadable, join(folder, 'gone')], everything, 10)).toEqual({
+    const folder = await folderOf({ 'gone/a.md': '', 'unreadable/b.md': '' })
+    const enter = (name: string) => {
+      rmSync(join(folder, name), { recursive: true })
+      // A link to itself leads nowhere, whoever follows it.
+      if (name === 'unreadable') symlinkSync(name, join(folder, name))
+      return true
+    }
+    expect(await scanFolders([folder], { ...everything, enter }, 10)).toEqual({
       files: [],
-      unreadable: [unreadable],
+      unreadable: [join(folder, 'unreadable')],
     })
+  })
+
+  it('fails where a folder that it shall look through cannot be read', async () => {
+    const folder = await folderOf({ 'a.md': '' })
+    const gone = join(folder, 'gone')
+    await expect(scanFolders([folder, gone], everything, 10)).rejects.toThrow(`${gone} cannot be read`)
   })
 })
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { ValidationErrorResponse } from '../../../src/protocol/index.ts'
+import type { AddRunsResponse, ValidationErrorResponse } from '../../../src/protocol/index.ts'
 import { MAX_BODY } from '../../../src/service/http/body.ts'
 import { ManualClock } from '../../../src/service/index.ts'
-import { running } from '../running.ts'
+import { HeldProcessor, running } from '../running.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -123,6 +123,39 @@ describe('bodies', () => {
     })
     expect(answer.status).toBe(422)
     expect(answer.body.error.message).toMatch(/not UTF-8/)
+  })
+
+  it.each([
+    ['arrays', `${'['.repeat(60_000)}${']'.repeat(60_000)}`],
+    ['objects', `${'{"a":'.repeat(60_000)}1${'}'.repeat(60_000)}`],
+  ])('%s that are nested too deep are a 422', async (_, deep) => {
+    const { post, group } = await running()
+    const body = `{"inputs":[{"input":{"deep":${deep}}}]}`
+    const answer = await post<ValidationErrorResponse>(`/v1/tasks/groups/${await group()}/runs`, body)
+    expect(answer.status).toBe(422)
+    expect(answer.body).toEqual({
+      detail: [{ loc: ['body'], msg: 'Expected at most 256 levels of nesting', type: 'value_error' }],
+    })
+  })
+
+  it('the key of a field that is too long is told why', async () => {
+    const { post } = await running()
+    const answer = await post('/v1/monitors', {
+      type: 'event_stream',
+      frequency: '1h',
+      settings: { query: 'tides' },
+      metadata: { ['k'.repeat(17)]: '' },
+    })
+    expect(answer.status).toBe(422)
+    expect(answer.body.error.message).toMatch(/metadata\.k{17}: Expected a key of at most 16 characters/)
+  })
+
+  it('as many and as long runs as a request may hold are taken', async () => {
+    const { post, group } = await running({ processor: new HeldProcessor() })
+    const inputs = Array.from({ length: 1_000 }, () => ({ input: 'é'.repeat(24_990) }))
+    const answer = await post<AddRunsResponse>(`/v1/tasks/groups/${await group()}/runs`, { inputs })
+    expect(answer.status).toBe(200)
+    expect(answer.body.run_ids).toHaveLength(1_000)
   })
 
   it('a missing body is told as missing', async () => {

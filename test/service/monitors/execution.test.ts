@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { Monitor } from '../../../src/protocol/monitor.ts'
-import { BATTERY, startMonitors, told } from './service.ts'
+import { corpusOf, folderOf, write } from '../corpus/folder.ts'
+import { BATTERY, startMonitors, startMonitorsOver, told } from './service.ts'
 
 const HOUR = 3_600_000
 
@@ -339,6 +340,81 @@ describe('the schedule', () => {
     await advance(5_000)
 
     expect(told(await events(id))).toEqual(['solid battery', 'completion'])
+  })
+})
+
+describe('a document whose passages fall together in another way', () => {
+  /** Paragraphs of which every `step`th has the words of the query; a few of them make a passage. */
+  const paragraphs = (step: number) =>
+    Array.from({ length: 20 }, (_, n) => {
+      const topic = n % step === 0 ? 'a solid battery' : 'some other cell'
+      return `Paragraph ${n} is about ${topic} that was measured in the laboratory number ${n}. It went on for a while.`
+    })
+
+  it.each([1, 3])('has one paragraph on top to report, with a match in every paragraph by %i', async (step) => {
+    const docs = await folderOf({ 'a.md': paragraphs(step).join('\n\n') })
+    const corpus = await corpusOf({}, { folders: [docs] })
+    const { create, events, trigger } = await startMonitorsOver(corpus)
+    const id = await create()
+
+    await write(docs, { 'a.md': ['News of a solid battery.', ...paragraphs(step)].join('\n\n') })
+    await trigger(id)
+
+    expect(told(await events(id))).toEqual([expect.stringContaining('News of a solid battery.'), 'completion'])
+  })
+
+  it('has one new line of a long list to report', async () => {
+    const list = Array.from({ length: 60 }, (_, n) => `- solid battery of type ${n}, measured at ${n} degrees`)
+    const docs = await folderOf({ 'a.md': list.join('\n') })
+    const corpus = await corpusOf({}, { folders: [docs] })
+    const { create, events, trigger } = await startMonitorsOver(corpus)
+    const id = await create()
+
+    await write(docs, { 'a.md': ['- solid battery of a new type', ...list].join('\n') })
+    await trigger(id)
+
+    expect(told(await events(id))).toEqual([expect.stringContaining('of a new type'), 'completion'])
+  })
+
+  it('reports every passage of a new document that says something else', async () => {
+    const docs = await folderOf({})
+    const corpus = await corpusOf({}, { folders: [docs] })
+    const { create, events, trigger } = await startMonitorsOver(corpus)
+    const id = await create()
+
+    await write(docs, { 'a.md': '# First\n\nA solid battery.\n\n# Second\n\nA solid battery, but better.' })
+    await trigger(id)
+
+    expect(told(await events(id))).toHaveLength(3)
+  })
+})
+
+describe('monitors that are due together', () => {
+  it('run a few at a time, with turns for other work between them', async () => {
+    const { corpus, create, events, advance } = await startMonitors()
+    const ids: string[] = []
+    for (let n = 0; n < 12; n++) ids.push(await create())
+    let turn = 0
+    let counting = true
+    const count = () => {
+      turn += 1
+      if (counting) setImmediate(count)
+    }
+    const turns: number[] = []
+    const search = corpus.passages.bind(corpus)
+    vi.spyOn(corpus, 'passages').mockImplementation((query) => {
+      turns.push(turn)
+      return search(query)
+    })
+
+    count()
+    await advance(HOUR)
+    counting = false
+
+    const together = turns.map((one) => turns.filter((other) => other === one).length)
+    expect(turns).toHaveLength(12)
+    expect(Math.max(...together)).toBeLessThanOrEqual(4)
+    for (const id of ids) expect(told(await events(id))).toEqual(['completion', 'completion'])
   })
 })
 

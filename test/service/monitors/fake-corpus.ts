@@ -1,4 +1,4 @@
-import type { Corpus, CorpusQuery, Passage } from '../../../src/service/corpus/corpus.ts'
+import type { Corpus, CorpusDocument, CorpusQuery, Passage } from '../../../src/service/corpus/corpus.ts'
 
 /** A document of the fake corpus: each of its paragraphs is a passage. */
 interface FakeDocument {
@@ -55,8 +55,11 @@ export class FakeCorpus implements Corpus {
     throw new Error('monitors search for passages')
   }
 
-  document(): undefined {
-    return undefined
+  document(url: string): CorpusDocument | undefined {
+    const found = this.#documents.get(url)
+    if (found === undefined) return undefined
+    const { title, publishDate, paragraphs } = found
+    return { url, title, publishDate, text: paragraphs.join('\n\n') }
   }
 
   settled(): Promise<void> {

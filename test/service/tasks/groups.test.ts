@@ -181,6 +181,18 @@ describe('adding runs', () => {
       'invalid_format',
     ],
     [
+      'a webhook with a password',
+      { input: 'x', webhook: { url: 'https://me:secret@x.test/', event_types: [] } },
+      ['inputs', '0', 'webhook', 'url'],
+      'custom',
+    ],
+    [
+      'a tool server with a password in its address',
+      { input: 'x', mcp_servers: [{ type: 'url', url: 'https://me:secret@x.test/', name: 'tools' }] },
+      ['inputs', '0', 'mcp_servers', '0', 'url'],
+      'custom',
+    ],
+    [
       'a webhook for another type of event',
       { input: 'x', webhook: { url: 'http://x.test/', event_types: ['task_run.progress'] } },
       ['inputs', '0', 'webhook', 'event_types', '0'],
