@@ -2,6 +2,9 @@ import { openCheckpoint } from 'rivulet'
 import type { Checkpoint } from 'rivulet'
 import type { Inbox } from 'rivulet/webhooks'
 
+/** Loaded where it is needed: without SQLite the command starts sooner. */
+const sqlite = () => import('rivulet/state/sqlite')
+
 /** Opens the place of a pipeline in a state file; disposing of it saves it. */
 export async function openPlace(
   file: string,
@@ -16,9 +19,4 @@ export async function openInbox(file: string): Promise<{ readonly inbox: Inbox }
   const { sqliteInbox } = await sqlite()
   const inbox = sqliteInbox(file)
   return { inbox, [Symbol.dispose]: () => inbox.close() }
-}
-
-/** Loaded where it is needed: without SQLite the command starts sooner. */
-function sqlite(): Promise<typeof import('rivulet/state/sqlite')> {
-  return import('rivulet/state/sqlite')
 }

@@ -1,5 +1,6 @@
-import { PassThrough } from 'node:stream'
+import { PassThrough, Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
+import { OutputClosed } from '../../src/cli/exit.ts'
 import { createOutput } from '../../src/cli/output.ts'
 
 const json = true
@@ -27,6 +28,16 @@ describe('the output', () => {
 
     await expect(writing).rejects.toThrow('enough')
     await expect(output.line('nor this')).rejects.toThrow('enough')
+  })
+
+  it('says that its reader went away', async () => {
+    const stream = new Writable({
+      write: (_chunk, _encoding, done) => done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })),
+    })
+    stream.on('error', () => {})
+    const output = createOutput(stream, { json })
+
+    await expect(output.line('nobody reads this')).rejects.toBeInstanceOf(OutputClosed)
   })
 
   it('prints values as NDJSON, and no colours to what is no terminal', async () => {
