@@ -8,7 +8,7 @@ import { currentGate, throughGate } from './gate.ts'
 import type { Gate } from './gate.ts'
 import { Slot } from './slot.ts'
 import type { Handling, SlotOwner } from './slot.ts'
-import { LONGEST_WAIT } from './wait.ts'
+import { LONGEST_WAIT } from '../src/protocol/check.ts'
 
 /** How the events of one subscription are delivered. */
 export interface DeliveryPlan<T> extends Handling<T> {

@@ -17,10 +17,10 @@ import type { MonoTypeOperatorFunction, ObservableInput, SchedulerLike } from 'r
 import { backoffDelay, INITIAL_DELAY, isRetryable, MAX_DELAY } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { checkDuration } from '../src/protocol/check.ts'
+import { checkDuration, LONGEST_WAIT } from '../src/protocol/check.ts'
 import { currentGate } from './gate.ts'
 import { underGate } from './under-gate.ts'
-import { LONGEST_WAIT, retryAfterOf, usableDelay } from './wait.ts'
+import { retryAfterOf, usableDelay } from './wait.ts'
 
 /** One decision to connect again. */
 export interface Reconnection {

@@ -4,7 +4,8 @@ import type { Backoff } from '../src/protocol/backoff.ts'
 import type { Lane } from './backlog.ts'
 import { currentGate, throughGate } from './gate.ts'
 import type { Progress } from './progress.ts'
-import { LONGEST_WAIT, retryAfterOf } from './wait.ts'
+import { LONGEST_WAIT } from '../src/protocol/check.ts'
+import { retryAfterOf } from './wait.ts'
 
 /** An event that was given up, and why. */
 export interface DeadLetter<T> {

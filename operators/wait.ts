@@ -1,6 +1,3 @@
-/** The longest that `setTimeout` can wait, in ms; it takes anything above for nothing. */
-export const LONGEST_WAIT = 2 ** 31 - 1
-
 /** How long the error asks to wait before it is tried again, in ms; undefined where it does not say, or makes no sense. */
 export function retryAfterOf(error: unknown): number | undefined {
   if (typeof error !== 'object' || error === null || !('retryAfter' in error)) return undefined

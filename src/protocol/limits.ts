@@ -13,9 +13,9 @@ export const MAX_METADATA_KEY = 16
 /** Characters of a monitor's metadata value, at the most (§2.1). */
 export const MAX_METADATA_VALUE = 512
 /** Shortest time between a monitor's executions, in ms (§2.1). */
-export const MIN_FREQUENCY = 3_600_000
+const MIN_FREQUENCY = 3_600_000
 /** Longest time between a monitor's executions, in ms (§2.1). */
-export const MAX_FREQUENCY = 30 * 86_400_000
+const MAX_FREQUENCY = 30 * 86_400_000
 /** Delay before a webhook's first retry, in ms; it doubles from there (§6.1). */
 export const FIRST_WEBHOOK_RETRY = 5_000
 /** How long a webhook is tried, in ms (§6.1). */
