@@ -16,6 +16,12 @@ describe('the examples', () => {
     },
   )
 
+  it('answer what RxJS does with what its documents say of it', async () => {
+    const { stdout } = await run('first-pipeline.ts')
+
+    expect(stdout).toMatch(/trun_\w+ \S.*Reactive[ -]Extensions/)
+  })
+
   it("stand in the README as they stand in the folder, the first pipeline's lines", () => {
     const readme = readFileSync('README.md', 'utf8')
 

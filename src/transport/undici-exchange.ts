@@ -107,8 +107,18 @@ class Call implements Wire, Dispatcher.DispatchHandler {
   }
 
   pause(): void {
-    this.#controller?.pause()
     this.#decoder?.pause()
+    this.#hold()
+  }
+
+  /**
+   * Stops reading once undici has parsed what it has read. Paused in the midst of that, it gives the rest back to its
+   * socket, which by then reads on: each time more comes in than was taken, until the whole response is in memory.
+   */
+  #hold(): void {
+    queueMicrotask(() => {
+      if (this.incoming.paused || this.#decoder?.writableNeedDrain === true) this.#controller?.pause()
+    })
   }
 
   resume(): void {
@@ -140,9 +150,7 @@ class Call implements Wire, Dispatcher.DispatchHandler {
     const { incoming } = this
     incoming.alive()
     this.#decoder ??= this.#openDecoder(coding, bytes)
-    if (this.#decoder === undefined || this.#decoder.write(bytes)) return
-    this.#controller?.pause()
-    this.#decoder.once('drain', () => this.resume())
+    if (this.#decoder?.write(bytes) === false) this.#hold()
   }
 
   /** Opened at the first chunk, since an empty body is no gzip. */
@@ -156,6 +164,7 @@ class Call implements Wire, Dispatcher.DispatchHandler {
     decoder.on('data', (bytes: Uint8Array) => incoming.chunk(bytes))
     decoder.on('end', () => incoming.end())
     decoder.on('error', (error) => incoming.broken('broken', error))
+    decoder.on('drain', () => this.resume())
     if (incoming.paused) decoder.pause()
     return decoder
   }

@@ -10,7 +10,8 @@ const note = (n: number) => ({
   [`note-${n}.md`]: `# Note ${n}\n\nThe tide gauge number ${n} measured a spring tide today.\n`,
 })
 
-async function monitorOf({ client }: Research, webhook?: string) {
+/** Creates a monitor and waits for its first execution, so that the next one is that of the first trigger. */
+async function monitorOf({ client, service }: Research, webhook?: string) {
   const created = await firstValueFrom(
     client.monitors.create({
       type: 'event_stream',
@@ -24,6 +25,8 @@ async function monitorOf({ client }: Research, webhook?: string) {
       }),
     }),
   )
+  while (!service.records().monitor_events.some(({ monitor_id }) => monitor_id === created.monitor_id))
+    await new Promise((resolve) => setImmediate(resolve))
   return created.monitor_id
 }
 

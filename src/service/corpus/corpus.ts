@@ -4,7 +4,7 @@ import type { SourcePolicy } from '../../protocol/task.ts'
 export interface CorpusDocument {
   readonly url: string
   readonly title: string
-  /** YYYY-MM-DD. */
+  /** YYYY-MM-DD: the date that it states, else the day on which its file was last written. */
   readonly publishDate: string | null
   /** The text that passages are taken from, word for word. */
   readonly text: string
@@ -52,10 +52,12 @@ export interface CorpusQuery {
   readonly about?: string | undefined
 }
 
-/** How long the excerpts of one hit may be. */
+/** How long the excerpts of hits may be. */
 export interface ExcerptBudget {
   /** Characters of all excerpts of one document, at the most. */
   readonly charactersPerResult: number
+  /** Characters of the excerpts of all hits, at the most; each hit gets its share. Default: no limit. */
+  readonly charactersInTotal?: number | undefined
   /** Excerpts of one document, at the most. */
   readonly excerptsPerResult: number
 }
@@ -69,7 +71,10 @@ export interface Corpus {
   /** Passages that fit, best first; of documents with the same text only one's. */
   passages(query: CorpusQuery): Passage[]
   document(url: string): CorpusDocument | undefined
-  /** Looks through the folders, and resolves when every change made before the call is in the index. */
+  /**
+   * Looks through the folders, and resolves when every change made before the call is in the index. Rejects when one of
+   * the folders themselves cannot be read; the index then stays as it was.
+   */
   settled(): Promise<void>
   /** Calls the listener after the index has changed, until the function that it returns is called. */
   onChange(listener: () => void): () => void

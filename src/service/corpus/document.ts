@@ -21,7 +21,7 @@ export interface SourceFile {
   readonly relative: string
   /** Absolute path of the file. */
   readonly path: string
-  /** When it was last written, Unix time in ms. */
+  /** When it was last written, Unix time in ms. The date of a document that states none. */
   readonly modified: number
 }
 

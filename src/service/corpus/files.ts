@@ -26,7 +26,10 @@ export interface Scan {
   readonly unreadable: readonly string[]
 }
 
-/** Looks through the folders, and stops when `limit` files have been found. Symbolic links are not followed. */
+/**
+ * Looks through the folders, and stops when `limit` files have been found. Symbolic links are not followed. Fails when
+ * one of the folders itself cannot be read.
+ */
 export async function scanFolders(
   roots: readonly string[],
   filter: FileFilter,
@@ -38,6 +41,8 @@ export async function scanFolders(
   async function scan(root: string, folder: string): Promise<void> {
     const path = join(root, folder)
     const entries = await readdir(path, { withFileTypes: true }).catch((error: unknown) => {
+      // A folder that was moved, or is not mounted, does not mean that all of its documents were deleted.
+      if (folder === '') throw unreadableRoot(path, error)
       if (!isMissing(error)) unreadable.push(path)
       return []
     })
@@ -73,6 +78,20 @@ export async function findFile(root: string, relative: string): Promise<FoundFil
   const { mtimeMs, ctimeMs, size } = stats
   // `ctime` tells of a file that was put in another's place together with its old `mtime`.
   return { root, relative, path, modified: mtimeMs, size, stamp: `${mtimeMs}:${ctimeMs}:${size}` }
+}
+
+/** Fails when one of the folders itself is no longer there. */
+export async function checkRoots(roots: Iterable<string>): Promise<void> {
+  for (const root of new Set(roots)) {
+    await lstat(root).catch((error: unknown) => {
+      throw unreadableRoot(root, error)
+    })
+  }
+}
+
+function unreadableRoot(root: string, error: unknown): Error {
+  const reason = isMissing(error) ? 'there is no such folder' : error instanceof Error ? error.message : error
+  return new Error(`the folder ${root} cannot be read: ${String(reason)}`, { cause: error })
 }
 
 /** Whether a file system call failed because there is nothing at the path. */

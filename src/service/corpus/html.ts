@@ -2,7 +2,10 @@ import { compile } from 'html-to-text'
 import { Parser } from 'htmlparser2'
 import type { ParsedText } from './document.ts'
 
-/** Deeper nesting than this is no document, and would overflow the stack. */
+/**
+ * Deeper nesting than this is no document. It would overflow the stack, and the time that the parser takes grows with the
+ * square of it.
+ */
 const DEEPEST = 400
 
 const heading = (level: number) => ({ selector: `h${level}`, options: { uppercase: false } })
@@ -19,10 +22,14 @@ const toText = compile({
   ],
 })
 
-/** Reads HTML: its text without markup, and what its head says of title, address and date. */
+/**
+ * Reads HTML: its text without markup, and what its head says of title, address and date. Where it is nested absurdly
+ * deep, it ends.
+ */
 export function parseHtml(source: string): ParsedText {
-  const { title, heading: firstHeading, canonical, published } = readMetadata(source)
-  return { text: toText(source), title: title ?? firstHeading, publishDate: published, url: canonical }
+  const { title, heading: firstHeading, canonical, published, end } = readMetadata(source)
+  const text = toText(source.slice(0, end))
+  return { text, title: title ?? firstHeading, publishDate: published, url: canonical }
 }
 
 /** Where pages say when they were published, the most reliable first. */
@@ -33,6 +40,8 @@ interface Metadata {
   readonly heading: string | undefined
   readonly canonical: string | undefined
   readonly published: string | undefined
+  /** How far the source can be read. */
+  readonly end: number
 }
 
 function readMetadata(source: string): Metadata {
@@ -41,8 +50,15 @@ function readMetadata(source: string): Metadata {
   let canonical: string | undefined
   let open: string | undefined
   let foreign = 0
+  let depth = 0
+  let end = source.length
   const parser = new Parser({
     onopentag(name, attributes) {
+      depth += 1
+      if (depth > DEEPEST && end === source.length) {
+        end = parser.startIndex
+        parser.pause()
+      }
       // A picture has a <title> of its own.
       if (name === 'svg') foreign += 1
       if (name === 'meta') {
@@ -65,15 +81,19 @@ function readMetadata(source: string): Metadata {
       if (open !== undefined) texts.set(open, `${texts.get(open) ?? ''}${text}`)
     },
     onclosetag(name) {
+      depth -= 1
       if (name === 'svg') foreign -= 1
       if (name === open) open = undefined
     },
   })
-  parser.end(source)
+  parser.write(source)
+  // A parser that was paused and is ended goes on.
+  if (end === source.length) parser.end()
   return {
     title: texts.get('title'),
     heading: texts.get('h1'),
     canonical,
     published: DATE_NAMES.map((name) => dates.get(name)).find((date) => date !== undefined),
+    end,
   }
 }

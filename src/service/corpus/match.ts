@@ -1,8 +1,8 @@
 import type { CorpusQuery } from './corpus.ts'
 import { significantTerms } from './terms.ts'
 
-/** Each term costs a walk through its postings: more of them make a search slower, hardly better. */
-const MOST_TERMS = 32
+/** Terms of a search, at the most. Each costs a walk through its postings: more make it slower, hardly better. */
+export const MOST_TERMS = 32
 /** Characters of a query that are read for terms. */
 const LONGEST_QUERY = 4_000
 
@@ -17,7 +17,7 @@ export function matchExpression(query: CorpusQuery): string | undefined {
 }
 
 function anyTerm({ queries, objective = '' }: CorpusQuery): string | undefined {
-  const terms = new Set([...queries, objective].flatMap(termsOf))
+  const terms = new Set([...queries, objective].flatMap(queryTerms))
   if (terms.size === 0) return undefined
   return [...terms].slice(0, MOST_TERMS).map(quote).join(' OR ')
 }
@@ -26,7 +26,7 @@ function everyTerm(queries: readonly string[]): string | undefined {
   const alternatives: string[] = []
   let left = MOST_TERMS
   for (const query of queries) {
-    const terms = termsOf(query)
+    const terms = queryTerms(query)
     // A query with some of its terms left out would fit what it does not mean, so it is all or nothing.
     if (terms.length === 0 || terms.length > left) continue
     left -= terms.length
@@ -35,7 +35,8 @@ function everyTerm(queries: readonly string[]): string | undefined {
   return alternatives.length === 0 ? undefined : `{title text} : (${alternatives.join(' OR ')})`
 }
 
-function termsOf(query: string): string[] {
+/** The words of a query that are looked for. */
+export function queryTerms(query: string): string[] {
   return significantTerms(query.slice(0, LONGEST_QUERY))
 }
 

@@ -5,10 +5,19 @@ import { setImmediate } from 'node:timers/promises'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkBoolean, checkList, checkText } from '../../protocol/check.ts'
 import { transaction } from '../database.ts'
+import { batchesOf } from './batches.ts'
 import type { Corpus, CorpusDocument } from './corpus.ts'
 import { parseDocument } from './document.ts'
 import { FileIndex, type KnownFile } from './file-index.ts'
-import { documentFiles, type FileFilter, findFile, type FoundFile, isMissing, scanFolders } from './files.ts'
+import {
+  checkRoots,
+  documentFiles,
+  type FileFilter,
+  findFile,
+  type FoundFile,
+  isMissing,
+  scanFolders,
+} from './files.ts'
 import { CorpusSearch } from './search.ts'
 import { createTables } from './tables.ts'
 import { type Watcher, watchFolders } from './watch.ts'
@@ -29,8 +38,6 @@ export interface CorpusOptions {
 const LARGEST_FILE = 5 * 2 ** 20
 /** Files of a corpus, at the most. */
 const MOST_FILES = 200_000
-/** Files that are read and stored together. */
-const BATCH = 64
 /**
  * A file that was read less than this after it was written, in ms, may have been written again within one tick of the
  * file system's clock. It is read again the next time, since its stamp proves nothing.
@@ -145,7 +152,7 @@ class IndexedCorpus implements Corpus {
   /** Begins to follow the files. */
   async watch(): Promise<void> {
     this.#watcher = await watchFolders(this.#roots, this.#filter, {
-      // A failure here is one of the database: `settled` and every search meet it too, and have somebody to tell.
+      // A failure here is one of the database or of a whole folder: `settled` and every search meet it too, and have somebody to tell.
       changed: (files) => void this.#enqueue(() => this.#lookAt(files)).catch(() => undefined),
       lost: () => void this.settled().catch(() => undefined),
     })
@@ -172,9 +179,9 @@ class IndexedCorpus implements Corpus {
 
   async #lookAt(files: readonly Located[]): Promise<void> {
     const found = await Promise.all(files.map(({ root, relative }) => findFile(root, relative)))
-    const gone = files
-      .filter((_, index) => found[index] === undefined)
-      .map(({ root, relative }) => resolve(root, relative))
+    const missing = files.filter((_, index) => found[index] === undefined)
+    await checkRoots(missing.map(({ root }) => root))
+    const gone = missing.map(({ root, relative }) => resolve(root, relative))
     await this.#update(
       found.filter((file) => file !== undefined),
       gone,
@@ -187,8 +194,8 @@ class IndexedCorpus implements Corpus {
       changed = transaction(this.#database, work).some(Boolean) || changed
     }
     if (gone.length > 0) store(() => gone.map((path) => this.#index.remove(path)))
-    for (let start = 0; start < files.length && !this.#closed; start += BATCH) {
-      const batch = files.slice(start, start + BATCH)
+    for (const batch of batchesOf(files)) {
+      if (this.#closed) break
       // One batch after the other bounds the memory; between two the process does other work.
       const read = await Promise.all(batch.map(readDocument))
       await setImmediate()

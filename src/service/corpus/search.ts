@@ -56,12 +56,22 @@ export class CorpusSearch {
       else if (!copy && found.size < query.limit) found.set(match.document, [match])
       return found.size
     })
+    let hitsLeft = found.size
+    let charactersLeft = budget.charactersInTotal ?? Infinity
     return [...found.values()].flatMap((matches) => {
       const [best] = matches
       if (best === undefined) return []
+      // What one hit leaves of its share goes to those after it.
+      const share = Math.floor(charactersLeft / hitsLeft)
+      const charactersPerResult = Math.min(budget.charactersPerResult, share)
       const { url, title, publishDate, score } = best
       const ids = matches.map(({ passage }) => passage)
-      const excerpts = excerptsAround(ids, (id) => this.#load(id, best.document), budget)
+      const excerpts = excerptsAround(ids, (id) => this.#load(id, best.document), {
+        ...budget,
+        charactersPerResult,
+      })
+      hitsLeft -= 1
+      charactersLeft -= excerpts.reduce((sum, { length }) => sum + length, 0)
       return [{ url, title, publishDate, excerpts, score }]
     })
   }

@@ -61,7 +61,7 @@ export async function execute(monitorId: string, context: ExecutionContext): Pro
     if ('error' in findings) {
       return [{ event_type: 'error', error_message: findings.error, timestamp: at }]
     }
-    const news = detectNews(monitor, findings.passages, seen, groupId)
+    const news = detectNews(monitor, findings.passages, seen, (url) => corpus.document(url)?.text, groupId)
     store.searched(monitorId)
     return news.length > 0 ? news : [{ event_type: 'completion', timestamp: at }]
   }

@@ -56,7 +56,7 @@ export function createMonitors(options: MonitorsOptions): Monitors {
     transaction(database, () => {
       store.add(id, request, clock.now())
       if (baseline === undefined) return
-      seen.mark(id, baseline)
+      seen.mark(id, baseline, (url) => corpus.document(url)?.text)
       store.baselined(id)
     })
     schedule.wake()

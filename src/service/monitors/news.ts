@@ -2,24 +2,25 @@ import type { MonitorEventStreamEvent } from '../../protocol/monitor.ts'
 import type { Passage } from '../corpus/corpus.ts'
 import { identifier } from './identifier.ts'
 import { passageOutput } from './output.ts'
-import type { SeenPassages } from './seen.ts'
+import type { SeenPassages, TextOf } from './seen.ts'
 import type { StoredMonitor } from './store.ts'
 
 /** Earlier matches that are reported with `include_backfill`, at the most. */
 const BACKFILL_SAMPLE = 10
 
 /**
- * The events of one execution: one for each passage that its monitor has not seen, and before them, once and where it
- * was asked for, a sample of those that were there when the monitor began. Marks all of them as seen.
+ * The events of one execution: one for each passage that says what its monitor has not seen, and before them, once and
+ * where it was asked for, a sample of those that were there when the monitor began. Marks all of them as seen.
  */
 export function detectNews(
   monitor: StoredMonitor,
   passages: readonly Passage[],
   seen: SeenPassages,
+  textOf: TextOf,
   groupId: string,
 ): MonitorEventStreamEvent[] {
   const { settings } = monitor.request
-  const unseen = seen.mark(monitor.id, passages)
+  const unseen = seen.mark(monitor.id, passages, textOf)
   // Without a baseline nothing can be told to be new: what is there now becomes the baseline.
   const fresh = monitor.hasBaseline ? unseen : []
   const events: MonitorEventStreamEvent[] = []

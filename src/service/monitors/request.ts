@@ -6,6 +6,7 @@ import {
   MAX_PAGE_LIMIT,
   parseFrequency,
 } from '../../protocol/limits.ts'
+import { MOST_TERMS, queryTerms } from '../corpus/match.ts'
 import { flag, httpUrl, location, optional, sourcePolicy } from '../http/validation.ts'
 import { schemaFaults } from './schema-fields.ts'
 
@@ -32,7 +33,13 @@ const outputSchema = z.object({
 })
 
 const settings = z.object({
-  query: z.string().refine((query) => query.trim() !== '', 'Expected words to search for'),
+  query: z
+    .string()
+    .refine((query) => queryTerms(query).length > 0, 'Expected words to search for')
+    .refine(
+      (query) => queryTerms(query).length <= MOST_TERMS,
+      `Expected at most ${MOST_TERMS} different words, as a match has all of them`,
+    ),
   output_schema: optional(outputSchema),
   include_backfill: optional(z.boolean()),
   advanced_settings: optional(

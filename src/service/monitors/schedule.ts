@@ -1,8 +1,11 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
 import type { MonitorStore } from './store.ts'
 
 /** How long to wait when the database fails, in ms of the clock. */
 const PAUSE = 5_000
+/** Monitors that run at the same time: their searches block the process, so there are turns for others between them. */
+const AT_ONCE = 4
 
 /** Decides when monitors run. */
 export interface Schedule {
@@ -25,7 +28,7 @@ export function nextRun(due: number, frequency: number, now: number): number {
   return due + (missed + 1) * frequency
 }
 
-/** Runs monitors when they are due, different ones at the same time and each one once at a time. */
+/** Runs monitors when they are due, a few different ones at the same time and each one once at a time. */
 export function createSchedule(options: {
   readonly clock: Clock
   readonly store: MonitorStore
@@ -36,6 +39,8 @@ export function createSchedule(options: {
 }): Schedule {
   const { clock, store, execute, onError } = options
   const running = new Map<string, Promise<void>>()
+  /** Those that are due and find no place yet. One that failed comes after the others. */
+  const waiting = new Set<string>()
   let active = false
   let cancelAlarm: (() => void) | undefined
 
@@ -45,8 +50,9 @@ export function createSchedule(options: {
     try {
       const now = clock.now()
       for (const id of store.due(now)) {
-        if (!running.has(id)) running.set(id, run(id))
+        if (!running.has(id)) waiting.add(id)
       }
+      fill()
       const next = store.nextAfter(now)
       cancelAlarm = next === undefined ? undefined : clock.schedule(next - now, wake)
     } catch (error) {
@@ -54,16 +60,26 @@ export function createSchedule(options: {
     }
   }
 
+  function fill(): void {
+    for (const id of waiting) {
+      if (running.size >= AT_ONCE) return
+      waiting.delete(id)
+      running.set(id, run(id))
+    }
+  }
+
   async function run(id: string): Promise<void> {
     try {
-      await execute(id)
+      await setImmediate()
+      if (active) await execute(id)
     } catch (error) {
       return pause(error)
     } finally {
       running.delete(id)
     }
-    // It may have been triggered while it ran.
-    wake()
+    if (waiting.size > 0) fill()
+    // Those that ran may have been triggered meanwhile.
+    else wake()
   }
 
   function pause(error: unknown): void {
@@ -88,6 +104,7 @@ export function createSchedule(options: {
     settled,
     close() {
       active = false
+      waiting.clear()
       cancelAlarm?.()
       return settled()
     },

@@ -2,6 +2,7 @@ import type { Evidence } from './judge.ts'
 import { literal } from './literal.ts'
 import type { FieldSpec } from './schema.ts'
 import { words } from '../corpus/terms.ts'
+import { isAddress, type Unit } from './units.ts'
 import { type Question, stem } from './vocabulary.ts'
 
 /** A value, and the evidence that it was taken from. */
@@ -58,8 +59,14 @@ function takeValue(spec: FieldSpec, { unit }: Evidence, question: Question): str
     return numbers.find((value) => value >= spec.minimum && value <= spec.maximum)
   }
   const form = FORMS[spec.format ?? '']
+  if (form === undefined && isMereAddress(unit, question)) return undefined
   const texts = form === undefined ? [unit.text] : nearest(unit.text, form, question)
   return texts.find((text) => text.length >= spec.minLength && text.length <= spec.maxLength)
+}
+
+/** Whether a unit is an address that nobody asked for: it says nothing, and it takes a question for one to want it. */
+export function isMereAddress(unit: Unit, { terms }: Question): boolean {
+  return isAddress(unit) && !terms.some(({ answer }) => answer?.test(unit.text))
 }
 
 /** What fits the pattern, nearest to the question's words first. */

@@ -1,8 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Citation, FieldBasis } from '../../protocol/output.ts'
+import type { Warning } from '../../protocol/problem.ts'
 import type { RunInput, TaskSpec } from '../../protocol/task.ts'
 import type { Corpus } from '../corpus/corpus.ts'
-import { type Answer, emptyAnswer, takeAnswer } from './answer.ts'
+import { type Answer, emptyAnswer, isMereAddress, takeAnswer } from './answer.ts'
 import { type EvidenceSearch, type Findings, findEvidence } from './evidence.ts'
 import type { Evidence } from './judge.ts'
 import type { Processor, RunResult, RunTask } from './processor.ts'
@@ -36,12 +37,34 @@ export function extractiveProcessor(corpus: Corpus): Processor {
       const search = { corpus, subject, sourcePolicy, depth }
       const schema = input.task_spec?.output_schema
       if (typeof schema === 'object' && schema.type === 'json') {
-        return await extractFields(search, schema.json_schema, signal)
+        return withWarnings(await extractFields(search, schema.json_schema, signal), ignoredInputs(input))
       }
       await pause(signal)
-      return extractProse(search, descriptionOf(schema), sentences)
+      return withWarnings(extractProse(search, descriptionOf(schema), sentences), ignoredInputs(input))
     },
   }
+}
+
+function withWarnings({ output, warnings = [] }: RunResult, more: readonly Warning[]): RunResult {
+  const all = [...warnings, ...more]
+  return { output, ...(all.length > 0 && { warnings: all }) }
+}
+
+/** A warning for each part of an input that extraction has no use for. */
+function ignoredInputs(input: RunInput): Warning[] {
+  const given: readonly [parameter: string, value: unknown][] = [
+    ['previous_interaction_id', input.previous_interaction_id],
+    ['memory_scope_key', input.memory_scope_key],
+    ['mcp_servers', input.mcp_servers],
+    ['advanced_settings.location', input.advanced_settings?.location],
+  ]
+  return given
+    .filter(([, value]) => value !== undefined)
+    .map(([parameter]) => ({
+      type: 'input_validation_warning',
+      message: `${parameter} is ignored: the built-in processor reads the documents only`,
+      detail: { parameter },
+    }))
 }
 
 function effortOf({ processor }: RunInput): (typeof EFFORTS)[keyof typeof EFFORTS] {
@@ -67,15 +90,27 @@ async function extractFields(
   const { fields, warnings } = readSchema(jsonSchema)
   const content: [string, unknown][] = []
   const basis: FieldBasis[] = []
+  const missing: Finding[] = []
   for (const spec of fields) {
-    const { value, findings } = await extractField(search, spec, '', signal)
+    const { value, findings } = await extractField(search, spec, [], signal)
     if (value !== undefined) content.push([spec.name, value])
     basis.push(basisOf(spec, findings))
+    missing.push(...findings.filter(isForbiddenNull))
   }
   return {
     output: { type: 'json', content: Object.fromEntries(content), basis },
-    ...(warnings.length > 0 && { warnings }),
+    warnings: [...warnings, ...missing.map(({ path }) => missingWarning(path))],
   }
+}
+
+/** Whether a field has to be null although its schema does not allow it. */
+function isForbiddenNull({ spec, answer }: Finding): boolean {
+  return answer === undefined && !spec.nullable && emptyAnswer(spec) === null
+}
+
+function missingWarning(field: string): Warning {
+  const message = `${field} is null, which its schema does not allow: it is required, and nothing was found for it`
+  return { type: 'spec_validation_warning', message, detail: { field } }
 }
 
 interface Extraction {
@@ -84,47 +119,55 @@ interface Extraction {
   readonly findings: readonly Finding[]
 }
 
-interface Finding {
-  readonly field: string
+/** What was looked for, and what of it was taken. */
+interface Sought {
   readonly found: Findings
   readonly answer: Answer | undefined
+}
+
+interface Finding extends Sought {
+  readonly spec: FieldSpec
+  /** Its name, after those of the objects that it is in. */
+  readonly path: string
 }
 
 async function extractField(
   search: EvidenceSearch,
   spec: FieldSpec,
-  context: string,
+  parents: readonly string[],
   signal: AbortSignal,
 ): Promise<Extraction> {
+  const names = [...parents, spec.name]
   if (spec.kind === 'object') {
     const entries: [string, unknown][] = []
     const findings: Finding[] = []
     for (const property of spec.properties) {
-      const inner = await extractField(search, property, `${context} ${spoken(spec.name)}`, signal)
+      const inner = await extractField(search, property, names, signal)
       if (inner.value !== undefined) entries.push([property.name, inner.value])
       findings.push(...inner.findings)
     }
     return { value: Object.fromEntries(entries), findings }
   }
   await pause(signal)
-  const found = findEvidence(search, `${context} ${spoken(spec.name)} ${spec.description}`)
+  const found = findEvidence(search, `${names.map(spoken).join(' ')} ${spec.description}`)
   const answer = takeAnswer(spec, found.evidence, found.question)
   return {
     value: answer === undefined ? emptyAnswer(spec) : answer.value,
-    findings: [{ field: spec.name, found, answer }],
+    findings: [{ spec, path: names.join('.'), found, answer }],
   }
 }
 
 function extractProse(search: EvidenceSearch, description: string, sentences: number): RunResult {
   const found = findEvidence(search, `${search.subject.text} ${description}`)
-  const evidence = distinct(found.evidence).slice(0, sentences)
+  const sayings = found.evidence.filter(({ unit }) => !isMereAddress(unit, found.question))
+  const evidence = distinct(sayings).slice(0, sentences)
   const answer = evidence.length === 0 ? undefined : { value: '', evidence }
   const basis = [
     {
       field: 'output',
-      reasoning: reasoningOf({ field: 'output', found, answer }),
+      reasoning: reasoningOf('output', { found, answer }),
       citations: citationsOf(evidence),
-      confidence: confidenceOf({ field: 'output', found, answer }),
+      confidence: confidenceOf({ found, answer }),
     },
   ]
   return { output: { type: 'text', content: evidence.map(({ unit }) => unit.text).join('\n\n'), basis } }
@@ -144,7 +187,9 @@ function basisOf(spec: FieldSpec, findings: readonly Finding[]): FieldBasis {
   const levels = new Set(findings.map(confidenceOf))
   return {
     field: spec.name,
-    reasoning: findings.map(reasoningOf).join(' ') || 'The schema names nothing to look for.',
+    reasoning:
+      findings.map((finding) => reasoningOf(finding.spec.name, finding)).join(' ') ||
+      'The schema names nothing to look for.',
     citations: citationsOf(findings.flatMap(({ answer }) => answer?.evidence ?? [])),
     // An object is as certain as its least certain part.
     confidence: CONFIDENCES.find((level) => levels.has(level)) ?? 'low',
@@ -164,7 +209,7 @@ function citationsOf(evidence: readonly Evidence[]): Citation[] {
   return [...citations].map(([url, { title, excerpts }]) => ({ url, title, excerpts: [...excerpts] }))
 }
 
-function confidenceOf({ found, answer }: Finding): (typeof CONFIDENCES)[number] {
+function confidenceOf({ found, answer }: Sought): (typeof CONFIDENCES)[number] {
   const [best] = answer?.evidence ?? []
   if (best === undefined || best.coverage < 0.5) return 'low'
   const rival = found.evidence.find(({ unit }) => unit.text !== best.unit.text)
@@ -173,7 +218,7 @@ function confidenceOf({ found, answer }: Finding): (typeof CONFIDENCES)[number] 
   return sure && clear ? 'high' : sure || best.direct || best.coverage >= 0.75 ? 'medium' : 'low'
 }
 
-function reasoningOf({ field, found, answer }: Finding): string {
+function reasoningOf(field: string, { found, answer }: Sought): string {
   const { question, query, about, passages } = found
   const where = about === undefined ? 'all documents' : `the documents named ${about}`
   const sought =

@@ -35,17 +35,6 @@ const MOST_FIELDS = 100
 /** References that lead to references, at the most. */
 const LONGEST_REFERENCE_CHAIN = 8
 
-/** What `basis` tells anyway; the interface warns of fields with these names (beyond the interface document). */
-const BASIS_NAMES = new Set([
-  'citations',
-  'confidence',
-  'evidence',
-  'reasoning',
-  'source',
-  'sources',
-  'source_urls',
-])
-
 /** Keywords that are honoured, or that change nothing about what is asked for. */
 const KNOWN_KEYWORDS = new Set(
   (
@@ -82,7 +71,6 @@ export function readSchema(root: Schema): SchemaReading {
         break
       }
       const field = path === '' ? name : `${path}.${name}`
-      if (BASIS_NAMES.has(name)) warn(`the field ${field} repeats what basis already carries`)
       fields.push(read(property, name, field, required.has(name), depth))
     }
     return fields

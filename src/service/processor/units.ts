@@ -130,3 +130,8 @@ function withoutMarkup(raw: string): string {
 function isReadable(text: string): boolean {
   return /[\p{L}\p{N}]{2}/u.test(masked(text))
 }
+
+/** Whether a unit is an address and nothing else. */
+export function isAddress({ text }: Unit): boolean {
+  return /^<?https?:\/\/\S+$/i.test(text)
+}

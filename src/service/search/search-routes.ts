@@ -1,6 +1,7 @@
 import type { HttpBindings } from '@hono/node-server'
 import { Hono } from 'hono'
 import * as z from 'zod'
+import { isObject } from '../../protocol/event.ts'
 import type { Warning } from '../../protocol/problem.ts'
 import {
   SEARCH_MODES,
@@ -54,6 +55,7 @@ export function searchRoutes(corpus: Corpus) {
 
   routes.post('/v1/search', async (c) => {
     const body = await readJson(c, searchBody, unprocessable)
+    const unknown = unknownFields(await c.req.json(), body)
     const settings = body.advanced_settings
     const { results, warnings } = search(corpus, {
       queries: body.search_queries,
@@ -64,6 +66,7 @@ export function searchRoutes(corpus: Corpus) {
       maxCharsTotal: body.max_chars_total,
       sourcePolicy: settings?.source_policy,
     })
+    for (const field of unknown) warnings.push(ignored(field, 'search has no such field'))
     if (settings?.location !== undefined) {
       warnings.push(ignored('location', 'the documents belong to no country'))
     }
@@ -106,4 +109,13 @@ function betaMode(processor = 'base'): SearchMode {
 
 function ignored(parameter: string, reason: string): Warning {
   return { type: 'warning', message: `${parameter} is ignored: ${reason}`, detail: { parameter } }
+}
+
+/** The fields of a request, by their paths, that were left out when it was checked: misspelt ones above all. */
+function unknownFields(given: unknown, checked: unknown): string[] {
+  if (!isObject(given) || !isObject(checked)) return []
+  return Object.keys(given).flatMap((field) => {
+    if (!Object.hasOwn(checked, field)) return [field]
+    return unknownFields(given[field], checked[field]).map((inner) => `${field}.${inner}`)
+  })
 }

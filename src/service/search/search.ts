@@ -51,9 +51,9 @@ export function search(corpus: Corpus, asked: Search): Found {
       ? undefined
       : adjusted(warnings, 'max_chars_total', asked.maxCharsTotal, MIN_CHARACTERS)
   const { queries, objective, sourcePolicy } = asked
-  const budget = excerptBudget(asked.mode, limit, perResult)
+  const budget = { ...excerptBudget(asked.mode, limit, perResult), charactersInTotal: total }
   const hits = corpus.search({ queries, objective, sourcePolicy, limit }, budget)
-  return { results: withinTotal(hits.map(toResult), total), warnings }
+  return { results: hits.map(toResult), warnings }
 }
 
 /** An id as the search endpoints give them out. */
@@ -81,17 +81,4 @@ function excerptBudget(mode: SearchMode, limit: number, perResult: number | unde
 
 function toResult({ url, title, publishDate, excerpts }: DocumentHit): SearchResult {
   return { url, title, publish_date: publishDate, excerpts }
-}
-
-/** Leaves out the excerpts that no longer fit, from the end: a result keeps its place also when it has none left. */
-function withinTotal(results: readonly SearchResult[], total = Infinity): SearchResult[] {
-  let left = total
-  return results.map((result) => {
-    const excerpts = result.excerpts.filter((excerpt) => {
-      const fits = excerpt.length <= left
-      left = fits ? left - excerpt.length : 0
-      return fits
-    })
-    return { ...result, excerpts }
-  })
 }

@@ -36,7 +36,9 @@ describe('scanFolders', () => {
   it('fails where a folder that it shall look through cannot be read', async () => {
     const folder = await folderOf({ 'a.md': '' })
     const gone = join(folder, 'gone')
-    await expect(scanFolders([folder, gone], everything, 10)).rejects.toThrow(`${gone} cannot be read`)
+    await expect(scanFolders([folder, gone], everything, 10)).rejects.toThrow(
+      `the folder ${gone} cannot be read`,
+    )
   })
 })
 

@@ -141,6 +141,23 @@ describe('settled', () => {
     ])
   })
 
+  it('fails and keeps the index while a folder of documents is away', async () => {
+    const folder = await folderOf({ 'docs/a.md': 'word' })
+    const docs = join(folder, 'docs')
+    const corpus = await open(docs)
+
+    await rename(docs, join(folder, 'elsewhere'))
+    await expect(corpus.settled()).rejects.toThrow(
+      `the folder ${docs} cannot be read: there is no such folder`,
+    )
+    expect(texts(corpus, 'word')).toEqual(['word'])
+
+    await rename(join(folder, 'elsewhere'), docs)
+    await write(docs, { 'b.md': 'word too' })
+    await corpus.settled()
+    expect(texts(corpus, 'word').toSorted()).toEqual(['word', 'word too'])
+  })
+
   it('serves everyone who asks at once', async () => {
     const folder = await folderOf({})
     const corpus = await open(folder)

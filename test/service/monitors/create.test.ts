@@ -101,6 +101,12 @@ describe('POST /v1/monitors', () => {
     ['no settings', { ...BATTERY, settings: undefined }, 'body.settings'],
     ['no query', { ...BATTERY, settings: {} }, 'body.settings.query'],
     ['an empty query', settings({ query: ' ' }), 'body.settings.query'],
+    ['a query without a word', settings({ query: '???' }), 'body.settings.query'],
+    [
+      'a query of more words than are compared',
+      settings({ query: Array.from({ length: 33 }, (_, n) => `word${n}`).join(' ') }),
+      'body.settings.query',
+    ],
     [
       'a backfill that is no boolean',
       settings({ include_backfill: 'yes' }),

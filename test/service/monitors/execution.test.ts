@@ -1,3 +1,5 @@
+import { rename } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import type { Monitor } from '../../../src/protocol/monitor.ts'
 import { corpusOf, folderOf, write } from '../corpus/folder.ts'
@@ -351,20 +353,27 @@ describe('a document whose passages fall together in another way', () => {
       return `Paragraph ${n} is about ${topic} that was measured in the laboratory number ${n}. It went on for a while.`
     })
 
-  it.each([1, 3])('has one paragraph on top to report, with a match in every paragraph by %i', async (step) => {
-    const docs = await folderOf({ 'a.md': paragraphs(step).join('\n\n') })
-    const corpus = await corpusOf({}, { folders: [docs] })
-    const { create, events, trigger } = await startMonitorsOver(corpus)
-    const id = await create()
+  it.each([1, 3])(
+    'has one paragraph on top to report, with a match in every paragraph by %i',
+    async (step) => {
+      const docs = await folderOf({ 'a.md': paragraphs(step).join('\n\n') })
+      const corpus = await corpusOf({}, { folders: [docs] })
+      const { create, events, trigger } = await startMonitorsOver(corpus)
+      const id = await create()
 
-    await write(docs, { 'a.md': ['News of a solid battery.', ...paragraphs(step)].join('\n\n') })
-    await trigger(id)
+      const news = paragraphs(1)[0]?.replace('Paragraph 0', 'News') ?? ''
+      await write(docs, { 'a.md': [news, ...paragraphs(step)].join('\n\n') })
+      await trigger(id)
 
-    expect(told(await events(id))).toEqual([expect.stringContaining('News of a solid battery.'), 'completion'])
-  })
+      expect(told(await events(id))).toEqual([expect.stringContaining(news), 'completion'])
+    },
+  )
 
   it('has one new line of a long list to report', async () => {
-    const list = Array.from({ length: 60 }, (_, n) => `- solid battery of type ${n}, measured at ${n} degrees`)
+    const list = Array.from(
+      { length: 60 },
+      (_, n) => `- solid battery of type ${n}, measured at ${n} degrees`,
+    )
     const docs = await folderOf({ 'a.md': list.join('\n') })
     const corpus = await corpusOf({}, { folders: [docs] })
     const { create, events, trigger } = await startMonitorsOver(corpus)
@@ -386,6 +395,24 @@ describe('a document whose passages fall together in another way', () => {
     await trigger(id)
 
     expect(told(await events(id))).toHaveLength(3)
+  })
+})
+
+describe('a folder of documents that is away for a while', () => {
+  it('is an error of the monitor, and no news when it is back', async () => {
+    const parent = await folderOf({ 'docs/a.md': 'A solid battery.' })
+    const docs = join(parent, 'docs')
+    const { create, events, trigger } = await startMonitorsOver(await corpusOf({}, { folders: [docs] }))
+    const id = await create()
+
+    await rename(docs, join(parent, 'elsewhere'))
+    await trigger(id)
+    await rename(join(parent, 'elsewhere'), docs)
+    await trigger(id)
+
+    const found = await events(id)
+    expect(told(found)).toEqual(['completion', 'error', 'completion'])
+    expect(found[1]).toMatchObject({ error_message: expect.stringContaining('cannot be read') })
   })
 })
 

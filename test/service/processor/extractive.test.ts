@@ -196,10 +196,60 @@ describe('a run with a JSON schema', () => {
   it('warns of what it cannot honour and answers the rest', async () => {
     const { output, warnings } = await fieldsOf(
       { package: 'rxjs' },
-      { licence: { type: 'string', pattern: '^A' }, sources: {} },
+      { licence: { type: 'string', pattern: '^A' }, other: { minItems: 1 } },
     )
     expect(output.content).toMatchObject({ licence: 'Apache 2.0 License' })
     expect(warnings?.map(({ type }) => type)).toEqual(['spec_validation_warning', 'spec_validation_warning'])
+  })
+
+  it('warns where a required field that may not be null is null', async () => {
+    const corpus = await corpusOf(PACKAGES)
+    const number = { type: 'number', description: 'How many zeppelins it has' }
+    const json_schema = {
+      type: 'object',
+      properties: {
+        a: number,
+        b: { type: ['number', 'null'] },
+        c: { properties: { d: number }, required: ['d'] },
+      },
+      required: ['a', 'b', 'c'],
+    }
+    const { output, warnings } = await run(corpus, {
+      input: { package: 'rxjs' },
+      task_spec: { output_schema: { type: 'json', json_schema } },
+    })
+    expect(output.content).toMatchObject({ a: null, c: { d: null } })
+    expect(warnings?.map(({ type, detail }) => [type, detail])).toEqual([
+      ['spec_validation_warning', { field: 'a' }],
+      ['spec_validation_warning', { field: 'c.d' }],
+    ])
+  })
+
+  it('warns of what in the input it takes no notice of', async () => {
+    const corpus = await corpusOf(PACKAGES)
+    const { warnings } = await run(corpus, {
+      input: 'What does rxjs do?',
+      previous_interaction_id: 'trun_0',
+      memory_scope_key: 'mine',
+      mcp_servers: [{ type: 'url', url: 'https://example.org/', name: 'tools' }],
+      advanced_settings: { location: 'de' },
+    })
+    expect(warnings?.map(({ type, detail }) => [type, detail])).toEqual(
+      ['previous_interaction_id', 'memory_scope_key', 'mcp_servers', 'advanced_settings.location'].map(
+        (parameter) => ['input_validation_warning', { parameter }],
+      ),
+    )
+  })
+
+  it('takes an address by itself for a field that wants one, and for no other', async () => {
+    const files = { 'rxjs/README.md': '# rxjs\n\n## Manual\n\nhttps://example.org/manual\n' }
+    const { output } = await fieldsOf(
+      'rxjs',
+      { manual: { type: 'string', format: 'uri' }, manuals: { type: 'string' } },
+      {},
+      files,
+    )
+    expect(output.content).toEqual({ manual: 'https://example.org/manual', manuals: '' })
   })
 
   it('has no warnings where there is nothing to warn of', async () => {
@@ -297,6 +347,17 @@ describe('a run with a text output', () => {
     expect([await sentencesOf('lite'), await sentencesOf('base'), await sentencesOf('core')]).toEqual([
       1, 2, 4,
     ])
+  })
+
+  it('is no address by itself, unless one was asked for', async () => {
+    const corpus = await corpusOf({
+      'rxjs/README.md':
+        '# rxjs\n\nhttps://example.org/rxjs.min.js\n\nValues over time, put together with ease.\n\nhttps://rxjs.dev\n',
+    })
+    const what = await run(corpus, { input: 'What does rxjs do?', processor: 'lite' })
+    const where = await run(corpus, { input: 'What is the website of rxjs?', processor: 'lite' })
+    expect(what.output.content).toBe('Values over time, put together with ease.')
+    expect(where.output.content).toMatch(/^https:/)
   })
 
   it('says nothing about what no document speaks of', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { SearchBetaResponse, SearchResponse } from '../../../src/protocol/index.ts'
-import { running } from '../running.ts'
+import { write } from '../corpus/folder.ts'
+import { documentFolder, running } from '../running.ts'
 
 describe('POST /v1/search', () => {
   it('answers with ranked results, their excerpts, and ids', async () => {
@@ -129,18 +130,40 @@ describe('POST /v1/search', () => {
     ])
   })
 
-  it('keeps all excerpts together within max_chars_total', async () => {
-    const { service, post } = await running()
-    service.corpus.search = () =>
-      ['a', 'b', 'c'].map((name) => ({
-        url: `https://example.org/${name}`,
-        title: name,
-        publishDate: null,
-        excerpts: [name.repeat(600), name.repeat(600)],
-        score: 1,
-      }))
-    const answer = await post<SearchResponse>('/v1/search', { search_queries: ['x'], max_chars_total: 1_900 })
-    expect(answer.body.results.map(({ excerpts }) => excerpts.length)).toEqual([2, 1, 0])
+  it('names the fields that it does not know, also those within others', async () => {
+    const { post } = await running()
+    const answer = await post<SearchResponse>('/v1/search', {
+      search_queries: ['tides'],
+      advanced_setings: {},
+      advanced_settings: { max_result: 1, source_policy: { domains: ['example.org'] } },
+    })
+    expect(answer.status).toBe(200)
+    expect(answer.body.warnings?.map(({ detail }) => detail)).toEqual([
+      { parameter: 'advanced_setings' },
+      { parameter: 'advanced_settings.max_result' },
+      { parameter: 'advanced_settings.source_policy.domains' },
+    ])
+  })
+
+  it('divides max_chars_total over the results, and leaves none without an excerpt', async () => {
+    const docs = await documentFolder()
+    const { service, post } = await running({ docs })
+    const paragraph = 'Every tide gauge along the coast was read again. '.repeat(80)
+    for (let n = 0; n < 5; n++) await write(docs, { [`gauge-${n}.md`]: `# Gauge ${n}\n\n${n} ${paragraph}` })
+    await service.corpus.settled()
+
+    const answer = await post<SearchResponse>('/v1/search', {
+      search_queries: ['tide gauge'],
+      max_chars_total: 1_000,
+    })
+
+    const lengths = answer.body.results.map(({ excerpts }) => excerpts.join('').length)
+    expect(lengths.length).toBeGreaterThan(4)
+    for (const length of lengths) expect(length).toBeGreaterThan(50)
+    expect(lengths.reduce((sum, length) => sum + length)).toBeLessThanOrEqual(1_000)
+    for (const { url, excerpts } of answer.body.results) {
+      for (const excerpt of excerpts) expect(service.corpus.document(url)?.text).toContain(excerpt)
+    }
   })
 
   it.each([
@@ -177,9 +200,14 @@ describe('POST /v1/search', () => {
     expect(answer.body.error.message).toContain(`${field}: `)
   })
 
-  it('fields that it does not know, and null for an optional one, are no fault', async () => {
+  it('null for an optional field is as if it were not there', async () => {
     const { post } = await running()
-    const body = { search_queries: ['tides'], objective: null, mode: null, something_new: { a: 1 } }
+    const body = {
+      search_queries: ['tides'],
+      objective: null,
+      mode: null,
+      advanced_settings: { location: null },
+    }
     const answer = await post<SearchResponse>('/v1/search', body)
     expect(answer.status).toBe(200)
     expect(answer.body.warnings).toBeNull()
