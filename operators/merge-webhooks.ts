@@ -132,9 +132,9 @@ export function mergeWebhooks(
       const gate = currentGate()
       // Deliveries are held back by whoever holds the stream back, and while too many wait to be expanded.
       const intake = new Gate()
-      let held = 0
+      let waiting = 0
       const regulate = () => {
-        if (gate?.closed === true || held >= MAX_HELD) intake.close()
+        if (gate?.closed === true || waiting >= MAX_HELD) intake.close()
         else intake.open()
       }
       const unlisten = gate?.onChange(regulate)
@@ -143,7 +143,7 @@ export function mergeWebhooks(
         onDuplicate,
         onDrop,
         onHeld(count) {
-          held = count
+          waiting = count
           regulate()
         },
       })

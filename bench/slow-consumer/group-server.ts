@@ -5,12 +5,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 export interface GroupSize {
   /** Runs that have ended, each of which is one event of the stream. */
   readonly events: number
-  /** Bytes of each event's JSON. */
+  /** Bytes of each event's JSON, about. */
   readonly bytes: number
 }
 
-/** Events that are written at once. */
-const BATCH = 16
+/** Bytes that are written at once, about: less than a reader takes in at once, so that it has to stop in the midst of that. */
+const WRITE_BYTES = 16 * 1_024
 
 /**
  * A plain server of groups whose runs have all ended: their stream of runs (§4.5), resumable, as fast as the reader takes
@@ -43,10 +43,12 @@ export class GroupServer {
     const left = new AbortController()
     response.on('close', () => left.abort())
     response.writeHead(200, { 'content-type': 'text/event-stream' })
-    for (let n = after; n < this.#size.events && !left.signal.aborted; n += BATCH) {
-      const last = Math.min(n + BATCH, this.#size.events)
+    const { events, bytes } = this.#size
+    const batch = Math.ceil(WRITE_BYTES / bytes)
+    for (let n = after; n < events && !left.signal.aborted; n += batch) {
+      const last = Math.min(n + batch, events)
       let frames = ''
-      for (let id = n + 1; id <= last; id++) frames += frame(group, id, this.#size.bytes)
+      for (let id = n + 1; id <= last; id++) frames += frame(group, id, bytes)
       this.written += last - n
       if (response.write(frames)) continue
       this.heldBack += 1

@@ -1,13 +1,10 @@
-/** The server in a process of its own: tells its address, and what it has noted when it is asked to stop. */
+/** The server in a process of its own: tells its address, and what it has noted when it is asked to. */
 import { createServer } from 'node:http'
 import { GroupServer } from './group-server.ts'
 
 const [events, bytes] = process.argv.slice(2).map(Number)
-const groups = new GroupServer({ events: events ?? 0, bytes: bytes ?? 0 })
+const groups = new GroupServer({ events: events ?? 0, bytes: bytes ?? 1 })
 const server = createServer(groups.listener).listen(0, '127.0.0.1', () => process.send?.(server.address()))
-process.once('message', () => {
-  process.send?.({ written: groups.written, heldBack: groups.heldBack })
-  process.disconnect()
-  server.close()
-  server.closeAllConnections()
-})
+
+process.once('message', () => process.send?.({ written: groups.written, heldBack: groups.heldBack }))
+process.once('disconnect', () => process.exit())

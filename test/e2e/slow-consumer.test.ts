@@ -41,7 +41,6 @@ describe('a slow consumer', () => {
 
     expect(handled).toEqual(all)
     expect(server.heldBack).toBeGreaterThan(0)
-    console.log(ahead(), server.heldBack)
     expect(ahead()).toBeLessThan(EVENTS / 2)
   })
 
@@ -52,7 +51,6 @@ describe('a slow consumer', () => {
 
     expect(handled).toEqual(all)
     expect(server.heldBack).toBeGreaterThan(0)
-    console.log(ahead(), server.heldBack)
     expect(ahead()).toBeLessThan(EVENTS / 2)
   })
 })

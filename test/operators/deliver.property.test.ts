@@ -37,20 +37,18 @@ const script = fc.record({
   saving: time,
   failures: fc.oneof(fc.constant(0), fc.nat(3)),
 })
-const scripts = fc
-  .array(script, { maxLength: 40 })
-  .map((all) =>
-    all
-      .toSorted((a, b) => a.comes - b.comes)
-      .map(({ key, comes, takes, saving, failures }, id): Script => ({
-        id,
-        key,
-        comes,
-        takes,
-        saving,
-        failures,
-      })),
-  )
+const scripts = fc.array(script, { maxLength: 40 }).map((all) =>
+  all
+    .toSorted((a, b) => a.comes - b.comes)
+    .map(({ key, comes, takes, saving, failures }, id): Script => ({
+      id,
+      key,
+      comes,
+      takes,
+      saving,
+      failures,
+    })),
+)
 const anySettings: fc.Arbitrary<Settings> = fc.record({
   concurrency: fc.integer({ min: 1, max: 5 }),
   highWaterMark: fc.integer({ min: 1, max: 10 }),

@@ -4,14 +4,7 @@ import { isCalendarDate } from '../../protocol/limits.ts'
 import type { CorpusDocument } from './corpus.ts'
 import { parseHtml } from './html.ts'
 import { parseMarkdown } from './markdown.ts'
-
-/** What the parser of one format makes of a file; the rest is filled in from the file itself. */
-export interface ParsedText {
-  readonly text: string
-  readonly title?: string | undefined
-  readonly publishDate?: string | undefined
-  readonly url?: string | undefined
-}
+import type { ParsedText } from './parsed-text.ts'
 
 /** A file that may be a document. */
 export interface SourceFile {

@@ -1,6 +1,6 @@
 import { compile } from 'html-to-text'
 import { Parser } from 'htmlparser2'
-import type { ParsedText } from './document.ts'
+import type { ParsedText } from './parsed-text.ts'
 
 /**
  * Deeper nesting than this is no document. It would overflow the stack, and the time that the parser takes grows with the

@@ -1,6 +1,6 @@
 import { parse } from 'yaml'
 import { isObject } from '../../protocol/event.ts'
-import type { ParsedText } from './document.ts'
+import type { ParsedText } from './parsed-text.ts'
 
 /** Reads Markdown: its text as it is, without the front matter, whose `title`, `date` and `url` are used. */
 export function parseMarkdown(source: string): ParsedText {
