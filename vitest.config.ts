@@ -9,5 +9,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     testTimeout: 20_000,
+    // Much of a test's time is spent waiting for sockets and child processes.
+    maxWorkers: 2,
   },
 })

@@ -2,7 +2,8 @@
  * What a slow consumer costs in memory: `npm run slow-consumer -- --events 200000 --json`.
  *
  * A server in its own process streams run events of 1 KB, half of them from each of two groups, as fast as they are taken.
- * This process merges both streams and has a handler that takes 5 ms for each event.
+ * This process merges both streams and has a handler that takes 5 ms for each event. What `dedupe` remembers is not part
+ * of it: that depends on its `capacity` and not on the consumer.
  *
  * What is measured: the resident memory of this process (RSS, with the code, the garbage and the buffers in it), every
  * 10 ms from before the first event to after the last. `max_mb_over_idle` is its maximum less what the process had when
@@ -14,7 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createClient } from 'rivulet'
-import { dedupe, deliver, ofType } from 'rivulet/operators'
+import { deliver, ofType } from 'rivulet/operators'
 import { filter, lastValueFrom, map, merge, tap } from 'rxjs'
 
 const EVENT_BYTES = 1_000
@@ -43,7 +44,6 @@ const client = createClient({ baseUrl: `http://127.0.0.1:${port}`, apiKey: 'none
 let handled = 0
 const runs = groups.map((group) => client.taskGroups.runs(group, { include_output: true }))
 const pipeline = merge(...runs).pipe(
-  dedupe({ capacity: 10_000 }),
   ofType('task_run.state'),
   filter(({ data }) => data.run.status === 'completed'),
   map(({ id, data }) => ({ id, output: data.output })),

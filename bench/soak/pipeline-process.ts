@@ -10,6 +10,7 @@ const PIPELINE = fileURLToPath(new URL('pipeline.ts', import.meta.url))
 export class PipelineProcess {
   readonly #settings: PipelineSettings
   readonly #onHandled: (count: number) => void
+  readonly #onError: (text: string) => void
   #child: ChildProcess | undefined
   #stopping = false
   #before = 0
@@ -19,20 +20,29 @@ export class PipelineProcess {
   /** Its resident memory, at the most, in MB. */
   maxRssMb = 0
 
-  /** @param onHandled Hears how many events were handled so far, over all starts. */
-  constructor(settings: PipelineSettings, onHandled: (count: number) => void) {
+  /**
+   * @param onHandled Hears how many events were handled so far, over all starts.
+   * @param onError Hears what the process says before it ends by itself.
+   */
+  constructor(
+    settings: PipelineSettings,
+    onHandled: (count: number) => void,
+    onError: (text: string) => void,
+  ) {
     this.#settings = settings
     this.#onHandled = onHandled
+    this.#onError = onError
   }
 
   start(): void {
     const child = fork(PIPELINE, {
       env: { ...process.env, SOAK_PIPELINE: JSON.stringify(this.#settings) },
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     })
     this.#child = child
     this.#before += this.#count
     this.#count = 0
+    child.stderr?.setEncoding('utf8').on('data', this.#onError)
     child.on('message', (message: PipelineMessage) => {
       if (message.type !== 'handled') return
       this.#count = message.count

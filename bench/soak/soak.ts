@@ -75,10 +75,11 @@ export async function soak({ events, kills, seed, onStep = () => {} }: SoakOptio
   // Nothing runs ahead of what is to happen next, so that it happens while there is something to lose.
   const goOn = () => research.handled(count, plan[0]?.at ?? Infinity)
   const settings = { baseUrl: research.url, apiKey, webhookSecret, group, monitor, state, handled, port }
-  const pipeline = new PipelineProcess({ ...settings, concurrency: CONCURRENCY }, (total) => {
+  const onHandled = (total: number) => {
     count = total
     goOn()
-  })
+  }
+  const pipeline = new PipelineProcess({ ...settings, concurrency: CONCURRENCY }, onHandled, onStep)
   pipeline.start()
 
   const faults: Record<string, number> = {}

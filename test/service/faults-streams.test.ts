@@ -307,7 +307,7 @@ async function active() {
 
 /** What came behind the first so many events, which must have come as they are. */
 function restOf(content: Buffer, frames: readonly string[], count: number): Buffer {
-  const text = Buffer.from(`retry: 100\n\n${frames.slice(0, count).join('')}`)
+  const text = Buffer.from(`retry: 20\n\n${frames.slice(0, count).join('')}`)
   expect(content.subarray(0, text.length).toString()).toBe(text.toString())
   return content.subarray(text.length)
 }

@@ -32,7 +32,7 @@ export interface EventStreamOptions {
 /** Real time between two comments on a quiet stream, in ms, so that nobody in between takes it for dead. */
 const HEARTBEAT = 15_000
 /** Asks the reader to come back after so many ms. It is short, as the service is most often on the same machine. */
-const RETRY = 100
+const RETRY = 20
 
 /** One event as it stands on the wire. `data` is JSON, which has no line breaks of its own. */
 export function frame(id: string, type: string, data: string): string {
