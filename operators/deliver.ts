@@ -8,7 +8,7 @@ import { Delivery } from './delivery.ts'
 import type { DeliveryPlan } from './delivery.ts'
 import { Gate } from './gate.ts'
 import type { Progress } from './progress.ts'
-import type { DeadLetter } from './slot.ts'
+import type { DeadLetters } from './slot.ts'
 
 /** Settings of {@link deliver}. */
 export interface DeliverConfig<T> extends Backoff {
@@ -34,10 +34,10 @@ export interface DeliverConfig<T> extends Backoff {
   /** Whether the handler may succeed after this error. Default: unless the error itself says `retryable: false`. */
   readonly retryable?: (error: unknown) => boolean
   /**
-   * Takes the events that were given up. Default: none, and the first one is the end of the stream. An observer that
-   * throws is the end too.
+   * Takes the events that were given up. Default: none, and the first one is the end of the stream. One that throws, or
+   * whose promise rejects, is the end too; a `Subject` that nobody listens to is none.
    */
-  readonly deadLetters?: { next(letter: DeadLetter<T>): void }
+  readonly deadLetters?: DeadLetters<T>
   /** Keeps the place of the pipeline: an event is over once its `handled` has settled. Default: none. */
   readonly checkpoint?: Progress<T>
   /** Ends the delivery in good order when it is aborted. Default: none. */

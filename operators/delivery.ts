@@ -64,6 +64,7 @@ export class Delivery<T> implements SlotOwner<T> {
   start(source: Observable<T>): void {
     const { abort } = this.#plan
     if (abort?.aborted === true) return this.#subscriber.complete()
+    this.#subscriber.add(this.#plan.checkpoint?.attach?.())
     // Before the source can listen to the same signal: it would error, and what waits would still be started.
     abort?.addEventListener('abort', this.#abort)
     throughGate(this.#brake.gate, () =>

@@ -109,7 +109,7 @@ const EXPANSIONS = 4
  * ```
  *
  * An error of the stream or of the deliveries passes through, after the webhooks that still wait, each as it came, unless
- * `onDelivery` keeps account of them. A
+ * `onDelivery` keeps account of them; with that, a failed expansion is an error too. A
  * failed expansion ends nothing: it is told to `onError`, and the webhook's own event takes its place, an `unknown` one
  * for a monitor. So does it when an expansion finds nothing.
  * Unsubscribing unsubscribes from both and ends waits and expansions.
@@ -176,7 +176,8 @@ export function mergeWebhooks(
         underGate(gate, defer(ask)).pipe(
           catchError((error: unknown) => {
             onError?.(error, held.event)
-            return otherwise
+            // Whoever keeps account of the deliveries must not take one for handled whose events are not known.
+            return onDelivery === undefined ? otherwise : throwError(() => error)
           }),
         )
 

@@ -5,6 +5,8 @@ import type { Identified } from './identified.ts'
  * `openCheckpoint` is one.
  */
 export interface Progress<T = Identified> {
+  /** Somebody who will receive events begins to listen. Returns what takes that back. */
+  attach?(): () => void
   /**
    * The event came to the handler. Called synchronously within its emission, in the order of coming.
    *

@@ -16,6 +16,13 @@ export interface DeadLetter<T> {
   readonly attempts: number
 }
 
+/** Takes dead letters: an observer, or whatever stores them. A promise is awaited before the event counts as handled. */
+export interface DeadLetters<T> {
+  next(letter: DeadLetter<T>): unknown
+  /** What a `Subject` says of its listeners. */
+  readonly observed?: boolean
+}
+
 /** How one event is handled. */
 export interface Handling<T> {
   readonly handler: (event: T, signal: AbortSignal) => void | PromiseLike<unknown>
@@ -24,7 +31,7 @@ export interface Handling<T> {
   readonly retryable: (error: unknown) => boolean
   readonly random: () => number
   readonly scheduler: SchedulerLike
-  readonly deadLetters: { next(letter: DeadLetter<T>): void } | undefined
+  readonly deadLetters: DeadLetters<T> | undefined
   readonly checkpoint: Progress<T> | undefined
 }
 
@@ -131,13 +138,20 @@ export class Slot<T> {
         this.#wait = scheduler.schedule(this.#attempt, this.#delay(error))
         return
       }
-      if (this.#owner.failed || deadLetters === undefined) return this.#owner.fail(error, this)
-      deadLetters.next({ event: this.event, error, attempts: this.#attempts })
+      // A subject that nobody listens to would swallow it.
+      const unheard = deadLetters === undefined || deadLetters.observed === false
+      if (this.#owner.failed || unheard) return this.#owner.fail(error, this)
+      const told = deadLetters.next({ event: this.event, error, attempts: this.#attempts })
+      if (isThenable(told)) return void told.then(this.#bury, this.#unsaved)
     } catch (thrown) {
       // Whoever was asked or told may have unsubscribed before.
       if (!this.#cut) this.#owner.fail(thrown, this)
       return
     }
+    this.#bury()
+  }
+
+  readonly #bury = (): void => {
     this.#dead = true
     if (!this.#cut) this.#save()
   }

@@ -45,6 +45,8 @@ export interface FollowMonitorOptions
 
 /** Newest ids that are remembered to recognise where the last poll ended; the last one alone may be pruned away. */
 const REMEMBERED = 1_000
+/** As many of them outlive a restart. */
+const KEPT = 20
 
 /** Walks in a row that may break on a page that the service no longer knows. */
 const WALKS = 3
@@ -115,15 +117,17 @@ class Progress {
   /** The progress that was written as text before. */
   static parse(text: string): Progress {
     const parsed: unknown = JSON.parse(text)
-    const { mark, time } = isObject(parsed) ? parsed : {}
+    const { mark, time, before } = isObject(parsed) ? parsed : {}
     const progress = new Progress(typeof mark === 'string' ? mark : undefined)
     progress.time = typeof time === 'string' ? time : null
+    for (const id of Array.isArray(before) ? before : []) progress.#recent.add(String(id))
     return progress
   }
 
   /** The progress as text, for {@link parse}. */
   toString(): string {
-    return JSON.stringify({ mark: this.mark, time: this.time })
+    // The mark alone may be one that the next start does not ask for: a completion.
+    return JSON.stringify({ mark: this.mark, time: this.time, before: [...this.#recent].slice(-KEPT) })
   }
 
   has(id: string): boolean {
@@ -200,6 +204,8 @@ function catchUp(
         for (const wire of page.events) {
           const event = monitorEvent(monitorId, wire, 'poll')
           if (progress.has(event.id)) {
+            // What is not known has an id made of its content, and the same content may come twice.
+            if (event.type === 'unknown') continue
             reached = true
             break
           }
@@ -210,10 +216,10 @@ function catchUp(
         }
         if (!reached) return
         pages.unsubscribe()
-        void emit()
+        void emit().catch((error: unknown) => subscriber.error(error))
       },
       error: (error: unknown) => subscriber.error(error),
-      complete: () => void emit(),
+      complete: () => void emit().catch((error: unknown) => subscriber.error(error)),
     })
     return () => {
       pages.unsubscribe()

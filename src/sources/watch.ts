@@ -1,4 +1,5 @@
-import { concatMap, filter, map, merge, NEVER, Observable, reduce } from 'rxjs'
+import { catchError, concatMap, EMPTY, filter, map, merge, NEVER, Observable, reduce } from 'rxjs'
+import type { MonoTypeOperatorFunction } from 'rxjs'
 import { dedupe } from '../../operators/dedupe.ts'
 import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
@@ -6,7 +7,9 @@ import { checkId, checkObject } from '../protocol/check.ts'
 import { isObject, monitorEvent, monitorSource, runEvent, runSource } from '../protocol/event.ts'
 import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
+import { NotFoundError } from '../transport/errors.ts'
 import type { Checkpoint } from '../state/checkpoint.ts'
+import { CheckpointError } from '../state/errors.ts'
 import type { Context } from './context.ts'
 import { followMonitor } from './follow-monitor.ts'
 import type { FollowMonitorOptions } from './follow-monitor.ts'
@@ -109,9 +112,10 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
             expandMonitor: (monitorId, eventGroupId) =>
               executionEvents(context, monitorId, eventGroupId).pipe(
                 persisting(context, monitorSource(monitorId)),
+                orNothing(),
               ),
             expandRun: ({ run_id }) =>
-              runResult(context, run_id).pipe(persisting(context, runSource(run_id))),
+              runResult(context, run_id).pipe(persisting(context, runSource(run_id)), orNothing()),
             ...(hold !== undefined && { hold }),
             onDuplicate: duplicate,
             onDrop: drop,
@@ -155,15 +159,34 @@ function tracked(
 /** Tells the checkpoint when a subscription begins, and when each event's emission has returned. */
 function passing(events: Observable<ResearchEvent>, checkpoint: Checkpoint): Observable<ResearchEvent> {
   return new Observable((subscriber) => {
-    checkpoint.begin()
-    return events.subscribe({
-      next(event) {
-        subscriber.next(event)
-        checkpoint.passed(event)
-      },
-      error: (error: unknown) => subscriber.error(error),
-      complete: () => subscriber.complete(),
-    })
+    subscriber.add(checkpoint.begin())
+    subscriber.add(
+      events.subscribe({
+        next(event) {
+          if (subscriber.closed) return
+          if (!checkpoint.attached) return subscriber.error(unattached())
+          subscriber.next(event)
+          // An operator that threw has closed the pipeline, and nobody has handled the event.
+          checkpoint.passed(event, subscriber.closed)
+        },
+        error: (error: unknown) => subscriber.error(error),
+        complete: () => subscriber.complete(),
+      }),
+    )
+  })
+}
+
+function unattached(): CheckpointError {
+  return new CheckpointError(
+    'nobody tells the checkpoint what was handled: give it to `deliver` as well, deliver(handler, { checkpoint })',
+  )
+}
+
+/** What is no more has nothing to tell; then the webhook tells what it can. */
+function orNothing<T>(): MonoTypeOperatorFunction<T> {
+  return catchError((error: unknown) => {
+    if (error instanceof NotFoundError) return EMPTY
+    throw error
   })
 }
 

@@ -25,9 +25,17 @@ export interface Checkpoint {
   readonly handledBefore: Iterable<HandledFact>
   /**
    * A subscription begins: streams are read from their positions, so what they told before and nobody has handled comes
-   * again. Needed where a pipeline is subscribed to more than once in a process, by `retry` for instance.
+   * again. A webhook that was in flight comes again only at the next start, unless a stream tells its facts.
+   *
+   * Returns what ends the subscription. One at a time: a second one would not know what the first has in flight.
+   *
+   * @throws {CheckpointError} while another subscription lasts.
    */
-  begin(): void
+  begin(): () => void
+  /** Somebody who will receive events begins to listen. Returns what takes that back. See `Progress`. */
+  attach(): () => void
+  /** Whether anybody listens who will receive events: without, nobody handles what comes. */
+  readonly attached: boolean
   /** A copy of a fact came from a stream, in the order of the stream. Called before it is emitted. */
   entered(stream: string, cursor: string | undefined, event: ResearchEvent): void
   /**
@@ -37,9 +45,10 @@ export interface Checkpoint {
   delivered(events: readonly ResearchEvent[], done: Done): void
   /**
    * The emission of this copy has returned, or it was dropped as a duplicate. Nobody will handle it who has not received
-   * it by now: where nobody has, it was filtered out, and counts as handled.
+   * it by now: where nobody has, it was filtered out, and counts as handled. Not so when it
+   * broke off, since the pipeline failed: then only what was received has passed.
    */
-  passed(event: ResearchEvent): void
+  passed(event: ResearchEvent, brokeOff?: boolean): void
   /**
    * The event came to a handler, within its emission. See `Progress`.
    *
@@ -89,6 +98,8 @@ class StoredCheckpoint implements Checkpoint {
   #current: Promise<void> = Promise.resolve()
   /** The save that will take in what is final now. */
   #next: Promise<void> | undefined
+  #subscribed = false
+  #attached = 0
   #passed = 0
   #believed = false
   #misuse: unknown
@@ -104,8 +115,28 @@ class StoredCheckpoint implements Checkpoint {
     return this.#log.position(stream)
   }
 
-  begin(): void {
+  begin(): () => void {
+    if (this.#subscribed) {
+      throw new CheckpointError(
+        'a checkpoint serves one subscription at a time: give everything to one `watch`, and subscribe to it once',
+      )
+    }
+    this.#subscribed = true
     this.#log.begin()
+    return () => {
+      this.#subscribed = false
+    }
+  }
+
+  get attached(): boolean {
+    return this.#attached > 0
+  }
+
+  attach(): () => void {
+    this.#attached += 1
+    return () => {
+      this.#attached -= 1
+    }
   }
 
   entered(stream: string, cursor: string | undefined, event: ResearchEvent): void {
@@ -117,7 +148,8 @@ class StoredCheckpoint implements Checkpoint {
     this.#saveSoon()
   }
 
-  passed(event: ResearchEvent): void {
+  passed(event: ResearchEvent, brokeOff = false): void {
+    if (brokeOff && !this.#log.isReceived(event)) return
     this.#log.passed(event)
     this.#passed += 1
     this.#believed ||= this.#passed >= BELIEVED

@@ -82,6 +82,11 @@ export class ProgressLog {
     }
   }
 
+  /** Whether somebody has received the event since its emission began. */
+  isReceived(event: Fact): boolean {
+    return this.#facts.get(keyOf(event))?.emission !== undefined
+  }
+
   /** The emission of this copy has returned, or the copy was dropped because what it says was told. */
   passed(event: ResearchEvent): void {
     const key = keyOf(event)

@@ -56,7 +56,7 @@ export function refusalOf(
     ...said,
     retryAfter,
     retryable: isRetryableStatus(status),
-    taken: takenAt(status, said.problem?.ref_id !== undefined || retryAfter !== undefined),
+    taken: takenAt(status, said.problem?.ref_id !== undefined),
   }
   switch (status) {
     case 401:

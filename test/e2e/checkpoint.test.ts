@@ -1,12 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openCheckpoint } from 'rivulet'
+import { memoryCheckpointStore, openCheckpoint } from 'rivulet'
 import type { Checkpoint, ResearchEvent } from 'rivulet'
 import { deliver, ofType } from 'rivulet/operators'
 import { sqliteCheckpointStore, sqliteInbox } from 'rivulet/state/sqlite'
 import { createWebhookReceiver, signedRequest } from 'rivulet/webhooks'
-import { delay, lastValueFrom, take, toArray } from 'rxjs'
+import { delay, lastValueFrom, take, tap, toArray } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { all, research } from './research.ts'
@@ -68,7 +68,9 @@ describe('a checkpoint', () => {
     )
     await first.close()
     const second = await open()
-    const again = await all(client.watch({ taskGroups: [id], checkpoint: second }))
+    const again = await all(
+      client.watch({ taskGroups: [id], checkpoint: second }).pipe(deliver(() => {}, { checkpoint: second })),
+    )
     await second.close()
 
     expect(failed).toHaveLength(5)
@@ -91,9 +93,65 @@ describe('a checkpoint', () => {
     await checkpoint.close()
 
     const second = await open()
-    const events = await all(client.watch({ taskGroups: [id], checkpoint: second }))
+    const events = await all(
+      client.watch({ taskGroups: [id], checkpoint: second }).pipe(deliver(() => {}, { checkpoint: second })),
+    )
     await second.close()
     expect(events.filter(({ type }) => type === 'task_run.state')).toHaveLength(3)
+  })
+
+  it('does not pass over an event that an operator threw on', async () => {
+    const { client, group } = await research()
+    const id = await group(...names(6))
+    const { open } = await stateFile()
+    const first = await open()
+    let seen = 0
+    const throwing = client.watch({ taskGroups: [id], checkpoint: first }).pipe(
+      ofType('task_run.state'),
+      tap(() => {
+        if (++seen === 3) throw new Error('a bug')
+      }),
+    )
+    const before: string[] = []
+    const failed = all(throwing.pipe(deliver((event) => void before.push(event.id), { checkpoint: first })))
+    await expect(failed).rejects.toThrow('a bug')
+    await first.close()
+
+    const second = await open()
+    const after: string[] = []
+    await all(
+      client.watch({ taskGroups: [id], checkpoint: second }).pipe(
+        ofType('task_run.state'),
+        deliver((event) => void after.push(event.id), { checkpoint: second }),
+      ),
+    )
+    await second.close()
+    expect([...before, ...after]).toHaveLength(6)
+    expect(new Set([...before, ...after]).size).toBe(6)
+  })
+
+  it('refuses a pipeline in which nobody tells it what was handled', async () => {
+    const { client, group } = await research()
+    const id = await group(...names(3))
+    const checkpoint = await openCheckpoint(memoryCheckpointStore())
+
+    const watched = client.watch({ taskGroups: [id], checkpoint })
+
+    await expect(all(watched)).rejects.toMatchObject({ name: 'CheckpointError' })
+    await expect(all(watched.pipe(deliver(() => {})))).rejects.toMatchObject({ name: 'CheckpointError' })
+  })
+
+  it('refuses a second subscription beside the first', async () => {
+    const { client, group } = await research()
+    const id = await group(...names(3))
+    const checkpoint = await openCheckpoint(memoryCheckpointStore())
+    const pipeline = () =>
+      client.watch({ taskGroups: [id], checkpoint }).pipe(deliver(() => {}, { checkpoint }))
+
+    const first = all(pipeline())
+    await expect(all(pipeline())).rejects.toMatchObject({ name: 'CheckpointError' })
+    await first
+    await expect(all(pipeline())).resolves.toEqual([])
   })
 
   it('has a webhook told again that was not handled when the process ended', async () => {

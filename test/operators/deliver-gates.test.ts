@@ -284,17 +284,22 @@ describe('deliver and gates', () => {
       expect(closed).toEqual(closed.map((_, index) => index % 2 === 0))
     }))
 
-  it('tries again on a scheduler that does so at once', () => {
-    let calls = 0
-    const got: number[] = []
-    const handler = () => {
-      calls += 1
-      if (calls < 3) throw new Error('not yet')
+  it('closes its gate within a handler that causes more events than may wait', () => {
+    const source = new Tap<number>()
+    const closed: (boolean | undefined)[] = []
+    const handler = (n: number) => {
+      if (n > 0) return
+      for (const more of [1, 2, 3]) {
+        source.next(more)
+        closed.push(source.gate?.closed)
+      }
     }
-    of(0)
-      .pipe(deliver(handler, { initialDelay: 0, scheduler: queueScheduler }))
-      .subscribe((n) => got.push(n))
-    expect([calls, got]).toEqual([3, [0]])
+    const config = { concurrency: 1, highWaterMark: 2 }
+    const subscription = source.values.pipe(deliver(handler, config)).subscribe()
+    source.next(0)
+    expect(closed).toEqual([false, true, true])
+    expect(source.gate?.closed).toBe(false)
+    subscription.unsubscribe()
   })
 })
 

@@ -4,6 +4,7 @@ import {
   lastValueFrom,
   Observable,
   of,
+  queueScheduler,
   range,
   Subject,
   Subscription,
@@ -309,6 +310,30 @@ describe('deliver, retries', () => {
         .subscribe()
       flush()
       expect(calls).toEqual(['a@0', 'a@3', 'b@4'])
+    }))
+
+  it('waits on its scheduler, which may call back at once', () => {
+    let calls = 0
+    const got: number[] = []
+    const handler = () => (++calls < 3 ? fail() : undefined)
+    of(0)
+      .pipe(deliver(handler, { initialDelay: 0, scheduler: queueScheduler }))
+      .subscribe((n) => got.push(n))
+    expect([calls, got]).toEqual([3, [0]])
+  })
+
+  it('does not take a second attempt that is under way for one that is waited for', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const calls = new Set<string>()
+      const handler = (event: string) => {
+        if (event === 'b')
+          return new Work(scheduler, 2, { error: new Refused('for good', { retryable: false }) })
+        if (calls.has(event)) return new Work(scheduler, 6)
+        calls.add(event)
+        return fail()
+      }
+      const handled = cold('(ab)').pipe(deliver(handler, { initialDelay: 0, scheduler: queueScheduler }))
+      expectObservable(handled).toBe('------(a#)', undefined, new Refused('for good', { retryable: false }))
     }))
 
   it('gives up after four retries unless told otherwise', () =>
