@@ -63,6 +63,7 @@ export class Slot<T> {
   #event: T | undefined
   #attempts = 0
   #dead = false
+  #waits = false
   #wait: Subscription | undefined
   #cut = false
 
@@ -79,8 +80,7 @@ export class Slot<T> {
 
   /** Whether it waits for the next attempt. */
   get waits(): boolean {
-    // Some schedulers run what is due at once within `schedule`.
-    return this.#wait?.closed === false
+    return this.#waits
   }
 
   /** Handles the first event of the lane. */
@@ -94,6 +94,7 @@ export class Slot<T> {
 
   /** Lets go of its event. */
   clear(): void {
+    this.#waits = false
     this.#wait?.unsubscribe()
     this.#wait = undefined
     this.lane = undefined
@@ -107,6 +108,7 @@ export class Slot<T> {
   }
 
   readonly #attempt = (): void => {
+    this.#waits = false
     this.#wait = undefined
     this.#attempts += 1
     try {
@@ -130,25 +132,26 @@ export class Slot<T> {
     if (!this.#cut) this.#save()
   }
 
-  readonly #fail = (error: unknown): void => {
+  readonly #fail = (reason: unknown): void => {
     if (this.#cut) return
-    const { retries, retryable, deadLetters, scheduler } = this.#handling
+    const { retries, retryable } = this.#handling
     try {
-      if (!this.#owner.failed && this.#attempts <= retries && retryable(error)) {
-        this.#wait = scheduler.schedule(this.#attempt, this.#delay(error))
-        return
-      }
-      // A subject that nobody listens to would swallow it.
-      const unheard = deadLetters === undefined || deadLetters.observed === false
-      if (this.#owner.failed || unheard) return this.#owner.fail(error, this)
-      const told = deadLetters.next({ event: this.event, error, attempts: this.#attempts })
-      if (isThenable(told)) return void told.then(this.#bury, this.#unsaved)
+      if (!this.#owner.failed && this.#attempts <= retries && retryable(reason)) this.#waitAndTryAgain(reason)
+      else this.#giveUp(reason)
     } catch (thrown) {
       // Whoever was asked or told may have unsubscribed before.
       if (!this.#cut) this.#owner.fail(thrown, this)
-      return
     }
-    this.#bury()
+  }
+
+  #giveUp(reason: unknown): void {
+    const { deadLetters } = this.#handling
+    // A subject that nobody listens to would swallow it.
+    const unheard = deadLetters === undefined || deadLetters.observed === false
+    if (this.#owner.failed || unheard) return this.#owner.fail(reason, this)
+    const told = deadLetters.next({ event: this.event, error: reason, attempts: this.#attempts })
+    if (isThenable(told)) told.then(this.#bury, this.#unsaved)
+    else this.#bury()
   }
 
   readonly #bury = (): void => {
@@ -156,9 +159,14 @@ export class Slot<T> {
     if (!this.#cut) this.#save()
   }
 
-  #delay(error: unknown): number {
-    const { backoff, random } = this.#handling
-    return Math.min(retryAfterOf(error) ?? backoffDelay(this.#attempts - 1, backoff, random), LONGEST_WAIT)
+  #waitAndTryAgain(error: unknown): void {
+    const { scheduler, backoff, random } = this.#handling
+    const attempts = this.#attempts
+    const delay = retryAfterOf(error) ?? backoffDelay(attempts - 1, backoff, random)
+    this.#waits = true
+    const wait = scheduler.schedule(this.#attempt, Math.min(delay, LONGEST_WAIT))
+    // Some schedulers call back within `schedule`; then this wait is over, and another may have begun.
+    if (this.#waits && this.#attempts === attempts) this.#wait = wait
   }
 
   #save(): void {

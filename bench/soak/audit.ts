@@ -36,6 +36,27 @@ export function effectsIn(state: string): ReadonlyMap<string, number> {
   }
 }
 
+/**
+ * Whether the checkpoint has the runs stream behind runs that had no effect yet: it tells how many it has told, and none
+ * of those may be without. What the database holds of a process that was killed is all that its successor knows.
+ */
+export function isAheadOf(state: string, group: string): boolean {
+  const database = new DatabaseSync(state, { readOnly: true })
+  try {
+    const row = database
+      .prepare('SELECT cursor FROM rivulet_checkpoint_position WHERE stream = ?')
+      .get(`groups/${group}/runs`)
+    if (row === undefined) return false
+    const { told }: { told?: number } = JSON.parse(String(row['cursor']))
+    const effects = database
+      .prepare("SELECT count(DISTINCT id) AS runs FROM effects WHERE type = 'task_run.state'")
+      .get()
+    return (told ?? 0) > Number(effects?.['runs'] ?? 0)
+  } finally {
+    database.close()
+  }
+}
+
 /** Compares the two, and reads what the handler wrote down. */
 export function auditOf(records: ServiceRecords, state: string, handled: string): Audit {
   const facts = factsOf(records)

@@ -20,4 +20,4 @@ if (values.json) process.stdout.write(`${JSON.stringify({ soak: result })}\n`)
 else
   for (const [name, value] of Object.entries(result))
     process.stdout.write(`${name.padEnd(16)} ${JSON.stringify(value)}\n`)
-process.exitCode = result.lost === 0 && result.doubled_effects === 0 ? 0 : 1
+process.exitCode = result.lost + result.doubled_effects + result.checkpoint_ahead === 0 ? 0 : 1

@@ -56,13 +56,14 @@ export class PipelineProcess {
     })
   }
 
-  /** Ends it at once, wherever it is, and starts it again. */
-  async kill(): Promise<void> {
+  /** Ends it at once, wherever it is, has a look at what it left, and starts it again. */
+  async kill(look: () => void): Promise<void> {
     const child = this.#child
     if (child === undefined || child.exitCode !== null) return
     this.#child = undefined
     child.kill('SIGKILL')
     await once(child, 'exit')
+    look()
     this.start()
   }
 

@@ -1,4 +1,4 @@
-import { concat, defer, filter, map, merge, Observable, of, queueScheduler, Subject, take, tap } from 'rxjs'
+import { concat, defer, filter, map, merge, Observable, of, Subject, take, tap } from 'rxjs'
 import type { Subscription } from 'rxjs'
 import { currentGate, dedupe, deliver, Gate, iterate, throughGate } from 'rivulet/operators'
 import { describe, expect, it } from 'vitest'
