@@ -120,7 +120,7 @@ export async function soak({ events, kills, seed, onStep = () => {} }: SoakOptio
         // The service lives in this process, and counting takes its time from it.
         await after(300)
         const records = research.service.records()
-        const made = records.runs.every(({ status }) => status === 'completed')
+        const made = records.runs.every(({ status }) => status === 'completed' || status === 'failed')
         const effects = effectsIn(state)
         if (
           made &&
