@@ -9,6 +9,7 @@ import { createWebhookReceiver, signedRequest } from 'rivulet/webhooks'
 import { delay, lastValueFrom, take, tap, toArray } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { write } from '../service/corpus/folder.ts'
 import { all, research } from './research.ts'
 
 const names = (count: number) => Array.from({ length: count }, (_, n) => `question ${n}`)
@@ -152,6 +153,38 @@ describe('a checkpoint', () => {
     await expect(all(pipeline())).rejects.toMatchObject({ name: 'CheckpointError' })
     await first
     await expect(all(pipeline())).resolves.toEqual([])
+  })
+
+  it('goes on when completions, one of which was the last that was handled, are no longer asked for', async () => {
+    const both = await research({ files: { 'old.md': '# Old\n\nNothing of the kind.\n' } })
+    const { client, service, docs } = both
+    const settled = async (records: number) => {
+      while (service.records().monitor_events.length < records)
+        await new Promise((resolve) => setImmediate(resolve))
+    }
+    const settings = { query: 'spring tide' }
+    const created = await all(client.monitors.create({ type: 'event_stream', frequency: '1h', settings }))
+    const monitor = created[0]?.monitor_id ?? ''
+    await settled(1)
+    await write(docs, { 'note.md': '# Note\n\nA spring tide was measured.\n' })
+    await all(client.monitors.trigger(monitor))
+    await settled(2)
+    await all(client.monitors.trigger(monitor))
+    await settled(3)
+    const { open } = await stateFile()
+
+    const follow = async (include_completions: boolean, count: number) => {
+      const checkpoint = await open()
+      const monitors = [{ id: monitor, pollInterval: 0, include_completions }]
+      return handleSome(client.watch({ monitors, checkpoint }), checkpoint, count)
+    }
+    const before = await follow(true, 3)
+    await write(docs, { 'next.md': '# Next\n\nAnother spring tide was measured.\n' })
+    await all(client.monitors.trigger(monitor))
+    await settled(4)
+    const after = await follow(false, 1)
+
+    expect([...before, ...after]).toEqual(service.records().monitor_events.map(({ id }) => id))
   })
 
   it('has a webhook told again that was not handled when the process ended', async () => {

@@ -436,6 +436,39 @@ describe('deliver, dead letters', () => {
       expect(notes).toEqual(['received a@0'])
     }))
 
+  it('counts the event as handled only once a letter that takes its time is stored', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const { handler } = failing(scheduler, { a: 1 })
+      const { checkpoint, notes } = noting(scheduler)
+      const deadLetters = { next: () => new Work(scheduler, 3) }
+      const handled = cold('a|').pipe(deliver(handler, { retries: 0, deadLetters, checkpoint }))
+      expectObservable(handled).toBe('----|')
+      flush()
+      expect(notes).toEqual(['received a@0', 'handled a@4'])
+    }))
+
+  it('ends when a letter that takes its time cannot be stored, with nothing saved', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const { handler } = failing(scheduler, { a: 1 }, 'an error of the handler')
+      const { checkpoint, notes } = noting(scheduler)
+      const deadLetters = { next: () => new Work(scheduler, 3, { error: refused }) }
+      const handled = cold('a|').pipe(deliver(handler, { retries: 0, deadLetters, checkpoint }))
+      expectObservable(handled).toBe('----#', undefined, refused)
+      flush()
+      expect(notes).toEqual(['received a@0'])
+    }))
+
+  it('ends rather than tell a Subject that nobody listens to', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const { handler } = failing(scheduler, { a: 1 })
+      const { checkpoint, notes } = noting(scheduler)
+      const deadLetters = new Subject<DeadLetter<string>>()
+      const handled = cold('a|').pipe(deliver(handler, { retries: 0, deadLetters, checkpoint }))
+      expectObservable(handled).toBe('-#', undefined, refused)
+      flush()
+      expect(notes).toEqual(['received a@0'])
+    }))
+
   it('takes a Subject, and saves nothing for a reader of it who unsubscribes', () => {
     const letters = new Subject<DeadLetter<string>>()
     const saved: string[] = []

@@ -327,6 +327,21 @@ describe('mergeWebhooks', () => {
       expectObservable(merged.pipe(finalize(() => expect(told).toHaveLength(2)))).toBe('--f-#', events)
     }))
 
+  it('takes no webhook for handled whose expansion failed, where somebody keeps account', () =>
+    inVirtualTime(({ cold, hot, expectObservable, flush }) => {
+      const webhooks = hot('-g-----', deliveries)
+      const told: string[] = []
+      const merged = cold<ResearchEvent>('-------').pipe(
+        mergeWebhooks(webhooks, {
+          expandMonitor: () => cold<ResearchEvent>('--#'),
+          onDelivery: ({ id }) => void told.push(id),
+        }),
+      )
+      expectObservable(merged).toBe('---#')
+      flush()
+      expect(told).toEqual([])
+    }))
+
   it('does not lose what was found and waits for its turn when the stream fails', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const found: Record<string, Observable<ResearchEvent>> = { g: NEVER, h: cold('Y|', events) }

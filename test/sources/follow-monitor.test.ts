@@ -147,6 +147,36 @@ describe('monitors.follow', () => {
     expect(seen[0]).toMatchObject({ source: '/v1/monitors/m', data: { from: null, to: null } })
   })
 
+  it('is not stopped by something unknown that looks like what it saw before', async () => {
+    const event = (event_id: string) => ({
+      event_type: 'event_stream',
+      event_id,
+      event_group_id: 'x',
+      output: {},
+    })
+    const odd = { event_type: 'dreamt' }
+    const lists = [
+      [odd, event('e1')],
+      [odd, event('e3'), event('e2'), odd, event('e1')],
+    ]
+    let polls = 0
+    const baseUrl = await serve((_request, response) => {
+      polls += 1
+      answer(response, { events: lists[Math.min(polls, lists.length) - 1] })
+    })
+    const client = createClient({ baseUrl, apiKey: 'key' })
+
+    const events = client.monitors.follow('m', { pollInterval: 0 })
+    const seen = await lastValueFrom(events.pipe(take(4), toArray()))
+
+    expect(seen.map(({ type, id }) => (type === 'unknown' ? type : id))).toEqual([
+      'e1',
+      'unknown',
+      'e2',
+      'e3',
+    ])
+  })
+
   it('walks again when the service no longer knows the next page', async () => {
     const { client } = await monitorOf(6, { fail: (page) => (page === 2 || page === 4 ? 422 : undefined) })
 
