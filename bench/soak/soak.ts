@@ -96,7 +96,8 @@ export async function soak({ events, kills, seed, onStep = () => {} }: SoakOptio
     for (;;) {
       // What was lost never comes: then it is time to count it.
       if (performance.now() > deadline) break
-      while (noted < notes && noted < (count / events) * notes + 5) {
+      const due = plan.length === 0 ? notes : Math.min(notes, (count / events) * notes + 5)
+      while (noted < due) {
         await research.note()
         noted += 1
         if (noted % 5 === 0 || noted === notes)
