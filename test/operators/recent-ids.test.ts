@@ -31,31 +31,36 @@ class Model {
 }
 
 describe('RecentIds', () => {
-  it('agrees with a plain list over any sequence of ids, sources and times', () => {
+  const agreesWithModel = (ids: fc.Arbitrary<string>, length: number, capacity: number) => {
     const step = fc.record({
-      id: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
+      id: ids,
       source: fc.constantFrom(undefined, 's', 't', 'u'),
       wait: fc.integer({ min: 0, max: 4 }),
     })
-    const timeToLive = fc.constantFrom(0, 1, 5, 20, Infinity)
-    fc.assert(
-      fc.property(
-        fc.array(step, { maxLength: 200 }),
-        fc.integer({ min: 1, max: 12 }),
-        timeToLive,
-        (steps, capacity, ttl) => {
-          let now = 0
-          const recent = new RecentIds({ capacity, timeToLive: ttl }, () => now)
-          const model = new Model(capacity, ttl)
-          for (const { id, source, wait } of steps) {
-            now += wait
-            const event = source === undefined ? { id } : { id, source }
-            expect(recent.admit(event)).toBe(model.admit(`${source}|${id}`, now))
-            expect(recent.size).toBe(model.size)
-          }
-        },
-      ),
+    return fc.property(
+      fc.array(step, { maxLength: length, size: 'max' }),
+      fc.integer({ min: 1, max: capacity }),
+      fc.constantFrom(0, 1, 5, 20, Infinity),
+      (steps, room, ttl) => {
+        let now = 0
+        const recent = new RecentIds({ capacity: room, timeToLive: ttl }, () => now)
+        const model = new Model(room, ttl)
+        for (const { id, source, wait } of steps) {
+          now += wait
+          const event = source === undefined ? { id } : { id, source }
+          expect(recent.admit(event)).toBe(model.admit(`${source}|${id}`, now))
+          expect(recent.size).toBe(model.size)
+        }
+      },
     )
+  }
+
+  it('agrees with a plain list over any sequence of ids, sources and times', () => {
+    fc.assert(agreesWithModel(fc.constantFrom('a', 'b', 'c', 'd', 'e'), 200, 12))
+  })
+
+  it('agrees with a plain list while it grows and when it is full', () => {
+    fc.assert(agreesWithModel(fc.nat(200).map(String), 1_000, 400), { numRuns: 20 })
   })
 
   it('admits the same run again only when the copy says more', () => {

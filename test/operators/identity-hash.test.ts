@@ -1,0 +1,78 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { hash, hashIdentity } from '../../operators/identity-hash.ts'
+import type { Identified } from '../../operators/identified.ts'
+
+const hashOf = (identity: Identified) => {
+  hashIdentity(identity)
+  return [...hash]
+}
+
+/** Identities as services make them: numbers that count up, in various wrappings. */
+function* identities(): Generator<Identified> {
+  for (let n = 0; n < 10_000; n++) {
+    yield { id: String(n) }
+    yield { id: `event_${String(n).padStart(16, '0')}` }
+    yield { id: 'x'.repeat(n % 100) + n, source: '/v1/monitors/monitor_1' }
+    yield { id: 'completed', source: `/v1/tasks/runs/trun_${n.toString(16)}` }
+    yield { id: `Ereignis №${n}`, source: '/v1/monitors/monitor_1' }
+  }
+}
+
+describe('the hash of an identity', () => {
+  it('is the same for the same identity, whatever was hashed in between', () => {
+    const text = fc.string({ unit: 'binary', maxLength: 40 })
+    const identity = fc.record({ id: text, source: text }, { requiredKeys: ['id'] })
+    fc.assert(
+      fc.property(identity, identity, (one, other) => {
+        const first = hashOf(one)
+        hashOf(other)
+        expect(hashOf(one)).toEqual(first)
+      }),
+    )
+  })
+
+  it('tells source and id apart, wherever the one ends and the other begins', () => {
+    const text = fc.string({ unit: 'binary', maxLength: 12 })
+    fc.assert(
+      fc.property(text, fc.nat(12), fc.nat(12), (joined, at, otherAt) => {
+        fc.pre(Math.min(at, joined.length) !== Math.min(otherAt, joined.length))
+        const split = (where: number) => ({ source: joined.slice(0, where), id: joined.slice(where) })
+        expect(hashOf(split(at))).not.toEqual(hashOf(split(otherAt)))
+      }),
+    )
+    expect(hashOf({ id: 'a', source: '' })).not.toEqual(hashOf({ id: 'a' }))
+  })
+
+  it('tells characters apart that differ beyond their first byte', () => {
+    // U+0141 is U+0041 and a bit that would stand in the next character's byte.
+    expect(hashOf({ id: '\u{141}\0' })).not.toEqual(hashOf({ id: 'A\u{1}' }))
+    expect(hashOf({ id: '\u{141}' })).not.toEqual(hashOf({ id: 'A' }))
+    expect(hashOf({ id: 'a' })).not.toEqual(hashOf({ id: 'a\0' }))
+  })
+
+  it('is spread so well that each half of it tells all of them apart', () => {
+    const all = [...identities()].map(hashOf)
+    for (const [one, other] of [
+      [0, 1],
+      [2, 3],
+      [0, 3],
+    ] as const) {
+      expect(new Set(all.map((lanes) => `${lanes[one]} ${lanes[other]}`)).size).toBe(all.length)
+    }
+  })
+
+  it('fills buckets evenly by its low bits', () => {
+    const buckets = new Map<number, number>()
+    let count = 0
+    for (const identity of identities()) {
+      const bucket = (hashOf(identity)[0] ?? 0) & 0xff
+      buckets.set(bucket, (buckets.get(bucket) ?? 0) + 1)
+      count += 1
+    }
+    // Six standard deviations from the mean.
+    const mean = count / 256
+    for (const size of buckets.values()) expect(Math.abs(size - mean)).toBeLessThan(6 * Math.sqrt(mean))
+    expect(buckets.size).toBe(256)
+  })
+})
