@@ -2,8 +2,7 @@
  * What a slow consumer costs in memory: `npm run slow-consumer -- --events 200000 --json`.
  *
  * A server in its own process streams run events of 1 KB, half of them from each of two groups, as fast as they are taken.
- * This process merges both streams and has a handler that takes 5 ms for each event. What `dedupe` remembers is not part
- * of it: that depends on its `capacity` and not on the consumer.
+ * This process merges both streams, drops duplicates, and has a handler that takes 5 ms for each event.
  *
  * What is measured: the resident memory of this process (RSS, with the code, the garbage and the buffers in it), every
  * 10 ms from before the first event to after the last. `max_mb_over_idle` is its maximum less what the idle process had: one
@@ -16,7 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createClient } from 'rivulet'
-import { deliver, ofType } from 'rivulet/operators'
+import { dedupe, deliver, ofType } from 'rivulet/operators'
 import { count, filter, lastValueFrom, map, merge, take } from 'rxjs'
 
 const EVENT_BYTES = 1_000
@@ -46,6 +45,7 @@ const client = createClient({ baseUrl: `http://127.0.0.1:${port}`, apiKey: 'none
 function pipeline(...groups: readonly string[]) {
   const runs = groups.map((group) => client.taskGroups.runs(group, { include_output: true }))
   return merge(...runs).pipe(
+    dedupe(),
     ofType('task_run.state'),
     filter(({ data }) => data.run.status === 'completed'),
     map(({ id, data }) => ({ id, output: data.output })),

@@ -7,8 +7,7 @@ it('loses nothing and doubles no effect while it is killed and the service fails
 
   expect(result).toMatchObject({ lost: 0, doubled_effects: 0, checkpoint_ahead: 0, kills: 5 })
   expect(result.events).toBeGreaterThanOrEqual(2_000)
-  // Beside the kills, each failure of the pipeline leaves at most what was in flight.
-  expect(result.redelivered).toBeLessThanOrEqual((result.kills + result.failures) * result.concurrency)
+  expect(result.redelivered).toBeLessThanOrEqual(result.kills * result.concurrency)
 }, 90_000)
 
 it('plans the same for the same seed', () => {
