@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { endedGroup, runFrame } from '../servers/run-frames.ts'
 
 /** What every group of the server holds. */
 export interface GroupSize {
@@ -33,7 +34,9 @@ export class GroupServer {
     if (group !== undefined) {
       void this.#stream(response, group, Number(searchParams.get('last_event_id') ?? 0))
     } else if (/^\/v1\/tasks\/groups\/[^/]+$/.test(pathname)) {
-      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(this.#group()))
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify(endedGroup(this.#size.events)))
     } else {
       response.writeHead(404).end()
     }
@@ -48,7 +51,7 @@ export class GroupServer {
     for (let n = after; n < events && !left.signal.aborted; n += batch) {
       const last = Math.min(n + batch, events)
       let frames = ''
-      for (let id = n + 1; id <= last; id++) frames += frame(group, id, bytes)
+      for (let id = n + 1; id <= last; id++) frames += runFrame(group, id, bytes)
       this.written += last - n
       if (response.write(frames)) continue
       this.heldBack += 1
@@ -57,42 +60,4 @@ export class GroupServer {
     }
     response.end()
   }
-
-  #group(): unknown {
-    const { events } = this.#size
-    return {
-      taskgroup_id: 'g',
-      metadata: {},
-      created_at: TIME,
-      status: {
-        num_task_runs: events,
-        task_run_status_counts: { completed: events },
-        is_active: false,
-        status_message: '',
-        modified_at: TIME,
-      },
-    }
-  }
-}
-
-const TIME = '2026-01-01T00:00:00Z'
-
-/** One event of a run that completed, its output as long as it takes to make up the bytes. */
-function frame(group: string, id: number, bytes: number): string {
-  const event = {
-    type: 'task_run.state',
-    event_id: String(id),
-    run: {
-      run_id: `trun_${group}_${String(id).padStart(8, '0')}`,
-      status: 'completed',
-      is_active: false,
-      processor: 'base',
-      metadata: {},
-      created_at: TIME,
-      modified_at: TIME,
-    },
-    output: { type: 'text', content: '', basis: [] },
-  }
-  event.output.content = 'x'.repeat(Math.max(0, bytes - JSON.stringify(event).length))
-  return `id: ${id}\nevent: task_run.state\ndata: ${JSON.stringify(event)}\n\n`
 }
