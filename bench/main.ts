@@ -20,15 +20,15 @@ for (const name of chosen) {
 }
 
 const machine = { node: process.version, cpu: cpus()[0]?.model, cores: cpus().length }
-if (!values.json) console.log(Object.values(machine).join(', '))
+if (!values.json) print(Object.values(machine).join(', '))
 
 const bench: Result[] = []
 for (const name of chosen) {
   const results = await measured(name)
   bench.push(...results)
-  if (!values.json) for (const each of results) print(each)
+  if (!values.json) for (const each of results) print(line(each))
 }
-if (values.json) console.log(JSON.stringify({ bench, machine }))
+if (values.json) print(JSON.stringify({ bench, machine }))
 
 async function measured(name: string): Promise<readonly Result[]> {
   const runner = fileURLToPath(new URL('run-figure.ts', import.meta.url))
@@ -42,10 +42,12 @@ async function measured(name: string): Promise<readonly Result[]> {
   return results
 }
 
-function print({ name, ratio, target, ok, ...details }: Result): void {
+function line({ name, ratio, target, ok, ...details }: Result): string {
   const bound = 'atLeast' in target ? `≥ ${target.atLeast}` : `≤ ${target.atMost}`
   const rest = Object.entries(details).map(([key, value]) => `${key} ${String(value)}`)
-  console.log(
-    `${ok ? '✓' : '✗'} ${name.padEnd(28)} ${String(ratio).padStart(7)}  ${bound.padEnd(8)}  ${rest.join(', ')}`,
-  )
+  return `${ok ? '✓' : '✗'} ${name.padEnd(28)} ${String(ratio).padStart(7)}  ${bound.padEnd(8)}  ${rest.join(', ')}`
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`)
 }
