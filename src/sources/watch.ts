@@ -1,8 +1,22 @@
-import { catchError, concatMap, EMPTY, filter, map, merge, NEVER, Observable, reduce } from 'rxjs'
+import {
+  catchError,
+  concatMap,
+  EMPTY,
+  filter,
+  first,
+  map,
+  merge,
+  NEVER,
+  Observable,
+  reduce,
+  repeat,
+  timer,
+} from 'rxjs'
 import type { MonoTypeOperatorFunction } from 'rxjs'
 import { dedupe } from '../../operators/dedupe.ts'
 import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
+import { backoffDelay } from '../protocol/backoff.ts'
 import { checkId, checkObject } from '../protocol/check.ts'
 import { isObject, monitorEvent, monitorSource, runEvent, runSource } from '../protocol/event.ts'
 import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
@@ -35,8 +49,15 @@ export type WatchedGroup =
 
 /** Where webhooks come from. */
 export interface WatchedWebhooks {
+  /**
+   * At each subscription it should tell again what it told before and what is not done, since a subscription that failed
+   * leaves events unhandled. A receiver with a durable inbox does.
+   */
   readonly deliveries: Observable<WebhookDelivery>
-  /** Hears of each delivery whose events were all handled: only asked with a checkpoint. */
+  /**
+   * Hears of each delivery whose events were all handled: only asked with a checkpoint. Of a delivery that came before the
+   * present subscription it hears only once it has come again.
+   */
   readonly done?: (id: string) => void | PromiseLike<void>
 }
 
@@ -190,15 +211,29 @@ function orNothing<T>(): MonoTypeOperatorFunction<T> {
   })
 }
 
-/** What one execution of a monitor found (§4.1), oldest first, as a poll would tell it. */
+/** How often an execution's list is asked for again that is still empty. */
+const RELISTS = 3
+
+/**
+ * What one execution of a monitor found (§4.1), oldest first, as a poll would tell it.
+ *
+ * The webhook that announces it may be ahead of the list. So a list that is empty is asked for again, after waits that grow
+ * like those after failures.
+ */
 function executionEvents(
   context: Context,
   monitorId: string,
   event_group_id: string,
 ): Observable<ResearchEvent> {
+  const { backoff, random, scheduler } = context
   return monitorPages(context, monitorId, { event_group_id }).pipe(
     map((page) => page.events.map((wire) => monitorEvent(monitorId, wire, 'webhook'))),
     reduce((newer, older) => [...newer, ...older], [] as ResearchEvent[]),
+    repeat({
+      count: 1 + RELISTS,
+      delay: (times) => timer(backoffDelay(times - 1, backoff, random), scheduler),
+    }),
+    first((events) => events.length > 0, []),
     concatMap((events) => events.toReversed()),
   )
 }

@@ -24,8 +24,9 @@ export interface Checkpoint {
    */
   readonly handledBefore: Iterable<HandledFact>
   /**
-   * A subscription begins: streams are read from their positions, so what they told before and nobody has handled comes
-   * again. A webhook that was in flight comes again only at the next start, unless a stream tells its facts.
+   * A subscription begins: streams are read from their positions, and webhooks that are not done are handed out again, so
+   * all that nobody has handled comes again. What was received before and is still being handled is noted when it is
+   * handled, and comes again nevertheless.
    *
    * Returns what ends the subscription. One at a time: a second one would not know what the first has in flight.
    *

@@ -23,9 +23,14 @@ export interface Inbox {
    * Hands out the oldest stored delivery that was not handed out yet, undefined where there is none.
    *
    * In memory that is the end of it, but for its id. A durable inbox keeps the delivery until whoever handles it says
-   * that it is done, and hands it out again after a restart that came first.
+   * that it is done, and hands it out again if a restart or a {@link rewind} comes first.
    */
   take(): WebhookDelivery | undefined
+  /**
+   * Goes back to the oldest delivery that was handed out and is not done: {@link take} hands out again from there on. Only
+   * where what was handed out is kept. A receiver calls it before it hands out to somebody who subscribes alone.
+   */
+  rewind?(): void
   /**
    * The delivery with this id was handled. In memory that changes nothing; a durable inbox hands it out no more. Ids that
    * are not known are passed over.

@@ -60,7 +60,7 @@ export function memoryInbox(options: MemoryInboxOptions = {}): Inbox {
   return {
     put: async (delivery) => put(delivery),
     take: () => pending.shift(),
-    // What was taken is no longer here.
+    // What was taken is no longer here: it cannot be handed out again either.
     done: () => {},
   }
 }

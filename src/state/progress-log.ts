@@ -134,20 +134,15 @@ export class ProgressLog {
   }
 
   /**
-   * Streams begin anew behind their positions and tell again what is not done. What was received before may still be
-   * handled, and is noted, but moves nothing. Webhooks that are not done stay: nothing tells them again in this process,
-   * but a stream may tell their facts.
+   * All that is not done is told anew: streams begin behind their positions, and webhooks come again. What was received
+   * before may still be handled, and is noted, but moves nothing and has no webhook done: that is up to the copies that
+   * come now.
    */
   begin(): void {
     for (const stream of this.#streams.values()) stream.clear()
-    for (const [key, fact] of this.#facts) {
-      const webhooks = fact.copies.filter(({ origin }) => !(origin instanceof StreamCopy))
-      // Emissions that go on keep the old state, which nobody looks up any more.
-      fact.copies = []
-      for (const copy of webhooks) copy.passed = false
-      if (webhooks.length === 0) this.#facts.delete(key)
-      else this.#facts.set(key, { copies: webhooks, emission: undefined, emissions: 0 })
-    }
+    // Handlers that are still at work keep the old state, which nobody looks up any more and which has no copies to move.
+    for (const fact of this.#facts.values()) fact.copies = []
+    this.#facts.clear()
   }
 
   #stream(name: string): Stream {

@@ -20,6 +20,7 @@ export interface SqliteInboxOptions extends LeaseOptions {
 /** An inbox in an SQLite database. */
 export interface SqliteInbox extends Inbox {
   done(id: string): Promise<void>
+  rewind(): void
   /**
    * Commits what is still to be committed and gives the inbox up for the next process. Puts are rejected from then on.
    *
@@ -55,15 +56,16 @@ const MAX_GATHERING = 5
 const PRUNE_EVERY = 10 * 60_000
 
 /**
- * An inbox in an SQLite file, or in a database of your own: a delivery that was answered 2xx is handed out, after a
- * restart if need be, until it is done. For one process at a time.
+ * An inbox in an SQLite file, or in a database of your own: a delivery that was answered 2xx is handed out until it
+ * is done: again after a restart, and again to a new subscriber of the receiver who finds no other. For one process at a
+ * time.
  *
  * All that comes in one turn of the event loop is committed together and synced to the disk before any of it is answered,
  * so that neither a crash nor a power cut loses it. Of a database of your own the settings are yours: the same takes
  * write-ahead logging with `synchronous` at `FULL`.
  *
  * `client.watch({ webhooks: receiver, checkpoint })` tells what is done. Without a checkpoint call
- * `receiver.done(delivery.id)` yourself: what is never done is handed out again at each start, and counts as pending.
+ * `receiver.done(delivery.id)` yourself: what is never done is handed out again each time, and counts as pending.
  *
  * @throws {ArgumentError} for an option that cannot be right.
  * @throws {StateFileError} for a file that cannot be used, and for a stored delivery that cannot be read. The file is left as it is.
@@ -160,6 +162,14 @@ class SqliteTableInbox implements SqliteInbox {
     this.#marks.push(mark)
     this.#commitSoon()
     return mark.promise
+  }
+
+  rewind(): void {
+    this.#lease.checkKnown()
+    // What was said to be done, and waits to be marked so, is not handed out again.
+    clearImmediate(this.#commit)
+    this.#commitAll()
+    this.#taken = 0
   }
 
   close(): void {

@@ -58,10 +58,13 @@ export interface WebhookReceiver {
    * The accepted deliveries, each once, after its answer. Hot: subscribers share them. While nobody is subscribed, and
    * while a subscriber is behind (see `Gate` of `rivulet/operators`), they wait in the inbox. Completes on `close`; errors
    * only if the inbox cannot hand them out any more, which closes the receiver.
+   *
+   * A durable inbox hands out again what is not {@link done} when somebody subscribes and nobody else is subscribed: after
+   * a restart, and after a `retry` in the same process. Who joins others gets what comes from then on.
    */
   readonly deliveries: Observable<WebhookDelivery>
   /**
-   * Says that the delivery with this id was handled, so that a durable inbox hands it out no more after a restart.
+   * Says that the delivery with this id was handled, so that a durable inbox hands it out no more.
    * `client.watch({ webhooks, checkpoint })` says it by itself. May be called after `close`, as long as the inbox is open.
    */
   done(id: string): void | Promise<void>
@@ -179,11 +182,25 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     try {
       return inbox.take()
     } catch (error) {
-      closed = true
-      handedOut.error(error)
-      refused.complete()
+      fail(error)
       return undefined
     }
+  }
+
+  /** Has everything handed out again that is not done, where the inbox still has it. */
+  function rewind(): void {
+    try {
+      inbox.rewind?.()
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  /** The inbox cannot hand out any more. */
+  function fail(error: unknown): void {
+    closed = true
+    handedOut.error(error)
+    refused.complete()
   }
 
   function close(): void {
@@ -197,6 +214,8 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   }
 
   const deliveries = new Observable<WebhookDelivery>((subscriber) => {
+    // Whoever was handed something before is gone. While others listen, they would get it twice.
+    if (!closed && !handedOut.observed) rewind()
     const subscription = handedOut.subscribe(subscriber)
     const gate = currentGate()
     if (gate !== undefined) subscription.add(obey(gate))

@@ -6,7 +6,7 @@ import type { Checkpoint, ResearchEvent } from 'rivulet'
 import { deliver, ofType } from 'rivulet/operators'
 import { sqliteCheckpointStore, sqliteInbox } from 'rivulet/state/sqlite'
 import { createWebhookReceiver, signedRequest } from 'rivulet/webhooks'
-import { delay, lastValueFrom, take, tap, toArray } from 'rxjs'
+import { delay, lastValueFrom, retry, take, tap, toArray } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { write } from '../service/corpus/folder.ts'
@@ -20,6 +20,27 @@ async function stateFile() {
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'state.db')
   return { file, open: () => openCheckpoint(sqliteCheckpointStore(file)) }
+}
+
+/** What receives webhooks into the state file, as a process opens it and closes it. */
+async function receiving(file: string, open: () => Promise<Checkpoint>, secrets: string) {
+  const inbox = sqliteInbox(file)
+  const receiver = createWebhookReceiver({ secrets, inbox })
+  const checkpoint = await open()
+  /** Sends the webhook of a run that failed, and resolves to the status of the answer. */
+  const post = async (run_id: string) => {
+    const time = '2026-01-01T00:00:00Z'
+    const run = { run_id, status: 'failed', is_active: false, error: { message: 'no' }, processor: 'base' }
+    const data = { ...run, created_at: time, modified_at: time }
+    const payload = { type: 'task_run.status', timestamp: time, data }
+    return (await receiver.handle(signedRequest('http://x.example/', payload, { secrets }))).status
+  }
+  const close = async () => {
+    receiver.close()
+    await checkpoint.close()
+    inbox.close()
+  }
+  return { inbox, receiver, checkpoint, post, close }
 }
 
 /** Handles a few events and then leaves, as a process would that is stopped. */
@@ -190,47 +211,73 @@ describe('a checkpoint', () => {
   it('has a webhook told again that was not handled when the process ended', async () => {
     const { client, service } = await research()
     const { file, open } = await stateFile()
-    const payload = {
-      type: 'task_run.status',
-      timestamp: '2026-01-01T00:00:00Z',
-      data: {
-        run_id: 'run_1',
-        status: 'failed',
-        is_active: false,
-        error: { message: 'no' },
-        processor: 'base',
-        created_at: 'c',
-        modified_at: 'm',
-      },
-    }
-    const secrets = service.webhookSecret
 
-    const opened = async () => {
-      const inbox = sqliteInbox(file)
-      const receiver = createWebhookReceiver({ secrets, inbox })
-      const checkpoint = await open()
-      const close = async () => {
-        receiver.close()
-        await checkpoint.close()
-        await inbox.close()
-      }
-      return { receiver, checkpoint, close }
-    }
-    const first = await opened()
-    const stored = await first.receiver.handle(signedRequest('http://x.example/', payload, { secrets }))
+    const first = await receiving(file, open, service.webhookSecret)
+    const answer = await first.post('run_1')
     await first.close()
 
-    const second = await opened()
-    const events = client.watch({ webhooks: second.receiver, checkpoint: second.checkpoint })
-    const handled = await lastValueFrom(
-      events.pipe(
-        deliver(() => {}, { checkpoint: second.checkpoint }),
-        take(1),
-      ),
-    )
+    const second = await receiving(file, open, service.webhookSecret)
+    const { receiver: webhooks, checkpoint } = second
+    const [handled] = await handleSome(client.watch({ webhooks, checkpoint }), checkpoint, 1)
     await second.close()
 
-    expect(stored.status).toBe(204)
-    expect(handled).toMatchObject({ id: 'run_1:failed', via: 'webhook' })
+    expect(answer).toBe(204)
+    expect(handled).toBe('run_1:failed')
+  })
+
+  it('has webhooks told again in the same process, when a handler failed and the pipeline is retried', async () => {
+    const { client, service } = await research()
+    const { file, open } = await stateFile()
+    const {
+      receiver: webhooks,
+      checkpoint,
+      inbox,
+      post,
+      close,
+    } = await receiving(file, open, service.webhookSecret)
+    for (const run of ['run_1', 'run_2', 'run_3']) await post(run)
+    const calls: string[] = []
+    const handler = ({ id }: ResearchEvent) => {
+      calls.push(id)
+      if (id === 'run_2:failed' && calls.length === 2) throw new Error('out of reach')
+    }
+
+    const handled = await lastValueFrom(
+      client
+        .watch({ webhooks, checkpoint })
+        .pipe(deliver(handler, { checkpoint, concurrency: 1, retries: 0 }), retry(1), take(3), toArray()),
+    )
+    inbox.rewind()
+    const left = inbox.take()
+    await close()
+
+    expect(calls).toEqual(['run_1:failed', 'run_2:failed', 'run_2:failed', 'run_3:failed'])
+    expect(handled.every(({ via }) => via === 'webhook')).toBe(true)
+    expect(left).toBeUndefined()
+  })
+
+  it('has a webhook told again that an operator threw on, before its handler got it', async () => {
+    const { client, service } = await research()
+    const { file, open } = await stateFile()
+    const { receiver: webhooks, checkpoint, post, close } = await receiving(file, open, service.webhookSecret)
+    for (const run of ['run_1', 'run_2', 'run_3']) await post(run)
+    let seen = 0
+    const calls: string[] = []
+
+    const throwing = client.watch({ webhooks, checkpoint }).pipe(
+      tap(() => {
+        if (++seen === 2) throw new Error('a bug')
+      }),
+    )
+    await lastValueFrom(
+      throwing.pipe(
+        deliver(({ id }) => void calls.push(id), { checkpoint, concurrency: 1 }),
+        retry(1),
+        take(3),
+      ),
+    )
+    await close()
+
+    expect(calls).toEqual(['run_1:failed', 'run_2:failed', 'run_3:failed'])
   })
 })

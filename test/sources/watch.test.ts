@@ -1,4 +1,5 @@
-import { lastValueFrom, of, take, toArray } from 'rxjs'
+import { asyncScheduler, firstValueFrom, lastValueFrom, of, take, toArray, VirtualTimeScheduler } from 'rxjs'
+import type { SchedulerAction, SchedulerLike } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { createClient } from 'rivulet'
 import type { WebhookDelivery } from 'rivulet'
@@ -13,6 +14,34 @@ const detected = (event_group_id: string): WebhookDelivery => ({
     data: { monitor_id: 'm', event: { event_group_id } },
   },
 })
+
+/** A monitor whose list of an execution shows its event to the n-th request, or never. */
+async function laggingMonitor(shownAt: number) {
+  let requests = 0
+  const baseUrl = await serve((_request, response) => {
+    requests += 1
+    const event = {
+      event_type: 'event_stream',
+      event_id: 'e1',
+      event_group_id: 'x',
+      event_date: null,
+      output: {},
+    }
+    answer(response, { events: requests < shownAt ? [] : [event] })
+  })
+  return { baseUrl, requests: () => requests }
+}
+
+/** A scheduler that tells of each wait before it begins. */
+function noting(scheduler: SchedulerLike, onWait: (delay: number) => void): SchedulerLike {
+  return {
+    now: () => scheduler.now(),
+    schedule<T>(work: (this: SchedulerAction<T>, state?: T) => void, delay = 0, state?: T) {
+      onWait(delay)
+      return scheduler.schedule(work, delay, state)
+    },
+  }
+}
 
 describe("an execution's events, fetched for a thin webhook", () => {
   it('are told oldest first, whatever order the service lists them in', async () => {
@@ -36,5 +65,43 @@ describe("an execution's events, fetched for a thin webhook", () => {
 
     expect(seen.map(({ id }) => id)).toEqual(newestFirst.toReversed())
     expect(seen.every(({ type, via }) => type === 'monitor.event_stream' && via === 'webhook')).toBe(true)
+  })
+
+  it('are asked for again while the list lags behind the webhook, after waits that grow', async () => {
+    const { baseUrl, requests } = await laggingMonitor(4)
+    const waits: number[] = []
+    const scheduler = noting(asyncScheduler, (delay) => waits.push(delay))
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 1, random: () => 1, scheduler })
+
+    const first = await firstValueFrom(client.watch({ webhooks: { deliveries: of(detected('x')) } }))
+
+    expect(first).toMatchObject({ id: 'e1', type: 'monitor.event_stream', via: 'webhook' })
+    expect(requests()).toBe(4)
+    expect(waits).toEqual([1, 2, 4])
+  })
+
+  it('that stay away leave the webhook to be told as it came', async () => {
+    const { baseUrl, requests } = await laggingMonitor(Infinity)
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+
+    const first = await firstValueFrom(client.watch({ webhooks: { deliveries: of(detected('x')) } }))
+
+    expect(first).toMatchObject({ type: 'unknown', source: '/v1/monitors/m', data: detected('x').payload })
+    expect(requests()).toBe(4)
+  })
+
+  it('are asked for no more when the subscriber has left', async () => {
+    const { baseUrl, requests } = await laggingMonitor(Infinity)
+    const waiting = Promise.withResolvers<void>()
+    const time = new VirtualTimeScheduler()
+    const scheduler = noting(time, () => waiting.resolve())
+    const client = createClient({ baseUrl, apiKey: 'key', scheduler })
+
+    const subscription = client.watch({ webhooks: { deliveries: of(detected('x')) } }).subscribe()
+    await waiting.promise
+    subscription.unsubscribe()
+
+    expect(time.actions).toEqual([])
+    expect(requests()).toBe(1)
   })
 })

@@ -298,22 +298,53 @@ describe('begin', () => {
     expect(log.position('s')).toBeUndefined()
   })
 
-  it('keeps the webhooks that are not done, for a stream may tell their facts', () => {
+  it('forgets the webhooks that are not done, since they come again', () => {
     const log = new ProgressLog()
-    const done = () => {}
-    log.delivered([a], done)
+    const again = { ...a }
+    const [before, after] = [() => {}, () => {}]
+    log.delivered([a, b], before)
     log.received(a)
     log.passed(a)
     log.begin()
-    const again = { ...a }
-    log.entered('s', 'a', again)
+    log.delivered([again, b], after)
     log.received(again)
     log.passed(again)
-    const meanwhile = log.take().done
+    log.passed(b)
     log.handled(again)
 
-    expect(meanwhile).toEqual([])
-    expect(log.take().done).toEqual([done])
+    expect(log.take().done).toEqual([after])
+  })
+
+  it('leaves a webhook that came again to the handler that has it now, whatever one from before says', () => {
+    const log = new ProgressLog()
+    const again = { ...a }
+    const [before, after] = [() => {}, () => {}]
+    log.delivered([a], before)
+    log.received(a)
+    log.passed(a)
+    log.begin()
+    log.delivered([again], after)
+    log.received(again)
+    log.passed(again)
+    log.handled(a)
+    const meanwhile = log.take()
+    log.handled(again)
+
+    expect(meanwhile).toMatchObject({ handled: [{ id: a.id, source: a.source }], done: [] })
+    expect(log.take().done).toEqual([after])
+  })
+
+  it('within an emission has the rest of that emission move nothing', () => {
+    const log = new ProgressLog()
+    log.entered('s', 'a', a)
+    log.received(a)
+    log.begin()
+    log.entered('s', 'a', { ...a })
+    log.handled(a)
+    const isReceived = log.isReceived(a)
+
+    expect(isReceived).toBe(false)
+    expect(log.position('s')).toBeUndefined()
   })
 })
 

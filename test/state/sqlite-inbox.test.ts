@@ -89,6 +89,48 @@ describe('an inbox in SQLite', () => {
     expect(takeAll(next)).toEqual(['a', 'c', 'd'])
   })
 
+  it('rewound, hands out again from the oldest what is not done, then what came since', async () => {
+    const inbox = inboxIn(':memory:')
+    await putAll(inbox, 'a', 'b', 'c', 'd')
+    takeAll(inbox)
+    await inbox.done('b')
+
+    inbox.rewind()
+    const again = [inbox.take()?.id, inbox.take()?.id]
+    await putAll(inbox, 'e')
+    const rest = takeAll(inbox)
+
+    expect([...again, ...rest]).toEqual(['a', 'c', 'd', 'e'])
+  })
+
+  it('rewound, hands out nothing that was said to be done a moment before', async () => {
+    const inbox = inboxIn(':memory:')
+    await putAll(inbox, 'a', 'b')
+    takeAll(inbox)
+
+    const pending = [inbox.done('a'), inbox.put(delivery('c'))]
+    inbox.rewind()
+    const again = takeAll(inbox)
+
+    expect(again).toEqual(['b', 'c'])
+    expect(await Promise.all(pending)).toEqual([undefined, 'stored'])
+  })
+
+  it('rewound while its file is locked, hands out again what could not be marked as done', async () => {
+    const file = scratchFile()
+    const inbox = inboxIn(database(file))
+    await putAll(inbox, 'a')
+    takeAll(inbox)
+    const other = database(file)
+    other.exec('BEGIN IMMEDIATE')
+
+    const [marked] = await Promise.allSettled([inbox.done('a'), inbox.rewind()])
+    other.exec('ROLLBACK')
+
+    expect(marked.status).toBe('rejected')
+    expect(takeAll(inbox)).toEqual(['a'])
+  })
+
   it('knows duplicates across restarts for 48 hours, and forgets them then', async () => {
     const file = scratchFile()
     let now = 1_000
@@ -313,6 +355,7 @@ describe('an inbox in use', () => {
 
     await expect(paused.put(delivery('b'))).rejects.toThrow(StateInUseError)
     expect(() => paused.take()).toThrow(/taken over/)
+    expect(() => paused.rewind()).toThrow(/taken over/)
     expect(takeAll(successor)).toEqual(['a'])
   })
 })

@@ -1,5 +1,14 @@
 import { DatabaseSync } from 'node:sqlite'
-import { createWebhookReceiver, nodeListener, signWebhook } from 'rivulet/webhooks'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import {
+  createWebhookReceiver,
+  memoryInbox,
+  nodeListener,
+  signedRequest,
+  signWebhook,
+} from 'rivulet/webhooks'
+import type { Inbox, WebhookReceiver } from 'rivulet/webhooks'
+import { firstValueFrom, lastValueFrom, retry, take, tap } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { sqliteInbox } from '../../src/state/sqlite.ts'
 import { scratchFile } from '../state/scratch.ts'
@@ -28,7 +37,7 @@ async function endpoint() {
     await response.arrayBuffer()
     return response.status
   }
-  return { file, db, receiver, post }
+  return { file, db, inbox, receiver, post }
 }
 
 /** Another connection, which sees only what is committed. */
@@ -88,5 +97,87 @@ describe('a receiver with an inbox on disk', () => {
     expect(db.prepare('SELECT id, done_at IS NOT NULL AS done FROM rivulet_inbox').all()).toEqual([
       { id: 'msg_1', done: 1 },
     ])
+  })
+})
+
+describe('a subscriber who finds no other', () => {
+  /** What somebody gets from now on. */
+  function listen(receiver: WebhookReceiver) {
+    const ids: string[] = []
+    const subscription = receiver.deliveries.subscribe(({ id }) => ids.push(id))
+    return { ids, leave: () => subscription.unsubscribe() }
+  }
+
+  it('is handed again what is not done', async () => {
+    const { receiver, post } = await endpoint()
+    const first = listen(receiver)
+    for (const id of ['msg_1', 'msg_2', 'msg_3']) await post(id)
+    await nextTurn()
+    first.leave()
+    await receiver.done('msg_2')
+
+    const second = listen(receiver)
+    await nextTurn()
+
+    expect(first.ids).toEqual(['msg_1', 'msg_2', 'msg_3'])
+    expect(second.ids).toEqual(['msg_1', 'msg_3'])
+  })
+
+  it('within a delivery is handed that one again first, and each once', async () => {
+    const { receiver, post } = await endpoint()
+    await post('msg_1')
+    await post('msg_2')
+    const calls: string[] = []
+    const all = receiver.deliveries.pipe(
+      tap(({ id }) => {
+        if (calls.push(id) === 1) throw new Error('a bug')
+      }),
+      retry(1),
+      take(2),
+    )
+
+    await lastValueFrom(all)
+
+    expect(calls).toEqual(['msg_1', 'msg_1', 'msg_2'])
+  })
+
+  it('is not one who joins others: nothing is handed out again for him', async () => {
+    const { receiver, post } = await endpoint()
+    const first = listen(receiver)
+    await post('msg_1')
+    await nextTurn()
+
+    const second = listen(receiver)
+    await post('msg_2')
+    await nextTurn()
+
+    expect([first.ids, second.ids]).toEqual([['msg_1', 'msg_2'], ['msg_2']])
+  })
+
+  it('hears of it when the inbox cannot hand out again, which closes the receiver', async () => {
+    const failure = new Error('the inbox is gone')
+    const inbox: Inbox = {
+      ...memoryInbox(),
+      rewind() {
+        throw failure
+      },
+    }
+    const receiver = createWebhookReceiver({ secrets: SECRET, inbox })
+
+    await expect(firstValueFrom(receiver.deliveries)).rejects.toBe(failure)
+    expect((await receiver.handle(signedRequest('http://x.example/', {}, { secrets: SECRET }))).status).toBe(
+      503,
+    )
+  })
+
+  it('rewinds no inbox of a receiver that is closed: the next one may have it', async () => {
+    const { receiver, inbox, post } = await endpoint()
+    await post('msg_1')
+    receiver.close()
+    inbox.take()
+
+    receiver.deliveries.subscribe()
+
+    expect(inbox.take()).toBeUndefined()
   })
 })
