@@ -79,59 +79,78 @@ export function isObject(value: unknown): value is Wire {
 
 /** `/v1/monitors/{id}`: the source of a monitor's events. */
 export function monitorSource(monitorId: string): string {
-  return `/v1/monitors/${encodeURIComponent(monitorId.toWellFormed())}`
+  return `/v1/monitors/${segment(monitorId)}`
 }
 
 /** `/v1/tasks/groups/{id}`: the source of a group's events. */
 export function groupSource(groupId: string): string {
-  return `/v1/tasks/groups/${encodeURIComponent(groupId.toWellFormed())}`
+  return `/v1/tasks/groups/${segment(groupId)}`
 }
 
 /** `/v1/tasks/runs/{id}`: the source of a run's events. */
 export function runSource(runId: string): string {
-  return `/v1/tasks/runs/${encodeURIComponent(runId.toWellFormed())}`
+  return `/v1/tasks/runs/${segment(runId)}`
+}
+
+/** An id as a segment of a path. Nearly all are of characters that stay as they are, and to see that is quicker. */
+function segment(id: string): string {
+  return /^[\w-]*$/.test(id) ? id : encodeURIComponent(id.toWellFormed())
+}
+
+/**
+ * One envelope. Two whole objects, since to spread a part into one costs as much as all the rest of making an event; and one
+ * place for both, so that all events have the same two shapes.
+ */
+function envelope<Type extends ResearchEventType>(
+  type: Type,
+  id: string,
+  source: string,
+  time: string | null,
+  data: ResearchEventData[Type],
+  via: Via,
+  cursor: string | undefined,
+): EventOf<Type> {
+  if (cursor === undefined) return { id, source, type, time, data, via }
+  return { id, source, type, time, data, via, cursor }
 }
 
 /** The event that a listed or fetched monitor event stands for (§2.2). */
 export function monitorEvent(monitorId: string, wire: unknown, via: Via): ResearchEvent {
   const source = monitorSource(monitorId)
   if (!isObject(wire)) return unknownEvent(source, wire, via)
-  const kind = wire['event_type'] ?? impliedKind(wire)
-  if (kind === 'event_stream' || kind === 'snapshot') {
-    const id = wire['event_id']
-    if (!isText(id)) return unknownEvent(source, wire, via)
-    // The kind was checked above, and the interface promises the fields that go with it.
-    const data = wire as unknown as MonitorEventStreamEvent & MonitorSnapshotEvent
-    return {
-      id,
-      source,
-      type: `monitor.${kind}`,
-      time: null,
-      data,
-      via,
-      ...resumption(id, via),
-    } as ResearchEvent
-  }
-  const timestamp = wire['timestamp']
-  if ((kind === 'completion' || kind === 'error') && isText(timestamp)) {
-    const id = `${monitorId}:${kind}:${instant(timestamp)}`
-    const data = wire as unknown as MonitorCompletionEvent & MonitorErrorEvent
-    return {
-      id,
-      source,
-      type: `monitor.${kind}`,
-      time: timestamp,
-      data,
-      via,
-      ...resumption(id, via),
-    } as ResearchEvent
+  // A webhook may be ahead of the list, and whoever resumed after it would miss what the list had before.
+  const cursorOf = (id: string) => (via === 'webhook' ? undefined : id)
+  // The kind is checked here, and the interface promises the fields that go with it.
+  switch (wire['event_type'] ?? impliedKind(wire)) {
+    case 'event_stream': {
+      const id = wire['event_id']
+      if (!isText(id)) break
+      const data = wire as unknown as MonitorEventStreamEvent
+      return envelope('monitor.event_stream', id, source, null, data, via, cursorOf(id))
+    }
+    case 'snapshot': {
+      const id = wire['event_id']
+      if (!isText(id)) break
+      const data = wire as unknown as MonitorSnapshotEvent
+      return envelope('monitor.snapshot', id, source, null, data, via, cursorOf(id))
+    }
+    case 'completion': {
+      const { timestamp } = wire
+      if (!isText(timestamp)) break
+      const id = `${monitorId}:completion:${instant(timestamp)}`
+      const data = wire as unknown as MonitorCompletionEvent
+      return envelope('monitor.completion', id, source, timestamp, data, via, cursorOf(id))
+    }
+    case 'error': {
+      const { timestamp } = wire
+      if (!isText(timestamp)) break
+      const id = `${monitorId}:error:${instant(timestamp)}`
+      const data = wire as unknown as MonitorErrorEvent
+      return envelope('monitor.error', id, source, timestamp, data, via, cursorOf(id))
+    }
+    default:
   }
   return unknownEvent(source, wire, via)
-}
-
-/** A webhook may be ahead of the list, and whoever resumed after it would miss what the list had before. */
-function resumption(id: string, via: Via): { readonly cursor?: string } {
-  return via === 'webhook' ? {} : { cursor: id }
 }
 
 /** `event_type` may be left out, since its default is the variant's own name (§2.2). */
@@ -144,8 +163,7 @@ function impliedKind(wire: Wire): string | undefined {
 
 /** The event that a message of a group's streams stands for (§4.4, §4.5). `position` is the message's own `id:`. */
 export function groupEvent(groupId: string, wire: unknown, via: Via, position?: string): ResearchEvent {
-  const source = groupSource(groupId)
-  if (!isObject(wire)) return unknownEvent(source, wire, via, position)
+  if (!isObject(wire)) return unknownEvent(groupSource(groupId), wire, via, position)
   const eventId = wire['event_id']
   const cursor = isText(eventId) ? eventId : position
   switch (wire['type']) {
@@ -159,7 +177,7 @@ export function groupEvent(groupId: string, wire: unknown, via: Via, position?: 
       if (!isObject(status) || cursor === undefined) break
       const time = isText(status['modified_at']) ? status['modified_at'] : null
       const data = wire as unknown as TaskGroupStatusEvent
-      return { id: cursor, source, type: 'task_group.status', time, data, via, cursor }
+      return envelope('task_group.status', cursor, groupSource(groupId), time, data, via, cursor)
     }
     case 'error': {
       const problem = wire['error']
@@ -167,11 +185,11 @@ export function groupEvent(groupId: string, wire: unknown, via: Via, position?: 
       // Not the `event_id`: each of a group's streams numbers its events by itself.
       const id = `${groupId}:error:${isText(problem['ref_id']) ? problem['ref_id'] : contentHash(wire)}`
       const data = wire as unknown as ErrorEvent
-      return { id, source, type: 'error', time: null, data, via, ...(cursor !== undefined && { cursor }) }
+      return envelope('error', id, groupSource(groupId), null, data, via, cursor)
     }
     default:
   }
-  return unknownEvent(source, wire, via, cursor)
+  return unknownEvent(groupSource(groupId), wire, via, cursor)
 }
 
 /**
@@ -180,15 +198,8 @@ export function groupEvent(groupId: string, wire: unknown, via: Via, position?: 
  */
 export function runEvent(data: TaskRunState, via: Via, cursor?: string): EventOf<'task_run.state'> {
   const { run_id, status, modified_at } = data.run
-  return {
-    id: `${run_id}:${status}`,
-    source: runSource(run_id),
-    type: 'task_run.state',
-    time: isText(modified_at) ? modified_at : null,
-    data,
-    via,
-    ...(cursor !== undefined && { cursor }),
-  }
+  const time = isText(modified_at) ? modified_at : null
+  return envelope('task_run.state', `${run_id}:${status}`, runSource(run_id), time, data, via, cursor)
 }
 
 /** Whether the value can be a task run: an object with its id and status. */
@@ -199,7 +210,7 @@ export function isRun(value: unknown): value is TaskRun {
 /** Says that events of a source were lost at the service. `place` tells this gap from others of the source. */
 export function gapEvent(source: string, data: StreamGap, via: Via, place: string): EventOf<'stream.gap'> {
   const id = `${source}:gap:${contentHash([data, place])}`
-  return { id, source, type: 'stream.gap', time: null, data, via }
+  return envelope('stream.gap', id, source, null, data, via, undefined)
 }
 
 /**
@@ -208,7 +219,7 @@ export function gapEvent(source: string, data: StreamGap, via: Via, place: strin
  */
 export function unknownEvent(source: string, wire: unknown, via: Via, cursor?: string): EventOf<'unknown'> {
   const id = `${source}:unknown:${contentHash(wire)}`
-  return { id, source, type: 'unknown', time: null, data: wire, via, ...(cursor !== undefined && { cursor }) }
+  return envelope('unknown', id, source, null, wire, via, cursor)
 }
 
 /** The parts of a run that one copy can have and another lack, a bit each. */

@@ -1,66 +1,45 @@
-import { createParser } from 'eventsource-parser'
-import type { EventSourceParser } from 'eventsource-parser'
 import { Answer, describeType } from './answer.ts'
 import { ProtocolError } from './errors.ts'
 import type { ConnectionError, RivuletError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
+import { MessageParser } from './message-parser.ts'
+import type { MessageListener } from './message-parser.ts'
 import type { Reading } from './reading.ts'
-
-/** One message of an event stream, its fields as the server wrote them. */
-export interface StreamMessage {
-  /** The `id:` field, where this message has one; it does not stand for the messages after it. */
-  readonly id?: string | undefined
-  /** The `event:` field. */
-  readonly event?: string | undefined
-  /** The `data:` lines, joined by newlines. */
-  readonly data: string
-}
+import { Utf8Chunks } from './utf8-chunks.ts'
 
 /** Takes in one event stream: any number of messages, then `end` or `error`. */
-export interface MessageSink {
+export interface MessageSink extends Omit<MessageListener, 'tooLong'> {
   /** The service accepted: the stream is open, and nothing may have come yet. */
   open?(): void
-  message(message: StreamMessage): void
-  /** The server's `retry:` field: how long to wait before connecting again, in ms. */
-  retry(delay: number): void
   /** The server closed the stream in good order. */
   end(): void
   /** The stream could not be opened, or it broke. */
   error(error: RivuletError): void
 }
 
-/**
- * Reads one event stream. An event whose blank line never comes is not told, as the format wants it. This is the hot
- * path: for each chunk one decoding and one call of the parser, for each message one call of the sink.
- */
+/** Reads one event stream: for each chunk one decoding and one call of the parser, for each message one call of the sink. */
 export class MessageStream implements ResponseSink, Flow {
   /** The response's own flow, set before anything comes. */
   flow: Flow | undefined
   readonly #reading: Reading
   readonly #sink: MessageSink
-  readonly #decoder = new TextDecoder()
-  readonly #parser: EventSourceParser
+  readonly #characters = new Utf8Chunks()
+  readonly #parser: MessageParser
   #refusal: Answer | undefined
   #over = false
 
   constructor(reading: Reading, sink: MessageSink) {
     this.#reading = reading
     this.#sink = sink
-    this.#parser = createParser({
-      maxBufferSize: reading.maxLineLength,
-      // The rest of a chunk is still parsed after an abort.
-      onEvent: (message) => {
-        if (!this.#over) sink.message(message)
+    const { maxLineLength } = reading
+    this.#parser = new MessageParser(
+      {
+        message: (message) => sink.message(message),
+        retry: (delay) => sink.retry(delay),
+        tooLong: () => this.#refuse(`an event is longer than ${maxLineLength} characters`, false),
       },
-      onRetry: (delay) => {
-        if (!this.#over) sink.retry(delay)
-      },
-      onError: (error) => {
-        // Unknown fields and odd `retry:` values are to be ignored.
-        if (error.type === 'max-buffer-size-exceeded')
-          this.#refuse(`an event is longer than ${reading.maxLineLength} characters`, false)
-      },
-    })
+      maxLineLength,
+    )
   }
 
   head(status: number, header: HeaderReader): void {
@@ -81,7 +60,7 @@ export class MessageStream implements ResponseSink, Flow {
 
   chunk(bytes: Uint8Array): void {
     if (this.#refusal !== undefined) this.#refusal.chunk(bytes)
-    else this.#parser.feed(this.#decoder.decode(bytes, { stream: true }))
+    else this.#parser.feed(this.#characters.decode(bytes))
   }
 
   end(): void {
@@ -105,6 +84,8 @@ export class MessageStream implements ResponseSink, Flow {
 
   abort(): void {
     this.#over = true
+    // The rest of a chunk would still be told.
+    this.#parser.stop()
     this.flow?.abort()
   }
 
@@ -116,6 +97,7 @@ export class MessageStream implements ResponseSink, Flow {
   #fail(error: RivuletError): void {
     if (this.#over) return
     this.#over = true
+    this.#parser.stop()
     this.#sink.error(error)
   }
 }

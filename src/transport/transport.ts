@@ -1,5 +1,4 @@
 import { createExchange } from '#exchange'
-import pRetry from 'p-retry'
 import { asyncScheduler } from 'rxjs'
 import type { SchedulerLike } from 'rxjs'
 import { backoffDelay } from '../protocol/backoff.ts'
@@ -17,7 +16,8 @@ import type { Reading } from './reading.ts'
 import { maySendAgain } from './retry-policy.ts'
 
 export type { ApiRequest } from './endpoint.ts'
-export type { MessageSink, StreamMessage } from './message-stream.ts'
+export type { StreamMessage } from './message-parser.ts'
+export type { MessageSink } from './message-stream.ts'
 
 /** Requests to one service, with one key. */
 export interface Transport {
@@ -94,26 +94,28 @@ export function createTransport(settings: TransportSettings): Transport {
     redact,
   })
 
+  const untilAnswered = async (wire: WireRequest, idempotent: boolean, signal: AbortSignal | undefined) => {
+    for (let number = 1; ; number++) {
+      signal?.throwIfAborted()
+      try {
+        return await attempt(exchange, wire, reading(wire), signal)
+      } catch (error) {
+        if (!(error instanceof RivuletError) || number > retries || !maySendAgain(error, idempotent))
+          throw error
+        const delay = error.retryAfter ?? backoffDelay(number - 1, backoff, random)
+        onRetry?.({ method: wire.method, path: wire.path, attempt: number, delay, error })
+        await wait(delay, scheduler, signal)
+      }
+    }
+  }
+
   return {
     check(request) {
       prepare(request, 'application/json', 'identity')
     },
     request(request, signal) {
       const wire = prepare(request, 'application/json', 'gzip, deflate, br')
-      return pRetry(() => attempt(exchange, wire, reading(wire), signal), {
-        retries,
-        // The wait is ours, so that it runs on the scheduler, ends with the signal and follows the service's word.
-        minTimeout: 0,
-        ...(signal !== undefined && { signal }),
-        async shouldRetry({ error, attemptNumber }) {
-          if (!(error instanceof RivuletError) || !maySendAgain(error, request.idempotent)) return false
-          const delay = error.retryAfter ?? backoffDelay(attemptNumber - 1, backoff, random)
-          onRetry?.({ method: wire.method, path: wire.path, attempt: attemptNumber, delay, error })
-          signal?.throwIfAborted()
-          await wait(delay, scheduler, signal)
-          return true
-        },
-      })
+      return untilAnswered(wire, request.idempotent, signal)
     },
     stream(request, sink) {
       // Compressing holds events back until there is enough to compress.
@@ -156,6 +158,7 @@ function attempt(
 /** Resolves after `delay` ms of the scheduler's time, or rejects with the signal's reason. */
 function wait(delay: number, scheduler: SchedulerLike, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
+    signal?.throwIfAborted()
     const aborted = () => {
       action.unsubscribe()
       reject(signal?.reason)
