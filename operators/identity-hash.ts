@@ -1,8 +1,8 @@
 import type { Identified } from './identified.ts'
 
 /**
- * The hash of an identity, 32 bits each: of the identity that {@link hashIdentity} was given last. One place for all,
- * because an array for each event would cost more than its hash.
+ * The hash of the identity that {@link hashIdentity} was given last, 32 bits each. One place for all, because an array for
+ * each event would cost more than its hash.
  */
 export const hash = new Int32Array(4)
 
@@ -10,13 +10,15 @@ export const hash = new Int32Array(4)
  * Hashes an identity into 128 bits. That two of a million identities share one hash has a chance of one in 10²⁶, so the
  * hash may stand for the identity.
  *
- * A register of four words: each word of the text is mixed into the oldest, as MurmurHash3 does it, which makes
- * the newest. It is no defence against somebody who chooses ids in order to make them collide; ids are the service's.
+ * A register of four words: each word of the text is mixed into the oldest, which makes the newest. How it mixes, and the
+ * finish, are those of MurmurHash3 (x86, 128 bits). It is no defence against somebody who chooses ids in order to make
+ * them collide; ids are the service's.
  */
 export function hashIdentity({ source, id }: Identified): void {
   if (source === undefined) copy(WITHOUT_SOURCE, hash)
   else hashSource(source)
   append(id)
+  finish()
 }
 
 const WITHOUT_SOURCE = new Int32Array([0, 0, 0, 0])
@@ -24,18 +26,18 @@ const WITHOUT_SOURCE = new Int32Array([0, 0, 0, 0])
 const WITH_SOURCE = new Int32Array([1, 1, 1, 1])
 
 let lastSource: string | undefined
-const lastHash = new Int32Array(4)
+const afterLastSource = new Int32Array(4)
 
 /** Remembers the last one, since many events in a row come from one source. */
 function hashSource(source: string): void {
   if (source === lastSource) {
-    copy(lastHash, hash)
+    copy(afterLastSource, hash)
     return
   }
   copy(WITH_SOURCE, hash)
   append(source)
   lastSource = source
-  copy(hash, lastHash)
+  copy(hash, afterLastSource)
 }
 
 function append(text: string): void {
@@ -50,12 +52,14 @@ function append(text: string): void {
 /** Mixes four characters a word. Returns all of them, one over the other: beyond a byte, the hash is worth nothing. */
 function mixBytes(a: number, b: number, c: number, d: number, text: string): number {
   const { length } = text
+  const rest = length & 3
+  const whole = length - rest
   let all = 0
-  for (let at = 0; at < length; at += 4) {
+  for (let at = 0; at < whole; at += 4) {
     const first = text.charCodeAt(at)
-    const second = at + 1 < length ? text.charCodeAt(at + 1) : 0
-    const third = at + 2 < length ? text.charCodeAt(at + 2) : 0
-    const fourth = at + 3 < length ? text.charCodeAt(at + 3) : 0
+    const second = text.charCodeAt(at + 1)
+    const third = text.charCodeAt(at + 2)
+    const fourth = text.charCodeAt(at + 3)
     all |= first | second | third | fourth
     const newest = mix(a, b, first | (second << 8) | (third << 16) | (fourth << 24))
     a = b
@@ -63,7 +67,13 @@ function mixBytes(a: number, b: number, c: number, d: number, text: string): num
     c = d
     d = newest
   }
-  finish(a, b, c, d, length)
+  let last = 0
+  for (let at = length - 1; at >= whole; at--) {
+    const character = text.charCodeAt(at)
+    all |= character
+    last = (last << 8) | character
+  }
+  keep(mix(a, b, last), b, c, d, length)
   return all
 }
 
@@ -78,28 +88,39 @@ function mixCharacters(a: number, b: number, c: number, d: number, text: string)
     c = d
     d = newest
   }
-  finish(a, b, c, d, length)
+  keep(a, b, c, d, length)
 }
 
-/** One step of MurmurHash3 (x86, 128 bits): a bijection of each of the three for given others. */
+/** The length says where a text ends and the next begins. */
+function keep(a: number, b: number, c: number, d: number, length: number): void {
+  hash[0] = a
+  hash[1] = b
+  hash[2] = c
+  hash[3] = mix(d, a, length)
+}
+
+/** A bijection of each of the three for given others. */
 function mix(oldest: number, next: number, word: number): number {
   const mixed = oldest ^ Math.imul(rotate(Math.imul(word, 0x239b961b), 15), 0xab0e9789)
   return (Math.imul(rotate(mixed, 19) + next, 5) + 0x561ccd1b) | 0
 }
 
-/** Lets every bit of the register and of the length change half the bits of the hash. */
-function finish(a: number, b: number, c: number, d: number, length: number): void {
-  for (let round = 0; round < 2; round++) {
-    a = avalanche(a ^ length)
-    b = avalanche((b ^ length) + a)
-    c = avalanche((c ^ length) + b)
-    d = avalanche((d ^ length) + c)
-    a ^= d
-  }
-  hash[0] = a
-  hash[1] = b
-  hash[2] = c
-  hash[3] = d
+/** Lets each bit of the register change half the bits of the hash. */
+function finish(): void {
+  spread()
+  for (let lane = 0; lane < 4; lane++) hash[lane] = avalanche(hash[lane] ?? 0)
+  spread()
+}
+
+function spread(): void {
+  const b = hash[1] ?? 0
+  const c = hash[2] ?? 0
+  const d = hash[3] ?? 0
+  const sum = ((hash[0] ?? 0) + b + c + d) | 0
+  hash[0] = sum
+  hash[1] = b + sum
+  hash[2] = c + sum
+  hash[3] = d + sum
 }
 
 /** By hand: for four numbers, `set` of a typed array takes longer than all the rest. */

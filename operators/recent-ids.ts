@@ -7,7 +7,7 @@ import type { Identified } from './identified.ts'
 /** How much is remembered, and for how long. */
 export interface Memory {
   /**
-   * Identities that are remembered, 1 to 100,000,000; the least recently seen is forgotten first. Each takes some 40
+   * Identities that are remembered, 1 to 100,000,000; the least recently seen is forgotten first. Each takes some 45
    * bytes once it is seen. Default 100,000.
    */
   readonly capacity?: number
@@ -34,19 +34,16 @@ export function checkMemory({ capacity = CAPACITY, timeToLive = Infinity }: Memo
 }
 
 /**
- * An entry is eight numbers side by side, half a line of the processor's cache: the four of the hash, and then these. An
- * entry that is free has nothing but `NEXT`.
+ * An entry is seven numbers side by side: the four of the hash, what the admitted copies told, taken together, and its
+ * neighbours in the list from the least to the most recently seen. One that is free has nothing but `NEWER`, the next
+ * that is free.
  */
-const ENTRY = 8
-/** What the admitted copies told, taken together. */
+const ENTRY = 7
 const PARTS = 4
-/** Its neighbours in the list from the least to the most recently seen. */
 const OLDER = 5
 const NEWER = 6
-/** The next entry in the same bucket, or the next that is free. */
-const NEXT = 7
 
-/** No entry. Entries are numbered from 1, so that a new array is one of empty buckets. */
+/** No entry. Entries are numbered from 1, so that a new table is one of empty slots. */
 const NONE = 0
 /** Room for so many at first; it doubles whenever it is used up. */
 const FIRST_ROOM = 64
@@ -55,8 +52,11 @@ const FIRST_ROOM = 64
  * Remembers which events were seen lately, and what the copies of each told.
  *
  * Each call takes the same short time however much is remembered, and needs no timer: what is too old is forgotten when
- * the next event comes. A hash of 128 bits stands for each identity, and all of it is a hash table in two typed arrays:
- * some 40 bytes an identity, where the strings alone would take twice that, and nothing for the garbage collector to walk.
+ * the next event comes. A hash of 128 bits stands for each identity, and all of it stands in typed arrays: some 45 bytes an
+ * identity, where the strings alone would take twice that, and nothing for the garbage collector to walk.
+ *
+ * What takes time with many identities are accesses to memory that is far apart. So a slot of the hash table has the first
+ * number of the hash beside the entry's: to see that an identity is new takes one such access, to forget one another.
  */
 export class RecentIds {
   readonly #capacity: number
@@ -67,8 +67,11 @@ export class RecentIds {
   #entries: Int32Array
   /** When each entry was seen last; empty where nothing grows old. */
   #seenAt: Float64Array
-  /** The first entry of each bucket; a power of two of them, so that a part of the hash is the bucket. */
-  #buckets: Int32Array
+  /**
+   * The hash table: for each slot the first number of the hash, then the entry. Open addressing: an identity stands in the
+   * slot of its hash or in the next that was free.
+   */
+  #slots: Int32Array
   #size = 0
   /** Entries from here on were never used. */
   #unused = 1
@@ -84,7 +87,7 @@ export class RecentIds {
     this.#room = Math.min(FIRST_ROOM, capacity)
     this.#entries = new Int32Array((this.#room + 1) * ENTRY)
     this.#seenAt = new Float64Array(timeToLive === Infinity ? 0 : this.#room + 1)
-    this.#buckets = new Int32Array(bucketsFor(this.#room))
+    this.#slots = newSlots(this.#room)
     for (const fact of known) this.#see(fact, fact.parts)
   }
 
@@ -102,12 +105,9 @@ export class RecentIds {
     const now = this.#forgetExpired()
     hashIdentity(event)
     const known = this.#find()
-    const entry = known === NONE ? this.#add() : known
+    const entry = known === NONE ? this.#add(parts) : known
     if (this.#timeToLive !== Infinity) this.#seenAt[entry] = now
-    if (known === NONE) {
-      this.#set(entry, PARTS, parts)
-      return true
-    }
+    if (known === NONE) return true
     this.#moveToNewest(entry)
     const told = this.#get(entry, PARTS)
     if (covers(told, parts)) return false
@@ -124,29 +124,34 @@ export class RecentIds {
 
   /** The entry of the hash that was made last. */
   #find(): number {
-    const entries = this.#entries
-    let entry = this.#buckets[this.#bucketOf(hash, 0)] ?? NONE
-    while (entry !== NONE) {
-      const at = entry * ENTRY
-      if (
-        entries[at] === hash[0] &&
-        entries[at + 1] === hash[1] &&
-        entries[at + 2] === hash[2] &&
-        entries[at + 3] === hash[3]
-      )
-        return entry
-      entry = entries[at + NEXT] ?? NONE
+    const slots = this.#slots
+    const mask = slots.length - 1
+    const first = hash[0] ?? 0
+    for (let slot = homeOf(first, mask); ; slot = (slot + 2) & mask) {
+      const entry = slots[slot + 1] ?? NONE
+      if (entry === NONE || (slots[slot] === first && this.#isOfHash(entry))) return entry
     }
-    return NONE
+  }
+
+  #isOfHash(entry: number): boolean {
+    const at = entry * ENTRY
+    const entries = this.#entries
+    return entries[at + 1] === hash[1] && entries[at + 2] === hash[2] && entries[at + 3] === hash[3]
   }
 
   /** Adds an entry of the hash that was made last. */
-  #add(): number {
+  #add(parts: number): number {
     if (this.#size === this.#capacity) this.#forget(this.#oldest)
     const entry = this.#allot()
-    for (let lane = 0; lane < hash.length; lane++) this.#set(entry, lane, hash[lane] ?? 0)
-    this.#putIntoBucket(entry)
+    const entries = this.#entries
+    const at = entry * ENTRY
+    entries[at] = hash[0] ?? 0
+    entries[at + 1] = hash[1] ?? 0
+    entries[at + 2] = hash[2] ?? 0
+    entries[at + 3] = hash[3] ?? 0
+    entries[at + PARTS] = parts
     this.#append(entry)
+    this.#fillSlot(entry)
     this.#size += 1
     return entry
   }
@@ -154,7 +159,7 @@ export class RecentIds {
   #allot(): number {
     const free = this.#free
     if (free !== NONE) {
-      this.#free = this.#get(free, NEXT)
+      this.#free = this.#get(free, NEWER)
       return free
     }
     if (this.#unused > this.#room) this.#grow()
@@ -163,6 +168,7 @@ export class RecentIds {
     return entry
   }
 
+  /** All entries are in use. */
   #grow(): void {
     this.#room = Math.min(2 * this.#room, this.#capacity)
     const entries = new Int32Array((this.#room + 1) * ENTRY)
@@ -173,30 +179,36 @@ export class RecentIds {
       seenAt.set(this.#seenAt)
       this.#seenAt = seenAt
     }
-    this.#buckets = new Int32Array(bucketsFor(this.#room))
-    for (let entry = 1; entry < this.#unused; entry++) this.#putIntoBucket(entry)
+    this.#slots = newSlots(this.#room)
+    for (let entry = 1; entry < this.#unused; entry++) this.#fillSlot(entry)
   }
 
-  #putIntoBucket(entry: number): void {
-    const bucket = this.#bucketOf(this.#entries, entry * ENTRY)
-    this.#set(entry, NEXT, this.#buckets[bucket] ?? NONE)
-    this.#buckets[bucket] = entry
+  /** Fills the first slot that is free for the entry. */
+  #fillSlot(entry: number): void {
+    const slots = this.#slots
+    const mask = slots.length - 1
+    const first = this.#get(entry, 0)
+    let slot = homeOf(first, mask)
+    while (slots[slot + 1] !== NONE) slot = (slot + 2) & mask
+    slots[slot] = first
+    slots[slot + 1] = entry
   }
 
-  #takeFromBucket(entry: number): void {
-    const bucket = this.#bucketOf(this.#entries, entry * ENTRY)
-    const next = this.#get(entry, NEXT)
-    let before = this.#buckets[bucket] ?? NONE
-    if (before === entry) {
-      this.#buckets[bucket] = next
-      return
+  /** Frees the entry's slot, and moves those up that stand behind it because it was not free. */
+  #freeSlot(entry: number): void {
+    const slots = this.#slots
+    const mask = slots.length - 1
+    let gap = homeOf(this.#get(entry, 0), mask)
+    while (slots[gap + 1] !== entry) gap = (gap + 2) & mask
+    for (let slot = (gap + 2) & mask; slots[slot + 1] !== NONE; slot = (slot + 2) & mask) {
+      const first = slots[slot] ?? 0
+      const isBeforeGap = ((slot - homeOf(first, mask)) & mask) < ((slot - gap) & mask)
+      if (isBeforeGap) continue
+      slots[gap] = first
+      slots[gap + 1] = slots[slot + 1] ?? NONE
+      gap = slot
     }
-    while (this.#get(before, NEXT) !== entry) before = this.#get(before, NEXT)
-    this.#set(before, NEXT, next)
-  }
-
-  #bucketOf(hashes: Int32Array, at: number): number {
-    return (hashes[at] ?? 0) & (this.#buckets.length - 1)
+    slots[gap + 1] = NONE
   }
 
   #forgetExpired(): number {
@@ -209,9 +221,9 @@ export class RecentIds {
   }
 
   #forget(entry: number): void {
+    this.#freeSlot(entry)
     this.#unlink(entry)
-    this.#takeFromBucket(entry)
-    this.#set(entry, NEXT, this.#free)
+    this.#set(entry, NEWER, this.#free)
     this.#free = entry
     this.#size -= 1
   }
@@ -249,7 +261,12 @@ export class RecentIds {
   }
 }
 
-/** The power of two from which on a bucket has one entry at the most, on average. */
-function bucketsFor(room: number): number {
-  return 2 ** Math.ceil(Math.log2(room))
+/** Slots for so many entries, two numbers each: a power of two, and a quarter of them free at the least. */
+function newSlots(room: number): Int32Array {
+  return new Int32Array(2 * 2 ** Math.ceil(Math.log2((room * 4) / 3)))
+}
+
+/** Where the slot of a hash begins. */
+function homeOf(first: number, mask: number): number {
+  return (first << 1) & mask
 }

@@ -1,23 +1,52 @@
-const TIME = '2026-01-01T00:00:00Z'
+const TIME = '2026-01-01T00:00:00.123456Z'
 
-/** One event of a run that completed (§4.5), as it stands in a group's stream, its output as long as makes up the bytes. */
+/** One event of a run that completed (§4.5), as it stands in a group's stream, about this many bytes of JSON. */
 export function runFrame(group: string, id: number, bytes: number): string {
   const event = {
     type: 'task_run.state',
     event_id: String(id),
+    input: null,
     run: {
       run_id: `trun_${group}_${String(id).padStart(8, '0')}`,
       status: 'completed',
       is_active: false,
+      warnings: null,
+      error: null,
       processor: 'base',
-      metadata: {},
+      metadata: { row: id, note: '' },
+      taskgroup_id: `tgrp_${group}`,
       created_at: TIME,
       modified_at: TIME,
     },
-    output: { type: 'text', content: '', basis: [] },
+    output: outputOf(bytes),
   }
-  event.output.content = 'x'.repeat(Math.max(0, bytes - JSON.stringify(event).length))
+  event.run.metadata.note = 'n'.repeat(Math.max(0, bytes - JSON.stringify(event).length))
   return `id: ${id}\nevent: task_run.state\ndata: ${JSON.stringify(event)}\n\n`
+}
+
+/** As many fields, each with its basis (§2.3), as there is room for; none where there is too little. */
+function outputOf(bytes: number): unknown {
+  const fields = Math.floor((bytes - 400) / 500)
+  if (fields < 1) return null
+  const names = Array.from({ length: fields }, (_, n) => `field_${n}`)
+  return {
+    type: 'json',
+    content: Object.fromEntries(names.map((name) => [name, `The value of ${name}, in a few words`])),
+    basis: names.map((field) => ({
+      field,
+      citations: [
+        {
+          url: `https://example.org/documents/${field}.html`,
+          title: 'A page about it',
+          excerpts: [
+            'A sentence or two of the page, word for word, that say what the field says, and why. '.repeat(2),
+          ],
+        },
+      ],
+      reasoning: 'The page says so.',
+      confidence: 'high',
+    })),
+  }
 }
 
 /** A group whose runs have all ended (§4.3). */
