@@ -3,4 +3,5 @@ import type { Measure } from './figure.ts'
 
 const [name] = process.argv.slice(2)
 const { measure }: { measure: Measure } = await import(`./figures/${name}.ts`)
-process.send?.(await measure(), () => process.disconnect())
+const results = await measure()
+process.send?.(results, () => process.disconnect())

@@ -1,3 +1,4 @@
+import { markedRun, RUNS } from '../src/protocol/run-identity.ts'
 import type { Identified } from './identified.ts'
 
 /**
@@ -14,16 +15,38 @@ export const hash = new Int32Array(4)
  * finish, are those of MurmurHash3 (x86, 128 bits). It is no defence against somebody who chooses ids in order to make
  * them collide; ids are the service's.
  */
-export function hashIdentity({ source, id }: Identified): void {
-  if (source === undefined) copy(WITHOUT_SOURCE, hash)
-  else hashSource(source)
-  append(id)
+export function hashIdentity(event: Identified): void {
+  const run = markedRun(event)
+  if (run === undefined) hashText(event)
+  else hashRun(run.run_id, run.status)
+}
+
+/** What is hashed, so that no identity of one kind has the hash of one of another. */
+const RUN = new Int32Array([2, 2, 2, 2])
+const WITH_SOURCE = new Int32Array([1, 1, 1, 1])
+const WITHOUT_SOURCE = new Int32Array([0, 0, 0, 0])
+
+function hashRun(runId: string, status: string): void {
+  copy(RUN, hash)
+  append(runId)
+  append(status)
   finish()
 }
 
-const WITHOUT_SOURCE = new Int32Array([0, 0, 0, 0])
-/** Another, so that an empty source is not the same as none. */
-const WITH_SOURCE = new Int32Array([1, 1, 1, 1])
+function hashText({ source, id }: Identified): void {
+  if (source === undefined) {
+    copy(WITHOUT_SOURCE, hash)
+  } else if (source.startsWith(RUNS)) {
+    // It may come from anywhere, and has to be found beside those that are marked.
+    const runId = source.slice(RUNS.length)
+    if (id.startsWith(`${runId}:`)) return hashRun(runId, id.slice(runId.length + 1))
+    hashSource(source)
+  } else {
+    hashSource(source)
+  }
+  append(id)
+  finish()
+}
 
 let lastSource: string | undefined
 const afterLastSource = new Int32Array(4)

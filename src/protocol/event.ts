@@ -5,6 +5,7 @@ import type {
   MonitorEventStreamEvent,
   MonitorSnapshotEvent,
 } from './monitor.ts'
+import { markRun, RUNS } from './run-identity.ts'
 import type { TaskOutput } from './output.ts'
 import type { ErrorEvent, TaskGroupStatusEvent } from './task-group.ts'
 import type { RunInput, TaskRun } from './task.ts'
@@ -89,7 +90,7 @@ export function groupSource(groupId: string): string {
 
 /** `/v1/tasks/runs/{id}`: the source of a run's events. */
 export function runSource(runId: string): string {
-  return `/v1/tasks/runs/${segment(runId)}`
+  return RUNS + segment(runId)
 }
 
 /** An id as a segment of a path. Nearly all are of characters that stay as they are, and to see that is quicker. */
@@ -197,9 +198,13 @@ export function groupEvent(groupId: string, wire: unknown, via: Via, position?: 
  * streams and a webhook number the same fact each in its own way.
  */
 export function runEvent(data: TaskRunState, via: Via, cursor?: string): EventOf<'task_run.state'> {
-  const { run_id, status, modified_at } = data.run
+  const { run } = data
+  const { run_id, status, modified_at } = run
+  const source = runSource(run_id)
   const time = isText(modified_at) ? modified_at : null
-  return envelope('task_run.state', `${run_id}:${status}`, runSource(run_id), time, data, via, cursor)
+  const event = envelope('task_run.state', `${run_id}:${status}`, source, time, data, via, cursor)
+  // An id that had to be escaped has become longer.
+  return source.length === RUNS.length + run_id.length ? markRun(event, run) : event
 }
 
 /** Whether the value can be a task run: an object with its id and status. */

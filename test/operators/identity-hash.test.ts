@@ -2,6 +2,9 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { hash, hashIdentity } from '../../operators/identity-hash.ts'
 import type { Identified } from '../../operators/identified.ts'
+import { runEvent } from '../../src/protocol/event.ts'
+import type { RunStatus } from '../../src/protocol/task.ts'
+import { taskRun } from './events.ts'
 
 const hashOf = (identity: Identified) => {
   hashIdentity(identity)
@@ -15,6 +18,7 @@ function* identities(): Generator<Identified> {
     yield { id: `event_${String(n).padStart(16, '0')}` }
     yield { id: 'x'.repeat(n % 100) + n, source: '/v1/monitors/monitor_1' }
     yield { id: 'completed', source: `/v1/tasks/runs/trun_${n.toString(16)}` }
+    yield { id: `trun_${n}:completed`, source: `/v1/tasks/runs/trun_${n}` }
     yield { id: `Ereignis №${n}`, source: '/v1/monitors/monitor_1' }
   }
 }
@@ -28,6 +32,18 @@ describe('the hash of an identity', () => {
         const first = hashOf(one)
         hashOf(other)
         expect(hashOf(one)).toEqual(first)
+      }),
+    )
+  })
+
+  it('of a run is the same whether the event was made here or came from elsewhere', () => {
+    const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 40 })
+    const plain = fc.string({ unit: fc.constantFrom(...'aZ09_-'), minLength: 1, maxLength: 40 })
+    fc.assert(
+      fc.property(fc.oneof(text, plain), text, (run_id, status) => {
+        const event = runEvent({ run: taskRun(run_id, status as RunStatus) }, 'stream')
+        expect(hashOf({ ...event })).toEqual(hashOf(event))
+        expect(hashOf({ ...event, id: `${event.id}x` })).not.toEqual(hashOf(event))
       }),
     )
   })
