@@ -10,7 +10,8 @@ export interface Progress<T = Identified> {
   /**
    * The event came to the handler. Called synchronously within its emission, in the order of coming.
    *
-   * @throws Error for an event whose place is not known.
+   * @throws Error for an event whose place is not known, or that comes when its emission is over: by then it may count as
+   * filtered out, as whatever is not received does.
    */
   received(event: T): void
   /** The event was handled, or given up for a dead letter. Settles when that is saved. */

@@ -6,4 +6,6 @@ export interface Tracking {
   readonly position: string | undefined
   /** An event is about to be told; the stream stands at `position` once it was handled, or where it stood before. */
   readonly entered: (event: ResearchEvent, position: string | undefined) => void
+  /** The error that says that {@link position} cannot be read: where it stands, and what to do. */
+  readonly unreadable: () => Error
 }

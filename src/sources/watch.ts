@@ -24,6 +24,7 @@ import type { WebhookDelivery } from '../protocol/webhook.ts'
 import { NotFoundError } from '../transport/errors.ts'
 import type { Checkpoint } from '../state/checkpoint.ts'
 import { CheckpointError } from '../state/errors.ts'
+import { MAX_HANDLED } from '../state/handled-facts.ts'
 import type { Context } from './context.ts'
 import { followMonitor } from './follow-monitor.ts'
 import type { FollowMonitorOptions } from './follow-monitor.ts'
@@ -110,7 +111,10 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
   const streams = sources.length === 0 ? NEVER : merge(...sources)
   const memory = {
     scheduler: context.scheduler,
-    ...(checkpoint !== undefined && { known: checkpoint.handledBefore }),
+    ...(checkpoint !== undefined && {
+      known: checkpoint.handledBefore,
+      capacity: Math.max(checkpoint.maxHandled, MAX_HANDLED),
+    }),
   }
   const duplicate = (event: ResearchEvent) => context.report({ kind: 'duplicate', event })
   const drop = (event: ResearchEvent) => checkpoint?.passed(event)
@@ -144,7 +148,7 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
             onError: (error) => context.report({ kind: 'expansion', error }),
           }),
         )
-  return sourceOf(checkpoint === undefined ? facts : passing(facts, checkpoint), signal)
+  return sourceOf(checkpoint === undefined ? facts : passing(context, facts, checkpoint), signal)
 }
 
 function checkWatched(argument: string, watched: unknown): void {
@@ -174,13 +178,18 @@ function tracked(
     entered(event, position) {
       if (!ignores(event)) checkpoint.entered(stream, position, event)
     },
+    unreadable: () => checkpoint.unreadable(stream),
   }
 }
 
 /** Tells the checkpoint when a subscription begins, and when each event's emission has returned. */
-function passing(events: Observable<ResearchEvent>, checkpoint: Checkpoint): Observable<ResearchEvent> {
+function passing(
+  { scheduler }: Context,
+  events: Observable<ResearchEvent>,
+  checkpoint: Checkpoint,
+): Observable<ResearchEvent> {
   return new Observable((subscriber) => {
-    subscriber.add(checkpoint.begin())
+    subscriber.add(checkpoint.begin(scheduler))
     subscriber.add(
       events.subscribe({
         next(event) {

@@ -28,10 +28,20 @@ export interface CheckpointChanges {
  * `CheckpointInUseError`.
  */
 export interface CheckpointStore {
+  /**
+   * How many handled facts it remembers, at the most: a pipeline that goes on with it remembers as many. Up to 100,000,000;
+   * default 100,000.
+   */
+  readonly maxHandled?: number
   /** What was saved last. Rejects, and changes nothing, where it cannot be read. */
   load(): CheckpointState | PromiseLike<CheckpointState>
   /** Saves all of the step or nothing of it. Called again only when the call before has settled. */
   save(changes: CheckpointChanges): void | PromiseLike<void>
+  /**
+   * The error for a position that it gave out and that cannot be read as one: it says where the position stands, and what
+   * to do. Nothing is changed. Default a `CheckpointError` that names the stream.
+   */
+  unreadable?(stream: string): Error
   /** Gives the store up for the next process. */
   close(): void | PromiseLike<void>
 }

@@ -1,7 +1,11 @@
+import { asyncScheduler, interval, Subscription } from 'rxjs'
+import type { SchedulerLike } from 'rxjs'
+import { checkInteger } from '../protocol/check.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { CheckpointState, CheckpointStore, HandledFact } from './checkpoint-store.ts'
 import { CheckpointError } from './errors.ts'
-import { ProgressLog } from './progress-log.ts'
+import { MAX_HANDLED, MOST_HANDLED } from './handled-facts.ts'
+import { isEmpty, noAdvance, ProgressLog } from './progress-log.ts'
 import type { Advance, Done, Fact } from './progress-log.ts'
 import { afterThisTurn } from './turn.ts'
 
@@ -18,11 +22,17 @@ import { afterThisTurn } from './turn.ts'
 export interface Checkpoint {
   /** The cursor behind which a stream goes on; undefined at its beginning. */
   position(stream: string): string | undefined
+  /** The error for a {@link position} that cannot be read: it says where it stands, and what to do. Nothing is changed. */
+  unreadable(stream: string): Error
   /**
-   * The facts that the store remembers as handled, read anew at each iteration. Oldest first; a fact whose copies were
-   * handled apart may stand there several times, and what they told adds up.
+   * The facts that were handled, as far as the store remembers them, and what is not saved yet. Read anew at each
+   * iteration. Oldest first; a fact may stand there several times, and what its copies told adds up.
+   *
+   * Iterating throws a {@link CheckpointError} once the checkpoint is closed.
    */
   readonly handledBefore: Iterable<HandledFact>
+  /** How many handled facts the store remembers, at the most. */
+  readonly maxHandled: number
   /**
    * A subscription begins: streams are read from their positions, and webhooks that are not done are handed out again, so
    * all that nobody has handled comes again. What was received before and is still being handled is noted when it is
@@ -30,9 +40,11 @@ export interface Checkpoint {
    *
    * Returns what ends the subscription. One at a time: a second one would not know what the first has in flight.
    *
-   * @throws {CheckpointError} while another subscription lasts.
+   * @param scheduler Tells when what passed unreceived is believed to be filtered out; see {@link passed}. Default
+   * `asyncScheduler`.
+   * @throws {CheckpointError} while another subscription lasts, and once the checkpoint is closed.
    */
-  begin(): () => void
+  begin(scheduler?: SchedulerLike): () => void
   /** Somebody who will receive events begins to listen. Returns what takes that back. See `Progress`. */
   attach(): () => void
   /** Whether anybody listens who will receive events: without, nobody handles what comes. */
@@ -48,6 +60,9 @@ export interface Checkpoint {
    * The emission of this copy has returned, or it was dropped as a duplicate. Nobody will handle it who has not received
    * it by now: where nobody has, it was filtered out, and counts as handled. Not so when it
    * broke off, since the pipeline failed: then only what was received has passed.
+   *
+   * Until the first event is received, an operator may be holding back all of them. So what passed before counts as handled
+   * only once an event is received, or after ten minutes of the same subscription.
    */
   passed(event: ResearchEvent, brokeOff?: boolean): void
   /**
@@ -68,11 +83,22 @@ export interface Checkpoint {
 }
 
 /**
- * Copies that may pass before one is received, until it is believed that the pipeline filters them all out. Before that
- * nothing is saved: with an asynchronous operator ahead of `deliver`, everything seems to be filtered out, until the
- * first event comes too late and tells the mistake.
+ * Whether what passed unreceived was filtered out. With an asynchronous operator ahead of `deliver` everything seems to
+ * be, until the first event comes too late and tells the mistake.
  */
-const BELIEVED = 1_000
+type Trust =
+  /** Nothing was received yet. What passed is doubted for a while before it is believed. */
+  | { readonly is: 'untrusted' }
+  /** Something was received within its emission, so whatever passes unreceived was filtered out. */
+  | { readonly is: 'trusted' }
+  /** Something came too late. Positions may have moved past what was not handled, and nothing is saved any more. */
+  | { readonly is: 'misused'; readonly error: unknown }
+
+/**
+ * For how long at the least what passed unreceived is doubted while there is no trust, in ms; at the most twice as long. An
+ * operator that holds events back for less than this is found out before anything is lost by it.
+ */
+const DOUBT = 10 * 60_000
 
 /**
  * Opens the checkpoint that a store keeps.
@@ -86,46 +112,67 @@ const BELIEVED = 1_000
  * events.pipe(deliver(save, { checkpoint })).subscribe()
  */
 export async function openCheckpoint(store: CheckpointStore): Promise<Checkpoint> {
+  checkInteger('maxHandled', store.maxHandled ?? MAX_HANDLED, 0, MOST_HANDLED)
   return new StoredCheckpoint(store, await store.load())
 }
 
 class StoredCheckpoint implements Checkpoint {
-  readonly handledBefore: Iterable<HandledFact>
+  readonly handledBefore: Iterable<HandledFact> = { [Symbol.iterator]: () => this.#handled() }
   readonly #store: CheckpointStore
-  readonly #log: ProgressLog
-  /** What a save that failed has left. */
-  #unsaved: Advance = { positions: new Map(), handled: [], done: [] }
+  readonly #stored: Iterable<HandledFact>
+  /** Where each stream stands without doubt, for as long as there is no trust. */
+  readonly #positions: Map<string, string>
+  #log: ProgressLog
+  #trust: Trust = { is: 'untrusted' }
+  /** The regular looks at what was doubted for long enough. */
+  #looks = Subscription.EMPTY
+  /** What had passed when it was looked at last, and is doubted still. */
+  #doubted = noAdvance()
+  /** What the next save will save beside what the log has. */
+  #unsaved = noAdvance()
+  /** What is being saved. */
+  #saving = noAdvance()
   /** The save that began last. */
   #current: Promise<void> = Promise.resolve()
   /** The save that will take in what is final now. */
   #next: Promise<void> | undefined
   #subscribed = false
   #attached = 0
-  #passed = 0
-  #believed = false
-  #misuse: unknown
   #closed: Promise<void> | undefined
 
   constructor(store: CheckpointStore, { positions, handled }: CheckpointState) {
     this.#store = store
+    this.#stored = handled
+    this.#positions = new Map(positions)
     this.#log = new ProgressLog(positions)
-    this.handledBefore = handled
+  }
+
+  get maxHandled(): number {
+    return this.#store.maxHandled ?? MAX_HANDLED
   }
 
   position(stream: string): string | undefined {
     return this.#log.position(stream)
   }
 
-  begin(): () => void {
+  unreadable(stream: string): Error {
+    return this.#store.unreadable?.(stream) ?? unreadable(stream)
+  }
+
+  begin(scheduler: SchedulerLike = asyncScheduler): () => void {
+    if (this.#closed !== undefined) throw closed()
     if (this.#subscribed) {
       throw new CheckpointError(
         'a checkpoint serves one subscription at a time: give everything to one `watch`, and subscribe to it once',
       )
     }
     this.#subscribed = true
-    this.#log.begin()
+    if (this.#trust.is === 'untrusted') this.#doubtAnew(scheduler)
+    else this.#log.begin()
     return () => {
       this.#subscribed = false
+      // What an operator holds back may outlast the subscription.
+      this.#looks.unsubscribe()
     }
   }
 
@@ -152,8 +199,6 @@ class StoredCheckpoint implements Checkpoint {
   passed(event: ResearchEvent, brokeOff = false): void {
     if (brokeOff && !this.#log.isReceived(event)) return
     this.#log.passed(event)
-    this.#passed += 1
-    this.#believed ||= this.#passed >= BELIEVED
     this.#saveSoon()
   }
 
@@ -162,10 +207,10 @@ class StoredCheckpoint implements Checkpoint {
     try {
       this.#log.received(event)
     } catch (error) {
-      this.#misuse ??= error
+      if (this.#trust.is !== 'misused') this.#decide({ is: 'misused', error })
       throw error
     }
-    this.#believed = true
+    if (this.#trust.is === 'untrusted') this.#decide({ is: 'trusted' })
   }
 
   async handled(event: Fact): Promise<void> {
@@ -180,16 +225,55 @@ class StoredCheckpoint implements Checkpoint {
   }
 
   async #close(): Promise<void> {
+    this.#looks.unsubscribe()
     try {
-      await (this.#believed && this.#misuse === undefined ? this.#save() : settled(this.#current))
+      await (this.#trust.is === 'misused' ? settled(this.#current) : this.#save())
     } finally {
       await this.#store.close()
     }
   }
 
-  /** For what nobody waits for: a failure comes back with the next event that is handled, or at `close`. */
+  *#handled(): Generator<HandledFact, void, undefined> {
+    if (this.#closed !== undefined) throw closed()
+    const unsaved = [this.#saving.handled, this.#unsaved.handled, this.#log.newlyHandled]
+    for (const facts of [this.#stored, ...unsaved]) yield* facts
+  }
+
+  /** All that is doubted comes again. */
+  #doubtAnew(scheduler: SchedulerLike): void {
+    this.#log = new ProgressLog(this.#positions)
+    this.#doubted = noAdvance()
+    this.#looks = interval(DOUBT, scheduler).subscribe(() => this.#look())
+  }
+
+  /** Nothing was received since the last look. */
+  #look(): void {
+    for (const [stream, position] of this.#doubted.positions) this.#positions.set(stream, position)
+    this.#believe()
+    this.#doubted = this.#log.take()
+    if (!isEmpty(this.#unsaved)) this.#saveUnattended()
+  }
+
+  #believe(): void {
+    this.#unsaved = merge(this.#unsaved, this.#doubted)
+    this.#doubted = noAdvance()
+  }
+
+  #decide(trust: Trust): void {
+    this.#trust = trust
+    this.#looks.unsubscribe()
+    if (trust.is === 'trusted') this.#believe()
+  }
+
   #saveSoon(): void {
-    if (this.#believed && this.#closed === undefined && this.#log.advanced) this.#save().catch(() => {})
+    if (this.#trust.is === 'trusted' && this.#closed === undefined && this.#log.advanced) {
+      this.#saveUnattended()
+    }
+  }
+
+  /** For what nobody waits for: a failure comes back with the next event that is handled, or at `close`. */
+  #saveUnattended(): void {
+    this.#save().catch(() => {})
   }
 
   /** Resolves with the save that takes in what is final now. */
@@ -204,19 +288,27 @@ class StoredCheckpoint implements Checkpoint {
     await settled(this.#current)
     this.#current = this.#next ?? this.#current
     this.#next = undefined
-    if (this.#misuse !== undefined) throw this.#misuse
+    if (this.#trust.is === 'misused') throw this.#trust.error
 
-    const advance = merge(this.#unsaved, this.#log.take())
-    this.#unsaved = advance
-    if (advance.positions.size > 0 || advance.handled.length > 0) await this.#store.save(advance)
-    this.#unsaved = { positions: new Map(), handled: [], done: [] }
+    const advance = this.#trust.is === 'trusted' ? merge(this.#unsaved, this.#log.take()) : this.#unsaved
+    this.#unsaved = noAdvance()
+    this.#saving = advance
+    try {
+      if (advance.positions.size > 0 || advance.handled.length > 0) await this.#store.save(advance)
+    } catch (error) {
+      this.#unsaved = merge(advance, this.#unsaved)
+      throw error
+    } finally {
+      this.#saving = noAdvance()
+    }
     // A webhook is done only now: before, a crash would have lost both it and the word that it was handled.
     await Promise.all(advance.done.map(async (done) => done()))
   }
 }
 
 function merge(older: Advance, newer: Advance): Advance {
-  if (older.handled.length === 0 && older.positions.size === 0 && older.done.length === 0) return newer
+  if (isEmpty(older)) return newer
+  if (isEmpty(newer)) return older
   return {
     positions: new Map([...older.positions, ...newer.positions]),
     handled: [...older.handled, ...newer.handled],
@@ -226,6 +318,13 @@ function merge(older: Advance, newer: Advance): Advance {
 
 async function settled(work: Promise<void>): Promise<void> {
   await work.catch(() => {})
+}
+
+function unreadable(stream: string): CheckpointError {
+  return new CheckpointError(
+    `the position of the stream ${JSON.stringify(stream)} in the checkpoint's store cannot be read: put it right, or ` +
+      'delete it to have the stream begin anew. It was left as it is',
+  )
 }
 
 function closed(): CheckpointError {

@@ -3,7 +3,7 @@ import { WEBHOOK_HORIZON } from '../protocol/limits.ts'
 /** How long handled facts are remembered. */
 export interface HandledFactsLimits {
   /**
-   * Handled facts that are remembered, at the most; the oldest are forgotten first. Default 100,000.
+   * Handled facts that are remembered, at the most; the oldest are forgotten first. Up to 100,000,000; default 100,000.
    *
    * A fact that is forgotten may be handled again after a crash: where an event is in work while more than this many
    * others are handled, and where another transport tells a fact so late.
@@ -15,5 +15,7 @@ export interface HandledFactsLimits {
 
 /** Default of {@link HandledFactsLimits.maxHandled}. */
 export const MAX_HANDLED = 100_000
+/** Bound of {@link HandledFactsLimits.maxHandled}: as much as `dedupe` and `mergeWebhooks` can remember. */
+export const MOST_HANDLED = 100_000_000
 /** Default of {@link HandledFactsLimits.remember}, in ms. */
 export const REMEMBER = WEBHOOK_HORIZON

@@ -2,6 +2,8 @@ import { hostname } from 'node:os'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkInteger, checkText } from '../protocol/check.ts'
 import { CheckpointError, CheckpointInUseError, StateInUseError } from './errors.ts'
+import { isGone, thisProcess } from './process-identity.ts'
+import type { ProcessIdentity } from './process-identity.ts'
 import type { StateFile } from './state-file.ts'
 
 /** How a store is held against other processes. */
@@ -10,7 +12,8 @@ export interface LeaseOptions {
   readonly owner?: string
   /**
    * How long the hold lasts without renewal, in ms; it is renewed three times as often, and at each save. A process that
-   * was killed blocks its successor on another host for as long, on the same host not at all. Default 10,000.
+   * was killed blocks its successor on the same host not at all, but for as long on another host or in another container,
+   * one that was started again included. Default 10,000.
    */
   readonly leaseDuration?: number
   /** Unix time in ms. Default `Date.now`. */
@@ -23,15 +26,12 @@ export const LEASE_SCHEMA = `
     name TEXT PRIMARY KEY,
     token INTEGER NOT NULL,
     owner TEXT NOT NULL,
-    host TEXT NOT NULL,
+    host TEXT NOT NULL, -- within which the pid means something; older versions wrote the host's name alone
     pid INTEGER NOT NULL,
     process_started_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL -- 0: given up
   ) WITHOUT ROWID, STRICT;
 `
-
-/** Two readings of one process's start differ by less than this, in ms. */
-const SAME_START = 1_000
 
 /**
  * The right of one process at a time to some state in a file.
@@ -134,9 +134,7 @@ export class Lease {
       name: this.#name,
       token,
       owner: this.#owner,
-      host: hostname(),
-      pid: process.pid,
-      startedAt: processStartedAt(),
+      ...thisProcess,
       expiresAt: now + this.#duration,
     })
     return token
@@ -199,7 +197,7 @@ export class Lease {
       owner: String(row['owner']),
       host: String(row['host']),
       pid: Number(row['pid']),
-      processStartedAt: Number(row['process_started_at']),
+      startedAt: Number(row['process_started_at']),
       expiresAt: Number(row['expires_at']),
     }
   }
@@ -218,28 +216,8 @@ export function leaseOptions(options: LeaseOptions): Required<LeaseOptions> {
   return { owner, leaseDuration, clock }
 }
 
-interface LeaseRow {
+interface LeaseRow extends ProcessIdentity {
   readonly token: number
   readonly owner: string
-  readonly host: string
-  readonly pid: number
-  readonly processStartedAt: number
   readonly expiresAt: number
-}
-
-/** Whether the process was of this host and is no more. A new process may have its number, in a container above all. */
-function isGone({ host, pid, processStartedAt: startedAt }: LeaseRow): boolean {
-  if (host !== hostname()) return false
-  if (pid === process.pid) return Math.abs(startedAt - processStartedAt()) > SAME_START
-  try {
-    process.kill(pid, 0)
-    return false
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ESRCH'
-  }
-}
-
-/** In Unix ms, for worker threads too. */
-function processStartedAt(): number {
-  return Math.round(Date.now() - process.uptime() * 1_000)
 }

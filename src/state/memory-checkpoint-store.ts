@@ -2,7 +2,7 @@ import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkDuration, checkInteger } from '../protocol/check.ts'
 import type { CheckpointChanges, CheckpointState, CheckpointStore, HandledFact } from './checkpoint-store.ts'
 import { CheckpointError, CheckpointInUseError } from './errors.ts'
-import { MAX_HANDLED, REMEMBER } from './handled-facts.ts'
+import { MAX_HANDLED, MOST_HANDLED, REMEMBER } from './handled-facts.ts'
 import type { HandledFactsLimits } from './handled-facts.ts'
 
 /** Settings of {@link memoryCheckpointStore}. */
@@ -18,7 +18,7 @@ export interface MemoryCheckpointStoreOptions extends HandledFactsLimits {
  */
 export function memoryCheckpointStore(options: MemoryCheckpointStoreOptions = {}): CheckpointStore {
   const { maxHandled = MAX_HANDLED, remember = REMEMBER, clock = Date.now } = options
-  checkInteger('maxHandled', maxHandled, 0)
+  checkInteger('maxHandled', maxHandled, 0, MOST_HANDLED)
   checkDuration('remember', remember, true)
   if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
 
@@ -70,5 +70,5 @@ export function memoryCheckpointStore(options: MemoryCheckpointStoreOptions = {}
     },
   }
 
-  return { load, save, close: () => void (held = false) }
+  return { maxHandled, load, save, close: () => void (held = false) }
 }

@@ -18,6 +18,16 @@ export interface Advance {
   readonly done: Done[]
 }
 
+/** No step at all. */
+export function noAdvance(): Advance {
+  return { positions: new Map(), handled: [], done: [] }
+}
+
+/** Whether there is nothing to be saved, and nobody to be told. */
+export function isEmpty({ positions, handled, done }: Advance): boolean {
+  return positions.size === 0 && handled.length === 0 && done.length === 0
+}
+
 /**
  * Decides what of a pipeline is behind it.
  *
@@ -48,8 +58,12 @@ export class ProgressLog {
 
   /** Whether anything became final that {@link take} did not give out yet. */
   get advanced(): boolean {
-    const { positions, handled, done } = this.#advance
-    return positions.size > 0 || handled.length > 0 || done.length > 0
+    return !isEmpty(this.#advance)
+  }
+
+  /** Facts that were handled and that {@link take} did not give out yet. */
+  get newlyHandled(): readonly HandledFact[] {
+    return this.#advance.handled
   }
 
   /** The cursor of the last copy in the gap-free run of those that are done. */
@@ -287,10 +301,6 @@ class Stream {
   clear(): void {
     this.#last = undefined
   }
-}
-
-function noAdvance(): Advance {
-  return { positions: new Map(), handled: [], done: [] }
 }
 
 function keyOf(event: Fact): string {

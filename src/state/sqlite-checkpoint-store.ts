@@ -4,8 +4,8 @@ import { checkDuration, checkInteger, checkText } from '../protocol/check.ts'
 import { covers, parts } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { CheckpointChanges, CheckpointState, CheckpointStore, HandledFact } from './checkpoint-store.ts'
-import { CheckpointError } from './errors.ts'
-import { MAX_HANDLED, REMEMBER } from './handled-facts.ts'
+import { CheckpointError, StateFileError } from './errors.ts'
+import { MAX_HANDLED, MOST_HANDLED, REMEMBER } from './handled-facts.ts'
 import type { HandledFactsLimits } from './handled-facts.ts'
 import { Lease, LEASE_SCHEMA, leaseOptions } from './lease.ts'
 import type { LeaseOptions } from './lease.ts'
@@ -44,6 +44,7 @@ export interface SqliteCheckpointStore extends CheckpointStore {
   ): (event: Event) => void
   load(): CheckpointState
   save(changes: CheckpointChanges): void
+  unreadable(stream: string): StateFileError
   close(): void
 }
 
@@ -101,16 +102,16 @@ export function sqliteCheckpointStore(
 ): SqliteCheckpointStore {
   const { name = 'default', maxHandled = MAX_HANDLED, remember = REMEMBER } = options
   checkText('name', name)
-  checkInteger('maxHandled', maxHandled, 0)
+  checkInteger('maxHandled', maxHandled, 0, MOST_HANDLED)
   checkDuration('remember', remember, true)
   return new SqliteStore(file, name, maxHandled, remember, leaseOptions(options))
 }
 
 class SqliteStore implements SqliteCheckpointStore {
   readonly database: DatabaseSync
+  readonly maxHandled: number
   readonly #file: StateFile
   readonly #name: string
-  readonly #maxHandled: number
   readonly #remember: number
   readonly #clock: () => number
   readonly #lease: Lease
@@ -130,7 +131,7 @@ class SqliteStore implements SqliteCheckpointStore {
     this.#file = new StateFile(target, LAYOUT, { synchronous: 'NORMAL' })
     this.database = this.#file.database
     this.#name = name
-    this.#maxHandled = maxHandled
+    this.maxHandled = maxHandled
     this.#remember = remember
     this.#clock = lease.clock
     this.#lease = new Lease(this.#file, 'checkpoint', name, lease)
@@ -193,6 +194,15 @@ class SqliteStore implements SqliteCheckpointStore {
     }
   }
 
+  unreadable(stream: string): StateFileError {
+    const row = `checkpoint = ${literal(this.#name)} AND stream = ${literal(stream)}`
+    return new StateFileError(
+      this.#file.name,
+      `has a position that cannot be read: the row of rivulet_checkpoint_position with ${row}. Put its cursor right, or ` +
+        `have the stream begin anew with: DELETE FROM rivulet_checkpoint_position WHERE ${row}. It was left as it is`,
+    )
+  }
+
   close(): void {
     try {
       this.#lease.release()
@@ -223,21 +233,23 @@ class SqliteStore implements SqliteCheckpointStore {
     this.#unpruned = 0
     const horizon = this.#clock() - this.#remember
     const kept = this.#statements.firstKept.get(this.#name, horizon)?.['seq']
-    const first = Math.max(
-      kept === undefined ? this.#seq + 1 : Number(kept),
-      this.#seq - this.#maxHandled + 1,
-    )
+    const first = Math.max(kept === undefined ? this.#seq + 1 : Number(kept), this.#seq - this.maxHandled + 1)
     this.#statements.prune.run(this.#name, first)
   }
 
   #handled(): Iterable<HandledFact> {
     const { database } = this
+    const file = this.#file
     const name = this.#name
     // Read while it is asked for: all of it at once would be megabytes that nobody needs.
     return {
       *[Symbol.iterator]() {
-        for (const { id, source, parts: told } of database.prepare(HANDLED).iterate(name)) {
-          yield { id: String(id), source: String(source), parts: Number(told) }
+        try {
+          for (const { id, source, parts: told } of database.prepare(HANDLED).iterate(name)) {
+            yield { id: String(id), source: String(source), parts: Number(told) }
+          }
+        } catch (error) {
+          throw file.explain(error)
         }
       },
     }
@@ -279,6 +291,11 @@ function checkEffect(result: unknown, database: DatabaseSync): void {
       'an effect of `exactlyOnce` ended its transaction: leave BEGIN, COMMIT and ROLLBACK to the store',
     )
   }
+}
+
+/** The text as SQL writes it. */
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

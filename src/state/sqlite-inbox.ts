@@ -1,5 +1,7 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
+import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkDuration, checkInteger } from '../protocol/check.ts'
+import { isObject } from '../protocol/event.ts'
 import { WEBHOOK_HORIZON } from '../protocol/limits.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
 import { StateFileError } from './errors.ts'
@@ -140,7 +142,11 @@ class SqliteTableInbox implements SqliteInbox {
 
   put(delivery: WebhookDelivery): Promise<InboxOutcome> {
     if (this.#closed) return Promise.reject(closed(this.#file.name))
-    const payload = JSON.stringify(delivery.payload) ?? 'null'
+    // As a receiver has it. Anything else could not be told from damage when it is read.
+    if (!isObject(delivery.payload)) {
+      return Promise.reject(new ArgumentError('delivery.payload', 'an object', delivery.payload))
+    }
+    const payload = JSON.stringify(delivery.payload)
     const put = { ...Promise.withResolvers<InboxOutcome>(), delivery, payload }
     this.#puts.push(put)
     this.#commitSoon()
@@ -273,16 +279,13 @@ class SqliteTableInbox implements SqliteInbox {
   #read(row: Record<string, SQLOutputValue>): WebhookDelivery {
     const { seq, id, timestamp, payload } = row
     if (typeof id === 'string' && typeof timestamp === 'number' && typeof payload === 'string') {
-      try {
-        return { id, timestamp, payload: JSON.parse(payload) }
-      } catch {
-        // Told below.
-      }
+      const parsed = parseJson(payload)
+      if (isObject(parsed)) return { id, timestamp, payload: parsed }
     }
     throw new StateFileError(
       this.#file.name,
       `has a webhook that cannot be read: the row of rivulet_inbox with seq ${String(seq)} and id ` +
-        `${JSON.stringify(id)} holds no JSON. Put its payload right, or give the webhook up with: ` +
+        `${JSON.stringify(id)} holds no JSON object. Put its payload right, or give the webhook up with: ` +
         `DELETE FROM rivulet_inbox WHERE seq = ${String(seq)}. It was left as it is`,
     )
   }
@@ -304,7 +307,8 @@ function prepare(database: DatabaseSync) {
     pending: database.prepare('SELECT count(*) AS pending FROM rivulet_inbox WHERE done_at IS NULL'),
     // SQLite takes less for JSON than JavaScript does, very deep nesting for instance: these are looked at again.
     suspects: database.prepare(
-      'SELECT seq, id, timestamp, payload FROM rivulet_inbox WHERE done_at IS NULL AND json_valid(payload) IS NOT 1',
+      `SELECT seq, id, timestamp, payload FROM rivulet_inbox
+       WHERE done_at IS NULL AND CASE WHEN json_valid(payload) THEN json_type(payload) <> 'object' ELSE true END`,
     ),
     // Rows stand in the order of coming, so only those that are too old are looked at.
     prune: database.prepare(
@@ -314,6 +318,15 @@ function prepare(database: DatabaseSync) {
          9223372036854775807
        )`,
     ),
+  }
+}
+
+/** Undefined for what is no JSON. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
   }
 }
 

@@ -68,7 +68,7 @@ export class StateFile {
    * @throws {StateFileError} where the transaction cannot begin or be committed.
    */
   transaction<T>(work: () => T): T {
-    if (this.database.isTransaction) {
+    if (this.attempt(() => this.database.isTransaction)) {
       throw new StateFileError(
         this.name,
         'has a transaction open on this connection: a transaction must end in the turn of the event loop in which it ' +
@@ -92,8 +92,13 @@ export class StateFile {
     try {
       return work()
     } catch (error) {
-      throw stateFileError(this.name, error)
+      throw this.explain(error)
     }
+  }
+
+  /** What SQLite failed with as a {@link StateFileError}; any other error as it is. */
+  explain(error: unknown): unknown {
+    return stateFileError(this.name, error)
   }
 
   /** Sets how surely commits survive a power cut from now on, where the connection is not the user's. */
@@ -180,6 +185,9 @@ const CODES: Readonly<Record<number, string>> = {
 
 /** SQLite's error as one that names the file; any other as it is. */
 function stateFileError(file: string, error: unknown): unknown {
+  if (isClosed(error)) {
+    return new StateFileError(file, 'is closed: close the database after what uses it', { cause: error })
+  }
   if (!isSqliteError(error)) return error
   const code = error.errcode & 0xff
   if (code === 11 || code === 26) return damaged(file, error.message, error)
@@ -195,6 +203,11 @@ function damaged(file: string, verdict: string, cause?: unknown): StateFileError
       'and -shm files to begin anew, or name another file. It was left as it is',
     { cause },
   )
+}
+
+/** Node's word for a database that is closed, and for the statements that went with it. */
+function isClosed(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_INVALID_STATE'
 }
 
 function isSqliteError(error: unknown): error is Error & { readonly errcode: number } {

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { memoryCheckpointStore, openCheckpoint } from 'rivulet'
 import type { Checkpoint, ResearchEvent } from 'rivulet'
 import { deliver, ofType } from 'rivulet/operators'
@@ -150,6 +151,96 @@ describe('a checkpoint', () => {
     await second.close()
     expect([...before, ...after]).toHaveLength(6)
     expect(new Set([...before, ...after]).size).toBe(6)
+  })
+
+  it('loses nothing by a disk that is full: the pipeline errors, and the next start goes on', async () => {
+    const { client, group } = await research()
+    const id = await group(...names(40))
+    const { file } = await stateFile()
+    const database = new DatabaseSync(file)
+    onTestFinished(() => database.close())
+    // A page holds few facts, so that room is soon lacking.
+    database.exec('PRAGMA page_size = 1024')
+    const pipeline = async (maxPages: number) => {
+      const checkpoint = await openCheckpoint(sqliteCheckpointStore(database))
+      database.exec(`PRAGMA max_page_count = ${maxPages}`)
+      const handled: string[] = []
+      const handler = (event: ResearchEvent) => void handled.push(event.id)
+      const watched = client.watch({ taskGroups: [id], checkpoint }).pipe(ofType('task_run.state'))
+      const delivered = all(watched.pipe(deliver(handler, { checkpoint, concurrency: 1 })))
+      const [outcome] = await Promise.allSettled([delivered])
+      const [closed] = await Promise.allSettled([checkpoint.close()])
+      return { handled, outcome, closed }
+    }
+
+    // One page is fewer than there are: the file may not grow.
+    const first = await pipeline(1)
+    const second = await pipeline(10_000)
+
+    const full = expect.objectContaining({
+      name: 'StateFileError',
+      message: expect.stringContaining('disk is full'),
+    })
+    expect(first.outcome).toEqual({ status: 'rejected', reason: full })
+    expect(first.closed).toEqual({ status: 'rejected', reason: full })
+    expect(first.handled.length).toBeLessThan(40)
+    expect(new Set([...first.handled, ...second.handled]).size).toBe(40)
+    // What could not be saved comes again, and nothing else.
+    expect(second.handled.filter((fact) => first.handled.includes(fact))).toEqual(first.handled.slice(-1))
+    expect(second.closed.status).toBe('fulfilled')
+  })
+
+  it('has nothing handled twice by a retry in the same process, although it could not be saved', async () => {
+    const { client, group } = await research()
+    const id = await group(...names(6))
+    const store = memoryCheckpointStore()
+    const failed = Promise.withResolvers<void>()
+    let saves = 0
+    const checkpoint = await openCheckpoint({
+      ...store,
+      save(changes) {
+        if (++saves > 1) return store.save(changes)
+        failed.resolve()
+        throw new Error('the disk is full')
+      },
+    })
+    const calls: string[] = []
+    const handler = async (event: ResearchEvent) => {
+      calls.push(event.id)
+      if (calls.length > 1) return
+      // The stream's position stays here, while the next event is handled and cannot be saved.
+      await failed.promise
+      throw new Error('out of reach')
+    }
+
+    await all(
+      client
+        .watch({ taskGroups: [id], checkpoint })
+        .pipe(
+          ofType('task_run.state'),
+          deliver(handler, { checkpoint, concurrency: 2, retries: 0 }),
+          retry({ count: 1, delay: 0 }),
+        ),
+    )
+    await checkpoint.close()
+
+    const [first] = calls
+    expect(calls.filter((fact) => fact !== first)).toHaveLength(5)
+    expect(new Set(calls).size).toBe(6)
+  })
+
+  it('that is closed is refused by name', async () => {
+    const { client } = await research()
+    const { open } = await stateFile()
+    const checkpoint = await open()
+    await checkpoint.close()
+
+    const watched = client.watch({ taskGroups: ['tgrp'], checkpoint })
+
+    await expect(all(watched.pipe(deliver(() => {}, { checkpoint })))).rejects.toMatchObject({
+      name: 'CheckpointError',
+      message: expect.stringContaining('is closed'),
+    })
   })
 
   it('refuses a pipeline in which nobody tells it what was handled', async () => {

@@ -1,9 +1,10 @@
 import { asyncScheduler, firstValueFrom, lastValueFrom, of, take, toArray, VirtualTimeScheduler } from 'rxjs'
 import type { SchedulerAction, SchedulerLike } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { createClient } from 'rivulet'
+import { createClient, openCheckpoint } from 'rivulet'
 import type { WebhookDelivery } from 'rivulet'
-import { answer, queryOf, serve } from '../support/serve.ts'
+import { deliver, ofType } from 'rivulet/operators'
+import { answer, openStream, queryOf, serve, sse } from '../support/serve.ts'
 
 const detected = (event_group_id: string): WebhookDelivery => ({
   id: `msg_${event_group_id}`,
@@ -103,5 +104,45 @@ describe("an execution's events, fetched for a thin webhook", () => {
 
     expect(time.actions).toEqual([])
     expect(requests()).toBe(1)
+  })
+})
+
+describe('a checkpoint that remembers more facts than watch does by itself', () => {
+  it('has none of them told again', async () => {
+    const status = { is_active: false, num_task_runs: 3, task_run_status_counts: { completed: 3 } }
+    const run = (run_id: string) => ({ run_id, status: 'completed', is_active: false, processor: 'base' })
+    const baseUrl = await serve((request, response) => {
+      const { pathname } = new URL(request.url ?? '/', 'http://localhost')
+      if (pathname.endsWith('/runs')) {
+        openStream(response)
+        const told = ['first', 'last', 'new'].map((id) => ({ type: 'task_run.state', run: run(id) }))
+        response.end(told.map((event) => sse(event)).join(''))
+      } else if (pathname.endsWith('/events')) {
+        openStream(response)
+        const event = { type: 'task_group_status', event_id: '1', status }
+        response.end(sse(event))
+      } else answer(response, { taskgroup_id: 'g', status })
+    })
+    const maxHandled = 100_010
+    const handled = Array.from({ length: maxHandled }, (_, i) => {
+      const id = i === 0 ? 'first' : i === maxHandled - 1 ? 'last' : `run_${i}`
+      return { id: `${id}:completed`, source: `/v1/tasks/runs/${id}`, parts: 0 }
+    })
+    const checkpoint = await openCheckpoint({
+      maxHandled,
+      load: () => ({ positions: new Map(), handled }),
+      save() {},
+      close() {},
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+
+    const events = client.watch({ taskGroups: ['g'], checkpoint }).pipe(ofType('task_run.state'))
+    const told: string[] = []
+    await lastValueFrom(events.pipe(deliver(({ id }) => void told.push(id), { checkpoint })), {
+      defaultValue: undefined,
+    })
+    await checkpoint.close()
+
+    expect(told).toEqual(['new:completed'])
   })
 })

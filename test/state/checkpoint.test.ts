@@ -1,5 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { ArgumentError } from 'rivulet'
 import type { ResearchEvent } from 'rivulet'
+import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, vi } from 'vitest'
 import { parts } from '../../src/protocol/event.ts'
 import type { CheckpointChanges, CheckpointStore } from '../../src/state/checkpoint-store.ts'
@@ -8,6 +10,8 @@ import type { Checkpoint } from '../../src/state/checkpoint.ts'
 import { CheckpointError, CheckpointInUseError } from '../../src/state/errors.ts'
 import { memoryCheckpointStore } from '../../src/state/memory-checkpoint-store.ts'
 import { bareRun, change, fullRun } from '../operators/events.ts'
+
+const TEN_MINUTES = 10 * 60_000
 
 const [a, b, c] = [change('a'), change('b'), change('c')]
 
@@ -206,19 +210,119 @@ describe('what is filtered out', () => {
     await checkpoint.close()
     expect(store.saves).toEqual([])
   })
+})
 
-  it('is saved after 1,000 events of which none was wanted', async () => {
+describe('where nothing was received yet', () => {
+  /** A subscription whose time is the test's. */
+  async function subscribed() {
     const store = recordingStore()
     const checkpoint = await openCheckpoint(store)
-    for (let i = 1; i <= 1_000; i++) {
-      const event = change(`e${i}`)
+    const time = new VirtualTimeScheduler()
+    const end = checkpoint.begin(time)
+    return {
+      store,
+      checkpoint,
+      time,
+      end,
+      /** Lets the time pass until so many ms since the beginning. */
+      async until(frame: number) {
+        time.maxFrames = frame
+        time.flush()
+        await nextTurn()
+        await nextTurn()
+      },
+      positions: () => store.saves.map(({ positions }) => positions.get('s')),
+    }
+  }
+
+  /** As `watch` does with what nobody receives. */
+  function pass(checkpoint: Checkpoint, ...events: readonly ResearchEvent[]): void {
+    for (const event of events) {
       checkpoint.entered('s', event.id, event)
       checkpoint.passed(event)
     }
-    await nextTurn()
-    await nextTurn()
+  }
 
-    expect(store.saves.map(({ positions }) => positions.get('s'))).toEqual(['e1000'])
+  it('what passed is saved after ten minutes at the least, however much of it there is', async () => {
+    const { checkpoint, until, positions } = await subscribed()
+    pass(checkpoint, ...Array.from({ length: 1_500 }, (_, i) => change(`e${i}`)))
+    await until(TEN_MINUTES)
+    const early = positions()
+    pass(checkpoint, a)
+    await until(2 * TEN_MINUTES)
+    const later = positions()
+    pass(checkpoint, b)
+    await until(3 * TEN_MINUTES)
+
+    expect([early, later, positions()]).toEqual([[], ['e1499'], ['e1499', 'a']])
+  })
+
+  it('a webhook is done once what it stood for is believed to be filtered out', async () => {
+    const { checkpoint, until } = await subscribed()
+    const done = vi.fn<() => void>()
+    checkpoint.delivered([a], done)
+    checkpoint.passed(a)
+    await until(TEN_MINUTES)
+    const early = done.mock.calls.length
+    await until(2 * TEN_MINUTES)
+
+    expect([early, done.mock.calls.length]).toEqual([0, 1])
+  })
+
+  it('an event that was held back until just before is an error, and nothing is saved', async () => {
+    const { checkpoint, until, positions } = await subscribed()
+    pass(checkpoint, a)
+    await until(2 * TEN_MINUTES - 1)
+
+    expect(() => checkpoint.received(a)).toThrow(CheckpointError)
+    await until(5 * TEN_MINUTES)
+    await checkpoint.close()
+    expect(positions()).toEqual([])
+  })
+
+  it('an event that is received in time has all saved that passed before', async () => {
+    const { checkpoint, until, positions, time } = await subscribed()
+    pass(checkpoint, a)
+    await until(TEN_MINUTES)
+    pass(checkpoint, b)
+    receive(checkpoint, c)
+    await checkpoint.handled(c)
+
+    expect(positions()).toEqual(['c'])
+    expect(time.actions).toEqual([])
+  })
+
+  it('all is told again to the next subscription but what is believed to be filtered out', async () => {
+    const { checkpoint, time, end, until, positions } = await subscribed()
+    pass(checkpoint, a)
+    await until(TEN_MINUTES)
+    pass(checkpoint, b)
+    await until(2 * TEN_MINUTES)
+    pass(checkpoint, c)
+    end()
+    const whileEnded = time.actions.length
+    await until(9 * TEN_MINUTES)
+    checkpoint.begin(time)
+    const position = checkpoint.position('s')
+    await until(19 * TEN_MINUTES)
+
+    expect(whileEnded).toBe(0)
+    expect(position).toBe('a')
+    expect(positions()).toEqual(['a'])
+  })
+
+  it('closing saves what is believed and could not be saved, and nothing else', async () => {
+    const { store, checkpoint, time, until, positions } = await subscribed()
+    pass(checkpoint, a)
+    await until(TEN_MINUTES)
+    pass(checkpoint, b)
+    store.failure = new Error('the disk is full')
+    await until(2 * TEN_MINUTES)
+    store.failure = undefined
+    await checkpoint.close()
+
+    expect(positions()).toEqual(['a', 'a'])
+    expect(time.actions).toEqual([])
   })
 })
 
@@ -236,6 +340,57 @@ describe('a mistake in the pipeline', () => {
 
     expect(store.saves).toEqual([])
     expect(store.closed).toBe(1)
+  })
+})
+
+describe('what was handled before', () => {
+  const known = (checkpoint: Checkpoint) => Array.from(checkpoint.handledBefore, ({ id }) => id)
+
+  it('includes what is not saved yet, what is being saved, and what could not be saved', async () => {
+    const store = recordingStore()
+    const checkpoint = await openCheckpoint(store)
+    store.slow = true
+    receive(checkpoint, a, b)
+
+    const handled = checkpoint.handled(a)
+    const before = known(checkpoint)
+    await nextTurn()
+    const during = known(checkpoint)
+    const later = checkpoint.handled(b)
+    const both = known(checkpoint)
+    store.failure = new Error('the disk is full')
+    store.commit()
+    await expect(handled).rejects.toBe(store.failure)
+    const after = known(checkpoint)
+    await nextTurn()
+    store.commit()
+    await expect(later).rejects.toBe(store.failure)
+
+    expect(store.saves).toHaveLength(2)
+    expect([before, during, both, after, known(checkpoint)]).toEqual([
+      ['a'],
+      ['a'],
+      ['a', 'b'],
+      ['a', 'b'],
+      ['a', 'b'],
+    ])
+  })
+
+  it('is as much as the store says that it remembers, 100,000 facts where it says nothing', async () => {
+    const silent = await openCheckpoint(recordingStore())
+    const larger = await openCheckpoint(memoryCheckpointStore({ maxHandled: 250_000 }))
+
+    expect([silent.maxHandled, larger.maxHandled]).toEqual([100_000, 250_000])
+    await expect(openCheckpoint({ ...recordingStore(), maxHandled: Infinity })).rejects.toThrow(ArgumentError)
+  })
+})
+
+describe('a position that cannot be read', () => {
+  it('is told by the stream where its store has nothing to say', async () => {
+    const checkpoint = await openCheckpoint(recordingStore())
+
+    expect(checkpoint.unreadable('groups/g/runs')).toBeInstanceOf(CheckpointError)
+    expect(checkpoint.unreadable('groups/g/runs').message).toMatch(/"groups\/g\/runs".*cannot be read/)
   })
 })
 
@@ -271,6 +426,8 @@ describe('close', () => {
 
     await expect(checkpoint.handled(a)).rejects.toThrow(/closed/)
     expect(() => checkpoint.received(b)).toThrow(/closed/)
+    expect(() => checkpoint.begin()).toThrow(/closed/)
+    expect(() => [...checkpoint.handledBefore]).toThrow(/closed/)
   })
 })
 

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -9,6 +10,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs'
+import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { ArgumentError } from 'rivulet'
@@ -16,6 +18,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { parts } from '../../src/protocol/event.ts'
 import { openCheckpoint } from '../../src/state/checkpoint.ts'
 import type { HandledFact } from '../../src/state/checkpoint-store.ts'
+import { thisProcess } from '../../src/state/process-identity.ts'
 import {
   CheckpointError,
   CheckpointInUseError,
@@ -174,6 +177,41 @@ describe('a checkpoint in SQLite', () => {
   })
 })
 
+describe('a position that cannot be read', () => {
+  it('is told with its file and its row, and with the statement that has the stream begin anew', () => {
+    const file = scratchFile()
+    const options = { name: "it's mine" }
+    const store = storeIn(file, options)
+    store.load()
+    store.save(changes({ "monitors/o'hare": '{', t: 'x' }))
+
+    const { message, ...error } = store.unreadable("monitors/o'hare")
+    const statement = /with: (DELETE FROM .*?)\. It was left as it is/.exec(message)?.[1] ?? ''
+    store.database.exec(statement)
+
+    expect(error).toMatchObject({ name: 'StateFileError', file })
+    expect(message).toContain(
+      `${file} has a position that cannot be read: the row of rivulet_checkpoint_position`,
+    )
+    expect(reloaded(store, file, options).positions).toEqual({ t: 'x' })
+  })
+})
+
+describe('facts that cannot be read any more', () => {
+  it('are told with the file, whether its table or the whole database went', () => {
+    const own = database(scratchFile())
+    const store = sqliteCheckpointStore(own)
+    const { handled } = store.load()
+    own.exec('ALTER TABLE rivulet_checkpoint_handled RENAME TO away')
+    const withoutTable = () => [...handled]
+    expect(withoutTable).toThrow(StateFileError)
+    own.close()
+
+    expect(withoutTable).toThrow(/state\.db is closed/)
+    expect(() => store.close()).toThrow(/state\.db is closed/)
+  })
+})
+
 describe('a save', () => {
   it('saves all or nothing', () => {
     const own = database()
@@ -310,6 +348,26 @@ describe('a lease', () => {
     store.save(changes({ s: '1' }))
 
     expect(reloaded(store, file).positions).toEqual({ s: '1' })
+  })
+
+  it.each([
+    ['in another container with the name of this host', `${thisProcess.host}0`],
+    ['on a host of which an older version stored only the name', hostname()],
+  ])('of a process %s is taken over when it has run out, not before', (_, host) => {
+    const own = database(scratchFile())
+    let now = 0
+    const options = { leaseDuration: 60_000, clock: () => now }
+    storeIn(own, options).load()
+    // Of a process that is here no more, or never was.
+    own
+      .prepare('UPDATE rivulet_lease SET host = ?, pid = ?')
+      .run(host, spawnSync(process.execPath, ['--version']).pid)
+    const next = storeIn(own, options)
+
+    now = 59_999
+    expect(() => next.load()).toThrow(CheckpointInUseError)
+    now = 60_000
+    expect(() => next.load()).not.toThrow()
   })
 
   it('is not left behind by a store that cannot be read', () => {

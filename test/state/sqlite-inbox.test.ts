@@ -1,12 +1,13 @@
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { chmodSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { ArgumentError, signWebhook } from 'rivulet/webhooks'
 import type { WebhookDelivery } from 'rivulet/webhooks'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { sqliteInbox, StateFileError, StateInUseError } from '../../src/state/sqlite.ts'
 import type { SqliteInbox, SqliteInboxOptions } from '../../src/state/sqlite.ts'
-import { scratchFile, startProcess } from './scratch.ts'
+import { asOrdinaryUser, scratchFile, startProcess } from './scratch.ts'
 
 const HOUR = 3_600_000
 
@@ -372,7 +373,7 @@ describe('a webhook that cannot be read', () => {
     return file
   }
 
-  it.each(['{"type":', ''])(
+  it.each(['{"type":', '', 'null', '5', '"text"', '[{}]'])(
     'keeps the inbox from opening, and tells which and what to do: %j',
     async (payload) => {
       const file = await poisoned(payload)
@@ -420,18 +421,71 @@ describe('a webhook that cannot be read', () => {
 
     expect(restarted(inbox, file).take()?.payload).toEqual({ deep })
   })
+
+  it.each([null, undefined, 5, ['a']])('cannot be put: %j', async (payload) => {
+    const inbox = inboxIn(':memory:')
+
+    await expect(inbox.put({ ...delivery('a'), payload })).rejects.toThrow(ArgumentError)
+    expect(inbox.take()).toBeUndefined()
+  })
 })
 
 describe('a file that cannot be used as an inbox', () => {
-  it('because a newer version wrote it is named, and left as it is', () => {
+  /** A file with many webhooks in it. */
+  async function filled(): Promise<string> {
     const file = scratchFile()
-    inboxIn(file).close()
-    const db = database(file)
-    db.exec("UPDATE rivulet_state SET version = 7 WHERE part = 'inbox'")
+    const inbox = sqliteInbox(file)
+    await putAll(inbox, ...Array.from({ length: 2_000 }, (_, i) => `id-${i}`))
+    inbox.close()
+    return file
+  }
+
+  function changed(file: string, sql: string): void {
+    const db = new DatabaseSync(file)
+    db.exec(sql)
     db.close()
+  }
+
+  const cases: readonly (readonly [what: string, damage: (file: string) => void, message: RegExp])[] = [
+    [
+      'something else',
+      (file) => writeFileSync(file, 'my letters, '.repeat(1_000)),
+      /no SQLite database.*restore it.*or name another file/,
+    ],
+    ['cut off', (file) => truncateSync(file, 8_192), /damaged.*restore it/],
+    [
+      'damaged within',
+      (file) => writeFileSync(file, readFileSync(file).fill(0xa5, 4_096 * 3)),
+      /damaged.*restore it/,
+    ],
+    [
+      'written by a newer version',
+      (file) => changed(file, "UPDATE rivulet_state SET version = 7 WHERE part = 'inbox'"),
+      /its inbox in the layout of a newer version \(7, this one knows 1\): use that version/,
+    ],
+  ]
+
+  it.each(cases)('because it is %s is named, and left as it is', async (_, damage, message) => {
+    const file = await filled()
+    damage(file)
     const before = readFileSync(file)
 
-    expect(() => sqliteInbox(file)).toThrow(/its inbox in the layout of a newer version \(7,/)
+    expect(() => sqliteInbox(file)).toThrow(StateFileError)
+    expect(() => sqliteInbox(file)).toThrow(message)
+    expect(() => sqliteInbox(file)).toThrow(expect.objectContaining({ file }))
+    expect(readFileSync(file).equals(before)).toBe(true)
+  })
+
+  it('because nobody may write it is named, and left as it is', async () => {
+    const file = await filled()
+    chmodSync(dirname(file), 0o755)
+    chmodSync(file, 0o444)
+    const before = readFileSync(file)
+
+    asOrdinaryUser(() => {
+      expect(() => sqliteInbox(file)).toThrow(StateFileError)
+      expect(() => sqliteInbox(file)).toThrow(/cannot be written: give this process write permission/)
+    })
     expect(readFileSync(file).equals(before)).toBe(true)
   })
 })
