@@ -25,8 +25,8 @@ export interface DeliverConfig<T> extends Backoff {
    */
   readonly highWaterMark?: number
   /**
-   * A gate to close along with the one that the source is subscribed through: for sources that were subscribed
-   * elsewhere, behind a `Subject` for instance. It serves one subscription.
+   * A gate to close along with the one that the source is subscribed under: for sources that were subscribed elsewhere,
+   * behind `share` or a `Subject` for instance, with `underGate`. It serves one subscription.
    */
   readonly gate?: Gate
   /** Attempts after the first, as long as an event's handler fails. Default 4; `Infinity` never gives up. */
@@ -42,7 +42,11 @@ export interface DeliverConfig<T> extends Backoff {
   readonly checkpoint?: Progress<T>
   /** Ends the delivery in good order when it is aborted. Default: none. */
   readonly signal?: AbortSignal
-  /** How long handlers in flight have to end after an abort, in ms; `Infinity` for as long as it takes. Default 10,000. */
+  /**
+   * How long handlers in flight have to end after an abort or a failure, in ms; `Infinity` for as long as it takes. What
+   * waits is still handled after an error of the source, so there each event that is over begins the time anew. Default
+   * 10,000.
+   */
   readonly drainTimeout?: number
   /** A number from 0 to 1, for the jitter. Default `Math.random`. */
   readonly random?: () => number
@@ -65,8 +69,9 @@ export interface DeliverConfig<T> extends Backoff {
  * - **Order**: events are started in the order of their coming and emitted in the order of completion. With `key`, each
  *   key has its own order, and a key whose handler hangs does not keep the others waiting until its own events fill the
  *   queue.
- * - **Slow handlers**: the source is subscribed through a {@link Gate}. It closes when `highWaterMark` events wait, and
- *   while the gate of the subscriber is closed, so that sources stop reading. What comes nevertheless waits in memory.
+ * - **Slow handlers**: the source is subscribed under a {@link Gate}. It closes when `highWaterMark` events wait, and
+ *   while the gate of the subscriber is closed, so that sources stop reading, whenever they were subscribed: by `switchMap`
+ *   or after the delay of a `retry` as well. What comes nevertheless waits in memory.
  * - **Failures**: a handler that throws or rejects is called again, after the error's `retryAfter` or a backoff with full
  *   jitter. An event whose last attempt failed goes to `deadLetters` and not to the result: each event ends in one of
  *   them. Without `deadLetters` it ends the stream.
@@ -95,13 +100,17 @@ export interface DeliverConfig<T> extends Backoff {
  *
  * How it ends:
  *
- * - The source completes or errors: what waits and what is in flight is handled first, then so does the result.
+ * - The source completes: what waits and what is in flight is handled first, however long that takes, then the result
+ *   completes.
+ * - The source errors: so does the result, once what waits and what is in flight is handled.
  * - An event cannot be handled or buried, or its place cannot be saved: the source is unsubscribed and nothing is started
  *   or tried again; what is being handled ends, then the result errors.
  * - `signal` is aborted: the source is unsubscribed and nothing that waits is started; what is in flight ends, its
- *   retries included, then the result completes. If that takes longer than `drainTimeout`, the signals of the handlers
- *   are aborted and the result errors with a `DrainTimeoutError`.
+ *   retries included, then the result completes.
  * - It is unsubscribed: all at once. The signals of the handlers are aborted, and nothing more is emitted or saved.
+ *
+ * A handler that hangs does not hang the end: where that takes longer than `drainTimeout` after an error or an abort, the
+ * signals of the handlers are aborted, and the result errors with a `DrainTimeoutError`, whose `cause` is what had failed.
  *
  * What was not handled has not moved the checkpoint, so the next start gets it.
  *

@@ -4,7 +4,7 @@ import { KeyedBacklog, OpenBacklog } from './backlog.ts'
 import type { Backlog } from './backlog.ts'
 import { Brake } from './brake.ts'
 import { DrainTimeoutError } from './drain-timeout-error.ts'
-import { currentGate, throughGate } from './gate.ts'
+import { gateOf, subscribeThrough } from './gate.ts'
 import type { Gate } from './gate.ts'
 import { Slot } from './slot.ts'
 import type { Handling, SlotOwner } from './slot.ts'
@@ -24,7 +24,8 @@ export interface DeliveryPlan<T> extends Handling<T> {
 export class Delivery<T> implements SlotOwner<T> {
   readonly #plan: DeliveryPlan<T>
   readonly #subscriber: Subscriber<T>
-  readonly #outer = currentGate()
+  /** The gate of whoever is fed. */
+  readonly #outer: Gate | undefined
   readonly #brake: Brake
   readonly #backlog: Backlog<T>
   /** All slots that were ever needed; those in `#idle` are free. */
@@ -47,6 +48,7 @@ export class Delivery<T> implements SlotOwner<T> {
   constructor(plan: DeliveryPlan<T>, subscriber: Subscriber<T>) {
     this.#plan = plan
     this.#subscriber = subscriber
+    this.#outer = gateOf(subscriber)
     this.#brake = new Brake(this.#outer, plan.gate)
     this.#backlog = plan.key === undefined ? new OpenBacklog() : new KeyedBacklog(plan.key)
     subscriber.add(() => this.#close())
@@ -67,13 +69,11 @@ export class Delivery<T> implements SlotOwner<T> {
     this.#subscriber.add(this.#plan.checkpoint?.attach?.())
     // Before the source can listen to the same signal: it would error, and what waits would still be started.
     abort?.addEventListener('abort', this.#abort)
-    throughGate(this.#brake.gate, () =>
-      source.pipe(takeUntil(this.#stop)).subscribe({
-        next: (event) => this.#take(event),
-        error: (error: unknown) => this.#end({ error }),
-        complete: () => this.#end(),
-      }),
-    )
+    subscribeThrough(this.#brake.gate, this.#outer, source.pipe(takeUntil(this.#stop)), {
+      next: (event) => this.#take(event),
+      error: (error: unknown) => this.#end({ error }),
+      complete: () => this.#end(),
+    })
   }
 
   handled(slot: Slot<T>): void {
@@ -93,11 +93,10 @@ export class Delivery<T> implements SlotOwner<T> {
     if (slot !== undefined) this.#free(slot)
     for (const other of this.#slots) if (other.waits) this.#free(other)
     this.#stopTaking()
+    this.#limit()
   }
 
   #take(event: T): void {
-    // While the source subscribes, its gate is the current one. What is subscribed downstream is not to obey that.
-    if (currentGate() === this.#brake.gate) return throughGate(this.#outer, () => this.#take(event))
     try {
       this.#plan.checkpoint?.received(event)
       this.#backlog.push(event)
@@ -134,6 +133,8 @@ export class Delivery<T> implements SlotOwner<T> {
     slot.clear()
     this.#idle.push(slot)
     this.#inFlight -= 1
+    // What waits is still handled after an error of the source. As long as one after another ends, none of them hangs.
+    if (this.#sourceFailure !== undefined && !this.#stopped) this.#prolong()
   }
 
   #regulate(): void {
@@ -146,27 +147,42 @@ export class Delivery<T> implements SlotOwner<T> {
 
   /** The source has ended. */
   #end(failure?: { readonly error: unknown }): void {
-    // As in `take`.
-    if (currentGate() === this.#brake.gate) return throughGate(this.#outer, () => this.#end(failure))
     this.#sourceFailure = failure
     this.#ended = true
     this.#brake.release()
     this.#pump()
+    // A source that has completed is no failure: its last events may take as long as any others.
+    if (failure !== undefined) this.#limit()
   }
 
   #stopTaking(): void {
     this.#stopped = true
     this.#backlog.clear()
-    // To the source this is an unsubscription, to us it has completed.
+    // To the source this is an unsubscription, to us it has completed. Whoever is fed hears of it afterwards: it may be a
+    // `retry`, which subscribes to the source again at once.
+    const pumping = this.#pumping
+    this.#pumping = true
     this.#stop.next()
+    this.#pumping = pumping
     this.#pump()
   }
 
   readonly #abort = (): void => {
     this.#stopTaking()
+    this.#limit()
+  }
+
+  /** What is in flight has its time to end from now on, unless that runs already. */
+  #limit(): void {
     const { drainTimeout, scheduler } = this.#plan
-    if (this.#over || drainTimeout === Infinity) return
+    if (this.#over || this.#deadline !== undefined || drainTimeout === Infinity) return
     this.#deadline = scheduler.schedule(() => this.#cutOff(), Math.min(drainTimeout, LONGEST_WAIT))
+  }
+
+  #prolong(): void {
+    this.#deadline?.unsubscribe()
+    this.#deadline = undefined
+    this.#limit()
   }
 
   #cutOff(): void {

@@ -2,7 +2,7 @@ import { isObservable } from 'rxjs'
 import type { Observable, Subscription } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { checkInteger } from '../src/protocol/check.ts'
-import { Gate, throughGate } from './gate.ts'
+import { Gate, subscribeThrough } from './gate.ts'
 import { Queue } from './queue.ts'
 
 /** Settings of {@link iterate}. */
@@ -19,7 +19,7 @@ export interface IterateConfig {
  *     gate:     --------x--o------------      x: closes, o: opens
  *     loop:     --a--------b-----c--d--|
  *
- * The observable is subscribed at the first `next()`, through a {@link Gate} of the iteration's own. The gate closes
+ * The observable is subscribed at the first `next()`, under a {@link Gate} of the iteration's own. The gate closes
  * when `highWaterMark` values wait and opens when half of them are read, so that the source stops and starts seldom.
  * Only sources that obey a gate are held back; what others push waits in memory.
  *
@@ -30,8 +30,8 @@ export interface IterateConfig {
  * for await (const n of iterate(interval(10).pipe(take(3)))) console.log(n) // 0, 1, 2
  * ```
  *
- * An error of the source is thrown once the values before it are read. Leaving the loop unsubscribes and drops what
- * waits. `next()` may be called again before the last answer came: answers come in order.
+ * An error of the source is thrown once the values before it are read. Leaving the loop unsubscribes, drops what waits and
+ * opens the gate. `next()` may be called again before the last answer came: answers come in order.
  *
  * @throws ArgumentError at the call, for something that is no observable or a `highWaterMark` below 1.
  */
@@ -98,13 +98,11 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
 
   #subscribe(): void {
     if (this.#subscription !== undefined || this.#ended) return
-    this.#subscription = throughGate(this.#gate, () =>
-      this.#source.subscribe({
-        next: (value) => this.#take(value),
-        error: (error: unknown) => this.#end({ error }),
-        complete: () => this.#end(),
-      }),
-    )
+    this.#subscription = subscribeThrough(this.#gate, undefined, this.#source, {
+      next: (value) => this.#take(value),
+      error: (error: unknown) => this.#end({ error }),
+      complete: () => this.#end(),
+    })
   }
 
   #take(value: T): void {
@@ -120,6 +118,8 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
 
   #end(failure?: { readonly error: unknown }): void {
     this.#ended = true
+    // Whoever shares the source with this loop is not to be held by it for ever.
+    this.#gate.open()
     const first = failure && this.#waiters.shift()
     if (first === undefined) this.#failure = failure
     else first.reject(failure?.error)

@@ -12,6 +12,7 @@ import {
   map,
   merge,
   mergeMap,
+  Observable,
   of,
   ReplaySubject,
   take,
@@ -21,7 +22,7 @@ import {
   timer,
   toArray,
 } from 'rxjs'
-import type { Observable, ObservableInput, OperatorFunction, SchedulerLike } from 'rxjs'
+import type { ObservableInput, OperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { checkDuration } from '../src/protocol/check.ts'
 import type { EventOf, ResearchEvent } from '../src/protocol/event.ts'
@@ -30,7 +31,7 @@ import type { WebhookDelivery } from '../src/protocol/webhook.ts'
 import { expandInOrder } from './expand-in-order.ts'
 import { Facts } from './facts.ts'
 import type { Held } from './facts.ts'
-import { currentGate, Gate } from './gate.ts'
+import { Gate, gateOf, throughGate } from './gate.ts'
 import { checkMemory, RecentIds } from './recent-ids.ts'
 import type { Memory } from './recent-ids.ts'
 import { ofType } from './of-type.ts'
@@ -128,8 +129,8 @@ export function mergeWebhooks(
   checkMemory(config)
 
   return (stream) =>
-    defer(() => {
-      const gate = currentGate()
+    new Observable((subscriber) => {
+      const gate = gateOf(subscriber)
       // Deliveries are held back by whoever holds the stream back, and while too many wait to be expanded.
       const intake = new Gate()
       let waiting = 0
@@ -173,7 +174,8 @@ export function mergeWebhooks(
         merge(timer(hold, scheduler), streamEnded).pipe(take(1), takeUntil(held.settled))
 
       const expand = (held: Held, ask: () => ObservableInput<ResearchEvent>, otherwise: ResearchEvent[]) =>
-        underGate(gate, defer(ask)).pipe(
+        defer(ask).pipe(
+          underGate(gate),
           catchError((error: unknown) => {
             onError?.(error, held.event)
             // Whoever keeps account of the deliveries must not take one for handled whose events are not known.
@@ -200,7 +202,8 @@ export function mergeWebhooks(
           map((events) => ({ delivery, held, events })),
         )
 
-      const webhookEvents = underGate(intake, deliveries).pipe(
+      const webhookEvents = deliveries.pipe(
+        underGate(intake),
         takeUntil(streamEnded),
         map(arrive),
         filter((arrival) => arrival !== undefined),
@@ -232,7 +235,7 @@ export function mergeWebhooks(
       )
 
       // Webhooks first, so that none is missed while a stream emits within its subscription.
-      return merge(webhookEvents, streamEvents).pipe(
+      const events = merge(webhookEvents, streamEvents).pipe(
         // Whoever keeps account of the deliveries gets those again that were not handled, when there is a fuller copy.
         catchError((error: unknown) =>
           concat(
@@ -243,6 +246,7 @@ export function mergeWebhooks(
         filter((event) => facts.admit(event)),
         finalize(() => unlisten?.()),
       )
+      return throughGate(gate, () => events.subscribe(subscriber))
     })
 }
 

@@ -18,8 +18,7 @@ import { backoffDelay, INITIAL_DELAY, isRetryable, MAX_DELAY } from '../src/prot
 import type { Backoff } from '../src/protocol/backoff.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { checkDuration, LONGEST_WAIT } from '../src/protocol/check.ts'
-import { currentGate } from './gate.ts'
-import { underGate } from './under-gate.ts'
+import { subscribeHeld } from './gate.ts'
 import { retryAfterOf, usableDelay } from './wait.ts'
 
 /** One decision to connect again. */
@@ -70,8 +69,8 @@ export interface ReconnectConfig extends Backoff {
  * - **Clean close** that was not the end: connects again at once. When that connection closes as well without a single
  *   event, it backs off too, since a server that accepts and closes in a loop is as good as down.
  *
- * The source has to know itself where to resume, for instance with `defer`. It is subscribed under the gate of the
- * subscriber each time.
+ * The source has to know itself where to resume, for instance with `defer`. Each connection is held by the gate of the
+ * subscriber.
  *
  * ```ts
  * import { defer, of, throwError } from 'rxjs'
@@ -110,7 +109,6 @@ export function reconnect<T>(config: ReconnectConfig = {}): MonoTypeOperatorFunc
 
   return (source) =>
     new Observable<T>((subscriber) => {
-      const gate = currentGate()
       // Each counts what happened since the last event.
       let reconnects = 0
       let failures = 0
@@ -159,11 +157,11 @@ export function reconnect<T>(config: ReconnectConfig = {}): MonoTypeOperatorFunc
         return again(error, retryAfterOf(error) ?? backoff())
       }
 
-      const connection = defer(() => {
+      const connection = new Observable<T>((attempt) => {
         connectedAt = scheduler.now()
-        return source
+        return subscribeHeld(source, attempt)
       })
-      return underGate(gate, connection)
+      return connection
         .pipe(tap(progress), repeat({ delay: closed }), retry({ delay: failed }))
         .subscribe(subscriber)
     })

@@ -1,6 +1,8 @@
 import {
+  concat,
   defer,
   EMPTY,
+  ignoreElements,
   isObservable,
   merge,
   Observable,
@@ -8,21 +10,23 @@ import {
   retry,
   Subject,
   take,
+  takeWhile,
+  tap,
   throwError,
   timer,
 } from 'rxjs'
-import { currentGate } from '../../operators/gate.ts'
-import { underGate } from '../../operators/under-gate.ts'
+import { gateOf } from '../../operators/gate.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkId, checkText, checkWait, LONGEST_WAIT } from '../protocol/check.ts'
-import { gapEvent, isObject, monitorEvent, monitorSource } from '../protocol/event.ts'
+import { gapEvent, monitorEvent, monitorSource } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import { MAX_PAGE_LIMIT } from '../protocol/limits.ts'
-import type { MonitorEventsQuery } from '../protocol/monitor.ts'
+import type { MonitorEventsQuery, PaginatedMonitorEvents } from '../protocol/monitor.ts'
 import { ValidationError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
 import { checkMonitorEventsQuery } from './monitor-events.ts'
 import { monitorPages } from './monitor-pages.ts'
+import { MonitorPosition, whenOf } from './monitor-position.ts'
 import { opened } from './opened.ts'
 import { persisting } from './persisting.ts'
 import { sourceOf } from './source.ts'
@@ -42,11 +46,6 @@ export interface FollowMonitorOptions
   /** Each emission makes it poll now. */
   readonly wake?: Observable<unknown>
 }
-
-/** Newest ids that are remembered to recognise where the last poll ended; the last one alone may be pruned away. */
-const REMEMBERED = 1_000
-/** As many of them outlive a restart. */
-const KEPT = 20
 
 /** Walks in a row that may break on a page that the service no longer knows. */
 const WALKS = 3
@@ -71,9 +70,7 @@ export function followMonitor(
   if (after !== undefined) checkText('after', after)
 
   const follow = new Observable<ResearchEvent>((subscriber) => {
-    const gate = currentGate()
-    const progress =
-      tracking?.position === undefined ? new Progress(after) : Progress.parse(tracking.position)
+    const position = positionOf(after, tracking)
     // A signal that comes while a poll is under way may be about something that this poll was too early for.
     let woken = false
     const wakes = new Subject<void>()
@@ -94,66 +91,11 @@ export function followMonitor(
     }
     const poll = defer(() => {
       woken = false
-      return underGate(gate, catchUp(context, monitorId, query, progress, tracking))
+      return catchUp(context, monitorId, query, position, tracking)
     })
     poll.pipe(persisting(context, monitorSource(monitorId)), repeat({ delay: pause })).subscribe(subscriber)
   })
   return sourceOf(follow, signal)
-}
-
-/** What has been given out so far; as text, what a restart needs of it. */
-class Progress {
-  /** Id of the newest event that was given out. */
-  mark: string | undefined
-  /** When that was, where it is known. */
-  time: string | null = null
-  readonly #recent = new Set<string>()
-
-  constructor(after: string | undefined) {
-    this.mark = after
-    if (after !== undefined) this.#recent.add(after)
-  }
-
-  /** The progress that was written as text before. */
-  static parse(text: string): Progress {
-    const parsed: unknown = JSON.parse(text)
-    const { mark, time, before } = isObject(parsed) ? parsed : {}
-    const progress = new Progress(typeof mark === 'string' ? mark : undefined)
-    progress.time = typeof time === 'string' ? time : null
-    for (const id of Array.isArray(before) ? before : []) progress.#recent.add(String(id))
-    return progress
-  }
-
-  /** The progress as text, for {@link parse}. */
-  toString(): string {
-    // The mark alone may be one that the next start does not ask for: a completion.
-    return JSON.stringify({ mark: this.mark, time: this.time, before: [...this.#recent].slice(-KEPT) })
-  }
-
-  has(id: string): boolean {
-    return this.#recent.has(id)
-  }
-
-  /** The mark is gone for good: its loss has been told, and is not told again. */
-  forget(): void {
-    this.mark = undefined
-  }
-
-  advance(event: ResearchEvent): void {
-    this.mark = event.id
-    this.time = whenOf(event)
-    this.#recent.add(event.id)
-    if (this.#recent.size <= REMEMBERED) return
-    const [oldest] = this.#recent
-    if (oldest !== undefined) this.#recent.delete(oldest)
-  }
-}
-
-/** When an event was: a change has a date, the rest a time. */
-function whenOf(event: ResearchEvent | undefined): string | null {
-  if (event?.type === 'monitor.event_stream' || event?.type === 'monitor.snapshot')
-    return event.data.event_date
-  return event?.time ?? null
 }
 
 /** One poll: pages back to what has been given out, then gives out the rest, oldest first. */
@@ -161,36 +103,29 @@ function catchUp(
   context: Context,
   monitorId: string,
   query: MonitorEventsQuery,
-  progress: Progress,
+  position: MonitorPosition,
   tracking: Tracking | undefined,
 ): Observable<ResearchEvent> {
-  return new Observable((subscriber) => {
-    const gate = currentGate()
-    const controller = new AbortController()
+  return defer(() => {
     let fresh: ResearchEvent[] = []
     const ids = new Set<string>()
     let reached = false
 
-    const emit = async (): Promise<void> => {
-      fresh.reverse()
-      if (!reached && progress.mark !== undefined) {
-        const reason = 'the service no longer lists the last event that was received'
-        const data = { from: progress.time, to: whenOf(fresh[0]), reason }
-        const gap = gapEvent(monitorSource(monitorId), data, 'poll', `${progress.mark} ${fresh[0]?.id}`)
-        tracking?.entered(gap, undefined)
-        progress.forget()
-        subscriber.next(gap)
+    const collect = (page: PaginatedMonitorEvents) => {
+      for (const wire of page.events) {
+        const event = monitorEvent(monitorId, wire, 'poll')
+        if (position.has(event.id)) {
+          // What is not known has an id made of its content, and the same content may come twice.
+          if (event.type === 'unknown') continue
+          reached = true
+          return
+        }
+        // An event that appears while paging pushes others onto the next page, where they come again.
+        if (ids.has(event.id)) continue
+        ids.add(event.id)
+        fresh.push(event)
       }
-      for (const event of fresh) {
-        if (gate?.closed === true) await opened(gate, controller.signal)
-        if (subscriber.closed) return
-        progress.advance(event)
-        tracking?.entered(event, progress.toString())
-        subscriber.next(event)
-      }
-      subscriber.complete()
     }
-
     // Nothing was given out yet, so a walk whose next page the service no longer knows can begin again.
     const beginAgain = (error: unknown) => {
       if (!(error instanceof ValidationError) || ids.size === 0) return throwError(() => error)
@@ -198,32 +133,50 @@ function catchUp(
       ids.clear()
       return timer(0, context.scheduler)
     }
-    const walk = monitorPages(context, monitorId, query).pipe(retry({ count: WALKS, delay: beginAgain }))
-    const pages = walk.subscribe({
-      next: (page) => {
-        for (const wire of page.events) {
-          const event = monitorEvent(monitorId, wire, 'poll')
-          if (progress.has(event.id)) {
-            // What is not known has an id made of its content, and the same content may come twice.
-            if (event.type === 'unknown') continue
-            reached = true
-            break
-          }
-          // An event that appears while paging pushes others onto the next page, where they come again.
-          if (ids.has(event.id)) continue
-          ids.add(event.id)
-          fresh.push(event)
-        }
-        if (!reached) return
-        pages.unsubscribe()
-        void emit().catch((error: unknown) => subscriber.error(error))
-      },
-      error: (error: unknown) => subscriber.error(error),
-      complete: () => void emit().catch((error: unknown) => subscriber.error(error)),
-    })
-    return () => {
-      pages.unsubscribe()
-      controller.abort()
+    const walk = monitorPages(context, monitorId, query).pipe(
+      retry({ count: WALKS, delay: beginAgain }),
+      tap(collect),
+      takeWhile(() => !reached),
+      ignoreElements(),
+    )
+
+    const gap = () => {
+      const [oldest] = fresh
+      const reason = 'the service no longer lists the last event that was received'
+      const data = { from: position.time, to: whenOf(oldest), reason }
+      return gapEvent(monitorSource(monitorId), data, 'poll', `${position.mark} ${oldest?.id}`)
     }
+    const told = new Observable<ResearchEvent>((subscriber) => {
+      const gate = gateOf(subscriber)
+      const controller = new AbortController()
+      const tell = async (): Promise<void> => {
+        fresh.reverse()
+        if (!reached && position.mark !== undefined) {
+          const event = gap()
+          tracking?.entered(event, undefined)
+          position.forget()
+          subscriber.next(event)
+        }
+        for (const event of fresh) {
+          if (gate?.closed === true) await opened(gate, controller.signal)
+          if (subscriber.closed) return
+          position.advance(event)
+          tracking?.entered(event, position.toString())
+          subscriber.next(event)
+        }
+        subscriber.complete()
+      }
+      tell().catch((error: unknown) => subscriber.error(error))
+      return () => controller.abort()
+    })
+    return concat(walk, told)
   })
+}
+
+/** Where the monitor's events go on: at the position that was kept, else behind `after`. */
+function positionOf(after: string | undefined, tracking: Tracking | undefined): MonitorPosition {
+  if (tracking?.position === undefined) return new MonitorPosition(after)
+  const position = MonitorPosition.parse(tracking.position)
+  if (position === undefined) throw tracking.unreadable()
+  return position
 }

@@ -1,12 +1,13 @@
-import { currentGate } from '../../operators/gate.ts'
+import type { Subscriber } from 'rxjs'
+import { gateOf } from '../../operators/gate.ts'
 import type { Flow } from '../transport/exchange.ts'
 
 /**
- * Lets the gate of the consumer that is subscribing hold the flow: a closed gate stops the reading of the socket. The
- * function that it returns destroys the flow.
+ * Lets the gate that holds the subscriber hold the flow: a closed gate stops the reading of the socket. The function that
+ * it returns destroys the flow.
  */
-export function gated(flow: Flow): () => void {
-  const gate = currentGate()
+export function gated(flow: Flow, subscriber: Subscriber<unknown>): () => void {
+  const gate = gateOf(subscriber)
   if (gate?.closed === true) flow.pause()
   const stop = gate?.onChange((closed) => (closed ? flow.pause() : flow.resume()))
   return () => {

@@ -11,6 +11,9 @@ const PATIENCE = 6
 /** The same where nothing says whether there is more. One alone may be a service that accepts and closes. */
 const PATIENCE_UNKNOWN = 2
 
+/** Cursors that are remembered to have been resumed from. What is repeated comes by the last of them, or the one before. */
+const RESUMED = 16
+
 /** Whether a stream that closed cleanly goes on, is done, or is done without all that there was. */
 export type Verdict = 'go on' | 'done' | 'incomplete'
 
@@ -21,42 +24,55 @@ export type Verdict = 'go on' | 'done' | 'incomplete'
  * come up since. What is known decides: the events stream ends with the status that no run is active; of the runs
  * stream, the group tells how many runs it has to tell of. A stream that was opened in the middle by somebody else's
  * cursor knows neither, and is done when connections bring nothing more.
+ *
+ * What a service tells again when a stream is resumed must not count twice. Nobody remembers all runs for that: the order
+ * of a stream stays, so whatever is repeated comes by the place from which the stream was resumed, and what had been told
+ * there is known. In between the count may be too high. So one that was reached after a resumption is believed when one more
+ * connection has brought nothing new.
  */
 export class GroupPosition {
   /** The last event that the subscriber got, or what the stream was opened with. */
   cursor: string | undefined
-  /** Runs that were told since the beginning; undefined where the beginning is not known. */
+  /** Runs that the stream tells from its beginning up to the cursor; undefined where the beginning is not known. */
   #told: number | undefined
   /** The last status that was told. */
-  #last: Pick<TaskGroupStatus, 'is_active' | 'num_task_runs'> | undefined
-  readonly #status: RunStatus | undefined
+  #last: LastStatus | undefined
+  /** The statuses that make an event of the runs stream. */
+  readonly #statuses: readonly RunStatus[]
   /** The cursor that somebody else chose; the service's word on that is final. */
   #opened: string | undefined
-  /** Connections in a row that brought nothing, opened after the group was seen inactive. */
+  /** The cursors that connections were opened with, and what had been told there: the latest last. */
+  readonly #resumed = new Map<string, number | undefined>()
+  /** What the present connection was opened with. */
+  #from: string | undefined
+  /** Connections in a row that brought nothing new, opened after the group was seen inactive. */
   #empty = 0
   #inactive = false
   /** Connections in a row that broke on one event. */
   #broken = 0
-  #moved = false
 
-  /** @param status The one status that the stream was asked for. */
-  constructor(cursor: string | undefined, status: RunStatus | undefined) {
+  /** @param asked The one status that the stream was asked for. */
+  constructor(cursor: string | undefined, asked: RunStatus | undefined) {
     this.cursor = this.#opened = cursor
     this.#told = cursor === undefined ? 0 : undefined
-    this.#status = status
+    this.#statuses = asked === undefined ? ENDED : [asked]
   }
 
-  /** The position that was written as text before; at the beginning where there is none. */
-  static parse(text: string | undefined, status: RunStatus | undefined): GroupPosition {
-    const parsed: unknown = text === undefined ? {} : JSON.parse(text)
-    const { cursor, told, last } = isObject(parsed) ? parsed : {}
-    const position = new GroupPosition(undefined, status)
-    if (typeof cursor === 'string') position.cursor = cursor
-    position.#told = undefined
-    if (typeof told === 'number') position.#told = told
-    if (isObject(last)) {
-      position.#last = { is_active: last['is_active'] === true, num_task_runs: Number(last['num_task_runs']) }
-    }
+  /** The position that {@link toString} wrote before; undefined for a text that it cannot have written. */
+  static parse(text: string, asked: RunStatus | undefined): GroupPosition | undefined {
+    const parsed = parseJson(text)
+    if (!isObject(parsed)) return undefined
+    const { cursor, told, last } = parsed
+    if (cursor !== undefined && typeof cursor !== 'string') return undefined
+    if (told !== undefined && !isCount(told)) return undefined
+    const status = lastStatus(last)
+    if (last !== undefined && status === undefined) return undefined
+    // What is told is not known only behind a cursor that somebody else chose.
+    if (cursor === undefined && told === undefined) return undefined
+    const position = new GroupPosition(undefined, asked)
+    position.cursor = cursor
+    position.#told = told
+    position.#last = status
     return position
   }
 
@@ -67,19 +83,22 @@ export class GroupPosition {
 
   /** A connection is opened. */
   opened(): void {
-    this.#moved = false
+    if (this.#isNew) this.#empty = 0
+    this.#from = this.cursor
+    // From the beginning everything comes, whatever was told of it.
+    if (this.cursor === undefined) this.#told = 0
+    else this.#remember(this.cursor)
   }
 
   /** The event is about to be told. */
   advance(event: ResearchEvent): void {
-    this.#moved = true
     this.#broken = 0
-    if (event.cursor !== undefined) this.cursor = event.cursor
-    if (event.type === 'task_group.status') {
-      const { is_active, num_task_runs } = event.data.status
-      this.#last = { is_active, num_task_runs }
-    }
-    if (event.type === 'task_run.state' && this.#told !== undefined) this.#told += 1
+    if (event.type === 'task_group.status') this.#last = lastStatus(event.data.status)
+    const { cursor } = event
+    const isRepeated = cursor !== undefined && (cursor === this.cursor || this.#isResumed(cursor))
+    if (cursor !== undefined) this.cursor = cursor
+    if (isRepeated) this.#told = this.#resumed.get(cursor) ?? this.#told
+    else if (this.#told !== undefined && this.#isCounted(event)) this.#told += 1
   }
 
   /** Whether the next event, which cannot be read, may come whole another time. It may not when it came so too often. */
@@ -93,12 +112,13 @@ export class GroupPosition {
     this.cursor = this.#opened = undefined
     this.#told = 0
     this.#last = undefined
+    this.#resumed.clear()
     return true
   }
 
   /** Decides over a clean close, by the group's status after it; undefined where the service does not tell that. */
   verdict(status: TaskGroupStatus | undefined): Verdict {
-    this.#empty = this.#inactive && !this.#moved ? this.#empty + 1 : 0
+    this.#empty = this.#inactive && !this.#isNew ? this.#empty + 1 : 0
     this.#inactive = status?.is_active !== true
     if (!this.#inactive) return 'go on'
     const complete =
@@ -116,7 +136,52 @@ export class GroupPosition {
     if (this.#told === undefined || !isObject(counts)) return undefined
     // Counts that do not add up cannot be counted on.
     if (Object.values(counts).reduce((sum, count) => sum + count, 0) !== num_task_runs) return undefined
-    const statuses = this.#status === undefined ? ENDED : [this.#status]
-    return this.#told >= statuses.reduce((sum, status) => sum + (counts[status] ?? 0), 0)
+    // Once the stream was resumed, what this connection brought may be a repetition.
+    if (this.#resumed.size > 0 && this.cursor !== this.#from) return false
+    return this.#told >= this.#statuses.reduce((sum, status) => sum + (counts[status] ?? 0), 0)
   }
+
+  /** Whether the stream is where it was not before: elsewhere all that has come may have been repeated. */
+  get #isNew(): boolean {
+    return this.cursor !== undefined && !this.#isResumed(this.cursor)
+  }
+
+  #isCounted(event: ResearchEvent): boolean {
+    return event.type === 'task_run.state' && this.#statuses.includes(event.data.run.status)
+  }
+
+  #isResumed(cursor: string): boolean {
+    // Most streams are never resumed, and then nothing is looked up.
+    return this.#resumed.size > 0 && this.#resumed.has(cursor)
+  }
+
+  #remember(cursor: string): void {
+    // Deleted first, so that it comes to stand at the end.
+    this.#resumed.delete(cursor)
+    this.#resumed.set(cursor, this.#told)
+    const [oldest] = this.#resumed.keys()
+    if (this.#resumed.size > RESUMED && oldest !== undefined) this.#resumed.delete(oldest)
+  }
+}
+
+/** What decides in a status. */
+type LastStatus = Pick<TaskGroupStatus, 'is_active' | 'num_task_runs'>
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0
+}
+
+/** Of a status, what decides; undefined where it does not tell that. */
+function lastStatus(status: unknown): LastStatus | undefined {
+  if (!isObject(status)) return undefined
+  const { is_active, num_task_runs } = status
+  return typeof is_active === 'boolean' && isCount(num_task_runs) ? { is_active, num_task_runs } : undefined
 }

@@ -30,14 +30,12 @@ export interface GroupStream {
 export function groupStream(
   context: Context,
   groupId: string,
-  { path, query, tracking }: GroupStream,
+  stream: GroupStream,
 ): Observable<ResearchEvent> {
+  const { path, query, tracking } = stream
   const source = groupSource(groupId)
   return defer(() => {
-    const position =
-      tracking?.position === undefined
-        ? new GroupPosition(query.last_event_id, query.status)
-        : GroupPosition.parse(tracking.position, query.status)
+    const position = positionOf(stream)
     let incomplete = false
     let serverDelay: number | undefined
     const tell = (event: ResearchEvent) => {
@@ -95,6 +93,14 @@ export function groupStream(
   })
 }
 
+/** Where the stream goes on: at the position that was kept, else where it was asked to. */
+function positionOf({ query, tracking }: GroupStream): GroupPosition {
+  if (tracking?.position === undefined) return new GroupPosition(query.last_event_id, query.status)
+  const position = GroupPosition.parse(tracking.position, query.status)
+  if (position === undefined) throw tracking.unreadable()
+  return position
+}
+
 /** One connection. Keeps the position as it goes. */
 function connect(
   context: Context,
@@ -128,7 +134,7 @@ function connect(
       end: () => subscriber.complete(),
       error: (error) => subscriber.error(error),
     })
-    return gated(flow)
+    return gated(flow, subscriber)
   })
 }
 

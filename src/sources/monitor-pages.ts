@@ -1,5 +1,5 @@
 import { Observable } from 'rxjs'
-import { currentGate } from '../../operators/gate.ts'
+import { gateOf } from '../../operators/gate.ts'
 import { monitorSource } from '../protocol/event.ts'
 import { isObject } from '../protocol/event.ts'
 import type { MonitorEventsQuery, PaginatedMonitorEvents } from '../protocol/monitor.ts'
@@ -17,7 +17,7 @@ export function monitorPages(
   query: MonitorEventsQuery,
 ): Observable<PaginatedMonitorEvents> {
   return new Observable((subscriber) => {
-    const gate = currentGate()
+    const gate = gateOf(subscriber)
     const controller = new AbortController()
     const { signal } = controller
     const request = { method: 'GET', path: `${monitorSource(monitorId)}/events`, idempotent: true } as const

@@ -1,4 +1,5 @@
 import { Observable } from 'rxjs'
+import { subscribeHeld } from '../../operators/gate.ts'
 import { iterate } from '../../operators/iterate.ts'
 import { checkSignal } from '../protocol/check.ts'
 
@@ -34,6 +35,6 @@ export function sourceOf<T>(observable: Observable<T>, signal?: AbortSignal): So
     const abort = () => subscriber.error(signal?.reason)
     signal?.addEventListener('abort', abort, { once: true })
     subscriber.add(() => signal?.removeEventListener('abort', abort))
-    subscriber.add(observable.subscribe(subscriber))
+    subscriber.add(subscribeHeld(observable, subscriber))
   })
 }

@@ -57,7 +57,7 @@ export function untypedStream(
       end: () => subscriber.complete(),
       error: (error) => subscriber.error(error),
     })
-    return gated(flow)
+    return gated(flow, subscriber)
   })
   return sourceOf(messages, signal)
 }

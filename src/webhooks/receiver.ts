@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers'
 import { Observable, Subject } from 'rxjs'
-import { currentGate } from '../../operators/gate.ts'
+import { gateOf } from '../../operators/gate.ts'
 import type { Gate } from '../../operators/gate.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkDuration, checkInteger } from '../protocol/check.ts'
@@ -217,7 +217,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     // Whoever was handed something before is gone. While others listen, they would get it twice.
     if (!closed && !handedOut.observed) rewind()
     const subscription = handedOut.subscribe(subscriber)
-    const gate = currentGate()
+    const gate = gateOf(subscriber)
     if (gate !== undefined) subscription.add(obey(gate))
     scheduleHandOut()
     return subscription

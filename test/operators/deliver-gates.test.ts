@@ -1,7 +1,8 @@
 import { concat, defer, filter, map, merge, Observable, of, Subject, take, tap } from 'rxjs'
 import type { Subscription } from 'rxjs'
-import { currentGate, dedupe, deliver, Gate, iterate, throughGate } from 'rivulet/operators'
+import { dedupe, deliver, Gate, iterate } from 'rivulet/operators'
 import { describe, expect, it } from 'vitest'
+import { currentGate, throughGate } from '../../operators/gate.ts'
 import { Work } from './handlers.ts'
 import { inVirtualTime } from './virtual-time.ts'
 

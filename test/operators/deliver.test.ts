@@ -1,11 +1,13 @@
 import { getEventListeners } from 'node:events'
 import {
   EMPTY,
+  firstValueFrom,
   lastValueFrom,
   Observable,
   of,
   queueScheduler,
   range,
+  retry,
   Subject,
   Subscription,
   take,
@@ -535,6 +537,95 @@ describe('deliver, failing without dead letters', () => {
     }))
 })
 
+describe('deliver, failing while handlers hang', () => {
+  /** Fails at 1 ms for `a`, and takes 99 ms for the others; notes why they were told to give up. */
+  function hanging(scheduler: SchedulerLike) {
+    const reasons: unknown[] = []
+    const handler = (event: string, signal: AbortSignal) => {
+      if (event === 'a') return new Work(scheduler, 1, { error: refused })
+      signal.addEventListener('abort', () => reasons.push(signal.reason))
+      return new Work(scheduler, 99)
+    }
+    return { reasons, handler }
+  }
+
+  it('aborts them at the deadline after the failure, which is the cause of its error', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const { handler, reasons } = hanging(scheduler)
+      const handled = cold('(abc)').pipe(deliver(handler, { retries: 0, drainTimeout: 5 }))
+      const error = new DrainTimeoutError(2, 5, { cause: refused })
+      expectObservable(handled).toBe('------#', undefined, error)
+      flush()
+      expect(reasons).toEqual([error, error])
+      expect(reasons).toHaveProperty('0.cause', refused)
+    }))
+
+  it.each<[string, DeliverConfig<string>]>([
+    ['a key function throws', { key: (event) => (event === 'c' ? fail() : event) }],
+    [
+      'the place of an event is not known',
+      { checkpoint: { received: (event) => void (event === 'c' && fail()), handled() {} } },
+    ],
+  ])('ends at the deadline when %s', (_name, config) =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const handled = cold('bc---').pipe(deliver(hanging(scheduler).handler, { ...config, drainTimeout: 5 }))
+      expectObservable(handled).toBe('------#', undefined, new DrainTimeoutError(1, 5, { cause: refused }))
+    }),
+  )
+
+  it('does not give them the time anew when it is aborted as well', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const stopping = new AbortController()
+      scheduler.schedule(() => stopping.abort(), 4)
+      const config = { retries: 0, drainTimeout: 5, signal: stopping.signal }
+      const handled = cold('(ab)').pipe(deliver(hanging(scheduler).handler, config))
+      expectObservable(handled).toBe('------#', undefined, new DrainTimeoutError(1, 5, { cause: refused }))
+    }))
+
+  it('waits for them as long as it takes with a drainTimeout of Infinity', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const config = { retries: 0, drainTimeout: Infinity }
+      const handled = cold('(ab)').pipe(deliver(hanging(scheduler).handler, config))
+      expectObservable(handled).toBe('99ms (b#)', undefined, refused)
+    }))
+
+  it('aborts them at the deadline after the source has failed, too', () =>
+    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
+      const { handler, reasons } = hanging(scheduler)
+      const source = cold<string>('-b-#', undefined, refused)
+      const error = new DrainTimeoutError(1, 5, { cause: refused })
+      expectObservable(source.pipe(deliver(handler, { drainTimeout: 5 }))).toBe('--------#', undefined, error)
+      flush()
+      expect(reasons).toHaveProperty('0.cause', refused)
+    }))
+
+  it('handles what waits after the source has failed, however long all of it takes', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const source = cold<string>('(bcd#)', undefined, refused)
+      const handler = () => new Work(scheduler, 4)
+      const handled = source.pipe(deliver(handler, { concurrency: 1, drainTimeout: 5 }))
+      expectObservable(handled).toBe('----b---c---(d#)', undefined, refused)
+    }))
+
+  it('cuts off what hangs behind others after the source has failed', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const source = cold<string>('(bcd#)', undefined, refused)
+      const handler = (event: string) => new Work(scheduler, event === 'd' ? 99 : 4)
+      const handled = source.pipe(deliver(handler, { concurrency: 1, drainTimeout: 5 }))
+      expectObservable(handled).toBe(
+        '----b---c----#',
+        undefined,
+        new DrainTimeoutError(1, 5, { cause: refused }),
+      )
+    }))
+
+  it('waits for them as long as it takes when the source has completed, which is no failure', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const handled = cold<string>('(b|)').pipe(deliver(hanging(scheduler).handler, { drainTimeout: 5 }))
+      expectObservable(handled).toBe('99ms (b|)')
+    }))
+})
+
 describe('deliver, checkpoint', () => {
   it('tells of an event as it comes, and waits for what was handled to be saved', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
@@ -774,7 +865,9 @@ describe('deliver, aborted', () => {
       flush()
       expect(reasons).toEqual([error, error])
       expect(error).toMatchObject({ name: 'DrainTimeoutError', cutOff: 2, drainTimeout: 5 })
-      expect(error.message).toMatch(/^2 events were still being handled 5 ms after the abort/)
+      expect(error.message).toMatch(
+        /^2 events were still being handled when the drainTimeout of 5 ms was over/,
+      )
     }))
 
   it('cuts off what waits for another attempt or to be saved at the deadline', () =>
@@ -888,5 +981,28 @@ describe('deliver, its settings', () => {
   it('refuses a handler that is no function at the call', () => {
     // @ts-expect-error no function
     expect(() => deliver('save')).toThrow('handler must be a function')
+  })
+})
+
+describe('a retry behind deliver', () => {
+  it('subscribes anew when the source that failed to be handled is closed', async () => {
+    let open = 0
+    const openAtStart: number[] = []
+    const source = new Observable<number>((subscriber) => {
+      openAtStart.push(open)
+      open += 1
+      subscriber.next(openAtStart.length)
+      return () => {
+        open -= 1
+      }
+    })
+    const handler = async (attempt: number) => {
+      if (attempt === 1) throw new Error('not yet')
+    }
+
+    await firstValueFrom(source.pipe(deliver(handler, { retries: 0 }), retry(1)))
+
+    expect(openAtStart).toEqual([0, 0])
+    expect(open).toBe(0)
   })
 })

@@ -1,9 +1,79 @@
-import { merge, Observable } from 'rxjs'
-import { currentGate, Gate, throughGate } from 'rivulet/operators'
+import {
+  asapScheduler,
+  bufferCount,
+  catchError,
+  combineLatest,
+  concat,
+  concatMap,
+  concatWith,
+  defer,
+  delay,
+  EMPTY,
+  exhaustMap,
+  expand,
+  filter,
+  finalize,
+  forkJoin,
+  groupBy,
+  map,
+  materialize,
+  merge,
+  mergeAll,
+  mergeMap,
+  NEVER,
+  Observable,
+  observeOn,
+  of,
+  race,
+  repeat,
+  retry,
+  scan,
+  Subject,
+  subscribeOn,
+  switchMap,
+  take,
+  takeUntil,
+  tap,
+  throwError,
+  timeout,
+  windowCount,
+  withLatestFrom,
+  zip,
+} from 'rxjs'
+import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs'
+import type { ResearchEvent } from 'rivulet'
+import { dedupe, deliver, Gate, gateOf, mergeWebhooks, reconnect, underGate } from 'rivulet/operators'
 import { describe, expect, it } from 'vitest'
+import { currentGate, throughGate } from '../../operators/gate.ts'
+import { unknownEvent } from '../../src/protocol/event.ts'
+import { inVirtualTime } from './virtual-time.ts'
 
 const fail = () => {
   throw new Error('no')
+}
+
+/** A source that notes the gate that it is held by at each subscription, and then does as another. */
+class Noting {
+  readonly gates: (Gate | undefined)[] = []
+
+  source<T>(then: Observable<T>): Observable<T> {
+    return new Observable((subscriber) => {
+      this.gates.push(gateOf(subscriber))
+      return then.subscribe(subscriber)
+    })
+  }
+}
+
+/** An operator as many write them: an observer of its own hides the subscriber that it feeds. */
+function hiding<T>(): MonoTypeOperatorFunction<T> {
+  return (source) =>
+    new Observable((subscriber) =>
+      source.subscribe({
+        next: (value) => subscriber.next(value),
+        error: (error: unknown) => subscriber.error(error),
+        complete: () => subscriber.complete(),
+      }),
+    )
 }
 
 describe('Gate', () => {
@@ -20,15 +90,15 @@ describe('Gate', () => {
     expect(heard).toEqual([true, false])
     expect(gate.closed).toBe(true)
   })
+})
 
+describe('throughGate', () => {
   it('reaches every source that is subscribed within, through operators that know nothing of it', () => {
     const gate = new Gate()
-    const seen: (Gate | undefined)[] = []
-    const source = new Observable<never>(() => {
-      seen.push(currentGate())
-    })
-    throughGate(gate, () => merge(source, source).subscribe()).unsubscribe()
-    expect(seen).toEqual([gate, gate])
+    const noting = new Noting()
+    const source = noting.source(NEVER)
+    throughGate(gate, () => merge(source, source.pipe(hiding())).subscribe()).unsubscribe()
+    expect(noting.gates).toEqual([gate, gate])
     expect(currentGate()).toBeUndefined()
   })
 
@@ -38,5 +108,241 @@ describe('Gate', () => {
       expect(() => throughGate(inner, fail)).toThrow('no')
       expect(currentGate()).toBe(outer)
     })
+  })
+})
+
+/** Fails, or completes, when it is subscribed first, and is the source from then on. */
+function unlikeAtFirst<T>(first: Observable<never>, source: Observable<T>): Observable<T> {
+  let subscriptions = 0
+  return defer(() => (subscriptions++ === 0 ? first : source))
+}
+
+const failing = throwError(() => new Error('not yet'))
+
+/** Subscribes to the source once `later` emits, in each of the ways that there are. */
+type Way = (
+  source: Observable<number>,
+  later: Observable<number>,
+  scheduler: SchedulerLike,
+) => Observable<unknown>
+
+const WAYS: Readonly<Record<string, Way>> = {
+  catchError: (source, later) => concat(later, failing).pipe(catchError(() => source)),
+  combineLatest: (source, later) => later.pipe(switchMap(() => combineLatest([source, of(1)]))),
+  concat: (source, later) => concat(later, source),
+  concatMap: (source, later) => later.pipe(concatMap(() => source)),
+  defer: (source, later) => later.pipe(switchMap(() => defer(() => source))),
+  exhaustMap: (source, later) => later.pipe(exhaustMap(() => source)),
+  expand: (source, later) => later.pipe(expand((n) => (n === 0 ? source : EMPTY))),
+  forkJoin: (source, later) => later.pipe(switchMap(() => forkJoin([source]))),
+  merge: (source, later) => later.pipe(switchMap(() => merge(source, source.pipe(take(0))))),
+  mergeMap: (source, later) => later.pipe(mergeMap(() => source)),
+  race: (source, later) => later.pipe(switchMap(() => race(source, NEVER))),
+  reconnect: (source, _later, scheduler) =>
+    unlikeAtFirst(failing, source).pipe(reconnect({ retryable: () => true, scheduler })),
+  repeat: (source, later) => unlikeAtFirst(EMPTY, source).pipe(repeat({ count: 2, delay: () => later })),
+  retry: (source, later) => unlikeAtFirst(failing, source).pipe(retry({ delay: () => later })),
+  subscribeOn: (source, _later, scheduler) => source.pipe(subscribeOn(scheduler, 1)),
+  switchMap: (source, later) => later.pipe(switchMap(() => source)),
+  timeout: (source, _later, scheduler) => NEVER.pipe(timeout({ each: 1, with: () => source, scheduler })),
+  zip: (source, later) => later.pipe(switchMap(() => zip(source, of(1)))),
+}
+
+/** What may stand between a source and its consumer. */
+const BETWEEN: Readonly<Record<string, MonoTypeOperatorFunction<number>>> = {
+  buffer: (source) =>
+    source.pipe(
+      bufferCount(1),
+      map(([n = 0]) => n),
+    ),
+  dedupe: (source) =>
+    source.pipe(
+      map((n) => ({ id: `${n}`, n })),
+      dedupe(),
+      map(({ n }) => n),
+    ),
+  delay: delay(1),
+  filter: filter(() => true),
+  finalize: finalize(() => {}),
+  groupBy: (source) =>
+    source.pipe(
+      groupBy((n) => n),
+      mergeAll(),
+    ),
+  mergeWebhooks: (source) =>
+    source.pipe(
+      map((n): ResearchEvent => unknownEvent('/numbers', n, 'stream')),
+      mergeWebhooks(EMPTY),
+      map(() => 1),
+    ),
+  observeOn: observeOn(asapScheduler),
+  scan: scan((sum, n) => sum + n),
+  takeUntil: takeUntil(NEVER),
+  tap: tap(() => {}),
+  window: (source) => source.pipe(windowCount(1), mergeAll()),
+  withLatestFrom: (source) =>
+    source.pipe(
+      withLatestFrom(of(0)),
+      map(([n]) => n),
+    ),
+}
+
+describe('a source that is subscribed later than its consumer subscribed', () => {
+  it.each(Object.entries(WAYS))('finds the gate through %s', (_name, way) =>
+    inVirtualTime(({ cold, flush }, scheduler) => {
+      const gate = new Gate()
+      const noting = new Noting()
+      way(noting.source(of(1)), cold('-(a|)', { a: 0 }), scheduler)
+        .pipe(underGate(gate))
+        .subscribe()
+      expect(noting.gates).toEqual([])
+      flush()
+      expect(noting.gates.length).toBeGreaterThan(0)
+      expect(noting.gates.every((found) => found === gate)).toBe(true)
+    }),
+  )
+
+  it.each(Object.entries(BETWEEN))('finds the gate with %s in between', (_name, operator) => {
+    const gate = new Gate()
+    const noting = new Noting()
+    const later = new Subject<void>()
+    const subscription = later
+      .pipe(
+        switchMap(() => noting.source(NEVER).pipe(operator)),
+        underGate(gate),
+      )
+      .subscribe()
+    later.next()
+    expect(noting.gates).toHaveLength(1)
+    expect(noting.gates[0]).toBe(gate)
+    subscription.unsubscribe()
+  })
+
+  it('finds the gate behind an operator that hides its subscriber, if a source was subscribed at once', () => {
+    const gate = new Gate()
+    const noting = new Noting()
+    const later = new Subject<number>()
+    const both = noting.source(later).pipe(
+      concatMap(() => noting.source(NEVER)),
+      hiding(),
+    )
+    const subscription = both.pipe(underGate(gate)).subscribe()
+    later.next(1)
+    expect(noting.gates).toEqual([gate, gate])
+    expect(noting.gates[1]).toBe(gate)
+    subscription.unsubscribe()
+  })
+
+  it.each<[string, MonoTypeOperatorFunction<ResearchEvent>]>([
+    ['reconnect', reconnect()],
+    ['mergeWebhooks', mergeWebhooks(EMPTY)],
+    ['deliver', deliver(() => {})],
+    ['underGate', underGate(new Gate())],
+  ])('finds a gate behind an operator that hides its subscriber, with %s behind that', (_name, operator) => {
+    const noting = new Noting()
+    const later = new Subject<void>()
+    const subscription = later
+      .pipe(
+        switchMap(() => noting.source<ResearchEvent>(NEVER).pipe(hiding(), operator)),
+        underGate(new Gate()),
+      )
+      .subscribe()
+    later.next()
+    expect(noting.gates).toEqual([expect.any(Gate)])
+    subscription.unsubscribe()
+  })
+
+  it('finds the gate behind an operator that hides its subscriber and hands the gate on', () => {
+    const gate = new Gate()
+    const noting = new Noting()
+    const later = new Subject<void>()
+    const handingOn: MonoTypeOperatorFunction<never> = (source) =>
+      new Observable((subscriber) =>
+        source.pipe(underGate(gateOf(subscriber))).subscribe({ complete: () => subscriber.complete() }),
+      )
+    const subscription = later
+      .pipe(
+        switchMap(() => noting.source(NEVER).pipe(handingOn)),
+        underGate(gate),
+      )
+      .subscribe()
+    later.next()
+    expect(noting.gates).toHaveLength(1)
+    expect(noting.gates[0]).toBe(gate)
+    subscription.unsubscribe()
+  })
+
+  it('finds no gate where its consumer has none, whatever subscribes meanwhile', () => {
+    const noting = new Noting()
+    const later = new Subject<void>()
+    const plain = later.pipe(switchMap(() => noting.source(NEVER))).subscribe()
+    const held = NEVER.pipe(underGate(new Gate())).subscribe()
+    later.next()
+    expect(noting.gates).toEqual([undefined])
+    plain.unsubscribe()
+    held.unsubscribe()
+  })
+})
+
+describe('underGate', () => {
+  it('holds what stands before it, and nothing that stands behind it', () => {
+    const [before, behind] = [new Gate(), new Gate()]
+    const noting = new Noting()
+    noting
+      .source(of(1))
+      .pipe(
+        underGate(before),
+        concatMap(() => noting.source(of(2))),
+        concatWith(noting.source(of(3))),
+        underGate(behind),
+      )
+      .subscribe()
+    expect(noting.gates.map((gate) => [before, behind].findIndex((own) => own === gate))).toEqual([0, 1, 1])
+  })
+
+  it.each<[string, Observable<number>]>([
+    ['emits', of(1)],
+    ['completes', EMPTY],
+    ['fails', failing],
+  ])('keeps off what is subscribed behind it when a source %s within its subscription', (_name, source) => {
+    const [own, outer] = [new Gate(), new Gate()]
+    const noting = new Noting()
+    const behind = noting.source(NEVER).pipe(hiding())
+    const pipe = source.pipe(
+      underGate(own),
+      materialize(),
+      concatMap(() => behind),
+    )
+    pipe.subscribe().unsubscribe()
+    pipe.pipe(underGate(outer)).subscribe().unsubscribe()
+    expect(noting.gates).toEqual([undefined, outer])
+    expect(noting.gates[1]).toBe(outer)
+  })
+
+  it('changes nothing without a gate', () => {
+    const source = of(1)
+    expect(underGate(undefined)(source)).toBe(source)
+  })
+
+  it('passes values, the end and errors on', () =>
+    inVirtualTime(({ cold, expectObservable }) => {
+      expectObservable(cold('-a-b|').pipe(underGate(new Gate()))).toBe('-a-b|')
+      expectObservable(cold('-a-#').pipe(underGate(new Gate()))).toBe('-a-#')
+    }))
+
+  it('unsubscribes with its subscriber', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
+      const source = cold('-a-b-c')
+      expectObservable(source.pipe(underGate(new Gate())), '^---!').toBe('-a-b-')
+      expectSubscriptions(source.subscriptions).toBe('^---!')
+    }))
+
+  it('stops a synchronous source once the subscriber has enough', () => {
+    let produced = 0
+    const endless = new Observable<number>((subscriber) => {
+      while (!subscriber.closed) subscriber.next(produced++)
+    })
+    endless.pipe(underGate(new Gate()), take(2)).subscribe()
+    expect(produced).toBe(2)
   })
 })

@@ -1,15 +1,15 @@
-import { concat, defer, map, merge, Observable, of, Subject, throwError } from 'rxjs'
+import { concat, map, merge, Observable, of, Subject, switchMap, throwError } from 'rxjs'
 import { ArgumentError } from 'rivulet'
-import { currentGate, iterate } from 'rivulet/operators'
+import { gateOf, iterate } from 'rivulet/operators'
 import type { Gate } from 'rivulet/operators'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 
 /** A source under the test's hand, which remembers the gate that it was subscribed under. */
 class Tap<T> extends Subject<T> {
   gate: Gate | undefined
-  readonly values = defer(() => {
-    this.gate = currentGate()
-    return this
+  readonly values = new Observable<T>((subscriber) => {
+    this.gate = gateOf(subscriber)
+    return this.subscribe(subscriber)
   })
 }
 
@@ -113,7 +113,7 @@ describe('iterate', () => {
     let read = 0
     let most = 0
     const obedient = new Observable<number>((subscriber) => {
-      const gate = currentGate()
+      const gate = gateOf(subscriber)
       const mayProduce = () => produced < 1_000 && gate?.closed === false
       const produce = () => {
         for (; mayProduce(); produced++) {
@@ -147,6 +147,36 @@ describe('iterate', () => {
     for await (const n of values) if (n === 2) break
     expect(ended).toBe(true)
     expect(await values.next()).toEqual(done)
+  })
+
+  it.each<[string, (values: AsyncIterableIterator<number>, tap: Subject<number>) => unknown]>([
+    ['is left', (values) => values.return?.()],
+    ['is thrown an error into', (values) => values.throw?.(new Error('mine')).catch(() => {})],
+    ['has a source that completes', (_values, tap) => tap.complete()],
+    ['has a source that errors', (_values, tap) => tap.error(new Error('down'))],
+  ])('leaves no gate closed behind when it %s', async (_name, end) => {
+    const tap = new Tap<number>()
+    const values = iterate(tap.values, { highWaterMark: 1 })
+    const first = values.next()
+    tap.next(1)
+    tap.next(2)
+    await first
+    const closed = [tap.gate?.closed]
+    await end(values, tap)
+    closed.push(tap.gate?.closed)
+    expect(closed).toEqual([true, false])
+  })
+
+  it('holds a source back that is subscribed later than the loop began', async () => {
+    const [begin, tap] = [new Subject<void>(), new Tap<number>()]
+    const values = iterate(begin.pipe(switchMap(() => tap.values)), { highWaterMark: 1 })
+    const first = values.next()
+    begin.next()
+    tap.next(1)
+    tap.next(2)
+    expect(tap.gate?.closed).toBe(true)
+    expect(await first).toEqual({ done: false, value: 1 })
+    await values.return?.()
   })
 
   it('ends those who wait when it is returned', async () => {

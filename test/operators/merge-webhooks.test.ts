@@ -16,8 +16,9 @@ import {
 } from 'rxjs'
 import { ArgumentError, runEvent } from 'rivulet'
 import type { ResearchEvent, WebhookDelivery } from 'rivulet'
-import { currentGate, Gate, mergeWebhooks, throughGate } from 'rivulet/operators'
+import { Gate, mergeWebhooks } from 'rivulet/operators'
 import { describe, expect, expectTypeOf, it } from 'vitest'
+import { currentGate, throughGate } from '../../operators/gate.ts'
 import { webhookEvent } from '../../operators/webhook-event.ts'
 import {
   bareRun,

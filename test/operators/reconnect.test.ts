@@ -1,9 +1,10 @@
 import { defer, EMPTY, NEVER, Observable, of, take, throwError, VirtualTimeScheduler } from 'rxjs'
 import type { ObservableInput } from 'rxjs'
 import { ArgumentError } from 'rivulet'
-import { currentGate, Gate, reconnect, throughGate } from 'rivulet/operators'
+import { Gate, reconnect } from 'rivulet/operators'
 import type { Reconnection } from 'rivulet/operators'
 import { describe, expect, it } from 'vitest'
+import { currentGate, throughGate } from '../../operators/gate.ts'
 import { inVirtualTime } from './virtual-time.ts'
 
 /** A failure that says that it may pass, and when to come back where that is given. */

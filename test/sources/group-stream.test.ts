@@ -1,8 +1,10 @@
 import type { ServerResponse } from 'node:http'
-import { firstValueFrom, lastValueFrom, toArray } from 'rxjs'
+import { firstValueFrom, identity, lastValueFrom, take, toArray } from 'rxjs'
+import type { MonoTypeOperatorFunction } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { createClient, NotFoundError } from 'rivulet'
-import type { Diagnostic } from 'rivulet'
+import { createClient, memoryCheckpointStore, NotFoundError, openCheckpoint } from 'rivulet'
+import type { Diagnostic, ResearchEvent } from 'rivulet'
+import { deliver, ofType } from 'rivulet/operators'
 import { answer, openStream, queryOf, serve, sse } from '../support/serve.ts'
 
 const run = (n: number) => ({
@@ -45,19 +47,22 @@ const group = (log: Log) => {
   }
 }
 
-/** A client of a service whose stream serves `log`, connection by connection as `serveFrom` decides. */
+/**
+ * A client of a service whose stream serves `log`, connection by connection as `script` decides. Whoever resumes is told
+ * again the last `repeats` events that came before.
+ */
 async function scripted(
   log: Log,
   script: (response: ServerResponse, rest: string[], connection: number) => void,
+  repeats = 0,
 ) {
   const asked: (string | null)[] = []
   const baseUrl = await serve((request, response) => {
     if (!/\/(events|runs)$/.test((request.url ?? '').split('?')[0] ?? '')) return answer(response, group(log))
     const after = queryOf(request).get('last_event_id')
     asked.push(after)
-    const rest = log
-      .slice(after === null ? 0 : log.findIndex(({ event_id }) => event_id === after) + 1)
-      .map(sse)
+    const reached = after === null ? 0 : log.findIndex(({ event_id }) => event_id === after) + 1
+    const rest = log.slice(Math.max(0, reached - repeats)).map(sse)
     openStream(response)
     script(response, rest, asked.length)
   })
@@ -120,7 +125,8 @@ describe('a group stream', () => {
     const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
 
     expect(events.map(({ id }) => id)).toEqual(['run_1:completed', 'run_2:completed'])
-    expect(asked).toEqual([null, '1'])
+    // The count may be wrong once a stream was resumed, so that one more connection has to bring nothing.
+    expect(asked).toEqual([null, '1', '2'])
   })
 
   it('of runs is not taken in by connections that bring nothing, while the group has more to tell', async () => {
@@ -133,7 +139,7 @@ describe('a group stream', () => {
     const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
 
     expect(events.map(({ id }) => id)).toEqual(['run_1:completed', 'run_2:completed'])
-    expect(asked).toEqual([null, '1', '1', '1', '1', '1'])
+    expect(asked).toEqual([null, '1', '1', '1', '1', '1', '2'])
   })
 
   it('of runs says so when the service never tells what the group has to tell', async () => {
@@ -145,6 +151,88 @@ describe('a group stream', () => {
     const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
 
     expect(events.map(({ type }) => type)).toEqual(['task_run.state', 'stream.gap'])
+  })
+
+  it.each([1, 2, 3])(
+    'of runs does not take %i events that are told again for what is still to be told',
+    async (repeats) => {
+      const log = [run(1), run(2), run(3), run(4), run(5)]
+      const { client, asked } = await scripted(
+        log,
+        (response, rest, connection) => {
+          if (connection === 1) response.write(rest.slice(0, 3).join(''), () => response.destroy())
+          // As many as the group has to tell were told by then, some of them twice.
+          else if (connection === 2) response.end(rest.slice(0, 2).join(''))
+          else response.end(rest.join(''))
+        },
+        repeats,
+      )
+
+      const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+      const told = new Set(events.map(({ type, cursor }) => cursor ?? type))
+      expect([...told]).toEqual(['1', '2', '3', '4', '5'])
+      // The last connection brings nothing new.
+      expect(asked.filter((cursor) => cursor === '5')).toHaveLength(1)
+    },
+  )
+
+  it('of runs that are told twice within a connection counts each once', async () => {
+    const log = [run(1), run(2), run(3)]
+    const { client } = await scripted(log, (response, rest, connection) =>
+      response.end(connection === 1 ? `${rest[0]}${rest[0]}${rest[1]}` : rest.join('')),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    expect(events.map(({ cursor }) => cursor)).toEqual(['1', '1', '2', '3'])
+  })
+
+  it('of runs tells all of a service that gives no positions, which begins again each time', async () => {
+    const log = [run(1), run(2), run(3)]
+    const { client } = await scripted(log, (response, rest, connection) => {
+      const unnumbered = rest.map((event) => event.replace(/^id:.*\n/, '').replace(/"event_id":"\d+",?/, ''))
+      response.end(unnumbered.slice(0, connection < 3 ? 2 : 3).join(''))
+    })
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    const [one, two, three] = log.map(({ run: { run_id } }) => `${run_id}:completed`)
+    expect(events.map(({ id }) => id)).toEqual([one, two, one, two, one, two, three])
+  })
+
+  it('of runs does not count twice over a restart of the process either', async () => {
+    const log = [run(1), run(2), run(3)]
+    let connections = 0
+    const baseUrl = await serve((request, response) => {
+      const [path = ''] = (request.url ?? '').split('?')
+      if (!/\/(events|runs)$/.test(path)) return answer(response, group(log))
+      openStream(response)
+      if (path.endsWith('/events')) return response.end(sse(status(1, false)))
+      connections += 1
+      if (connections === 1) response.write(sse(run(1)))
+      else if (connections === 2) response.end(sse(run(1)) + sse(run(2)))
+      else response.end(queryOf(request).get('last_event_id') === '2' ? sse(run(3)) : '')
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+    const store = memoryCheckpointStore()
+    const process = async (end: MonoTypeOperatorFunction<ResearchEvent>) => {
+      const checkpoint = await openCheckpoint(store)
+      const handled = client.watch({ taskGroups: ['g'], checkpoint }).pipe(
+        ofType('task_run.state'),
+        deliver(() => {}, { checkpoint }),
+        end,
+        toArray(),
+      )
+      const events = await lastValueFrom(handled)
+      await checkpoint.close()
+      return events.map(({ id }) => id)
+    }
+
+    const before = await process(take(1))
+    const after = await process(identity)
+
+    expect([before, after]).toEqual([['run_1:completed'], ['run_2:completed', 'run_3:completed']])
   })
 
   it('of events goes on until its last status says that no run is active', async () => {
