@@ -44,6 +44,15 @@ const SYNTAX: { readonly [Kind in FaultKind]: FaultSyntax<Kind> } = {
       ...inStream(fields),
     }),
   },
+  'repeat-events': {
+    usage: `repeat-events:[count=N],${ON_PATH}`,
+    about: 'tells the last N events of a group again when its stream is resumed (default: 1)',
+    read: (fields) => ({
+      kind: 'repeat-events',
+      count: fields.optionalCount('count', 1),
+      ...onPath(fields),
+    }),
+  },
   'deleted-group': {
     usage: `deleted-group:[group=ID],[after=N],${SOMETIMES}`,
     about: 'deletes a group once a stream of it has sent N events; times counts the 404s that follow',

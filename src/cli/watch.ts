@@ -112,8 +112,11 @@ async function watch(options: WatchOptions, signal: AbortSignal): Promise<void> 
       )
       .forEach(() => {})
   } catch (error) {
-    if (error instanceof DrainTimeoutError) log.warn('the last line was not taken: it may be cut off')
-    else if (!(error instanceof OutputClosed)) throw error
+    if (error instanceof OutputClosed) return
+    if (!(error instanceof DrainTimeoutError)) throw error
+    log.warn('the last line was not taken: it may be cut off')
+    // Without one it was the signal that ended it all.
+    if (error.cause !== undefined) throw error.cause
   } finally {
     progress.stop()
   }

@@ -4,6 +4,7 @@ import type { TaskRun } from './task.ts'
 export const RUNS = '/v1/tasks/runs/'
 
 /** Hands on the object that it is given, for a subclass to put its private fields into. */
+// oxlint-disable-next-line typescript/no-extraneous-class
 class Given {
   constructor(object: object) {
     // oxlint-disable-next-line no-constructor-return
@@ -30,6 +31,7 @@ class Mark extends Given {
 
 /** Marks an event whose source and id are those of the run: `/v1/tasks/runs/{run_id}` and `{run_id}:{status}`. */
 export function markRun<Event extends object>(event: Event, run: TaskRun): Event {
+  // oxlint-disable-next-line no-new
   new Mark(event, run)
   return event
 }

@@ -40,6 +40,11 @@ export type Fault =
    * left after 1,000 pieces comes at once. Strikes once an event.
    */
   | ({ readonly kind: 'slow'; readonly bytes?: number; readonly interval?: number } & InStream)
+  /**
+   * Begins a stream that is resumed `count` events (default 1) before its position, so that those are told again: as a
+   * service does that keeps its place now and then. Strikes once a connection that has a position.
+   */
+  | ({ readonly kind: 'repeat-events'; readonly count?: number } & OnPath)
   /** Deletes a group, `group` or whichever it meets: see {@link DeletedGroup}. */
   | DeletedGroup
   // Event streams and JSON answers.
@@ -130,6 +135,7 @@ const CHECKS: {
   stall: inStream,
   close: inStream,
   slow: { ...inStream, bytes: optional(integer(1)), interval: optional(checkDuration) },
+  'repeat-events': { ...onPath, count: optional(integer(1)) },
   'deleted-group': { ...sometimes, group: optional(checkId), after: optional(integer(0)) },
   malformed: inStream,
   gzip: onPath,
@@ -175,6 +181,16 @@ export class Faults {
   clear(): void {
     this.#armed = []
     this.#changed()
+  }
+
+  /**
+   * The faults that are armed, in order, each with the `times` that are left to it. Given to the service that is created
+   * after this one, they outlast a restart.
+   */
+  get armed(): readonly Fault[] {
+    return this.#armed.map(({ fault, left }) =>
+      left === Infinity ? { ...fault } : { ...fault, times: left },
+    )
   }
 
   /** How often each kind has struck so far; a kind that never has is not there. */

@@ -12,6 +12,10 @@ const EVERY_KIND: Readonly<Record<FaultKind, readonly [text: string, fault: Faul
     'slow:bytes=2,interval=5,after=1,path=/v1beta',
     { kind: 'slow', bytes: 2, interval: 5, after: 1, path: '/v1beta' },
   ],
+  'repeat-events': [
+    'repeat-events:count=2,path=/v1beta,times=1',
+    { kind: 'repeat-events', count: 2, path: '/v1beta', times: 1 },
+  ],
   'deleted-group': [
     'deleted-group:group=tgrp_1,after=2,times=1',
     { kind: 'deleted-group', group: 'tgrp_1', after: 2, times: 1 },

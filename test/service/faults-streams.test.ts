@@ -238,6 +238,49 @@ describe('the fault gzip', () => {
   })
 })
 
+describe('the fault repeat-events', () => {
+  it.each([
+    [undefined, 1],
+    [1, 1],
+    [2, 0],
+    [9, 0],
+  ])('begins so many events before the position (count: %s)', async (count, first) => {
+    const { caller, path, frames } = await finished()
+    const [, second] = frames.map(idOf)
+    caller.service.faults.add({ kind: 'repeat-events', times: 1, ...(count !== undefined && { count }) })
+
+    const repeated = await wire(caller, `${path}&last_event_id=${second}`)
+    const after = await wire(caller, `${path}&last_event_id=${second}`)
+
+    expect(restOf(repeated.content, frames.slice(first), 3 - first).length).toBe(0)
+    expect(restOf(after.content, frames.slice(2), 1).length).toBe(0)
+  })
+
+  it('repeats statuses too, up to the first', async () => {
+    const { caller, id } = await finished()
+    const path = `/v1/tasks/groups/${id}/events`
+    const all = await caller.events(path)
+    caller.service.faults.add({ kind: 'repeat-events', count: 100 })
+
+    const repeated = await caller.events(`${path}?last_event_id=${encodeURIComponent(all.at(-1)?.id ?? '')}`)
+
+    expect(repeated).toEqual(all)
+  })
+
+  it('strikes only streams that are resumed, whose path begins as it says', async () => {
+    const { caller, id, path, frames } = await finished()
+    const [first] = frames.map(idOf)
+    caller.service.faults.add({ kind: 'repeat-events', path: `/v1/tasks/groups/${id}/events` })
+
+    const begun = await wire(caller, `/v1/tasks/groups/${id}/events?last_event_id=`)
+    const spared = await wire(caller, `${path}&last_event_id=${first}`)
+
+    expect(begun.status).toBe(200)
+    expect(restOf(spared.content, frames.slice(1), 2).length).toBe(0)
+    expect(caller.service.faults.struck).toEqual({})
+  })
+})
+
 describe('the fault deleted-group', () => {
   it('ends all streams of a group once one has sent so many events, and is told to who asks', async () => {
     const { caller, path, id, complete } = await active()
@@ -310,6 +353,12 @@ function restOf(content: Buffer, frames: readonly string[], count: number): Buff
   const text = Buffer.from(`retry: 20\n\n${frames.slice(0, count).join('')}`)
   expect(content.subarray(0, text.length).toString()).toBe(text.toString())
   return content.subarray(text.length)
+}
+
+/** What to resume behind an event with. */
+function idOf(frame: string): string {
+  const [, id = ''] = /^id: (.+)$/m.exec(frame) ?? []
+  return encodeURIComponent(id)
 }
 
 function isJson(text: string): boolean {

@@ -110,6 +110,17 @@ describe('faults', () => {
     expect(faults.struck).toEqual({ cut: 2 })
   })
 
+  it('tell what is still armed, and how often it may strike yet', () => {
+    const faults = new Faults()
+    faults.add({ kind: 'cut', after: 1, times: 3 })
+    faults.add({ kind: 'repeat' })
+    faults.add({ kind: 'lose', times: 1 })
+    faults.take('cut')
+    faults.take('repeat')
+    faults.take('lose')
+    expect(faults.armed).toEqual([{ kind: 'cut', after: 1, times: 2 }, { kind: 'repeat' }])
+  })
+
   it('are found without striking', () => {
     const faults = new Faults()
     faults.add({ kind: 'gzip', times: 1 })
@@ -135,6 +146,8 @@ describe('faults', () => {
     JSON.parse('{"kind": "cut", "at": "once"}'),
     { kind: 'stall', after: 0.5 },
     { kind: 'slow', bytes: 0 },
+    { kind: 'repeat-events', count: 0 },
+    JSON.parse('{"kind": "repeat-events", "after": 1}'),
     { kind: 'slow', interval: -1 },
     { kind: 'status', status: 200 },
     JSON.parse('{"kind": "status"}'),

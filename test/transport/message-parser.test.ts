@@ -40,24 +40,22 @@ function reference(text: string): Pick<Heard, 'messages' | 'delays'> {
 describe('MessageParser', () => {
   it('agrees with another parser on any text, wherever it is cut', () => {
     const token = fc.constantFrom(
-      ...[
-        'data',
-        'id',
-        'event',
-        'retry',
-        'other',
-        ':',
-        ':',
-        ' ',
-        '\n',
-        '\n',
-        '\n\n',
-        '{"a":1}',
-        '12',
-        'é',
-        '\0',
-        'x',
-      ],
+      'data',
+      'id',
+      'event',
+      'retry',
+      'other',
+      ':',
+      ':',
+      ' ',
+      '\n',
+      '\n',
+      '\n\n',
+      '{"a":1}',
+      '12',
+      'é',
+      '\0',
+      'x',
     )
     const text = fc.array(token, { maxLength: 60 }).map((tokens) => tokens.join(''))
     fc.assert(

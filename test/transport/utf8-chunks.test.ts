@@ -3,13 +3,15 @@ import { expect, it } from 'vitest'
 import { Utf8Chunks } from '../../src/transport/utf8-chunks.ts'
 
 it('decodes any bytes, valid or not, as they would be decoded in one piece', () => {
-  const character = fc.constantFrom(...'aß€🌊\uFEFF').map((text) => [...new TextEncoder().encode(text)])
-  const broken = fc.uint8Array({ maxLength: 3 }).map((bytes) => [...bytes])
+  const character = fc
+    .constantFrom(...'aß€🌊\uFEFF')
+    .map((text) => Array.from(new TextEncoder().encode(text)))
+  const broken = fc.uint8Array({ maxLength: 3 }).map((bytes) => Array.from(bytes))
   const pieces = fc.array(fc.oneof(character, broken), { maxLength: 30 })
   fc.assert(
     fc.property(pieces, fc.array(fc.nat(), { maxLength: 12 }), (given, at) => {
       // What is incomplete at the very end would wait for more.
-      const bytes = Uint8Array.from(given.flat().concat([...new TextEncoder().encode('end')]))
+      const bytes = Uint8Array.from(given.flat().concat(Array.from(new TextEncoder().encode('end'))))
       const borders = [0, ...at.map((cut) => cut % (bytes.length + 1)), bytes.length].toSorted(
         (a, b) => a - b,
       )

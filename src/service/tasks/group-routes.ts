@@ -5,7 +5,7 @@ import * as z from 'zod'
 import type { TaskGroup } from '../../protocol/task-group.ts'
 import { RUN_STATUSES } from '../../protocol/task.ts'
 import type { Clock } from '../clock.ts'
-import type { Faults } from '../faults.ts'
+import { concerns, type Faults } from '../faults.ts'
 import { streamEvents, type EventFeed } from '../http/event-stream.ts'
 import { type HttpProblem, invalidRequest, problem } from '../http/problem.ts'
 import { flag, issue, optional, readJson, readQuery, seconds } from '../http/validation.ts'
@@ -80,14 +80,14 @@ export function groupRoutes(options: GroupRoutesOptions) {
   routes.get('/:taskgroup_id/events', (c) => {
     const { taskgroup_id } = requested(c.req.param('taskgroup_id'))
     const { last_event_id, timeout } = readQuery(c, eventsQuery, invalidRequest)
-    const after = position(store, taskgroup_id, 'events', last_event_id)
+    const after = beginning(c, options, taskgroup_id, 'events', last_event_id)
     return open(c, taskgroup_id, groupFeed(store, taskgroup_id, 'events', after), options, timeout)
   })
 
   routes.get('/:taskgroup_id/runs', (c) => {
     const { taskgroup_id } = requested(c.req.param('taskgroup_id'))
     const { last_event_id, status, include_input, include_output } = readQuery(c, runsQuery, invalidRequest)
-    const after = position(store, taskgroup_id, 'runs', last_event_id)
+    const after = beginning(c, options, taskgroup_id, 'runs', last_event_id)
     const view = { status, includeInput: include_input, includeOutput: include_output }
     return open(c, taskgroup_id, groupFeed(store, taskgroup_id, 'runs', after, view), options)
   })
@@ -105,12 +105,24 @@ function notFound(id: string): HttpProblem {
   return problem(404, `Task group not found: ${id}`)
 }
 
-function position(store: TaskStore, groupId: string, stream: GroupStream, lastEventId: string): number {
-  const found = store.log.position(groupId, stream, lastEventId)
-  if (found !== undefined) return found
-  throw invalidRequest([
-    issue(['query', 'last_event_id'], `This stream has given out no event with the id ${lastEventId}`),
-  ])
+/** The position in the log behind which a stream begins. */
+function beginning(
+  c: Context,
+  { store, faults }: GroupRoutesOptions,
+  groupId: string,
+  stream: GroupStream,
+  lastEventId: string,
+): number {
+  const position = store.log.position(groupId, stream, lastEventId)
+  if (position === undefined) {
+    throw invalidRequest([
+      issue(['query', 'last_event_id'], `This stream has given out no event with the id ${lastEventId}`),
+    ])
+  }
+  // There is nothing to repeat at the beginning.
+  const fault =
+    position === 0 ? undefined : faults.take('repeat-events', (armed) => concerns(armed, c.req.path))
+  return fault === undefined ? position : Math.max(0, position - (fault.count ?? 1))
 }
 
 function open(

@@ -1,0 +1,64 @@
+import { deliver, ofType } from 'rivulet/operators'
+import { memoryCheckpointStore, openCheckpoint } from 'rivulet'
+import type { Fault } from 'rivulet/service'
+import { identity, lastValueFrom, take } from 'rxjs'
+import type { MonoTypeOperatorFunction } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { all, research } from './research.ts'
+
+const QUESTIONS = ['one', 'two', 'three', 'four', 'five', 'six']
+
+const DROPS: readonly Fault[] = [
+  { kind: 'cut', after: 4, times: 3 },
+  { kind: 'cut', after: 2, times: 1 },
+  { kind: 'cut', at: 'line', after: 4 },
+  { kind: 'close', after: 4 },
+  { kind: 'close', after: 3, times: 2 },
+  { kind: 'malformed', after: 4, times: 2 },
+]
+
+describe.each(['events', 'runs'] as const)('a stream of %s whose service repeats events', (stream) => {
+  it.each(DROPS.flatMap((drop) => [1, 2, 3].map((count) => [count, drop] as const)))(
+    'by %i when it is resumed tells all, in order, and then ends, under %j',
+    async (count, drop) => {
+      const { client, service, group } = await research()
+      const id = await group(...QUESTIONS)
+      const whole = await all(client.taskGroups[stream](id))
+      service.faults.add({ kind: 'repeat-events', count })
+      service.faults.add(drop)
+
+      const told = await all(client.taskGroups[stream](id))
+
+      expect(service.faults.struck['repeat-events']).toBeGreaterThan(0)
+      const first = new Map(told.map((event) => [event.cursor, event]))
+      expect([...first.values()]).toEqual(whole)
+    },
+  )
+})
+
+describe('client.watch over a service that repeats events', () => {
+  it('tells each run once, over a drop and over a restart', async () => {
+    const { client, service, group } = await research()
+    const id = await group(...QUESTIONS)
+    service.faults.add({ kind: 'repeat-events', count: 3 })
+    service.faults.add({ kind: 'close', after: 4 })
+    const store = memoryCheckpointStore()
+    const handled: string[] = []
+    const process = async (end: MonoTypeOperatorFunction<unknown>) => {
+      const checkpoint = await openCheckpoint(store)
+      const events = client.watch({ taskGroups: [id], checkpoint }).pipe(
+        ofType('task_run.state'),
+        deliver(({ data }) => void handled.push(data.run.run_id), { concurrency: 1, checkpoint }),
+        end,
+      )
+      await lastValueFrom(events, { defaultValue: undefined })
+      await checkpoint.close()
+    }
+
+    await process(take(2))
+    await process(identity)
+
+    const runs = service.records().runs.map(({ run_id }) => run_id)
+    expect(handled.toSorted()).toEqual(runs.toSorted())
+  })
+})
