@@ -1,18 +1,4 @@
-import {
-  asyncScheduler,
-  defaultIfEmpty,
-  defer,
-  EMPTY,
-  Observable,
-  of,
-  repeat,
-  retry,
-  switchMap,
-  take,
-  tap,
-  throwError,
-  timer,
-} from 'rxjs'
+import { asyncScheduler, defaultIfEmpty, defer, Observable, of, Subscriber, take } from 'rxjs'
 import type { MonoTypeOperatorFunction, ObservableInput, SchedulerLike } from 'rxjs'
 import { backoffDelay, INITIAL_DELAY, isRetryable, MAX_DELAY } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
@@ -97,7 +83,7 @@ export function reconnect<T>(config: ReconnectConfig = {}): MonoTypeOperatorFunc
     retryable = isRetryable,
     done = () => of(true),
     serverDelay = () => undefined,
-    onReconnect,
+    onReconnect = () => {},
     random = Math.random,
     scheduler = asyncScheduler,
   } = config
@@ -106,63 +92,132 @@ export function reconnect<T>(config: ReconnectConfig = {}): MonoTypeOperatorFunc
   if (maxFailures !== Infinity && !(Number.isSafeInteger(maxFailures) && maxFailures >= 0)) {
     throw new ArgumentError('maxFailures', 'an integer of at least 0, or Infinity', maxFailures)
   }
+  const settings: Settings = {
+    initialDelay,
+    maxDelay,
+    maxFailures,
+    retryable,
+    done,
+    serverDelay,
+    onReconnect,
+    random,
+    scheduler,
+  }
 
-  return (source) =>
-    new Observable<T>((subscriber) => {
-      // Each counts what happened since the last event.
-      let reconnects = 0
-      let failures = 0
-      let backoffs = 0
-      let connectedAt = 0
+  return (source) => new Observable((subscriber) => new Reconnecting(source, settings, subscriber).connect())
+}
 
-      // A stream may be quiet for long: one that held longer than the longest wait was no failed attempt.
-      const held = () => {
-        if (scheduler.now() - connectedAt > maxDelay) reconnects = backoffs = 0
-      }
+type Settings = Required<ReconnectConfig>
 
-      const progress = () => {
-        if (reconnects === 0) return
-        reconnects = failures = backoffs = 0
-      }
+/** One subscription, over all of its connections. */
+class Reconnecting<T> {
+  readonly #source: Observable<T>
+  readonly #settings: Settings
+  readonly #subscriber: Subscriber<T>
+  // Each counts what happened since the last event.
+  #reconnects = 0
+  #failures = 0
+  #backoffs = 0
+  #connectedAt = 0
 
-      const backoff = () => {
-        const least = usableDelay(serverDelay()) ?? 0
-        const wait = backoffDelay(backoffs++, { initialDelay: least || initialDelay, maxDelay }, random)
-        return Math.max(least, wait)
-      }
+  constructor(source: Observable<T>, settings: Settings, subscriber: Subscriber<T>) {
+    this.#source = source
+    this.#settings = settings
+    this.#subscriber = subscriber
+  }
 
-      // Always through the scheduler, so that sources that end within their subscription do not grow the stack.
-      const again = (cause: unknown, wanted: number) => {
-        const delay = Math.min(wanted, LONGEST_WAIT)
-        reconnects += 1
-        onReconnect?.({ cause, attempt: reconnects, delay })
-        return timer(delay, scheduler)
-      }
+  connect(): void {
+    this.#connectedAt = this.#settings.scheduler.now()
+    subscribeHeld(this.#source, new Connection(this.#subscriber, this))
+  }
 
-      const closed = () =>
-        defer(done).pipe(
-          take(1),
-          defaultIfEmpty(false),
-          switchMap((isDone) => {
-            if (isDone) return EMPTY
-            held()
-            return again(undefined, reconnects === 0 ? 0 : backoff())
-          }),
-        )
+  /** An event came. */
+  progress(): void {
+    if (this.#reconnects === 0) return
+    this.#reconnects = this.#failures = this.#backoffs = 0
+  }
 
-      const failed = (error: unknown) => {
-        failures += 1
-        held()
-        if (failures > maxFailures || !retryable(error)) return throwError(() => error)
-        return again(error, retryAfterOf(error) ?? backoff())
-      }
+  /** The connection closed in good order. */
+  closed(): void {
+    const question = defer(this.#settings.done).pipe(take(1), defaultIfEmpty(false))
+    this.#subscriber.add(
+      question.subscribe({
+        next: (isDone) => {
+          if (isDone) return this.#subscriber.complete()
+          this.#held()
+          this.#again(undefined, this.#reconnects === 0 ? 0 : this.#backoff())
+        },
+        error: (error: unknown) => this.failed(error),
+      }),
+    )
+  }
 
-      const connection = new Observable<T>((attempt) => {
-        connectedAt = scheduler.now()
-        return subscribeHeld(source, attempt)
-      })
-      return connection
-        .pipe(tap(progress), repeat({ delay: closed }), retry({ delay: failed }))
-        .subscribe(subscriber)
-    })
+  /** The connection failed. */
+  failed(error: unknown): void {
+    this.#failures += 1
+    this.#held()
+    const { maxFailures, retryable } = this.#settings
+    if (this.#failures > maxFailures || !retryable(error)) this.#subscriber.error(error)
+    else this.#again(error, retryAfterOf(error) ?? this.#backoff())
+  }
+
+  /** A stream may be quiet for long: one that held longer than the longest wait was no failed attempt. */
+  #held(): void {
+    const { maxDelay, scheduler } = this.#settings
+    if (scheduler.now() - this.#connectedAt > maxDelay) this.#reconnects = this.#backoffs = 0
+  }
+
+  #backoff(): number {
+    const { initialDelay, maxDelay, serverDelay, random } = this.#settings
+    const least = usableDelay(serverDelay()) ?? 0
+    const wait = backoffDelay(this.#backoffs++, { initialDelay: least || initialDelay, maxDelay }, random)
+    return Math.max(least, wait)
+  }
+
+  #again(cause: unknown, wanted: number): void {
+    const delay = Math.min(wanted, LONGEST_WAIT)
+    this.#reconnects += 1
+    this.#settings.onReconnect({ cause, attempt: this.#reconnects, delay })
+    // Always through the scheduler, so that sources that end within their subscription do not grow the stack.
+    this.#subscriber.add(this.#settings.scheduler.schedule(() => this.connect(), delay))
+  }
+}
+
+/**
+ * One connection's subscriber. A class of its own instead of `tap`, `repeat` and `retry`, since every event of every stream
+ * comes through here: one call instead of six.
+ */
+class Connection<T> extends Subscriber<T> {
+  readonly #subscriber: Subscriber<T>
+  readonly #connections: Reconnecting<T>
+
+  constructor(subscriber: Subscriber<T>, connections: Reconnecting<T>) {
+    super(subscriber)
+    this.#subscriber = subscriber
+    this.#connections = connections
+  }
+
+  override next(value: T): void {
+    if (this.closed) return
+    this.#connections.progress()
+    this.#subscriber.next(value)
+  }
+
+  override error(error: unknown): void {
+    this.#end(() => this.#connections.failed(error))
+  }
+
+  override complete(): void {
+    this.#end(() => this.#connections.closed())
+  }
+
+  #end(tell: () => void): void {
+    if (this.closed) return
+    this.unsubscribe()
+    try {
+      tell()
+    } catch (thrown) {
+      this.#subscriber.error(thrown)
+    }
+  }
 }

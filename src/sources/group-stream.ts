@@ -1,10 +1,12 @@
-import { catchError, concat, defer, EMPTY, map, Observable, of, throwError } from 'rxjs'
-import type { MonoTypeOperatorFunction } from 'rxjs'
+import { catchError, map, Observable, of, throwError } from 'rxjs'
+import type { Subscriber } from 'rxjs'
 import { gapEvent, groupEvent, groupSource } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { RunStatus } from '../protocol/task.ts'
 import { NotFoundError, ProtocolError, ValidationError } from '../transport/errors.ts'
-import type { ApiRequest } from '../transport/transport.ts'
+import type { RivuletError } from '../transport/errors.ts'
+import type { Flow } from '../transport/exchange.ts'
+import type { ApiRequest, MessageSink, StreamMessage } from '../transport/transport.ts'
 import type { Context } from './context.ts'
 import { gated } from './gated.ts'
 import { GroupPosition } from './group-position.ts'
@@ -32,64 +34,11 @@ export function groupStream(
   groupId: string,
   stream: GroupStream,
 ): Observable<ResearchEvent> {
-  const { path, query, tracking } = stream
-  const source = groupSource(groupId)
-  return defer(() => {
-    const position = positionOf(stream)
-    let incomplete = false
-    let serverDelay: number | undefined
-    const tell = (event: ResearchEvent) => {
-      tracking?.entered(event, position.toString())
-      return event
-    }
-
-    const connection = defer(() => {
-      position.opened()
-      const request = {
-        method: 'GET',
-        path,
-        query: { ...query, last_event_id: position.cursor },
-        idempotent: true,
-        // The service may be silent for as long as it was asked to bear.
-        ...(typeof query.timeout === 'number' && {
-          timeouts: { silence: Math.max(query.timeout * 1_000 + 5_000, 60_000) },
-        }),
-      } as const
-      return connect(context, groupId, request, position, tell, (delay) => {
-        serverDelay = delay
-      })
-    })
-    const done = () => {
-      return getTaskGroup(context, groupId).pipe(
-        map(({ status }) => status),
-        // Not every deployment has this endpoint; and where it is the group that is gone, the stream will say so.
-        catchError((error: unknown) =>
-          error instanceof NotFoundError ? of(undefined) : throwError(() => error),
-        ),
-        map((status) => {
-          const verdict = position.verdict(status)
-          incomplete = verdict === 'incomplete'
-          return verdict !== 'go on'
-        }),
-      )
-    }
-    const gap = (reason: string, place: string) =>
-      tell(gapEvent(source, { from: null, to: null, reason }, 'stream', `${path} ${place}`))
-    const refused = () => {
-      const lost = position.cursor ?? ''
-      if (!position.rewind()) return undefined
-      return gap('the service no longer knows the position, the stream begins again', lost)
-    }
-    const resumed = connection.pipe(
-      beginAgain(refused),
-      persisting(context, source, { done, serverDelay: () => serverDelay }),
-    )
-    const unfinished = defer(() =>
-      incomplete
-        ? of(gap('the group is done, and its stream ended before all of it was told', position.cursor ?? ''))
-        : EMPTY,
-    )
-    return concat(resumed, unfinished)
+  return new Observable((subscriber) => {
+    const reader = new GroupReader(context, groupId, stream, positionOf(stream))
+    const connections = new Observable<ResearchEvent>((connection) => reader.connect(connection))
+    const resumption = { done: () => reader.isDone(subscriber), serverDelay: () => reader.serverDelay }
+    return connections.pipe(persisting(context, reader.source, resumption)).subscribe(subscriber)
   })
 }
 
@@ -101,50 +50,132 @@ function positionOf({ query, tracking }: GroupStream): GroupPosition {
   return position
 }
 
-/** One connection. Keeps the position as it goes. */
-function connect(
-  context: Context,
-  groupId: string,
-  request: ApiRequest,
-  position: GroupPosition,
-  tell: (event: ResearchEvent) => ResearchEvent,
-  onRetry: (delay: number) => void,
-): Observable<ResearchEvent> {
-  return new Observable((subscriber) => {
-    const flow = context.transport.stream(request, {
-      message({ id, data }) {
-        // A keep-alive in the shape of a message.
-        if (data === '') return
-        let wire: unknown
-        try {
-          wire = JSON.parse(data)
-        } catch (cause) {
-          if (id !== undefined && position.mayBeBroken()) {
-            flow.abort()
-            subscriber.error(new ProtocolError('an event is not JSON', request, { cause }))
-            return
-          }
-          wire = data
-        }
-        const event = groupEvent(groupId, wire, 'stream', id)
-        position.advance(event)
-        subscriber.next(tell(event))
-      },
-      retry: onRetry,
-      end: () => subscriber.complete(),
-      error: (error) => subscriber.error(error),
-    })
-    return gated(flow, subscriber)
-  })
-}
+/** One subscription to a group's stream, over all of its connections. Keeps the position as it goes. */
+class GroupReader {
+  readonly source: string
+  /** The latest `retry:` of the server, in ms. */
+  serverDelay: number | undefined
+  readonly #context: Context
+  readonly #groupId: string
+  readonly #stream: GroupStream
+  readonly #position: GroupPosition
 
-/** Subscribes once more when the service refuses the position; the event that says so comes before. */
-function beginAgain(onRefused: () => ResearchEvent | undefined): MonoTypeOperatorFunction<ResearchEvent> {
-  return (connection) =>
-    connection.pipe(
-      catchError((error: unknown) => {
-        const gap = error instanceof ValidationError ? onRefused() : undefined
-        return gap === undefined ? throwError(() => error) : concat(of(gap), connection)
+  constructor(context: Context, groupId: string, stream: GroupStream, position: GroupPosition) {
+    this.source = groupSource(groupId)
+    this.#context = context
+    this.#groupId = groupId
+    this.#stream = stream
+    this.#position = position
+  }
+
+  /** Opens a connection from the position. Returns what destroys it. */
+  connect(subscriber: Subscriber<ResearchEvent>): () => void {
+    const { path, query } = this.#stream
+    this.#position.opened()
+    const request = {
+      method: 'GET',
+      path,
+      query: { ...query, last_event_id: this.#position.cursor },
+      idempotent: true,
+      // The service may be silent for as long as it was asked to bear.
+      ...(typeof query.timeout === 'number' && {
+        timeouts: { silence: Math.max(query.timeout * 1_000 + 5_000, 60_000) },
+      }),
+    } as const
+    const connection = new GroupConnection(this, request, subscriber)
+    connection.flow = this.#context.transport.stream(request, connection)
+    return gated(connection.flow, subscriber)
+  }
+
+  /** The event of a message; undefined where the message was cut short, and may come whole another time. */
+  read({ id, data }: StreamMessage): ResearchEvent | undefined {
+    const wire = parsed(data)
+    if (wire === undefined && id !== undefined && this.#position.mayBeBroken()) return undefined
+    const event = groupEvent(this.#groupId, wire === undefined ? data : wire, 'stream', id)
+    this.#position.advance(event)
+    return this.#told(event)
+  }
+
+  /** Goes back to the beginning where the service refuses a position that it gave out; the event that says so. */
+  rewind(): ResearchEvent | undefined {
+    const lost = this.#position.cursor ?? ''
+    if (!this.#position.rewind()) return undefined
+    return this.#gap('the service no longer knows the position, the stream begins again', lost)
+  }
+
+  /** Whether all was told that there is, after a clean close; tells the subscriber where the service left something out. */
+  isDone(subscriber: Subscriber<ResearchEvent>): Observable<boolean> {
+    return getTaskGroup(this.#context, this.#groupId).pipe(
+      map(({ status }) => status),
+      // Not every deployment has this endpoint; and where it is the group that is gone, the stream will say so.
+      catchError((error: unknown) =>
+        error instanceof NotFoundError ? of(undefined) : throwError(() => error),
+      ),
+      map((status) => {
+        const verdict = this.#position.verdict(status)
+        if (verdict === 'incomplete') {
+          const reason = 'the group is done, and its stream ended before all of it was told'
+          subscriber.next(this.#gap(reason, this.#position.cursor ?? ''))
+        }
+        return verdict !== 'go on'
       }),
     )
+  }
+
+  #gap(reason: string, place: string): ResearchEvent {
+    const gap = { from: null, to: null, reason }
+    return this.#told(gapEvent(this.source, gap, 'stream', `${this.#stream.path} ${place}`))
+  }
+
+  #told(event: ResearchEvent): ResearchEvent {
+    this.#stream.tracking?.entered(event, this.#position.toString())
+    return event
+  }
+}
+
+/** One connection. */
+class GroupConnection implements MessageSink {
+  flow: Flow | undefined
+  readonly #reader: GroupReader
+  readonly #request: ApiRequest
+  readonly #subscriber: Subscriber<ResearchEvent>
+
+  constructor(reader: GroupReader, request: ApiRequest, subscriber: Subscriber<ResearchEvent>) {
+    this.#reader = reader
+    this.#request = request
+    this.#subscriber = subscriber
+  }
+
+  message(message: StreamMessage): void {
+    // A keep-alive in the shape of a message.
+    if (message.data === '') return
+    const event = this.#reader.read(message)
+    if (event !== undefined) return this.#subscriber.next(event)
+    this.flow?.abort()
+    this.error(new ProtocolError('an event is not JSON', this.#request))
+  }
+
+  retry(delay: number): void {
+    this.#reader.serverDelay = delay
+  }
+
+  end(): void {
+    this.#subscriber.complete()
+  }
+
+  error(error: RivuletError): void {
+    const gap = error instanceof ValidationError ? this.#reader.rewind() : undefined
+    if (gap === undefined) return this.#subscriber.error(error)
+    this.#subscriber.next(gap)
+    if (!this.#subscriber.closed) this.#subscriber.add(this.#reader.connect(this.#subscriber))
+  }
+}
+
+/** Undefined for what is no JSON. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }

@@ -26,15 +26,16 @@ export interface SourceOptions {
 
 /** A source of what the observable emits, ended by the signal. */
 export function sourceOf<T>(observable: Observable<T>, signal?: AbortSignal): Source<T> {
-  if (signal !== undefined) checkSignal('signal', signal)
+  if (signal === undefined) return new Source((subscriber) => subscribeHeld(observable, subscriber))
+  checkSignal('signal', signal)
   return new Source((subscriber) => {
-    if (signal?.aborted === true) {
+    if (signal.aborted) {
       subscriber.error(signal.reason)
       return
     }
-    const abort = () => subscriber.error(signal?.reason)
-    signal?.addEventListener('abort', abort, { once: true })
-    subscriber.add(() => signal?.removeEventListener('abort', abort))
+    const abort = () => subscriber.error(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    subscriber.add(() => signal.removeEventListener('abort', abort))
     subscriber.add(subscribeHeld(observable, subscriber))
   })
 }
