@@ -8,6 +8,8 @@
  * 10 ms from before the first event to after the last. `max_mb_over_idle` is its maximum less what the idle process had: one
  * that has handled 2,000 events of another group, so that its code is loaded and compiled, has closed their stream and
  * collected its garbage. No setting of V8 is changed.
+ *
+ * Exits with 1, and says why, when that is not below `--limit` MB (default 48), or when not every event was handled.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -28,11 +30,13 @@ const { values } = parseArgs({
   options: {
     events: { type: 'string', default: '200000' },
     concurrency: { type: 'string', default: '64' },
+    limit: { type: 'string', default: '48' },
     json: { type: 'boolean', default: false },
   },
 })
 const events = Number(values.events)
 const concurrency = Number(values.concurrency)
+const limit = Number(values.limit)
 
 const server = fork(fileURLToPath(new URL('slow-consumer/server-process.ts', import.meta.url)), [
   String(events / 2),
@@ -84,6 +88,16 @@ if (values.json) {
   const more = { idle_mb: rounded(idle / MB), times_held_back: heldBack }
   for (const [name, value] of Object.entries({ ...result, ...more }))
     process.stdout.write(`${name.padEnd(18)} ${value}\n`)
+}
+
+if (handled !== events) fail(`${handled} of ${events} events were handled`)
+if (!(result.max_mb_over_idle < limit)) {
+  fail(`it took ${result.max_mb_over_idle} MB over the idle process, which is not below ${limit} MB`)
+}
+
+function fail(reason: string): void {
+  process.stderr.write(`slow-consumer: ${reason}\n`)
+  process.exitCode = 1
 }
 
 function rounded(value: number): number {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import type { ServiceRecords } from 'rivulet/service'
 
@@ -16,11 +16,16 @@ export interface Audit {
 
 /** The facts that the service's database holds, by source and id. */
 export function factsOf({ runs, monitor_events }: ServiceRecords): ReadonlySet<string> {
-  const ended = runs.filter(({ status }) => status === 'completed' || status === 'failed')
+  const ended = runs.filter(hasEnded)
   return new Set([
     ...ended.map(({ run_id, status }) => `/v1/tasks/runs/${run_id} ${run_id}:${status}`),
     ...monitor_events.map(({ monitor_id, id }) => `/v1/monitors/${monitor_id} ${id}`),
   ])
+}
+
+/** Whether the run is one of the facts. */
+export function hasEnded({ status }: ServiceRecords['runs'][number]): boolean {
+  return status === 'completed' || status === 'failed'
 }
 
 /** How often each fact had its effect. */
@@ -57,15 +62,30 @@ export function isAheadOf(state: string, group: string): boolean {
   }
 }
 
+/** Whether events of this type are counted: of what a group says of itself the service's database keeps no list. */
+export function isCounted(type: string): boolean {
+  return type === 'task_run.state' || type.startsWith('monitor.')
+}
+
+/** How many of the counted events the handler was given so far. */
+export function countIn(handled: string): number {
+  return [...new Set(linesOf(handled))].filter((line) => isCounted(line.slice(0, line.indexOf(' ')))).length
+}
+
 /** Compares the two, and reads what the handler wrote down. */
 export function auditOf(records: ServiceRecords, state: string, handled: string): Audit {
   const facts = factsOf(records)
   const effects = effectsIn(state)
-  const lines = readFileSync(handled, 'utf8').trimEnd().split('\n')
+  const given = linesOf(handled)
   return {
     events: facts.size,
     lost: [...facts].filter((fact) => !effects.has(fact)).length,
     doubled_effects: [...effects.values()].reduce((sum, times) => sum + times - 1, 0),
-    redelivered: lines.length - new Set(lines).size,
+    redelivered: given.length - new Set(given).size,
   }
+}
+
+/** A line for each event that the handler was given, in the order of the giving; an event may be there twice. */
+function linesOf(handled: string): readonly string[] {
+  return existsSync(handled) ? readFileSync(handled, 'utf8').split('\n').slice(0, -1) : []
 }

@@ -9,12 +9,17 @@ export interface PipelineSettings {
   readonly state: string
   /** The file to which a line is written for each event that the handler is given. */
   readonly handled: string
-  /** Where webhooks come in; 0 takes any free port. */
+  /** Where webhooks come in. */
   readonly port: number
   readonly concurrency: number
+  /** Whether the handler says that it is done before it is: what a soak is there to find. */
+  readonly careless: boolean
 }
 
-/** What the pipeline's process tells its parent. */
-export type PipelineMessage =
-  | { readonly type: 'listening'; readonly port: number }
-  | { readonly type: 'handled'; readonly count: number; readonly rssMb: number }
+/** What the pipeline's process tells its parent, time and again once it is at work. */
+export interface PipelineReport {
+  /** Events that were handled since it was started. */
+  readonly count: number
+  /** Its resident memory, at the most. */
+  readonly rssMb: number
+}

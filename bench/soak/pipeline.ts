@@ -1,19 +1,19 @@
 /** The process that is killed: everything that `watch` can do, into a file and a transactional sink. */
 import { openSync, writeSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { flushCompileCache } from 'node:module'
 import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient, openCheckpoint } from 'rivulet'
 import type { ResearchEvent } from 'rivulet'
 import { deliver } from 'rivulet/operators'
 import { sqliteCheckpointStore, sqliteInbox } from 'rivulet/state/sqlite'
 import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
-import type { PipelineMessage, PipelineSettings } from './messages.ts'
+import { isCounted } from './audit.ts'
+import type { PipelineReport, PipelineSettings } from './messages.ts'
 
 const settings: PipelineSettings = JSON.parse(process.env['SOAK_PIPELINE'] ?? '')
 const { baseUrl, apiKey, webhookSecret, group, monitor, state, handled, port, concurrency } = settings
-
-const tell = (message: PipelineMessage) => process.send?.(message)
 
 const database = new DatabaseSync(state, { timeout: 5_000 })
 database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL')
@@ -28,19 +28,30 @@ const checkpoint = await openCheckpoint(store)
 const receiver = createWebhookReceiver({ secrets: webhookSecret, inbox: sqliteInbox(database) })
 const server = createServer(nodeListener(receiver)).listen(port, '127.0.0.1')
 await new Promise((resolve) => server.once('listening', resolve))
-tell({ type: 'listening', port: (server.address() as AddressInfo).port })
 
 const file = openSync(handled, 'a')
-const effect = store.exactlyOnce(({ id, source, type }: ResearchEvent) => insert.run(id, source, type))
+const note = ({ id, source, type }: ResearchEvent) => writeSync(file, `${type} ${source} ${id}\n`)
+const effect = ({ id, source, type }: ResearchEvent) => insert.run(id, source, type)
 // By the event, so that a run can be repeated: several are in flight at once and end in another order than they began.
 const patience = ({ id }: ResearchEvent) => {
   const last = id.codePointAt(id.length - 12) ?? 0
   return last % 16 === 0 ? 60 : last % 8
 }
-const handle = async (event: ResearchEvent) => {
-  await new Promise((resolve) => setTimeout(resolve, patience(event)))
-  writeSync(file, `${event.type} ${event.source} ${event.id}\n`)
-  effect(event)
+
+function carefulHandler() {
+  const effectOnce = store.exactlyOnce(effect)
+  return async (event: ResearchEvent) => {
+    note(event)
+    await sleep(patience(event))
+    effectOnce(event)
+  }
+}
+
+function carelessHandler() {
+  return (event: ResearchEvent) => {
+    note(event)
+    setTimeout(() => effect(event), 500)
+  }
 }
 
 const client = createClient({
@@ -53,8 +64,11 @@ const client = createClient({
 const stopping = new AbortController()
 process.once('SIGTERM', () => stopping.abort())
 let count = 0
-const report = () => tell({ type: 'handled', count, rssMb: process.resourceUsage().maxRSS / 1024 })
+const report = () =>
+  process.send?.({ count, rssMb: process.resourceUsage().maxRSS / 1024 } satisfies PipelineReport)
 const reporting = setInterval(report, 20)
+// The next process comes up sooner for it; this one may not live to write it at its end.
+flushCompileCache()
 
 client
   .watch({
@@ -63,11 +77,16 @@ client
     webhooks: receiver,
     checkpoint,
   })
-  .pipe(deliver(handle, { concurrency, checkpoint, signal: stopping.signal }))
+  .pipe(
+    deliver(settings.careless ? carelessHandler() : carefulHandler(), {
+      concurrency,
+      checkpoint,
+      signal: stopping.signal,
+    }),
+  )
   .subscribe({
     next({ type }) {
-      // What the group says of itself is not counted among the events: the service's database keeps no list of it.
-      if (type !== 'task_run.state' && !type.startsWith('monitor.')) return
+      if (!isCounted(type)) return
       count += 1
       if (count % 50 === 0) report()
     },

@@ -1,54 +1,114 @@
-import type { Fault } from 'rivulet/service'
+import type { Fault, FaultKind } from 'rivulet/service'
 import { randomOf } from './random.ts'
+
+/** A fault that is spent some time. */
+export type PlannedFault = Fault & { readonly times: number }
 
 /** What happens to the service or the pipeline, once so many events were handled. */
 export type Step =
   | { readonly at: number; readonly what: 'kill' }
   | { readonly at: number; readonly what: 'restart' }
-  | { readonly at: number; readonly what: 'fault'; readonly fault: Fault }
+  | { readonly at: number; readonly what: 'fault'; readonly fault: PlannedFault }
 
-const STATUSES = [408, 429, 500, 502, 503, 504]
+/** A fault, with what chance decides about it. */
+type Draw<Kind extends FaultKind> = (
+  random: () => number,
+) => Extract<Fault, { readonly kind: Kind }> & { readonly times: number }
 
-/** Every fault that the service can produce, each with what chance decides about it. */
-const FAULTS: readonly ((random: () => number) => Fault)[] = [
-  (random) => ({ kind: 'cut', after: whole(random, 50), times: 2 }),
-  (random) => ({ kind: 'cut', at: 'line', after: whole(random, 50), times: 2 }),
-  (random) => ({ kind: 'cut', at: 'character', after: whole(random, 50), times: 2 }),
-  (random) => ({ kind: 'cut', at: 'chunk', after: whole(random, 50), times: 2 }),
-  (random) => ({ kind: 'stall', after: whole(random, 50), times: 1 }),
-  (random) => ({ kind: 'close', after: whole(random, 20), times: 2 }),
-  () => ({ kind: 'close', after: 0, times: 2 }),
-  (random) => ({ kind: 'slow', after: whole(random, 20), bytes: 16, times: 2 }),
-  (random) => ({ kind: 'malformed', after: whole(random, 20), times: 2 }),
-  () => ({ kind: 'gzip', times: 2 }),
-  () => ({ kind: 'wrong-type', times: 2 }),
-  () => ({ kind: 'truncated', times: 2 }),
-  (random) => ({ kind: 'status', status: STATUSES[whole(random, STATUSES.length)] ?? 500, times: 3 }),
-  () => ({ kind: 'status', status: 429, retryAfter: 0, times: 2 }),
-  () => ({ kind: 'status', status: 503, retryAfter: 1, retryAfterForm: 'date', times: 1 }),
-  () => ({ kind: 'invalid-cursor', times: 1 }),
-  () => ({ kind: 'deleted-group', times: 3 }),
-  () => ({ kind: 'repeat', times: 20 }),
-  () => ({ kind: 'reorder', times: 5 }),
-  () => ({ kind: 'delay', by: 10_000, times: 5 }),
-  () => ({ kind: 'lose', times: 5 }),
-  () => ({ kind: 'lose-answer', times: 5 }),
-]
+/** Every fault that the service can produce, in each of its forms. */
+const FAULTS: { readonly [Kind in FaultKind]: readonly Draw<Kind>[] } = {
+  cut: [
+    (random) => ({ kind: 'cut', after: whole(random, 50), times: 2 }),
+    (random) => ({ kind: 'cut', at: 'line', after: whole(random, 50), times: 2 }),
+    (random) => ({ kind: 'cut', at: 'character', after: whole(random, 50), times: 2 }),
+    (random) => ({ kind: 'cut', at: 'chunk', after: whole(random, 50), times: 2 }),
+  ],
+  stall: [(random) => ({ kind: 'stall', after: whole(random, 50), times: 1 })],
+  close: [
+    () => ({ kind: 'close', after: 0, times: 2 }),
+    (random) => ({ kind: 'close', after: 1 + whole(random, 20), times: 2 }),
+  ],
+  slow: [(random) => ({ kind: 'slow', after: whole(random, 20), bytes: 16, times: 2 })],
+  'repeat-events': [(random) => ({ kind: 'repeat-events', count: 1 + whole(random, 20), times: 2 })],
+  'deleted-group': [() => ({ kind: 'deleted-group', times: 3 })],
+  malformed: [(random) => ({ kind: 'malformed', after: whole(random, 20), times: 2 })],
+  gzip: [() => ({ kind: 'gzip', times: 2 })],
+  'wrong-type': [(random) => ({ kind: 'wrong-type', ...somewhere(random), times: 2 })],
+  truncated: [() => ({ kind: 'truncated', times: 2 })],
+  status: [
+    ...[408, 500, 502, 503, 504].map((status): Draw<'status'> => (random) => ({
+      kind: 'status',
+      status,
+      ...somewhere(random),
+      times: 2,
+    })),
+    (random) => ({ kind: 'status', status: 429, retryAfter: 1, ...somewhere(random), times: 1 }),
+    (random) => ({
+      kind: 'status',
+      status: 503,
+      retryAfter: 1,
+      retryAfterForm: 'date',
+      ...somewhere(random),
+      times: 1,
+    }),
+  ],
+  'invalid-cursor': [() => ({ kind: 'invalid-cursor', times: 1 })],
+  repeat: [() => ({ kind: 'repeat', times: 20 })],
+  reorder: [() => ({ kind: 'reorder', times: 5 })],
+  delay: [() => ({ kind: 'delay', by: 10_000, times: 5 })],
+  lose: [() => ({ kind: 'lose', times: 5 })],
+  'lose-answer': [() => ({ kind: 'lose-answer', times: 5 })],
+}
+
+/** From so many events on there is room for every fault. */
+const ROOM_FOR_FAULTS = 1_000
+/** Events to a round of all faults, about. */
+const ROUND = 10_000
+/** The part of the events in which everything begins; in what is left, it strikes. */
+const BEGINNING = 0.02
+const END = 0.8
 
 /**
- * What happens in a run, in order: `kills` kills and every kind of fault at least once where there is room, all while
- * events are still to come. The same seed gives the same plan.
+ * What happens in a run, in order, while events are still to come: `kills` kills, every kind of fault in each of its forms
+ * where there is room, and two restarts of the service. The second one ends the plan: after it every stream comes back,
+ * also to the faults that wait for that. The same seed gives the same plan.
  */
 export function planOf(events: number, kills: number, seed: number): readonly Step[] {
   const random = randomOf(seed)
-  const moment = () => Math.floor(events * (0.02 + 0.88 * random()))
-  const killings = Array.from({ length: kills }, (): Step => ({ at: moment(), what: 'kill' }))
-  const restarts = Array.from({ length: 2 }, (): Step => ({ at: moment(), what: 'restart' }))
-  const rounds = Math.max(1, Math.round(events / 10_000))
-  const faults = Array.from({ length: rounds }, () => FAULTS)
+  const moment = (part = random()) => Math.floor(events * (BEGINNING + (END - BEGINNING) * part))
+  // Spread out: a process that is killed before it has begun shows nothing.
+  const killings = Array.from({ length: kills }, (_, n): Step => {
+    return { at: moment((n + random()) / kills), what: 'kill' }
+  })
+  const rounds = events < ROOM_FOR_FAULTS ? 0 : Math.max(1, Math.round(events / ROUND))
+  const faults = Array.from({ length: rounds }, () => Object.values(FAULTS).flat())
     .flat()
-    .map((faultOf): Step => ({ at: moment(), what: 'fault', fault: faultOf(random) }))
-  return [...killings, ...restarts, ...faults].toSorted((a, b) => a.at - b.at)
+    .map((draw): Step => ({ at: moment(), what: 'fault', fault: draw(random) }))
+  const restart: Step = { at: moment(), what: 'restart' }
+  const steps = [...killings, ...faults, restart].toSorted((a, b) => a.at - b.at)
+  return [...steps, { at: moment(1), what: 'restart' }]
+}
+
+/** The form of a fault, for people: its kind, and what tells it from others of that kind. */
+export function formOf(fault: Fault): string {
+  switch (fault.kind) {
+    case 'cut':
+      return `cut ${fault.at ?? 'event'}`
+    case 'close':
+      return fault.after === 0 ? 'close at once' : 'close'
+    case 'status': {
+      const { status, retryAfter, retryAfterForm = 'seconds' } = fault
+      return retryAfter === undefined ? `status ${status}` : `status ${status} ${retryAfterForm}`
+    }
+    default:
+      return fault.kind
+  }
+}
+
+/** Whose requests it meets: everything is asked for, streams seldom, so that most faults of requests wait for one. */
+function somewhere(random: () => number): { readonly path?: string } {
+  const path = [undefined, '/v1/tasks/groups/', '/v1beta/tasks/groups/'][whole(random, 3)]
+  return path === undefined ? {} : { path }
 }
 
 /** A whole number from 0, below `end`. */

@@ -1,25 +1,36 @@
 import { exitCodeOfSignal, Interrupted, outputFailure } from './exit.ts'
 
 /**
- * How close a second signal may follow the first and still be the same one, in ms: npm passes Ctrl-C on to what it
- * runs, although the terminal has sent it there already.
+ * How close behind the first signal its echo may be, in ms: npm passes signals on to what it runs, although the terminal,
+ * or whoever else signals to a whole group of processes, has sent them there already.
  */
-const SAME_SIGNAL = 250
+const ECHO = 100
 
 /** What is needed of a process to be interrupted. */
 export interface Interruptible {
+  readonly env: Readonly<Record<string, string | undefined>>
   on(signal: 'SIGINT' | 'SIGTERM', listener: (signal: 'SIGINT' | 'SIGTERM') => void): unknown
   exit(code: number): void
 }
 
-/** Aborts at the first SIGINT or SIGTERM, so that the command can end cleanly; the next one ends the process at once. */
+/**
+ * Aborts at the first SIGINT or SIGTERM, so that the command can end cleanly; the next one ends the process at once. Under
+ * npm, the echo of the first is not the next.
+ */
 export function abortOnSignals(controller: AbortController, host: Interruptible): void {
-  let first: number | undefined
+  let first: { readonly signal: string; readonly at: number } | undefined
+  // npm names the script there that it runs.
+  let mayEcho = host.env['npm_lifecycle_event'] !== undefined
   const interrupt = (signal: 'SIGINT' | 'SIGTERM') => {
-    const now = performance.now()
-    first ??= now
-    if (now - first > SAME_SIGNAL) host.exit(exitCodeOfSignal(signal))
-    else controller.abort(new Interrupted(signal))
+    const at = performance.now()
+    if (first === undefined) {
+      first = { signal, at }
+      controller.abort(new Interrupted(signal))
+    } else if (mayEcho && signal === first.signal && at - first.at <= ECHO) {
+      mayEcho = false
+    } else {
+      host.exit(exitCodeOfSignal(signal))
+    }
   }
   host.on('SIGINT', interrupt)
   host.on('SIGTERM', interrupt)

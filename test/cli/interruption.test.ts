@@ -1,43 +1,142 @@
 import { EventEmitter } from 'node:events'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { runFrame } from '../../bench/servers/run-frames.ts'
 import { Interrupted } from '../../src/cli/exit.ts'
 import { abortOnSignals } from '../../src/cli/interruption.ts'
+import { answer, openStream, serve } from '../support/serve.ts'
+import { rivulet } from './command.ts'
+
+type Signal = 'SIGINT' | 'SIGTERM'
 
 class Host extends EventEmitter {
   readonly exit = vi.fn<(code: number) => void>()
+  readonly env: Readonly<Record<string, string>>
+
+  constructor(env: Readonly<Record<string, string>>) {
+    super()
+    this.env = env
+  }
 }
 
-function signalled(...times: readonly number[]) {
-  const host = new Host()
+/** Sends signals at these times, in ms, to a process with this environment. */
+function signalled(
+  signals: readonly (readonly [Signal, number])[],
+  env: Readonly<Record<string, string>> = {},
+) {
+  const host = new Host(env)
   const controller = new AbortController()
   abortOnSignals(controller, host)
   const clock = vi.spyOn(performance, 'now')
-  for (const time of times) {
+  for (const [signal, time] of signals) {
     clock.mockReturnValue(time)
-    host.emit('SIGINT', 'SIGINT')
+    host.emit(signal, signal)
   }
   return { host, signal: controller.signal }
 }
+
+const NPM = { npm_lifecycle_event: 'rivulet' }
 
 afterEach(() => void vi.restoreAllMocks())
 
 describe('a signal', () => {
   it('asks the command to end', () => {
-    const { host, signal } = signalled(1_000)
+    const { host, signal } = signalled([['SIGINT', 1_000]])
 
     expect(signal.reason).toBeInstanceOf(Interrupted)
     expect(host.exit).not.toHaveBeenCalled()
   })
 
-  it('ends the process at once when it comes again', () => {
-    const { host } = signalled(1_000, 2_000)
+  it.each([0, 3, 100, 2_000])('ends the process at once when it comes again %i ms later', (gap) => {
+    const { host } = signalled([
+      ['SIGINT', 1_000],
+      ['SIGINT', 1_000 + gap],
+    ])
 
     expect(host.exit).toHaveBeenCalledExactlyOnceWith(130)
   })
 
-  it('is the same one when npm passes on what the terminal has sent already', () => {
-    const { host } = signalled(1_000, 1_003)
+  it('is the same one when npm passes on what the process has already', () => {
+    const { host } = signalled(
+      [
+        ['SIGINT', 1_000],
+        ['SIGINT', 1_048],
+      ],
+      NPM,
+    )
 
     expect(host.exit).not.toHaveBeenCalled()
   })
+
+  it.each<{ readonly when: string; readonly signals: readonly (readonly [Signal, number])[] }>([
+    {
+      when: 'later',
+      signals: [
+        ['SIGTERM', 1_000],
+        ['SIGTERM', 1_101],
+      ],
+    },
+    {
+      when: 'a third time',
+      signals: [
+        ['SIGTERM', 1_000],
+        ['SIGTERM', 1_001],
+        ['SIGTERM', 1_002],
+      ],
+    },
+    {
+      when: 'as another one',
+      signals: [
+        ['SIGINT', 1_000],
+        ['SIGTERM', 1_001],
+      ],
+    },
+  ])('ends the process at once under npm too when it comes $when', ({ signals }) => {
+    const { host } = signalled(signals, NPM)
+
+    expect(host.exit).toHaveBeenCalledExactlyOnceWith(143)
+  })
 })
+
+describe('rivulet watch', () => {
+  it('ends at once at a second SIGTERM right behind the first, although its last line is not taken', async () => {
+    const group = await openGroup()
+    const watch = rivulet(['watch', '--group', 'g', '--json'], {
+      RIVULET_BASE_URL: group.url,
+      RIVULET_API_KEY: 'key_of_the_test',
+    })
+    await new Promise((resolve) => watch.child.stdout.once('data', resolve))
+    watch.child.stdout.pause()
+
+    watch.child.kill('SIGTERM')
+    await group.isLeft
+    watch.child.kill('SIGTERM')
+    await new Promise((resolve) => watch.child.once('exit', resolve))
+    watch.child.stdout.resume()
+    const { code, stdout, stderr } = await watch.ended
+
+    expect(code).toBe(143)
+    expect(stdout).not.toContain('\n')
+    expect(stderr).not.toContain('the last line was not taken')
+  })
+})
+
+/** A group that goes on for ever, with a run whose event is larger than everything between a command and its reader. */
+async function openGroup() {
+  const { promise: isLeft, resolve: leave } = Promise.withResolvers<void>()
+  const url = await serve((request, response) => {
+    const { pathname } = new URL(request.url ?? '/', 'http://localhost')
+    const name = /\/(events|runs)$/.exec(pathname)?.[1]
+    if (name === undefined) {
+      const status = {
+        num_task_runs: 2,
+        task_run_status_counts: { completed: 1, running: 1 },
+        is_active: true,
+      }
+      return answer(response, { taskgroup_id: 'g', status, created_at: 'c' })
+    }
+    openStream(response)
+    response.once('close', leave)
+    if (name === 'runs') response.write(runFrame('g', 1, 16_000_000))
+  })
+  return { url, isLeft }
+}

@@ -5,7 +5,7 @@ import type { ResearchEvent } from 'rivulet'
 import { ofType } from 'rivulet/operators'
 import { createResearchService } from 'rivulet/service'
 import type { Fault, Processor, RunResult } from 'rivulet/service'
-import { firstValueFrom, lastValueFrom, take, tap, toArray } from 'rxjs'
+import { firstValueFrom, lastValueFrom, take, tap, toArray, VirtualTimeScheduler } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { write } from '../service/corpus/folder.ts'
@@ -75,6 +75,34 @@ describe.each(STREAMS)('the stream of %s', (stream) => {
     const told = await all(client.taskGroups[stream](id))
 
     expect(told).toEqual(whole)
+  })
+
+  it('is asked for less and less often while the service accepts and closes, although runs are active', async () => {
+    const processor = new HeldRuns()
+    const scheduler = new VirtualTimeScheduler()
+    const { client, service, group, diagnostics } = await research({
+      processor,
+      client: { maxDelay: 500, random: () => 1, scheduler },
+    })
+    const id = await group(...QUESTIONS)
+    service.faults.add({ kind: 'close' })
+    const told = all(client.taskGroups[stream](id).pipe(ofType('task_run.state')))
+
+    const connectedAt: number[] = []
+    while (connectedAt.length < 8) {
+      await until(() => diagnostics.length > connectedAt.length)
+      // No time passes but while somebody waits, so it is the time at which the service saw this connection.
+      expect(service.faults.struck.close).toBe(diagnostics.length)
+      connectedAt.push(scheduler.now())
+      if (connectedAt.length === 8) service.faults.clear()
+      scheduler.flush()
+    }
+    processor.release()
+
+    // The service asks for 20 ms at least, from which the backoff grows.
+    const gaps = connectedAt.slice(1).map((time, n) => time - (connectedAt[n] ?? 0))
+    expect(gaps).toEqual([0, 20, 40, 80, 160, 320, 500])
+    expect(await told).toHaveLength(QUESTIONS.length)
   })
 
   it('tells all of runs that are under way while it is cut, stalls and closes', async () => {

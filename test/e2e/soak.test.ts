@@ -1,16 +1,80 @@
-import { expect, it } from 'vitest'
-import { planOf } from '../../bench/soak/plan.ts'
+import { describe, expect, it } from 'vitest'
+import { formOf, planOf } from '../../bench/soak/plan.ts'
 import { soak } from '../../bench/soak/soak.ts'
 
-it('loses nothing and doubles no effect while it is killed and the service fails in every way it can', async () => {
-  const result = await soak({ events: 2_000, kills: 5, seed: 1 })
+const EVENTS = 2_000
+const KILLS = 5
 
-  expect(result).toMatchObject({ lost: 0, doubled_effects: 0, checkpoint_ahead: 0, kills: 5 })
-  expect(result.events).toBeGreaterThanOrEqual(2_000)
-  expect(result.redelivered).toBeLessThanOrEqual(result.kills * result.concurrency)
-}, 90_000)
+describe('a pipeline that is killed while the service fails in every way it can', () => {
+  it('loses nothing and doubles no effect', async () => {
+    const result = await soak({ events: EVENTS, kills: KILLS, seed: 1 })
 
-it('plans the same for the same seed', () => {
-  expect(planOf(20_000, 30, 7)).toEqual(planOf(20_000, 30, 7))
-  expect(planOf(20_000, 30, 7)).not.toEqual(planOf(20_000, 30, 8))
+    expect(result).toMatchObject({ lost: 0, doubled_effects: 0, checkpoint_ahead: 0, kills: KILLS })
+    expect(result.events).toBeGreaterThanOrEqual(EVENTS)
+    expect(result.redelivered).toBeLessThanOrEqual(KILLS * result.concurrency)
+    expect(Object.keys(result.faults).toSorted()).toEqual([...formsIn(1), 'restart'].toSorted())
+    expect(Object.entries(result.faults).filter(([, struck]) => struck < 1)).toEqual([])
+  }, 90_000)
+
+  it('is found out when its handler says that it is done before it is', async () => {
+    const result = await soak({ events: 300, kills: 2, seed: 1, careless: true, patience: 1_000 })
+
+    expect(result.kills).toBe(2)
+    expect(result.lost).toBeGreaterThan(0)
+    expect(result.checkpoint_ahead).toBeGreaterThan(0)
+  }, 90_000)
 })
+
+describe('the plan of a soak', () => {
+  it('is the same for the same seed, and another for another', () => {
+    expect(planOf(20_000, 30, 7)).toEqual(planOf(20_000, 30, 7))
+    expect(planOf(20_000, 30, 7)).not.toEqual(planOf(20_000, 30, 8))
+  })
+
+  it.each([1, 2, 3, 4])('has every kind of fault in each of its forms, with seed %i', (seed) => {
+    expect(formsIn(seed)).toEqual([
+      'close',
+      'close at once',
+      'cut character',
+      'cut chunk',
+      'cut event',
+      'cut line',
+      'delay',
+      'deleted-group',
+      'gzip',
+      'invalid-cursor',
+      'lose',
+      'lose-answer',
+      'malformed',
+      'reorder',
+      'repeat',
+      'repeat-events',
+      'slow',
+      'stall',
+      'status 408',
+      'status 429 seconds',
+      'status 500',
+      'status 502',
+      'status 503',
+      'status 503 date',
+      'status 504',
+      'truncated',
+      'wrong-type',
+    ])
+  })
+
+  it('has as many kills as it was asked for, spread over the events, and a restart behind everything else', () => {
+    const plan = planOf(20_000, 30, 1)
+
+    const kills = plan.filter(({ what }) => what === 'kill').map(({ at }) => at)
+    expect(kills).toHaveLength(30)
+    expect(kills.filter((at) => at < 8_000).length).toBeGreaterThan(10)
+    expect(plan.at(-1)).toEqual({ at: 16_000, what: 'restart' })
+  })
+})
+
+/** The forms of the faults that a soak with this seed plans, each once. */
+function formsIn(seed: number): string[] {
+  const faults = planOf(EVENTS, KILLS, seed).flatMap((step) => (step.what === 'fault' ? [step.fault] : []))
+  return [...new Set(faults.map(formOf))].toSorted()
+}
