@@ -6,11 +6,13 @@ const agent = new Agent()
 /**
  * The floor: what cannot be avoided to get the events of a stream, and nothing else. Undici's dispatch, one decoding for
  * each chunk, a cut at each blank line, `JSON.parse` of the data. Calls `next` with each value; resolves with their count.
+ * What has no data, such as `retry:` alone, is no event.
  */
 export function floorStream(
   url: string,
   path: string,
   next: (value: unknown) => void = () => {},
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<number> {
   return new Promise((resolve, reject) => {
     const decoder = new TextDecoder()
@@ -24,8 +26,10 @@ export function floorStream(
         let from = 0
         for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n', from)) {
           const data = text.indexOf('data: ', from)
-          next(JSON.parse(text.slice(data + 6, end)))
-          count += 1
+          if (data !== -1 && data < end) {
+            next(JSON.parse(text.slice(data + 6, end)))
+            count += 1
+          }
           from = end + 2
         }
         rest = text.slice(from)
@@ -33,6 +37,6 @@ export function floorStream(
       onResponseEnd: () => resolve(count),
       onResponseError: (_controller, error) => reject(error),
     }
-    agent.dispatch({ origin: url, path, method: 'GET' }, handler)
+    agent.dispatch({ origin: url, path, method: 'GET', headers }, handler)
   })
 }

@@ -95,7 +95,18 @@ export function runSource(runId: string): string {
 
 /** An id as a segment of a path. Nearly all are of characters that stay as they are, and to see that is quicker. */
 function segment(id: string): string {
-  return /^[\w-]*$/.test(id) ? id : encodeURIComponent(id.toWellFormed())
+  for (let at = 0; at < id.length; at++) {
+    if (!isPlain(id.charCodeAt(at))) return encodeURIComponent(id.toWellFormed())
+  }
+  return id
+}
+
+/** A letter, a digit, `-` or `_`. */
+function isPlain(code: number): boolean {
+  const letter = code | 0x20
+  return (
+    (letter >= 0x61 && letter <= 0x7a) || (code >= 0x30 && code <= 0x39) || code === 0x5f || code === 0x2d
+  )
 }
 
 /**

@@ -45,6 +45,7 @@ export class MessageParser {
   #afterReturn = false
   #id: string | undefined
   #event: string | undefined
+  #lastEvent = ''
   #data: string | undefined
 
   /** @param maxLength Characters that may be held for one message. */
@@ -112,7 +113,7 @@ export class MessageParser {
     if (from === end) return this.#dispatch()
     if (text.startsWith('data:', from)) return this.#addData(text.slice(valueAt(text, from + 5), end))
     if (text.startsWith('id:', from)) return this.#setId(text.slice(valueAt(text, from + 3), end))
-    if (text.startsWith('event:', from)) return this.#setEvent(text.slice(valueAt(text, from + 6), end))
+    if (text.startsWith('event:', from)) return this.#setEvent(text, valueAt(text, from + 6), end)
     // A comment, the most common of what is left: a server's sign of life.
     if (text.charCodeAt(from) !== COLON) this.#rare(text.slice(from, end))
   }
@@ -121,7 +122,7 @@ export class MessageParser {
   #rare(line: string): void {
     if (line === 'data') this.#addData('')
     else if (line === 'id') this.#setId('')
-    else if (line === 'event') this.#setEvent('')
+    else if (line === 'event') this.#event = undefined
     const [, delay] = /^retry: ?([0-9]+)$/.exec(line) ?? []
     if (delay !== undefined) this.#listener.retry(Number(delay))
   }
@@ -136,8 +137,12 @@ export class MessageParser {
     if (!id.includes('\0')) this.#id = id
   }
 
-  #setEvent(event: string): void {
-    this.#event = event === '' ? undefined : event
+  /** One message after the other has the same name, which need not be cut out again. */
+  #setEvent(text: string, from: number, end: number): void {
+    if (this.#lastEvent.length !== end - from || !text.startsWith(this.#lastEvent, from)) {
+      this.#lastEvent = text.slice(from, end)
+    }
+    this.#event = this.#lastEvent === '' ? undefined : this.#lastEvent
   }
 
   #dispatch(): void {

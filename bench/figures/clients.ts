@@ -1,0 +1,154 @@
+import { fetchEventSource } from '@microsoft/fetch-event-source'
+import { EventSource } from 'eventsource'
+// @ts-expect-error It brings no types.
+import { EventSource as LaunchDarkly } from 'launchdarkly-eventsource'
+import { Stream } from 'openai/core/streaming'
+import { createClient } from 'rivulet'
+import { dedupe } from 'rivulet/operators'
+import { lastValueFrom, map } from 'rxjs'
+import { result, rounded } from '../figure.ts'
+import type { Measure } from '../figure.ts'
+import { inTurns, median, perSecond } from '../rounds.ts'
+import { startServer } from '../server.ts'
+
+const EVENTS = 100_000
+/** Enough for a reader that takes a hundred times as long for each. */
+const FEW_EVENTS = 2_000
+const BYTES = 400
+/** What the server writes as each event's `event:`. */
+const TYPE = 'task_run.state'
+
+/** One group's runs. */
+interface Runs {
+  readonly group: string
+  readonly url: string
+  readonly events: number
+}
+
+/** Reads the runs once: gives the parsed JSON of each event to `next`, and resolves when the last has come. */
+type Read = (runs: Runs, next: (wire: unknown) => void) => Promise<unknown>
+
+/**
+ * Events a second of one group's runs, 100,000 events of 400 B, as typed events without duplicates, against other readers
+ * of event streams. All take turns in one process, read the same bytes from the same server and parse the JSON of each
+ * event.
+ *
+ * Each is used the way its documentation shows. `eventsource`, `@microsoft/fetch-event-source` and the stream reader of
+ * `openai` read a response of Node's own `fetch`, `launchdarkly-eventsource` one of `node:http`. `openai` parses the JSON
+ * itself, for the others the listener does. The fastest is the one with the highest median. `launchdarkly-eventsource`
+ * reads 2,000 events only: it looks at each chunk from its start again for each line, so that it would need
+ * most of the time there is.
+ */
+export const measure: Measure = async () => {
+  await using server = await startServer('groups')
+  const side = (read: Read, events = EVENTS) => {
+    const group = `${events}x${BYTES}`
+    const runs = { group, url: `${server.url}/v1beta/tasks/groups/${group}/runs`, events }
+    return () => perSecond(events, () => readAll(read, runs))
+  }
+  const [ours, ...theirs] = await inTurns(
+    [
+      side(rivulet(server.url)),
+      side(eventSource((url) => new EventSource(url))),
+      side(openAi),
+      side(fetchEventSourceInNode),
+      side(
+        eventSource((url) => new LaunchDarkly(url)),
+        FEW_EVENTS,
+      ),
+    ],
+    { rounds: 7, warmUp: 1 },
+  )
+  const [byEventSource, byOpenAi, byFetchEventSource, byLaunchDarkly] = theirs
+  const details = {
+    ours: rounded(median(ours)),
+    eventsource: rounded(median(byEventSource)),
+    openai: rounded(median(byOpenAi)),
+    '@microsoft/fetch-event-source': rounded(median(byFetchEventSource)),
+    'launchdarkly-eventsource': rounded(median(byLaunchDarkly)),
+    rounds: ours.length,
+    unit: 'events/s',
+  }
+  const fastest = theirs.reduce((best, rates) => (median(rates) > median(best) ? rates : best))
+  const against = (rates: readonly number[]) =>
+    median(ours.map((rate, round) => rate / (rates[round] ?? NaN)))
+  return [
+    result('stream-vs-fastest-client', against(fastest), { atLeast: 1.4 }, details),
+    result('stream-vs-openai', against(byOpenAi), { atLeast: 4.5 }, details),
+  ]
+}
+
+/** Fails unless every event came, and the last one last. */
+async function readAll(read: Read, runs: Runs): Promise<void> {
+  let count = 0
+  let last: unknown
+  await read(runs, (wire) => {
+    count += 1
+    last = wire
+  })
+  const { event_id }: { readonly event_id?: unknown } = Object(last)
+  if (count !== runs.events || event_id !== String(runs.events))
+    throw new Error(`${count} events came, ${runs.events} were to come`)
+}
+
+function rivulet(baseUrl: string): Read {
+  const client = createClient({ baseUrl, apiKey: 'none' })
+  return ({ group }, next) =>
+    lastValueFrom(
+      client.taskGroups.runs(group).pipe(
+        dedupe(),
+        map(({ data }) => next(data)),
+      ),
+    )
+}
+
+/** What `eventsource` and `launchdarkly-eventsource` have in common. */
+interface Emitter {
+  addEventListener(type: string, listener: (event: { readonly data: string }) => void): void
+  addEventListener(type: 'error', listener: (event: { readonly message?: string }) => void): void
+  close(): void
+}
+
+function eventSource(open: (url: string) => Emitter): Read {
+  return ({ url, events }, next) =>
+    new Promise<void>((resolve, reject) => {
+      const source = open(url)
+      let left = events
+      source.addEventListener(TYPE, ({ data }) => {
+        next(JSON.parse(data))
+        left -= 1
+        if (left > 0) return
+        // At the end of the response it would connect again.
+        source.close()
+        resolve()
+      })
+      source.addEventListener('error', ({ message }: { readonly message?: string }) => {
+        source.close()
+        reject(new Error(message))
+      })
+    })
+}
+
+async function openAi({ url }: Runs, next: (wire: unknown) => void): Promise<void> {
+  const controller = new AbortController()
+  const response = await fetch(url, { signal: controller.signal })
+  for await (const wire of Stream.fromSSEResponse(response, controller)) next(wire)
+}
+
+/** The globals of a browser are there as long as it reads, so that nothing else takes this for one. */
+async function fetchEventSourceInNode({ url }: Runs, next: (wire: unknown) => void): Promise<void> {
+  Object.assign(globalThis, { window: globalThis, document: new EventTarget() })
+  try {
+    await fetchEventSource(url, {
+      openWhenHidden: true,
+      onmessage: ({ data }) => next(JSON.parse(data)),
+      onerror(error) {
+        // Without this it would connect again.
+        throw error
+      },
+    })
+  } finally {
+    Reflect.deleteProperty(globalThis, 'window')
+    Reflect.deleteProperty(globalThis, 'document')
+  }
+}

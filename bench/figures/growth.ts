@@ -1,0 +1,308 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { createClient, groupEvent, openCheckpoint, memoryCheckpointStore } from 'rivulet'
+import type { CheckpointStore, ResearchClient, ResearchEvent, WebhookDelivery } from 'rivulet'
+import { dedupe, deliver, mergeWebhooks } from 'rivulet/operators'
+import { sqliteCheckpointStore, sqliteInbox } from 'rivulet/state/sqlite'
+import { createWebhookReceiver, memoryInbox, signedRequest } from 'rivulet/webhooks'
+import type { Inbox } from 'rivulet/webhooks'
+import { lastValueFrom, merge, Subject, take, tap } from 'rxjs'
+import type { Observable } from 'rxjs'
+import { result, rounded } from '../figure.ts'
+import type { Measure, Result } from '../figure.ts'
+import { median } from '../rounds.ts'
+import { startServer } from '../server.ts'
+
+const SIZES = [10_000, 100_000, 1_000_000]
+/** How often all sizes but a pipeline's largest are measured: the median counts. */
+const TIMES = 3
+/** How often a run is stopped for its memory to be looked at. */
+const SAMPLES = 5
+
+/** A pipeline that is carried out with any number of events. */
+interface Pipeline {
+  readonly name: string
+  /** The largest number that is measured, 1,000,000 where that is a matter of seconds. */
+  readonly upTo: number
+  /** Takes in so many events, and tells the meter of each as it comes out. */
+  readonly run: (events: number, meter: Meter) => Promise<unknown>
+}
+
+/**
+ * What becomes of each pipeline as its events grow in number: 10⁴, 10⁵ and, where that is a matter of seconds, 10⁶.
+ *
+ * - `growth-{pipeline}-time`: what an event takes in the largest run against one of a tenth of it; 1 is linear. It is the time
+ *   of the processor, all threads of this process together, so that other work on the machine does not count. The same for
+ *   the clock stands in the details as `byTheClock`.
+ * - `growth-{pipeline}-memory`: the most memory that was in use during the largest run, against one of a tenth of it; 1 is
+ *   flat. It is what is left of the heap and of array buffers after a full collection, which takes place five times a run and
+ *   is no part of its time. All that the process has is in it, some 15 MB before anything begins.
+ *
+ * The pipelines, each from the first event to the last:
+ *
+ * - `stream`: runs of two groups, 400 B an event, over HTTP through `taskGroups.runs`, `merge` and `dedupe`.
+ * - `checkpoint`, `checkpoint-sqlite`: a group over HTTP through `watch` and `deliver` at concurrency 16 with a checkpoint.
+ * - `merge-webhooks`: runs of a stream and a webhook about each, before or after it by turns, through `mergeWebhooks`.
+ * - `paging`: a monitor's list over HTTP, 100 a page, through `monitors.events`.
+ * - `follow`: a monitor that has 50 new events at each poll, through `monitors.follow`; 10⁵ at the most, since the polls take
+ *   their time.
+ * - `inbox`, `inbox-sqlite`: signed webhooks through a receiver's `handle`, its inbox, its `deliveries` and `done`; 10⁵ at the
+ *   most, since each is a `Request` with a signature to check. The inbox in memory knows 10,000 ids.
+ */
+export const measure: Measure = async () => {
+  await using server = await startServer('growth')
+  const folder = mkdtempSync(join(tmpdir(), 'rivulet-growth-'))
+  try {
+    const client = createClient({ baseUrl: server.url, apiKey: 'none' })
+    const results: Result[] = []
+    for (const pipeline of pipelines(client, folder)) results.push(...(await grown(pipeline)))
+    return results
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+function pipelines(client: ResearchClient, folder: string): readonly Pipeline[] {
+  let files = 0
+  const newFile = () => join(folder, `${++files}.db`)
+  return [
+    { name: 'stream', upTo: 1_000_000, run: (events, meter) => streams(client, events, meter) },
+    {
+      name: 'checkpoint',
+      upTo: 1_000_000,
+      run: (events, meter) => checkpointed(client, memoryCheckpointStore(), events, meter),
+    },
+    {
+      name: 'checkpoint-sqlite',
+      upTo: 1_000_000,
+      run: (events, meter) => checkpointed(client, sqliteCheckpointStore(newFile()), events, meter),
+    },
+    { name: 'merge-webhooks', upTo: 1_000_000, run: mergedWebhooks },
+    { name: 'paging', upTo: 1_000_000, run: (events, meter) => paged(client, events, meter) },
+    { name: 'follow', upTo: 100_000, run: (events, meter) => followed(client, events, meter) },
+    {
+      name: 'inbox',
+      upTo: 100_000,
+      run: (events, meter) => received(memoryInbox({ maxIds: 10_000 }), events, meter),
+    },
+    {
+      name: 'inbox-sqlite',
+      upTo: 100_000,
+      async run(events, meter) {
+        const inbox = sqliteInbox(newFile())
+        await received(inbox, events, meter)
+        inbox.close()
+      },
+    },
+  ]
+}
+
+async function grown({ name, upTo, run }: Pipeline): Promise<readonly Result[]> {
+  const sizes = SIZES.filter((events) => events <= upTo)
+  // The first run is for the compiler.
+  await run(Math.min(...sizes), new Meter(Infinity))
+  const measured = new Map<number, Measured>()
+  for (const events of sizes) {
+    const meters: Meter[] = []
+    while (meters.length < (events === upTo ? 1 : TIMES)) {
+      const meter = new Meter(events)
+      await run(events, meter)
+      meter.end()
+      meters.push(meter)
+    }
+    measured.set(events, {
+      busy: median(meters.map(({ busy }) => busy)),
+      elapsed: median(meters.map(({ elapsed }) => elapsed)),
+      megabytes: median(meters.map(({ megabytes }) => megabytes)),
+    })
+  }
+  const growth = (what: keyof Measured) =>
+    (measured.get(upTo)?.[what] ?? NaN) / (measured.get(upTo / 10)?.[what] ?? NaN)
+  const shown = (what: keyof Measured) =>
+    Object.fromEntries([...measured].map(([events, values]) => [`at${events}`, rounded(values[what])]))
+  return [
+    result(
+      `growth-${name}-time`,
+      growth('busy'),
+      { atMost: 1.25 },
+      { ...shown('busy'), unit: 'µs an event', byTheClock: rounded(growth('elapsed')) },
+    ),
+    result(
+      `growth-${name}-memory`,
+      growth('megabytes'),
+      { atMost: 1.2 },
+      { ...shown('megabytes'), unit: 'MB' },
+    ),
+  ]
+}
+
+/** What one size came to. */
+interface Measured {
+  /** The processor's time for an event, in µs. */
+  readonly busy: number
+  /** The clock's time for an event, in µs. */
+  readonly elapsed: number
+  /** The most that was in use. */
+  readonly megabytes: number
+}
+
+/** Takes the time of a run, and stops that now and then to look at the memory. */
+class Meter implements Measured {
+  busy = NaN
+  elapsed = NaN
+  megabytes = NaN
+  readonly #events: number
+  /** µs that do not count: what the clock and the processor said in the beginning, and what the looking took. */
+  #elapsedBefore = clock()
+  #busyBefore = processor()
+  #seen = 0
+
+  constructor(events: number) {
+    this.#events = events
+  }
+
+  /** An event came out of the pipeline. */
+  seen(): void {
+    this.#seen += 1
+    if (this.#seen % (this.#events / SAMPLES) === 0) this.#sample()
+  }
+
+  /** All events have come. */
+  end(): void {
+    this.busy = (processor() - this.#busyBefore) / this.#events
+    this.elapsed = (clock() - this.#elapsedBefore) / this.#events
+    if (this.#seen !== this.#events)
+      throw new Error(`${this.#seen} events came, ${this.#events} were to come`)
+  }
+
+  #sample(): void {
+    const [elapsed, busy] = [clock(), processor()]
+    globalThis.gc?.()
+    // Array buffers are freed beside the program; a second collection waits for what the first one began.
+    globalThis.gc?.()
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    const megabytes = (heapUsed + arrayBuffers) / 1e6
+    this.megabytes = Number.isNaN(this.megabytes) ? megabytes : Math.max(this.megabytes, megabytes)
+    this.#elapsedBefore += clock() - elapsed
+    this.#busyBefore += processor() - busy
+  }
+}
+
+/** µs. */
+function clock(): number {
+  return performance.now() * 1e3
+}
+
+/** µs of all threads. */
+function processor(): number {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+
+/** Subscribes to the end. */
+function drained(events: Observable<unknown>, meter: Meter): Promise<unknown> {
+  return lastValueFrom(events.pipe(tap(() => meter.seen())))
+}
+
+function streams(client: ResearchClient, events: number, meter: Meter): Promise<unknown> {
+  const groups = ['a', 'b'].map((letter) => client.taskGroups.runs(`${events / 2}-${letter}`))
+  return drained(merge(...groups).pipe(dedupe()), meter)
+}
+
+async function checkpointed(
+  client: ResearchClient,
+  store: CheckpointStore,
+  events: number,
+  meter: Meter,
+): Promise<void> {
+  const checkpoint = await openCheckpoint(store)
+  // The group's own stream tells that it is done, which is one of the events.
+  const watched = client.watch({ taskGroups: [`${events - 1}-watched`], checkpoint })
+  await drained(watched.pipe(deliver(() => setImmediate(), { concurrency: 16, checkpoint })), meter)
+  await checkpoint.close()
+}
+
+/** Facts that come in one turn of the event loop. */
+const TURN = 500
+
+async function mergedWebhooks(events: number, meter: Meter): Promise<void> {
+  const stream = new Subject<ResearchEvent>()
+  const deliveries = new Subject<WebhookDelivery>()
+  const over = drained(stream.pipe(mergeWebhooks(deliveries)), meter)
+  for (let number = 0; number < events; number++) {
+    if (number % TURN === 0) await setImmediate()
+    const run = endedRun(number)
+    const tell = () => {
+      const output = { type: 'text', content: 'done', basis: [] }
+      stream.next(groupEvent('g', { type: 'task_run.state', event_id: `${number}`, run, output }, 'stream'))
+    }
+    if (number % 2 === 1) tell()
+    deliveries.next({ id: `msg_${number}`, timestamp: 1_767_225_600, payload: webhook(run) })
+    if (number % 2 === 0) tell()
+  }
+  stream.complete()
+  await over
+}
+
+function paged(client: ResearchClient, events: number, meter: Meter): Promise<unknown> {
+  return drained(client.monitors.events(`${events}-listed`, { limit: 100 }), meter)
+}
+
+let monitors = 0
+
+function followed(client: ResearchClient, events: number, meter: Meter): Promise<unknown> {
+  const monitor = `${events}-${++monitors}-followed`
+  return drained(client.monitors.follow(monitor, { pollInterval: 0 }).pipe(take(events)), meter)
+}
+
+const SECRETS = 'whsec_bench'
+/** Webhooks that are on their way at once. */
+const AT_ONCE = 250
+
+async function received(inbox: Inbox, events: number, meter: Meter): Promise<void> {
+  const receiver = createWebhookReceiver({ secrets: SECRETS, inbox })
+  const done: unknown[] = []
+  const delivered = drained(
+    receiver.deliveries.pipe(
+      take(events),
+      tap(({ id }) => done.push(receiver.done(id))),
+    ),
+    meter,
+  )
+  for (let number = 0; number < events; number += AT_ONCE) {
+    const requests = Array.from({ length: Math.min(AT_ONCE, events - number) }, (_, at) => {
+      const id = `msg_${number + at}`
+      return signedRequest('http://127.0.0.1/', webhook(endedRun(number + at)), { secrets: SECRETS, id })
+    })
+    const answers = await Promise.all(requests.map((request) => receiver.handle(request)))
+    const refused = answers.find(({ status }) => status !== 204)
+    if (refused !== undefined) throw new Error(`a webhook was answered with ${refused.status}`)
+    // Deliveries are handed out in a turn of their own, which a server's sockets would bring by themselves.
+    await setImmediate()
+    await Promise.all(done.splice(0))
+  }
+  await delivered
+  await Promise.all(done)
+  receiver.close()
+}
+
+function endedRun(number: number) {
+  const time = '2026-01-01T00:00:00Z'
+  return {
+    run_id: `trun_${number}`,
+    status: 'completed',
+    is_active: false,
+    warnings: null,
+    error: null,
+    processor: 'base',
+    metadata: {},
+    created_at: time,
+    modified_at: time,
+  }
+}
+
+function webhook(run: ReturnType<typeof endedRun>): unknown {
+  return { type: 'task_run.status', timestamp: run.modified_at, data: run }
+}

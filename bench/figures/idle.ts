@@ -1,0 +1,52 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { result, rounded } from '../figure.ts'
+import type { Measure } from '../figure.ts'
+import { alternately, median } from '../rounds.ts'
+import { startServer } from '../server.ts'
+import type { StreamSize } from '../servers/quiet-reader.ts'
+
+/**
+ * Bytes of memory that each of 2,000 open streams of runs takes in one process, against the floor's 2,000: undici's
+ * dispatch with a decoder and the rest of the last chunk. Each stream has told one event of 400 B and is silent.
+ *
+ * Each round of each side is a new process. 200 streams are open before it begins to count, so that what all streams share
+ * is not counted. What counts is what JavaScript holds after a garbage collection, on its heap and in buffers outside of
+ * it. The growth of the whole process is told beside it: it has the native part of a socket too, and garbage.
+ */
+export const measure: Measure = async () => {
+  await using server = await startServer('quiet')
+  const resident = { ours: [] as number[], floor: [] as number[] }
+  const side = (name: 'ours' | 'floor') => async () => {
+    const size = await sizeOfStream(name, server.url)
+    resident[name].push(size.resident)
+    return size.held
+  }
+  const { ratio, ...details } = await alternately(side('ours'), side('floor'), { rounds: 7, warmUp: 0 })
+  return [
+    result(
+      'idle-streams',
+      ratio,
+      { atMost: 1.25 },
+      {
+        ...details,
+        oursResident: rounded(median(resident.ours)),
+        theirsResident: rounded(median(resident.floor)),
+        unit: 'bytes/stream',
+      },
+    ),
+  ]
+}
+
+async function sizeOfStream(side: string, url: string): Promise<StreamSize> {
+  const reader = fileURLToPath(new URL('../servers/quiet-reader.ts', import.meta.url))
+  const child = fork(reader, [side, url], { execArgv: ['--conditions=rivulet-source', '--expose-gc'] })
+  let size: StreamSize | undefined
+  child.once('message', (message: StreamSize) => {
+    size = message
+  })
+  const [code] = await once(child, 'exit')
+  if (size === undefined) throw new Error(`the reader ended with ${code} and no size`)
+  return size
+}

@@ -1,0 +1,145 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createClient } from 'rivulet'
+import type { ResearchClient } from 'rivulet'
+import { deliver } from 'rivulet/operators'
+import { count, lastValueFrom } from 'rxjs'
+import { Agent } from 'undici'
+import type { Dispatcher } from 'undici'
+import { result, rounded } from '../figure.ts'
+import type { Measure, Result } from '../figure.ts'
+import { alternately, inTurns, median, perSecond, seconds } from '../rounds.ts'
+import type { Side } from '../rounds.ts'
+import { startServer } from '../server.ts'
+
+const LIMIT = 100
+const BYTES = 1_000
+const EVENTS = 10_000
+/** Walks through all the pages in a round: one alone would be over too soon. */
+const WALKS = 3
+const SLOW_PAGES = 40
+/** Long beside the millisecond by which timers may be late. */
+const SLOW_MS = 20
+
+/**
+ * `paging`: events a second of a monitor's 10,000 events of 1 KB, 100 a page, through `client.monitors.events`, against a
+ * bare loop over the same pages: undici's dispatch, one decoding for each chunk, one `JSON.parse` for each page, the next
+ * page asked for before the current one is gone through event by event.
+ *
+ * `paging-slow-consumer`: the server takes 20 ms for each of 40 pages, and the consumer as long: `deliver` with a place for
+ * each event of a page and a handler of 20 ms. The time of all of it against that of the slower of the two alone: the server
+ * with the bare loop, or the same consumer with pages that come at once. The same with `for await` and a pause after each
+ * page stands in the details, and so do both against 40 × 20 ms: timers are late, so that neither alone takes so little.
+ */
+export const measure: Measure = async () => {
+  await using server = await startServer('monitors')
+  const client = createClient({ baseUrl: server.url, apiKey: 'none' })
+  return [await paging(client, server.url), await slowConsumer(client, server.url)]
+}
+
+async function paging(client: ResearchClient, url: string): Promise<Result> {
+  const monitor = `${EVENTS}x${BYTES}x0`
+  const times = async (walk: () => Promise<number>) => {
+    for (let n = 0; n < WALKS; n++) expect(await walk(), EVENTS)
+  }
+  const ours = () => lastValueFrom(client.monitors.events(monitor, { limit: LIMIT }).pipe(count()))
+  const { ratio, ...details } = await alternately(
+    () => perSecond(WALKS * EVENTS, () => times(ours)),
+    () => perSecond(WALKS * EVENTS, () => times(() => bareWalk(url, monitor))),
+  )
+  return result('paging', ratio, { atLeast: 0.95 }, { ...details, unit: 'events/s' })
+}
+
+async function slowConsumer(client: ResearchClient, url: string): Promise<Result> {
+  const events = SLOW_PAGES * LIMIT
+  const pages = (ms: number) => client.monitors.events(`${events}x${BYTES}x${ms}`, { limit: LIMIT })
+  const delivered = (ms: number) =>
+    lastValueFrom(
+      pages(ms).pipe(
+        deliver(() => sleep(SLOW_MS), { concurrency: LIMIT }),
+        count(),
+      ),
+    )
+  const iterated = async () => {
+    let got = 0
+    for await (const _ of pages(SLOW_MS)) {
+      got += 1
+      if (got % LIMIT === 0) await sleep(SLOW_MS)
+    }
+    return got
+  }
+  const timed =
+    (walk: () => Promise<number>): Side =>
+    () =>
+      seconds(async () => expect(await walk(), events))
+
+  const [both, loop, servers, consumers] = await inTurns(
+    [
+      timed(() => delivered(SLOW_MS)),
+      timed(iterated),
+      timed(() => bareWalk(url, `${events}x${BYTES}x${SLOW_MS}`)),
+      timed(() => delivered(0)),
+    ],
+    { rounds: 7, warmUp: 1 },
+  )
+  const larger = servers.map((time, round) => Math.max(time, consumers[round] ?? NaN))
+  const against = (times: readonly number[]) =>
+    median(times.map((time, round) => time / (larger[round] ?? NaN)))
+  const nominal = (SLOW_PAGES * SLOW_MS) / 1_000
+  return result(
+    'paging-slow-consumer',
+    against(both),
+    { atMost: 1.15 },
+    {
+      forAwait: rounded(against(loop)),
+      againstNominal: rounded(median(both) / nominal),
+      forAwaitAgainstNominal: rounded(median(loop) / nominal),
+      ours: rounded(median(both)),
+      serverAlone: rounded(median(servers)),
+      consumerAlone: rounded(median(consumers)),
+      rounds: both.length,
+      unit: 's',
+    },
+  )
+}
+
+function expect(got: number, events: number): void {
+  if (got !== events) throw new Error(`${got} events came, ${events} were to come`)
+}
+
+interface Page {
+  readonly events: readonly unknown[]
+  readonly next_cursor?: string
+}
+
+const agent = new Agent()
+
+/** Goes through all the pages, the next one on its way while the current one is consumed. Resolves with the count. */
+async function bareWalk(url: string, monitor: string): Promise<number> {
+  let events = 0
+  let upcoming: Promise<Page> | undefined = barePage(url, monitor)
+  while (upcoming !== undefined) {
+    const page: Page = await upcoming
+    upcoming = page.next_cursor === undefined ? undefined : barePage(url, monitor, page.next_cursor)
+    for (const event of page.events) if (event !== undefined) events += 1
+  }
+  return events
+}
+
+function barePage(url: string, monitor: string, cursor?: string): Promise<Page> {
+  return new Promise((resolve, reject) => {
+    const decoder = new TextDecoder()
+    let text = ''
+    const handler: Dispatcher.DispatchHandler = {
+      onRequestStart: () => {},
+      onResponseStart: () => {},
+      onResponseData(_controller, bytes) {
+        text += decoder.decode(bytes, { stream: true })
+      },
+      onResponseEnd: () => resolve(JSON.parse(text)),
+      onResponseError: (_controller, error) => reject(error),
+    }
+    const after = cursor === undefined ? '' : `&cursor=${cursor}`
+    const path = `/v1/monitors/${monitor}/events?limit=${LIMIT}${after}`
+    agent.dispatch({ origin: url, path, method: 'GET' }, handler)
+  })
+}

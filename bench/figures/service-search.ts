@@ -1,0 +1,128 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { Agent } from 'undici'
+import { result, rounded } from '../figure.ts'
+import type { Measure, Result } from '../figure.ts'
+import { inTurns, median, quantile } from '../rounds.ts'
+import { startServer } from '../server.ts'
+import type { BenchServer } from '../server.ts'
+import { bareSearch } from '../servers/bare-query.ts'
+import { writeDocuments } from '../servers/documents.ts'
+
+const DOCUMENTS = 10_000
+const QUERIES = 100
+const RESULTS = 10
+
+const agent = new Agent()
+
+/**
+ * Search over 10,000 documents: 100 queries of three words, one after the other, p50 in ms, against the bare FTS5 query:
+ * the same index in the same file, the same words, bm25 with the same weights, ten rows, prepared once, called in a process
+ * that does nothing else.
+ *
+ * `service-search`: a `POST /v1/search` over loopback HTTP, from the request to the whole answer. HTTP and JSON, the checks of
+ * the request and the text of what was found are in it, none of which the bare query has. `bareHttp` in the details is the
+ * bare query behind a bare `node:http` server, asked by the same client: what HTTP alone makes of it.
+ *
+ * `service-search-within`: the same search in the service's own process, without HTTP.
+ */
+export const measure: Measure = async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'rivulet-search-'))
+  try {
+    const docs = join(folder, 'docs')
+    const data = join(folder, 'service.db')
+    const queries = writeDocuments(docs, DOCUMENTS, QUERIES)
+    await using service = await startServer('search', [docs, data])
+    await using bareServer = await startServer('bare-search', [data])
+    using database = new DatabaseSync(data, { readOnly: true })
+    return await compare(queries, service, bareServer, database)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+async function compare(
+  queries: readonly string[],
+  service: BenchServer,
+  bareServer: BenchServer,
+  database: DatabaseSync,
+): Promise<readonly Result[]> {
+  const query = bareSearch(database)
+  const overHttp = ({ url }: BenchServer) => p50(queries, async (text) => expectFull(await post(url, text)))
+  const [http, within, bare, bareHttp] = await inTurns([
+    () => overHttp(service),
+    () => timesWithin(service, queries),
+    () => p50(queries, (text) => expectFull(query(text))),
+    () => overHttp(bareServer),
+  ])
+  const compared = (
+    name: string,
+    ours: readonly number[],
+    details: Readonly<Record<string, unknown>> = {},
+  ) => {
+    const ratios = ratiosOf(ours, bare)
+    return result(
+      name,
+      median(ratios),
+      { atMost: 1.5 },
+      {
+        quartiles: [rounded(quantile(ratios, 0.25)), rounded(quantile(ratios, 0.75))],
+        ours: rounded(median(ours)),
+        theirs: rounded(median(bare)),
+        rounds: ratios.length,
+        unit: 'ms, p50',
+        ...details,
+      },
+    )
+  }
+  return [
+    compared('service-search', http, {
+      bareHttp: rounded(median(bareHttp)),
+      againstBareHttp: rounded(median(ratiosOf(http, bareHttp))),
+    }),
+    compared('service-search-within', within),
+  ]
+}
+
+function ratiosOf(ours: readonly number[], theirs: readonly number[]): readonly number[] {
+  return ours.map((value, round) => value / (theirs[round] ?? NaN))
+}
+
+/** The median time of the searches, one after the other, in ms. */
+async function p50(queries: readonly string[], search: (query: string) => unknown): Promise<number> {
+  const times: number[] = []
+  for (const query of queries) {
+    const began = process.hrtime.bigint()
+    await search(query)
+    times.push(Number(process.hrtime.bigint() - began) / 1e6)
+  }
+  return median(times)
+}
+
+async function timesWithin({ process: service }: BenchServer, queries: readonly string[]): Promise<number> {
+  service.send(queries)
+  const [times = []]: readonly (readonly number[])[] = await once(service, 'message')
+  return median(times)
+}
+
+async function post(origin: string, query: string): Promise<readonly unknown[]> {
+  const { statusCode, body } = await agent.request({
+    origin,
+    path: '/v1/search',
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-api-key': 'none' },
+    body: JSON.stringify({ search_queries: [query] }),
+  })
+  const answer = await body.text()
+  if (statusCode !== 200) throw new Error(`${statusCode}: ${answer}`)
+  const { results }: { results: readonly unknown[] } = JSON.parse(answer)
+  return results
+}
+
+/** Each query's words stand in some document, and in some more. */
+function expectFull(results: readonly unknown[]): void {
+  if (results.length !== RESULTS) throw new Error(`${results.length} results, ${RESULTS} were to come`)
+}

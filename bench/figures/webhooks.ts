@@ -1,0 +1,160 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { RequestListener, ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { sqliteInbox } from 'rivulet/state/sqlite'
+import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
+import { result } from '../figure.ts'
+import type { Measure } from '../figure.ts'
+import { alternately } from '../rounds.ts'
+import { startServer } from '../server.ts'
+
+const REQUESTS = 6_000
+const SECRET = 'whsec_of_the_bench'
+
+/** Listens for webhooks and stores them in a file. */
+interface Receiver {
+  readonly listener: RequestListener
+  /** Rows of the file's inbox are to be found in this table. */
+  readonly table: string
+  close(): void
+}
+
+/**
+ * Webhooks a second of 500 bytes that are received, verified, stored in an SQLite inbox and then answered:
+ * `createWebhookReceiver` with `sqliteInbox` behind `nodeListener`, against a bare `node:http` server that checks the same
+ * HMAC and makes the same insert into a table of the same columns, with the same settings (write-ahead log, synced to the
+ * disk at each commit), and that also commits a burst together, by the same rule, before it answers any of it. It stores the
+ * body as it came: it neither parses it nor looks at the timestamp.
+ *
+ * They are signed beforehand and sent by another process over 64 connections, one at a time on each, all with ids of their
+ * own. Each round has a new file.
+ */
+export const measure: Measure = async () => {
+  await using sender = await startServer('webhook-sender')
+  const folder = await mkdtemp(join(tmpdir(), 'rivulet-bench-'))
+  try {
+    let files = 0
+    const side = (open: (file: string) => Receiver) => () => {
+      files += 1
+      return webhooksPerSecond(sender.url, open, join(folder, `${files}.db`))
+    }
+    const { ratio, ...details } = await alternately(side(openReceiver), side(openBareReceiver))
+    return [result('webhooks', ratio, { atLeast: 0.85 }, { ...details, unit: 'webhooks/s' })]
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+async function webhooksPerSecond(
+  sender: string,
+  open: (file: string) => Receiver,
+  file: string,
+): Promise<number> {
+  const { listener, table, close } = open(file)
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' ? address?.port : undefined
+  const response = await fetch(`${sender}/?port=${port}&requests=${REQUESTS}&secret=${SECRET}`)
+  const answer = await response.text()
+  if (!response.ok) throw new Error(answer)
+  server.closeAllConnections()
+  server.close()
+  close()
+  const stored = storedIn(file, table)
+  if (stored !== REQUESTS) throw new Error(`${stored} webhooks are stored, ${REQUESTS} were sent`)
+  return REQUESTS / Number(answer)
+}
+
+function storedIn(file: string, table: string): number {
+  using database = new DatabaseSync(file)
+  return Number(
+    database.prepare(`SELECT count(*) AS rows FROM ${table} WHERE json_valid(payload)`).get()?.['rows'],
+  )
+}
+
+function openReceiver(file: string): Receiver {
+  const inbox = sqliteInbox(file, { maxPending: REQUESTS })
+  const receiver = createWebhookReceiver({ secrets: SECRET, inbox })
+  return {
+    listener: nodeListener(receiver),
+    table: 'rivulet_inbox',
+    close() {
+      receiver.close()
+      inbox.close()
+    },
+  }
+}
+
+/** As in `sqliteInbox`: how long a commit waits at the most while each turn of the event loop brings more, in ms. */
+const MAX_GATHERING = 5
+
+interface Waiting {
+  readonly id: string
+  readonly timestamp: number
+  readonly payload: string
+  readonly response: ServerResponse
+}
+
+function openBareReceiver(file: string): Receiver {
+  const database = new DatabaseSync(file)
+  database.exec(`
+    PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+    CREATE TABLE inbox (
+      seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, timestamp INTEGER NOT NULL, payload TEXT,
+      received_at INTEGER NOT NULL, done_at INTEGER
+    ) STRICT;
+  `)
+  const insert = database.prepare(
+    'INSERT INTO inbox VALUES (?, ?, ?, ?, ?, NULL) ON CONFLICT (id) DO NOTHING',
+  )
+  let seq = 0
+  let waiting: Waiting[] = []
+
+  const commit = () => {
+    const burst = waiting
+    waiting = []
+    const now = Date.now()
+    database.exec('BEGIN IMMEDIATE')
+    for (const { id, timestamp, payload } of burst) insert.run(++seq, id, timestamp, payload, now)
+    database.exec('COMMIT')
+    for (const { response } of burst) response.writeHead(204).end()
+  }
+  const commitSoon = () => {
+    const latest = performance.now() + MAX_GATHERING
+    const gather = (known: number) => {
+      if (waiting.length === known || performance.now() >= latest) commit()
+      else setImmediate(gather, waiting.length)
+    }
+    setImmediate(gather, 0)
+  }
+
+  return {
+    table: 'inbox',
+    close: () => database.close(),
+    listener(request, response) {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk: Buffer) => chunks.push(chunk))
+      request.on('end', () => {
+        const body = Buffer.concat(chunks)
+        const {
+          'webhook-id': id,
+          'webhook-timestamp': timestamp,
+          'webhook-signature': claimed,
+        } = request.headers
+        const hmac = createHmac('sha256', SECRET)
+          .update(`${String(id)}.${String(timestamp)}.`)
+          .update(body)
+        const signature = Buffer.from(`v1,${hmac.digest('base64')}`)
+        if (!timingSafeEqual(signature, Buffer.from(String(claimed)))) return response.writeHead(401).end()
+        const entry = { id: String(id), timestamp: Number(timestamp), payload: body.toString(), response }
+        if (waiting.push(entry) === 1) commitSoon()
+      })
+    },
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * Groups and monitors of any size, made as they are read, so that the server holds none of it. The name of a group or
+ * monitor begins with how many events it has: `1000000-a`.
+ */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { ServerResponse } from 'node:http'
+import { announce } from '../server.ts'
+import { endedGroup, runFrame } from './run-frames.ts'
+
+const EVENT_BYTES = 400
+const WRITE_BYTES = 64 * 1_024
+/** Numbers begin here, so that all have as many digits. */
+const FIRST = 100_000_001
+const PLACEHOLDER = 100_000_000
+/** What a monitor has found since it was polled last. */
+const NEWS = 50
+
+const server = createServer((request, response) => {
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
+  const [, kind, name = '', what] =
+    /^\/v1(?:beta)?\/(monitors|tasks\/groups)\/([^/]+)(?:\/(runs|events))?$/.exec(pathname) ?? []
+  const events = Number(name.split('-')[0])
+  if (kind === 'monitors') {
+    const limit = Number(searchParams.get('limit') ?? 20)
+    const cursor = searchParams.get('cursor')
+    const newest = cursor === null ? newestOf(name, events) : Number(cursor)
+    json(response, page(newest, limit))
+  } else if (what === undefined) {
+    json(response, JSON.stringify(endedGroup(events)))
+  } else {
+    void stream(response, what === 'runs' ? runs(name, events) : [statusFrame(events)])
+  }
+}).listen(0, '127.0.0.1', () => {
+  const address = server.address()
+  if (typeof address === 'object' && address !== null) announce(address.port)
+})
+
+function json(response: ServerResponse, body: string): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(body)
+}
+
+async function stream(response: ServerResponse, chunks: Iterable<string>): Promise<void> {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  const left = new AbortController()
+  response.once('close', () => left.abort())
+  for (const chunk of chunks) {
+    if (left.signal.aborted) return
+    // Rejects when the reader has left.
+    if (!response.write(chunk)) await once(response, 'drain', left).catch(() => {})
+  }
+  response.end()
+}
+
+function* runs(group: string, events: number): Generator<string> {
+  const template = runFrame(group, PLACEHOLDER, EVENT_BYTES)
+  let frames = ''
+  for (let number = 0; number < events; number++) {
+    frames += template.replaceAll(String(PLACEHOLDER), String(FIRST + number))
+    if (frames.length < WRITE_BYTES && number < events - 1) continue
+    yield frames
+    frames = ''
+  }
+}
+
+/** The group's own stream (§4.4), of which only the end is told. */
+function statusFrame(events: number): string {
+  const status = `{"num_task_runs":${events},"task_run_status_counts":{"completed":${events}},"is_active":false}`
+  return `event: task_group_status\ndata: {"type":"task_group_status","event_id":"end","status":${status}}\n\n`
+}
+
+/** How many events each followed monitor has had so far. */
+const found = new Map<string, number>()
+
+/** The number of a monitor's newest event: of a `…-followed` one, whatever has been found by this poll. */
+function newestOf(monitor: string, events: number): number {
+  if (!monitor.endsWith('-followed')) return events
+  const newest = Math.min((found.get(monitor) ?? 0) + NEWS, events)
+  found.set(monitor, newest)
+  return newest
+}
+
+/** A page of events, newest first (§4.1); its cursor is the number of the next event. */
+function page(newest: number, limit: number): string {
+  const oldest = Math.max(newest - limit, 0)
+  const events: string[] = []
+  for (let number = newest; number > oldest; number--) events.push(change(FIRST + number))
+  const next = oldest > 0 ? `,"next_cursor":"${oldest}"` : ''
+  return `{"events":[${events.join(',')}]${next}}`
+}
+
+function change(number: number): string {
+  return (
+    `{"event_type":"event_stream","event_id":"mevt_${number}","event_group_id":"mevtgrp_1",` +
+    `"event_date":"2026-01-01","output":{"type":"text","content":"${'x'.repeat(100)}","basis":[]}}`
+  )
+}

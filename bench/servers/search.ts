@@ -1,0 +1,26 @@
+/**
+ * The research service over a folder of documents: `search.ts {folder} {data file}`. Told some queries, it searches for each
+ * without HTTP and tells how long each took, in ms.
+ */
+import { createResearchService } from 'rivulet/service'
+import { announce } from '../server.ts'
+
+/** What a search over HTTP that asks for nothing else grants each of its ten results. */
+const LIMIT = 10
+const BUDGET = { charactersPerResult: 6_400, excerptsPerResult: 8 }
+
+const [docs = '', data = ''] = process.argv.slice(2)
+const service = await createResearchService({ docs, data, apiKey: 'none', quotas: false })
+const url = await service.listen()
+announce(Number(new URL(url).port))
+
+process.on('message', (queries: readonly string[]) => {
+  const times = queries.map((query) => {
+    const began = process.hrtime.bigint()
+    const { length } = service.corpus.search({ queries: [query], limit: LIMIT }, BUDGET)
+    const took = Number(process.hrtime.bigint() - began) / 1e6
+    if (length !== LIMIT) throw new Error(`${length} results, ${LIMIT} were to come`)
+    return took
+  })
+  process.send?.(times)
+})

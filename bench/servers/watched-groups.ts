@@ -1,0 +1,39 @@
+/**
+ * Groups as `client.watch` reads them: both streams, each whole and at once, and the status. A group's name says what it
+ * holds: `{events}x{bytes}`. What is written is made beforehand.
+ */
+import { createServer } from 'node:http'
+import { announce } from '../server.ts'
+import { endedGroup, runFrame } from './run-frames.ts'
+
+const runs = new Map<string, Buffer>()
+
+const server = createServer((request, response) => {
+  const [, group = '', stream] =
+    /^\/v1(?:beta)?\/tasks\/groups\/([^/?]+)(?:\/(events|runs))?/.exec(request.url ?? '') ?? []
+  const [events = 0] = group.split('x').map(Number)
+  const type = stream === undefined ? 'application/json' : 'text/event-stream'
+  response.writeHead(200, { 'content-type': type })
+  if (stream === 'runs') response.end(runsOf(group))
+  else if (stream === 'events') response.end(statusFrame(events))
+  else response.end(JSON.stringify(endedGroup(events)))
+}).listen(0, '127.0.0.1', () => {
+  const address = server.address()
+  if (typeof address === 'object' && address !== null) announce(address.port)
+})
+
+function runsOf(group: string): Buffer {
+  let frames = runs.get(group)
+  if (frames === undefined) {
+    const [events = 0, bytes = 0] = group.split('x').map(Number)
+    frames = Buffer.from(Array.from({ length: events }, (_, at) => runFrame(group, at + 1, bytes)).join(''))
+    runs.set(group, frames)
+  }
+  return frames
+}
+
+/** That the group is done (§4.4), which is all that its stream of events says. */
+function statusFrame(events: number): string {
+  const status = Object.assign({ type: 'task_group_status', event_id: '1' }, endedGroup(events))
+  return `id: 1\nevent: task_group_status\ndata: ${JSON.stringify(status)}\n\n`
+}

@@ -1,0 +1,96 @@
+/**
+ * Sends webhooks as fast as they are answered: `GET /?port={port}&requests={requests}&secret={secret}` answers with the
+ * seconds that it took. The requests are signed and the connections opened before that. It speaks to its sockets directly,
+ * so that it takes little of the machine from the receiver.
+ */
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import { signWebhook } from 'rivulet/webhooks'
+import { announce } from '../server.ts'
+
+/** Each has one request under way. */
+const CONNECTIONS = 64
+
+const server = createServer((request, response) => {
+  const { searchParams } = new URL(request.url ?? '/', 'http://localhost')
+  const port = Number(searchParams.get('port'))
+  const requests = Array.from({ length: Number(searchParams.get('requests')) }, () =>
+    signedRequest(searchParams.get('secret') ?? ''),
+  )
+  send(port, requests).then(
+    (seconds) => response.end(String(seconds)),
+    (error: unknown) => response.writeHead(500).end(String(error)),
+  )
+}).listen(0, '127.0.0.1', () => {
+  const address = server.address()
+  if (typeof address === 'object' && address !== null) announce(address.port)
+})
+
+/** Resolves with the seconds from the first request to the last answer. */
+async function send(port: number, requests: Buffer[]): Promise<number> {
+  const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => connected(port)))
+  const began = performance.now()
+  await Promise.all(sockets.map((socket) => sendOneByOne(socket, requests)))
+  const seconds = (performance.now() - began) / 1_000
+  for (const socket of sockets) socket.destroy()
+  return seconds
+}
+
+async function connected(port: number): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', noDelay: true })
+  await once(socket, 'connect')
+  return socket
+}
+
+/** Takes requests as long as there are any. Each has to be answered with 204, which has no body. */
+function sendOneByOne(socket: Socket, requests: Buffer[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let answer = ''
+    const sendNext = () => {
+      const request = requests.pop()
+      if (request === undefined) return resolve()
+      socket.write(request)
+    }
+    socket.setEncoding('latin1').on('data', (text: string) => {
+      answer += text
+      if (!answer.endsWith('\r\n\r\n')) return
+      if (!answer.startsWith('HTTP/1.1 204 ')) return reject(new Error(`answered with ${answer}`))
+      answer = ''
+      sendNext()
+    })
+    socket.on('error', reject).on('close', () => reject(new Error('the connection was closed')))
+    sendNext()
+  })
+}
+
+/** A run that ended (§6.1), as it goes over the wire. */
+function signedRequest(secrets: string): Buffer {
+  const body = Buffer.from(JSON.stringify(runEnded(randomUUID().replaceAll('-', ''))))
+  const headers = { host: '127.0.0.1', ...signWebhook({ body, secrets }), 'content-length': body.byteLength }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return Buffer.concat([Buffer.from(`POST /webhooks HTTP/1.1\r\n${lines.join('')}\r\n`), body])
+}
+
+function runEnded(run: string): unknown {
+  const time = '2026-01-01T00:00:00.000Z'
+  return {
+    timestamp: time,
+    type: 'task_run.status',
+    data: {
+      run_id: `trun_${run}`,
+      interaction_id: `trun_${run}`,
+      taskgroup_id: 'tgrp_0123456789abcdef0123456789abcdef',
+      status: 'completed',
+      is_active: false,
+      warnings: null,
+      error: null,
+      processor: 'base',
+      metadata: { customer: 'example', order: '2026-0001', purpose: 'due diligence of a supplier' },
+      created_at: time,
+      modified_at: time,
+    },
+  }
+}
