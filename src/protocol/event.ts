@@ -80,8 +80,13 @@ export function isObject(value: unknown): value is Wire {
 
 /** `/v1/monitors/{id}`: the source of a monitor's events. */
 export function monitorSource(monitorId: string): string {
-  return `/v1/monitors/${segment(monitorId)}`
+  // Asked for each event of a page.
+  if (monitorId !== lastMonitor.id)
+    lastMonitor = { id: monitorId, source: `/v1/monitors/${segment(monitorId)}` }
+  return lastMonitor.source
 }
+
+let lastMonitor = { id: '', source: '/v1/monitors/' }
 
 /** `/v1/tasks/groups/{id}`: the source of a group's events. */
 export function groupSource(groupId: string): string {

@@ -1,4 +1,4 @@
-import { concatMap, from, map } from 'rxjs'
+import { concatMap } from 'rxjs'
 import { checkBoolean, checkId, checkPageLimit, checkText } from '../protocol/check.ts'
 import { monitorEvent } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
@@ -21,8 +21,7 @@ export function monitorEvents(
   checkId('monitorId', monitorId)
   checkMonitorEventsQuery(query)
   const events = monitorPages(context, monitorId, query).pipe(
-    concatMap((page) => from(page.events)),
-    map((wire) => monitorEvent(monitorId, wire, 'poll')),
+    concatMap((page) => page.events.map((wire) => monitorEvent(monitorId, wire, 'poll'))),
   )
   return sourceOf(events, signal)
 }
