@@ -140,7 +140,8 @@ export class MessageParser {
   /** One message after the other has the same name, which need not be cut out again. */
   #setEvent(text: string, from: number, end: number): void {
     if (this.#lastEvent.length !== end - from || !text.startsWith(this.#lastEvent, from)) {
-      this.#lastEvent = text.slice(from, end)
+      // Put together anew, since a mere part of the chunk would keep all of it in memory.
+      this.#lastEvent = ` ${text.slice(from, end)}`.slice(1)
     }
     this.#event = this.#lastEvent === '' ? undefined : this.#lastEvent
   }

@@ -3,7 +3,7 @@ import { ProtocolError } from './errors.ts'
 import type { ConnectionError, RivuletError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
 import { MessageParser } from './message-parser.ts'
-import type { MessageListener } from './message-parser.ts'
+import type { MessageListener, StreamMessage } from './message-parser.ts'
 import type { Reading } from './reading.ts'
 import { Utf8Chunks } from './utf8-chunks.ts'
 
@@ -18,7 +18,7 @@ export interface MessageSink extends Omit<MessageListener, 'tooLong'> {
 }
 
 /** Reads one event stream: for each chunk one decoding and one call of the parser, for each message one call of the sink. */
-export class MessageStream implements ResponseSink, Flow {
+export class MessageStream implements ResponseSink, Flow, MessageListener {
   /** The response's own flow, set before anything comes. */
   flow: Flow | undefined
   readonly #reading: Reading
@@ -31,15 +31,7 @@ export class MessageStream implements ResponseSink, Flow {
   constructor(reading: Reading, sink: MessageSink) {
     this.#reading = reading
     this.#sink = sink
-    const { maxLineLength } = reading
-    this.#parser = new MessageParser(
-      {
-        message: (message) => sink.message(message),
-        retry: (delay) => sink.retry(delay),
-        tooLong: () => this.#refuse(`an event is longer than ${maxLineLength} characters`, false),
-      },
-      maxLineLength,
-    )
+    this.#parser = new MessageParser(this, reading.maxLineLength)
   }
 
   head(status: number, header: HeaderReader): void {
@@ -61,6 +53,18 @@ export class MessageStream implements ResponseSink, Flow {
   chunk(bytes: Uint8Array): void {
     if (this.#refusal !== undefined) this.#refusal.chunk(bytes)
     else this.#parser.feed(this.#characters.decode(bytes))
+  }
+
+  message(message: StreamMessage): void {
+    this.#sink.message(message)
+  }
+
+  retry(delay: number): void {
+    this.#sink.retry(delay)
+  }
+
+  tooLong(): void {
+    this.#refuse(`an event is longer than ${this.#reading.maxLineLength} characters`, false)
   }
 
   end(): void {

@@ -86,13 +86,8 @@ export function createTransport(settings: TransportSettings): Transport {
   if (backoff.maxDelay !== undefined) checkDuration('backoff.maxDelay', backoff.maxDelay)
   const exchange = settings.exchange ?? createExchange()
 
-  const reading = ({ method, path }: WireRequest): Reading => ({
-    request: { method, path },
-    maxBodyBytes,
-    maxLineLength,
-    now: () => scheduler.now(),
-    redact,
-  })
+  const now = () => scheduler.now()
+  const reading = (request: WireRequest): Reading => ({ request, maxBodyBytes, maxLineLength, now, redact })
 
   const untilAnswered = async (wire: WireRequest, idempotent: boolean, signal: AbortSignal | undefined) => {
     for (let number = 1; ; number++) {
