@@ -21,46 +21,50 @@ export function hashIdentity(event: Identified): void {
   else hashRun(run.run_id, run.status)
 }
 
-/** What is hashed, so that no identity of one kind has the hash of one of another. */
-const RUN = new Int32Array([2, 2, 2, 2])
-const WITH_SOURCE = new Int32Array([1, 1, 1, 1])
-const WITHOUT_SOURCE = new Int32Array([0, 0, 0, 0])
+/**
+ * Where a hash begins: with the register that a first text leaves, and that of the last such text is remembered. Many runs in
+ * a row have the same status, and many events the same source.
+ */
+class Beginning {
+  readonly #seed: number
+  #text: string | undefined
+  readonly #register = new Int32Array(4)
+
+  /** @param seed Another for each kind of identity, so that none of one kind has the hash of one of another. */
+  constructor(seed: number) {
+    this.#seed = seed
+  }
+
+  begin(text: string): void {
+    if (text === this.#text) return copy(this.#register, hash)
+    for (let lane = 0; lane < 4; lane++) hash[lane] = this.#seed
+    append(text)
+    copy(hash, this.#register)
+    this.#text = text
+  }
+}
+
+const withoutSource = new Beginning(0)
+const bySource = new Beginning(1)
+const byStatus = new Beginning(2)
 
 function hashRun(runId: string, status: string): void {
-  copy(RUN, hash)
+  byStatus.begin(status)
   append(runId)
-  append(status)
   finish()
 }
 
 function hashText({ source, id }: Identified): void {
   if (source === undefined) {
-    copy(WITHOUT_SOURCE, hash)
-  } else if (source.startsWith(RUNS)) {
-    // It may come from anywhere, and has to be found beside those that are marked.
-    const runId = source.slice(RUNS.length)
-    if (id.startsWith(`${runId}:`)) return hashRun(runId, id.slice(runId.length + 1))
-    hashSource(source)
+    withoutSource.begin('')
   } else {
-    hashSource(source)
+    // It may be a run that comes from elsewhere, and has to be found beside those that are marked.
+    const runId = source.startsWith(RUNS) ? source.slice(RUNS.length) : undefined
+    if (runId !== undefined && id.startsWith(`${runId}:`)) return hashRun(runId, id.slice(runId.length + 1))
+    bySource.begin(source)
   }
   append(id)
   finish()
-}
-
-let lastSource: string | undefined
-const afterLastSource = new Int32Array(4)
-
-/** Remembers the last one, since many events in a row come from one source. */
-function hashSource(source: string): void {
-  if (source === lastSource) {
-    copy(afterLastSource, hash)
-    return
-  }
-  copy(WITH_SOURCE, hash)
-  append(source)
-  lastSource = source
-  copy(hash, afterLastSource)
 }
 
 function append(text: string): void {

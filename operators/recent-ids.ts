@@ -141,8 +141,7 @@ export class RecentIds {
 
   /** Adds an entry of the hash that was made last. */
   #add(parts: number): number {
-    if (this.#size === this.#capacity) this.#forget(this.#oldest)
-    const entry = this.#allot()
+    const entry = this.#size === this.#capacity ? this.#takeOldest() : this.#allot()
     const entries = this.#entries
     const at = entry * ENTRY
     entries[at] = hash[0] ?? 0
@@ -153,6 +152,15 @@ export class RecentIds {
     this.#append(entry)
     this.#fillSlot(entry)
     this.#size += 1
+    return entry
+  }
+
+  /** The entry that was seen least lately, to be used for another identity. */
+  #takeOldest(): number {
+    const entry = this.#oldest
+    this.#freeSlot(entry)
+    this.#unlink(entry)
+    this.#size -= 1
     return entry
   }
 
@@ -215,17 +223,11 @@ export class RecentIds {
     if (this.#timeToLive === Infinity) return 0
     const now = this.#now()
     while (this.#oldest !== NONE && now - (this.#seenAt[this.#oldest] ?? 0) >= this.#timeToLive) {
-      this.#forget(this.#oldest)
+      const entry = this.#takeOldest()
+      this.#set(entry, NEWER, this.#free)
+      this.#free = entry
     }
     return now
-  }
-
-  #forget(entry: number): void {
-    this.#freeSlot(entry)
-    this.#unlink(entry)
-    this.#set(entry, NEWER, this.#free)
-    this.#free = entry
-    this.#size -= 1
   }
 
   #moveToNewest(entry: number): void {
