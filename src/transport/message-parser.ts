@@ -21,6 +21,9 @@ const NEWLINE = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const SPACE = 0x20
 const COLON = 0x3a
+const D = 0x64
+const E = 0x65
+const I = 0x69
 const BYTE_ORDER_MARK = 0xfeff
 
 /**
@@ -111,11 +114,23 @@ export class MessageParser {
   /** One line, from and up to these places of the text. */
   #line(text: string, from: number, end: number): void {
     if (from === end) return this.#dispatch()
-    if (text.startsWith('data:', from)) return this.#addData(text.slice(valueAt(text, from + 5), end))
-    if (text.startsWith('id:', from)) return this.#setId(text.slice(valueAt(text, from + 3), end))
-    if (text.startsWith('event:', from)) return this.#setEvent(text, valueAt(text, from + 6), end)
-    // A comment, the most common of what is left: a server's sign of life.
-    if (text.charCodeAt(from) !== COLON) this.#rare(text.slice(from, end))
+    // By the first character, since most lines would otherwise be compared with several names.
+    switch (text.charCodeAt(from)) {
+      case D:
+        if (!text.startsWith('data:', from)) break
+        return this.#addData(text.slice(valueAt(text, from + 5), end))
+      case I:
+        if (!text.startsWith('id:', from)) break
+        return this.#setId(text.slice(valueAt(text, from + 3), end))
+      case E:
+        if (!text.startsWith('event:', from)) break
+        return this.#setEvent(text, valueAt(text, from + 6), end)
+      case COLON:
+        // A comment: a server's sign of life.
+        return
+      default:
+    }
+    this.#rare(text.slice(from, end))
   }
 
   /** A field that is not common, or has no value. */
