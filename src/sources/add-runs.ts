@@ -3,14 +3,16 @@ import { ArgumentError } from '../protocol/argument-error.ts'
 import {
   checkBoolean,
   checkCountryCode,
+  checkFields,
   checkId,
   checkList,
   checkObject,
   checkSourcePolicy,
   checkText,
-  checkUrl,
   checkWait,
+  checkWebhook,
 } from '../protocol/check.ts'
+import { isObject } from '../protocol/event.ts'
 import type { AddRunsRequest, AddRunsResponse } from '../protocol/task-group.ts'
 import type { Context } from './context.ts'
 import { KEY } from './settle-runs.ts'
@@ -95,25 +97,17 @@ export function readRuns(
 
 /** Checks a run input (§2.8). */
 function checkRunInput(argument: string, run: unknown): void {
-  checkObject(argument, run)
-  const { input, processor, metadata, source_policy, advanced_settings, webhook } = run
-  if (typeof input !== 'string') {
-    if (typeof input !== 'object' || input === null || Array.isArray(input)) {
-      throw new ArgumentError(`${argument}.input`, 'a string or an object', input)
-    }
-  }
-  if (processor !== undefined) checkText(`${argument}.processor`, processor)
-  if (metadata !== undefined) checkObject(`${argument}.metadata`, metadata)
-  if (source_policy !== undefined) checkSourcePolicy(`${argument}.source_policy`, source_policy)
-  if (advanced_settings !== undefined) {
-    checkObject(`${argument}.advanced_settings`, advanced_settings)
-    if (advanced_settings['location'] !== undefined) {
-      checkCountryCode(`${argument}.advanced_settings.location`, advanced_settings['location'])
-    }
-  }
-  if (webhook !== undefined) {
-    checkObject(`${argument}.webhook`, webhook)
-    checkUrl(`${argument}.webhook.url`, webhook['url'])
-    checkList(`${argument}.webhook.event_types`, webhook['event_types'])
-  }
+  checkFields(argument, run, {
+    processor: checkText,
+    metadata: checkObject,
+    source_policy: checkSourcePolicy,
+    advanced_settings: checkAdvancedSettings,
+    webhook: checkWebhook,
+  })
+  if (typeof run['input'] !== 'string' && !isObject(run['input']))
+    throw new ArgumentError(`${argument}.input`, 'a string or an object', run['input'])
+}
+
+function checkAdvancedSettings(argument: string, value: unknown): void {
+  checkFields(argument, value, { location: checkCountryCode })
 }

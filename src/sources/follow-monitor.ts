@@ -10,8 +10,6 @@ import {
   retry,
   Subject,
   take,
-  takeWhile,
-  tap,
   throwError,
   timer,
 } from 'rxjs'
@@ -25,6 +23,7 @@ import type { MonitorEventsQuery, PaginatedMonitorEvents } from '../protocol/mon
 import { ValidationError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
 import { checkMonitorEventsQuery } from './monitor-events.ts'
+import { fedBy } from './fed-by.ts'
 import { monitorPages } from './monitor-pages.ts'
 import { MonitorPosition, whenOf } from './monitor-position.ts'
 import { opened } from './opened.ts'
@@ -111,20 +110,22 @@ function catchUp(
     const ids = new Set<string>()
     let reached = false
 
-    const collect = (page: PaginatedMonitorEvents) => {
+    /** Takes what is new of a page; returns whether there may be more of it on the next. */
+    const collect = (page: PaginatedMonitorEvents): boolean => {
       for (const wire of page.events) {
         const event = monitorEvent(monitorId, wire, 'poll')
         if (position.has(event.id)) {
           // What is not known has an id made of its content, and the same content may come twice.
           if (event.type === 'unknown') continue
           reached = true
-          return
+          return false
         }
         // An event that appears while paging pushes others onto the next page, where they come again.
         if (ids.has(event.id)) continue
         ids.add(event.id)
         fresh.push(event)
       }
+      return true
     }
     // Nothing was given out yet, so a walk whose next page the service no longer knows can begin again.
     const beginAgain = (error: unknown) => {
@@ -133,10 +134,8 @@ function catchUp(
       ids.clear()
       return timer(0, context.scheduler)
     }
-    const walk = monitorPages(context, monitorId, query).pipe(
+    const walk = monitorPages(context, monitorId, query, collect).pipe(
       retry({ count: WALKS, delay: beginAgain }),
-      tap(collect),
-      takeWhile(() => !reached),
       ignoreElements(),
     )
 
@@ -146,28 +145,22 @@ function catchUp(
       const data = { from: position.time, to: whenOf(oldest), reason }
       return gapEvent(monitorSource(monitorId), data, 'poll', `${position.mark} ${oldest?.id}`)
     }
-    const told = new Observable<ResearchEvent>((subscriber) => {
+    const told = fedBy<ResearchEvent>(async (subscriber, signal) => {
       const gate = gateOf(subscriber)
-      const controller = new AbortController()
-      const tell = async (): Promise<void> => {
-        fresh.reverse()
-        if (!reached && position.mark !== undefined) {
-          const event = gap()
-          tracking?.entered(event, undefined)
-          position.forget()
-          subscriber.next(event)
-        }
-        for (const event of fresh) {
-          if (gate?.closed === true) await opened(gate, controller.signal)
-          if (subscriber.closed) return
-          position.advance(event)
-          tracking?.entered(event, position.toString())
-          subscriber.next(event)
-        }
-        subscriber.complete()
+      fresh.reverse()
+      if (!reached && position.mark !== undefined) {
+        const event = gap()
+        tracking?.entered(event, undefined)
+        position.forget()
+        subscriber.next(event)
       }
-      tell().catch((error: unknown) => subscriber.error(error))
-      return () => controller.abort()
+      for (const event of fresh) {
+        if (gate?.closed === true) await opened(gate, signal)
+        if (subscriber.closed) return
+        position.advance(event)
+        tracking?.entered(event, position.toString())
+        subscriber.next(event)
+      }
     })
     return concat(walk, told)
   })

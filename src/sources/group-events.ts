@@ -1,4 +1,4 @@
-import { checkId, checkInteger, checkText } from '../protocol/check.ts'
+import { checkCount, checkGiven, checkId, checkText } from '../protocol/check.ts'
 import { groupSource } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { GroupEventsQuery } from '../protocol/task-group.ts'
@@ -24,7 +24,7 @@ export function groupEvents(
   const { signal, last_event_id, timeout } = options
   checkId('groupId', groupId)
   if (last_event_id !== undefined && last_event_id !== '') checkText('last_event_id', last_event_id)
-  if (timeout !== undefined) checkInteger('timeout', timeout, 1)
+  checkGiven(options, { timeout: checkCount })
   const query = { last_event_id: beginning(last_event_id), timeout }
   const path = `${groupSource(groupId)}/events`
   return sourceOf(groupStream(context, groupId, { path, query, tracking }), signal)

@@ -1,4 +1,4 @@
-import { checkBoolean, checkId, checkRunStatus, checkText } from '../protocol/check.ts'
+import { checkBoolean, checkGiven, checkId, checkRunStatus, checkText } from '../protocol/check.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { GroupRunsQuery } from '../protocol/task-group.ts'
 import type { Context } from './context.ts'
@@ -24,9 +24,7 @@ export function groupRuns(
   const { signal, last_event_id, status, include_input, include_output } = options
   checkId('groupId', groupId)
   if (last_event_id !== undefined && last_event_id !== '') checkText('last_event_id', last_event_id)
-  if (status !== undefined) checkRunStatus('status', status)
-  if (include_input !== undefined) checkBoolean('include_input', include_input)
-  if (include_output !== undefined) checkBoolean('include_output', include_output)
+  checkGiven(options, { status: checkRunStatus, include_input: checkBoolean, include_output: checkBoolean })
   const query = { last_event_id: beginning(last_event_id), status, include_input, include_output }
   const path = `/v1beta/tasks/groups/${encodeURIComponent(groupId)}/runs`
   return sourceOf(groupStream(context, groupId, { path, query, tracking }), signal)

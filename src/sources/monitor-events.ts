@@ -1,5 +1,5 @@
 import { concatMap } from 'rxjs'
-import { checkBoolean, checkId, checkPageLimit, checkText } from '../protocol/check.ts'
+import { checkBoolean, checkGiven, checkId, checkPageLimit, checkText } from '../protocol/check.ts'
 import { monitorEvent } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { MonitorEventsQuery } from '../protocol/monitor.ts'
@@ -28,8 +28,10 @@ export function monitorEvents(
 
 /** Checks the query of §4.1. */
 export function checkMonitorEventsQuery(query: MonitorEventsQuery): void {
-  if (query.event_group_id !== undefined) checkText('event_group_id', query.event_group_id)
-  if (query.cursor !== undefined) checkText('cursor', query.cursor)
-  if (query.limit !== undefined) checkPageLimit('limit', query.limit)
-  if (query.include_completions !== undefined) checkBoolean('include_completions', query.include_completions)
+  checkGiven(query, {
+    event_group_id: checkText,
+    cursor: checkText,
+    limit: checkPageLimit,
+    include_completions: checkBoolean,
+  })
 }

@@ -1,6 +1,9 @@
 import {
   checkBoolean,
+  checkCountryCode,
+  checkFields,
   checkFrequency,
+  checkGiven,
   checkId,
   checkInteger,
   checkMonitorMetadata,
@@ -8,9 +11,7 @@ import {
   checkOneOf,
   checkSourcePolicy,
   checkText,
-  checkTexts,
-  checkCountryCode,
-  checkUrl,
+  checkWebhook,
 } from '../protocol/check.ts'
 import { monitorSource } from '../protocol/event.ts'
 import type { EventStreamSettings, Monitor, MonitorProcessor, SnapshotSettings } from '../protocol/monitor.ts'
@@ -57,14 +58,9 @@ export function createMonitor(
   { signal }: SourceOptions = {},
 ): Source<Monitor> {
   checkObject('request', request)
-  checkOneOf('type', request.type, ['event_stream', 'snapshot'])
+  checkType('type', request.type)
   checkFrequency('frequency', request.frequency)
-  if (request.processor !== undefined) checkOneOf('processor', request.processor, ['lite', 'base', 'core'])
-  if (request.metadata !== undefined) checkMonitorMetadata('metadata', request.metadata)
-  if (request.webhook !== undefined) {
-    checkUrl('webhook.url', request.webhook.url)
-    checkTexts('webhook.event_types', request.webhook.event_types)
-  }
+  checkGiven(request, { processor: checkProcessor, metadata: checkMonitorMetadata, webhook: checkWebhook })
   checkObject('settings', request.settings)
   if (request.type === 'event_stream') checkEventStreamSettings(request.settings)
   else checkId('settings.task_run_id', request.settings.task_run_id)
@@ -72,17 +68,25 @@ export function createMonitor(
   return sourceOf(requestShape<Monitor>(context, call), signal)
 }
 
+function checkType(argument: string, value: unknown): void {
+  checkOneOf(argument, value, ['event_stream', 'snapshot'])
+}
+
+function checkProcessor(argument: string, value: unknown): void {
+  checkOneOf(argument, value, ['lite', 'base', 'core'])
+}
+
 function checkEventStreamSettings(settings: EventStreamSettings): void {
-  const { query, output_schema, include_backfill, advanced_settings } = settings
-  checkText('settings.query', query)
-  if (output_schema !== undefined) checkObject('settings.output_schema', output_schema)
-  if (include_backfill !== undefined) checkBoolean('settings.include_backfill', include_backfill)
-  if (advanced_settings === undefined) return
-  checkObject('settings.advanced_settings', advanced_settings)
-  const { source_policy, location } = advanced_settings
-  if (source_policy !== undefined)
-    checkSourcePolicy('settings.advanced_settings.source_policy', source_policy)
-  if (location !== undefined) checkCountryCode('settings.advanced_settings.location', location)
+  checkText('settings.query', settings.query)
+  checkFields('settings', settings, {
+    output_schema: checkObject,
+    include_backfill: checkBoolean,
+    advanced_settings: checkAdvancedSettings,
+  })
+}
+
+function checkAdvancedSettings(argument: string, value: unknown): void {
+  checkFields(argument, value, { source_policy: checkSourcePolicy, location: checkCountryCode })
 }
 
 /** Reads a monitor; beyond the interface document. */
@@ -101,10 +105,7 @@ export function getMonitor(
 /** Lists monitors, one page; beyond the interface document. */
 export function listMonitors(context: Context, options: ListMonitorsOptions = {}): Source<MonitorsPage> {
   const { signal, cursor, limit, type, status } = options
-  if (cursor !== undefined) checkText('cursor', cursor)
-  if (limit !== undefined) checkInteger('limit', limit, 1, 10_000)
-  if (type !== undefined) checkOneOf('type', type, ['event_stream', 'snapshot'])
-  if (status !== undefined) checkOneOf('status', status, ['active', 'cancelled'])
+  checkGiven(options, { cursor: checkText, limit: checkLimit, type: checkType, status: checkStatus })
   const call = {
     method: 'GET',
     path: '/v1/monitors',
@@ -112,6 +113,14 @@ export function listMonitors(context: Context, options: ListMonitorsOptions = {}
     idempotent: true,
   } as const
   return sourceOf(requestShape<MonitorsPage>(context, call, ['monitors']), signal)
+}
+
+function checkLimit(argument: string, value: unknown): void {
+  checkInteger(argument, value, 1, 10_000)
+}
+
+function checkStatus(argument: string, value: unknown): void {
+  checkOneOf(argument, value, ['active', 'cancelled'])
 }
 
 /** Cancels a monitor for good and emits it (§4.2). Cancelling a cancelled one changes nothing. */

@@ -1,21 +1,16 @@
-import { map, Observable } from 'rxjs'
+import { map } from 'rxjs'
+import type { Observable } from 'rxjs'
 import { isObject } from '../protocol/event.ts'
 import { ProtocolError } from '../transport/errors.ts'
 import type { ApiRequest } from '../transport/transport.ts'
 import type { Context } from './context.ts'
+import { fedBy } from './fed-by.ts'
 
 /** One request as an Observable: its answer's body, once. Unsubscribing destroys the socket. */
 export function requestBody(context: Context, request: ApiRequest): Observable<unknown> {
-  return new Observable((subscriber) => {
-    const controller = new AbortController()
-    context.transport.request(request, controller.signal).then(
-      ({ body }) => {
-        subscriber.next(body)
-        subscriber.complete()
-      },
-      (error: unknown) => subscriber.error(error),
-    )
-    return () => controller.abort()
+  return fedBy(async (subscriber, signal) => {
+    const { body } = await context.transport.request(request, signal)
+    subscriber.next(body)
   })
 }
 

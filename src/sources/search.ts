@@ -1,7 +1,9 @@
 import { ArgumentError } from '../protocol/argument-error.ts'
 import {
+  checkCount,
   checkCountryCode,
-  checkInteger,
+  checkFields,
+  checkGiven,
   checkObject,
   checkOneOf,
   checkSourcePolicy,
@@ -28,28 +30,31 @@ export function search(
 ): Source<SearchResponse> {
   checkObject('request', request)
   checkTexts('search_queries', request.search_queries)
-  if (request.objective !== undefined) checkText('objective', request.objective)
-  if (request.mode !== undefined) checkOneOf('mode', request.mode, SEARCH_MODES)
-  if (request.max_chars_total !== undefined) checkInteger('max_chars_total', request.max_chars_total, 1)
-  const settings = request.advanced_settings
-  if (settings !== undefined) {
-    checkObject('advanced_settings', settings)
-    if (settings.max_results !== undefined)
-      checkInteger('advanced_settings.max_results', settings.max_results, 1)
-    if (settings.source_policy !== undefined) {
-      checkSourcePolicy('advanced_settings.source_policy', settings.source_policy)
-    }
-    if (settings.excerpt_settings?.max_chars_per_result !== undefined) {
-      checkInteger(
-        'advanced_settings.excerpt_settings.max_chars_per_result',
-        settings.excerpt_settings.max_chars_per_result,
-        1,
-      )
-    }
-    if (settings.location !== undefined) checkCountryCode('advanced_settings.location', settings.location)
-  }
+  checkGiven(request, {
+    objective: checkText,
+    mode: checkMode,
+    max_chars_total: checkCount,
+    advanced_settings: checkAdvancedSettings,
+  })
   const call = { method: 'POST', path: '/v1/search', body: request, idempotent: true } as const
   return sourceOf(requestShape<SearchResponse>(context, call, ['results']), signal)
+}
+
+function checkMode(argument: string, value: unknown): void {
+  checkOneOf(argument, value, SEARCH_MODES)
+}
+
+function checkAdvancedSettings(argument: string, value: unknown): void {
+  checkFields(argument, value, {
+    max_results: checkCount,
+    source_policy: checkSourcePolicy,
+    excerpt_settings: checkExcerptSettings,
+    location: checkCountryCode,
+  })
+}
+
+function checkExcerptSettings(argument: string, value: unknown): void {
+  checkFields(argument, value, { max_chars_per_result: checkCount })
 }
 
 /** Searches the way of the beta interface (§4.6): one emission, then completes. */
@@ -62,12 +67,13 @@ export function searchBeta(
   if (request.objective === undefined && request.search_queries === undefined) {
     throw new ArgumentError('request', 'a request with an objective or search_queries', request)
   }
-  if (request.objective !== undefined) checkText('objective', request.objective)
-  if (request.search_queries !== undefined) checkTexts('search_queries', request.search_queries)
-  if (request.max_results !== undefined) checkInteger('max_results', request.max_results, 1)
-  if (request.max_chars_per_result !== undefined)
-    checkInteger('max_chars_per_result', request.max_chars_per_result, 1)
-  if (request.source_policy !== undefined) checkSourcePolicy('source_policy', request.source_policy)
+  checkGiven(request, {
+    objective: checkText,
+    search_queries: checkTexts,
+    max_results: checkCount,
+    max_chars_per_result: checkCount,
+    source_policy: checkSourcePolicy,
+  })
   const call = { method: 'POST', path: '/v1beta/search', body: request, idempotent: true } as const
   return sourceOf(requestShape<SearchBetaResponse>(context, call, ['results']), signal)
 }

@@ -1,4 +1,6 @@
-import { catchError, firstValueFrom, Observable, of, timer } from 'rxjs'
+import { catchError, firstValueFrom, of, timer } from 'rxjs'
+import type { Observable } from 'rxjs'
+import { retryAfterOf } from '../../operators/wait.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { backoffDelay, isRetryable } from '../protocol/backoff.ts'
 import { groupSource } from '../protocol/event.ts'
@@ -8,6 +10,7 @@ import type { RunInput } from '../protocol/task.ts'
 import { ProtocolError, RivuletError } from '../transport/errors.ts'
 import type { ApiRequest } from '../transport/transport.ts'
 import type { Context } from './context.ts'
+import { fedBy } from './fed-by.ts'
 import { requestShape } from './request.ts'
 import { KEY, settleRuns } from './settle-runs.ts'
 import { sourceOf } from './source.ts'
@@ -48,17 +51,9 @@ const WEBHOOK_BETA = 'webhook-2025-08-12'
  * found so.
  */
 export function writeRuns(context: Context, runs: RunsToWrite): Observable<AddedBatch> {
-  return new Observable((subscriber) => {
-    const controller = new AbortController()
-    const writer = new RunWriter(context, runs, controller.signal)
-    writer
-      .write((batch) => subscriber.next(batch))
-      .then(
-        () => subscriber.complete(),
-        (error: unknown) => subscriber.error(error),
-      )
-    return () => controller.abort()
-  })
+  return fedBy((subscriber, signal) =>
+    new RunWriter(context, runs, signal).write((batch) => subscriber.next(batch)),
+  )
 }
 
 /** The request that adds runs (§4.3). */
@@ -214,10 +209,6 @@ class RunWriter {
 function isUntaken(error: unknown): boolean {
   // An ArgumentError comes before anything is sent; of errors that are not the library's nothing is known.
   return error instanceof RivuletError ? error.taken === 'no' : error instanceof ArgumentError
-}
-
-function retryAfterOf(error: unknown): number | undefined {
-  return error instanceof RivuletError ? error.retryAfter : undefined
 }
 
 function indexes(entries: readonly Entry[]): number[] {

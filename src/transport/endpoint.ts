@@ -80,32 +80,30 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
   const beta = typeof betaHeader === 'string' ? betaHeader.toLowerCase() : ''
   if (!isToken(beta) || RESERVED.has(beta))
     throw new ArgumentError('betaHeader', 'the name of a header', betaHeader)
-  const own = readHeaders('headers', settings.headers)
+  const own = readHeaders(settings.headers)
   const timeouts = readTimeouts(settings.timeouts, TIMEOUTS)
 
   return {
     prepare(request, accept, coding) {
-      const { method, body } = request
-      const json = body === undefined ? undefined : toJson(body)
+      const { method, betas = [] } = request
+      const body = request.body === undefined ? undefined : toJson(request.body)
       const headers: Record<string, string> = {
         'accept-encoding': coding,
         ...own,
-        ...readHeaders('headers', request.headers),
+        ...readHeaders(request.headers),
         accept,
         'x-api-key': apiKey,
       }
-      if (json !== undefined) headers['content-type'] = 'application/json'
-      if (request.betas !== undefined && request.betas.length > 0) {
-        const betas = readBetas(request.betas)
-        headers[beta] = headers[beta] === undefined ? betas : `${headers[beta]},${betas}`
-      }
+      if (body !== undefined) headers['content-type'] = 'application/json'
+      const asked = [headers[beta] ?? [], readBetas(betas)].flat()
+      if (asked.length > 0) headers[beta] = asked.join(',')
       return {
         origin: base.origin,
         path: base.prefix + readPath(request.path) + queryString(request.query),
         method,
         headers,
-        ...(json !== undefined && { body: json }),
-        timeouts: request.timeouts === undefined ? timeouts : readTimeouts(request.timeouts, timeouts),
+        ...(body !== undefined && { body }),
+        timeouts: readTimeouts(request.timeouts, timeouts),
       }
     },
     // A key too short to be one would be found in ordinary words.
@@ -117,9 +115,8 @@ function parseBaseUrl(
   value: unknown,
   allowInsecure: boolean,
 ): { readonly origin: string; readonly prefix: string } {
-  if (typeof value !== 'string' || !URL.canParse(value)) throw baseUrlMustBe('an http or https URL')
-  const url = new URL(value)
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') throw baseUrlMustBe('an http or https URL')
+  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw baseUrlMustBe('an http or https URL')
   if (url.username !== '' || url.password !== '')
     throw baseUrlMustBe('a URL without credentials; the key is the setting apiKey')
   if (url.search !== '' || url.hash !== '') throw baseUrlMustBe('a URL without query and fragment')
@@ -137,12 +134,7 @@ function baseUrlMustBe(expected: string): ArgumentError {
 
 /** By the name alone: who resolves another name to this machine must say allowInsecure. */
 function isLoopback(hostname: string): boolean {
-  return (
-    hostname === 'localhost' ||
-    hostname.endsWith('.localhost') ||
-    hostname === '[::1]' ||
-    /^127\.\d+\.\d+\.\d+$/.test(hostname)
-  )
+  return /^(127\.\d+\.\d+\.\d+|\[::1\]|(.+\.)?localhost)$/.test(hostname)
 }
 
 function readPath(path: unknown): string {
@@ -155,14 +147,10 @@ function queryString(query: ApiRequest['query']): string {
   const params = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined || value === null) continue
-    for (const entry of isList(value) ? value : [value]) params.append(name, String(entry))
+    for (const entry of [value].flat()) params.append(name, String(entry))
   }
   const text = params.toString()
   return text === '' ? '' : `?${text}`
-}
-
-function isList(value: QueryValue): value is readonly (string | number | boolean)[] {
-  return Array.isArray(value)
 }
 
 function toJson(body: unknown): string {
@@ -177,28 +165,28 @@ function toJson(body: unknown): string {
 }
 
 /** Headers with their names in lower case. Values may be secret too, so errors name the header only. */
-function readHeaders(argument: string, headers: unknown): Record<string, string> {
+function readHeaders(headers: unknown): Record<string, string> {
   const read: Record<string, string> = {}
   if (headers === undefined) return read
   if (typeof headers !== 'object' || headers === null)
-    throw new ArgumentError(argument, 'an object', typeof headers)
+    throw new ArgumentError('headers', 'an object', typeof headers)
   for (const [given, value] of Object.entries(headers)) {
     const name = given.toLowerCase()
-    if (!isToken(name)) throw new ArgumentError(argument, 'an object with names of headers', given)
+    if (!isToken(name)) throw new ArgumentError('headers', 'an object with names of headers', given)
     if (RESERVED.has(name))
-      throw new ArgumentError(argument, `without ${name}, which the transport sets itself`, name)
+      throw new ArgumentError('headers', `without ${name}, which the transport sets itself`, name)
     if (typeof value !== 'string' || !isHeaderValue(value))
-      throw new ArgumentError(`${argument}.${name}`, 'a header value of visible ASCII characters', HIDDEN)
+      throw new ArgumentError(`headers.${name}`, 'a header value of visible ASCII characters', HIDDEN)
     read[name] = value
   }
   return read
 }
 
-function readBetas(betas: readonly string[]): string {
+function readBetas(betas: readonly string[]): readonly string[] {
   for (const value of betas) {
     if (!isToken(value)) throw new ArgumentError('betas', 'names of beta features', value)
   }
-  return betas.join(',')
+  return betas
 }
 
 function readTimeouts(given: Partial<Timeouts> | undefined, defaults: Timeouts): Timeouts {

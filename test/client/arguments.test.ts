@@ -37,6 +37,9 @@ describe('an argument that cannot be right is refused at the call', () => {
     ['metadata', (c) => c.monitors.create(monitor({ metadata: { seventeen_letters: 'x' } }))],
     ['metadata.k', (c) => c.monitors.create(monitor({ metadata: { k: 'x'.repeat(513) } }))],
     ['webhook.url', (c) => c.monitors.create(monitor({ webhook: { url: 'ftp://x', event_types: ['a'] } }))],
+    ['webhook', (c) => c.monitors.create(monitor({ webhook: 'https://x.example' }))],
+    ['processor', (c) => c.monitors.create(monitor({ processor: 'huge' }))],
+    ['status', (c) => c.monitors.list({ status: 'asleep' })],
     ['settings.query', (c) => c.monitors.create(monitor({ settings: {} }))],
     [
       'settings.advanced_settings.location',
@@ -61,6 +64,14 @@ describe('an argument that cannot be right is refused at the call', () => {
       (c) =>
         c.taskGroups.addRuns('g', group({ input: 'x', webhook: { url: 'nowhere', event_types: ['a'] } })),
     ],
+    [
+      'inputs[1].webhook.event_types[0]',
+      (c) =>
+        c.taskGroups.addRuns(
+          'g',
+          group({ input: 'x', webhook: { url: 'https://x.example', event_types: [5] } }),
+        ),
+    ],
     ['search_queries', (c) => c.search({ search_queries: [] })],
     ['search_queries[0]', (c) => c.search({ search_queries: [' '] })],
     ['mode', (c) => c.search({ search_queries: ['q'], mode: 'slow' })],
@@ -81,6 +92,23 @@ describe('an argument that cannot be right is refused at the call', () => {
           advanced_settings: { source_policy: { include_domains: ['not a domain'] } },
         }),
     ],
+    [
+      'advanced_settings.source_policy.exclude_domains',
+      (c) =>
+        c.search({
+          search_queries: ['q'],
+          advanced_settings: { source_policy: { exclude_domains: [undefined] } },
+        }),
+    ],
+    [
+      'advanced_settings.excerpt_settings.max_chars_per_result',
+      (c) =>
+        c.search({
+          search_queries: ['q'],
+          advanced_settings: { excerpt_settings: { max_chars_per_result: 0 } },
+        }),
+    ],
+    ['max_results', (c) => c.searchBeta({ objective: 'x', max_results: 1.5 })],
     ['request', (c) => c.searchBeta({})],
     ['options', (c) => c.watch({})],
     ['monitors[0]', (c) => c.watch({ monitors: [''] })],

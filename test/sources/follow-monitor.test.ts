@@ -1,45 +1,57 @@
-import { lastValueFrom, Subject, take, toArray } from 'rxjs'
+import { lastValueFrom, Subject, take, tap, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { createClient } from 'rivulet'
 import type { Diagnostic } from 'rivulet'
+import type { Exchange } from '../../src/transport/exchange.ts'
+import { createExchange } from '../../src/transport/fetch-exchange.ts'
 import { answer, queryOf, serve } from '../support/serve.ts'
 
 /** A monitor's list, paged by position, that a test changes as it goes. */
 async function monitorOf(
   count: number,
-  options: { onPage?: (page: number) => void; fail?: (page: number) => number | undefined } = {},
+  options: {
+    onPage?: (page: number) => void
+    fail?: (page: number) => number | undefined
+    exchange?: Exchange
+  } = {},
 ) {
   const list: string[] = []
   const add = (id: string) => list.unshift(id)
   for (let n = 1; n <= count; n++) add(`e${n}`)
   let pages = 0
-  const baseUrl = await serve((request, response) => {
-    pages += 1
-    const status = options.fail?.(pages)
-    if (status !== undefined) {
-      return answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, status)
-    }
-    const query = queryOf(request)
-    const before = query.get('cursor')
-    const limit = Number(query.get('limit') ?? 20)
-    const start = before === null ? 0 : list.indexOf(before) + 1
-    const events = list.slice(start, start + limit)
-    const last = events.at(-1)
-    const more = last !== undefined && list.indexOf(last) < list.length - 1
-    options.onPage?.(pages)
-    answer(response, {
-      events: events.map((event_id) => ({
-        event_type: 'event_stream',
-        event_id,
-        event_group_id: 'x',
-        event_date: null,
-        output: {},
-      })),
-      ...(more && { next_cursor: last }),
-    })
-  })
-  const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 })
-  return { client, list, add }
+  let connections = 0
+  const baseUrl = await serve(
+    (request, response) => {
+      pages += 1
+      const status = options.fail?.(pages)
+      if (status !== undefined) {
+        return answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, status)
+      }
+      const query = queryOf(request)
+      const before = query.get('cursor')
+      const limit = Number(query.get('limit') ?? 20)
+      const start = before === null ? 0 : list.indexOf(before) + 1
+      const events = list.slice(start, start + limit)
+      const last = events.at(-1)
+      const more = last !== undefined && list.indexOf(last) < list.length - 1
+      options.onPage?.(pages)
+      answer(response, {
+        events: events.map((event_id) => ({
+          event_type: 'event_stream',
+          event_id,
+          event_group_id: 'x',
+          event_date: null,
+          output: {},
+        })),
+        ...(more && { next_cursor: last }),
+      })
+    },
+    () => connections++,
+  )
+  const { exchange } = options
+  const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0, exchange })
+  const traffic = () => ({ requests: pages, connections })
+  return { client, list, add, traffic }
 }
 
 const names = (count: number) => Array.from({ length: count }, (_, n) => `e${n + 1}`)
@@ -109,6 +121,35 @@ describe('monitors.follow', () => {
     })
 
     expect(seen).toEqual(names(12))
+  })
+
+  it('asks for no page beyond the one that reaches what it knows', async () => {
+    // Of `fetch`, a request that is given up takes its connection along, even one that was never sent.
+    const exchange = createExchange()
+    let asked = 0
+    const { client, add, traffic } = await monitorOf(7, {
+      exchange: (...call) => {
+        asked += 1
+        return exchange(...call)
+      },
+    })
+    const wake = new Subject<void>()
+    const events = client.monitors.follow('m', { limit: 2, pollInterval: Infinity, wake })
+
+    await lastValueFrom(
+      events.pipe(
+        tap(({ id }) => {
+          const n = Number(id.slice(1))
+          if (n < 7) return
+          add(`e${n + 1}`)
+          wake.next()
+        }),
+        take(12),
+      ),
+    )
+
+    // Four pages of two at first, then one for each of the five that were added.
+    expect({ asked, ...traffic() }).toEqual({ asked: 9, requests: 9, connections: expect.toBeOneOf([1, 2]) })
   })
 
   it('neither loses nor repeats events that appear while it pages', async () => {

@@ -4,8 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
 /** A real HTTP server on a free loopback port, closed with its sockets when the test ends. Resolves to its address. */
-export async function serve(listener: RequestListener): Promise<string> {
+export async function serve(listener: RequestListener, onConnection?: () => void): Promise<string> {
   const server = createServer(listener)
+  if (onConnection !== undefined) server.on('connection', onConnection)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(async () => {
     server.closeAllConnections()

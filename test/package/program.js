@@ -1,0 +1,75 @@
+// A user's program in plain JavaScript, run where the built package is installed. Prints what the test looks at.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import * as rivulet from 'rivulet'
+import * as operators from 'rivulet/operators'
+import * as service from 'rivulet/service'
+import * as sqlite from 'rivulet/state/sqlite'
+import * as webhooks from 'rivulet/webhooks'
+import { firstValueFrom, lastValueFrom } from 'rxjs'
+
+const folder = await mkdtemp(join(tmpdir(), 'rivulet-program-'))
+const processor = {
+  run: async ({ input }) => ({ output: { type: 'text', content: `about ${input.input}`, basis: [] } }),
+}
+const research = await service.createResearchService({ docs: folder, processor })
+const client = rivulet.createClient({
+  baseUrl: await research.listen(),
+  apiKey: research.apiKey,
+  retries: 0,
+})
+try {
+  const report = { handled: await handled(), gate: await gateOfLoop(), errors: await errors() }
+  process.stdout.write(JSON.stringify(report))
+} finally {
+  await research.close()
+  await rm(folder, { recursive: true })
+}
+
+/** A pipeline of all entries but the webhooks: what the runs of a group found. */
+async function handled() {
+  const { taskgroup_id: id } = await firstValueFrom(client.taskGroups.create())
+  const inputs = ['rivers', 'brooks'].map((input) => ({ input, processor: 'base' }))
+  await lastValueFrom(client.taskGroups.addRuns(id, { inputs }))
+  const checkpoint = await rivulet.openCheckpoint(sqlite.sqliteCheckpointStore(join(folder, 'state.db')))
+  const found = []
+  await client
+    .watch({ taskGroups: [id], checkpoint })
+    .pipe(
+      operators.ofType('task_run.state'),
+      operators.deliver((event) => void found.push(event.data.output.content), { checkpoint }),
+    )
+    .forEach(() => {})
+  await checkpoint.close()
+  return found.toSorted()
+}
+
+/** Whether `gateOf` of one entry finds the gate that the loop over a source of another one has. */
+async function gateOfLoop() {
+  const source = new rivulet.Source((subscriber) => {
+    subscriber.next(operators.gateOf(subscriber) instanceof operators.Gate)
+  })
+  for await (const found of source) return found
+}
+
+/** For each entry, whether its error is the class that `rivulet` exports. */
+async function errors() {
+  const thrownBy = async (call) => {
+    try {
+      await call()
+    } catch (error) {
+      return error
+    }
+  }
+  await research.close()
+  const { ArgumentError, ConnectionError, StateFileError } = rivulet
+  return {
+    operators: (await thrownBy(() => operators.dedupe({ capacity: -1 }))) instanceof ArgumentError,
+    webhooks:
+      (await thrownBy(() => webhooks.createWebhookReceiver({ secrets: '' }))) instanceof ArgumentError,
+    service: (await thrownBy(() => service.createResearchService({ docs: 1 }))) instanceof ArgumentError,
+    sqlite: (await thrownBy(() => sqlite.sqliteCheckpointStore(folder))) instanceof StateFileError,
+    exchange: (await thrownBy(() => firstValueFrom(client.get('/v1/any')))) instanceof ConnectionError,
+  }
+}
