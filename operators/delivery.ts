@@ -33,6 +33,7 @@ export class Delivery<T> implements SlotOwner<T> {
   readonly #idle: Slot<T>[] = []
   readonly #handlers = new AbortController()
   readonly #stop = new Subject<void>()
+  #source: Subscription | undefined
   #inFlight = 0
   #pumping = false
   /** Nothing comes from the source any more. */
@@ -69,7 +70,7 @@ export class Delivery<T> implements SlotOwner<T> {
     this.#subscriber.add(this.#plan.checkpoint?.attach?.())
     // Before the source can listen to the same signal: it would error, and what waits would still be started.
     abort?.addEventListener('abort', this.#abort)
-    subscribeThrough(this.#brake.gate, this.#outer, source.pipe(takeUntil(this.#stop)), {
+    this.#source = subscribeThrough(this.#brake.gate, this.#outer, source.pipe(takeUntil(this.#stop)), {
       next: (event) => this.#take(event),
       error: (error: unknown) => this.#end({ error }),
       complete: () => this.#end(),
@@ -147,6 +148,8 @@ export class Delivery<T> implements SlotOwner<T> {
 
   /** The source has ended. */
   #end(failure?: { readonly error: unknown }): void {
+    // It tears down only after it has told us, and a `retry` behind us would subscribe to it again before that.
+    this.#source?.unsubscribe()
     this.#sourceFailure = failure
     this.#ended = true
     this.#brake.release()

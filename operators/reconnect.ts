@@ -1,4 +1,4 @@
-import { asyncScheduler, defaultIfEmpty, defer, Observable, of, Subscriber, take } from 'rxjs'
+import { asyncScheduler, defaultIfEmpty, defer, Observable, of, Subscriber, Subscription, take } from 'rxjs'
 import type { MonoTypeOperatorFunction, ObservableInput, SchedulerLike } from 'rxjs'
 import { backoffDelay, INITIAL_DELAY, isRetryable, MAX_DELAY } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
@@ -119,11 +119,14 @@ class Reconnecting<T> {
   #failures = 0
   #backoffs = 0
   #connectedAt = 0
+  /** What it does between two connections: asks whether it was the end, or waits. */
+  #between = Subscription.EMPTY
 
   constructor(source: Observable<T>, settings: Settings, subscriber: Subscriber<T>) {
     this.#source = source
     this.#settings = settings
     this.#subscriber = subscriber
+    subscriber.add(() => this.#between.unsubscribe())
   }
 
   connect(): void {
@@ -139,17 +142,27 @@ class Reconnecting<T> {
 
   /** The connection closed in good order. */
   closed(): void {
-    const question = defer(this.#settings.done).pipe(take(1), defaultIfEmpty(false))
-    this.#subscriber.add(
-      question.subscribe({
-        next: (isDone) => {
-          if (isDone) return this.#subscriber.complete()
-          this.#held()
-          this.#again(undefined, this.#reconnects === 0 ? 0 : this.#backoff())
-        },
-        error: (error: unknown) => this.failed(error),
-      }),
-    )
+    const answer = defer(this.#settings.done).pipe(take(1), defaultIfEmpty(false))
+    const goOn = (isDone: boolean) => {
+      if (isDone) return this.#subscriber.complete()
+      this.#held()
+      this.#again(undefined, this.#reconnects === 0 ? 0 : this.#backoff())
+    }
+    const asking = answer.subscribe({
+      next: (isDone) => this.guarded(() => goOn(isDone)),
+      error: (error: unknown) => this.guarded(() => this.failed(error)),
+    })
+    // An answer that came at once has begun the wait already.
+    if (!asking.closed) this.#between = asking
+  }
+
+  /** What the settings' own functions throw goes to the subscriber. */
+  guarded(step: () => void): void {
+    try {
+      step()
+    } catch (thrown) {
+      this.#subscriber.error(thrown)
+    }
   }
 
   /** The connection failed. */
@@ -179,7 +192,9 @@ class Reconnecting<T> {
     this.#reconnects += 1
     this.#settings.onReconnect({ cause, attempt: this.#reconnects, delay })
     // Always through the scheduler, so that sources that end within their subscription do not grow the stack.
-    this.#subscriber.add(this.#settings.scheduler.schedule(() => this.connect(), delay))
+    this.#between = this.#settings.scheduler.schedule(() => this.connect(), delay)
+    // A subscriber that had enough within the callback is not to be left with a wait.
+    if (this.#subscriber.closed) this.#between.unsubscribe()
   }
 }
 
@@ -214,10 +229,6 @@ class Connection<T> extends Subscriber<T> {
   #end(tell: () => void): void {
     if (this.closed) return
     this.unsubscribe()
-    try {
-      tell()
-    } catch (thrown) {
-      this.#subscriber.error(thrown)
-    }
+    this.#connections.guarded(tell)
   }
 }

@@ -6,6 +6,7 @@ import type { RunStatus } from '../protocol/task.ts'
 import { NotFoundError, ProtocolError, ValidationError } from '../transport/errors.ts'
 import type { RivuletError } from '../transport/errors.ts'
 import type { Flow } from '../transport/exchange.ts'
+import { MAX_RETRY_AFTER } from '../transport/retry-policy.ts'
 import type { ApiRequest, MessageSink, StreamMessage } from '../transport/transport.ts'
 import type { Context } from './context.ts'
 import { gated } from './gated.ts'
@@ -156,7 +157,7 @@ class GroupConnection implements MessageSink {
   }
 
   retry(delay: number): void {
-    this.#reader.serverDelay = delay
+    this.#reader.serverDelay = Math.min(delay, MAX_RETRY_AFTER)
   }
 
   end(): void {

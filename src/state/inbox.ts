@@ -17,8 +17,11 @@ export interface Inbox {
   /**
    * Stores a delivery whose id the inbox does not know. Resolves only when the delivery survives whatever this inbox
    * promises to survive; for a duplicate, when the first copy does. A rejection means that nothing was stored.
+   *
+   * @param json The text that the payload was parsed from, where it is at hand: whoever stores text need not make it
+   * again. An inbox that has no use for it leaves the parameter out.
    */
-  put(delivery: WebhookDelivery): Promise<InboxOutcome>
+  put(delivery: WebhookDelivery, json?: string): Promise<InboxOutcome>
   /**
    * Hands out the oldest stored delivery that was not handed out yet, undefined where there is none.
    *

@@ -45,6 +45,8 @@ const LAYOUT: StateLayout = {
       received_at INTEGER NOT NULL, -- Unix ms
       done_at INTEGER
     ) STRICT;
+    -- What waits is found among all that is remembered for 48 hours.
+    CREATE INDEX IF NOT EXISTS rivulet_inbox_waiting ON rivulet_inbox (seq) WHERE done_at IS NULL;
   `,
 }
 
@@ -82,14 +84,18 @@ export function sqliteInbox(file: string | DatabaseSync, options: SqliteInboxOpt
   return new SqliteTableInbox(file, maxPending, remember, leaseOptions(options))
 }
 
+/** Is told what became of it once its commit is through. */
+type Waiting<Outcome> = Pick<PromiseWithResolvers<Outcome>, 'resolve' | 'reject'>
+
 /** A delivery that waits for its commit. */
-interface Put extends PromiseWithResolvers<InboxOutcome> {
-  readonly delivery: WebhookDelivery
-  readonly payload: string
+interface Put extends Waiting<InboxOutcome> {
+  readonly id: string
+  readonly timestamp: number
+  readonly json: string
 }
 
 /** The word that a delivery is done, which waits for its commit. */
-interface DoneMark extends PromiseWithResolvers<void> {
+interface DoneMark extends Waiting<void> {
   readonly id: string
 }
 
@@ -140,17 +146,17 @@ class SqliteTableInbox implements SqliteInbox {
     }
   }
 
-  put(delivery: WebhookDelivery): Promise<InboxOutcome> {
+  put(delivery: WebhookDelivery, json?: string): Promise<InboxOutcome> {
     if (this.#closed) return Promise.reject(closed(this.#file.name))
     // As a receiver has it. Anything else could not be told from damage when it is read.
     if (!isObject(delivery.payload)) {
       return Promise.reject(new ArgumentError('delivery.payload', 'an object', delivery.payload))
     }
-    const payload = JSON.stringify(delivery.payload)
-    const put = { ...Promise.withResolvers<InboxOutcome>(), delivery, payload }
-    this.#puts.push(put)
-    this.#commitSoon()
-    return put.promise
+    const { id, timestamp, payload } = delivery
+    return new Promise((resolve, reject) => {
+      this.#puts.push({ id, timestamp, json: json ?? JSON.stringify(payload), resolve, reject })
+      this.#commitSoon()
+    })
   }
 
   take(): WebhookDelivery | undefined {
@@ -164,10 +170,10 @@ class SqliteTableInbox implements SqliteInbox {
 
   done(id: string): Promise<void> {
     if (this.#closed) return Promise.reject(closed(this.#file.name))
-    const mark = { ...Promise.withResolvers<void>(), id }
-    this.#marks.push(mark)
-    this.#commitSoon()
-    return mark.promise
+    return new Promise((resolve, reject) => {
+      this.#marks.push({ id, resolve, reject })
+      this.#commitSoon()
+    })
   }
 
   rewind(): void {
@@ -259,11 +265,11 @@ class SqliteTableInbox implements SqliteInbox {
     }
   }
 
-  #store({ delivery: { id, timestamp }, payload }: Put, now: number): InboxOutcome {
+  #store({ id, timestamp, json }: Put, now: number): InboxOutcome {
     if (this.#pending >= this.#maxPending) {
       return this.#statements.find.get(id) === undefined ? 'full' : 'duplicate'
     }
-    const { changes } = this.#statements.insert.run(this.#seq + 1, id, timestamp, payload, now)
+    const { changes } = this.#statements.insert.run(this.#seq + 1, id, timestamp, json, now)
     if (changes === 0) return 'duplicate'
     this.#seq += 1
     this.#pending += 1

@@ -16,7 +16,7 @@ import type { Refusal } from './errors.ts'
 import type { HeaderReader } from './exchange.ts'
 import type { Reading } from './reading.ts'
 
-/** The longest wait that a `Retry-After` can ask for, in ms: one hour, the longest window of the service's quotas. */
+/** The longest wait that `Retry-After` and `retry:` can ask for, in ms: one hour, the longest window of the service's quotas. */
 export const MAX_RETRY_AFTER = 3_600_000
 
 /** How much of a body that is none of the interface's goes into an error's message, in characters. */

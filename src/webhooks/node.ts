@@ -1,13 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { finished } from 'node:stream'
+import { acceptBehind } from './accept.ts'
+import type { Accept } from './accept.ts'
+import { readIncoming } from './body.ts'
 import type { WebhookReceiver } from './receiver.ts'
+import { refusalAnswer } from './refusal.ts'
 
 /** How long the rest of a body is read and dropped after an answer that did not need it, in ms. */
 const LINGER = 1_000
 
 /**
  * A listener for `node:http` and `node:https` servers, and a route handler for frameworks built on them. Mount it ahead
- * of anything that parses bodies: it throws a TypeError where the body was read before.
+ * of anything that parses bodies: it throws a TypeError where the body was read before, or given an encoding.
  *
  * @example
  * createServer(nodeListener(receiver)).listen(3000)
@@ -17,29 +21,80 @@ export function nodeListener(
 ): (request: IncomingMessage, response: ServerResponse) => void {
   return (incoming, outgoing) => {
     // Thrown here, where a framework's error handler sees it: the exact bytes are gone, and no signature can fit.
-    if (incoming.readableDidRead) {
-      throw new TypeError('the body was read before: mount nodeListener ahead of whatever parses bodies')
+    if (incoming.readableDidRead || incoming.readableEncoding !== null) {
+      throw new TypeError(
+        'the body was read before, or given an encoding: mount nodeListener ahead of whatever parses bodies',
+      )
     }
-    answer(receiver, incoming, outgoing).catch(() => {
+    const accept = acceptBehind(receiver.handle)
+    const answered =
+      accept === undefined
+        ? answerByHandle(receiver, incoming, outgoing)
+        : answerDirectly(accept, incoming, outgoing)
+    answered.catch(() => {
       if (outgoing.headersSent) outgoing.destroy()
       else outgoing.writeHead(500).end()
     })
   }
 }
 
-async function answer(
+/** For a receiver as it is: a `Request` and a `Response` would take as long as all the rest of a webhook. */
+async function answerDirectly(
+  accept: Accept,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): Promise<void> {
+  const refusal = await accept({
+    method: incoming.method,
+    header: (name) => headerOf(incoming, name),
+    body: (maxBytes) => readIncoming(incoming, maxBytes),
+  })
+  // All of the body has come, or it would have been refused.
+  if (refusal === undefined) return void outgoing.writeHead(204).end()
+  const { status, headers, body } = refusalAnswer(refusal)
+  write(incoming, outgoing, status, headers, body)
+}
+
+/**
+ * One header as `Headers` would have it: several lines of it are joined. Looked for in the raw lines, since few are wanted,
+ * and since `headers` leaves out all but the first line of some and `headersDistinct` makes a list for each.
+ */
+function headerOf({ rawHeaders }: IncomingMessage, name: string): string | undefined {
+  let value: string | undefined
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() !== name) continue
+    const line = rawHeaders[i + 1]
+    value = value === undefined ? line : `${value}, ${line}`
+  }
+  return value
+}
+
+/** For a handler of the user's own. */
+async function answerByHandle(
   receiver: Pick<WebhookReceiver, 'handle'>,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
 ): Promise<void> {
   const request = webRequest(incoming)
-  const response =
-    request === undefined ? new Response(null, { status: 400 }) : await receiver.handle(request)
+  if (request === undefined) return write(incoming, outgoing, 400)
+  const response = await receiver.handle(request)
   // An empty answer is written at once: a delivery follows its answer by one turn of the event loop.
   const body = response.body === null ? undefined : new Uint8Array(await response.arrayBuffer())
+  write(incoming, outgoing, response.status, Object.fromEntries(response.headers), body)
+}
+
+function write(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  status: number,
+  headers: Readonly<Record<string, string>> = {},
+  body?: string | Uint8Array,
+): void {
   if (outgoing.destroyed) return
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers)).end(body)
-  if (!incoming.complete) dropRest(incoming)
+  if (body === undefined) outgoing.writeHead(status, headers)
+  else outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).write(body)
+  if (incoming.complete) outgoing.end()
+  else endAfterRest(incoming, outgoing)
 }
 
 /** The request as the web knows it, or undefined for one that cannot be expressed so. */
@@ -84,11 +139,15 @@ function webBody(incoming: IncomingMessage): ReadableStream<Uint8Array> {
 }
 
 /**
- * Reads on for a while after the answer. A socket that is closed on unread bytes is reset, and its sender might never
- * see why; one that is left open on a body without end is held for ever.
+ * Reads on for a while after the answer, and ends it then. A socket that is closed on unread bytes is reset, and its
+ * sender might never see why; one that is left open on a body without end is held for ever.
  */
-function dropRest(incoming: IncomingMessage): void {
+function endAfterRest(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  outgoing.flushHeaders()
   const timer = setTimeout(() => incoming.destroy(), LINGER)
-  finished(incoming, () => clearTimeout(timer))
+  finished(incoming, () => {
+    clearTimeout(timer)
+    outgoing.end()
+  })
   incoming.resume()
 }

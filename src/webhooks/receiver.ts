@@ -7,8 +7,10 @@ import { checkDuration, checkInteger } from '../protocol/check.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
 import type { Inbox } from '../state/inbox.ts'
 import { memoryInbox } from '../state/memory-inbox.ts'
+import { keepAccept } from './accept.ts'
+import type { WebhookRequest } from './accept.ts'
 import { parseObject, readBody } from './body.ts'
-import { refusalOf, refusalResponse } from './refusal.ts'
+import { refusalAnswer, refusalOf } from './refusal.ts'
 import type { WebhookRefusal, WebhookRefusalCode } from './refusal.ts'
 import { isWebhookId, isWebhookTimestamp, secretList, verifySignature } from './signature.ts'
 import type { WebhookSecrets } from './signature.ts'
@@ -107,26 +109,37 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   let scheduled = false
 
   async function handle(request: Request): Promise<Response> {
+    const refusal = await accept({
+      method: request.method,
+      header: (name) => request.headers.get(name),
+      body: (maxBytes) => readBody(request, maxBytes),
+    })
+    if (refusal === undefined) return new Response(null, { status: 204 })
+    const { body, ...init } = refusalAnswer(refusal)
+    return new Response(body, init)
+  }
+
+  async function accept(request: WebhookRequest): Promise<WebhookRefusal | undefined> {
     try {
       const code = await receive(request)
-      return code === undefined ? new Response(null, { status: 204 }) : refuse(refusalOf(code))
+      return code === undefined ? undefined : refuse(refusalOf(code))
     } catch (cause) {
       return refuse(refusalOf('unavailable', cause))
     }
   }
 
   /** Takes a request in; the reason where it cannot. */
-  async function receive(request: Request): Promise<WebhookRefusalCode | undefined> {
+  async function receive(request: WebhookRequest): Promise<WebhookRefusalCode | undefined> {
     if (closed) return 'closed'
     if (request.method !== 'POST') return 'method_not_allowed'
-    if (!isJson(request.headers.get('content-type'))) return 'unsupported_media_type'
-    const id = request.headers.get('webhook-id')
-    const timestamp = request.headers.get('webhook-timestamp')
-    const signature = request.headers.get('webhook-signature')
+    if (!isJson(request.header('content-type'))) return 'unsupported_media_type'
+    const id = request.header('webhook-id')
+    const timestamp = request.header('webhook-timestamp')
+    const signature = request.header('webhook-signature')
     if (!id || !timestamp || !signature) return 'missing_header'
     if (!isWebhookId(id) || !isWebhookTimestamp(timestamp)) return 'malformed_header'
 
-    const body = await readBody(request, maxBodyBytes)
+    const body = await request.body(maxBodyBytes)
     if (typeof body === 'string') return body
 
     if (!verifySignature({ id, timestamp, body }, signature, currentSecrets())) return 'bad_signature'
@@ -136,20 +149,20 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
 
     // Only an object will do, which is also what makes the signed text unambiguous: the dots that join it can stand in
     // an id too, but a body that took over part of the id or timestamp would begin with a digit.
-    const payload = parseObject(body)
-    if (payload === undefined) return 'malformed_json'
+    const parsed = parseObject(body)
+    if (parsed === undefined) return 'malformed_json'
 
     // It may have been closed while the body came in.
     if (closed) return 'closed'
-    const outcome = await inbox.put({ id, timestamp: Number(timestamp), payload })
+    const outcome = await inbox.put({ id, timestamp: Number(timestamp), payload: parsed.value }, parsed.text)
     if (outcome === 'full') return 'inbox_full'
     if (outcome === 'stored') scheduleHandOut()
     return undefined
   }
 
-  function refuse(refusal: WebhookRefusal): Response {
+  function refuse(refusal: WebhookRefusal): WebhookRefusal {
     if (refused.observed) setImmediate(() => refused.next(refusal))
-    return refusalResponse(refusal)
+    return refusal
   }
 
   /** A turn of the event loop lies between an answer and its delivery, so that no subscriber holds up the answer. */
@@ -237,6 +250,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     }
   }
 
+  keepAccept(handle, accept)
   return {
     handle,
     deliveries,
@@ -246,6 +260,6 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   }
 }
 
-function isJson(contentType: string | null): boolean {
+function isJson(contentType: string | null | undefined): boolean {
   return contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
 }

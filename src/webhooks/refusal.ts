@@ -37,6 +37,10 @@ export function refusalOf(code: WebhookRefusalCode, cause?: unknown): WebhookRef
 }
 
 /** What the sender gets to see of a refusal. */
-export function refusalResponse({ code, status, message }: WebhookRefusal): Response {
-  return Response.json({ code, message }, { status, headers: status === 405 ? { allow: 'POST' } : {} })
+export function refusalAnswer({ code, status, message }: WebhookRefusal) {
+  const headers: Readonly<Record<string, string>> = {
+    'content-type': 'application/json',
+    ...(status === 405 && { allow: 'POST' }),
+  }
+  return { status, headers, body: JSON.stringify({ code, message }) }
 }

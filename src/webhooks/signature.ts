@@ -114,17 +114,16 @@ export function verifySignature(
   const list = secretList(secrets)
   const entries = signatureHeader.split(' ', MAX_SIGNATURES + 1)
   if (entries.length > MAX_SIGNATURES) return false
-  const claimed = entries
-    .filter((entry) => entry.startsWith('v1,'))
-    .map((entry) => Buffer.from(entry.slice(3)))
 
-  // Every secret is tried on every entry, so that the time taken does not tell which of them came close. Signatures are
-  // compared in Base64 and not decoded: a decoder would let several spellings of one signature pass.
+  // Every secret is tried on every entry, so that the time taken does not tell which of them came close. Entries are
+  // compared as they stand, their version included, and not decoded: a decoder of Base64 would let several spellings of
+  // one signature pass.
   let matches = false
   for (const secret of list) {
-    const expected = Buffer.from(signatureOf(content, secret))
-    for (const signature of claimed) {
-      if (signature.length === expected.length && timingSafeEqual(signature, expected)) matches = true
+    const expected = Buffer.from(`v1,${signatureOf(content, secret)}`)
+    for (const entry of entries) {
+      const claimed = Buffer.from(entry)
+      if (claimed.length === expected.length && timingSafeEqual(claimed, expected)) matches = true
     }
   }
   return matches

@@ -7,6 +7,7 @@ import {
   of,
   queueScheduler,
   range,
+  repeat,
   retry,
   Subject,
   Subscription,
@@ -14,7 +15,7 @@ import {
   toArray,
   VirtualTimeScheduler,
 } from 'rxjs'
-import type { SchedulerLike } from 'rxjs'
+import type { SchedulerLike, Subscriber } from 'rxjs'
 import { ArgumentError } from 'rivulet'
 import type { EventOf, ResearchEvent } from 'rivulet'
 import { deliver, DrainTimeoutError, ofType } from 'rivulet/operators'
@@ -985,24 +986,58 @@ describe('deliver, its settings', () => {
 })
 
 describe('a retry behind deliver', () => {
-  it('subscribes anew when the source that failed to be handled is closed', async () => {
+  /** A source that ends as `end` says, and notes how many subscriptions of it were open at the beginning of each. */
+  function counted(end: (subscriber: Subscriber<number>, attempt: number) => void) {
+    const openBefore: number[] = []
     let open = 0
-    const openAtStart: number[] = []
     const source = new Observable<number>((subscriber) => {
-      openAtStart.push(open)
+      openBefore.push(open)
       open += 1
-      subscriber.next(openAtStart.length)
+      end(subscriber, openBefore.length)
       return () => {
         open -= 1
       }
     })
+    return { source, openBefore }
+  }
+
+  it('subscribes anew when the source whose event could not be handled is closed', async () => {
+    const { source, openBefore } = counted((subscriber, attempt) => subscriber.next(attempt))
     const handler = async (attempt: number) => {
       if (attempt === 1) throw new Error('not yet')
     }
 
     await firstValueFrom(source.pipe(deliver(handler, { retries: 0 }), retry(1)))
 
-    expect(openAtStart).toEqual([0, 0])
-    expect(open).toBe(0)
+    expect(openBefore).toEqual([0, 0])
+  })
+
+  it('subscribes anew when the source that failed is closed', async () => {
+    const { source, openBefore } = counted((subscriber, attempt) =>
+      queueMicrotask(() => (attempt < 3 ? subscriber.error(new Error('broken')) : subscriber.next(attempt))),
+    )
+
+    await firstValueFrom(
+      source.pipe(
+        deliver(() => {}),
+        retry(2),
+      ),
+    )
+
+    expect(openBefore).toEqual([0, 0, 0])
+  })
+
+  it('repeats when the source that completed is closed', async () => {
+    const { source, openBefore } = counted((subscriber) => queueMicrotask(() => subscriber.complete()))
+
+    await lastValueFrom(
+      source.pipe(
+        deliver(() => {}),
+        repeat(2),
+      ),
+      { defaultValue: 0 },
+    )
+
+    expect(openBefore).toEqual([0, 0])
   })
 })

@@ -1,4 +1,4 @@
-import { defer, EMPTY, NEVER, Observable, of, take, throwError, VirtualTimeScheduler } from 'rxjs'
+import { defer, EMPTY, NEVER, Observable, of, take, throwError, timer, VirtualTimeScheduler } from 'rxjs'
 import type { ObservableInput } from 'rxjs'
 import { ArgumentError } from 'rivulet'
 import { Gate, reconnect } from 'rivulet/operators'
@@ -297,6 +297,50 @@ describe('reconnect', () => {
       ]) {
         expectObservable(source.pipe(reconnect(config))).toBe('-#', undefined, new Error('callback'))
       }
+    }))
+
+  it('hands what they throw after a clean close to the subscriber as well', () =>
+    inVirtualTime(({ cold, expectObservable }) => {
+      const thrown = new Error('callback')
+      const closes = cold<string>('-|')
+      const no = () => of(false)
+      const unknown = () => throwError(() => dropped)
+      expectObservable(closes.pipe(reconnect({ done: no, onReconnect: fail }))).toBe('-#', undefined, thrown)
+      expectObservable(closes.pipe(reconnect({ done: unknown, retryable: fail }))).toBe(
+        '-#',
+        undefined,
+        thrown,
+      )
+      for (const config of [{ serverDelay: fail }, { random: fail }]) {
+        // The first is at once, so that nothing is asked.
+        expectObservable(closes.pipe(reconnect({ ...config, done: no }))).toBe('--#', undefined, thrown)
+      }
+    }))
+
+  it('keeps nothing of the connections and waits that are over', () =>
+    inVirtualTime(({ cold, expectObservable, flush }) => {
+      const flaky = cold<string>('-#', undefined, dropped)
+      let connections = 0
+      let kept: unknown
+      const counted = defer(() => {
+        connections += 1
+        return flaky
+      })
+      const watched = new Observable<never>((subscriber) => {
+        const subscription = counted.pipe(reconnect({ ...full, maxDelay: 2 })).subscribe()
+        subscriber.add(
+          timer(9_000).subscribe(() => {
+            // RxJS tells it nowhere else: what the subscription would have to tear down.
+            kept = Reflect.get(subscription, '_finalizers')
+            subscriber.complete()
+          }),
+        )
+        return subscription
+      })
+      expectObservable(watched).toBe('9s |')
+      flush()
+      expect(connections).toBeGreaterThan(1_000)
+      expect(Array.isArray(kept) ? kept.length : Infinity).toBeLessThan(4)
     }))
 
   it('counts for each subscription anew', () =>

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { chmodSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import * as fc from 'fast-check'
 import { ArgumentError, signWebhook } from 'rivulet/webhooks'
 import type { WebhookDelivery } from 'rivulet/webhooks'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -61,6 +62,63 @@ describe('an inbox in SQLite', () => {
     await inbox.put(delivery('b'))
 
     expect([inbox.take(), inbox.take(), inbox.take()]).toEqual([odd, delivery('b'), undefined])
+  })
+
+  it('stores the text that a payload was parsed from as it is', async () => {
+    const db = database()
+    const inbox = inboxIn(db)
+    const text = '{ "n": 1.50e+01,\n"n":2, "s":"\\u2713" }'
+    const { payload } = delivery('a', JSON.parse(text))
+
+    await inbox.put(delivery('a', payload), text)
+    const rows = db.prepare('SELECT payload FROM rivulet_inbox').all()
+
+    expect(rows).toEqual([{ payload: text }])
+    expect(inbox.take()?.payload).toEqual(payload)
+  })
+
+  it('has any JSON object back as it was parsed, after a restart too', async () => {
+    const file = scratchFile()
+    const inbox = inboxIn(file)
+    const parsed = new Map<string, unknown>()
+    // Escaped and not, with lone surrogates, numbers beyond a double, repeated and odd keys.
+    const texts = fc.oneof(
+      fc
+        .dictionary(fc.string({ unit: 'binary' }), fc.jsonValue())
+        .map((value) => JSON.stringify(value, null, 1)),
+      fc.constantFrom(
+        '{"n":1e400}',
+        '{"n":-0}',
+        '{"__proto__":{"a":1}}',
+        '{"a":1,"a":2}',
+        '{"s":"\u2028\uFFFF"}',
+      ),
+    )
+    await fc.assert(
+      fc.asyncProperty(texts, async (text) => {
+        const payload: unknown = JSON.parse(text)
+        const id = `id-${parsed.size}`
+        parsed.set(id, payload)
+        expect(await inbox.put(delivery(id, payload), text)).toBe('stored')
+        expect(inbox.take()).toEqual(delivery(id, payload))
+      }),
+    )
+
+    const next = restarted(inbox, file)
+
+    for (const [id, payload] of parsed) expect(next.take()).toEqual(delivery(id, payload))
+  })
+
+  it('rejects what cannot be stored as JSON, and stores the rest of its burst', async () => {
+    const inbox = inboxIn(':memory:')
+
+    const [bad, good] = await Promise.allSettled([
+      inbox.put(delivery('bad', { n: 1n })),
+      inbox.put(delivery('good')),
+    ])
+
+    expect([bad.status, good.status]).toEqual(['rejected', 'fulfilled'])
+    expect(takeAll(inbox)).toEqual(['good'])
   })
 
   it('knows a duplicate, before and after it was handed out and done', async () => {

@@ -3,8 +3,9 @@ import { request as httpRequest } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
-import { createWebhookReceiver, nodeListener, signWebhook } from 'rivulet/webhooks'
-import type { WebhookDelivery, WebhookReceiverOptions, WebhookToSign } from 'rivulet/webhooks'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { createWebhookReceiver, memoryInbox, nodeListener, signWebhook } from 'rivulet/webhooks'
+import type { Inbox, WebhookDelivery, WebhookReceiverOptions, WebhookToSign } from 'rivulet/webhooks'
 import { firstValueFrom, map } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { serve } from '../support/serve.ts'
@@ -214,16 +215,126 @@ describe('nodeListener', () => {
     expect(received()).not.toContain('x-injected')
   })
 
-  it('answers a request line that is no URL', async () => {
+  it('does not mind a request line that is no URL', async () => {
     const { port } = await endpoint()
+    const headers = { ...signed(), 'content-length': String(Buffer.byteLength(BODY)) }
 
-    expect(await statusLine(port, head({}, 'POST // HTTP/1.1'))).toBe('HTTP/1.1 400 Bad Request')
+    expect(await statusLine(port, head(headers, 'POST // HTTP/1.1') + BODY)).toBe('HTTP/1.1 204 No Content')
   })
 
-  it('answers a method that the web does not know', async () => {
+  it('refuses a method that the web does not know as any other', async () => {
     const { port } = await endpoint()
 
-    expect(await statusLine(port, head({}, 'TRACE /hook HTTP/1.1'))).toBe('HTTP/1.1 400 Bad Request')
+    expect(await statusLine(port, head({}, 'TRACE /hook HTTP/1.1'))).toBe('HTTP/1.1 405 Method Not Allowed')
+  })
+
+  it('refuses two content types', async () => {
+    const { port } = await endpoint()
+    const headers = { ...signed(), 'Content-Type': 'text/plain', 'content-length': '0' }
+
+    expect(await statusLine(port, head(headers))).toBe('HTTP/1.1 415 Unsupported Media Type')
+  })
+
+  it('accepts any of the current secrets, and no other', async () => {
+    const { url } = await endpoint({ secrets: ['new', 'old'] })
+    const send = async (secrets: string | readonly string[]) =>
+      (await fetch(url, { method: 'POST', headers: signed({ secrets }), body: BODY })).status
+
+    expect([await send('new'), await send('old'), await send(['retired', 'old'])]).toEqual([204, 204, 204])
+    expect(await send('retired')).toBe(401)
+  })
+
+  it('refuses text that is not UTF-8, also one that ends within a character, and accepts the next', async () => {
+    const { url, deliveries, delivered } = await endpoint()
+    const send = async (body: Buffer<ArrayBuffer>) =>
+      (await fetch(url, { method: 'POST', headers: signed({ body }), body })).status
+
+    const statuses = [
+      await send(Buffer.from('{"note":"caf\u00e9"}', 'latin1')),
+      await send(Buffer.from('{"note":"✓').subarray(0, -1)),
+      await send(Buffer.from(BODY)),
+    ]
+    await delivered
+
+    expect(statuses).toEqual([422, 422, 204])
+    expect(deliveries.map(({ payload }) => payload)).toEqual([JSON.parse(BODY)])
+  })
+
+  it('answers requests that come in one go each in its turn, and receives those that are right', async () => {
+    const { port, deliveries } = await endpoint({ maxBodyBytes: 1_000 })
+    const { socket, received } = await dial(port)
+    const post = (headers: Readonly<Record<string, string>>, body = BODY) =>
+      head({ ...headers, 'content-length': String(Buffer.byteLength(body)) }) + body
+
+    socket.write(
+      [
+        post(signed({ id: 'a' })),
+        post(signed({ secrets: 'forged' })),
+        post({ ...signed(), 'content-type': 'text/plain' }),
+        post(signed(), 'x'.repeat(1_001)),
+        post(signed({ id: 'b' })),
+        post(signed({ id: 'a' })),
+      ].join(''),
+    )
+    const statuses = () =>
+      Array.from(received().matchAll(/HTTP\/1\.1 (\d+)/g), ([, status]) => Number(status))
+    while (statuses().length < 6) {
+      await once(socket, 'data')
+    }
+    await nextTurn()
+
+    expect(statuses()).toEqual([204, 401, 415, 413, 204, 204])
+    expect(deliveries.map(({ id }) => id)).toEqual(['a', 'b'])
+  })
+
+  it('has a body sent that its sender announced first', async () => {
+    const { port, delivered } = await endpoint()
+    const { socket, received } = await dial(port)
+
+    socket.write(
+      head({ ...signed(), expect: '100-continue', 'content-length': String(Buffer.byteLength(BODY)) }),
+    )
+    while (!received().includes('\r\n\r\n')) {
+      await once(socket, 'data')
+    }
+    const goOn = received()
+    socket.write(BODY)
+    await delivered
+
+    expect(goOn).toMatch(/^HTTP\/1\.1 100 /)
+  })
+
+  it('receives a body whose flow was stopped by what stands before it', async () => {
+    const receiver = createWebhookReceiver({ secrets: SECRET })
+    const listener = nodeListener(receiver)
+    const url = await serve((incoming, outgoing) => {
+      incoming.pause()
+      listener(incoming, outgoing)
+    })
+
+    const response = await fetch(url, { method: 'POST', headers: signed(), body: BODY })
+
+    expect(response.status).toBe(204)
+  })
+
+  it('tells a framework when the body will come as text', async () => {
+    const listener = nodeListener(createWebhookReceiver({ secrets: SECRET }))
+    const thrown = Promise.withResolvers<unknown>()
+    const url = await serve((incoming, outgoing) => {
+      incoming.setEncoding('utf8')
+      try {
+        listener(incoming, outgoing)
+      } catch (error) {
+        thrown.resolve(error)
+        outgoing.writeHead(500).end()
+      }
+    })
+
+    await fetch(url, { method: 'POST', headers: signed(), body: BODY })
+
+    expect(await thrown.promise).toEqual(
+      expect.objectContaining({ message: expect.stringContaining('ahead of') }),
+    )
   })
 
   it('survives a signature header of 10,000 entries', async () => {
@@ -259,12 +370,69 @@ describe('nodeListener', () => {
       expect.objectContaining({ message: expect.stringContaining('ahead of') }),
     )
   })
+})
 
-  it('answers 500 when a handler of your own rejects', async () => {
+describe('nodeListener with a handler of your own', () => {
+  it('hands it the request as it came, and answers what it answers', async () => {
+    const handle = async (request: Request) =>
+      new Response(
+        `${request.method} ${request.url} ${request.headers.get('x-test')} ${await request.text()}`,
+        {
+          status: 418,
+          headers: { 'x-answer': 'yes' },
+        },
+      )
+    const url = await serve(nodeListener({ handle }))
+
+    const response = await fetch(`${url}/hook?a=1`, {
+      method: 'POST',
+      headers: { 'x-test': 'ü' },
+      body: BODY,
+    })
+
+    expect([response.status, response.headers.get('x-answer')]).toEqual([418, 'yes'])
+    expect(await response.text()).toBe(`POST ${url}/hook?a=1 ü ${BODY}`)
+  })
+
+  it('calls it where it stands before a receiver', async () => {
+    const receiver = createWebhookReceiver({ secrets: SECRET })
+    const statuses: number[] = []
+    const handle = async (request: Request) => {
+      const response = await receiver.handle(request)
+      statuses.push(response.status)
+      return response
+    }
+    const url = await serve(nodeListener({ ...receiver, handle }))
+
+    const good = await fetch(url, { method: 'POST', headers: signed(), body: BODY })
+    const forged = await fetch(url, { method: 'POST', headers: signed({ secrets: 'forged' }), body: BODY })
+
+    expect([good.status, forged.status]).toEqual([204, 401])
+    expect(statuses).toEqual([204, 401])
+  })
+
+  it('answers at once where it does not want the body', async () => {
+    const url = await serve(nodeListener({ handle: async () => new Response(null, { status: 401 }) }))
+
+    const status = await statusLine(Number(new URL(url).port), head({ 'content-length': '100' }))
+
+    expect(status).toBe('HTTP/1.1 401 Unauthorized')
+  })
+
+  it('answers 500 when it rejects', async () => {
     const url = await serve(nodeListener({ handle: () => Promise.reject(new Error('no')) }))
 
     expect((await fetch(url)).status).toBe(500)
   })
+
+  it.each(['POST // HTTP/1.1', 'TRACE /hook HTTP/1.1'])(
+    'answers what cannot be told as a Request by itself: %s',
+    async (line) => {
+      const url = await serve(nodeListener({ handle: async () => new Response('never') }))
+
+      expect(await statusLine(Number(new URL(url).port), head({}, line))).toBe('HTTP/1.1 400 Bad Request')
+    },
+  )
 })
 
 describe('a sender that goes wrong', () => {
@@ -282,6 +450,101 @@ describe('a sender that goes wrong', () => {
     expect(code).toBe('incomplete_body')
     expect(next.status).toBe(204)
     expect(deliveries.map(({ id }) => id)).toEqual(['next'])
+  })
+
+  it('and breaks off within a chunked body leaves nothing behind', async () => {
+    const { port, deliveries, refused, requested } = await endpoint()
+    const { socket } = await dial(port)
+    const length = Buffer.byteLength(BODY).toString(16)
+    // All of the body, but for the word that it is all.
+    socket.write(`${head({ ...signed(), 'transfer-encoding': 'chunked' })}${length}\r\n${BODY}\r\n`)
+    await requested
+
+    socket.destroy()
+
+    expect(await refused).toBe('incomplete_body')
+    expect(deliveries).toEqual([])
+  })
+
+  it('and sends chunks that are none is refused', async () => {
+    const { port, deliveries, refused } = await endpoint()
+    const { socket, received, closed } = await dial(port)
+
+    socket.write(`${head({ ...signed(), 'transfer-encoding': 'chunked' })}nonsense\r\n`)
+    await closed
+
+    expect(await refused).toBe('incomplete_body')
+    expect(received()).not.toContain('204')
+    expect(deliveries).toEqual([])
+  })
+
+  it('and is gone before its request gets its turn is refused', async () => {
+    const receiver = createWebhookReceiver({ secrets: SECRET })
+    const refused = firstValueFrom(receiver.refusals)
+    const listener = nodeListener(receiver)
+    const requested = Promise.withResolvers<void>()
+    const url = await serve((incoming, outgoing) => {
+      incoming.once('close', () => listener(incoming, outgoing))
+      requested.resolve()
+    })
+    const { socket } = await dial(Number(new URL(url).port))
+    socket.write(head({ ...signed(), 'content-length': '100' }))
+    await requested.promise
+
+    socket.destroy()
+
+    expect((await refused).code).toBe('incomplete_body')
+  })
+
+  it('and is gone before its answer has its delivery stored nevertheless, and disturbs nobody', async () => {
+    const memory = memoryInbox()
+    const commit = Promise.withResolvers<void>()
+    const asked = Promise.withResolvers<void>()
+    const inbox: Inbox = {
+      ...memory,
+      async put(delivery) {
+        asked.resolve()
+        await commit.promise
+        return memory.put(delivery)
+      },
+    }
+    const receiver = createWebhookReceiver({ secrets: SECRET, inbox })
+    const delivered = firstValueFrom(receiver.deliveries)
+    const listener = nodeListener(receiver)
+    const gone = Promise.withResolvers<void>()
+    const url = await serve((incoming, outgoing) => {
+      outgoing.once('close', gone.resolve)
+      listener(incoming, outgoing)
+    })
+    const { socket } = await dial(Number(new URL(url).port))
+    const length = String(Buffer.byteLength(BODY))
+    socket.write(head({ ...signed({ id: 'left_alone' }), 'content-length': length }) + BODY)
+    await asked.promise
+
+    socket.destroy()
+    await gone.promise
+    commit.resolve()
+    const next = await fetch(url, { method: 'POST', headers: signed(), body: BODY })
+
+    expect((await delivered).id).toBe('left_alone')
+    expect(next.status).toBe(204)
+  })
+
+  it('and is refused before its body has come keeps its connection when the rest comes', async () => {
+    const { port, delivered } = await endpoint()
+    const { socket, received } = await dial(port)
+    const length = String(Buffer.byteLength(BODY))
+    socket.write(
+      head({ ...signed(), 'content-type': 'text/plain', 'content-length': length }) + BODY.slice(0, 10),
+    )
+    while (!received().includes('\r\n\r\n')) {
+      await once(socket, 'data')
+    }
+
+    socket.write(BODY.slice(10) + head({ ...signed({ id: 'next' }), 'content-length': length }) + BODY)
+
+    expect((await delivered).id).toBe('next')
+    expect(received()).toMatch(/^HTTP\/1\.1 415 /)
   })
 
   it('and ends its side within the body is refused', async () => {
@@ -337,6 +600,48 @@ describe('a sender that goes wrong', () => {
       expect(deliveries).toHaveLength(1)
     },
   )
+
+  it.each([1_001, 50_000, 2_000_000])(
+    'with a body of %i bytes in chunks, too many, keeps its connection',
+    async (size) => {
+      const { port, deliveries, delivered } = await endpoint({ maxBodyBytes: 1_000 })
+      const { socket, received } = await dial(port)
+      const chunks = `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n0\r\n\r\n`
+
+      socket.write(head({ ...signed(), 'transfer-encoding': 'chunked' }) + chunks)
+      socket.write(head({ ...signed(), 'content-length': String(Buffer.byteLength(BODY)) }) + BODY)
+      while (!received().includes('204 No Content')) {
+        await once(socket, 'data')
+      }
+      await delivered
+
+      expect(received()).toMatch(/^HTTP\/1\.1 413 /)
+      expect(deliveries).toHaveLength(1)
+    },
+  )
+
+  it('is told 413 while it sends, also where the connection ends with the answer', async () => {
+    const { url } = await endpoint({ maxBodyBytes: 1_000 })
+    const headers = { ...signed(), connection: 'close', 'content-length': '3000000' }
+
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      const outgoing = httpRequest(url, { method: 'POST', headers }, (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      })
+      outgoing.on('error', reject)
+      let pieces = 30
+      const sendOn = () => {
+        outgoing.write(Buffer.alloc(100_000, 'x'))
+        pieces -= 1
+        if (pieces > 0) setImmediate(sendOn)
+        else outgoing.end()
+      }
+      sendOn()
+    })
+
+    expect(status).toBe(413)
+  })
 
   it('is told 413 when it waits for its upload to end', async () => {
     const { url } = await endpoint({ maxBodyBytes: 1_000 })
