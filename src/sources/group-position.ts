@@ -27,8 +27,8 @@ export type Verdict = 'go on' | 'done' | 'incomplete'
  *
  * What a service tells again when a stream is resumed must not count twice. Nobody remembers all runs for that: the order
  * of a stream stays, so whatever is repeated comes by the place from which the stream was resumed, and what had been told
- * there is known. In between the count may be too high. So one that was reached after a resumption is believed when one more
- * connection has brought nothing new.
+ * there is known, after a restart too. In between the count may be too high. So one that was reached after a resumption is
+ * believed when one more connection has brought nothing new.
  */
 export class GroupPosition {
   /** The last event that the subscriber got, or what the stream was opened with. */
@@ -41,8 +41,8 @@ export class GroupPosition {
   readonly #statuses: readonly RunStatus[]
   /** The cursor that somebody else chose; the service's word on that is final. */
   #opened: string | undefined
-  /** The cursors that connections were opened with, and what had been told there: the latest last. */
-  readonly #resumed = new Map<string, number | undefined>()
+  /** Where connections were opened, the latest last. */
+  #resumed: readonly Resumption[] = []
   /** What the present connection was opened with. */
   #from: string | undefined
   /** Connections in a row that brought nothing new, opened after the group was seen inactive. */
@@ -62,23 +62,26 @@ export class GroupPosition {
   static parse(text: string, asked: RunStatus | undefined): GroupPosition | undefined {
     const parsed = parseJson(text)
     if (!isObject(parsed)) return undefined
-    const { cursor, told, last } = parsed
+    const { cursor, told, last, resumed = [] } = parsed
     if (cursor !== undefined && typeof cursor !== 'string') return undefined
     if (told !== undefined && !isCount(told)) return undefined
     const status = lastStatus(last)
     if (last !== undefined && status === undefined) return undefined
+    if (!Array.isArray(resumed) || !resumed.every(isResumption)) return undefined
     // What is told is not known only behind a cursor that somebody else chose.
     if (cursor === undefined && told === undefined) return undefined
     const position = new GroupPosition(undefined, asked)
     position.cursor = cursor
     position.#told = told
     position.#last = status
+    position.#resumed = resumed
     return position
   }
 
   /** The position as text, for {@link parse}. */
   toString(): string {
-    return JSON.stringify({ cursor: this.cursor, told: this.#told, last: this.#last })
+    const resumed = this.#resumed.length === 0 ? undefined : this.#resumed
+    return JSON.stringify({ cursor: this.cursor, told: this.#told, last: this.#last, resumed })
   }
 
   /** A connection is opened. */
@@ -95,10 +98,11 @@ export class GroupPosition {
     this.#broken = 0
     if (event.type === 'task_group.status') this.#last = lastStatus(event.data.status)
     const { cursor } = event
-    const isRepeated = cursor !== undefined && (cursor === this.cursor || this.#isResumed(cursor))
+    const isSame = cursor !== undefined && cursor === this.cursor
+    const resumption = this.#resumptionAt(cursor)
     if (cursor !== undefined) this.cursor = cursor
-    if (isRepeated) this.#told = this.#resumed.get(cursor) ?? this.#told
-    else if (this.#told !== undefined && this.#isCounted(event)) this.#told += 1
+    if (resumption !== undefined) this.#told = resumption.told ?? this.#told
+    else if (!isSame && this.#told !== undefined && this.#isCounted(event)) this.#told += 1
   }
 
   /** Whether the next event, which cannot be read, may come whole another time. It may not when it came so too often. */
@@ -112,7 +116,7 @@ export class GroupPosition {
     this.cursor = this.#opened = undefined
     this.#told = 0
     this.#last = undefined
-    this.#resumed.clear()
+    this.#resumed = []
     return true
   }
 
@@ -137,31 +141,40 @@ export class GroupPosition {
     // Counts that do not add up cannot be counted on.
     if (Object.values(counts).reduce((sum, count) => sum + count, 0) !== num_task_runs) return undefined
     // Once the stream was resumed, what this connection brought may be a repetition.
-    if (this.#resumed.size > 0 && this.cursor !== this.#from) return false
+    if (this.#resumed.length > 0 && this.cursor !== this.#from) return false
     return this.#told >= this.#statuses.reduce((sum, status) => sum + (counts[status] ?? 0), 0)
   }
 
   /** Whether the stream is where it was not before: elsewhere all that has come may have been repeated. */
   get #isNew(): boolean {
-    return this.cursor !== undefined && !this.#isResumed(this.cursor)
+    return this.cursor !== undefined && this.#resumptionAt(this.cursor) === undefined
   }
 
   #isCounted(event: ResearchEvent): boolean {
     return event.type === 'task_run.state' && this.#statuses.includes(event.data.run.status)
   }
 
-  #isResumed(cursor: string): boolean {
+  #resumptionAt(cursor: string | undefined): Resumption | undefined {
     // Most streams are never resumed, and then nothing is looked up.
-    return this.#resumed.size > 0 && this.#resumed.has(cursor)
+    return this.#resumed.length === 0 ? undefined : this.#resumed.find((each) => each.cursor === cursor)
   }
 
   #remember(cursor: string): void {
-    // Deleted first, so that it comes to stand at the end.
-    this.#resumed.delete(cursor)
-    this.#resumed.set(cursor, this.#told)
-    const [oldest] = this.#resumed.keys()
-    if (this.#resumed.size > RESUMED && oldest !== undefined) this.#resumed.delete(oldest)
+    const others = this.#resumed.filter((each) => each.cursor !== cursor)
+    this.#resumed = [...others, { cursor, told: this.#told }].slice(-RESUMED)
   }
+}
+
+/** A cursor that a connection was opened with, and how many runs had been told there, where that is known. */
+interface Resumption {
+  readonly cursor: string
+  readonly told?: number | undefined
+}
+
+function isResumption(value: unknown): value is Resumption {
+  if (!isObject(value)) return false
+  const { cursor, told } = value
+  return typeof cursor === 'string' && (told === undefined || isCount(told))
 }
 
 /** What decides in a status. */

@@ -103,7 +103,29 @@ describe('a position that was counted to', () => {
     for (const repeated of [3, 4]) position.advance(run(repeated))
     position.opened()
     for (const n of [5, 6]) position.advance(run(n))
-    expect(JSON.parse(position.toString())).toEqual({ cursor: '6', told: 6 })
+    expect(JSON.parse(position.toString())).toMatchObject({ cursor: '6', told: 6 })
+  })
+
+  it('is put right after a restart as well that came within a repetition', () => {
+    const before = toldTo(10)
+    before.opened()
+    for (const repeated of [8, 9]) before.advance(run(repeated))
+    const after = GroupPosition.parse(before.toString(), undefined)
+    after?.opened()
+    for (const n of [10, 11, 12]) after?.advance(run(n))
+    expect(JSON.parse(String(after))).toMatchObject({ cursor: '12', told: 12 })
+
+    // Nothing comes any more, but two runs were never told.
+    expect(after?.verdict(endedWith({ completed: 14 }))).toBe('go on')
+    after?.opened()
+    expect(after?.verdict(endedWith({ completed: 14 }))).toBe('go on')
+  })
+
+  it('is refused as text where a place of resumption is none', () => {
+    for (const resumed of [{}, [5], [{ told: 1 }], [{ cursor: '1', told: -1 }]])
+      expect(
+        GroupPosition.parse(JSON.stringify({ cursor: '5', told: 5, resumed }), undefined),
+      ).toBeUndefined()
   })
 
   it('begins anew with a service that gives no cursors', () => {
