@@ -158,7 +158,7 @@ function catchUp(
         if (gate?.closed === true) await opened(gate, signal)
         if (subscriber.closed) return
         position.advance(event)
-        tracking?.entered(event, position.toString())
+        tracking?.entered(event, position.place)
         subscriber.next(event)
       }
     })

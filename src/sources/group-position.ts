@@ -2,6 +2,7 @@ import { isObject } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { TaskGroupStatus } from '../protocol/task-group.ts'
 import type { RunStatus } from '../protocol/task.ts'
+import type { Place } from '../state/progress-log.ts'
 
 /** Statuses of a run that has ended, each of which makes one event. */
 const ENDED = ['completed', 'failed', 'cancelled'] as const satisfies readonly RunStatus[]
@@ -58,7 +59,7 @@ export class GroupPosition {
     this.#statuses = asked === undefined ? ENDED : [asked]
   }
 
-  /** The position that {@link toString} wrote before; undefined for a text that it cannot have written. */
+  /** The position whose text a {@link place} wrote before; undefined for a text that it cannot have written. */
   static parse(text: string, asked: RunStatus | undefined): GroupPosition | undefined {
     const parsed = parseJson(text)
     if (!isObject(parsed)) return undefined
@@ -78,10 +79,9 @@ export class GroupPosition {
     return position
   }
 
-  /** The position as text, for {@link parse}. */
-  toString(): string {
-    const resumed = this.#resumed.length === 0 ? undefined : this.#resumed
-    return JSON.stringify({ cursor: this.cursor, told: this.#told, last: this.#last, resumed })
+  /** The position at this moment. Its text is for {@link parse}. */
+  get place(): Place {
+    return new GroupPlace(this.cursor, this.#told, this.#last, this.#resumed)
   }
 
   /** A connection is opened. */
@@ -162,6 +162,31 @@ export class GroupPosition {
   #remember(cursor: string): void {
     const others = this.#resumed.filter((each) => each.cursor !== cursor)
     this.#resumed = [...others, { cursor, told: this.#told }].slice(-RESUMED)
+  }
+}
+
+/** What a {@link GroupPosition} is at one moment. */
+class GroupPlace implements Place {
+  readonly #cursor: string | undefined
+  readonly #told: number | undefined
+  readonly #last: LastStatus | undefined
+  readonly #resumed: readonly Resumption[]
+
+  constructor(
+    cursor: string | undefined,
+    told: number | undefined,
+    last: LastStatus | undefined,
+    resumed: readonly Resumption[],
+  ) {
+    this.#cursor = cursor
+    this.#told = told
+    this.#last = last
+    this.#resumed = resumed
+  }
+
+  text(): string {
+    const resumed = this.#resumed.length === 0 ? undefined : this.#resumed
+    return JSON.stringify({ cursor: this.#cursor, told: this.#told, last: this.#last, resumed })
   }
 }
 

@@ -129,7 +129,7 @@ class GroupReader {
   }
 
   #told(event: ResearchEvent): ResearchEvent {
-    this.#stream.tracking?.entered(event, this.#position.toString())
+    this.#stream.tracking?.entered(event, this.#position.place)
     return event
   }
 }

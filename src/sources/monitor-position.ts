@@ -1,6 +1,7 @@
 import { Queue } from '../../operators/queue.ts'
 import { isObject } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
+import type { Place } from '../state/progress-log.ts'
 
 /** Newest ids that are remembered to recognise where the last poll ended; the last one alone may be pruned away. */
 const REMEMBERED = 1_000
@@ -16,8 +17,8 @@ export class MonitorPosition {
   readonly #recent = new Set<string>()
   /** The same, the oldest first. */
   readonly #order = new Queue<string>()
-  /** The newest of them, which go into the text. */
-  readonly #kept: string[] = []
+  /** The newest of them, which go into the text. Never changed in place, since places have it. */
+  #kept: readonly string[] = []
 
   /** @param after The event to begin behind. */
   constructor(after: string | undefined) {
@@ -39,10 +40,9 @@ export class MonitorPosition {
     return position
   }
 
-  /** The position behind the last event, as text for {@link parse}. */
-  toString(): string {
-    // The mark alone may be one that the next start does not ask for: a completion.
-    return JSON.stringify({ mark: this.mark, time: this.time, before: this.#kept })
+  /** The position behind the last event. Its text is for {@link parse}. */
+  get place(): Place {
+    return new MonitorPlace(this.mark, this.time, this.#kept)
   }
 
   /** Whether the event was given out, as far as that is remembered. */
@@ -66,10 +66,27 @@ export class MonitorPosition {
     if (this.#recent.has(id)) return
     this.#recent.add(id)
     this.#order.push(id)
-    this.#kept.push(id)
-    if (this.#kept.length > KEPT) this.#kept.shift()
+    this.#kept = [...this.#kept.slice(1 - KEPT), id]
     const oldest = this.#order.size > REMEMBERED ? this.#order.shift() : undefined
     if (oldest !== undefined) this.#recent.delete(oldest)
+  }
+}
+
+/** What a {@link MonitorPosition} is at one moment. */
+class MonitorPlace implements Place {
+  readonly #mark: string | undefined
+  readonly #time: string | null
+  readonly #before: readonly string[]
+
+  constructor(mark: string | undefined, time: string | null, before: readonly string[]) {
+    this.#mark = mark
+    this.#time = time
+    this.#before = before
+  }
+
+  text(): string {
+    // The mark alone may be one that the next start does not ask for: a completion.
+    return JSON.stringify({ mark: this.#mark, time: this.#time, before: this.#before })
   }
 }
 

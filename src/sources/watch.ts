@@ -175,8 +175,8 @@ function tracked(
     get position() {
       return checkpoint.position(stream)
     },
-    entered(event, position) {
-      if (!ignores(event)) checkpoint.entered(stream, position, event)
+    entered(event, place) {
+      if (!ignores(event)) checkpoint.entered(stream, place, event)
     },
     unreadable: () => checkpoint.unreadable(stream),
   }

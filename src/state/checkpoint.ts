@@ -6,7 +6,7 @@ import type { CheckpointState, CheckpointStore, HandledFact } from './checkpoint
 import { CheckpointError } from './errors.ts'
 import { MAX_HANDLED, MOST_HANDLED } from './handled-facts.ts'
 import { isEmpty, noAdvance, ProgressLog } from './progress-log.ts'
-import type { Advance, Done, Fact } from './progress-log.ts'
+import type { Advance, Done, Fact, Place } from './progress-log.ts'
 import { afterThisTurn } from './turn.ts'
 
 /**
@@ -50,7 +50,7 @@ export interface Checkpoint {
   /** Whether anybody listens who will receive events: without, nobody handles what comes. */
   readonly attached: boolean
   /** A copy of a fact came from a stream, in the order of the stream. Called before it is emitted. */
-  entered(stream: string, cursor: string | undefined, event: ResearchEvent): void
+  entered(stream: string, cursor: string | Place | undefined, event: ResearchEvent): void
   /**
    * A webhook stands for these facts; `done` is called when each of them was handled and that is saved. Called before
    * they are emitted. Without any facts `done` is called with the next save.
@@ -187,7 +187,7 @@ class StoredCheckpoint implements Checkpoint {
     }
   }
 
-  entered(stream: string, cursor: string | undefined, event: ResearchEvent): void {
+  entered(stream: string, cursor: string | Place | undefined, event: ResearchEvent): void {
     this.#log.entered(stream, cursor, event)
   }
 
@@ -213,10 +213,15 @@ class StoredCheckpoint implements Checkpoint {
     if (this.#trust.is === 'untrusted') this.#decide({ is: 'trusted' })
   }
 
-  async handled(event: Fact): Promise<void> {
-    if (this.#closed !== undefined) throw closed()
-    this.#log.handled(event)
-    await this.#save()
+  handled(event: Fact): Promise<void> {
+    // Not `async`: many events wait for one save, and each of them would have promises of its own for it.
+    try {
+      if (this.#closed !== undefined) throw closed()
+      this.#log.handled(event)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    return this.#save()
   }
 
   close(): Promise<void> {
@@ -266,9 +271,9 @@ class StoredCheckpoint implements Checkpoint {
   }
 
   #saveSoon(): void {
-    if (this.#trust.is === 'trusted' && this.#closed === undefined && this.#log.advanced) {
-      this.#saveUnattended()
-    }
+    // A save that is to come takes it in.
+    if (this.#next !== undefined || this.#trust.is !== 'trusted' || this.#closed !== undefined) return
+    if (this.#log.advanced) this.#saveUnattended()
   }
 
   /** For what nobody waits for: a failure comes back with the next event that is handled, or at `close`. */

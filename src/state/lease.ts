@@ -11,7 +11,7 @@ export interface LeaseOptions {
   /** Who holds it, as a message to the other process names it. Default the process id and the host. */
   readonly owner?: string
   /**
-   * How long the hold lasts without renewal, in ms; it is renewed three times as often, and at each save. A process that
+   * How long the hold lasts without renewal, in ms; it is renewed three times as often, late by no more than the next save. A process that
    * was killed blocks its successor on the same host not at all, but for as long on another host or in another container,
    * one that was started again included. Default 10,000.
    */
@@ -47,6 +47,7 @@ export class Lease {
   readonly #duration: number
   readonly #clock: () => number
   readonly #select
+  readonly #held
   readonly #take
   readonly #renew
   readonly #giveUp
@@ -64,6 +65,7 @@ export class Lease {
     this.#clock = options.clock
     const { database } = file
     this.#select = database.prepare('SELECT * FROM rivulet_lease WHERE name = ?')
+    this.#held = database.prepare('SELECT expires_at FROM rivulet_lease WHERE name = ? AND token = ?')
     this.#take = database.prepare(
       `INSERT INTO rivulet_lease VALUES (:name, :token, :owner, :host, :pid, :startedAt, :expiresAt)
        ON CONFLICT DO UPDATE SET token = :token, owner = :owner, host = :host, pid = :pid,
@@ -86,16 +88,14 @@ export class Lease {
   }
 
   /**
-   * Renews the lease within a transaction that is about to write.
+   * Makes sure of the lease within a transaction that is about to write, and renews it where that is due: to write it each
+   * time would cost as much as what a small transaction has to write.
    *
    * @throws {StateInUseError} where another owner has taken it: nothing may be written any more.
    */
   renew(): void {
-    const token = this.#checkToken()
-    const { changes } = this.#file.attempt(() =>
-      this.#renew.run(this.#clock() + this.#duration, this.#name, token),
-    )
-    if (changes === 0) throw this.#lose()
+    const now = this.#clock()
+    if (this.#expiry() - now < (this.#duration * 2) / 3) this.#extend(now)
   }
 
   /**
@@ -104,8 +104,7 @@ export class Lease {
    * @throws {StateInUseError} where another owner has taken it: nothing may be written any more.
    */
   check(): void {
-    const token = this.#checkToken()
-    if (this.#row()?.token !== token) throw this.#lose()
+    this.#expiry()
   }
 
   /**
@@ -156,9 +155,23 @@ export class Lease {
       : new CheckpointError(`the ${this.#what} in ${this.#file.name} is not open`)
   }
 
+  /** When it runs out, as the file has it. */
+  #expiry(): number {
+    const token = this.#checkToken()
+    const row = this.#file.attempt(() => this.#held.get(this.#name, token))
+    if (row === undefined) throw this.#lose()
+    return Number(row['expires_at'])
+  }
+
+  #extend(now: number): void {
+    const token = this.#checkToken()
+    const { changes } = this.#file.attempt(() => this.#renew.run(now + this.#duration, this.#name, token))
+    if (changes === 0) throw this.#lose()
+  }
+
   #renewQuietly(): void {
     try {
-      this.renew()
+      this.#extend(this.#clock())
     } catch {
       // Taken over, or a file that is locked or fails right now: whoever writes next is told.
     }

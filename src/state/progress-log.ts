@@ -9,6 +9,15 @@ export type Fact = Pick<ResearchEvent, 'id' | 'source'>
 /** Called once each event that a webhook stands for was handled. */
 export type Done = () => void | PromiseLike<void>
 
+/**
+ * Where a stream stands, as of one moment. It is written as text only when it is saved: of all the events between two saves,
+ * for the last one alone.
+ */
+export interface Place {
+  /** The cursor behind which the stream goes on. */
+  text(): string
+}
+
 /** What became final since it was last asked. */
 export interface Advance {
   /** Streams that moved, and the cursors behind which they go on now. */
@@ -44,26 +53,34 @@ export function isEmpty({ positions, handled, done }: Advance): boolean {
  */
 export class ProgressLog {
   readonly #streams = new Map<string, Stream>()
+  /** Streams whose position {@link take} did not give out yet. */
+  #moved: Stream[] = []
   readonly #facts = new Map<string, FactState>()
   /**
-   * By the very event that was received: operators may have made it, and two of one fact may be on their way. Weak, since
-   * a handler that was given up never says that it is through.
+   * The event that was looked for last, and its fact. An event mostly enters, is received and passes in a row, and to make
+   * and look up a key costs as much as all the rest.
    */
-  readonly #received = new WeakMap<object, Emission>()
-  #advance = noAdvance()
+  #sought: Fact | undefined
+  #found: FactState | undefined
+  /** By the very event that was received: operators may have made it, and two of one fact may be on their way. */
+  #received = new Map<object, Emission>()
+  /** The same from before {@link begin}. Weak, since a handler that was given up never says that it is through. */
+  readonly #receivedBefore = new WeakMap<object, Emission>()
+  #handled: HandledFact[] = []
+  #done: Done[] = []
 
   constructor(positions: Iterable<readonly [stream: string, cursor: string]> = []) {
-    for (const [stream, position] of positions) this.#stream(stream).position = position
+    for (const [stream, position] of positions) this.#streams.set(stream, new Stream(stream, position))
   }
 
   /** Whether anything became final that {@link take} did not give out yet. */
   get advanced(): boolean {
-    return !isEmpty(this.#advance)
+    return this.#moved.length > 0 || this.#handled.length > 0 || this.#done.length > 0
   }
 
   /** Facts that were handled and that {@link take} did not give out yet. */
   get newlyHandled(): readonly HandledFact[] {
-    return this.#advance.handled
+    return this.#handled
   }
 
   /** The cursor of the last copy in the gap-free run of those that are done. */
@@ -73,38 +90,41 @@ export class ProgressLog {
 
   /** Gives out what became final since it was called last. */
   take(): Advance {
-    const advance = this.#advance
-    this.#advance = noAdvance()
+    const positions = new Map<string, string>()
+    for (const stream of this.#moved) {
+      stream.hasMoved = false
+      if (stream.position !== undefined) positions.set(stream.name, stream.position)
+    }
+    const advance = { positions, handled: this.#handled, done: this.#done }
+    this.#moved = []
+    this.#handled = []
+    this.#done = []
     return advance
   }
 
-  /** A stream told a copy. */
-  entered(stream: string, cursor: string | undefined, event: ResearchEvent): void {
-    const copy = this.#stream(stream).append(cursor)
-    this.#fact(event).copies.push({ parts: parts(event), passed: false, origin: copy })
+  /** A stream told a copy, behind which it stands at this cursor: where it stood before if there is none. */
+  entered(stream: string, cursor: string | Place | undefined, event: ResearchEvent): void {
+    this.#tell(event, this.#stream(stream).append(cursor, parts(event)))
   }
 
   /** A webhook told a copy of each of these facts. */
   delivered(events: readonly ResearchEvent[], done: Done): void {
     if (events.length === 0) {
-      this.#advance.done.push(done)
+      this.#done.push(done)
       return
     }
     const webhook = { left: events.length, done }
-    for (const event of events) {
-      this.#fact(event).copies.push({ parts: parts(event), passed: false, origin: webhook })
-    }
+    for (const event of events) this.#tell(event, new WebhookCopy(webhook, parts(event)))
   }
 
   /** Whether somebody has received the event since its emission began. */
   isReceived(event: Fact): boolean {
-    return this.#facts.get(keyOf(event))?.emission !== undefined
+    return this.#find(event)?.emission !== undefined
   }
 
   /** The emission of this copy has returned, or the copy was dropped because what it says was told. */
   passed(event: ResearchEvent): void {
-    const key = keyOf(event)
-    const fact = this.#facts.get(key)
+    const fact = this.#find(event)
     if (fact === undefined) return
     const told = parts(event)
     for (const copy of fact.copies) copy.passed ||= covers(told, copy.parts)
@@ -115,7 +135,7 @@ export class ProgressLog {
       emission.passed = true
       this.#settleEmission(emission)
     }
-    this.#settleCopies(key, fact)
+    this.#settleCopies(fact)
   }
 
   /**
@@ -124,12 +144,13 @@ export class ProgressLog {
    * @throws {CheckpointError} where no copy of it is on its way.
    */
   received(event: Fact): void {
-    const key = keyOf(event)
-    const fact = this.#facts.get(key)
-    if (fact === undefined || fact.copies.every(({ passed }) => passed)) throw noPlace(event)
-    const emission = this.#received.get(event) ?? fact.emission ?? this.#openEmission(key, fact, event)
-    emission.events.push(event)
-    this.#received.set(event, emission)
+    const fact = this.#find(event)
+    if (fact === undefined || fact.copies.every(hasPassed)) throw noPlace(event)
+    const again = this.#received.get(event)
+    const emission = again ?? fact.emission ?? openEmission(fact, event)
+    emission.left += 1
+    if (again === undefined) this.#received.set(event, emission)
+    else again.repeated.push(event)
   }
 
   /**
@@ -138,12 +159,14 @@ export class ProgressLog {
    * @throws {CheckpointError} where this very event was not received.
    */
   handled(event: Fact): void {
-    const emission = this.#received.get(event)
+    const emission = this.#received.get(event) ?? this.#receivedBefore.get(event)
     if (emission === undefined) {
       throw new CheckpointError(`the event ${describe(event)} is to be handled, but was not received`)
     }
-    emission.events.splice(emission.events.indexOf(event), 1)
-    if (!emission.events.includes(event)) this.#received.delete(event)
+    emission.left -= 1
+    const repeated = emission.repeated.indexOf(event)
+    if (repeated !== -1) emission.repeated.splice(repeated, 1)
+    else if (!this.#received.delete(event)) this.#receivedBefore.delete(event)
     this.#settleEmission(emission)
   }
 
@@ -154,9 +177,11 @@ export class ProgressLog {
    */
   begin(): void {
     for (const stream of this.#streams.values()) stream.clear()
-    // Handlers that are still at work keep the old state, which nobody looks up any more and which has no copies to move.
-    for (const fact of this.#facts.values()) fact.copies = []
+    for (const fact of this.#facts.values()) fact.forget()
     this.#facts.clear()
+    this.#sought = this.#found = undefined
+    for (const [event, emission] of this.#received) this.#receivedBefore.set(event, emission)
+    this.#received = new Map()
   }
 
   #stream(name: string): Stream {
@@ -168,82 +193,117 @@ export class ProgressLog {
     return stream
   }
 
-  #fact(event: Fact): FactState {
+  /** The fact of an event, of which a copy was told that is not done. */
+  #find(event: Fact): FactState | undefined {
+    if (event !== this.#sought) this.#keep(event, this.#facts.get(keyOf(event)))
+    return this.#found
+  }
+
+  #keep(event: Fact, fact: FactState | undefined): void {
+    this.#sought = event
+    this.#found = fact
+  }
+
+  #tell(event: Fact, copy: Copy): void {
     const key = keyOf(event)
     let fact = this.#facts.get(key)
     if (fact === undefined) {
-      fact = { copies: [], emission: undefined, emissions: 0 }
+      fact = new FactState(key, copy)
       this.#facts.set(key, fact)
+    } else {
+      fact.copies.push(copy)
     }
-    return fact
-  }
-
-  #openEmission(key: string, fact: FactState, { id, source }: Fact): Emission {
-    const emission = { key, fact, id, source, events: [], parts: 0, passed: false }
-    fact.emission = emission
-    fact.emissions += 1
-    return emission
+    this.#keep(event, fact)
   }
 
   /** Its parts are known when it has passed, so one that was handled within that time ends then. */
-  #settleEmission({ key, fact, id, source, events, parts: told, passed }: Emission): void {
-    if (!passed || events.length > 0) return
-    this.#advance.handled.push({ id, source, parts: told })
+  #settleEmission({ fact, id, source, left, parts: told, passed }: Emission): void {
+    if (!passed || left > 0) return
+    this.#handled.push({ id, source, parts: told })
     fact.emissions -= 1
-    this.#settleCopies(key, fact)
+    this.#settleCopies(fact)
   }
 
-  #settleCopies(key: string, fact: FactState): void {
+  #settleCopies(fact: FactState): void {
     if (fact.emissions > 0) return
     const { copies } = fact
-    fact.copies = copies.filter(({ passed }) => !passed)
-    if (fact.copies.length === 0 && this.#facts.get(key) === fact) this.#facts.delete(key)
-    for (const { passed, origin } of copies) {
-      if (passed) this.#finish(origin)
+    let left = 0
+    for (const copy of copies) {
+      if (copy.passed) this.#finish(copy)
+      else copies[left++] = copy
     }
+    copies.length = left
+    if (left === 0 && !fact.isForgotten) this.#drop(fact)
   }
 
-  #finish(origin: StreamCopy | Webhook): void {
-    if (origin instanceof StreamCopy) {
-      const { stream } = origin
-      if (stream.remove(origin) && stream.position !== undefined) {
-        this.#advance.positions.set(stream.name, stream.position)
-      }
+  #drop(fact: FactState): void {
+    this.#facts.delete(fact.key)
+    if (fact === this.#found) this.#found = undefined
+  }
+
+  #finish(copy: Copy): void {
+    if (copy instanceof StreamCopy) {
+      const { stream } = copy
+      if (!stream.remove(copy) || stream.hasMoved) return
+      stream.hasMoved = true
+      this.#moved.push(stream)
       return
     }
-    origin.left -= 1
-    if (origin.left === 0) this.#advance.done.push(origin.done)
+    const { webhook } = copy
+    webhook.left -= 1
+    if (webhook.left === 0) this.#done.push(webhook.done)
   }
 }
 
-interface FactState {
+class FactState {
+  readonly key: string
   /** What was told of it and is not done. */
   copies: Copy[]
   /** The emission that goes on right now, if somebody has received it. */
   emission: Emission | undefined
   /** Emissions that are not handled. */
-  emissions: number
-}
+  emissions = 0
+  /** Whether nobody looks it up any more: only handlers that are still at work have it. */
+  isForgotten = false
 
-interface Copy {
-  /** See `parts` of the protocol. */
-  readonly parts: number
-  /** Whether it, or another copy that says as much, was emitted. */
-  passed: boolean
-  readonly origin: StreamCopy | Webhook
+  constructor(key: string, copy: Copy) {
+    this.key = key
+    this.copies = [copy]
+  }
+
+  /** It has no copies to move any more. */
+  forget(): void {
+    this.copies = []
+    this.isForgotten = true
+  }
 }
 
 interface Emission {
-  readonly key: string
   readonly fact: FactState
   readonly id: string
   readonly source: string
-  /** What was received within it and is not handled. */
-  readonly events: object[]
+  /** How often something was received within it that is not handled. */
+  left: number
+  /** Events among that which were received before, once for each time more. */
+  readonly repeated: object[]
   /** What its copy tells. */
   parts: number
   /** Whether it has returned. */
   passed: boolean
+}
+
+function openEmission(fact: FactState, { id, source }: Fact): Emission {
+  const emission = { fact, id, source, left: 0, repeated: [], parts: 0, passed: false }
+  fact.emission = emission
+  fact.emissions += 1
+  return emission
+}
+
+/** What a stream or a webhook told of a fact. */
+type Copy = StreamCopy | WebhookCopy
+
+function hasPassed({ passed }: Copy): boolean {
+  return passed
 }
 
 interface Webhook {
@@ -252,16 +312,39 @@ interface Webhook {
   readonly done: Done
 }
 
+class WebhookCopy {
+  readonly webhook: Webhook
+  /** See `parts` of the protocol. */
+  readonly parts: number
+  /** Whether it, or another copy that says as much, was emitted. */
+  passed = false
+
+  constructor(webhook: Webhook, told: number) {
+    this.webhook = webhook
+    this.parts = told
+  }
+}
+
 /** A copy in the order of its stream, in a list of those that are not done. */
 class StreamCopy {
   readonly stream: Stream
+  /** See `parts` of the protocol. */
+  readonly parts: number
+  /** Whether it, or another copy that says as much, was emitted. */
+  passed = false
   /** The last cursor from this copy up to the next that is not done. */
-  reach: string | undefined
+  reach: string | Place | undefined
   before: StreamCopy | undefined
   after: StreamCopy | undefined
 
-  constructor(stream: Stream, cursor: string | undefined, before: StreamCopy | undefined) {
+  constructor(
+    stream: Stream,
+    cursor: string | Place | undefined,
+    told: number,
+    before: StreamCopy | undefined,
+  ) {
     this.stream = stream
+    this.parts = told
     this.reach = cursor
     this.before = before
   }
@@ -269,15 +352,23 @@ class StreamCopy {
 
 class Stream {
   readonly name: string
-  position: string | undefined
+  /** Whether its position is among those that were not given out yet. */
+  hasMoved = false
+  #position: string | Place | undefined
   #last: StreamCopy | undefined
 
-  constructor(name: string) {
+  constructor(name: string, position?: string) {
     this.name = name
+    this.#position = position
   }
 
-  append(cursor: string | undefined): StreamCopy {
-    const copy = new StreamCopy(this, cursor, this.#last)
+  get position(): string | undefined {
+    if (typeof this.#position === 'object') this.#position = this.#position.text()
+    return this.#position
+  }
+
+  append(cursor: string | Place | undefined, told: number): StreamCopy {
+    const copy = new StreamCopy(this, cursor, told, this.#last)
     if (this.#last !== undefined) this.#last.after = copy
     this.#last = copy
     return copy
@@ -294,7 +385,7 @@ class Stream {
       return false
     }
     if (reach === undefined) return false
-    this.position = reach
+    this.#position = reach
     return true
   }
 

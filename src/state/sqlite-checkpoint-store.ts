@@ -48,9 +48,21 @@ export interface SqliteCheckpointStore extends CheckpointStore {
   close(): void
 }
 
+const HANDLED_TABLE = `
+    CREATE TABLE IF NOT EXISTS rivulet_checkpoint_handled (
+      seq INTEGER PRIMARY KEY, -- in the order of handling; a fact whose copies were handled apart stands here twice
+      checkpoint TEXT NOT NULL,
+      number INTEGER NOT NULL, -- the same order, within the checkpoint
+      source TEXT NOT NULL,
+      id TEXT NOT NULL,
+      parts INTEGER NOT NULL,
+      handled_at INTEGER NOT NULL
+    ) STRICT;
+`
+
 const LAYOUT: StateLayout = {
   part: 'checkpoint',
-  version: 1,
+  version: 2,
   tables: ['rivulet_lease', 'rivulet_checkpoint_position', 'rivulet_checkpoint_handled'],
   schema: `
     ${LEASE_SCHEMA}
@@ -60,27 +72,32 @@ const LAYOUT: StateLayout = {
       cursor TEXT NOT NULL,
       PRIMARY KEY (checkpoint, stream)
     ) WITHOUT ROWID, STRICT;
-    CREATE TABLE IF NOT EXISTS rivulet_checkpoint_handled (
-      checkpoint TEXT NOT NULL,
-      seq INTEGER NOT NULL, -- in the order of handling; a fact whose copies were handled apart stands here twice
-      source TEXT NOT NULL,
-      id TEXT NOT NULL,
-      parts INTEGER NOT NULL,
-      handled_at INTEGER NOT NULL,
-      PRIMARY KEY (checkpoint, seq)
-    ) WITHOUT ROWID, STRICT;
+    ${HANDLED_TABLE}
   `,
+  upgrades: {
+    // Facts stood by checkpoint, which had SQLite write all over the table.
+    1: `
+      ALTER TABLE rivulet_checkpoint_handled RENAME TO rivulet_checkpoint_handled_1;
+      ${HANDLED_TABLE}
+      INSERT INTO rivulet_checkpoint_handled (checkpoint, number, source, id, parts, handled_at)
+        SELECT checkpoint, seq, source, id, parts, handled_at FROM rivulet_checkpoint_handled_1 ORDER BY handled_at, seq;
+      DROP TABLE rivulet_checkpoint_handled_1;
+    `,
+  },
 }
 
 /**
- * Facts are a log: writing at its end costs a fraction of keeping an index of ids that are as good as random. Only
- * `exactlyOnce` looks facts up, and has the index made.
+ * Facts are a log, that of all checkpoints of a file in one: writing at the end of a table costs a fraction of writing
+ * elsewhere, or of keeping an index of ids that are as good as random. Only `exactlyOnce` looks facts up, and has the index
+ * made.
  */
 const FACT_INDEX = `
-  CREATE INDEX IF NOT EXISTS rivulet_checkpoint_fact ON rivulet_checkpoint_handled (checkpoint, source, id, parts)
+  CREATE INDEX IF NOT EXISTS rivulet_checkpoint_fact ON rivulet_checkpoint_handled (source, id, checkpoint, parts)
 `
 
-const HANDLED = 'SELECT id, source, parts FROM rivulet_checkpoint_handled WHERE checkpoint = ? ORDER BY seq'
+const HANDLED = `
+  SELECT id, source, parts FROM rivulet_checkpoint_handled WHERE checkpoint = ? AND seq >= ? ORDER BY seq
+`
 
 /** Facts that are saved between two prunings. */
 const PRUNE_EVERY = 1_000
@@ -117,7 +134,9 @@ class SqliteStore implements SqliteCheckpointStore {
   readonly #lease: Lease
   readonly #statements: ReturnType<typeof prepare>
   /** Number of the fact that was recorded last. No other process records any while this one has the lease. */
-  #seq = 0
+  #number = 0
+  /** None of its facts stands before this one in the table, where those of others may. */
+  #first = 0
   #unpruned = 0
   #transactional = false
 
@@ -142,7 +161,8 @@ class SqliteStore implements SqliteCheckpointStore {
     this.#lease.acquire()
     try {
       return this.#file.attempt(() => {
-        this.#seq = Number(this.#statements.lastSeq.get(this.#name)?.['seq'] ?? 0)
+        this.#first = 0
+        this.#number = Number(this.#statements.last.get(this.#name)?.['number'] ?? 0)
         this.#prune()
         const rows = this.#statements.positions.all(this.#name)
         const positions = new Map(rows.map(({ stream, cursor }) => [String(stream), String(cursor)]))
@@ -172,6 +192,10 @@ class SqliteStore implements SqliteCheckpointStore {
           if (this.#unpruned >= PRUNE_EVERY) this.#prune()
         })
       })
+    } catch (error) {
+      // What was pruned is back.
+      this.#first = 0
+      throw error
     } finally {
       if (this.#transactional) this.#file.synchronize('NORMAL')
     }
@@ -223,29 +247,32 @@ class SqliteStore implements SqliteCheckpointStore {
   }
 
   #record({ id, source, parts: told }: HandledFact): void {
-    this.#seq += 1
+    this.#number += 1
     this.#unpruned += 1
-    this.#statements.record.run(this.#name, this.#seq, source, id, told, this.#clock())
+    this.#statements.record.run(this.#name, this.#number, source, id, told, this.#clock())
   }
 
   /** Forgets what is too old or too much. Facts stand in the order of handling, so only those are looked at. */
   #prune(): void {
     this.#unpruned = 0
+    const { firstKept, prune } = this.#statements
+    const number = this.#number - this.maxHandled
     const horizon = this.#clock() - this.#remember
-    const kept = this.#statements.firstKept.get(this.#name, horizon)?.['seq']
-    const first = Math.max(kept === undefined ? this.#seq + 1 : Number(kept), this.#seq - this.maxHandled + 1)
-    this.#statements.prune.run(this.#name, first)
+    const kept = firstKept.get(this.#name, this.#first, number, horizon)?.['seq']
+    prune.run(this.#name, this.#first, Number(kept ?? Number.MAX_SAFE_INTEGER))
+    this.#first = Number(kept ?? 0)
   }
 
   #handled(): Iterable<HandledFact> {
     const { database } = this
     const file = this.#file
     const name = this.#name
+    const first = () => this.#first
     // Read while it is asked for: all of it at once would be megabytes that nobody needs.
     return {
       *[Symbol.iterator]() {
         try {
-          for (const { id, source, parts: told } of database.prepare(HANDLED).iterate(name)) {
+          for (const { id, source, parts: told } of database.prepare(HANDLED).iterate(name, first())) {
             yield { id: String(id), source: String(source), parts: Number(told) }
           }
         } catch (error) {
@@ -265,15 +292,20 @@ function prepare(database: DatabaseSync) {
       `INSERT INTO rivulet_checkpoint_position VALUES (?, ?, ?)
        ON CONFLICT DO UPDATE SET cursor = excluded.cursor`,
     ),
-    lastSeq: database.prepare('SELECT max(seq) AS seq FROM rivulet_checkpoint_handled WHERE checkpoint = ?'),
+    last: database.prepare(
+      'SELECT number FROM rivulet_checkpoint_handled WHERE checkpoint = ? ORDER BY seq DESC LIMIT 1',
+    ),
     find: database.prepare(
       'SELECT parts FROM rivulet_checkpoint_handled WHERE checkpoint = ? AND source = ? AND id = ?',
     ),
-    record: database.prepare('INSERT INTO rivulet_checkpoint_handled VALUES (?, ?, ?, ?, ?, ?)'),
+    record: database.prepare('INSERT INTO rivulet_checkpoint_handled VALUES (NULL, ?, ?, ?, ?, ?, ?)'),
     firstKept: database.prepare(
-      'SELECT seq FROM rivulet_checkpoint_handled WHERE checkpoint = ? AND handled_at > ? ORDER BY seq LIMIT 1',
+      `SELECT seq FROM rivulet_checkpoint_handled
+       WHERE checkpoint = ? AND seq >= ? AND number > ? AND handled_at > ? ORDER BY seq LIMIT 1`,
     ),
-    prune: database.prepare('DELETE FROM rivulet_checkpoint_handled WHERE checkpoint = ? AND seq < ?'),
+    prune: database.prepare(
+      'DELETE FROM rivulet_checkpoint_handled WHERE checkpoint = ? AND seq >= ? AND seq < ?',
+    ),
   }
 }
 

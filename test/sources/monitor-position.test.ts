@@ -10,7 +10,7 @@ describe('the position of a monitor', () => {
     const position = new MonitorPosition(undefined)
     for (let n = 1; n <= 25; n++) position.advance(change(`e${n}`, `2026-01-${n}`))
 
-    const kept = MonitorPosition.parse(position.toString())
+    const kept = MonitorPosition.parse(position.place.text())
 
     expect(kept).toMatchObject({ mark: 'e25', time: '2026-01-25' })
     expect([5, 6, 25, 26].map((n) => kept?.has(`e${n}`))).toEqual([false, true, true, false])
@@ -20,10 +20,10 @@ describe('the position of a monitor', () => {
     const position = new MonitorPosition(undefined)
     for (let n = 1; n <= 25; n++) position.advance(change(`e${n}`))
 
-    const resumed = MonitorPosition.parse(position.toString())
+    const resumed = MonitorPosition.parse(position.place.text())
     for (const kept of [position, resumed]) kept?.advance(change('e26'))
 
-    expect(resumed?.toString()).toBe(position.toString())
+    expect(resumed?.place.text()).toBe(position.place.text())
   })
 
   it('remembers the newest 1,000 ids', () => {

@@ -128,6 +128,44 @@ describe('a checkpoint in SQLite', () => {
     expect(await inbox.put({ id: 'msg_1', timestamp: 1, payload: {} })).toBe('stored')
   })
 
+  it('takes over a file in the layout of version 1', () => {
+    const file = scratchFile()
+    const older = new DatabaseSync(file)
+    older.exec(`
+      CREATE TABLE rivulet_state (part TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID, STRICT;
+      INSERT INTO rivulet_state VALUES ('checkpoint', 1);
+      CREATE TABLE rivulet_checkpoint_position (
+        checkpoint TEXT NOT NULL, stream TEXT NOT NULL, cursor TEXT NOT NULL, PRIMARY KEY (checkpoint, stream)
+      ) WITHOUT ROWID, STRICT;
+      INSERT INTO rivulet_checkpoint_position VALUES ('one', 'stream', 'cursor');
+      CREATE TABLE rivulet_checkpoint_handled (
+        checkpoint TEXT NOT NULL, seq INTEGER NOT NULL, source TEXT NOT NULL, id TEXT NOT NULL,
+        parts INTEGER NOT NULL, handled_at INTEGER NOT NULL, PRIMARY KEY (checkpoint, seq)
+      ) WITHOUT ROWID, STRICT;
+      CREATE INDEX rivulet_checkpoint_fact ON rivulet_checkpoint_handled (checkpoint, source, id, parts);
+    `)
+    const insert = older.prepare('INSERT INTO rivulet_checkpoint_handled VALUES (?, ?, ?, ?, ?, ?)')
+    const now = Date.now()
+    for (const [name, seq] of [
+      ['one', 1],
+      ['two', 1],
+      ['one', 2],
+    ] as const)
+      insert.run(name, seq, 's', `${name}-${seq}`, seq, now)
+    older.close()
+
+    const state = storeIn(file, { name: 'one' }).load()
+
+    expect([...state.positions]).toEqual([['stream', 'cursor']])
+    expect([...state.handled]).toEqual([
+      { id: 'one-1', source: 's', parts: 1 },
+      { id: 'one-2', source: 's', parts: 2 },
+    ])
+    expect([...storeIn(file, { name: 'two' }).load().handled]).toEqual([
+      { id: 'two-1', source: 's', parts: 1 },
+    ])
+  })
+
   it('forgets facts beyond its number, the oldest first', () => {
     const file = scratchFile()
     const store = storeIn(file, { maxHandled: 3 })
@@ -549,11 +587,11 @@ describe('a file that cannot be used', () => {
       () => {
         const file = filled()
         const own = new DatabaseSync(file)
-        own.exec("UPDATE rivulet_state SET version = 2 WHERE part = 'checkpoint'")
+        own.exec("UPDATE rivulet_state SET version = 3 WHERE part = 'checkpoint'")
         own.close()
         return file
       },
-      /newer version \(2, this one knows 1\): use that version/,
+      /newer version \(3, this one knows 2\): use that version/,
     ],
   ]
 
