@@ -106,32 +106,35 @@ function catchUp(
   tracking: Tracking | undefined,
 ): Observable<ResearchEvent> {
   return defer(() => {
-    let fresh: ResearchEvent[] = []
-    const ids = new Set<string>()
+    // In the order in which they were seen last: an event that appears while paging pushes others onto the next page,
+    // where they come again, behind those that are newer.
+    const fresh = new Map<string, ResearchEvent>()
+    let pages = 0
+    /** Whether the list still has something that was given out. */
     let reached = false
 
     /** Takes what is new of a page; returns whether there may be more of it on the next. */
     const collect = (page: PaginatedMonitorEvents): boolean => {
+      pages += 1
       for (const wire of page.events) {
         const event = monitorEvent(monitorId, wire, 'poll')
         if (position.has(event.id)) {
+          reached = true
           // What is not known has an id made of its content, and the same content may come twice.
           if (event.type === 'unknown') continue
-          reached = true
           return false
         }
-        // An event that appears while paging pushes others onto the next page, where they come again.
-        if (ids.has(event.id)) continue
-        ids.add(event.id)
-        fresh.push(event)
+        fresh.delete(event.id)
+        fresh.set(event.id, event)
       }
       return true
     }
     // Nothing was given out yet, so a walk whose next page the service no longer knows can begin again.
     const beginAgain = (error: unknown) => {
-      if (!(error instanceof ValidationError) || ids.size === 0) return throwError(() => error)
-      fresh = []
-      ids.clear()
+      if (!(error instanceof ValidationError) || pages === 0) return throwError(() => error)
+      fresh.clear()
+      pages = 0
+      reached = false
       return timer(0, context.scheduler)
     }
     const walk = monitorPages(context, monitorId, query, collect).pipe(
@@ -139,22 +142,21 @@ function catchUp(
       ignoreElements(),
     )
 
-    const gap = () => {
-      const [oldest] = fresh
+    const gap = (oldest: ResearchEvent | undefined) => {
       const reason = 'the service no longer lists the last event that was received'
       const data = { from: position.time, to: whenOf(oldest), reason }
       return gapEvent(monitorSource(monitorId), data, 'poll', `${position.mark} ${oldest?.id}`)
     }
     const told = fedBy<ResearchEvent>(async (subscriber, signal) => {
       const gate = gateOf(subscriber)
-      fresh.reverse()
+      const events = [...fresh.values()].toReversed()
       if (!reached && position.mark !== undefined) {
-        const event = gap()
+        const event = gap(events[0])
         tracking?.entered(event, undefined)
         position.forget()
         subscriber.next(event)
       }
-      for (const event of fresh) {
+      for (const event of events) {
         if (gate?.closed === true) await opened(gate, signal)
         if (subscriber.closed) return
         position.advance(event)

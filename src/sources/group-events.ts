@@ -27,7 +27,7 @@ export function groupEvents(
   checkGiven(options, { timeout: checkCount })
   const query = { last_event_id: beginning(last_event_id), timeout }
   const path = `${groupSource(groupId)}/events`
-  return sourceOf(groupStream(context, groupId, { path, query, tracking }), signal)
+  return sourceOf(groupStream(context, groupId, { tells: 'statuses', path, query, tracking }), signal)
 }
 
 /** An empty cursor is how the service writes the beginning of a stream (§4.3). */

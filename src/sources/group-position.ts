@@ -15,6 +15,9 @@ const PATIENCE_UNKNOWN = 2
 /** Cursors that are remembered to have been resumed from. What is repeated comes by the last of them, or the one before. */
 const RESUMED = 16
 
+/** What a stream tells to its end: the runs stream runs, the events stream the group's statuses. */
+export type StreamEnd = 'runs' | 'statuses'
+
 /** Whether a stream that closed cleanly goes on, is done, or is done without all that there was. */
 export type Verdict = 'go on' | 'done' | 'incomplete'
 
@@ -38,6 +41,7 @@ export class GroupPosition {
   #told: number | undefined
   /** The last status that was told. */
   #last: LastStatus | undefined
+  readonly #tells: StreamEnd
   /** The statuses that make an event of the runs stream. */
   readonly #statuses: readonly RunStatus[]
   /** The cursor that somebody else chose; the service's word on that is final. */
@@ -53,14 +57,19 @@ export class GroupPosition {
   #broken = 0
 
   /** @param asked The one status that the stream was asked for. */
-  constructor(cursor: string | undefined, asked: RunStatus | undefined) {
+  constructor(cursor: string | undefined, asked: RunStatus | undefined, tells: StreamEnd = 'runs') {
+    this.#tells = tells
     this.cursor = this.#opened = cursor
     this.#told = cursor === undefined ? 0 : undefined
     this.#statuses = asked === undefined ? ENDED : [asked]
   }
 
   /** The position whose text a {@link place} wrote before; undefined for a text that it cannot have written. */
-  static parse(text: string, asked: RunStatus | undefined): GroupPosition | undefined {
+  static parse(
+    text: string,
+    asked: RunStatus | undefined,
+    tells: StreamEnd = 'runs',
+  ): GroupPosition | undefined {
     const parsed = parseJson(text)
     if (!isObject(parsed)) return undefined
     const { cursor, told, last, resumed = [] } = parsed
@@ -71,7 +80,7 @@ export class GroupPosition {
     if (!Array.isArray(resumed) || !resumed.every(isResumption)) return undefined
     // What is told is not known only behind a cursor that somebody else chose.
     if (cursor === undefined && told === undefined) return undefined
-    const position = new GroupPosition(undefined, asked)
+    const position = new GroupPosition(undefined, asked, tells)
     position.cursor = cursor
     position.#told = told
     position.#last = status
@@ -142,7 +151,9 @@ export class GroupPosition {
     if (Object.values(counts).reduce((sum, count) => sum + count, 0) !== num_task_runs) return undefined
     // Once the stream was resumed, what this connection brought may be a repetition.
     if (this.#resumed.length > 0 && this.cursor !== this.#from) return false
-    return this.#told >= this.#statuses.reduce((sum, status) => sum + (counts[status] ?? 0), 0)
+    const isTold = this.#told >= this.#statuses.reduce((sum, status) => sum + (counts[status] ?? 0), 0)
+    // All runs, and not a single status of those that tell where the events stream ends.
+    return isTold && this.#tells === 'statuses' ? undefined : isTold
   }
 
   /** Whether the stream is where it was not before: elsewhere all that has come may have been repeated. */

@@ -27,5 +27,5 @@ export function groupRuns(
   checkGiven(options, { status: checkRunStatus, include_input: checkBoolean, include_output: checkBoolean })
   const query = { last_event_id: beginning(last_event_id), status, include_input, include_output }
   const path = `/v1beta/tasks/groups/${encodeURIComponent(groupId)}/runs`
-  return sourceOf(groupStream(context, groupId, { path, query, tracking }), signal)
+  return sourceOf(groupStream(context, groupId, { tells: 'runs', path, query, tracking }), signal)
 }

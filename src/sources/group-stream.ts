@@ -11,12 +11,14 @@ import type { ApiRequest, MessageSink, StreamMessage } from '../transport/transp
 import type { Context } from './context.ts'
 import { gated } from './gated.ts'
 import { GroupPosition } from './group-position.ts'
+import type { StreamEnd } from './group-position.ts'
 import { persisting } from './persisting.ts'
 import { getTaskGroup } from './task-groups.ts'
 import type { Tracking } from './tracking.ts'
 
 /** One of a group's two streams. */
 export interface GroupStream {
+  readonly tells: StreamEnd
   readonly path: string
   readonly query: ApiRequest['query'] & {
     readonly last_event_id?: string | undefined
@@ -44,9 +46,9 @@ export function groupStream(
 }
 
 /** Where the stream goes on: at the position that was kept, else where it was asked to. */
-function positionOf({ query, tracking }: GroupStream): GroupPosition {
-  if (tracking?.position === undefined) return new GroupPosition(query.last_event_id, query.status)
-  const position = GroupPosition.parse(tracking.position, query.status)
+function positionOf({ tells, query, tracking }: GroupStream): GroupPosition {
+  if (tracking?.position === undefined) return new GroupPosition(query.last_event_id, query.status, tells)
+  const position = GroupPosition.parse(tracking.position, query.status, tells)
   if (position === undefined) throw tracking.unreadable()
   return position
 }

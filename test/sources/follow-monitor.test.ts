@@ -218,6 +218,74 @@ describe('monitors.follow', () => {
     ])
   })
 
+  it('keeps the order where cursors count from the newest event, and events appear while it pages', async () => {
+    const list = names(4).toReversed()
+    const baseUrl = await serve((request, response) => {
+      const start = Number(queryOf(request).get('cursor') ?? 0)
+      const end = start + 2
+      const page = list.slice(start, end)
+      if (list.length === 4) list.unshift('e7', 'e6', 'e5')
+      const events = page.map((event_id) => ({
+        event_type: 'event_stream',
+        event_id,
+        event_group_id: 'x',
+        output: {},
+      }))
+      answer(response, { events, ...(end < list.length && { next_cursor: String(end) }) })
+    })
+    const client = createClient({ baseUrl, apiKey: 'key' })
+
+    const events = client.monitors.follow('m', { pollInterval: 0 })
+    const seen = await lastValueFrom(events.pipe(take(7), toArray()))
+
+    expect(seen.map(({ id }) => id)).toEqual(names(7))
+  })
+
+  it('tells no gap where nothing but something unknown is listed', async () => {
+    const odd = { event_type: 'dreamt' }
+    const known = { event_type: 'event_stream', event_id: 'e1', event_group_id: 'x', output: {} }
+    let polls = 0
+    const baseUrl = await serve((_request, response) => {
+      polls += 1
+      answer(response, { events: polls < 3 ? [odd] : [known, odd] })
+    })
+    const client = createClient({ baseUrl, apiKey: 'key' })
+
+    const events = client.monitors.follow('m', { pollInterval: 0 })
+    const seen = await lastValueFrom(events.pipe(take(2), toArray()))
+
+    expect(seen.map(({ type }) => type)).toEqual(['unknown', 'monitor.event_stream'])
+  })
+
+  it('walks again when the next page is lost behind one with nothing new', async () => {
+    const odd = { event_type: 'dreamt' }
+    const event = (event_id: string) => ({
+      event_type: 'event_stream',
+      event_id,
+      event_group_id: 'x',
+      output: {},
+    })
+    const answers = [
+      [200, { events: [odd], next_cursor: 'a' }],
+      [200, { events: [event('e1')] }],
+      [200, { events: [odd], next_cursor: 'b' }],
+      [422, { type: 'error', error: { ref_id: 'r', message: 'invalid cursor' } }],
+      [200, { events: [event('e2'), odd] }],
+    ] as const
+    let requests = 0
+    const baseUrl = await serve((_request, response) => {
+      const [status, body] = answers[Math.min(requests, answers.length - 1)] ?? [500, {}]
+      requests += 1
+      answer(response, body, status)
+    })
+    const client = createClient({ baseUrl, apiKey: 'key' })
+
+    const events = client.monitors.follow('m', { pollInterval: 0 })
+    const seen = await lastValueFrom(events.pipe(take(3), toArray()))
+
+    expect(seen.map(({ type, id }) => (type === 'unknown' ? type : id))).toEqual(['e1', 'unknown', 'e2'])
+  })
+
   it('walks again when the service no longer knows the next page', async () => {
     const { client } = await monitorOf(6, { fail: (page) => (page === 2 || page === 4 ? 422 : undefined) })
 

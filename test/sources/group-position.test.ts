@@ -90,6 +90,13 @@ describe('a position that was counted to', () => {
     expect(position.verdict(endedWith({ completed: 1, cancelled: 2 }))).toBe('go on')
   })
 
+  it('does not end the events stream with its last run alone, since a status comes behind', () => {
+    const position = new GroupPosition(undefined, undefined, 'statuses')
+    position.opened()
+    position.advance(run(1))
+    expect(position.verdict(endedWith({ completed: 1 }))).toBe('go on')
+  })
+
   it('counts runs of the one status that was asked for', () => {
     const position = new GroupPosition(undefined, 'failed')
     position.opened()

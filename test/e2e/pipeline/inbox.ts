@@ -1,0 +1,48 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { WebhookDelivery } from 'rivulet'
+import type { Inbox, InboxOutcome } from '../../../src/state/inbox.ts'
+
+/** What is left of an inbox when its process is gone: deliveries in the order of coming, undefined once they are done. */
+export type InboxRows = Map<string, WebhookDelivery | undefined>
+
+/** A durable inbox that takes a turn to write, and that loses what it has not written when it is killed. */
+export class KillableInbox implements Inbox {
+  readonly durable = true
+  readonly #rows: InboxRows
+  #handedOut = new Set<string>()
+  #killed = false
+
+  constructor(rows: InboxRows) {
+    this.#rows = rows
+  }
+
+  async put(delivery: WebhookDelivery): Promise<InboxOutcome> {
+    await nextTurn()
+    if (this.#killed) throw new Error('killed')
+    if (this.#rows.has(delivery.id)) return 'duplicate'
+    this.#rows.set(delivery.id, delivery)
+    return 'stored'
+  }
+
+  take(): WebhookDelivery | undefined {
+    for (const [id, delivery] of this.#rows) {
+      if (delivery === undefined || this.#handedOut.has(id)) continue
+      this.#handedOut.add(id)
+      return structuredClone(delivery)
+    }
+    return undefined
+  }
+
+  rewind(): void {
+    this.#handedOut = new Set()
+  }
+
+  async done(id: string): Promise<void> {
+    await nextTurn()
+    if (!this.#killed) this.#rows.set(id, undefined)
+  }
+
+  kill(): void {
+    this.#killed = true
+  }
+}

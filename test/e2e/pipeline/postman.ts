@@ -1,0 +1,66 @@
+import type { SchedulerLike } from 'rxjs'
+import { signedRequest } from 'rivulet/webhooks'
+
+/** How one webhook is delivered. Times are in ms. */
+export interface PostScript {
+  /** From what happened to the first attempt. */
+  readonly after: number
+  readonly lost: boolean
+  /** When the very same webhook is sent again, although it was taken, from the first attempt on. */
+  readonly again: readonly number[]
+  /** When the same is told by a webhook of another id, from the first attempt on. */
+  readonly anew: readonly number[]
+}
+
+export const SECRET = 'a secret of the account'
+
+/** Takes a webhook and resolves to the status of its answer. */
+export type Mailbox = (request: Request) => Promise<number>
+
+/** Sends webhooks until they are taken. */
+export class Postman {
+  /** Who takes webhooks right now; nobody while the process is down. */
+  mailbox: Mailbox | undefined
+  readonly #scheduler: SchedulerLike
+  #unsettled = 0
+  #sent = 0
+
+  constructor(scheduler: SchedulerLike) {
+    this.#scheduler = scheduler
+  }
+
+  /** Whether every webhook that is not lost was taken. */
+  get idle(): boolean {
+    return this.#unsettled === 0
+  }
+
+  /** Unix time in ms. */
+  readonly clock = (): number => Date.parse('2026-01-01T00:00:00Z') + this.#scheduler.now()
+
+  /** @param onTaken Called when it was answered with 2xx. */
+  post({ after, lost, again, anew }: PostScript, payload: unknown, onTaken: () => void): void {
+    if (lost) return
+    for (const [first, ...repeats] of [[0, ...again], ...anew.map((later) => [later])]) {
+      const id = `msg_${++this.#sent}`
+      for (const later of [first ?? 0, ...repeats]) this.#send(id, payload, after + later, 5_000, onTaken)
+    }
+  }
+
+  #send(id: string, payload: unknown, delay: number, backoff: number, onTaken: () => void): void {
+    this.#unsettled += 1
+    this.#scheduler.schedule(() => {
+      void this.#attempt(id, payload).then((taken) => {
+        this.#unsettled -= 1
+        if (taken) onTaken()
+        else this.#send(id, payload, backoff, 2 * backoff, onTaken)
+      })
+    }, delay)
+  }
+
+  async #attempt(id: string, payload: unknown): Promise<boolean> {
+    const timestamp = Math.floor(this.clock() / 1_000)
+    const request = signedRequest('http://client.example/', payload, { id, timestamp, secrets: SECRET })
+    const status = await this.mailbox?.(request)
+    return status !== undefined && status >= 200 && status < 300
+  }
+}
