@@ -38,7 +38,7 @@ export interface Asked {
 }
 
 /** An event of a stream, with the number that the stream gives it. */
-export interface StreamEvent {
+interface StreamEvent {
   readonly type: string
   readonly event_id: string
   readonly [more: string]: unknown
