@@ -4,7 +4,7 @@ import { Hono } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Clock } from './clock.ts'
 import type { Faults } from './faults.ts'
-import { spoilAnswers } from './http/answer-faults.ts'
+import { sendAnswers } from './http/answers.ts'
 import { authenticate } from './http/authentication.ts'
 import { limitBody } from './http/body.ts'
 import { HttpProblem, problem } from './http/problem.ts'
@@ -43,7 +43,7 @@ export function createApp({ apiKeys, clock, faults, quotas, mount, onError }: Ap
     for (const { limit, paths } of QUOTAS) app.on('POST', [...paths], quota(clock, limit))
   }
   app.use(limitBody())
-  app.use(spoilAnswers(faults))
+  app.use(sendAnswers(faults))
 
   mount(app)
   refuseOtherMethods(app)

@@ -21,7 +21,8 @@ it('loses nothing and repeats nothing, whatever the service, the wire and the pr
     fc.asyncProperty(anyScript, async (script) => {
       const { violations, story } = await play(script)
 
-      expect(violations, story.join('\n')).toEqual([])
+      // The story of the script says more than the rules that it broke.
+      expect(violations.length === 0 ? [] : story).toEqual([])
     }),
     // A counterexample is worth more than the smallest one.
     { numRuns: RUNS, ...(RUNS <= 250 && { interruptAfterTimeLimit: 15_000 }) },

@@ -110,6 +110,39 @@ describe('the fault gzip', () => {
   })
 })
 
+describe('the faults of answers', () => {
+  const search = '{"search_queries": ["Spring tides"]}'
+
+  it('strike those of a search too', async () => {
+    const caller = await running()
+    const ask = async (...faults: Fault[]) => {
+      for (const fault of faults) caller.service.faults.add(fault)
+      return await wire(caller, '/v1/search', 'POST', search)
+    }
+    const whole = await ask()
+    const half = await ask({ kind: 'malformed', times: 1 })
+    const cut = await ask({ kind: 'truncated', times: 1 })
+    const zipped = await ask({ kind: 'gzip', times: 1 })
+    const again = await ask()
+
+    const { length } = whole.body
+    // The ids are others each time, but equally long.
+    expect([half, cut, again].map(({ body }) => body.length)).toEqual([
+      Math.ceil(length / 2),
+      Math.ceil(length / 2),
+      length,
+    ])
+    expect([half, cut].map((answer) => answer.header('content-length'))).toEqual([
+      String(half.body.length),
+      String(length),
+    ])
+    expect(zipped.header('content-encoding')).toBe('gzip')
+    expect(JSON.parse(gunzipSync(zipped.body).toString()).results).toEqual(
+      JSON.parse(whole.body.toString()).results,
+    )
+  })
+})
+
 describe('the fault invalid-cursor', () => {
   it('refuses the cursor of a list with an ErrorResponse, and no request without one', async () => {
     const { get } = await running({ faults: [{ kind: 'invalid-cursor', times: 1 }] })

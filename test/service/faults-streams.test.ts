@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { TaskGroup } from '../../src/protocol/index.ts'
-import { ManualClock, type ResearchServiceOptions } from '../../src/service/index.ts'
+import { type Fault, ManualClock, type ResearchServiceOptions } from '../../src/service/index.ts'
 import { HeldProcessor, running } from './running.ts'
 import { Wire, wire } from './wire.ts'
 
@@ -317,6 +317,61 @@ describe('the fault deleted-group', () => {
     caller.service.faults.add({ kind: 'deleted-group', group: 'tgrp_other' })
     const answer = await caller.get(`/v1/tasks/groups/${id}`)
     expect(answer.status).toBe(200)
+  })
+})
+
+describe('a stream of several pages, which other readers were sent before', () => {
+  const inputs = Array.from({ length: 600 }, (_, index) => `Frage ${index}: wie groß?`)
+
+  it.each<[Fault, number, boolean]>([
+    [{ kind: 'cut', after: 300, times: 1 }, 300, false],
+    [{ kind: 'close', after: 599, times: 1 }, 599, true],
+    [{ kind: 'deleted-group', after: 301 }, 301, true],
+  ])('is struck behind exactly so many events: %j', async (fault, told, isComplete) => {
+    const { caller, path, frames } = await finished({ inputs })
+    caller.service.faults.add(fault)
+
+    const { content, chunked } = await wire(caller, path)
+
+    expect(restOf(content, frames, told).length).toBe(0)
+    expect(chunked.isComplete).toBe(isComplete)
+  })
+
+  it('is struck within an event by one fault after the other, and is whole again when they are over', async () => {
+    const { caller, path, frames } = await finished({ inputs })
+    caller.service.faults.add({ kind: 'cut', at: 'character', after: 299, times: 1 })
+    caller.service.faults.add({ kind: 'cut', at: 'line', after: 301, times: 1 })
+
+    const inCharacter = await wire(caller, path)
+    const inLine = await wire(caller, path)
+    const { content, chunked } = await wire(caller, path)
+
+    expect(restOf(inCharacter.content, frames, 299).at(-1)).toBe(Buffer.from('ß')[0])
+    const tail = restOf(inLine.content, frames, 301).toString()
+    expect(tail).not.toBe('')
+    expect(frames.slice(301).join('').startsWith(tail)).toBe(true)
+    expect(restOf(content, frames, 600).length).toBe(0)
+    expect(chunked.isComplete).toBe(true)
+  })
+
+  it('counts what was sent whole before the fault was armed', async () => {
+    const processor = new HeldProcessor()
+    const caller = await running({ processor })
+    const id = await caller.group()
+    await caller.add(id, ...inputs)
+    const complete = async (runs: number) => {
+      for (let n = 0; n < runs; n++) (await processor.next()).complete()
+    }
+    await complete(597)
+    const stream = new Wire(caller, `/v1/tasks/groups/${id}/runs`)
+    await stream.events(597)
+
+    caller.service.faults.add({ kind: 'cut', after: 598, times: 1 })
+    await complete(3)
+    await stream.closed
+
+    expect(stream.chunked.isComplete).toBe(false)
+    expect(stream.content.toString().split('\ndata: ')).toHaveLength(1 + 598)
   })
 })
 

@@ -7,16 +7,21 @@ export interface StoredPassage {
   readonly gap: string
 }
 
+/** The passages that {@link excerptsAround} may take, so that they can be read at once. There may be none with such an id. */
+export function passagesAround(ids: readonly number[], { excerptsPerResult }: ExcerptBudget): number[] {
+  return ids.slice(0, excerptsPerResult).flatMap((id) => [id - 1, id, id + 1])
+}
+
 /**
  * Excerpts around the best passages of one document. The passages come first, best first, as many as the budget holds;
  * what is left of it goes to their neighbours. Neighbours that were both chosen become one excerpt.
  *
  * @param ids Passages that fit, best first.
- * @param load Reads a passage of the document; undefined before its first and after its last.
+ * @param passages What was read of {@link passagesAround}.
  */
 export function excerptsAround(
   ids: readonly number[],
-  load: (id: number) => StoredPassage | undefined,
+  passages: ReadonlyMap<number, StoredPassage>,
   { charactersPerResult, excerptsPerResult }: ExcerptBudget,
 ): string[] {
   const [best] = ids
@@ -26,7 +31,7 @@ export function excerptsAround(
 
   function choose(id: number): void {
     if (chosen.has(id)) return
-    const passage = load(id)
+    const passage = passages.get(id)
     // The gap is counted too: it is part of the excerpt once the next passage joins it.
     const length = passage === undefined ? 0 : passage.text.length + passage.gap.length
     if (passage === undefined || length > left) return
@@ -37,7 +42,7 @@ export function excerptsAround(
   const core = ids.slice(0, excerptsPerResult)
   for (const id of core) choose(id)
   if (!chosen.has(best)) {
-    const excerpt = shorten(load(best)?.text ?? '', charactersPerResult)
+    const excerpt = shorten(passages.get(best)?.text ?? '', charactersPerResult)
     return excerpt === '' ? [] : [excerpt]
   }
   // What follows explains more than what went before.

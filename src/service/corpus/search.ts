@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { prepareArrays } from '../database.ts'
 import type { CorpusDocument, CorpusQuery, DocumentHit, ExcerptBudget, Passage } from './corpus.ts'
-import { excerptsAround, type StoredPassage } from './excerpts.ts'
+import { excerptsAround, passagesAround, type StoredPassage } from './excerpts.ts'
 import { matchExpression } from './match.ts'
 import { ALLOWED_DOCUMENTS, type Restriction, restrictionOf } from './source-policy.ts'
-import { documentOf, firstPassage } from './tables.ts'
+import { documentOf, documentOfPassage, firstPassage } from './tables.ts'
 
 /** How much a term counts in the title, in the path and in the passage itself. */
 const WEIGHTS = '4.0, 2.0, 1.0'
@@ -15,30 +16,49 @@ const LEAST_PASSAGES = 64
 /** When copies and long documents leave too few hits, this many times as many passages are ranked. */
 const WIDENING = 8
 
-interface Match {
-  readonly passage: number
-  readonly score: number
-  readonly document: number
+/** What a hit shows of its document. */
+interface Source {
   readonly url: string
   readonly title: string
   readonly publishDate: string | null
-  readonly textHash: string
+}
+
+/** A passage that fits. */
+interface Match {
+  readonly passage: number
+  readonly document: number
+  readonly score: number
+}
+
+/** A document that fits, with its passages that do, best first. */
+interface Finding {
+  readonly source: Source
+  readonly score: number
+  readonly passages: number[]
 }
 
 /** Finds passages and documents. Its statements are prepared once. */
 export class CorpusSearch {
   readonly #everywhere: StatementSync
   readonly #restricted: StatementSync
-  readonly #passage: StatementSync
+  readonly #source: StatementSync
+  readonly #passages: StatementSync
   readonly #document: StatementSync
   readonly #text: StatementSync
 
   constructor(database: DatabaseSync) {
-    this.#everywhere = database.prepare(ranking(''))
-    this.#restricted = database.prepare(
+    this.#everywhere = prepareArrays(database, ranking(''))
+    this.#restricted = prepareArrays(
+      database,
       ranking(`AND ${documentOf('corpus_terms.rowid')} IN (${ALLOWED_DOCUMENTS})`),
     )
-    this.#passage = database.prepare('SELECT text, gap FROM corpus_passages WHERE id = ?')
+    this.#source = database.prepare(
+      'SELECT url, title, publish_date, text_hash FROM corpus_files WHERE id = ? AND visible = 1',
+    )
+    this.#passages = prepareArrays(
+      database,
+      'SELECT id, text, gap FROM corpus_passages WHERE id IN (SELECT value FROM json_each(?))',
+    )
     this.#document = database.prepare(
       'SELECT id, url, title, publish_date FROM corpus_files WHERE url = ? AND visible = 1',
     )
@@ -49,46 +69,44 @@ export class CorpusSearch {
 
   /** See `Corpus.search`. */
   search(query: CorpusQuery, budget: ExcerptBudget): DocumentHit[] {
-    const found = new Map<number, Match[]>()
-    this.#collect(query, (match, copy) => {
-      const matches = found.get(match.document)
-      if (matches !== undefined) matches.push(match)
-      else if (!copy && found.size < query.limit) found.set(match.document, [match])
+    const found = new Map<number, Finding>()
+    const sourceOf = this.#sources()
+    this.#collect(query, ({ passage, document, score }) => {
+      const finding = found.get(document)
+      if (finding !== undefined) finding.passages.push(passage)
+      else if (found.size < query.limit) {
+        const source = sourceOf(document)
+        if (source !== undefined) found.set(document, { source, score, passages: [passage] })
+      }
       return found.size
     })
-    let hitsLeft = found.size
+    const findings = [...found.values()]
+    const stored = this.#load(findings.flatMap(({ passages }) => passagesAround(passages, budget)))
     let charactersLeft = budget.charactersInTotal ?? Infinity
-    return [...found.values()].flatMap((matches) => {
-      const [best] = matches
-      if (best === undefined) return []
+    return findings.map(({ source: { url, title, publishDate }, score, passages }, index) => {
       // What one hit leaves of its share goes to those after it.
-      const share = Math.floor(charactersLeft / hitsLeft)
+      const share = Math.floor(charactersLeft / (findings.length - index))
       const charactersPerResult = Math.min(budget.charactersPerResult, share)
-      const { url, title, publishDate, score } = best
-      const ids = matches.map(({ passage }) => passage)
-      const excerpts = excerptsAround(ids, (id) => this.#load(id, best.document), {
-        ...budget,
-        charactersPerResult,
-      })
-      hitsLeft -= 1
+      const excerpts = excerptsAround(passages, stored, { ...budget, charactersPerResult })
       charactersLeft -= excerpts.reduce((sum, { length }) => sum + length, 0)
-      return [{ url, title, publishDate, excerpts, score }]
+      return { url, title, publishDate, excerpts, score }
     })
   }
 
   /** See `Corpus.passages`. */
   passages(query: CorpusQuery): Passage[] {
-    const found: Passage[] = []
-    this.#collect(query, (match, copy) => {
-      const stored =
-        copy || found.length >= query.limit ? undefined : this.#load(match.passage, match.document)
-      if (stored !== undefined) {
-        const { url, title, publishDate, score } = match
-        found.push({ url, title, publishDate, text: stored.text, hash: hashOf(url, stored.text), score })
-      }
+    const found: (Match & { readonly source: Source })[] = []
+    const sourceOf = this.#sources()
+    this.#collect(query, (match) => {
+      const source = found.length < query.limit ? sourceOf(match.document) : undefined
+      if (source !== undefined) found.push({ ...match, source })
       return found.length
     })
-    return found
+    const stored = this.#load(found.map(({ passage }) => passage))
+    return found.flatMap(({ source, passage, score }) => {
+      const text = stored.get(passage)?.text
+      return text === undefined ? [] : [{ ...source, text, hash: hashOf(source.url, text), score }]
+    })
   }
 
   /** See `Corpus.document`. */
@@ -105,75 +123,81 @@ export class CorpusSearch {
   }
 
   /**
-   * Hands over matches, best first, and tells for each whether its document is the copy of a better one. `take` returns
-   * how many results there are so far. Each match is handed over once.
+   * Hands over matches, best first, each once, until there are enough results: `take` returns how many there are so far.
    */
-  #collect(query: CorpusQuery, take: (match: Match, copy: boolean) => number): void {
+  #collect(query: CorpusQuery, take: (match: Match) => number): void {
     const expression = matchExpression(query)
     if (expression === undefined || query.limit < 1) return
     const restriction = restrictionOf(query)
-    const originals = new Map<string, number>()
     let seen = 0
     let width = Math.max(LEAST_PASSAGES, query.limit * PASSAGES_PER_HIT)
     for (;;) {
       const matches = this.#rank(expression, restriction, width)
       let results = 0
-      for (const match of matches.slice(seen)) {
-        if (match === undefined) continue
-        const original = originals.get(match.textHash) ?? match.document
-        originals.set(match.textHash, original)
-        results = take(match, original !== match.document)
-      }
+      for (const match of matches.slice(seen)) results = take(match)
       if (matches.length < width || results >= query.limit) return
       seen = matches.length
       width *= WIDENING
     }
   }
 
-  #rank(expression: string, restriction: Restriction | undefined, width: number): (Match | undefined)[] {
+  #rank(expression: string, restriction: Restriction | undefined, width: number): Match[] {
     const parameters = { $expression: expression, $width: width }
     const rows =
       restriction === undefined
         ? this.#everywhere.all(parameters)
         : this.#restricted.all({ ...parameters, ...restriction })
-    return rows.map((row) => {
-      // Another document with the same URL is shown in its place.
-      if (row['id'] === null) return undefined
-      return {
-        passage: Number(row['passage']),
-        // FTS5 calls the best match the most negative one.
-        score: -Number(row['rank']),
-        document: Number(row['id']),
-        url: String(row['url']),
-        title: String(row['title']),
-        publishDate: textOrNull(row['publish_date']),
-        textHash: String(row['text_hash']),
-      }
+    return rows.map(({ 0: id, 1: rank }): Match => {
+      const passage = Number(id)
+      // FTS5 calls the best match the most negative one.
+      return { passage, document: documentOfPassage(passage), score: -Number(rank) }
     })
   }
 
-  #load(passage: number, document: number): StoredPassage | undefined {
-    if (passage < firstPassage(document) || passage >= firstPassage(document + 1)) return undefined
-    const row = this.#passage.get(passage)
-    return row === undefined ? undefined : { text: String(row['text']), gap: String(row['gap']) }
+  /**
+   * Reads documents, in the order of their matches and none but those of results: most matches are of no use. Undefined
+   * for one that has the same text as one before it, and for one in whose place another with the same URL is shown.
+   */
+  #sources(): (document: number) => Source | undefined {
+    const sources = new Map<number, Source | undefined>()
+    const originals = new Set<string>()
+    const read = (document: number): Source | undefined => {
+      const row = this.#source.get(document)
+      if (row === undefined) return undefined
+      const text = String(row['text_hash'])
+      if (originals.has(text)) return undefined
+      originals.add(text)
+      return {
+        url: String(row['url']),
+        title: String(row['title']),
+        publishDate: textOrNull(row['publish_date']),
+      }
+    }
+    return (document) => {
+      if (!sources.has(document)) sources.set(document, read(document))
+      return sources.get(document)
+    }
+  }
+
+  /** Reads these passages, those of them that there are, all at once. */
+  #load(ids: readonly number[]): Map<number, StoredPassage> {
+    const rows = this.#passages.all(JSON.stringify(ids))
+    return new Map(
+      rows.map(({ 0: id, 1: text, 2: gap }) => [Number(id), { text: String(text), gap: String(gap) }]),
+    )
   }
 }
 
 /**
- * The best passages and their documents. The join comes after the limit, and `bm25()` is sorted by SQLite, which keeps
- * only the best while it goes; FTS5's own `ORDER BY rank` sorts every match first.
+ * The best passages. `bm25()` is sorted by SQLite, which keeps only the best while it goes; FTS5's own `ORDER BY rank`
+ * sorts every match first. Without the plus sign SQLite would prepare the statement anew for each width that is bound.
  */
 function ranking(condition: string): string {
   return `
-    SELECT passage, rank, file.id, file.url, file.title, file.publish_date, file.text_hash
-    FROM (
-      SELECT rowid AS passage, bm25(corpus_terms, ${WEIGHTS}) AS rank
-      FROM corpus_terms
-      WHERE corpus_terms MATCH $expression ${condition}
-      ORDER BY rank, rowid LIMIT $width
-    ) AS best
-    LEFT JOIN corpus_files AS file ON file.id = ${documentOf('best.passage')} AND file.visible = 1
-    ORDER BY rank, passage`
+    SELECT rowid, bm25(corpus_terms, ${WEIGHTS}) AS rank
+    FROM corpus_terms
+    WHERE corpus_terms MATCH $expression ${condition}
+    ORDER BY rank, rowid LIMIT +$width`
 }
 
 function hashOf(url: string, text: string): string {

@@ -7,12 +7,17 @@ const LAYOUT = 1
 /**
  * A passage's id is its document's id, shifted by this, plus its number within the document. So neighbours have
  * neighbouring ids, and the document of a match is known without a look-up. No document that is small enough to be read
- * has 2 ** 22 of them.
+ * has 2 ** 22 of them, so that none has the last one before the next document's first.
  */
 const PASSAGE_BITS = 22
 
 /** The SQL for the document that a passage's id belongs to. */
 export const documentOf = (passage: string) => `(${passage} >> ${PASSAGE_BITS})`
+
+/** The document that a passage's id belongs to. */
+export function documentOfPassage(passage: number): number {
+  return Math.floor(passage / 2 ** PASSAGE_BITS)
+}
 
 /** The first id that a document's passages can have; the next document's first one ends the range. */
 export function firstPassage(document: number): number {

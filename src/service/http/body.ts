@@ -17,8 +17,10 @@ const ADDS_RUNS = /^\/v1(beta)?\/tasks\/groups\/[^/]+\/runs$/
 export function limitBody(): MiddlewareHandler<{ Bindings: HttpBindings }> {
   return async (c, next) => {
     if (c.req.method === 'POST') {
-      const body = await readBody(c.env.incoming, ADDS_RUNS.test(c.req.path) ? MAX_RUNS_BODY : MAX_BODY)
-      c.req.raw = new Request(c.req.url, { method: 'POST', headers: c.req.raw.headers, body })
+      const limit = ADDS_RUNS.test(c.req.path) ? MAX_RUNS_BODY : MAX_BODY
+      const arrayBuffer = await readBody(c.env.incoming, limit)
+      // Hono keeps promises there of what it has read itself. A `Request` with this body would be made for nothing else.
+      Object.assign(c.req.bodyCache, { arrayBuffer: Promise.resolve(arrayBuffer) })
     }
     await next()
   }

@@ -3,12 +3,13 @@ import type { ServerResponse } from 'node:http'
 import type { ErrorEvent } from '../../protocol/task-group.ts'
 import type { Clock } from '../clock.ts'
 import type { Faults } from '../faults.ts'
+import type { EventBatch } from './event-batch.ts'
 import { EventWriter } from './event-writer.ts'
 
 /** What a stream of server-sent events is fed from. It is asked for more only when the reader has room. */
 export interface EventFeed {
-  /** The next few events, framed; none when there are none right now. */
-  next(): readonly string[]
+  /** The next few events; none when there are none right now. */
+  next(): EventBatch
   /** Whether nothing more will come. Asked when {@link next} gave nothing. */
   readonly ended: boolean
   /** Calls the listener when there may be more, until the function that it returns is called. */
@@ -33,11 +34,6 @@ export interface EventStreamOptions {
 const HEARTBEAT = 15_000
 /** Asks the reader to come back after so many ms. It is short, as the service is most often on the same machine. */
 const RETRY = 20
-
-/** One event as it stands on the wire. `data` is JSON, which has no line breaks of its own. */
-export function frame(id: string, type: string, data: string): string {
-  return `id: ${id}\nevent: ${type}\ndata: ${data}\n\n`
-}
 
 /**
  * Sends the feed's events to one reader, and stops asking the feed while the reader is behind: what waits in memory is
@@ -85,7 +81,7 @@ export function streamEvents(
   const send = () => {
     while (!blocked) {
       const events = feed.next()
-      if (events.length === 0) {
+      if (events.count === 0) {
         if (feed.ended) end()
         return
       }

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { constants, createGzip, type Gzip } from 'node:zlib'
 import { concerns, type CutPoint, type FaultOf, type Faults } from '../faults.ts'
+import { type EventBatch, framesOf } from './event-batch.ts'
 import { cutLength, malformed } from './spoilt-event.ts'
 
 /** What a writer works with, and whom it tells. */
@@ -14,6 +15,8 @@ export interface EventWriterOptions {
   readonly onOver: () => void
 }
 
+/** The faults that strike at, or within, one of a stream's events. */
+const IN_STREAM = ['cut', 'stall', 'close', 'slow', 'malformed'] as const
 /** Pieces of an event that the fault `slow` sends one by one. */
 const SLOW_PIECES = 1_000
 
@@ -53,9 +56,13 @@ export class EventWriter {
   }
 
   /** Sends events. Whether there is room for more; where there is none, `onRoom` tells when there is. */
-  write(events: readonly string[]): boolean {
-    this.#waiting = [...events]
-    return this.#proceed()
+  write(events: EventBatch): boolean {
+    if (this.#mayBeStruck()) {
+      this.#waiting = framesOf(events)
+      return this.#proceed()
+    }
+    this.#sent += events.count
+    return this.#send(events.bytes)
   }
 
   /** Sends what is no event, such as a comment. Whether there is room for more, as above. */
@@ -80,6 +87,12 @@ export class EventWriter {
   stop(): void {
     clearTimeout(this.#nextPiece)
     this.#waiting = []
+  }
+
+  /** Whether faults are armed for which each event has to be looked at. Else a batch goes out as it came. */
+  #mayBeStruck(): boolean {
+    const { faults, path } = this.#options
+    return faults.find(IN_STREAM, (fault) => concerns(fault, path)) !== undefined
   }
 
   #proceed(): boolean {
@@ -121,7 +134,7 @@ export class EventWriter {
     return true
   }
 
-  #isDue(fault: FaultOf<'cut' | 'stall' | 'close' | 'slow' | 'malformed'>): boolean {
+  #isDue(fault: FaultOf<(typeof IN_STREAM)[number]>): boolean {
     return (fault.after ?? 0) <= this.#sent && concerns(fault, this.#options.path)
   }
 

@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
 import * as z from 'zod'
+import { isObject } from '../../protocol/event.ts'
 import { isCalendarDate, isCountryCode, isDomain } from '../../protocol/limits.ts'
 import type { ValidationIssue } from '../../protocol/problem.ts'
 import { problem, type HttpProblem } from './problem.ts'
@@ -22,11 +23,26 @@ export async function readJson<Schema extends z.ZodType>(
   schema: Schema,
   refuse: Refuse,
 ): Promise<z.output<Schema>> {
+  return check(await readBody(c, refuse), schema, 'body', refuse)
+}
+
+/** As {@link readJson}, and which fields were left out, by their paths: misspelt ones above all. */
+export async function readJsonAndUnknown<Schema extends z.ZodType>(
+  c: Context,
+  schema: Schema,
+  refuse: Refuse,
+): Promise<{ readonly body: z.output<Schema>; readonly unknown: readonly string[] }> {
+  const given = await readBody(c, refuse)
+  const body = check(given, schema, 'body', refuse)
+  return { body, unknown: unknownFields(given, body) }
+}
+
+async function readBody(c: Context, refuse: Refuse): Promise<unknown> {
   const body = parseJson(await c.req.arrayBuffer(), refuse)
   if (isDeeperThan(MAX_NESTING, body)) {
     throw refuse([issue(['body'], `Expected at most ${MAX_NESTING} levels of nesting`)])
   }
-  return check(body, schema, 'body', refuse)
+  return body
 }
 
 /** The query parameters, checked in full. */
@@ -61,6 +77,14 @@ function isDeeperThan(levels: number, value: unknown): boolean {
     level = level.flatMap((container) => Object.values(container)).filter(isContainer)
   }
   return false
+}
+
+function unknownFields(given: unknown, checked: unknown): string[] {
+  if (!isObject(given) || !isObject(checked)) return []
+  return Object.keys(given).flatMap((field) => {
+    if (!Object.hasOwn(checked, field)) return [field]
+    return unknownFields(given[field], checked[field]).map((inner) => `${field}.${inner}`)
+  })
 }
 
 function isContainer(value: unknown): value is object {

@@ -1,7 +1,6 @@
 import type { HttpBindings } from '@hono/node-server'
 import { Hono } from 'hono'
 import * as z from 'zod'
-import { isObject } from '../../protocol/event.ts'
 import type { Warning } from '../../protocol/problem.ts'
 import {
   SEARCH_MODES,
@@ -10,7 +9,16 @@ import {
   type SearchResponse,
 } from '../../protocol/search.ts'
 import type { Corpus } from '../corpus/corpus.ts'
-import { issue, location, optional, readJson, sourcePolicy, unprocessable } from '../http/validation.ts'
+import { JsonAnswer } from '../http/answers.ts'
+import {
+  issue,
+  location,
+  optional,
+  readJson,
+  readJsonAndUnknown,
+  sourcePolicy,
+  unprocessable,
+} from '../http/validation.ts'
 import { newId, search } from './search.ts'
 
 const query = z.string().refine((text) => text.trim() !== '', 'Expected a query that is not empty')
@@ -54,8 +62,7 @@ export function searchRoutes(corpus: Corpus) {
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
   routes.post('/v1/search', async (c) => {
-    const body = await readJson(c, searchBody, unprocessable)
-    const unknown = unknownFields(await c.req.json(), body)
+    const { body, unknown } = await readJsonAndUnknown(c, searchBody, unprocessable)
     const settings = body.advanced_settings
     const { results, warnings } = search(corpus, {
       queries: body.search_queries,
@@ -73,7 +80,7 @@ export function searchRoutes(corpus: Corpus) {
     if (settings?.fetch_policy !== undefined) {
       warnings.push(ignored('fetch_policy', 'the documents are at hand and need no fetching'))
     }
-    return c.json({
+    return new JsonAnswer({
       search_id: newId('search'),
       session_id: body.session_id ?? newId('session'),
       results,
@@ -96,7 +103,7 @@ export function searchRoutes(corpus: Corpus) {
       maxCharsPerResult: body.max_chars_per_result,
       sourcePolicy: body.source_policy,
     })
-    return c.json({ search_id: newId('search'), results } satisfies SearchBetaResponse)
+    return new JsonAnswer({ search_id: newId('search'), results } satisfies SearchBetaResponse)
   })
 
   return routes
@@ -109,13 +116,4 @@ function betaMode(processor = 'base'): SearchMode {
 
 function ignored(parameter: string, reason: string): Warning {
   return { type: 'warning', message: `${parameter} is ignored: ${reason}`, detail: { parameter } }
-}
-
-/** The fields of a request, by their paths, that were left out when it was checked: misspelt ones above all. */
-function unknownFields(given: unknown, checked: unknown): string[] {
-  if (!isObject(given) || !isObject(checked)) return []
-  return Object.keys(given).flatMap((field) => {
-    if (!Object.hasOwn(checked, field)) return [field]
-    return unknownFields(given[field], checked[field]).map((inner) => `${field}.${inner}`)
-  })
 }

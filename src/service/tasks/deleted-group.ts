@@ -1,3 +1,4 @@
+import { firstOf, NO_EVENTS } from '../http/event-batch.ts'
 import type { EventFeed } from '../http/event-stream.ts'
 import type { DeletedGroup, Faults } from '../faults.ts'
 
@@ -12,16 +13,16 @@ export function deletable(feed: EventFeed, faults: Faults, groupId: string): Eve
   let told = 0
   return {
     next() {
-      if (isDeleted()) return []
+      if (isDeleted()) return NO_EVENTS
       const events = feed.next()
-      told += events.length
+      told += events.count
       const due = faults.find('deleted-group', ({ group, after = 0 }) => {
         return (group ?? groupId) === groupId && after <= told
       })
       if (due === undefined) return events
       // From now on it is about this group alone, and about every request.
       faults.replace(due, { ...due, group: groupId, after: 0 })
-      return events.slice(0, Math.max(0, events.length - (told - (due.after ?? 0))))
+      return firstOf(events, Math.max(0, events.count - (told - (due.after ?? 0))))
     },
     get ended() {
       return isDeleted() || feed.ended

@@ -1,7 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { RunStatus, TaskRun } from '../../protocol/task.ts'
-import { frame } from '../http/event-stream.ts'
+import { prepareArrays } from '../database.ts'
+import { batchOf, type EventBatch, frame, NO_EVENTS } from '../http/event-batch.ts'
+import { type LogPage, LogPages } from './log-pages.ts'
 
 /** The two streams of a group: of its status and its runs (§4.4), and of its runs alone (§4.5). */
 export type GroupStream = 'events' | 'runs'
@@ -14,12 +16,6 @@ export interface LogView {
   readonly includeOutput?: boolean
 }
 
-/** Some events of a log, framed for the wire, and the position after them. */
-export interface LogPage {
-  readonly frames: readonly string[]
-  readonly position: number
-}
-
 /** A page ends with the event that makes it this long, in characters: about what a socket takes at once. */
 const PAGE_CHARACTERS = 64 * 1024
 /** Events of a page, at the most. */
@@ -27,9 +23,11 @@ const PAGE_EVENTS = 256
 
 /**
  * What the streams of every group have sent and will send again to whoever resumes: an append-only log for each. Events
- * are kept as the text that goes out, so that twenty readers of one group cost no serialisation.
+ * are kept as the text that goes out, and what was read of it lately as bytes, so that twenty readers of one group cost
+ * little more than one.
  */
 export class GroupLog {
+  readonly #pages = new LogPages()
   readonly #head
   readonly #append
   readonly #read
@@ -57,10 +55,12 @@ export class GroupLog {
     )
     const page = `WHERE log.taskgroup_id = ? AND log.stream = ? AND log.position > ?
       AND (?4 IS NULL OR log.run_status = ?4) ORDER BY log.position LIMIT ${PAGE_EVENTS}`
-    this.#read = database.prepare(
+    this.#read = prepareArrays(
+      database,
       `SELECT position, type, message, NULL AS input, NULL AS output FROM task_group_log AS log ${page}`,
     )
-    this.#readWithRun = database.prepare(
+    this.#readWithRun = prepareArrays(
+      database,
       `SELECT log.position, log.type, log.message, run.input, run.output
        FROM task_group_log AS log LEFT JOIN task_runs AS run USING (run_id) ${page}`,
     )
@@ -88,9 +88,9 @@ export class GroupLog {
   }
 
   /** The status of a group without any event, as an event that is not in the log: it stands for the beginning. */
-  beginning(groupId: string, status: TaskGroupStatus): string {
+  beginning(groupId: string, status: TaskGroupStatus): EventBatch {
     const id = eventId(groupId, 'events', 0)
-    return frame(id, 'task_group_status', statusMessage(id, status))
+    return batchOf([frame(id, 'task_group_status', statusMessage(id, status))])
   }
 
   /**
@@ -98,23 +98,33 @@ export class GroupLog {
    * that of the last event, also where the view leaves that one out: else every look for more would begin here again.
    */
   read(groupId: string, stream: GroupStream, after: number, view: LogView = {}): LogPage {
-    const { status, includeInput = false, includeOutput = false } = view
-    const statement = includeInput || includeOutput ? this.#readWithRun : this.#read
+    const { status = null, includeInput = false, includeOutput = false } = view
+    const key = `${eventId(groupId, stream, after)} ${status} ${includeInput} ${includeOutput}`
+    const kept = this.#pages.get(key)
+    if (kept !== undefined) return kept
+
     const frames: string[] = []
     let position = after
     let characters = 0
-    for (const row of statement.iterate(groupId, stream, after, status ?? null)) {
-      position = Number(row['position'])
+    const isFull = () => frames.length === PAGE_EVENTS || characters >= PAGE_CHARACTERS
+    const statement = includeInput || includeOutput ? this.#readWithRun : this.#read
+    for (const row of statement.iterate(groupId, stream, after, status)) {
+      const { 0: at, 1: type, 2: text, 3: input, 4: output } = row
+      position = Number(at)
       // The members are put at the end of the text: parsing it, only to write it again, would cost more than all else.
-      let message = String(row['message'])
-      if (includeInput && row['input'] !== null) message = withMember(message, 'input', row['input'])
-      if (includeOutput && row['output'] !== null) message = withMember(message, 'output', row['output'])
-      const framed = frame(eventId(groupId, stream, position), String(row['type']), message)
+      let message = String(text)
+      if (includeInput && input !== null) message = withMember(message, 'input', input)
+      if (includeOutput && output !== null) message = withMember(message, 'output', output)
+      const framed = frame(eventId(groupId, stream, position), String(type), message)
       frames.push(framed)
       characters += framed.length
-      if (characters >= PAGE_CHARACTERS) break
+      if (isFull()) break
     }
-    return { frames, position: frames.length === 0 ? this.head(groupId, stream) : position }
+    if (frames.length === 0) return { events: NO_EVENTS, position: this.head(groupId, stream) }
+    const page = { events: batchOf(frames), position }
+    // Events are neither changed nor put between others, so the next reader gets the same ones.
+    if (isFull()) this.#pages.add(key, page)
+    return page
   }
 
   /** The position that an event's id stands for; none where this stream never gave out such an id. Empty: the beginning. */

@@ -163,9 +163,9 @@ function groupFeed(
     next() {
       const page = store.log.read(groupId, stream, reached, view)
       reached = page.position
-      if (begun || stream === 'runs' || reached > 0) return page.frames
+      if (begun || stream === 'runs' || reached > 0) return page.events
       begun = true
-      return [store.log.beginning(groupId, existing(store, groupId).status)]
+      return store.log.beginning(groupId, existing(store, groupId).status)
     },
     get ended() {
       return store.group(groupId)?.status.is_active !== true

@@ -85,6 +85,55 @@ describe('search', () => {
     expect(urls(corpus, { queries: ['target'], limit: 2 })).toHaveLength(2)
   })
 
+  it('gives a hit the score of its best passage, and the title of its document', async () => {
+    const corpus = await corpusOf(
+      Object.fromEntries(
+        Array.from({ length: 12 }, (_, i) => [
+          `s${i}.example/a.md`,
+          `# Report ${i}\n\n${'river '.repeat(i + 1)}${long('bank')}\n\n## More\n\n${long(`river ${i}`)}`,
+        ]),
+      ),
+    )
+    const hits = corpus.search({ queries: ['river report'], limit: 5 }, BUDGET)
+    const passages = corpus.passages({ queries: ['river report'], limit: 100 })
+    expect(hits).toHaveLength(5)
+    expect(hits.map(({ score }) => score)).toEqual(hits.map(({ score }) => score).toSorted((a, b) => b - a))
+    expect(hits.map(({ url, title, score }) => ({ url, title, score }))).toEqual(
+      hits.map(({ url }) => ({
+        url,
+        title: corpus.document(url)?.title,
+        score: passages.find((passage) => passage.url === url)?.score,
+      })),
+    )
+  })
+
+  it('shows the better one of two documents with the same text, and neither its copy nor less than the limit', async () => {
+    const corpus = await corpusOf({
+      'a.example/plain.md': 'tide tables\n',
+      'b.example/tide.md': 'tide tables',
+      'c.example/other.md': 'tide and more of other things',
+    })
+    expect(urls(corpus, { queries: ['tide'], limit: 2 })).toEqual([
+      'https://b.example/tide.md',
+      'https://c.example/other.md',
+    ])
+  })
+
+  it('shows the neighbours of a passage on both sides, and none of another document', async () => {
+    const corpus = await corpusOf({
+      'a.example/a.md': long('first'),
+      'b.example/b.md': ['before', 'needle', 'behind']
+        .map((word) => `## ${word}\n\n${long(word)}`)
+        .join('\n\n'),
+      'c.example/c.md': long('third'),
+    })
+    const [hit] = corpus.search(
+      { queries: ['needle'], limit: 1 },
+      { charactersPerResult: 50_000, excerptsPerResult: 8 },
+    )
+    expect(hit?.excerpts).toEqual([corpus.document('https://b.example/b.md')?.text])
+  })
+
   it('gives the same answer to the same question', async () => {
     const corpus = await corpusOf(
       Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`s${i}.example/a.md`, `word number${i}`])),

@@ -2,7 +2,8 @@ import { createServer, type ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Faults } from '../../../src/service/faults.ts'
-import { type EventFeed, frame, streamEvents } from '../../../src/service/http/event-stream.ts'
+import { batchOf, frame, NO_EVENTS } from '../../../src/service/http/event-batch.ts'
+import { type EventFeed, streamEvents } from '../../../src/service/http/event-stream.ts'
 import { ManualClock } from '../../../src/service/index.ts'
 
 const EVENT = frame('1', 'test', JSON.stringify({ text: 'x'.repeat(1_000) }))
@@ -14,7 +15,7 @@ class EndlessFeed implements EventFeed {
 
   next() {
     this.asked += 1
-    return Array.from({ length: 64 }, () => EVENT)
+    return batchOf(Array.from({ length: 64 }, () => EVENT))
   }
 
   onMore() {
@@ -53,7 +54,7 @@ describe('a stream of events', () => {
 
   it('asks once for all that happens in one turn', async () => {
     let more: () => void = () => undefined
-    const next = vi.fn<EventFeed['next']>(() => [])
+    const next = vi.fn<EventFeed['next']>(() => NO_EVENTS)
     const feed: EventFeed = { ended: false, next, onMore: (listener) => ((more = listener), () => undefined) }
     const { outgoing } = await opened(feed)
     await outgoing
@@ -85,7 +86,7 @@ describe('a stream of events', () => {
   it('sends a comment from time to time, in real time', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     onTestFinished(() => void vi.useRealTimers())
-    const feed: EventFeed = { ended: false, next: () => [], onMore: () => () => undefined }
+    const feed: EventFeed = { ended: false, next: () => NO_EVENTS, onMore: () => () => undefined }
     const { socket, outgoing } = await opened(feed)
     await outgoing
     let text = ''

@@ -130,6 +130,16 @@ describe('POST /v1/search', () => {
     ])
   })
 
+  it('quotes characters of any length whole', async () => {
+    const docs = await documentFolder()
+    const { service, post } = await running({ docs })
+    const sentence = 'Der Wal – 鯨, 🐋 – taucht für Stunden.'
+    await write(docs, { 'wal.md': `# Wale\n\n${sentence}` })
+    await service.corpus.settled()
+    const answer = await post<SearchResponse>('/v1/search', { search_queries: ['taucht'] })
+    expect(answer.body.results.map(({ excerpts }) => excerpts)).toEqual([[expect.stringContaining(sentence)]])
+  })
+
   it('names the fields that it does not know, also those within others', async () => {
     const { post } = await running()
     const answer = await post<SearchResponse>('/v1/search', {

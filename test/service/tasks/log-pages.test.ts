@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest'
+import { batchOf } from '../../../src/service/http/event-batch.ts'
+import { LogPages } from '../../../src/service/tasks/log-pages.ts'
+
+const page = (bytes: number) => ({ events: batchOf(['x'.repeat(bytes)]), position: 1 })
+
+describe('the pages of logs that are kept', () => {
+  it('make room for others as soon as they are too many bytes, those first that were asked for longest ago', () => {
+    const pages = new LogPages(30)
+    for (const key of ['a', 'b', 'c']) pages.add(key, page(10))
+    pages.get('a')
+    pages.add('d', page(10))
+    expect(['a', 'b', 'c', 'd'].filter((key) => pages.get(key) !== undefined)).toEqual(['a', 'c', 'd'])
+  })
+
+  it('are never more bytes than there is room for, even where that is none for a page', () => {
+    const pages = new LogPages(30)
+    pages.add('small', page(10))
+    pages.add('large', page(31))
+    expect(pages.get('small')).toBeUndefined()
+    expect(pages.get('large')).toBeUndefined()
+    pages.add('later', page(30))
+    expect(pages.get('later')).toBeDefined()
+  })
+})
