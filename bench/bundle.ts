@@ -11,7 +11,7 @@ export const TARGET_KB = 12
  * What it may weigh: the check fails above. It is the present size, rounded up to the next half kB, so it only ever goes
  * down: who makes the bundle smaller lowers it.
  */
-export const BOUND_KB = 27.5
+export const BOUND_KB = 27
 
 /** What a browser downloads of `rivulet` and `rivulet/operators`. Sizes in bytes. */
 export interface Bundle {
