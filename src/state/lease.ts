@@ -11,9 +11,9 @@ export interface LeaseOptions {
   /** Who holds it, as a message to the other process names it. Default the process id and the host. */
   readonly owner?: string
   /**
-   * How long the hold lasts without renewal, in ms; it is renewed three times as often, late by no more than the next save. A process that
-   * was killed blocks its successor on the same host not at all, but for as long on another host or in another container,
-   * one that was started again included. Default 10,000.
+   * How long the hold lasts without renewal, in ms; it is renewed three times as often, and by a save that finds this late.
+   * A process that was killed blocks its successor on the same host not at all, but for as long on another host or in
+   * another container, one that was started again included. Default 10,000.
    */
   readonly leaseDuration?: number
   /** Unix time in ms. Default `Date.now`. */
@@ -88,8 +88,8 @@ export class Lease {
   }
 
   /**
-   * Makes sure of the lease within a transaction that is about to write, and renews it where that is due: to write it each
-   * time would cost as much as what a small transaction has to write.
+   * Makes sure of the lease within a transaction that is about to write, and renews it where that is due. To write it each
+   * time would be a page more for each transaction, where most have two or three to write.
    *
    * @throws {StateInUseError} where another owner has taken it: nothing may be written any more.
    */

@@ -57,14 +57,17 @@ export class ProgressLog {
   #moved: Stream[] = []
   readonly #facts = new Map<string, FactState>()
   /**
-   * The event that was looked for last, and its fact. An event mostly enters, is received and passes in a row, and to make
-   * and look up a key costs as much as all the rest.
+   * The event that was looked for last, and its fact: most events enter, are received and pass in a row, and making and
+   * finding a key takes as long as all the rest.
    */
   #sought: Fact | undefined
   #found: FactState | undefined
-  /** By the very event that was received: operators may have made it, and two of one fact may be on their way. */
+  /**
+   * By the very event that was received: operators may have made it, and two of one fact may be on their way. Not weak, which
+   * takes twice as long: no position moves past what a handler never says that it is through with, until {@link begin}.
+   */
   #received = new Map<object, Emission>()
-  /** The same from before {@link begin}. Weak, since a handler that was given up never says that it is through. */
+  /** The same from before {@link begin}. Weak, since most handlers from then were given up. */
   readonly #receivedBefore = new WeakMap<object, Emission>()
   #handled: HandledFact[] = []
   #done: Done[] = []
@@ -195,11 +198,11 @@ export class ProgressLog {
 
   /** The fact of an event, of which a copy was told that is not done. */
   #find(event: Fact): FactState | undefined {
-    if (event !== this.#sought) this.#keep(event, this.#facts.get(keyOf(event)))
+    if (event !== this.#sought) this.#remember(event, this.#facts.get(keyOf(event)))
     return this.#found
   }
 
-  #keep(event: Fact, fact: FactState | undefined): void {
+  #remember(event: Fact, fact: FactState | undefined): void {
     this.#sought = event
     this.#found = fact
   }
@@ -213,7 +216,7 @@ export class ProgressLog {
     } else {
       fact.copies.push(copy)
     }
-    this.#keep(event, fact)
+    this.#remember(event, fact)
   }
 
   /** Its parts are known when it has passed, so one that was handled within that time ends then. */

@@ -48,6 +48,10 @@ export interface SqliteCheckpointStore extends CheckpointStore {
   close(): void
 }
 
+/**
+ * Facts are a log, that of all checkpoints of a file in one: writing at the end of a table costs a fraction of writing
+ * elsewhere, or of keeping an index of ids that are as good as random.
+ */
 const HANDLED_TABLE = `
     CREATE TABLE IF NOT EXISTS rivulet_checkpoint_handled (
       seq INTEGER PRIMARY KEY, -- in the order of handling; a fact whose copies were handled apart stands here twice
@@ -75,21 +79,20 @@ const LAYOUT: StateLayout = {
     ${HANDLED_TABLE}
   `,
   upgrades: {
-    // Facts stood by checkpoint, which had SQLite write all over the table.
+    // Each checkpoint had its own place in the table, and none of them was its end.
     1: `
       ALTER TABLE rivulet_checkpoint_handled RENAME TO rivulet_checkpoint_handled_1;
       ${HANDLED_TABLE}
       INSERT INTO rivulet_checkpoint_handled (checkpoint, number, source, id, parts, handled_at)
-        SELECT checkpoint, seq, source, id, parts, handled_at FROM rivulet_checkpoint_handled_1 ORDER BY handled_at, seq;
+        SELECT checkpoint, seq, source, id, parts, handled_at FROM rivulet_checkpoint_handled_1 ORDER BY seq;
       DROP TABLE rivulet_checkpoint_handled_1;
     `,
   },
 }
 
 /**
- * Facts are a log, that of all checkpoints of a file in one: writing at the end of a table costs a fraction of writing
- * elsewhere, or of keeping an index of ids that are as good as random. Only `exactlyOnce` looks facts up, and has the index
- * made.
+ * Only `exactlyOnce` looks facts up, and has the index made. It begins with what tells facts apart, so that SQLite does not
+ * take it for a way to all facts of a checkpoint, which would then have to be sorted.
  */
 const FACT_INDEX = `
   CREATE INDEX IF NOT EXISTS rivulet_checkpoint_fact ON rivulet_checkpoint_handled (source, id, checkpoint, parts)
@@ -109,6 +112,8 @@ const PRUNE_EVERY = 1_000
  * service; with {@link SqliteCheckpointStore.exactlyOnce} saves are synced to the disk, so that an inbox never forgets a
  * webhook before its effect is there to stay. Of a database of your own the settings are yours: write-ahead logging with
  * `synchronous` at `FULL` gives the same.
+ *
+ * Beside the file stands its write-ahead log, of 16 MB or somewhat more.
  *
  * @throws {ArgumentError} for an option that cannot be right.
  * @throws {StateFileError} for a file that cannot be used. It is left as it is.

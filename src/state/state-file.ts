@@ -31,8 +31,8 @@ const VERSIONS = `
 const BUSY_TIMEOUT = 5_000
 
 /**
- * Pages of the write-ahead log, of 4 kB each, after which SQLite carries them over into the file. That takes the disk two
- * syncs, which most saves then have nothing of: with SQLite's own 1,000 they took more time than all saves.
+ * Pages of the write-ahead log, of 4 kB each, after which SQLite carries them over into the file. That takes two syncs, for
+ * which the process stands still: with SQLite's own 1,000 they took longer than all the rest of saving.
  */
 const LOG_PAGES = 4_000
 
@@ -157,8 +157,9 @@ export class StateFile {
     this.transaction(() => {
       this.database.exec(VERSIONS)
       const found = this.database.prepare('SELECT version FROM rivulet_state WHERE part = ?').get(part)
-      for (let older = Number(found?.['version'] ?? version); older < version; older++)
+      for (let older = Number(found?.['version'] ?? version); older < version; older++) {
         this.database.exec(upgrades[older] ?? '')
+      }
       this.database.exec(schema)
       // Written at each opening, so that a file without write permission is found out now and not at the first event.
       this.database

@@ -75,6 +75,22 @@ describe('a position as text', () => {
       }
     }
   })
+
+  it('is that of the moment in which the place was asked for, whatever comes before it is written', () => {
+    const status = { is_active: true, num_task_runs: 1 }
+    const position = toldTo(2)
+    position.advance(groupEvent('g', { type: 'task_group_status', event_id: '3', status }, 'stream'))
+    position.opened()
+    const { place } = position
+    const text = place.text()
+    position.advance(run(4))
+    const later = { is_active: false, num_task_runs: 5 }
+    position.advance(groupEvent('g', { type: 'task_group_status', event_id: '5', status: later }, 'stream'))
+    position.opened()
+    position.rewind()
+
+    expect(place.text()).toBe(text)
+  })
 })
 
 describe('a position that was counted to', () => {

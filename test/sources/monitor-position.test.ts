@@ -26,6 +26,17 @@ describe('the position of a monitor', () => {
     expect(resumed?.place.text()).toBe(position.place.text())
   })
 
+  it('has places that stay where they are when it moves on', () => {
+    const position = new MonitorPosition(undefined)
+    for (let n = 1; n <= 25; n++) position.advance(change(`e${n}`, `2026-01-${n}`))
+    const { place } = position
+    const text = place.text()
+    for (let n = 26; n <= 50; n++) position.advance(change(`e${n}`))
+    position.forget()
+
+    expect(place.text()).toBe(text)
+  })
+
   it('remembers the newest 1,000 ids', () => {
     const position = new MonitorPosition('e0')
     for (let n = 1; n <= 1_000; n++) position.advance(change(`e${n}`))

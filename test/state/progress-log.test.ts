@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { parts } from '../../src/protocol/event.ts'
 import { CheckpointError } from '../../src/state/errors.ts'
 import { ProgressLog } from '../../src/state/progress-log.ts'
+import type { Place } from '../../src/state/progress-log.ts'
 import { bareRun, change, fullRun, webhookRun } from '../operators/events.ts'
 
 const [a, b, c] = [change('a'), change('b'), change('c')]
@@ -70,6 +71,40 @@ describe('a position', () => {
     log.passed(c)
 
     expect([meanwhile, log.position('s')]).toEqual(['a', 'c'])
+  })
+
+  it('is written as text when it is given out, and then of the last place alone', () => {
+    const written: string[] = []
+    const place = (name: string): Place => ({
+      text() {
+        written.push(name)
+        return name
+      },
+    })
+    const log = new ProgressLog()
+    for (const event of [a, b, c]) {
+      log.entered('s', place(event.id), event)
+      log.received(event)
+      log.passed(event)
+    }
+    log.handled(a)
+    log.handled(b)
+    const meanwhile = written.length
+    const { positions } = log.take()
+
+    expect([meanwhile, ...positions]).toEqual([0, ['s', 'b']])
+    expect(log.position('s')).toBe('b')
+    expect(written).toEqual(['b'])
+  })
+
+  it('is given out once for each time that it moved', () => {
+    const log = received(a, b)
+    log.handled(a)
+    const moved = [...log.take().positions]
+    const unmoved = [...log.take().positions]
+    log.handled(b)
+
+    expect([moved, unmoved, [...log.take().positions]]).toEqual([[['s', 'a']], [], [['s', 'b']]])
   })
 
   it('is each stream its own', () => {
@@ -169,6 +204,20 @@ describe('a second copy', () => {
 
     expect([log.position('s'), log.position('t')]).toEqual([undefined, 'bare'])
     expect(log.take().handled).toEqual([{ id: bare.id, source: bare.source, parts: 0 }])
+  })
+
+  it('that says more and waited for its turn is done once it was handled itself', () => {
+    const log = new ProgressLog()
+    const [bare, full] = [bareRun('r'), fullRun('r')]
+    log.entered('s', 'full', full)
+    log.entered('t', 'bare', bare)
+    for (const copy of [bare, full]) {
+      log.received(copy)
+      log.passed(copy)
+      log.handled(copy)
+    }
+
+    expect([log.position('s'), log.position('t')]).toEqual(['full', 'bare'])
   })
 
   it('that says less is done with the one that says more', () => {
@@ -332,6 +381,50 @@ describe('begin', () => {
 
     expect(meanwhile).toMatchObject({ handled: [{ id: a.id, source: a.source }], done: [] })
     expect(log.take().done).toEqual([after])
+  })
+
+  it('has a copy wait for the handler that has the fact now, whatever one from before says', () => {
+    const log = received(a)
+    const again = { ...a }
+    log.begin()
+    log.entered('s', 'a', again)
+    log.received(again)
+    log.passed(again)
+    log.handled(a)
+    const duplicate = { ...a }
+    log.entered('t', 'same', duplicate)
+    log.passed(duplicate)
+    const meanwhile = log.position('t')
+    log.handled(again)
+
+    expect(meanwhile).toBeUndefined()
+    expect([log.position('s'), log.position('t')]).toEqual(['a', 'same'])
+  })
+
+  it('has an event that is received again handled once for each time', () => {
+    const log = received(a)
+    log.begin()
+    log.entered('s', 'a', a)
+    log.received(a)
+    log.passed(a)
+    log.handled(a)
+    const position = log.position('s')
+    log.handled(a)
+
+    expect(position).toBe('a')
+    expect(log.take().handled).toHaveLength(2)
+    expect(() => log.handled(a)).toThrow(/not received/)
+  })
+
+  it('ends the emission that goes on', () => {
+    const log = new ProgressLog()
+    log.entered('s', 'a', a)
+    log.received(a)
+    const before = log.isReceived(a)
+    log.begin()
+
+    expect([before, log.isReceived(a)]).toEqual([true, false])
+    expect(() => log.received(a)).toThrow(/has no place/)
   })
 
   it('within an emission has the rest of that emission move nothing', () => {

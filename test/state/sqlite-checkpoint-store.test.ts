@@ -117,6 +117,15 @@ describe('a checkpoint in SQLite', () => {
     expect(own.prepare('SELECT count(*) AS n FROM finding').get()).toEqual({ n: 0 })
   })
 
+  it('has a larger write-ahead log in a file that it opens itself, and leaves the settings of your database alone', () => {
+    const pages = (db: DatabaseSync) => db.prepare('PRAGMA wal_autocheckpoint').get()
+    const own = database(scratchFile())
+    const before = pages(own)
+
+    expect(pages(storeIn(scratchFile()).database)).toEqual({ wal_autocheckpoint: 4_000 })
+    expect(pages(storeIn(own).database)).toEqual(before)
+  })
+
   it('shares a file with an inbox', async () => {
     const file = scratchFile()
     const store = storeIn(file)
@@ -187,6 +196,66 @@ describe('a checkpoint in SQLite', () => {
     now = 48 * 3_600_000
 
     expect(reloaded(store, file, options).handled).toEqual([fact('new')])
+  })
+
+  it('forgets its own facts alone, where another pipeline writes between them', () => {
+    const file = scratchFile()
+    const options = [
+      { name: 'few', maxHandled: 2 },
+      { name: 'many', maxHandled: 5 },
+    ] as const
+    const [few, many] = [storeIn(file, options[0]), storeIn(file, options[1])]
+    few.load()
+    many.load()
+    for (const id of ['1', '2', '3', '4', '5', '6']) {
+      few.save(changes({}, fact(`few-${id}`)))
+      many.save(changes({}, fact(`many-${id}`)))
+    }
+
+    expect(reloaded(few, file, options[0]).handled).toEqual(['5', '6'].map((id) => fact(`few-${id}`)))
+    expect(reloaded(many, file, options[1]).handled).toEqual(
+      ['2', '3', '4', '5', '6'].map((id) => fact(`many-${id}`)),
+    )
+  })
+
+  it('is pruned of its own facts while it runs too, by their number and by their time', () => {
+    let now = 0
+    const own = database()
+    const store = storeIn(own, { name: 'one', maxHandled: 1_500, remember: 10, clock: () => now })
+    const { handled } = store.load()
+    const other = storeIn(own, { name: 'other' })
+    const others = other.load().handled
+    other.save(changes({}, fact('before')))
+    const save = (round: number) =>
+      store.save(changes({}, ...Array.from({ length: 1_000 }, (_, i) => fact(`${round}-${i}`))))
+    for (const round of [1, 2, 3]) save(round)
+    const byNumber = [...handled]
+    now = 10
+    other.save(changes({}, fact('after')))
+    save(4)
+    const byTime = [...handled]
+
+    expect([byNumber.length, byNumber[0], byNumber.at(-1)]).toEqual([1_500, fact('2-500'), fact('3-999')])
+    expect([byTime.length, byTime[0], byTime.at(-1)]).toEqual([1_000, fact('4-0'), fact('4-999')])
+    expect([...others]).toEqual([fact('before'), fact('after')])
+  })
+
+  it('forgets nothing with a save that fails', () => {
+    const own = database()
+    const store = storeIn(own, { maxHandled: 1 })
+    const { handled } = store.load()
+    store.save(changes({}, fact('a')))
+    // Whatever forgets a fact cannot be committed.
+    own.exec(`
+      PRAGMA foreign_keys = ON;
+      CREATE TABLE parent (id INTEGER PRIMARY KEY);
+      CREATE TABLE child (parent REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED);
+      CREATE TRIGGER fail AFTER DELETE ON rivulet_checkpoint_handled BEGIN INSERT INTO child VALUES (1); END
+    `)
+    const many = Array.from({ length: 1_000 }, (_, i) => fact(`id-${i}`))
+
+    expect(() => store.save(changes({}, ...many))).toThrow(StateFileError)
+    expect([...handled]).toEqual([fact('a')])
   })
 
   it('is pruned while it runs too', () => {
@@ -364,7 +433,23 @@ describe('a lease', () => {
     expect(reloaded(next, file).positions).toEqual({ s: '2' })
   })
 
-  it('is renewed by each save', () => {
+  it('that was taken over has no more effects of its old owner, even before one of his saves', () => {
+    const file = scratchFile()
+    let now = 0
+    const options = { clock: () => now }
+    const paused = storeIn(file, options)
+    const effects: string[] = []
+    const handler = paused.exactlyOnce(({ id }) => effects.push(id))
+    paused.load()
+    handler(change('a'))
+    now = 10_000
+    storeIn(file, options).load()
+
+    expect(() => handler(change('b'))).toThrow(CheckpointInUseError)
+    expect(effects).toEqual(['a'])
+  })
+
+  it('is renewed by a save', () => {
     const file = scratchFile()
     let now = 0
     const options = { leaseDuration: 60_000, clock: () => now }
@@ -375,6 +460,36 @@ describe('a lease', () => {
     now = 118_000
 
     expect(() => storeIn(file, options).load()).toThrow(CheckpointInUseError)
+  })
+
+  it('is written by a save once a third of it is over, not before', () => {
+    let now = 0
+    const store = storeIn(':memory:', { leaseDuration: 60_000, clock: () => now })
+    const expiry = () => store.database.prepare('SELECT expires_at FROM rivulet_lease').get()?.['expires_at']
+    store.load()
+    const expiries = [0, 20_000, 20_001, 40_000, 40_002].map((time) => {
+      now = time
+      store.save(changes({ s: String(time) }))
+      return expiry()
+    })
+
+    expect(expiries).toEqual([60_000, 60_000, 80_001, 80_001, 100_002])
+  })
+
+  it('that a failed save renewed is renewed by the next', () => {
+    let now = 0
+    const store = storeIn(':memory:', { leaseDuration: 60_000, clock: () => now })
+    const { database: db } = store
+    store.load()
+    db.exec(
+      "CREATE TRIGGER fail BEFORE INSERT ON rivulet_checkpoint_position BEGIN SELECT raise(ABORT, ''); END",
+    )
+    now = 30_000
+    expect(() => store.save(changes({ s: '1' }))).toThrow(StateFileError)
+    db.exec('DROP TRIGGER fail')
+    store.save(changes({ s: '1' }))
+
+    expect(db.prepare('SELECT expires_at FROM rivulet_lease').get()).toEqual({ expires_at: 90_000 })
   })
 
   it('that ran out and was taken by nobody goes on with the next save', () => {

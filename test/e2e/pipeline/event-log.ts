@@ -61,7 +61,10 @@ export class EventLog {
     const fact = isFact ? this.#ledger.note(this.#keyAt(index, happening), this.#source) : undefined
     fact?.places.set(this.stream, parts(this.#eventAt(index, happening)))
     this.#entries.push({ happening, fact })
-    for (const [connection, wanted] of this.#listeners) this.#send(connection, index, wanted)
+    for (const [connection, wanted] of this.#listeners) {
+      if (connection.over) this.#listeners.delete(connection)
+      else this.#send(connection, index, wanted)
+    }
   }
 
   /** Gives every event a new number, so that no cursor is known any more, and forgets the oldest of them. */

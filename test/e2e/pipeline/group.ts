@@ -2,7 +2,7 @@ import type { SchedulerLike } from 'rxjs'
 import type { RunStatus, TaskGroupStatus } from 'rivulet'
 import { EventLog } from './event-log.ts'
 import type { Ledger } from './ledger.ts'
-import { endedRun, outputOf } from './run.ts'
+import { endedRun, outputOf, TIME } from './run.ts'
 import type { RunScript } from './run.ts'
 import type { Reply } from './wire.ts'
 
@@ -19,8 +19,6 @@ export interface GroupScript {
   readonly forgets: readonly { readonly at: number; readonly events: number }[]
   readonly include_input: boolean
 }
-
-const TIME = '2026-01-01T00:00:00Z'
 
 /** A task group with its two streams. */
 export class ScriptedGroup {

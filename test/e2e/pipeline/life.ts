@@ -90,8 +90,9 @@ export class Life {
       scheduler,
     })
     this.#client.diagnostics.subscribe((diagnostic) => {
-      if (diagnostic.kind === 'duplicate') world.witness.tell(`duplicate ${diagnostic.event.id}`)
-      else world.witness.tell(`${diagnostic.kind} ${JSON.stringify(diagnostic)}`)
+      if (diagnostic.kind === 'duplicate') world.witness.tell(`drops ${keyOf(diagnostic.event)}`)
+      else if (diagnostic.kind === 'reconnect') world.witness.tell(`reconnects: ${String(diagnostic.cause)}`)
+      else if (diagnostic.kind === 'retry') world.witness.tell(`tries again: ${String(diagnostic.error)}`)
     })
     this.#subscribe()
   }

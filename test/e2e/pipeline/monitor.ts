@@ -2,6 +2,7 @@ import { monitorEvent } from 'rivulet'
 import type { SchedulerLike } from 'rxjs'
 import { keyOf } from './ledger.ts'
 import type { Fact, Ledger } from './ledger.ts'
+import { TIME } from './run.ts'
 import type { Reply } from './wire.ts'
 
 /** One execution of a monitor. Times are in ms. */
@@ -32,7 +33,7 @@ interface Entry {
   readonly fact: Fact
 }
 
-const START = Date.parse('2026-01-01T00:00:00Z')
+const START = Date.parse(TIME)
 
 /** A monitor with its list of events. */
 export class ScriptedMonitor {

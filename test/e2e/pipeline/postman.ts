@@ -1,5 +1,6 @@
 import type { SchedulerLike } from 'rxjs'
 import { signedRequest } from 'rivulet/webhooks'
+import { TIME } from './run.ts'
 
 /** How one webhook is delivered. Times are in ms. */
 export interface PostScript {
@@ -35,7 +36,7 @@ export class Postman {
   }
 
   /** Unix time in ms. */
-  readonly clock = (): number => Date.parse('2026-01-01T00:00:00Z') + this.#scheduler.now()
+  readonly clock = (): number => Date.parse(TIME) + this.#scheduler.now()
 
   /** @param onTaken Called when it was answered with 2xx. */
   post({ after, lost, again, anew }: PostScript, payload: unknown, onTaken: () => void): void {

@@ -9,7 +9,8 @@ export interface RunScript {
   readonly explained: boolean
 }
 
-const TIME = '2026-01-01T00:00:00Z'
+/** When everything happens that nobody asks the time of. */
+export const TIME = '2026-01-01T00:00:00Z'
 
 /** The run as the service shows it once it has ended. */
 export function endedRun(run_id: string, { status }: RunScript, explained: boolean): TaskRun {

@@ -9,7 +9,7 @@ import { ScriptedMonitor } from './monitor.ts'
 import type { MonitorScript } from './monitor.ts'
 import { Postman } from './postman.ts'
 import type { PostScript } from './postman.ts'
-import { endedRun, outputOf } from './run.ts'
+import { endedRun, outputOf, TIME } from './run.ts'
 import type { RunScript } from './run.ts'
 import { ScriptedWire } from './wire.ts'
 import type { Asked, Reply, WireScript } from './wire.ts'
@@ -93,16 +93,13 @@ export class ScriptedService {
   }
 
   #serve({ path, query }: Asked): Reply {
-    const [version, area, ...names] = path.slice(1).split('/')
-    if (area === 'monitors') {
-      const monitor = this.monitors.find(({ id }) => id === names[0])
-      return monitor?.list(query) ?? NOT_FOUND
-    }
-    if (names[0] === 'runs') return this.#result(names[1] ?? '')
-    const group = this.groups.find(({ id }) => id === names[1])
-    if (group === undefined || version === undefined) return NOT_FOUND
-    if (names[2] === 'runs') return group.stream(group.runs, query)
-    if (names[2] === 'events') return group.stream(group.events, query)
+    const [, area, kind, id = '', stream] = path.slice(1).split('/')
+    if (area === 'monitors') return this.monitors.find((one) => one.id === kind)?.list(query) ?? NOT_FOUND
+    if (kind === 'runs') return this.#result(id)
+    const group = this.groups.find((one) => one.id === id)
+    if (group === undefined) return NOT_FOUND
+    if (stream === 'runs') return group.stream(group.runs, query)
+    if (stream === 'events') return group.stream(group.events, query)
     return this.script.statuses ? group.show() : NOT_FOUND
   }
 
@@ -115,14 +112,14 @@ export class ScriptedService {
 
   #postRun(run_id: string, script: RunScript, how: PostScript): void {
     const data = endedRun(run_id, script, true)
-    const payload = { type: 'task_run.status', timestamp: '2026-01-01T00:00:00Z', data }
+    const payload = { type: 'task_run.status', timestamp: TIME, data }
     this.postman.post(how, payload, () => this.#accepted(runEvent({ run: data }, 'webhook')))
   }
 
   #postExecution(monitor: ScriptedMonitor, n: number, how: PostScript): void {
     const [wire] = monitor.wires(n)
     if (wire === undefined) return
-    const timestamp = '2026-01-01T00:00:00Z'
+    const timestamp = TIME
     const { event_type, event_group_id } = wire
     const data = { monitor_id: monitor.id, event: event_type === 'event_stream' ? { event_group_id } : wire }
     if (event_type === 'event_stream') {

@@ -19,7 +19,7 @@ export type Fault =
   /** One event of a stream is cut short within its JSON. */
   | { readonly kind: 'spoilt'; readonly event: number }
 
-/** How bytes travel. Each list is used over and over. */
+/** How bytes travel. All lists but the first are used over and over. */
 export interface WireScript {
   /** For each request in turn; nothing goes wrong once they are used up. */
   readonly faults: readonly Fault[]
@@ -61,20 +61,17 @@ export type Reply =
 /** The wire between client and service: an exchange in virtual time, on which things go wrong. */
 export class ScriptedWire {
   readonly exchange: Exchange
-  readonly #latency: () => number
-  readonly #chunk: () => number
-  readonly #pause: () => number
   #faults: Fault[]
 
   constructor(scheduler: SchedulerLike, script: WireScript, serve: (request: Asked) => Reply) {
     this.#faults = [...script.faults]
-    this.#latency = cycle(script.latencies, 0)
-    this.#chunk = cycle(script.chunks, Infinity)
-    this.#pause = cycle(script.pauses, 0)
+    const latency = cycle(script.latencies, 0)
+    const chunk = cycle(script.chunks, Infinity)
+    const pause = cycle(script.pauses, 0)
     this.exchange = (request, sink) => {
       const fault = this.#faults.shift() ?? { kind: 'none' }
-      const response = new ScriptedResponse(scheduler, sink, this.#chunk, this.#pause, fault)
-      const later = fault.kind === 'silent' ? fault.patience : this.#latency()
+      const response = new ScriptedResponse(scheduler, sink, chunk, pause, fault)
+      const later = fault.kind === 'silent' ? fault.patience : latency()
       response.schedule(() => answer(request, response, fault, serve), later)
       return response
     }
