@@ -20,8 +20,9 @@ const ROUNDS = 9
 const WARM_UP = 2
 
 /**
- * Measures two sides in turns, so that both meet the same machine, the first of a round changing with each. The garbage
- * of one is collected before the other begins.
+ * Measures two sides in turns, so that both meet the same machine, the first of a round changing with each. The young
+ * garbage of one is collected before the other begins. Not the old: a full collection throws away the compiled code of each
+ * class that has no instance just then, and every round would measure the compiler.
  */
 export async function alternately(
   ours: Side,
@@ -49,7 +50,7 @@ export async function inTurns<const Sides extends readonly Side[]>(
     for (let turn = 0; turn < sides.length; turn++) {
       // Later rounds begin with another side.
       const index = (turn + round + warmUp) % sides.length
-      globalThis.gc?.()
+      globalThis.gc?.({ type: 'minor' })
       const value = await sides[index]?.()
       if (round >= 0 && value !== undefined) measured[index]?.push(value)
     }

@@ -44,6 +44,9 @@ export function monitorPages(
         upcoming = fetchPage(cursor)
         // It is awaited only after the consumer has had this page; until then its failure has nobody to go to.
         upcoming.catch(() => {})
+        // The request goes out a microtask from now, and the service should have it while a synchronous consumer is busy.
+        await Promise.resolve()
+        if (signal.aborted) return
       }
       if (page.warnings != null && page.warnings.length > 0) {
         context.report({ kind: 'warnings', source: monitorSource(monitorId), warnings: page.warnings })

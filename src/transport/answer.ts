@@ -3,6 +3,7 @@ import type { ConnectionError, RivuletError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
 import { refusalOf } from './retry-policy.ts'
 import type { Reading } from './reading.ts'
+import { Utf8Chunks, withoutMark } from './utf8-chunks.ts'
 
 /** The answer to a single request. */
 export interface ApiResponse {
@@ -23,7 +24,7 @@ export class Answer implements ResponseSink {
   readonly #reading: Reading
   readonly #done: (response: ApiResponse) => void
   readonly #failed: (error: RivuletError) => void
-  readonly #decoder = new TextDecoder()
+  readonly #characters = new Utf8Chunks()
   #status = 0
   #header: HeaderReader = () => undefined
   #size = 0
@@ -55,14 +56,14 @@ export class Answer implements ResponseSink {
     }
     this.#size += bytes.byteLength
     if (this.#ok && this.#size > this.#reading.maxBodyBytes) return this.#tooLarge()
-    this.#text += this.#decoder.decode(bytes, { stream: true })
+    this.#text += this.#characters.decode(bytes)
     if (this.#ok || this.#size <= MAX_ERROR_BODY) return
     this.flow?.abort()
     this.#finishRefusal()
   }
 
   end(): void {
-    this.#text += this.#decoder.decode()
+    this.#text += this.#characters.end()
     if (this.#ok) this.#finish()
     else this.#finishRefusal()
   }
@@ -82,7 +83,7 @@ export class Answer implements ResponseSink {
     if (this.#size === 0) return this.#done({ ...response, body: undefined })
     let body: unknown
     try {
-      body = JSON.parse(this.#text)
+      body = JSON.parse(withoutMark(this.#text))
     } catch {
       // The parser's own error quotes the body, which may be anything.
       return this.#refuse(`answered with ${this.#size} bytes that are not JSON`)
@@ -91,7 +92,7 @@ export class Answer implements ResponseSink {
   }
 
   #finishRefusal(): void {
-    this.#failed(refusalOf(this.#reading, this.#status, this.#header, this.#text))
+    this.#failed(refusalOf(this.#reading, this.#status, this.#header, withoutMark(this.#text)))
   }
 
   #tooLarge(): void {

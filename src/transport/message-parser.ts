@@ -1,3 +1,5 @@
+import { withoutMark } from './utf8-chunks.ts'
+
 /** One message of an event stream, its fields as the server wrote them. */
 export interface StreamMessage {
   /** The `id:` field, where this message has one; it does not stand for the messages after it. */
@@ -24,7 +26,6 @@ const COLON = 0x3a
 const D = 0x64
 const E = 0x65
 const I = 0x69
-const BYTE_ORDER_MARK = 0xfeff
 
 /**
  * Parses an event stream (HTML standard, "event stream format") as it comes in, cut anywhere. Unknown fields, comments and
@@ -89,7 +90,7 @@ export class MessageParser {
   #start(chunk: string): string {
     if (chunk === '') return chunk
     this.#started = true
-    return chunk.charCodeAt(0) === BYTE_ORDER_MARK ? chunk.slice(1) : chunk
+    return withoutMark(chunk)
   }
 
   /** A line may end with a carriage return, a newline, or both. */

@@ -1,4 +1,6 @@
-/** Shared by all streams, since it keeps nothing from one call to the next. A mark at the beginning is the stream's to skip. */
+const BYTE_ORDER_MARK = 0xfeff
+
+/** Shared by all streams, since it keeps nothing from one call to the next. A mark at the beginning is the reader's to skip. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /**
@@ -17,6 +19,16 @@ export class Utf8Chunks {
     this.#incomplete = end === whole.byteLength ? undefined : whole.slice(end)
     return decoder.decode(this.#incomplete === undefined ? whole : whole.subarray(0, end))
   }
+
+  /** Nothing more comes: what stands for a character that was cut off. */
+  end(): string {
+    return this.#incomplete === undefined ? '' : decoder.decode(this.#incomplete)
+  }
+}
+
+/** The text without the byte order mark that it may begin with. */
+export function withoutMark(text: string): string {
+  return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text
 }
 
 /** How many bytes at the end begin a character whose rest is still to come. */

@@ -130,12 +130,28 @@ describe.each([
     expect(body).toEqual({ ä: '€' })
   })
 
+  it('skips a byte order mark', async () => {
+    const { origin } = await serve((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('\uFEFF{"a":1}')
+    })
+
+    const { body } = await transportTo(origin).request(get)
+
+    expect(body).toEqual({ a: 1 })
+  })
+
   it.each([
     ['another content type', 'text/html', '<html></html>', 'text/html'],
     ['JSON that is cut', 'application/json', '{"a":', '5 bytes that are not JSON'],
-  ])('refuses %s as a ProtocolError', async (_what, type, text, said) => {
+    [
+      'a character that is cut',
+      'application/json',
+      Buffer.from('1€').subarray(0, 2),
+      '2 bytes that are not JSON',
+    ],
+  ])('refuses %s as a ProtocolError', async (_what, type, body, said) => {
     const { origin } = await serve((_request, response) => {
-      response.writeHead(200, { 'content-type': type }).end(text)
+      response.writeHead(200, { 'content-type': type }).end(body)
     })
 
     const error = await failureOf(transportTo(origin, { retries: 0 }).request(get))
