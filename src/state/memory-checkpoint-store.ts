@@ -11,6 +11,9 @@ export interface MemoryCheckpointStoreOptions extends HandledFactsLimits {
   readonly clock?: () => number
 }
 
+/** Forgotten facts that may be kept, however few others there are. */
+const FORGOTTEN_AT_ONCE = 1_000
+
 /**
  * A checkpoint store in memory: for tests, and for pipelines that start again within one process.
  *
@@ -23,7 +26,9 @@ export function memoryCheckpointStore(options: MemoryCheckpointStoreOptions = {}
   if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
 
   const positions = new Map<string, string>()
-  const handled = new Map<string, HandledFact & { readonly at: number }>()
+  // In the order of handling: what stands before `first` is forgotten, and so the oldest need no search.
+  let handled: (HandledFact & { readonly at: number })[] = []
+  let first = 0
   let held = false
 
   function load(): CheckpointState {
@@ -46,27 +51,22 @@ export function memoryCheckpointStore(options: MemoryCheckpointStoreOptions = {}
     if (!held) throw new CheckpointError('the checkpoint store is not open')
     for (const [stream, position] of changes.positions) positions.set(stream, position)
     const at = clock()
-    for (const { id, source, parts } of changes.handled) {
-      const key = `${source}\n${id}`
-      const before = handled.get(key)
-      // Deleted first, so that it comes to stand at the end.
-      handled.delete(key)
-      handled.set(key, { id, source, parts: parts | (before?.parts ?? 0), at })
-    }
+    for (const { id, source, parts } of changes.handled) handled.push({ id, source, parts, at })
     forget()
   }
 
   function forget(): void {
     const expired = clock() - remember
-    for (const [key, { at }] of handled) {
-      if (handled.size <= maxHandled && at > expired) return
-      handled.delete(key)
-    }
+    while (handled.length - first > maxHandled || (handled[first]?.at ?? Infinity) <= expired) first += 1
+    // What is kept moves once, on average, for each that is forgotten.
+    if (first < FORGOTTEN_AT_ONCE || first * 2 < handled.length) return
+    handled = handled.slice(first)
+    first = 0
   }
 
   const handledFacts: Iterable<HandledFact> = {
     *[Symbol.iterator]() {
-      for (const { id, source, parts } of handled.values()) yield { id, source, parts }
+      for (const { id, source, parts } of handled.slice(first)) yield { id, source, parts }
     },
   }
 

@@ -485,4 +485,23 @@ describe('the store in memory', () => {
     expect(byNumber).toEqual(['b', 'c'])
     expect(remembered()).toEqual(['d'])
   })
+
+  it('goes on forgetting for as long as it runs', async () => {
+    let now = 0
+    const store = memoryCheckpointStore({ maxHandled: 10, remember: 1_000, clock: () => now })
+    const { handled } = await store.load()
+    const sizes = new Set<number>()
+    const ids = Array.from({ length: 5_000 }, (_, n) => `id-${n}`)
+    for (const id of ids) {
+      await store.save({ positions: new Map(), handled: [{ id, source: 's', parts: 0 }] })
+      sizes.add([...handled].length)
+    }
+    const left = Array.from(handled, ({ id }) => id)
+    now = 1_000
+    await store.save({ positions: new Map(), handled: [] })
+
+    expect(Math.max(...sizes)).toBe(10)
+    expect(left).toEqual(ids.slice(-10))
+    expect([...handled]).toEqual([])
+  })
 })
