@@ -62,7 +62,8 @@ async function answerDirectly(
 function headerOf({ rawHeaders }: IncomingMessage, name: string): string | undefined {
   let value: string | undefined
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]?.toLowerCase() !== name) continue
+    const raw = rawHeaders[i]
+    if (raw?.length !== name.length || raw.toLowerCase() !== name) continue
     const line = rawHeaders[i + 1]
     value = value === undefined ? line : `${value}, ${line}`
   }
