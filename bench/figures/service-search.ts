@@ -52,12 +52,15 @@ async function compare(
 ): Promise<readonly Result[]> {
   const query = bareSearch(database)
   const overHttp = ({ url }: BenchServer) => p50(queries, async (text) => expectFull(await post(url, text)))
-  const [http, within, bare, bareHttp] = await inTurns([
-    () => overHttp(service),
-    () => timesWithin(service, queries),
-    () => p50(queries, (text) => expectFull(query(text))),
-    () => overHttp(bareServer),
-  ])
+  const [http, within, bare, bareHttp] = await inTurns(
+    [
+      () => overHttp(service),
+      () => timesWithin(service, queries),
+      () => p50(queries, (text) => expectFull(query(text))),
+      () => overHttp(bareServer),
+    ],
+    { warmUp: 20 },
+  )
   const compared = (
     name: string,
     ours: readonly number[],
