@@ -30,13 +30,18 @@ export async function alternately(
   { rounds = ROUNDS, warmUp = WARM_UP } = {},
 ): Promise<Comparison> {
   const [mine, others] = await inTurns([ours, theirs], { rounds, warmUp })
+  return compare(mine, others)
+}
+
+/** What the rounds of two sides came to. */
+export function compare(mine: readonly number[], others: readonly number[]): Comparison {
   const ratios = mine.map((value, round) => value / (others[round] ?? NaN))
   return {
     ratio: median(ratios),
     quartiles: [rounded(quantile(ratios, 0.25)), rounded(quantile(ratios, 0.75))],
     ours: rounded(median(mine)),
     theirs: rounded(median(others)),
-    rounds,
+    rounds: ratios.length,
   }
 }
 
