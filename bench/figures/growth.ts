@@ -16,8 +16,8 @@ import { median } from '../rounds.ts'
 import { startServer } from '../server.ts'
 
 const SIZES = [10_000, 100_000, 1_000_000]
-/** How often all sizes but a pipeline's largest are measured: the median counts. */
-const TIMES = 3
+/** How often the time of all sizes but a pipeline's largest is taken: the median counts. */
+const TIMES = 5
 /** How often a run is stopped for its memory to be looked at. */
 const SAMPLES = 5
 
@@ -33,12 +33,12 @@ interface Pipeline {
 /**
  * What becomes of each pipeline as its events grow in number: 10⁴, 10⁵ and, where that is a matter of seconds, 10⁶.
  *
- * - `growth-{pipeline}-time`: what an event takes in the largest run against one of a tenth of it; 1 is linear. It is the time
- *   of the processor, all threads of this process together, so that other work on the machine does not count. The same for
- *   the clock stands in the details as `byTheClock`.
+ * - `growth-{pipeline}-time`: what an event takes in the largest run, which is made once, against the median of five runs of a
+ *   tenth of it; 1 is linear. It is the time of the processor, all threads of this process together, so that other work on
+ *   the machine does not count. The same for the clock stands in the details as `byTheClock`.
  * - `growth-{pipeline}-memory`: the most memory that was in use during the largest run, against one of a tenth of it; 1 is
- *   flat. It is what is left of the heap and of array buffers after a full collection, which takes place five times a run and
- *   is no part of its time. All that the process has is in it, some 15 MB before anything begins.
+ *   flat. It is what is left of the heap and of array buffers after a full collection, which takes place five times a run, in
+ *   runs of their own. All that the process has is in it.
  *
  * The pipelines, each from the first event to the last:
  *
@@ -48,8 +48,7 @@ interface Pipeline {
  * - `paging`: a monitor's list over HTTP, 100 a page, through `monitors.events`.
  * - `follow`: a monitor that has 50 new events at each poll, through `monitors.follow`; 10⁵ at the most, since the polls take
  *   their time.
- * - `inbox`, `inbox-sqlite`: signed webhooks through a receiver's `handle`, its inbox, its `deliveries` and `done`; 10⁵ at the
- *   most, since each is a `Request` with a signature to check. The inbox in memory knows 10,000 ids.
+ * - `inbox`, `inbox-sqlite`: signed webhooks through a receiver's `handle`, its inbox, its `deliveries` and `done`.
  */
 export const measure: Measure = async () => {
   await using server = await startServer('growth')
@@ -82,14 +81,10 @@ function pipelines(client: ResearchClient, folder: string): readonly Pipeline[] 
     { name: 'merge-webhooks', upTo: 1_000_000, run: mergedWebhooks },
     { name: 'paging', upTo: 1_000_000, run: (events, meter) => paged(client, events, meter) },
     { name: 'follow', upTo: 100_000, run: (events, meter) => followed(client, events, meter) },
-    {
-      name: 'inbox',
-      upTo: 100_000,
-      run: (events, meter) => received(memoryInbox({ maxIds: 10_000 }), events, meter),
-    },
+    { name: 'inbox', upTo: 1_000_000, run: (events, meter) => received(memoryInbox(), events, meter) },
     {
       name: 'inbox-sqlite',
-      upTo: 100_000,
+      upTo: 1_000_000,
       async run(events, meter) {
         const inbox = sqliteInbox(newFile())
         await received(inbox, events, meter)
@@ -100,93 +95,105 @@ function pipelines(client: ResearchClient, folder: string): readonly Pipeline[] 
 }
 
 async function grown({ name, upTo, run }: Pipeline): Promise<readonly Result[]> {
-  const sizes = SIZES.filter((events) => events <= upTo)
-  // The first run is for the compiler.
-  await run(Math.min(...sizes), new Meter(Infinity))
-  const measured = new Map<number, Measured>()
-  for (const events of sizes) {
-    const meters: Meter[] = []
-    while (meters.length < (events === upTo ? 1 : TIMES)) {
-      const meter = new Meter(events)
-      await run(events, meter)
-      meter.end()
-      meters.push(meter)
-    }
-    measured.set(events, {
-      busy: median(meters.map(({ busy }) => busy)),
-      elapsed: median(meters.map(({ elapsed }) => elapsed)),
-      megabytes: median(meters.map(({ megabytes }) => megabytes)),
-    })
+  const timed = async (events: number): Promise<Times> => {
+    const watch = new Stopwatch(events)
+    await run(events, watch)
+    return watch.times()
   }
-  const growth = (what: keyof Measured) =>
-    (measured.get(upTo)?.[what] ?? NaN) / (measured.get(upTo / 10)?.[what] ?? NaN)
-  const shown = (what: keyof Measured) =>
-    Object.fromEntries([...measured].map(([events, values]) => [`at${events}`, rounded(values[what])]))
+  const weighed = async (events: number): Promise<number> => {
+    const scale = new Scale(events)
+    await run(events, scale)
+    return scale.megabytes
+  }
+  // Whatever was not measured yet is still to be compiled.
+  await timed(upTo / 10)
+  const sizes = SIZES.filter((events) => events <= upTo)
+  const busy = new Map<number, number>()
+  const elapsed = new Map<number, number>()
+  const megabytes = new Map<number, number>()
+  for (const events of sizes) {
+    const times: Times[] = []
+    while (times.length < (events === upTo ? 1 : TIMES)) times.push(await timed(events))
+    busy.set(events, median(times.map((each) => each.busy)))
+    elapsed.set(events, median(times.map((each) => each.elapsed)))
+  }
+  for (const events of sizes) megabytes.set(events, await weighed(events))
+
+  const growth = (values: ReadonlyMap<number, number>) =>
+    (values.get(upTo) ?? NaN) / (values.get(upTo / 10) ?? NaN)
+  const shown = (values: ReadonlyMap<number, number>) =>
+    Object.fromEntries([...values].map(([events, value]) => [`at${events}`, rounded(value)]))
   return [
     result(
       `growth-${name}-time`,
-      growth('busy'),
+      growth(busy),
       { atMost: 1.25 },
-      { ...shown('busy'), unit: 'µs an event', byTheClock: rounded(growth('elapsed')) },
+      { ...shown(busy), unit: 'µs an event', byTheClock: rounded(growth(elapsed)) },
     ),
-    result(
-      `growth-${name}-memory`,
-      growth('megabytes'),
-      { atMost: 1.2 },
-      { ...shown('megabytes'), unit: 'MB' },
-    ),
+    result(`growth-${name}-memory`, growth(megabytes), { atMost: 1.2 }, { ...shown(megabytes), unit: 'MB' }),
   ]
 }
 
-/** What one size came to. */
-interface Measured {
-  /** The processor's time for an event, in µs. */
-  readonly busy: number
-  /** The clock's time for an event, in µs. */
-  readonly elapsed: number
-  /** The most that was in use. */
-  readonly megabytes: number
+/** Is told of each event that comes out of a pipeline. */
+interface Meter {
+  seen(): void
 }
 
-/** Takes the time of a run, and stops that now and then to look at the memory. */
-class Meter implements Measured {
-  busy = NaN
-  elapsed = NaN
-  megabytes = NaN
+/** What an event takes, in µs. */
+interface Times {
+  /** Of the processor. */
+  readonly busy: number
+  /** By the clock. */
+  readonly elapsed: number
+}
+
+/** Takes the time of a run. */
+class Stopwatch implements Meter {
   readonly #events: number
-  /** µs that do not count: what the clock and the processor said in the beginning, and what the looking took. */
-  #elapsedBefore = clock()
-  #busyBefore = processor()
+  readonly #elapsedBefore = clock()
+  readonly #busyBefore = processor()
   #seen = 0
 
   constructor(events: number) {
     this.#events = events
   }
 
-  /** An event came out of the pipeline. */
   seen(): void {
     this.#seen += 1
-    if (this.#seen % (this.#events / SAMPLES) === 0) this.#sample()
   }
 
-  /** All events have come. */
-  end(): void {
-    this.busy = (processor() - this.#busyBefore) / this.#events
-    this.elapsed = (clock() - this.#elapsedBefore) / this.#events
+  /** Once all events have come. */
+  times(): Times {
+    const busy = (processor() - this.#busyBefore) / this.#events
+    const elapsed = (clock() - this.#elapsedBefore) / this.#events
     if (this.#seen !== this.#events)
       throw new Error(`${this.#seen} events came, ${this.#events} were to come`)
+    return { busy, elapsed }
+  }
+}
+
+/**
+ * Stops a run now and then to look at the memory. Never a run whose time is taken: a full collection throws compiled code
+ * away too.
+ */
+class Scale implements Meter {
+  /** The most that was in use. */
+  megabytes = 0
+  readonly #interval: number
+  #seen = 0
+
+  constructor(events: number) {
+    this.#interval = events / SAMPLES
   }
 
-  #sample(): void {
-    const [elapsed, busy] = [clock(), processor()]
+  seen(): void {
+    this.#seen += 1
+    if (this.#seen % this.#interval !== 0) return
     globalThis.gc?.()
     // Array buffers are freed beside the program; a second collection waits for what the first one began.
     globalThis.gc?.()
     const { heapUsed, arrayBuffers } = process.memoryUsage()
-    const megabytes = (heapUsed + arrayBuffers) / 1e6
-    this.megabytes = Number.isNaN(this.megabytes) ? megabytes : Math.max(this.megabytes, megabytes)
-    this.#elapsedBefore += clock() - elapsed
-    this.#busyBefore += processor() - busy
+    this.megabytes = Math.max(this.megabytes, (heapUsed + arrayBuffers) / 1e6)
   }
 }
 
