@@ -2,6 +2,7 @@ import { covers, parts } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { HandledFact } from './checkpoint-store.ts'
 import { CheckpointError } from './errors.ts'
+import { ShortLivedMap } from './short-lived-map.ts'
 
 /** An event as far as a place is kept for it: whatever operators made of it, these two stay. */
 export type Fact = Pick<ResearchEvent, 'id' | 'source'>
@@ -48,14 +49,15 @@ export function isEmpty({ positions, handled, done }: Advance): boolean {
  * much has, and no emission of its fact goes on. A stream's position moves past the copies that are done, from the first
  * on, up to the first that is not.
  *
- * Each call takes the same short time on average. What is kept are the copies that are not done: those that are done but
- * stand behind one that is not leave nothing but the last cursor among them.
+ * Each call takes the same short time on average, but for many copies of one fact, which are gone through one by one. What
+ * is kept are the copies that are not done: those that are done but stand behind one that is not leave nothing but the last
+ * cursor among them.
  */
 export class ProgressLog {
   readonly #streams = new Map<string, Stream>()
   /** Streams whose position {@link take} did not give out yet. */
   #moved: Stream[] = []
-  readonly #facts = new Map<string, FactState>()
+  readonly #facts = new ShortLivedMap<string, FactState>()
   /**
    * The event that was looked for last, and its fact: most events enter, are received and pass in a row, and making and
    * finding a key takes as long as all the rest.
@@ -66,7 +68,7 @@ export class ProgressLog {
    * By the very event that was received: operators may have made it, and two of one fact may be on their way. Not weak, which
    * takes twice as long: no position moves past what a handler never says that it is through with, until {@link begin}.
    */
-  #received = new Map<object, Emission>()
+  readonly #received = new ShortLivedMap<object, Emission>()
   /** The same from before {@link begin}. Weak, since most handlers from then were given up. */
   readonly #receivedBefore = new WeakMap<object, Emission>()
   #handled: HandledFact[] = []
@@ -180,11 +182,11 @@ export class ProgressLog {
    */
   begin(): void {
     for (const stream of this.#streams.values()) stream.clear()
-    for (const fact of this.#facts.values()) fact.forget()
+    for (const [, fact] of this.#facts.entries()) fact.forget()
     this.#facts.clear()
     this.#sought = this.#found = undefined
-    for (const [event, emission] of this.#received) this.#receivedBefore.set(event, emission)
-    this.#received = new Map()
+    for (const [event, emission] of this.#received.entries()) this.#receivedBefore.set(event, emission)
+    this.#received.clear()
   }
 
   #stream(name: string): Stream {
@@ -380,6 +382,8 @@ class Stream {
   /** Takes a copy out that is done. Returns whether the position moved. */
   remove(copy: StreamCopy): boolean {
     const { before, after, reach } = copy
+    // Else a copy that has grown old would keep all that came after it from the quick collection of what is young.
+    copy.before = copy.after = undefined
     if (after === undefined) this.#last = before
     else after.before = before
     if (before !== undefined) {
