@@ -183,7 +183,7 @@ class SqliteStore implements SqliteCheckpointStore {
     // One sync makes the effects durable that were committed before without any.
     if (this.#transactional) this.#file.synchronize('FULL')
     try {
-      this.#file.transaction(() => {
+      this.#transaction(() => {
         this.#lease.renew()
         this.#file.attempt(() => {
           for (const [stream, cursor] of positions) {
@@ -197,12 +197,21 @@ class SqliteStore implements SqliteCheckpointStore {
           if (this.#unpruned >= PRUNE_EVERY) this.#prune()
         })
       })
-    } catch (error) {
-      // What was pruned is back.
-      this.#first = 0
-      throw error
     } finally {
       if (this.#transactional) this.#file.synchronize('NORMAL')
+    }
+  }
+
+  /** One transaction. After one that failed, what was recorded is not there, and what was pruned is back. */
+  #transaction(work: () => void): void {
+    const [number, unpruned] = [this.#number, this.#unpruned]
+    try {
+      this.#file.transaction(work)
+    } catch (error) {
+      this.#number = number
+      this.#unpruned = unpruned
+      this.#first = 0
+      throw error
     }
   }
 
@@ -214,7 +223,7 @@ class SqliteStore implements SqliteCheckpointStore {
     this.#transactional = true
     return (event) => {
       const fact = { id: event.id, source: event.source, parts: parts(event) }
-      this.#file.transaction(() => {
+      this.#transaction(() => {
         this.#lease.check()
         if (this.#file.attempt(() => this.#isHandled(fact))) return
         checkEffect(effect(event, this.database), this.database)

@@ -348,6 +348,33 @@ describe('a save', () => {
     expect(own.prepare('SELECT cursor FROM rivulet_checkpoint_position').all()).toEqual([{ cursor: '1' }])
   })
 
+  it('however often it failed, costs no fact that was saved before', () => {
+    const file = scratchFile()
+    const options = { maxHandled: 20 }
+    const store = storeIn(file, options)
+    const handler = store.exactlyOnce(({ id }) => {
+      if (id === 'bad') throw new Error('no effect')
+    })
+    store.load()
+    const before = Array.from({ length: 10 }, (_, i) => fact(`before-${i}`))
+    store.save(changes({ s: '1' }, ...before))
+    store.database.exec(
+      "CREATE TRIGGER fail BEFORE INSERT ON rivulet_checkpoint_position BEGIN SELECT raise(ABORT, ''); END",
+    )
+    store.database.exec(
+      "CREATE TRIGGER late BEFORE INSERT ON rivulet_checkpoint_handled WHEN NEW.id = 'bad' BEGIN SELECT raise(ABORT, ''); END",
+    )
+    for (let time = 0; time < 20; time++) {
+      expect(() => store.save(changes({ s: '2' }, fact('waits')))).toThrow(StateFileError)
+      expect(() => store.save(changes({}, fact('waits'), fact('bad')))).toThrow(StateFileError)
+      expect(() => handler(change('bad'))).toThrow('no effect')
+    }
+    store.database.exec('DROP TRIGGER fail; DROP TRIGGER late')
+    store.save(changes({ s: '2' }, fact('waits')))
+
+    expect(reloaded(store, file, options).handled).toEqual([...before, fact('waits')])
+  })
+
   it('within a transaction that you left open says what is wrong', () => {
     const own = database()
     const store = storeIn(own)
