@@ -2,6 +2,7 @@ import type { Observable } from 'rxjs'
 import { gateOf } from '../../operators/gate.ts'
 import { isObject, monitorSource } from '../protocol/event.ts'
 import type { MonitorEventsQuery, PaginatedMonitorEvents } from '../protocol/monitor.ts'
+import { afterThisTurn } from '../state/turn.ts'
 import { ProtocolError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
 import { fedBy } from './fed-by.ts'
@@ -44,8 +45,10 @@ export function monitorPages(
         upcoming = fetchPage(cursor)
         // It is awaited only after the consumer has had this page; until then its failure has nobody to go to.
         upcoming.catch(() => {})
-        // The request goes out a microtask from now, and the service should have it while a synchronous consumer is busy.
+        // Undici writes a request a turn of the event loop after it was made, and the service should have it while a
+        // synchronous consumer is busy with this page.
         await Promise.resolve()
+        await afterThisTurn()
         if (signal.aborted) return
       }
       if (page.warnings != null && page.warnings.length > 0) {
