@@ -1,3 +1,4 @@
+import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { markedRun, RUNS } from '../src/protocol/run-identity.ts'
 import type { Identified } from './identified.ts'
 
@@ -55,6 +56,8 @@ function hashRun(runId: string, status: string): void {
 }
 
 function hashText({ source, id }: Identified): void {
+  // All that is no text would have one hash, and pass for one event.
+  if (typeof id !== 'string') throw new ArgumentError('id', 'a string', id)
   if (source === undefined) {
     withoutSource.begin('')
   } else {

@@ -130,6 +130,7 @@ class Reconnecting<T> {
   }
 
   connect(): void {
+    if (this.#subscriber.closed) return
     this.#connectedAt = this.#settings.scheduler.now()
     subscribeHeld(this.#source, new Connection(this.#subscriber, this))
   }
@@ -153,7 +154,9 @@ class Reconnecting<T> {
       error: (error: unknown) => this.guarded(() => this.failed(error)),
     })
     // An answer that came at once has begun the wait already.
-    if (!asking.closed) this.#between = asking
+    if (asking.closed) return
+    this.#between = asking
+    this.#leaveNothing()
   }
 
   /** What the settings' own functions throw goes to the subscriber. */
@@ -191,9 +194,20 @@ class Reconnecting<T> {
     const delay = Math.min(wanted, LONGEST_WAIT)
     this.#reconnects += 1
     this.#settings.onReconnect({ cause, attempt: this.#reconnects, delay })
+    let over = false
     // Always through the scheduler, so that sources that end within their subscription do not grow the stack.
-    this.#between = this.#settings.scheduler.schedule(() => this.connect(), delay)
-    // A subscriber that had enough within the callback is not to be left with a wait.
+    const wait = this.#settings.scheduler.schedule(() => {
+      over = true
+      this.connect()
+    }, delay)
+    // A scheduler that does not wait has come further by now.
+    if (over) return
+    this.#between = wait
+    this.#leaveNothing()
+  }
+
+  /** A subscriber that had enough within a callback is not to be left with what began after it. */
+  #leaveNothing(): void {
     if (this.#subscriber.closed) this.#between.unsubscribe()
   }
 }

@@ -1,3 +1,4 @@
+import { detached } from './detached.ts'
 import { contentHash, instant } from './identity.ts'
 import type {
   MonitorCompletionEvent,
@@ -180,9 +181,9 @@ function impliedKind(wire: Wire): string | undefined {
 
 /** The event that a message of a group's streams stands for (§4.4, §4.5). `position` is the message's own `id:`. */
 export function groupEvent(groupId: string, wire: unknown, via: Via, position?: string): ResearchEvent {
-  if (!isObject(wire)) return unknownEvent(groupSource(groupId), wire, via, position)
-  const eventId = wire['event_id']
-  const cursor = isText(eventId) ? eventId : position
+  const eventId = isObject(wire) ? wire['event_id'] : undefined
+  const cursor = isText(eventId) ? eventId : position && detached(position)
+  if (!isObject(wire)) return unknownEvent(groupSource(groupId), wire, via, cursor)
   switch (wire['type']) {
     case 'task_run.state': {
       const run = wire['run']

@@ -9,7 +9,7 @@ export function instant(timestamp: string): string {
  * somebody who looks for collisions.
  */
 export function contentHash(value: unknown): string {
-  const text = JSON.stringify(value) ?? ''
+  const text = contentText(value)
   // cyrb53: two 32-bit lanes, so that a long-lived stream does not meet a 32-bit hash's birthday.
   let a = 0xdeadbeef
   let b = 0x41c6ce57
@@ -21,4 +21,24 @@ export function contentHash(value: unknown): string {
   a = Math.imul(a ^ (a >>> 16), 2246822507) ^ Math.imul(b ^ (b >>> 13), 3266489909)
   b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909)
   return (4294967296 * (2097151 & b) + (a >>> 0)).toString(36)
+}
+
+/**
+ * All of a JSON value, each list and object with its length ahead. Not `JSON.stringify`, which refuses what is nested more
+ * deeply than its stack: `JSON.parse` has no such limit, so that it may come over the wire.
+ */
+function contentText(value: unknown): string {
+  const rest: unknown[] = [value]
+  let text = ''
+  while (rest.length > 0) {
+    const next = rest.pop()
+    if (typeof next !== 'object' || next === null) {
+      text += `${JSON.stringify(next)} `
+      continue
+    }
+    const entries = Object.entries(next)
+    text += `${Array.isArray(next) ? '[' : '{'}${entries.length} `
+    for (const [key, entry] of entries) rest.push(entry, key)
+  }
+  return text
 }

@@ -1,6 +1,10 @@
 /** What `setTimeout` can hold, in ms; a longer wait is made of several. */
 const LONGEST_TIMEOUT = 2 ** 31 - 1
 
+// A browser has no `setImmediate`.
+const afterSockets: (work: () => void) => void =
+  typeof setImmediate === 'function' ? setImmediate : setTimeout
+
 /**
  * A moment that keeps being put off. Putting it off only notes the new moment: the one timer that runs looks at it when
  * it wakes, so that a busy stream sets no timer for each of its chunks.
@@ -38,6 +42,12 @@ export class Deadline {
 
   readonly #wake = (): void => {
     this.#wakes = Infinity
+    // Timers come before sockets: where the process itself stood still, what has come in meanwhile is read first.
+    if (performance.now() >= this.#due) afterSockets(() => this.#look())
+    else this.#look()
+  }
+
+  #look(): void {
     if (performance.now() >= this.#due) {
       this.#due = Infinity
       this.#passed()

@@ -1,3 +1,4 @@
+import { detached } from '../protocol/detached.ts'
 import { withoutMark } from './utf8-chunks.ts'
 
 /** One message of an event stream, its fields as the server wrote them. */
@@ -31,8 +32,9 @@ const I = 0x69
  * Parses an event stream (HTML standard, "event stream format") as it comes in, cut anywhere. Unknown fields, comments and
  * odd values are ignored, and an event whose blank line never comes is not told, as the format wants it.
  *
- * This is the hot path. Each character is looked at once, by the engine's own search for the next newline; a line is cut
- * out of the chunk for its value alone, and copied only where it began in a chunk before.
+ * This is the hot path. Characters are looked at by the engine's own searches alone, for a carriage return in the chunk and
+ * for each next newline; a line is cut out of the chunk for its value alone, and copied only where it began in a chunk
+ * before.
  */
 export class MessageParser {
   readonly #listener: MessageListener
@@ -101,7 +103,7 @@ export class MessageParser {
   }
 
   #keep(piece: string): void {
-    this.#pieces.push(piece)
+    this.#pieces.push(detached(piece))
     this.#pending += piece.length
     this.#checkLength()
   }
@@ -156,8 +158,7 @@ export class MessageParser {
   /** One message after the other has the same name, which need not be cut out again. */
   #setEvent(text: string, from: number, end: number): void {
     if (this.#lastEvent.length !== end - from || !text.startsWith(this.#lastEvent, from)) {
-      // Put together anew, since a mere part of the chunk would keep all of it in memory.
-      this.#lastEvent = ` ${text.slice(from, end)}`.slice(1)
+      this.#lastEvent = detached(text.slice(from, end))
     }
     this.#event = this.#lastEvent === '' ? undefined : this.#lastEvent
   }

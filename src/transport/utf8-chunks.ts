@@ -15,8 +15,8 @@ export class Utf8Chunks {
   decode(bytes: Uint8Array): string {
     const whole = this.#incomplete === undefined ? bytes : joined(this.#incomplete, bytes)
     const end = whole.byteLength - incompleteTail(whole)
-    // A copy, since the bytes are the sender's again afterwards.
-    this.#incomplete = end === whole.byteLength ? undefined : whole.slice(end)
+    // A copy, since the bytes are the sender's again afterwards. Not `slice`, which a Buffer answers with a view.
+    this.#incomplete = end === whole.byteLength ? undefined : new Uint8Array(whole.subarray(end))
     return decoder.decode(this.#incomplete === undefined ? whole : whole.subarray(0, end))
   }
 

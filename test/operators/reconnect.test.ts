@@ -1,5 +1,18 @@
-import { defer, EMPTY, NEVER, Observable, of, take, throwError, timer, VirtualTimeScheduler } from 'rxjs'
-import type { ObservableInput } from 'rxjs'
+import {
+  defer,
+  EMPTY,
+  NEVER,
+  Observable,
+  of,
+  queueScheduler,
+  Subject,
+  take,
+  takeUntil,
+  throwError,
+  timer,
+  VirtualTimeScheduler,
+} from 'rxjs'
+import type { ObservableInput, SchedulerAction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from 'rivulet'
 import { Gate, reconnect } from 'rivulet/operators'
 import type { Reconnection } from 'rivulet/operators'
@@ -263,6 +276,54 @@ describe('reconnect', () => {
       expectObservable(cold('-a|').pipe(reconnect({ done: () => answer })), '^---!').toBe('-a')
       expectSubscriptions(answer.subscriptions).toBe('--^-!')
     }))
+
+  it('ends a question that was asked by somebody who then left', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
+      const answer = cold<boolean>('-----')
+      const left = new Subject<void>()
+      const done = () => {
+        left.next()
+        return answer
+      }
+      expectObservable(cold('-a|').pipe(reconnect({ done }), takeUntil(left))).toBe('-a|')
+      expectSubscriptions(answer.subscriptions).toBe('--(^!)')
+    }))
+
+  it('waits for nobody who leaves when the reconnection is told', () => {
+    const scheduler = new VirtualTimeScheduler()
+    let connections = 0
+    const source = defer(() => {
+      connections += 1
+      return throwError(() => dropped)
+    })
+    const left = new Subject<void>()
+    const onReconnect = () => left.next()
+    source.pipe(reconnect({ ...full, scheduler, onReconnect }), takeUntil(left)).subscribe()
+    scheduler.flush()
+
+    expect(connections).toBe(1)
+  })
+
+  it('ends the present wait on a scheduler that does not wait for the first', () => {
+    const scheduler = new VirtualTimeScheduler()
+    const mixed: SchedulerLike = {
+      now: () => scheduler.now(),
+      schedule<T>(work: (this: SchedulerAction<T>, state?: T) => void, delay = 0, state?: T) {
+        return (delay > 0 ? scheduler : queueScheduler).schedule(work, delay, state)
+      },
+    }
+    let connections = 0
+    const source = defer(() => {
+      connections += 1
+      return connections === 1 ? EMPTY : throwError(() => dropped)
+    })
+    const subscription = source.pipe(reconnect({ ...full, scheduler: mixed, done: never })).subscribe()
+    const waiting = scheduler.actions.length
+    subscription.unsubscribe()
+    scheduler.flush()
+
+    expect([waiting, connections]).toEqual([1, 2])
+  })
 
   it('tells of each reconnection', () =>
     inVirtualTime(({ cold, expectObservable, flush }) => {

@@ -297,6 +297,20 @@ describe('a group stream', () => {
     })
   })
 
+  it('passes on what is nested as deeply as the wire can have it, and goes on behind it', async () => {
+    const deep = `id: 1\ndata: {"type":"task_run.dreamt","event_id":"1","in":${'['.repeat(50_000)}${']'.repeat(50_000)}}\n\n`
+    const log = [status(2, false)]
+    const { client, asked } = await scripted(log, (response, rest) => response.end(deep + rest.join('')))
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ type, cursor }) => [type, cursor])).toEqual([
+      ['unknown', '1'],
+      ['task_group.status', '2'],
+    ])
+    expect(asked).toEqual([null])
+  })
+
   it('takes up again after an event that is no JSON', async () => {
     const log = [run(1), run(2), status(3, false)]
     const { client, asked } = await scripted(log, (response, rest, connection) =>

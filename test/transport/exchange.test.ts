@@ -113,6 +113,25 @@ describe.each([
     expect(sink.failure).toMatchObject({ failure: 'silence', taken: 'maybe' })
   })
 
+  it('does not take it for silence that the process itself stood still', async () => {
+    const { origin } = await serve((_request, response) => {
+      response.write('one')
+      sink.onChunk = () => {
+        sink.onChunk = () => response.end()
+        response.write('two')
+        const until = performance.now() + 100
+        while (performance.now() < until);
+      }
+    })
+    const sink = new Recorder()
+
+    createExchange()(wire(origin, { timeouts: { connect: 5_000, headers: 5_000, silence: 50 } }), sink)
+    await sink.ended
+
+    expect(sink.failure).toBeUndefined()
+    expect(sink.text).toBe('onetwo')
+  })
+
   it('counts no silence while the reader holds the flow, and begins anew after it', async () => {
     const { origin } = await serve((_request, response) => response.write('one'))
     const sink = new Recorder()
@@ -130,6 +149,7 @@ describe.each([
     vi.advanceTimersByTime(99)
     expect(sink.failure).toBeUndefined()
     vi.advanceTimersByTime(2)
+    await sink.ended
 
     expect(sink.failure).toMatchObject({ failure: 'silence' })
   })
