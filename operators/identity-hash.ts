@@ -75,7 +75,8 @@ function append(text: string): void {
   const b = hash[1] ?? 0
   const c = hash[2] ?? 0
   const d = hash[3] ?? 0
-  // Nearly every id is of characters that fit a byte, so four of them make a word.
+  // Nearly every id is of characters that fit a byte, so four of them make a word. Others begin elsewhere, so that none of
+  // the one kind has the hash of one of the other.
   if (mixBytes(a, b, c, d, text) > 0xff) mixCharacters(~a, b, c, d, text)
 }
 

@@ -301,7 +301,9 @@ class StoredCheckpoint implements Checkpoint {
     try {
       if (advance.positions.size > 0 || advance.handled.length > 0) await this.#store.save(advance)
     } catch (error) {
-      this.#unsaved = merge(advance, this.#unsaved)
+      const { handled, ...rest } = merge(advance, this.#unsaved)
+      // However long the store fails: it would not remember more either.
+      this.#unsaved = { ...rest, handled: handled.slice(Math.max(0, handled.length - this.maxHandled)) }
       throw error
     } finally {
       this.#saving = noAdvance()

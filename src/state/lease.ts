@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkInteger, checkText } from '../protocol/check.ts'
 import { CheckpointError, CheckpointInUseError, StateInUseError } from './errors.ts'
@@ -33,6 +34,9 @@ export const LEASE_SCHEMA = `
   ) WITHOUT ROWID, STRICT;
 `
 
+/** What a lease is for. */
+export type StateKind = 'checkpoint' | 'inbox'
+
 /**
  * The right of one process at a time to some state in a file.
  *
@@ -42,7 +46,7 @@ export const LEASE_SCHEMA = `
 export class Lease {
   readonly #file: StateFile
   readonly #name: string
-  readonly #what: 'checkpoint' | 'inbox'
+  readonly #what: StateKind
   readonly #owner: string
   readonly #duration: number
   readonly #clock: () => number
@@ -56,7 +60,7 @@ export class Lease {
   #timer: NodeJS.Timeout | undefined
 
   /** @param file A file whose schema has {@link LEASE_SCHEMA}. */
-  constructor(file: StateFile, what: 'checkpoint' | 'inbox', name: string, options: Required<LeaseOptions>) {
+  constructor(file: StateFile, what: StateKind, name: string, options: Required<LeaseOptions>) {
     this.#file = file
     this.#what = what
     this.#name = `${what}:${name}`
@@ -127,7 +131,7 @@ export class Lease {
   #takeOver(): number {
     const row = this.#row()
     const now = this.#clock()
-    if (row !== undefined && row.expiresAt > now && !isGone(row)) throw this.#isInUse(row)
+    if (row !== undefined && isHeld(row, now)) throw inUse(this.#file.name, this.#what, row)
     const token = (row?.token ?? 0) + 1
     this.#take.run({
       name: this.#name,
@@ -137,15 +141,6 @@ export class Lease {
       expiresAt: now + this.#duration,
     })
     return token
-  }
-
-  #isInUse(row: LeaseRow): StateInUseError {
-    const until = new Date(row.expiresAt).toISOString()
-    return this.#inUse(
-      `is in use by ${row.owner} until ${until}, unless renewed: end that process first, or give this one a file or a ` +
-        'name of its own',
-      row,
-    )
   }
 
   #checkToken(): number {
@@ -186,34 +181,68 @@ export class Lease {
 
   #takenOver(): StateInUseError {
     const row = this.#row()
-    return this.#inUse(
+    return stateInUse(
+      this.#file.name,
+      this.#what,
       `was taken over by ${row?.owner ?? 'another process'}, since this process did not renew its lease for ` +
         `${this.#duration} ms: nothing more is written by this one. End it, and see that only one runs`,
       row,
     )
   }
 
-  #inUse(what: string, row: LeaseRow | undefined): StateInUseError {
-    const { name: file } = this.#file
-    const holder = { file, owner: row?.owner ?? 'another process', expiresAt: row?.expiresAt }
-    const message = `the ${this.#what} in ${file} ${what}`
-    return this.#what === 'checkpoint'
-      ? new CheckpointInUseError(message, holder)
-      : new StateInUseError(message, holder)
-  }
-
   #row(): LeaseRow | undefined {
     const row = this.#file.attempt(() => this.#select.get(this.#name))
-    if (row === undefined) return undefined
-    return {
-      token: Number(row['token']),
-      owner: String(row['owner']),
-      host: String(row['host']),
-      pid: Number(row['pid']),
-      startedAt: Number(row['process_started_at']),
-      expiresAt: Number(row['expires_at']),
-    }
+    return row === undefined ? undefined : leaseRow(row)
   }
+}
+
+/**
+ * Refuses where anybody holds state of this kind in the file, under whatever name.
+ *
+ * @throws {StateInUseError} where it is so.
+ */
+export function checkNotHeld(database: DatabaseSync, file: string, what: StateKind): void {
+  database.exec(LEASE_SCHEMA)
+  const rows = database.prepare('SELECT * FROM rivulet_lease WHERE name GLOB ?').all(`${what}:*`)
+  const holder = rows.map(leaseRow).find((row) => isHeld(row, Date.now()))
+  if (holder !== undefined) throw inUse(file, what, holder)
+}
+
+function leaseRow(row: Readonly<Record<string, SQLOutputValue>>): LeaseRow {
+  return {
+    token: Number(row['token']),
+    owner: String(row['owner']),
+    host: String(row['host']),
+    pid: Number(row['pid']),
+    startedAt: Number(row['process_started_at']),
+    expiresAt: Number(row['expires_at']),
+  }
+}
+
+function isHeld(row: LeaseRow, now: number): boolean {
+  return row.expiresAt > now && !isGone(row)
+}
+
+function inUse(file: string, what: StateKind, row: LeaseRow): StateInUseError {
+  const until = new Date(row.expiresAt).toISOString()
+  return stateInUse(
+    file,
+    what,
+    `is in use by ${row.owner} until ${until}, unless renewed: end that process first, or give this one a file or a ` +
+      'name of its own',
+    row,
+  )
+}
+
+function stateInUse(
+  file: string,
+  what: StateKind,
+  message: string,
+  row: LeaseRow | undefined,
+): StateInUseError {
+  const holder = { file, owner: row?.owner ?? 'another process', expiresAt: row?.expiresAt }
+  const InUseError = what === 'checkpoint' ? CheckpointInUseError : StateInUseError
+  return new InUseError(`the ${what} in ${file} ${message}`, holder)
 }
 
 /** The settings, checked, with their defaults. */

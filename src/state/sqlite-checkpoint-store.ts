@@ -7,7 +7,7 @@ import type { CheckpointChanges, CheckpointState, CheckpointStore, HandledFact }
 import { CheckpointError, StateFileError } from './errors.ts'
 import { MAX_HANDLED, MOST_HANDLED, REMEMBER } from './handled-facts.ts'
 import type { HandledFactsLimits } from './handled-facts.ts'
-import { Lease, LEASE_SCHEMA, leaseOptions } from './lease.ts'
+import { checkNotHeld, Lease, LEASE_SCHEMA, leaseOptions } from './lease.ts'
 import type { LeaseOptions } from './lease.ts'
 import { StateFile } from './state-file.ts'
 import type { StateLayout } from './state-file.ts'
@@ -78,6 +78,7 @@ const LAYOUT: StateLayout = {
     ) WITHOUT ROWID, STRICT;
     ${HANDLED_TABLE}
   `,
+  checkUpgrade: (database, file) => checkNotHeld(database, file, 'checkpoint'),
   upgrades: {
     // Each checkpoint had its own place in the table, and none of them was its end.
     1: `
@@ -113,7 +114,7 @@ const PRUNE_EVERY = 1_000
  * webhook before its effect is there to stay. Of a database of your own the settings are yours: write-ahead logging with
  * `synchronous` at `FULL` gives the same.
  *
- * Beside the file stands its write-ahead log, of 16 MB or somewhat more.
+ * Beside a file that is opened here stands its write-ahead log, which grows to 16 MB or somewhat more.
  *
  * @throws {ArgumentError} for an option that cannot be right.
  * @throws {StateFileError} for a file that cannot be used. It is left as it is.

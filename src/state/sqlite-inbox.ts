@@ -255,7 +255,8 @@ class SqliteTableInbox implements SqliteInbox {
           const now = this.#clock()
           for (const { id } of marks) this.#pending -= Number(this.#statements.done.run(now, id).changes)
           const outcomes = puts.map((put) => this.#store(put, now))
-          if (now - this.#prunedAt >= PRUNE_EVERY) this.#prune()
+          // Either way: the clock may have been set back.
+          if (Math.abs(now - this.#prunedAt) >= PRUNE_EVERY) this.#prune()
           return outcomes
         })
       })

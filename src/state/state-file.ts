@@ -14,6 +14,8 @@ export interface StateLayout {
   readonly schema: string
   /** Turns the tables of an older version into the next one's, by the older one's number. */
   readonly upgrades?: Readonly<Record<number, string>>
+  /** Throws where the tables may not be changed, since somebody works with them. */
+  readonly checkUpgrade?: (database: DatabaseSync, file: string) => void
 }
 
 /** Settings of a {@link StateFile}. */
@@ -155,11 +157,13 @@ export class StateFile {
     }
   }
 
-  #create({ part, version, schema, upgrades = {} }: StateLayout): void {
+  #create({ part, version, schema, upgrades = {}, checkUpgrade }: StateLayout): void {
     this.transaction(() => {
       this.database.exec(VERSIONS)
       const found = this.database.prepare('SELECT version FROM rivulet_state WHERE part = ?').get(part)
-      for (let older = Number(found?.['version'] ?? version); older < version; older++) {
+      const present = Number(found?.['version'] ?? version)
+      if (present < version) checkUpgrade?.(this.database, this.name)
+      for (let older = present; older < version; older++) {
         this.database.exec(upgrades[older] ?? '')
       }
       this.database.exec(schema)

@@ -2,6 +2,7 @@ import { from, Observable, of, take } from 'rxjs'
 import { ArgumentError } from 'rivulet'
 import type { ResearchEvent } from 'rivulet'
 import { dedupe } from 'rivulet/operators'
+import type { Identified } from 'rivulet/operators'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { bareRun, fullRun, groupStatus } from './events.ts'
 import { inVirtualTime } from './virtual-time.ts'
@@ -112,6 +113,16 @@ describe('dedupe', () => {
       .pipe(dedupe())
       .subscribe(({ id }) => got.push(id))
     expect(got).toEqual(['x', 'y'])
+  })
+
+  it('refuses ids that are no texts, instead of taking all of them for one', () => {
+    const numbered: readonly Identified[] = JSON.parse('[{"id":1},{"id":2}]')
+    const told: unknown[] = []
+    from(numbered)
+      .pipe(dedupe())
+      .subscribe({ next: (event) => told.push(event), error: (error: unknown) => told.push(error) })
+
+    expect(told).toEqual([expect.any(ArgumentError)])
   })
 
   it.each([

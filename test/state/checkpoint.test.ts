@@ -13,7 +13,7 @@ import { bareRun, change, fullRun } from '../operators/events.ts'
 
 const TEN_MINUTES = 10 * 60_000
 
-const [a, b, c] = [change('a'), change('b'), change('c')]
+const [a, b, c, d] = [change('a'), change('b'), change('c'), change('d')]
 
 interface RecordingStore extends CheckpointStore {
   readonly saves: CheckpointChanges[]
@@ -132,6 +132,20 @@ describe('handled', () => {
         handled: [expect.objectContaining({ id: 'b' }), expect.objectContaining({ id: 'a' })],
       }),
     )
+  })
+
+  it('keeps no more for the next save than the store would remember, however long saves fail', async () => {
+    const store = { ...recordingStore(), maxHandled: 2 }
+    const checkpoint = await openCheckpoint(store)
+    receive(checkpoint, a, b, c, d)
+    store.failure = new Error('the disk is full')
+    for (const event of [a, b, c]) await expect(checkpoint.handled(event)).rejects.toBe(store.failure)
+    store.failure = undefined
+    await checkpoint.handled(d)
+
+    const { positions, handled } = store.saves.at(-1) ?? {}
+    expect([...(positions ?? [])]).toEqual([['s', 'd']])
+    expect(handled?.map(({ id }) => id)).toEqual(['b', 'c', 'd'])
   })
 })
 
@@ -478,7 +492,6 @@ describe('the store in memory', () => {
     for (const event of [a, b, c]) await checkpoint.handled(event)
     const byNumber = remembered()
     now = 1_000
-    const d = change('d')
     receive(checkpoint, d)
     await checkpoint.handled(d)
 

@@ -137,7 +137,7 @@ describe('a checkpoint in SQLite', () => {
     expect(await inbox.put({ id: 'msg_1', timestamp: 1, payload: {} })).toBe('stored')
   })
 
-  it('takes over a file in the layout of version 1', () => {
+  it('takes over a file in the layout of version 1, once nobody works with it', () => {
     const file = scratchFile()
     const older = new DatabaseSync(file)
     older.exec(`
@@ -161,6 +161,22 @@ describe('a checkpoint in SQLite', () => {
       ['one', 2],
     ] as const)
       insert.run(name, seq, 's', `${name}-${seq}`, seq, now)
+    older.exec(`
+      CREATE TABLE rivulet_lease (
+        name TEXT PRIMARY KEY, token INTEGER NOT NULL, owner TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL,
+        process_started_at INTEGER NOT NULL, expires_at INTEGER NOT NULL
+      ) WITHOUT ROWID, STRICT;
+    `)
+    older
+      .prepare(
+        "INSERT INTO rivulet_lease VALUES ('checkpoint:one', 1, 'the older one', 'elsewhere', 1, 1, ?)",
+      )
+      .run(now + 60_000)
+
+    expect(() => storeIn(file, { name: 'two' })).toThrow(/in use by the older one/)
+    // It can go on with its tables.
+    insert.run('one', 3, 's', 'one-3', 3, now)
+    older.exec('UPDATE rivulet_lease SET expires_at = 0')
     older.close()
 
     const state = storeIn(file, { name: 'one' }).load()
@@ -169,6 +185,7 @@ describe('a checkpoint in SQLite', () => {
     expect([...state.handled]).toEqual([
       { id: 'one-1', source: 's', parts: 1 },
       { id: 'one-2', source: 's', parts: 2 },
+      { id: 'one-3', source: 's', parts: 3 },
     ])
     expect([...storeIn(file, { name: 'two' }).load().handled]).toEqual([
       { id: 'two-1', source: 's', parts: 1 },
