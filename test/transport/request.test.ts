@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { inspect } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { VirtualTimeScheduler } from 'rxjs'
@@ -402,6 +403,21 @@ describe.each([
     )
 
     expect(error).toMatchObject({ failure: 'headers-timeout', message: expect.stringContaining('30 ms') })
+  })
+
+  it('leaves nothing on the signal, whether it was answered or not', async () => {
+    let requests = 0
+    const { origin } = await serve((_request, response) => {
+      requests += 1
+      json(response, requests % 3 === 0 ? 200 : 503, {})
+    })
+    const { signal } = new AbortController()
+
+    await transportTo(origin, { retries: 2 }).request(get, signal)
+    const answered = getEventListeners(signal, 'abort').length
+    await failureOf(transportTo(origin, { retries: 1 }).request(get, signal))
+
+    expect([requests, answered, getEventListeners(signal, 'abort').length]).toEqual([5, 0, 0])
   })
 
   it('sends nothing with a signal that is aborted already', async () => {

@@ -2,6 +2,14 @@ import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Utf8Chunks } from '../../src/transport/utf8-chunks.ts'
 
+it('holds back nothing but a character that is not complete', () => {
+  const characters = new Utf8Chunks()
+  const bytes = new TextEncoder().encode('aß€🌊')
+
+  expect(characters.decode(bytes)).toBe('aß€🌊')
+  expect(characters.decode(bytes.subarray(0, -1))).toBe('aß€')
+})
+
 it('decodes any bytes, valid or not, as they would be decoded in one piece', () => {
   const character = fc
     .constantFrom(...'aß€🌊\uFEFF')
