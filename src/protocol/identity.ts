@@ -36,7 +36,8 @@ function contentText(value: unknown): string {
       text += `${JSON.stringify(next)} `
       continue
     }
-    const entries = Object.entries(next)
+    // JSON has nothing that is undefined.
+    const entries = Object.entries(next).filter(([, entry]) => entry !== undefined)
     text += `${Array.isArray(next) ? '[' : '{'}${entries.length} `
     for (const [key, entry] of entries) rest.push(entry, key)
   }

@@ -20,6 +20,10 @@ it('the hash of a content is that of the same JSON, and of no other', () => {
   )
 })
 
+it('a content that is not there is no part of it', () => {
+  expect(contentHash({ a: 1, b: undefined })).toBe(contentHash({ a: 1 }))
+})
+
 it('a content may be nested as deeply as the wire can have it', () => {
   const nested = (text: string) => JSON.parse('['.repeat(100_000) + text + ']'.repeat(100_000))
 
