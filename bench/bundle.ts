@@ -8,12 +8,12 @@ import type { OutputChunk } from 'rolldown'
 export const TARGET_KB = 12
 
 /**
- * What it may weigh: the check fails above. It is the present size, rounded up to the next half kB, so it only ever goes
- * down: who makes the bundle smaller lowers it.
+ * What it may weigh: the check fails above. It is the present size, rounded up to the next half kB. Who makes the bundle
+ * smaller lowers it; raising it takes a reason.
  */
 export const BOUND_KB = 27
 
-/** What a browser downloads of `rivulet` and `rivulet/operators`. Sizes in bytes. */
+/** What a browser downloads. Sizes in bytes. */
 export interface Bundle {
   readonly minified: number
   readonly gzipped: number
@@ -30,11 +30,15 @@ interface BundledModule {
 const PROJECT = fileURLToPath(new URL('..', import.meta.url))
 const ENTRY = 'browser-entry'
 
+const EVERYTHING = `
+  export * from 'rivulet'
+  export * from 'rivulet/operators'`
+
 /**
- * Bundles everything that `rivulet` and `rivulet/operators` export, the way an application's bundler does for a browser,
- * without rxjs: that is the application's own.
+ * Bundles a module, by default everything that `rivulet` and `rivulet/operators` export, the way an application's bundler
+ * does for a browser, without rxjs: that is the application's own.
  */
-export async function bundleForBrowsers(): Promise<Bundle> {
+export async function bundleForBrowsers(module = EVERYTHING): Promise<Bundle> {
   const build = await rolldown({
     input: ENTRY,
     cwd: PROJECT,
@@ -46,8 +50,7 @@ export async function bundleForBrowsers(): Promise<Bundle> {
       {
         name: ENTRY,
         resolveId: (id) => (id === ENTRY ? id : undefined),
-        load: (id) =>
-          id === ENTRY ? `export * from 'rivulet'\nexport * from 'rivulet/operators'` : undefined,
+        load: (id) => (id === ENTRY ? module : undefined),
       },
     ],
   })

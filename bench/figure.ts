@@ -12,18 +12,37 @@ export interface Result {
   readonly [detail: string]: unknown
 }
 
-/** Measures the figures of one file, in a process that does nothing else. */
-export type Measure = () => Promise<readonly Result[]>
+/** What the process of one file of figures tells: what it measured, or why it could not. */
+export type Report = { readonly results: readonly Result[] } | { readonly failure: string }
 
-/** Sets a figure beside its target. */
+/** Whether a message is a report: by its shape, since the sender is of this folder too. */
+export function isReport(message: unknown): message is Report {
+  const { results, failure }: { readonly results?: unknown; readonly failure?: unknown } = Object(message)
+  return typeof failure === 'string' || (Array.isArray(results) && results.every(isResult))
+}
+
+function isResult(value: unknown): value is Result {
+  const { name, ratio }: { readonly name?: unknown; readonly ratio?: unknown } = Object(value)
+  return typeof name === 'string' && typeof ratio === 'number'
+}
+
+/**
+ * Measures the figures of one file, in a process that does nothing else. What it writes goes into the folder, which is
+ * empty and is removed when the process ends.
+ */
+export type Measure = (folder: string) => Promise<readonly Result[]>
+
+/** Sets a figure, as it is printed, beside its target. */
 export function result(
   name: string,
   ratio: number,
   target: Target,
   details: Readonly<Record<string, unknown>> = {},
 ): Result {
-  const ok = 'atLeast' in target ? ratio >= target.atLeast : ratio <= target.atMost
-  return { name, ratio: rounded(ratio), target, ok, ...details }
+  if (!Number.isFinite(ratio)) throw new Error(`${name} came to ${ratio}`)
+  const printed = rounded(ratio)
+  const ok = 'atLeast' in target ? printed >= target.atLeast : printed <= target.atMost
+  return { name, ratio: printed, target, ok, ...details }
 }
 
 /** Three digits that count, or all before the point. */

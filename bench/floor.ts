@@ -37,6 +37,8 @@ export function floorStream(
       onResponseEnd: () => resolve(count),
       onResponseError: (_controller, error) => reject(error),
     }
-    agent.dispatch({ origin: url, path, method: 'GET', headers }, handler)
+    // Without time-outs, as the library's own transport.
+    const timeouts = { headersTimeout: 0, bodyTimeout: 0 }
+    agent.dispatch({ origin: url, path, method: 'GET', headers, ...timeouts }, handler)
   })
 }

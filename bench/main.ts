@@ -3,49 +3,86 @@
  * Each file is measured in a process of its own; docs/performance.md says what each figure means.
  */
 import { fork } from 'node:child_process'
-import { once } from 'node:events'
+import type { ChildProcess } from 'node:child_process'
 import { readdirSync } from 'node:fs'
-import { cpus } from 'node:os'
+import { constants, cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { ended, messageOf } from './child.ts'
+import { isReport } from './figure.ts'
 import type { Result } from './figure.ts'
 
-const { values } = parseArgs({
-  options: { only: { type: 'string', multiple: true }, json: { type: 'boolean', default: false } },
-})
-const all = readdirSync(new URL('figures', import.meta.url)).map((file) => file.replace(/\.ts$/, ''))
-const chosen = values.only ?? all
-for (const name of chosen) {
-  if (!all.includes(name)) throw new Error(`there is no figure ${name}, but: ${all.join(', ')}`)
+/** A file of figures that could not be measured, and why. */
+interface Failure {
+  readonly name: string
+  readonly message: string
 }
+
+const { chosen, json } = asked()
+let running: ChildProcess | undefined
+endWithSignal('SIGINT')
+endWithSignal('SIGTERM')
 
 const machine = { node: process.version, cpu: cpus()[0]?.model, cores: cpus().length }
-if (!values.json) print(Object.values(machine).join(', '))
+if (!json) print(Object.values(machine).join(', '))
 
 const bench: Result[] = []
+const failed: Failure[] = []
 for (const name of chosen) {
-  const results = await measured(name)
-  bench.push(...results)
-  if (!values.json) for (const each of results) print(line(each))
+  try {
+    const results = await measured(name)
+    bench.push(...results)
+    if (!json) for (const each of results) print(line(each))
+  } catch (error) {
+    failed.push({ name, message: messageOfError(error) })
+  }
 }
-if (values.json) print(JSON.stringify({ bench, machine }))
+if (json) print(JSON.stringify({ bench, machine, failed }))
+else for (const { name, message } of failed) print(`failed: ${name}: ${message}`)
+if (failed.length > 0) process.exitCode = 1
+
+/** What the command line asks for. Where that is wrong, says so and ends. */
+function asked(): { readonly chosen: readonly string[]; readonly json: boolean } {
+  try {
+    const { values } = parseArgs({
+      options: { only: { type: 'string', multiple: true }, json: { type: 'boolean', default: false } },
+    })
+    const all = readdirSync(new URL('figures', import.meta.url)).map((file) => file.replace(/\.ts$/, ''))
+    const wrong = values.only?.find((name) => !all.includes(name))
+    if (wrong !== undefined) throw new Error(`--only takes one of ${all.join(', ')}; got ${wrong}`)
+    return { chosen: values.only ?? all, json: values.json }
+  } catch (error) {
+    process.stderr.write(`${messageOfError(error)}\n`)
+    process.exit(1)
+  }
+}
+
+function endWithSignal(signal: 'SIGINT' | 'SIGTERM'): void {
+  process.once(signal, () => {
+    running?.kill(signal)
+    process.exit(128 + constants.signals[signal])
+  })
+}
 
 async function measured(name: string): Promise<readonly Result[]> {
   const runner = fileURLToPath(new URL('run-figure.ts', import.meta.url))
   const child = fork(runner, [name], { execArgv: ['--conditions=rivulet-source', '--expose-gc'] })
-  let results: readonly Result[] | undefined
-  child.once('message', (message: readonly Result[]) => {
-    results = message
-  })
-  const [code] = await once(child, 'exit')
-  if (results === undefined) throw new Error(`the figures of ${name} ended with ${code} and no result`)
-  return results
+  running = child
+  const report = await messageOf(child, `the process of ${name}`, 'told its results')
+  await ended(child)
+  if (!isReport(report)) throw new Error(`the process of ${name} told something else than its results`)
+  if ('failure' in report) throw new Error(report.failure)
+  return report.results
+}
+
+function messageOfError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 function line({ name, ratio, target, ok, ...details }: Result): string {
   const bound = 'atLeast' in target ? `≥ ${target.atLeast}` : `≤ ${target.atMost}`
   const rest = Object.entries(details).map(([key, value]) => `${key} ${String(value)}`)
-  return `${ok ? '✓' : '✗'} ${name.padEnd(28)} ${String(ratio).padStart(7)}  ${bound.padEnd(8)}  ${rest.join(', ')}`
+  return `${ok ? '✓' : '✗'} ${name.padEnd(31)} ${String(ratio).padStart(7)}  ${bound.padEnd(8)}  ${rest.join(', ')}`
 }
 
 function print(text: string): void {

@@ -21,8 +21,8 @@ const WARM_UP = 2
 
 /**
  * Measures two sides in turns, so that both meet the same machine, the first of a round changing with each. The young
- * garbage of one is collected before the other begins. Not the old: a full collection throws away the compiled code of each
- * class that has no instance just then, and every round would measure the compiler.
+ * garbage of one is collected before the other begins. Not the old: a full collection also drops optimized code for shapes of
+ * objects of which none is alive just then, and every round would measure the compiler.
  */
 export async function alternately(
   ours: Side,
@@ -45,23 +45,38 @@ export function compare(mine: readonly number[], others: readonly number[]): Com
   }
 }
 
-/** As {@link alternately} for any number of sides: what each round measured of each side. */
+/** As {@link alternately} for any number of sides: what each round measured of each side, in the order of the rounds. */
 export async function inTurns<const Sides extends readonly Side[]>(
   sides: Sides,
   { rounds = ROUNDS, warmUp = WARM_UP } = {},
 ): Promise<{ -readonly [Index in keyof Sides]: number[] }> {
-  const measured = sides.map((): number[] => [])
-  for (let round = -warmUp; round < rounds; round++) {
-    for (let turn = 0; turn < sides.length; turn++) {
-      // Later rounds begin with another side.
-      const index = (turn + round + warmUp) % sides.length
+  const columns = sides.map((side): Column => ({ side, values: [] }))
+  for (let round = 0; round < warmUp + rounds; round++) {
+    for (const { side, values } of inOrderOf(round, columns)) {
       globalThis.gc?.({ type: 'minor' })
-      const value = await sides[index]?.()
-      if (round >= 0 && value !== undefined) measured[index]?.push(value)
+      const value = await side()
+      if (!Number.isFinite(value)) throw new Error(`a side measured ${value}`)
+      if (round >= warmUp) values.push(value)
     }
   }
-  // One list for each side, as they came.
-  return measured as { -readonly [Index in keyof Sides]: number[] }
+  // One list for each side: the compiler does not follow a tuple through `map`.
+  return columns.map(({ values }) => values) as { -readonly [Index in keyof Sides]: number[] }
+}
+
+/** A side, and what each round measured of it. */
+interface Column {
+  readonly side: Side
+  readonly values: number[]
+}
+
+/**
+ * The order of a round: each begins with another one than the round before, and every second one goes backwards, so that
+ * of three or more none always follows the same one.
+ */
+function inOrderOf<Item>(round: number, items: readonly Item[]): readonly Item[] {
+  const first = round % items.length
+  const others = [...items.slice(first + 1), ...items.slice(0, first)]
+  return [...items.slice(first, first + 1), ...(round % 2 === 0 ? others : others.toReversed())]
 }
 
 /** How many a second when `count` of them take as long as this work. */

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { createClient, groupEvent, openCheckpoint, memoryCheckpointStore } from 'rivulet'
@@ -10,6 +8,7 @@ import { createWebhookReceiver, memoryInbox, signedRequest } from 'rivulet/webho
 import type { Inbox } from 'rivulet/webhooks'
 import { lastValueFrom, merge, Subject, take, tap } from 'rxjs'
 import type { Observable } from 'rxjs'
+import { expectCount } from '../expect-count.ts'
 import { result, rounded } from '../figure.ts'
 import type { Measure, Result } from '../figure.ts'
 import { median } from '../rounds.ts'
@@ -50,17 +49,12 @@ interface Pipeline {
  *   their time.
  * - `inbox`, `inbox-sqlite`: signed webhooks through a receiver's `handle`, its inbox, its `deliveries` and `done`.
  */
-export const measure: Measure = async () => {
+export const measure: Measure = async (folder) => {
   await using server = await startServer('growth')
-  const folder = mkdtempSync(join(tmpdir(), 'rivulet-growth-'))
-  try {
-    const client = createClient({ baseUrl: server.url, apiKey: 'none' })
-    const results: Result[] = []
-    for (const pipeline of pipelines(client, folder)) results.push(...(await grown(pipeline)))
-    return results
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
+  const client = createClient({ baseUrl: server.url, apiKey: 'none' })
+  const results: Result[] = []
+  for (const pipeline of pipelines(client, folder)) results.push(...(await grown(pipeline)))
+  return results
 }
 
 function pipelines(client: ResearchClient, folder: string): readonly Pipeline[] {
@@ -166,15 +160,14 @@ class Stopwatch implements Meter {
   times(): Times {
     const busy = (processor() - this.#busyBefore) / this.#events
     const elapsed = (clock() - this.#elapsedBefore) / this.#events
-    if (this.#seen !== this.#events)
-      throw new Error(`${this.#seen} events came, ${this.#events} were to come`)
+    expectCount(this.#seen, this.#events)
     return { busy, elapsed }
   }
 }
 
 /**
- * Stops a run now and then to look at the memory. Never a run whose time is taken: a full collection throws compiled code
- * away too.
+ * Stops a run now and then to look at the memory. Never a run whose time is taken: a full collection drops optimized code
+ * too.
  */
 class Scale implements Meter {
   /** The most that was in use. */

@@ -1,11 +1,11 @@
 import { fork } from 'node:child_process'
-import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { ended, messageOf } from '../child.ts'
 import { result, rounded } from '../figure.ts'
 import type { Measure } from '../figure.ts'
 import { alternately, median } from '../rounds.ts'
 import { startServer } from '../server.ts'
-import type { StreamSize } from '../servers/quiet-reader.ts'
+import type { StreamSize } from '../quiet-reader.ts'
 
 /**
  * Bytes of memory that each of 2,000 open streams of runs takes in one process, against the floor's 2,000: undici's
@@ -17,7 +17,7 @@ import type { StreamSize } from '../servers/quiet-reader.ts'
  */
 export const measure: Measure = async () => {
   await using server = await startServer('quiet')
-  const resident = { ours: [] as number[], floor: [] as number[] }
+  const resident: Record<'ours' | 'floor', number[]> = { ours: [], floor: [] }
   const side = (name: 'ours' | 'floor') => async () => {
     const size = await sizeOfStream(name, server.url)
     resident[name].push(size.resident)
@@ -40,13 +40,15 @@ export const measure: Measure = async () => {
 }
 
 async function sizeOfStream(side: string, url: string): Promise<StreamSize> {
-  const reader = fileURLToPath(new URL('../servers/quiet-reader.ts', import.meta.url))
+  const reader = fileURLToPath(new URL('../quiet-reader.ts', import.meta.url))
   const child = fork(reader, [side, url], { execArgv: ['--conditions=rivulet-source', '--expose-gc'] })
-  let size: StreamSize | undefined
-  child.once('message', (message: StreamSize) => {
-    size = message
-  })
-  const [code] = await once(child, 'exit')
-  if (size === undefined) throw new Error(`the reader ended with ${code} and no size`)
+  const size = await messageOf(child, 'the reader', 'told its size')
+  await ended(child)
+  if (!isStreamSize(size)) throw new Error('the reader told something else than its size')
   return size
+}
+
+function isStreamSize(message: unknown): message is StreamSize {
+  const { held, resident }: { readonly held?: unknown; readonly resident?: unknown } = Object(message)
+  return typeof held === 'number' && typeof resident === 'number'
 }

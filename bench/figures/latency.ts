@@ -1,6 +1,7 @@
 import { createClient } from 'rivulet'
 import { dedupe } from 'rivulet/operators'
 import { lastValueFrom, tap } from 'rxjs'
+import { expectCount } from '../expect-count.ts'
 import { result } from '../figure.ts'
 import type { Measure } from '../figure.ts'
 import { floorStream } from '../floor.ts'
@@ -45,7 +46,7 @@ export const measure: Measure = async () => {
       times.push(Number(now - writtenAt(wire)) / 1_000)
       if (times.length < EVENTS) server.process.send('next')
     })
-    if (times.length !== EVENTS) throw new Error(`${times.length} events came, ${EVENTS} were to come`)
+    expectCount(times.length, EVENTS)
     return times
   }
 

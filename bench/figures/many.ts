@@ -2,6 +2,7 @@ import { createClient } from 'rivulet'
 import type { ResearchClient } from 'rivulet'
 import { dedupe } from 'rivulet/operators'
 import { count, lastValueFrom, merge } from 'rxjs'
+import { expectCount } from '../expect-count.ts'
 import { result } from '../figure.ts'
 import type { Measure } from '../figure.ts'
 import { alternately, perSecond } from '../rounds.ts'
@@ -36,6 +37,5 @@ export const measure: Measure = async () => {
 /** Fails unless every event came. */
 async function readAll(client: ResearchClient, groups: readonly string[], events: number): Promise<void> {
   const runs = groups.map((group) => client.taskGroups.runs(group))
-  const got = await lastValueFrom(merge(...runs).pipe(dedupe(), count()))
-  if (got !== events) throw new Error(`${got} events came, ${events} were to come`)
+  expectCount(await lastValueFrom(merge(...runs).pipe(dedupe(), count())), events)
 }

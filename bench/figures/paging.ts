@@ -5,9 +5,10 @@ import { deliver } from 'rivulet/operators'
 import { count, lastValueFrom } from 'rxjs'
 import { Agent } from 'undici'
 import type { Dispatcher } from 'undici'
+import { expectCount } from '../expect-count.ts'
 import { result, rounded } from '../figure.ts'
 import type { Measure, Result } from '../figure.ts'
-import { alternately, inTurns, median, perSecond, seconds } from '../rounds.ts'
+import { alternately, compare, inTurns, median, perSecond, seconds } from '../rounds.ts'
 import type { Side } from '../rounds.ts'
 import { startServer } from '../server.ts'
 
@@ -39,7 +40,7 @@ export const measure: Measure = async () => {
 async function paging(client: ResearchClient, url: string): Promise<Result> {
   const monitor = `${EVENTS}x${BYTES}x0`
   const times = async (walk: () => Promise<number>) => {
-    for (let n = 0; n < WALKS; n++) expect(await walk(), EVENTS)
+    for (let n = 0; n < WALKS; n++) expectCount(await walk(), EVENTS)
   }
   const ours = () => lastValueFrom(client.monitors.events(monitor, { limit: LIMIT }).pipe(count()))
   const { ratio, ...details } = await alternately(
@@ -71,7 +72,7 @@ async function slowConsumer(client: ResearchClient, url: string): Promise<Result
   const timed =
     (walk: () => Promise<number>): Side =>
     () =>
-      seconds(async () => expect(await walk(), events))
+      seconds(async () => expectCount(await walk(), events))
 
   const [both, loop, servers, consumers] = await inTurns(
     [
@@ -83,8 +84,7 @@ async function slowConsumer(client: ResearchClient, url: string): Promise<Result
     { rounds: 7, warmUp: 1 },
   )
   const larger = servers.map((time, round) => Math.max(time, consumers[round] ?? NaN))
-  const against = (times: readonly number[]) =>
-    median(times.map((time, round) => time / (larger[round] ?? NaN)))
+  const against = (times: readonly number[]) => compare(times, larger).ratio
   const nominal = (SLOW_PAGES * SLOW_MS) / 1_000
   return result(
     'paging-slow-consumer',
@@ -101,10 +101,6 @@ async function slowConsumer(client: ResearchClient, url: string): Promise<Result
       unit: 's',
     },
   )
-}
-
-function expect(got: number, events: number): void {
-  if (got !== events) throw new Error(`${got} events came, ${events} were to come`)
 }
 
 interface Page {
@@ -141,6 +137,7 @@ function barePage(url: string, monitor: string, cursor?: string): Promise<Page> 
     }
     const after = cursor === undefined ? '' : `&cursor=${cursor}`
     const path = `/v1/monitors/${monitor}/events?limit=${LIMIT}${after}`
-    agent.dispatch({ origin: url, path, method: 'GET' }, handler)
+    // Without time-outs, as the library's own transport.
+    agent.dispatch({ origin: url, path, method: 'GET', headersTimeout: 0, bodyTimeout: 0 }, handler)
   })
 }

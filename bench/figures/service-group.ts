@@ -1,13 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createClient } from 'rivulet'
 import { count, lastValueFrom } from 'rxjs'
 import { request } from 'undici'
+import { expectCount } from '../expect-count.ts'
 import { result, rounded } from '../figure.ts'
 import type { Measure } from '../figure.ts'
 import { floorStream } from '../floor.ts'
-import { inTurns, median, perSecond, quantile } from '../rounds.ts'
+import { compare, inTurns, median, perSecond } from '../rounds.ts'
 import { startServer } from '../server.ts'
 
 const RUNS = 10_000
@@ -20,50 +20,35 @@ const HEADERS = { 'x-api-key': 'none' }
  * server that has them in memory. All readers are the floor's, in this process; each server has a process of its own.
  * `bareAtOnce` in the details is the bare server with 20 readers at once: what is left of the ratio if the service cost nothing.
  */
-export const measure: Measure = async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'rivulet-group-'))
-  try {
-    const docs = join(folder, 'docs')
-    mkdirSync(docs)
-    await using service = await startServer('research', [docs])
-    const path = await groupOf(service.url)
-    const file = join(folder, 'stream')
-    writeFileSync(file, await streamOf(service.url, path))
-    await using bare = await startServer('replay', [file])
+export const measure: Measure = async (folder) => {
+  const docs = join(folder, 'docs')
+  mkdirSync(docs)
+  await using service = await startServer('research', [docs])
+  const path = await groupOf(service.url)
+  const file = join(folder, 'stream')
+  writeFileSync(file, await streamOf(service.url, path))
+  await using bare = await startServer('replay', [file])
 
-    const read = async (url: string) => {
-      const events = await floorStream(url, path, undefined, HEADERS)
-      if (events !== RUNS) throw new Error(`${events} events came, ${RUNS} were to come`)
-    }
-    const atOnce = (url: string) =>
-      perSecond(RUNS * READERS, () => Promise.all(Array.from({ length: READERS }, () => read(url))))
-    const oneByOne = async (url: string) => {
-      for (let reader = 0; reader < READERS; reader++) await read(url)
-    }
-    const [ours, floor, bareAtOnce] = await inTurns([
-      () => atOnce(service.url),
-      () => perSecond(RUNS * READERS, () => oneByOne(bare.url)),
-      () => atOnce(bare.url),
-    ])
-    const ratios = ours.map((value, round) => value / (floor[round] ?? NaN))
-    return [
-      result(
-        'service-group',
-        median(ratios),
-        { atLeast: 0.5 },
-        {
-          quartiles: [rounded(quantile(ratios, 0.25)), rounded(quantile(ratios, 0.75))],
-          ours: rounded(median(ours)),
-          theirs: rounded(median(floor)),
-          bareAtOnce: rounded(median(bareAtOnce)),
-          rounds: ratios.length,
-          unit: 'events/s',
-        },
-      ),
-    ]
-  } finally {
-    rmSync(folder, { recursive: true })
+  const read = async (url: string) => expectCount(await floorStream(url, path, undefined, HEADERS), RUNS)
+  const atOnce = (url: string) =>
+    perSecond(RUNS * READERS, () => Promise.all(Array.from({ length: READERS }, () => read(url))))
+  const oneByOne = async (url: string) => {
+    for (let reader = 0; reader < READERS; reader++) await read(url)
   }
+  const [ours, floor, bareAtOnce] = await inTurns([
+    () => atOnce(service.url),
+    () => perSecond(RUNS * READERS, () => oneByOne(bare.url)),
+    () => atOnce(bare.url),
+  ])
+  const { ratio, ...details } = compare(ours, floor)
+  return [
+    result(
+      'service-group',
+      ratio,
+      { atLeast: 0.5 },
+      { ...details, bareAtOnce: rounded(median(bareAtOnce)), unit: 'events/s' },
+    ),
+  ]
 }
 
 /** Has the service carry out a group of runs; the path of their stream, once all have ended. */
@@ -72,8 +57,7 @@ async function groupOf(baseUrl: string): Promise<string> {
   const { taskgroup_id: id } = await lastValueFrom(client.taskGroups.create())
   const inputs = Array.from({ length: RUNS }, (_, number) => ({ input: `Run ${number}`, processor: 'base' }))
   await lastValueFrom(client.taskGroups.addRuns(id, { inputs }))
-  const ended = await lastValueFrom(client.taskGroups.runs(id).pipe(count()))
-  if (ended !== RUNS) throw new Error(`${ended} runs have ended, ${RUNS} were to end`)
+  expectCount(await lastValueFrom(client.taskGroups.runs(id).pipe(count())), RUNS, 'runs')
   return `/v1beta/tasks/groups/${id}/runs`
 }
 

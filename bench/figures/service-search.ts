@@ -1,12 +1,11 @@
-import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Agent } from 'undici'
+import { messageOf } from '../child.ts'
+import { expectCount } from '../expect-count.ts'
 import { result, rounded } from '../figure.ts'
-import type { Measure, Result } from '../figure.ts'
-import { inTurns, median, quantile } from '../rounds.ts'
+import type { Measure } from '../figure.ts'
+import { compare, inTurns, median } from '../rounds.ts'
 import { startServer } from '../server.ts'
 import type { BenchServer } from '../server.ts'
 import { bareSearch } from '../servers/bare-query.ts'
@@ -29,27 +28,13 @@ const agent = new Agent()
  *
  * `service-search-within`: the same search in the service's own process, without HTTP.
  */
-export const measure: Measure = async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'rivulet-search-'))
-  try {
-    const docs = join(folder, 'docs')
-    const data = join(folder, 'service.db')
-    const queries = writeDocuments(docs, DOCUMENTS, QUERIES)
-    await using service = await startServer('search', [docs, data])
-    await using bareServer = await startServer('bare-search', [data])
-    using database = new DatabaseSync(data, { readOnly: true })
-    return await compare(queries, service, bareServer, database)
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
-}
-
-async function compare(
-  queries: readonly string[],
-  service: BenchServer,
-  bareServer: BenchServer,
-  database: DatabaseSync,
-): Promise<readonly Result[]> {
+export const measure: Measure = async (folder) => {
+  const docs = join(folder, 'docs')
+  const data = join(folder, 'service.db')
+  const queries = writeDocuments(docs, DOCUMENTS, QUERIES)
+  await using service = await startServer('search', [docs, data])
+  await using bareServer = await startServer('bare-search', [data])
+  using database = new DatabaseSync(data, { readOnly: true })
   const query = bareSearch(database)
   const overHttp = ({ url }: BenchServer) => p50(queries, async (text) => expectFull(await post(url, text)))
   const [http, within, bare, bareHttp] = await inTurns(
@@ -61,37 +46,17 @@ async function compare(
     ],
     { warmUp: 20 },
   )
-  const compared = (
-    name: string,
-    ours: readonly number[],
-    details: Readonly<Record<string, unknown>> = {},
-  ) => {
-    const ratios = ratiosOf(ours, bare)
-    return result(
-      name,
-      median(ratios),
-      { atMost: 1.5 },
-      {
-        quartiles: [rounded(quantile(ratios, 0.25)), rounded(quantile(ratios, 0.75))],
-        ours: rounded(median(ours)),
-        theirs: rounded(median(bare)),
-        rounds: ratios.length,
-        unit: 'ms, p50',
-        ...details,
-      },
-    )
+  const compared = (name: string, ours: readonly number[], more = {}) => {
+    const { ratio, ...details } = compare(ours, bare)
+    return result(name, ratio, { atMost: 1.5 }, { ...details, unit: 'ms, p50', ...more })
   }
   return [
     compared('service-search', http, {
       bareHttp: rounded(median(bareHttp)),
-      againstBareHttp: rounded(median(ratiosOf(http, bareHttp))),
+      againstBareHttp: rounded(compare(http, bareHttp).ratio),
     }),
     compared('service-search-within', within),
   ]
-}
-
-function ratiosOf(ours: readonly number[], theirs: readonly number[]): readonly number[] {
-  return ours.map((value, round) => value / (theirs[round] ?? NaN))
 }
 
 /** The median time of the searches, one after the other, in ms. */
@@ -107,8 +72,13 @@ async function p50(queries: readonly string[], search: (query: string) => unknow
 
 async function timesWithin({ process: service }: BenchServer, queries: readonly string[]): Promise<number> {
   service.send(queries)
-  const [times = []]: readonly (readonly number[])[] = await once(service, 'message')
+  const times = await messageOf(service, 'the service', 'told its times')
+  if (!isNumbers(times)) throw new Error('the service told something else than its times')
   return median(times)
+}
+
+function isNumbers(message: unknown): message is readonly number[] {
+  return Array.isArray(message) && message.every((value) => typeof value === 'number')
 }
 
 async function post(origin: string, query: string): Promise<readonly unknown[]> {
@@ -127,5 +97,5 @@ async function post(origin: string, query: string): Promise<readonly unknown[]> 
 
 /** Each query's words stand in some document, and in some more. */
 function expectFull(results: readonly unknown[]): void {
-  if (results.length !== RESULTS) throw new Error(`${results.length} results, ${RESULTS} were to come`)
+  expectCount(results.length, RESULTS, 'results')
 }

@@ -1,5 +1,5 @@
 import { bundleForBrowsers, TARGET_KB } from '../bundle.ts'
-import { result } from '../figure.ts'
+import { result, rounded } from '../figure.ts'
 import type { Measure } from '../figure.ts'
 
 /** Modules that are named. */
@@ -7,16 +7,19 @@ const LARGEST = 10
 
 /**
  * What an application pays for all of `rivulet` and `rivulet/operators` in a browser: both bundled together, minified,
- * without rxjs, gzipped at level 9, in kB of 1,000 bytes.
+ * without rxjs, gzipped at level 9, in kB of 1,000 bytes. `clientAlone` in the details is what an application pays that uses
+ * `createClient` only.
  */
 export const measure: Measure = async () => {
   const { minified, gzipped, modules } = await bundleForBrowsers()
+  const client = await bundleForBrowsers(`export { createClient } from 'rivulet'`)
   return [
     result(
       'browser-bundle',
       gzipped / 1_000,
       { atMost: TARGET_KB },
       {
+        clientAlone: rounded(client.gzipped / 1_000),
         bytes: gzipped,
         minifiedBytes: minified,
         largest: modules.slice(0, LARGEST).map(({ name, minified: bytes }) => `${name} ${bytes}`),

@@ -1,6 +1,7 @@
 import { createClient } from 'rivulet'
 import { dedupe } from 'rivulet/operators'
 import { count, lastValueFrom, merge } from 'rxjs'
+import { expectCount } from '../expect-count.ts'
 import { result, rounded } from '../figure.ts'
 import type { Measure } from '../figure.ts'
 import { floorStream } from '../floor.ts'
@@ -24,8 +25,7 @@ export const measure: Measure = async () => {
     const groups = ['a', 'b'].map((letter) => `${events / 2}x${bytes}x${letter}`)
     const rate = (read: () => Promise<number>) => () =>
       perSecond(events, async () => {
-        const got = await read()
-        if (got !== events) throw new Error(`${got} events came, ${events} were to come`)
+        expectCount(await read(), events)
       })
     const merged = () => merge(...groups.map((group) => client.taskGroups.runs(group)))
     const [ours, bare, plain] = await inTurns([

@@ -1,13 +1,12 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { RequestListener, ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sqliteInbox } from 'rivulet/state/sqlite'
 import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
+import { expectCount } from '../expect-count.ts'
 import { result } from '../figure.ts'
 import type { Measure } from '../figure.ts'
 import { alternately } from '../rounds.ts'
@@ -34,20 +33,15 @@ interface Receiver {
  * They are signed beforehand and sent by another process over 64 connections, one at a time on each, all with ids of their
  * own. Each round has a new file.
  */
-export const measure: Measure = async () => {
+export const measure: Measure = async (folder) => {
   await using sender = await startServer('webhook-sender')
-  const folder = await mkdtemp(join(tmpdir(), 'rivulet-bench-'))
-  try {
-    let files = 0
-    const side = (open: (file: string) => Receiver) => () => {
-      files += 1
-      return webhooksPerSecond(sender.url, open, join(folder, `${files}.db`))
-    }
-    const { ratio, ...details } = await alternately(side(openReceiver), side(openBareReceiver))
-    return [result('webhooks', ratio, { atLeast: 0.85 }, { ...details, unit: 'webhooks/s' })]
-  } finally {
-    await rm(folder, { recursive: true })
+  let files = 0
+  const side = (open: (file: string) => Receiver) => () => {
+    files += 1
+    return webhooksPerSecond(sender.url, open, join(folder, `${files}.db`))
   }
+  const { ratio, ...details } = await alternately(side(openReceiver), side(openBareReceiver))
+  return [result('webhooks', ratio, { atLeast: 0.85 }, { ...details, unit: 'webhooks/s' })]
 }
 
 async function webhooksPerSecond(
@@ -66,8 +60,7 @@ async function webhooksPerSecond(
   server.closeAllConnections()
   server.close()
   close()
-  const stored = storedIn(file, table)
-  if (stored !== REQUESTS) throw new Error(`${stored} webhooks are stored, ${REQUESTS} were sent`)
+  expectCount(storedIn(file, table), REQUESTS, 'webhooks')
   return REQUESTS / Number(answer)
 }
 

@@ -1,7 +1,7 @@
 /** The bare query behind a bare server: `bare-search.ts {data file}`. What a POST asks for is looked for, nothing else. */
 import { createServer } from 'node:http'
 import { DatabaseSync } from 'node:sqlite'
-import { announce } from '../server.ts'
+import { listen } from '../server.ts'
 import { bareSearch } from './bare-query.ts'
 
 const [data = ''] = process.argv.slice(2)
@@ -16,7 +16,5 @@ const server = createServer((request, response) => {
     const answer = JSON.stringify({ results: search(search_queries[0]) })
     response.writeHead(200, { 'content-type': 'application/json' }).end(answer)
   })
-}).listen(0, '127.0.0.1', () => {
-  const address = server.address()
-  if (typeof address === 'object' && address !== null) announce(address.port)
 })
+listen(server)

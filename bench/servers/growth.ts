@@ -2,14 +2,13 @@
  * Groups and monitors of any size, made as they are read, so that the server holds none of it. The name of a group or
  * monitor begins with how many events it has: `1000000-a`.
  */
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { ServerResponse } from 'node:http'
-import { announce } from '../server.ts'
+import { listen } from '../server.ts'
+import { WRITE_BYTES, writeStream } from './event-stream.ts'
 import { endedGroup, runFrame } from './run-frames.ts'
 
 const EVENT_BYTES = 400
-const WRITE_BYTES = 64 * 1_024
 /** Numbers begin here, so that all have as many digits. */
 const FIRST = 100_000_001
 const PLACEHOLDER = 100_000_000
@@ -29,27 +28,13 @@ const server = createServer((request, response) => {
   } else if (what === undefined) {
     json(response, JSON.stringify(endedGroup(events)))
   } else {
-    void stream(response, what === 'runs' ? runs(name, events) : [statusFrame(events)])
+    void writeStream(response, what === 'runs' ? runs(name, events) : [statusFrame(events)])
   }
-}).listen(0, '127.0.0.1', () => {
-  const address = server.address()
-  if (typeof address === 'object' && address !== null) announce(address.port)
 })
+listen(server)
 
 function json(response: ServerResponse, body: string): void {
   response.writeHead(200, { 'content-type': 'application/json' }).end(body)
-}
-
-async function stream(response: ServerResponse, chunks: Iterable<string>): Promise<void> {
-  response.writeHead(200, { 'content-type': 'text/event-stream' })
-  const left = new AbortController()
-  response.once('close', () => left.abort())
-  for (const chunk of chunks) {
-    if (left.signal.aborted) return
-    // Rejects when the reader has left.
-    if (!response.write(chunk)) await once(response, 'drain', left).catch(() => {})
-  }
-  response.end()
 }
 
 function* runs(group: string, events: number): Generator<string> {

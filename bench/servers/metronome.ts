@@ -4,7 +4,7 @@
  * in ns of `process.hrtime`, which is one clock for all processes of a machine.
  */
 import { createServer } from 'node:http'
-import { announce } from '../server.ts'
+import { listen } from '../server.ts'
 import { endedGroup, runFrame } from './run-frames.ts'
 
 /** In each frame, where the time goes in behind it. */
@@ -34,7 +34,5 @@ const server = createServer((request, response) => {
   response.once('close', () => process.off('message', tell))
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   tell()
-}).listen(0, '127.0.0.1', () => {
-  const address = server.address()
-  if (typeof address === 'object' && address !== null) announce(address.port)
 })
+listen(server)

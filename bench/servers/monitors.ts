@@ -1,10 +1,10 @@
 /**
  * Monitors with events to page through (§4.1). A monitor's id says what it holds and how long each page takes, in ms:
- * `{events}x{bytes}x{ms}`. Pages are made beforehand.
+ * `{events}x{bytes}x{ms}`. Pages are made at the first request, that is, while the figure warms up.
  */
 import { createServer } from 'node:http'
 import type { MonitorEvent } from 'rivulet'
-import { announce } from '../server.ts'
+import { listen } from '../server.ts'
 
 const pages = new Map<string, readonly Buffer[]>()
 
@@ -19,10 +19,8 @@ const server = createServer((request, response) => {
   const [, , ms = 0] = monitor.split('x').map(Number)
   if (ms === 0) answer()
   else setTimeout(answer, ms)
-}).listen(0, '127.0.0.1', () => {
-  const address = server.address()
-  if (typeof address === 'object' && address !== null) announce(address.port)
 })
+listen(server)
 
 function pagesOf(monitor: string, limit: number): readonly Buffer[] {
   const key = `${monitor} ${limit}`

@@ -1,6 +1,6 @@
 /** Groups whose streams of runs tell one event and then stay open, silent. */
 import { createServer } from 'node:http'
-import { announce } from '../server.ts'
+import { listen } from '../server.ts'
 import { runFrame } from './run-frames.ts'
 
 const BYTES = 400
@@ -9,7 +9,5 @@ const server = createServer((request, response) => {
   const [, group = ''] = /^\/v1beta\/tasks\/groups\/([^/?]+)\/runs/.exec(request.url ?? '') ?? []
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   response.write(runFrame(group, 1, BYTES))
-}).listen(0, '127.0.0.1', () => {
-  const address = server.address()
-  if (typeof address === 'object' && address !== null) announce(address.port)
 })
+listen(server)

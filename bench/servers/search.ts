@@ -3,6 +3,7 @@
  * without HTTP and tells how long each took, in ms.
  */
 import { createResearchService } from 'rivulet/service'
+import { expectCount } from '../expect-count.ts'
 import { announce } from '../server.ts'
 
 /** What a search over HTTP that asks for nothing else grants each of its ten results. */
@@ -14,13 +15,18 @@ const service = await createResearchService({ docs, data, apiKey: 'none', quotas
 const url = await service.listen()
 announce(Number(new URL(url).port))
 
-process.on('message', (queries: readonly string[]) => {
+process.on('message', (queries) => {
+  if (!isTexts(queries)) throw new Error('told something else than queries')
   const times = queries.map((query) => {
     const began = process.hrtime.bigint()
     const { length } = service.corpus.search({ queries: [query], limit: LIMIT }, BUDGET)
     const took = Number(process.hrtime.bigint() - began) / 1e6
-    if (length !== LIMIT) throw new Error(`${length} results, ${LIMIT} were to come`)
+    expectCount(length, LIMIT, 'results')
     return took
   })
   process.send?.(times)
 })
+
+function isTexts(message: unknown): message is readonly string[] {
+  return Array.isArray(message) && message.every((text) => typeof text === 'string')
+}

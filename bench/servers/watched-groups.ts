@@ -1,9 +1,10 @@
 /**
  * Groups as `client.watch` reads them: both streams, each whole and at once, and the status. A group's name says what it
- * holds: `{events}x{bytes}`. What is written is made beforehand.
+ * holds: `{events}x{bytes}`. What is written is made at the first request, that is, while
+ * the figure warms up.
  */
 import { createServer } from 'node:http'
-import { announce } from '../server.ts'
+import { listen } from '../server.ts'
 import { endedGroup, runFrame } from './run-frames.ts'
 
 const runs = new Map<string, Buffer>()
@@ -17,10 +18,8 @@ const server = createServer((request, response) => {
   if (stream === 'runs') response.end(runsOf(group))
   else if (stream === 'events') response.end(statusFrame(events))
   else response.end(JSON.stringify(endedGroup(events)))
-}).listen(0, '127.0.0.1', () => {
-  const address = server.address()
-  if (typeof address === 'object' && address !== null) announce(address.port)
 })
+listen(server)
 
 function runsOf(group: string): Buffer {
   let frames = runs.get(group)

@@ -9,7 +9,7 @@ import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { signWebhook } from 'rivulet/webhooks'
-import { announce } from '../server.ts'
+import { listen } from '../server.ts'
 
 /** Each has one request under way. */
 const CONNECTIONS = 64
@@ -24,10 +24,8 @@ const server = createServer((request, response) => {
     (seconds) => response.end(String(seconds)),
     (error: unknown) => response.writeHead(500).end(String(error)),
   )
-}).listen(0, '127.0.0.1', () => {
-  const address = server.address()
-  if (typeof address === 'object' && address !== null) announce(address.port)
 })
+listen(server)
 
 /** Resolves with the seconds from the first request to the last answer. */
 async function send(port: number, requests: Buffer[]): Promise<number> {

@@ -1,10 +1,10 @@
 /**
- * No server, but the reader of one: opens the silent streams of the server at this address, as the library does (`ours`)
- * or as the floor does (`floor`), in a process of its own, and tells what each of them takes.
+ * Opens the silent streams of a server in a process of its own, and tells what each of them takes:
+ * `quiet-reader.ts ours|floor {url}`, as the library opens them or as the floor does.
  */
 import { setImmediate } from 'node:timers/promises'
 import { createClient } from 'rivulet'
-import { floorStream } from '../floor.ts'
+import { floorStream } from './floor.ts'
 
 /** Bytes that one open stream takes. */
 export interface StreamSize {
@@ -23,6 +23,7 @@ const BATCH = 100
 type Open = (group: string, next: () => void) => void
 
 const [side, baseUrl = ''] = process.argv.slice(2)
+process.once('disconnect', () => process.exit())
 const open = side === 'ours' ? withClient() : onFloor
 await openAll('first', FIRST)
 const before = await settled()
@@ -32,7 +33,7 @@ const size: StreamSize = {
   held: (after.heapUsed + after.external - before.heapUsed - before.external) / STREAMS,
   resident: (after.rss - before.rss) / STREAMS,
 }
-process.send?.(size, () => process.exit())
+process.send?.(size, () => process.disconnect())
 
 function withClient(): Open {
   const client = createClient({ baseUrl, apiKey: 'none' })
