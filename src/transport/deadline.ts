@@ -5,18 +5,24 @@ const LONGEST_TIMEOUT = 2 ** 31 - 1
 const afterSockets: (work: () => void) => void =
   typeof setImmediate === 'function' ? setImmediate : setTimeout
 
+/** Whom the deadline tells. */
+export interface DeadlineListener {
+  /** It has passed. */
+  late(): void
+}
+
 /**
  * A moment that keeps being put off. Putting it off only notes the new moment: the one timer that runs looks at it when
  * it wakes, so that a busy stream sets no timer for each of its chunks.
  */
 export class Deadline {
-  readonly #passed: () => void
+  readonly #listener: DeadlineListener
   #due = Infinity
   #wakes = Infinity
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(passed: () => void) {
-    this.#passed = passed
+  constructor(listener: DeadlineListener) {
+    this.#listener = listener
   }
 
   /** Moves the deadline to `delay` ms from now; Infinity means that it never comes. */
@@ -37,20 +43,21 @@ export class Deadline {
     this.#wakes = this.#due
     // Rounded up, since a timer that wakes early would only sleep again.
     const left = Math.ceil(this.#due - performance.now())
-    this.#timer = setTimeout(this.#wake, Math.min(Math.max(left, 0), LONGEST_TIMEOUT))
+    this.#timer = setTimeout(Deadline.#wake, Math.min(Math.max(left, 0), LONGEST_TIMEOUT), this)
   }
 
-  readonly #wake = (): void => {
-    this.#wakes = Infinity
+  // Static, since each of thousands of quiet streams would have a closure of its own.
+  static #wake(this: void, deadline: Deadline): void {
+    deadline.#wakes = Infinity
     // Timers come before sockets: where the process itself stood still, what has come in meanwhile is read first.
-    if (performance.now() >= this.#due) afterSockets(() => this.#look())
-    else this.#look()
+    if (performance.now() >= deadline.#due) afterSockets(() => deadline.#look())
+    else deadline.#look()
   }
 
   #look(): void {
     if (performance.now() >= this.#due) {
       this.#due = Infinity
-      this.#passed()
+      this.#listener.late()
     } else if (this.#due !== Infinity) {
       this.#sleep()
     }

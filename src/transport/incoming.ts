@@ -1,4 +1,5 @@
 import { Deadline } from './deadline.ts'
+import type { DeadlineListener } from './deadline.ts'
 import { ConnectionError } from './errors.ts'
 import type { ConnectionFailure } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink, WireRequest } from './exchange.ts'
@@ -18,7 +19,7 @@ export interface Wire {
  * ends in time, the last word is said once, nothing is said after `abort`, and a sink that throws ends its own response
  * and nothing else.
  */
-export class Incoming implements Flow {
+export class Incoming implements Flow, DeadlineListener {
   readonly #request: WireRequest
   readonly #sink: ResponseSink
   readonly #wire: Wire
@@ -31,7 +32,7 @@ export class Incoming implements Flow {
     this.#request = request
     this.#sink = sink
     this.#wire = wire
-    this.#deadline = new Deadline(() => this.#fail(this.#phase, this.#lateness()))
+    this.#deadline = new Deadline(this)
   }
 
   get paused(): boolean {
@@ -122,6 +123,10 @@ export class Incoming implements Flow {
     if (this.#over) return
     this.#close()
     this.#wire.destroy()
+  }
+
+  late(): void {
+    this.#fail(this.#phase, this.#lateness())
   }
 
   #lateness(): string {

@@ -40,7 +40,7 @@ export class MessageParser {
   readonly #listener: MessageListener
   readonly #maxLength: number
   /** The beginning of a line whose end is still to come, in the pieces in which it came. */
-  #pieces: string[] = []
+  #pieces: string[] | undefined
   /** Characters of the pieces. */
   #pending = 0
   /** Characters of the present message's data. */
@@ -63,7 +63,7 @@ export class MessageParser {
   /** Nothing more is told, not even what the present chunk still holds. */
   stop(): void {
     this.#stopped = true
-    this.#pieces = []
+    this.#pieces = undefined
     this.#data = undefined
   }
 
@@ -72,9 +72,9 @@ export class MessageParser {
     if (this.#afterReturn || text.includes('\r')) text = this.#withNewlines(text)
     let from = 0
     let end = text.indexOf('\n')
-    if (end !== -1 && this.#pieces.length > 0) {
+    if (end !== -1 && this.#pieces !== undefined) {
       const line = this.#pieces.join('') + text.slice(0, end)
-      this.#pieces = []
+      this.#pieces = undefined
       this.#pending = 0
       this.#line(line, 0, line.length)
       from = end + 1
@@ -103,6 +103,7 @@ export class MessageParser {
   }
 
   #keep(piece: string): void {
+    this.#pieces ??= []
     this.#pieces.push(detached(piece))
     this.#pending += piece.length
     this.#checkLength()
