@@ -46,7 +46,7 @@ async function paging(client: ResearchClient, url: string): Promise<Result> {
   const { ratio, ...details } = await alternately(
     () => perSecond(WALKS * EVENTS, () => times(ours)),
     () => perSecond(WALKS * EVENTS, () => times(() => bareWalk(url, monitor))),
-    { warmUp: 4 },
+    { rounds: 21, warmUp: 4 },
   )
   return result('paging', ratio, { atLeast: 0.95 }, { ...details, unit: 'events/s' })
 }
