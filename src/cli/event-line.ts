@@ -1,4 +1,5 @@
 import type { EventOf, ResearchEvent, TaskGroupStatus, TaskOutput } from 'rivulet'
+import { jsonText } from './json-text.ts'
 import type { Output, Style } from './output.ts'
 import { oneLine, withoutMarks } from './plain.ts'
 
@@ -46,7 +47,7 @@ function say(event: ResearchEvent): Saying {
     case 'stream.gap':
       return { sign: '!', style: 'yellow', what: 'gap', text: event.data.reason }
     case 'unknown':
-      return { sign: '?', style: 'yellow', what: 'unknown', text: JSON.stringify(event.data) }
+      return { sign: '?', style: 'yellow', what: 'unknown', text: jsonText(event.data) }
   }
 }
 
@@ -60,7 +61,7 @@ function sayRun({ data: { run, output } }: EventOf<'task_run.state'>): Saying {
 export function outputText(output: TaskOutput): string {
   if (output.type === 'text') return withoutMarks(output.content)
   const fields = Object.entries(output.content).map(([name, value]) => {
-    return `${name}: ${typeof value === 'string' ? withoutMarks(value) : JSON.stringify(value)}`
+    return `${name}: ${typeof value === 'string' ? withoutMarks(value) : jsonText(value)}`
   })
   return fields.join(' · ')
 }

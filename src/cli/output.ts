@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream'
 import { styleText } from 'node:util'
 import { outputFailure } from './exit.ts'
+import { jsonText } from './json-text.ts'
 
 /** How a piece of text is set off on a terminal. */
 export type Style = Parameters<typeof styleText>[0]
@@ -44,7 +45,7 @@ export function createOutput(
     json,
     width: Math.max(NARROWEST, Math.min(stream.columns || WIDEST, WIDEST)),
     line: (text = '') => write(`${text}\n`),
-    value: (value) => write(`${JSON.stringify(value)}\n`),
+    value: (value) => write(`${jsonText(value)}\n`),
     paint: (style, text) => styleText(style, text, { stream }),
   }
 }

@@ -1,5 +1,6 @@
 import { catchError, map, Observable, of, throwError } from 'rxjs'
 import type { Subscriber } from 'rxjs'
+import { detached } from '../protocol/detached.ts'
 import { gapEvent, groupEvent, groupSource } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { RunStatus } from '../protocol/task.ts'
@@ -94,7 +95,7 @@ class GroupReader {
   read({ id, data }: StreamMessage): ResearchEvent | undefined {
     const wire = parsed(data)
     if (wire === undefined && id !== undefined && this.#position.mayBeBroken()) return undefined
-    const event = groupEvent(this.#groupId, wire === undefined ? data : wire, 'stream', id)
+    const event = groupEvent(this.#groupId, wire === undefined ? detached(data) : wire, 'stream', id)
     this.#position.advance(event)
     return this.#told(event)
   }

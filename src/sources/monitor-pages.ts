@@ -2,11 +2,11 @@ import type { Observable } from 'rxjs'
 import { gateOf } from '../../operators/gate.ts'
 import { isObject, monitorSource } from '../protocol/event.ts'
 import type { MonitorEventsQuery, PaginatedMonitorEvents } from '../protocol/monitor.ts'
-import { afterThisTurn } from '../state/turn.ts'
 import { ProtocolError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
 import { fedBy } from './fed-by.ts'
 import { opened } from './opened.ts'
+import { requestWritten } from './request-written.ts'
 
 /**
  * The pages of a monitor's events (§4.1), newest first, until the last. The next page is requested while the current one
@@ -45,10 +45,8 @@ export function monitorPages(
         upcoming = fetchPage(cursor)
         // It is awaited only after the consumer has had this page; until then its failure has nobody to go to.
         upcoming.catch(() => {})
-        // Undici writes a request a turn of the event loop after it was made, and the service should have it while a
-        // synchronous consumer is busy with this page.
-        await Promise.resolve()
-        await afterThisTurn()
+        // The service should have the request while a synchronous consumer is busy with this page.
+        await requestWritten()
         if (signal.aborted) return
       }
       if (page.warnings != null && page.warnings.length > 0) {

@@ -3,7 +3,8 @@ import { WEBHOOK_HORIZON } from '../protocol/limits.ts'
 /** How long handled facts are remembered. */
 export interface HandledFactsLimits {
   /**
-   * Handled facts that are remembered, at the most; the oldest are forgotten first. Up to 100,000,000; default 100,000.
+   * Handled facts that are remembered, at the most; the oldest are forgotten first, and one whose copies were handled apart
+   * counts as often. Up to 100,000,000; default 100,000.
    *
    * A fact that is forgotten may be handled again after a crash: where an event is in work while more than this many
    * others are handled, and where another transport tells a fact so late.

@@ -199,12 +199,13 @@ export class Lease {
 /**
  * Refuses where anybody holds state of this kind in the file, under whatever name.
  *
+ * @param now Unix time in ms.
  * @throws {StateInUseError} where it is so.
  */
-export function checkNotHeld(database: DatabaseSync, file: string, what: StateKind): void {
+export function checkNotHeld(database: DatabaseSync, file: string, what: StateKind, now: number): void {
   database.exec(LEASE_SCHEMA)
   const rows = database.prepare('SELECT * FROM rivulet_lease WHERE name GLOB ?').all(`${what}:*`)
-  const holder = rows.map(leaseRow).find((row) => isHeld(row, Date.now()))
+  const holder = rows.map(leaseRow).find((row) => isHeld(row, now))
   if (holder !== undefined) throw inUse(file, what, holder)
 }
 

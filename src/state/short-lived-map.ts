@@ -22,14 +22,14 @@ export class ShortLivedMap<Key, Value> {
 
   /** Whether there was such an entry. */
   delete(key: Key): boolean {
-    const deleted = this.#map.delete(key)
+    if (!this.#map.delete(key)) return false
     this.#deleted += 1
     // Each entry moves once, on average, for each that is deleted.
     if (this.#deleted > DELETED && this.#deleted > this.#map.size) {
       this.#map = new Map(this.#map)
       this.#deleted = 0
     }
-    return deleted
+    return true
   }
 
   /** In the order in which they were set first. */

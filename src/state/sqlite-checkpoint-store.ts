@@ -78,7 +78,6 @@ const LAYOUT: StateLayout = {
     ) WITHOUT ROWID, STRICT;
     ${HANDLED_TABLE}
   `,
-  checkUpgrade: (database, file) => checkNotHeld(database, file, 'checkpoint'),
   upgrades: {
     // Each checkpoint had its own place in the table, and none of them was its end.
     1: `
@@ -118,6 +117,7 @@ const PRUNE_EVERY = 1_000
  *
  * @throws {ArgumentError} for an option that cannot be right.
  * @throws {StateFileError} for a file that cannot be used. It is left as it is.
+ * @throws {CheckpointInUseError} for a file of an older version that another process works with: its layout would be changed.
  */
 export function sqliteCheckpointStore(
   file: string | DatabaseSync,
@@ -153,7 +153,9 @@ class SqliteStore implements SqliteCheckpointStore {
     remember: number,
     lease: Required<LeaseOptions>,
   ) {
-    this.#file = new StateFile(target, LAYOUT, { synchronous: 'NORMAL' })
+    const checkUpgrade = (database: DatabaseSync, file: string) =>
+      checkNotHeld(database, file, 'checkpoint', lease.clock())
+    this.#file = new StateFile(target, { ...LAYOUT, checkUpgrade }, { synchronous: 'NORMAL' })
     this.database = this.#file.database
     this.#name = name
     this.maxHandled = maxHandled

@@ -49,7 +49,8 @@ export class Deadline {
   // Static, since each of thousands of quiet streams would have a closure of its own.
   static #wake(this: void, deadline: Deadline): void {
     deadline.#wakes = Infinity
-    // Timers come before sockets: where the process itself stood still, what has come in meanwhile is read first.
+    // Timers come before sockets: where the process itself stood still, what its sockets have is read first. What a
+    // `fetch` still has to unpack may come too late all the same.
     if (performance.now() >= deadline.#due) afterSockets(() => deadline.#look())
     else deadline.#look()
   }

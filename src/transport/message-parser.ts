@@ -33,8 +33,8 @@ const I = 0x69
  * odd values are ignored, and an event whose blank line never comes is not told, as the format wants it.
  *
  * This is the hot path. Characters are looked at by the engine's own searches alone, for a carriage return in the chunk and
- * for each next newline; a line is cut out of the chunk for its value alone, and copied only where it began in a chunk
- * before.
+ * for each next newline; a line is cut out of the chunk for its value alone, and copied only where it is spread over
+ * chunks.
  */
 export class MessageParser {
   readonly #listener: MessageListener

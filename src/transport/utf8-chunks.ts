@@ -22,7 +22,9 @@ export class Utf8Chunks {
 
   /** Nothing more comes: what stands for a character that was cut off. */
   end(): string {
-    return this.#incomplete === undefined ? '' : decoder.decode(this.#incomplete)
+    const cut = this.#incomplete
+    this.#incomplete = undefined
+    return cut === undefined ? '' : decoder.decode(cut)
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Citation, EventOf, FieldBasis, ResearchEvent } from 'rivulet'
 import { outputText } from '../event-line.ts'
+import { jsonText } from '../json-text.ts'
 import type { Output, Style } from '../output.ts'
 import { oneLine, withoutMarks } from '../plain.ts'
 import { createProgress } from '../progress.ts'
@@ -142,7 +143,7 @@ function eventEntry(event: ResearchEvent, titles: ReadonlyMap<string, string>): 
       return { sign: '◆', style: 'magenta', name, text: outputText(output), more }
     }
     default:
-      return { sign: '!', style: 'yellow', name: event.type, text: JSON.stringify(event.data) }
+      return { sign: '!', style: 'yellow', name: event.type, text: jsonText(event.data) }
   }
 }
 
