@@ -16,11 +16,16 @@ export function oneLine(text: string, length: number): string {
     .trimEnd()}…`
 }
 
+/** What an image or a link points to, in the source of a RegExp: its address, which may stand in angle brackets, or a name. */
+const TARGET = String.raw`(?:\((?:<[^<>\n]*>)?[^)]*\)|\[[^\]]*\])`
+const IMAGE = new RegExp(String.raw`!\[[^\]]*\]${TARGET}`, 'g')
+const LINK = new RegExp(String.raw`\[([^\]]*)\]${TARGET}`, 'g')
+
 /** Markdown as it reads without its marks: no badges, no link targets, no emphasis. */
 export function withoutMarks(markdown: string): string {
   return markdown
-    .replace(/!\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])/g, '')
-    .replace(/\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])/g, '$1')
+    .replace(IMAGE, '')
+    .replace(LINK, '$1')
     .replace(/<[^>]+>/g, '')
     .replace(/^\s*(?:#{1,6}|>|```\w*)\s*/gm, '')
     .replace(/\*\*|__|`/g, '')

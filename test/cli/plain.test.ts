@@ -20,4 +20,10 @@ describe('Markdown without its marks', () => {
 
     expect(oneLine(withoutMarks(markdown), 200)).toBe('Title A bold word and a link. said')
   })
+
+  it('knows addresses that have brackets in them', () => {
+    const markdown = '[![version](<v.svg?label=npm%20(stable)>)](<https://a/(b)>) A [link](<https://b/(c)>).'
+
+    expect(oneLine(withoutMarks(markdown), 200)).toBe('A link.')
+  })
 })

@@ -54,6 +54,11 @@ function firstHeading(text: string): string | undefined {
   return undefined
 }
 
+/** What an image or a link points to, in the source of a RegExp: its address, which may stand in angle brackets, or a name. */
+export const TARGET = String.raw`(?:\((?:<[^<>\n]*>)?[^)]*\)|\[[^\]]*\])`
+const IMAGE = new RegExp(String.raw`!\[([^\]]*)\]${TARGET}`, 'g')
+const LINK = new RegExp(String.raw`\[([^\]]*)\]${TARGET}`, 'g')
+
 /** A heading without its markup and badges. Where an image is all that there is, it stands for its description. */
 function plain(markup: string): string {
   return readable(markup, '') || readable(markup, '$1')
@@ -61,9 +66,9 @@ function plain(markup: string): string {
 
 function readable(markup: string, image: string): string {
   return markup
-    .replace(/!\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])/g, image)
+    .replace(IMAGE, image)
     .replace(/<img[^>]*?\balt="([^"]*)"[^>]*>/gi, image)
-    .replace(/\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])/g, '$1')
+    .replace(LINK, '$1')
     .replace(/<[^>]*>/g, '')
     .replace(/[\s#]+$/, '')
     .replace(/[*`]+|(?<![\p{L}\p{N}])_+|_+(?![\p{L}\p{N}])/gu, '')

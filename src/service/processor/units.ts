@@ -1,3 +1,5 @@
+import { TARGET } from '../corpus/markdown.ts'
+
 /** A sentence, a list item, a table row or a line of code: what an answer is made of. */
 export interface Unit {
   /** Without the markup around it; stands word for word in the text. */
@@ -82,13 +84,16 @@ function sentencesOf(paragraph: string): string[] {
   return found.map(({ start, end }) => paragraph.slice(start, end))
 }
 
+/** An image, and the link around it. */
+const BADGE = new RegExp(String.raw`\[?!\[[^\]]*\]${TARGET}(?:\]${TARGET})?`, 'g')
+
 /**
  * A text of the same length in which only sentences end sentences: no line, no full stop in an address or in code, no
  * exclamation mark of an image.
  */
 function masked(text: string): string {
   return text
-    .replace(/\[?!\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])(?:\](?:\([^)]*\)|\[[^\]]*\]))?/g, blank)
+    .replace(BADGE, blank)
     .replace(/<\/?(?:h[1-6]|p|div|br|hr|li|ul|ol|table|tr|td)\b[^<>]*>/gi, separator)
     .replace(/<!--[\s\S]*?-->|<\/?[a-z][^<>]*>/gi, blank)
     .replace(/(?<=\])\([^()\s]*\)/g, letters)

@@ -33,6 +33,7 @@ describe('parseDocument', () => {
     ['text\n\nUnderlined\n===\n', 'Underlined'],
     ['```sh\n# comment\n```\n\n## Real', 'Real'],
     ['# [![badge](b.svg)](x) Name [![other][1]][2]', 'Name'],
+    ['# [![badge](<b.svg?label=(stable)>)](x) Name', 'Name'],
     ['# ![the logo](logo.png)', 'the logo'],
     ['<h1 align="center">\n  <img src="x" alt="Logo"> Named\n</h1>', 'Named'],
     ['no heading', 'a'],

@@ -45,6 +45,7 @@ describe('unitsOf', () => {
   it.each([
     '[![build status](a.svg)](https://x)',
     '[![MIT licensed][badge]][url]',
+    '[![version](<https://x/v.svg?label=npm%20(stable)>)](https://x)',
     '<p align="center"><img src="logo.svg"></p>',
     '---',
     '[badge]: https://img.shields.io/badge/license-MIT-blue.svg',
