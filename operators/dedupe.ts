@@ -35,7 +35,8 @@ export interface DedupeConfig<T> extends Memory {
  *   .subscribe((event) => console.log(event.id)) // a, b
  * ```
  *
- * An error of the source passes through, and unsubscribing unsubscribes from the source; both forget everything.
+ * An error of the source passes through, and unsubscribing unsubscribes from the source; both forget everything. An event
+ * whose `id` is no string ends it with an ArgumentError: such events could not be told apart.
  *
  * @throws ArgumentError at the call, for a `capacity` below 1 or a negative `timeToLive`.
  */

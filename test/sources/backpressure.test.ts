@@ -18,7 +18,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { createClient, memoryCheckpointStore, openCheckpoint } from 'rivulet'
 import type { ResearchClient } from 'rivulet'
 import { deliver, Gate, iterate, reconnect, underGate } from 'rivulet/operators'
-import { answer, openStream, queryOf, serve, sse } from '../support/serve.ts'
+import { pageOf } from '../support/monitor-page.ts'
+import { answer, openStream, serve, sse } from '../support/serve.ts'
 import { settled } from '../support/settled.ts'
 
 /** Far more than any socket's buffers hold. */
@@ -80,21 +81,7 @@ async function paging(count: number, refused: (page: number) => boolean = () => 
   const baseUrl = await serve((request, response) => {
     asked.pages += 1
     if (refused(asked.pages)) return refuse(response)
-    const query = queryOf(request)
-    const newestFirst = list.toReversed()
-    const start = newestFirst.indexOf(query.get('cursor') ?? '') + 1
-    const events = newestFirst.slice(start, start + Number(query.get('limit')))
-    const last = events.at(-1)
-    answer(response, {
-      events: events.map((event_id) => ({
-        event_type: 'event_stream',
-        event_id,
-        event_group_id: 'x',
-        event_date: null,
-        output: {},
-      })),
-      ...(last !== undefined && last !== newestFirst.at(-1) && { next_cursor: last }),
-    })
+    answer(response, pageOf(list.toReversed(), request))
   })
   return { client: createClient({ baseUrl, apiKey: 'key' }), list, asked }
 }

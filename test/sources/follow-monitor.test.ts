@@ -4,6 +4,7 @@ import { createClient } from 'rivulet'
 import type { Diagnostic } from 'rivulet'
 import type { Exchange } from '../../src/transport/exchange.ts'
 import { createExchange } from '../../src/transport/fetch-exchange.ts'
+import { pageOf } from '../support/monitor-page.ts'
 import { answer, queryOf, serve } from '../support/serve.ts'
 
 /** A monitor's list, paged by position, that a test changes as it goes. */
@@ -27,24 +28,9 @@ async function monitorOf(
       if (status !== undefined) {
         return answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, status)
       }
-      const query = queryOf(request)
-      const before = query.get('cursor')
-      const limit = Number(query.get('limit') ?? 20)
-      const start = before === null ? 0 : list.indexOf(before) + 1
-      const events = list.slice(start, start + limit)
-      const last = events.at(-1)
-      const more = last !== undefined && list.indexOf(last) < list.length - 1
+      const page = pageOf(list, request)
       options.onPage?.(pages)
-      answer(response, {
-        events: events.map((event_id) => ({
-          event_type: 'event_stream',
-          event_id,
-          event_group_id: 'x',
-          event_date: null,
-          output: {},
-        })),
-        ...(more && { next_cursor: last }),
-      })
+      answer(response, page)
     },
     () => connections++,
   )

@@ -5,7 +5,7 @@ export interface EventBatch {
   readonly bytes: Buffer
 }
 
-/** What ends an event. The data, which is JSON, has no line breaks of its own. */
+/** What ends an event, and stands nowhere within one. */
 const END = '\n\n'
 
 /** A batch without any. */
