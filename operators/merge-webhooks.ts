@@ -152,7 +152,7 @@ export function mergeWebhooks(
 
       const arrive = (delivery: WebhookDelivery): Arrival | undefined => {
         const { payload } = delivery
-        const event = webhookEvent(payload)
+        const event = webhookEvent(payload, scheduler.now())
         const found = expandMonitor && detection(payload)
         if (found !== undefined) {
           const held = facts.hold(event)

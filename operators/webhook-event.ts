@@ -22,24 +22,25 @@ export interface Detection {
  *
  * A run has the identity that the group's streams give it; a monitor's completion or error the one that its list of
  * events gives it (both beyond the interface document). A detection carries no events, so it is `unknown` with the
- * monitor as its source: see {@link detection}. Anything else is `unknown` too. Never throws.
+ * monitor as its source: see {@link detection}. Anything else is `unknown` too. Never throws. `receivedAt` is Unix time in ms.
  */
-export function webhookEvent(payload: unknown): ResearchEvent {
-  if (!isObject(payload)) return unknownEvent(WEBHOOKS, payload, 'webhook')
+export function webhookEvent(payload: unknown, receivedAt: number = Date.now()): ResearchEvent {
+  if (!isObject(payload)) return unknownEvent(WEBHOOKS, payload, 'webhook', undefined, receivedAt)
   const { data } = payload
-  if (payload['type'] === 'task_run.status' && isRun(data)) return runEvent({ run: data }, 'webhook')
+  if (payload['type'] === 'task_run.status' && isRun(data))
+    return runEvent({ run: data }, 'webhook', undefined, receivedAt)
 
   const monitorId = isObject(data) ? data['monitor_id'] : undefined
-  if (!isText(monitorId)) return unknownEvent(WEBHOOKS, payload, 'webhook')
+  if (!isText(monitorId)) return unknownEvent(WEBHOOKS, payload, 'webhook', undefined, receivedAt)
   switch (payload['type']) {
     case 'monitor.event.detected':
-      return unknownEvent(monitorSource(monitorId), payload, 'webhook')
+      return unknownEvent(monitorSource(monitorId), payload, 'webhook', undefined, receivedAt)
     case 'monitor.execution.completed':
-      return execution(monitorId, payload, 'completion')
+      return execution(monitorId, payload, 'completion', receivedAt)
     case 'monitor.execution.failed':
-      return execution(monitorId, payload, 'error')
+      return execution(monitorId, payload, 'error', receivedAt)
     default:
-      return unknownEvent(WEBHOOKS, payload, 'webhook')
+      return unknownEvent(WEBHOOKS, payload, 'webhook', undefined, receivedAt)
   }
 }
 
@@ -58,18 +59,20 @@ function execution(
   monitorId: string,
   payload: Readonly<Record<string, unknown>>,
   kind: 'completion' | 'error',
+  receivedAt: number,
 ): ResearchEvent {
   const { data } = payload
   const event = isObject(data) && isObject(data['event']) ? data['event'] : {}
   const timestamp = event['timestamp'] ?? payload['timestamp']
   // Without its time the execution cannot be told from the others of this monitor.
-  if (!isText(timestamp)) return unknownEvent(monitorSource(monitorId), payload, 'webhook')
+  if (!isText(timestamp))
+    return unknownEvent(monitorSource(monitorId), payload, 'webhook', undefined, receivedAt)
 
   const wire = { ...event, event_type: kind, timestamp }
-  if (kind === 'completion') return monitorEvent(monitorId, wire, 'webhook')
+  if (kind === 'completion') return monitorEvent(monitorId, wire, 'webhook', receivedAt)
   // The type promises a message, so there is one even where the service gave none.
   const message = isText(event['error_message']) ? event['error_message'] : ''
-  return monitorEvent(monitorId, { ...wire, error_message: message }, 'webhook')
+  return monitorEvent(monitorId, { ...wire, error_message: message }, 'webhook', receivedAt)
 }
 
 function isText(value: unknown): value is string {

@@ -46,6 +46,12 @@ function say(event: ResearchEvent): Saying {
       return { sign: '✖', style: 'red', what: 'error', text: event.data.error.message }
     case 'stream.gap':
       return { sign: '!', style: 'yellow', what: 'gap', text: event.data.reason }
+    case 'stream.oversized':
+      return { sign: '!', style: 'yellow', what: 'too long', text: `over ${event.data.limit} characters` }
+    case 'source.failed':
+      return { sign: '✖', style: 'red', what: 'failed', text: event.data.error.message }
+    case 'monitor.cancelled':
+      return { sign: '◇', style: 'dim', what: 'cancelled', text: '' }
     case 'unknown':
       return { sign: '?', style: 'yellow', what: 'unknown', text: jsonText(event.data) }
   }

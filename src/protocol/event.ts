@@ -1,6 +1,7 @@
 import { detached } from './detached.ts'
 import { contentHash, instant } from './identity.ts'
 import type {
+  Monitor,
   MonitorCompletionEvent,
   MonitorErrorEvent,
   MonitorEventStreamEvent,
@@ -8,6 +9,7 @@ import type {
 } from './monitor.ts'
 import { markRun, RUNS } from './run-identity.ts'
 import type { TaskOutput } from './output.ts'
+import { rfc3339 } from './timestamp.ts'
 import type { ErrorEvent, TaskGroupStatusEvent } from './task-group.ts'
 import type { RunInput, TaskRun } from './task.ts'
 
@@ -26,6 +28,8 @@ export interface Envelope<Type extends string, Data> {
   readonly time: string | null
   /** The wire object, in the interface's own names. */
   readonly data: Data
+  /** RFC 3339, when this process got it. Not a part of its identity. */
+  readonly received: string
   readonly via: Via
   /** Where to resume after this event: a `last_event_id` of a group's stream, an `after` of a monitor's. */
   readonly cursor?: string
@@ -47,6 +51,18 @@ export interface StreamGap {
   readonly reason: string
 }
 
+/** An event of a stream that is longer than the client reads. It was skipped, and the stream goes on behind it. */
+export interface OversizedEvent {
+  /** The bound that it exceeded, in characters: `maxEventLength` of the client. */
+  readonly limit: number
+}
+
+/** A source that failed for good: nothing more comes from it, while the other sources go on. */
+export interface SourceFailure {
+  /** Why. The library's own errors have `status`, `ref_id`, `method` and `path`. */
+  readonly error: Error
+}
+
 /** Each type of event and the data that comes with it. */
 export interface ResearchEventData {
   'monitor.event_stream': MonitorEventStreamEvent
@@ -57,6 +73,12 @@ export interface ResearchEventData {
   'task_run.state': TaskRunState
   error: ErrorEvent
   'stream.gap': StreamGap
+  /** `cursor` is the position before the event that was skipped. */
+  'stream.oversized': OversizedEvent
+  /** `source` is the resource that failed. */
+  'source.failed': SourceFailure
+  /** The monitor was cancelled, reports nothing more and is polled no more. */
+  'monitor.cancelled': Monitor
   /** What the service sends and this version does not know, passed on as it came. */
   unknown: unknown
 }
@@ -125,17 +147,24 @@ function envelope<Type extends ResearchEventType>(
   source: string,
   time: string | null,
   data: ResearchEventData[Type],
+  receivedAt: number,
   via: Via,
   cursor: string | undefined,
 ): EventOf<Type> {
-  if (cursor === undefined) return { id, source, type, time, data, via }
-  return { id, source, type, time, data, via, cursor }
+  const received = rfc3339(receivedAt)
+  if (cursor === undefined) return { id, source, type, time, data, received, via }
+  return { id, source, type, time, data, received, via, cursor }
 }
 
-/** The event that a listed or fetched monitor event stands for (§2.2). */
-export function monitorEvent(monitorId: string, wire: unknown, via: Via): ResearchEvent {
+/** The event that a listed or fetched monitor event stands for (§2.2). `receivedAt` is Unix time in ms. */
+export function monitorEvent(
+  monitorId: string,
+  wire: unknown,
+  via: Via,
+  receivedAt: number = Date.now(),
+): ResearchEvent {
   const source = monitorSource(monitorId)
-  if (!isObject(wire)) return unknownEvent(source, wire, via)
+  if (!isObject(wire)) return unknownEvent(source, wire, via, undefined, receivedAt)
   // A webhook may be ahead of the list, and whoever resumed after it would miss what the list had before.
   const cursorOf = (id: string) => (via === 'webhook' ? undefined : id)
   // The kind is checked here, and the interface promises the fields that go with it.
@@ -144,31 +173,31 @@ export function monitorEvent(monitorId: string, wire: unknown, via: Via): Resear
       const id = wire['event_id']
       if (!isText(id)) break
       const data = wire as unknown as MonitorEventStreamEvent
-      return envelope('monitor.event_stream', id, source, null, data, via, cursorOf(id))
+      return envelope('monitor.event_stream', id, source, null, data, receivedAt, via, cursorOf(id))
     }
     case 'snapshot': {
       const id = wire['event_id']
       if (!isText(id)) break
       const data = wire as unknown as MonitorSnapshotEvent
-      return envelope('monitor.snapshot', id, source, null, data, via, cursorOf(id))
+      return envelope('monitor.snapshot', id, source, null, data, receivedAt, via, cursorOf(id))
     }
     case 'completion': {
       const { timestamp } = wire
       if (!isText(timestamp)) break
       const id = `${monitorId}:completion:${instant(timestamp)}`
       const data = wire as unknown as MonitorCompletionEvent
-      return envelope('monitor.completion', id, source, timestamp, data, via, cursorOf(id))
+      return envelope('monitor.completion', id, source, timestamp, data, receivedAt, via, cursorOf(id))
     }
     case 'error': {
       const { timestamp } = wire
       if (!isText(timestamp)) break
       const id = `${monitorId}:error:${instant(timestamp)}`
       const data = wire as unknown as MonitorErrorEvent
-      return envelope('monitor.error', id, source, timestamp, data, via, cursorOf(id))
+      return envelope('monitor.error', id, source, timestamp, data, receivedAt, via, cursorOf(id))
     }
     default:
   }
-  return unknownEvent(source, wire, via)
+  return unknownEvent(source, wire, via, undefined, receivedAt)
 }
 
 /** `event_type` may be left out, since its default is the variant's own name (§2.2). */
@@ -180,22 +209,28 @@ function impliedKind(wire: Wire): string | undefined {
 }
 
 /** The event that a message of a group's streams stands for (§4.4, §4.5). `position` is the message's own `id:`. */
-export function groupEvent(groupId: string, wire: unknown, via: Via, position?: string): ResearchEvent {
+export function groupEvent(
+  groupId: string,
+  wire: unknown,
+  via: Via,
+  position?: string,
+  receivedAt: number = Date.now(),
+): ResearchEvent {
   const eventId = isObject(wire) ? wire['event_id'] : undefined
   const cursor = isText(eventId) ? eventId : position && detached(position)
-  if (!isObject(wire)) return unknownEvent(groupSource(groupId), wire, via, cursor)
+  if (!isObject(wire)) return unknownEvent(groupSource(groupId), wire, via, cursor, receivedAt)
   switch (wire['type']) {
     case 'task_run.state': {
       const run = wire['run']
       if (!isRun(run)) break
-      return runEvent(wire as unknown as TaskRunState, via, cursor)
+      return runEvent(wire as unknown as TaskRunState, via, cursor, receivedAt)
     }
     case 'task_group_status': {
       const status = wire['status']
       if (!isObject(status) || cursor === undefined) break
       const time = isText(status['modified_at']) ? status['modified_at'] : null
       const data = wire as unknown as TaskGroupStatusEvent
-      return envelope('task_group.status', cursor, groupSource(groupId), time, data, via, cursor)
+      return envelope('task_group.status', cursor, groupSource(groupId), time, data, receivedAt, via, cursor)
     }
     case 'error': {
       const problem = wire['error']
@@ -203,23 +238,29 @@ export function groupEvent(groupId: string, wire: unknown, via: Via, position?: 
       // Not the `event_id`: each of a group's streams numbers its events by itself.
       const id = `${groupId}:error:${isText(problem['ref_id']) ? problem['ref_id'] : contentHash(wire)}`
       const data = wire as unknown as ErrorEvent
-      return envelope('error', id, groupSource(groupId), null, data, via, cursor)
+      return envelope('error', id, groupSource(groupId), null, data, receivedAt, via, cursor)
     }
     default:
   }
-  return unknownEvent(groupSource(groupId), wire, via, cursor)
+  return unknownEvent(groupSource(groupId), wire, via, cursor, receivedAt)
 }
 
 /**
  * The event of a run that ended. Its id comes from the run and its status, not from the stream's `event_id`, since two
  * streams and a webhook number the same fact each in its own way.
  */
-export function runEvent(data: TaskRunState, via: Via, cursor?: string): EventOf<'task_run.state'> {
+export function runEvent(
+  data: TaskRunState,
+  via: Via,
+  cursor?: string,
+  receivedAt: number = Date.now(),
+): EventOf<'task_run.state'> {
   const { run } = data
   const { run_id, status, modified_at } = run
   const source = runSource(run_id)
   const time = isText(modified_at) ? modified_at : null
-  const event = envelope('task_run.state', `${run_id}:${status}`, source, time, data, via, cursor)
+  const id = `${run_id}:${status}`
+  const event = envelope('task_run.state', id, source, time, data, receivedAt, via, cursor)
   // An id that had to be escaped has become longer.
   return source.length === RUNS.length + run_id.length ? markRun(event, run) : event
 }
@@ -230,18 +271,74 @@ export function isRun(value: unknown): value is TaskRun {
 }
 
 /** Says that events of a source were lost at the service. `place` tells this gap from others of the source. */
-export function gapEvent(source: string, data: StreamGap, via: Via, place: string): EventOf<'stream.gap'> {
+export function gapEvent(
+  source: string,
+  data: StreamGap,
+  via: Via,
+  place: string,
+  receivedAt: number = Date.now(),
+): EventOf<'stream.gap'> {
   const id = `${source}:gap:${contentHash([data, place])}`
-  return envelope('stream.gap', id, source, null, data, via, undefined)
+  return envelope('stream.gap', id, source, null, data, receivedAt, via, undefined)
+}
+
+/** Reports an event that is longer than the client reads. `cursor` is the position before it. */
+export function oversizedEvent(
+  source: string,
+  data: OversizedEvent,
+  via: Via,
+  cursor: string | undefined,
+  receivedAt: number = Date.now(),
+): EventOf<'stream.oversized'> {
+  const id = `${source}:oversized:${contentHash(cursor ?? null)}`
+  return envelope('stream.oversized', id, source, null, data, receivedAt, via, cursor)
+}
+
+/** Reports that a source failed for good. */
+export function failureEvent(
+  source: string,
+  data: SourceFailure,
+  via: Via,
+  receivedAt: number = Date.now(),
+): EventOf<'source.failed'> {
+  const { name, message } = data.error
+  const id = `${source}:failed:${contentHash([name, message])}`
+  return envelope('source.failed', id, source, null, data, receivedAt, via, undefined)
+}
+
+/** Reports that a monitor was cancelled (§3). */
+export function cancelledEvent(
+  monitor: Monitor,
+  via: Via,
+  receivedAt: number = Date.now(),
+): EventOf<'monitor.cancelled'> {
+  const { monitor_id } = monitor
+  const source = monitorSource(monitor_id)
+  return envelope(
+    'monitor.cancelled',
+    `${monitor_id}:cancelled`,
+    source,
+    null,
+    monitor,
+    receivedAt,
+    via,
+    undefined,
+  )
 }
 
 /**
  * Passes on what this version does not know. Its id is made from the content, since nobody can say what an `event_id` in it
  * is unique among.
  */
-export function unknownEvent(source: string, wire: unknown, via: Via, cursor?: string): EventOf<'unknown'> {
+export function unknownEvent(
+  source: string,
+  wire: unknown,
+  via: Via,
+  cursor?: string,
+  receivedAt: number = Date.now(),
+): EventOf<'unknown'> {
   const id = `${source}:unknown:${contentHash(wire)}`
-  return envelope('unknown', id, source, null, wire, via, cursor)
+  return envelope('unknown', id, source, null, wire, receivedAt, via, cursor)
 }
 
 /** The parts of a run that one copy can have and another lack, a bit each. */

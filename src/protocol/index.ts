@@ -15,9 +15,11 @@ export {
 export type {
   Envelope,
   EventOf,
+  OversizedEvent,
   ResearchEvent,
   ResearchEventData,
   ResearchEventType,
+  SourceFailure,
   StreamGap,
   TaskRunState,
   Via,

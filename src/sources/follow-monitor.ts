@@ -117,7 +117,7 @@ function catchUp(
     const collect = (page: PaginatedMonitorEvents): boolean => {
       pages += 1
       for (const wire of page.events) {
-        const event = monitorEvent(monitorId, wire, 'poll')
+        const event = monitorEvent(monitorId, wire, 'poll', context.scheduler.now())
         if (position.has(event.id)) {
           reached = true
           // What is not known has an id made of its content, and the same content may come twice.
@@ -145,7 +145,13 @@ function catchUp(
     const gap = (oldest: ResearchEvent | undefined) => {
       const reason = 'the service no longer lists the last event that was received'
       const data = { from: position.time, to: whenOf(oldest), reason }
-      return gapEvent(monitorSource(monitorId), data, 'poll', `${position.mark} ${oldest?.id}`)
+      return gapEvent(
+        monitorSource(monitorId),
+        data,
+        'poll',
+        `${position.mark} ${oldest?.id}`,
+        context.scheduler.now(),
+      )
     }
     const told = fedBy<ResearchEvent>(async (subscriber, signal) => {
       const gate = gateOf(subscriber)

@@ -95,7 +95,13 @@ class GroupReader {
   read({ id, data }: StreamMessage): ResearchEvent | undefined {
     const wire = parsed(data)
     if (wire === undefined && id !== undefined && this.#position.mayBeBroken()) return undefined
-    const event = groupEvent(this.#groupId, wire === undefined ? detached(data) : wire, 'stream', id)
+    const event = groupEvent(
+      this.#groupId,
+      wire === undefined ? detached(data) : wire,
+      'stream',
+      id,
+      this.#now,
+    )
     this.#position.advance(event)
     return this.#told(event)
   }
@@ -128,7 +134,11 @@ class GroupReader {
 
   #gap(reason: string, place: string): ResearchEvent {
     const gap = { from: null, to: null, reason }
-    return this.#told(gapEvent(this.source, gap, 'stream', `${this.#stream.path} ${place}`))
+    return this.#told(gapEvent(this.source, gap, 'stream', `${this.#stream.path} ${place}`, this.#now))
+  }
+
+  get #now(): number {
+    return this.#context.scheduler.now()
   }
 
   #told(event: ResearchEvent): ResearchEvent {

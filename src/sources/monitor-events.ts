@@ -21,7 +21,9 @@ export function monitorEvents(
   checkId('monitorId', monitorId)
   checkMonitorEventsQuery(query)
   const events = monitorPages(context, monitorId, query).pipe(
-    concatMap((page) => page.events.map((wire) => monitorEvent(monitorId, wire, 'poll'))),
+    concatMap((page) =>
+      page.events.map((wire) => monitorEvent(monitorId, wire, 'poll', context.scheduler.now())),
+    ),
   )
   return sourceOf(events, signal)
 }

@@ -236,7 +236,7 @@ function executionEvents(
 ): Observable<ResearchEvent> {
   const { backoff, random, scheduler } = context
   return monitorPages(context, monitorId, { event_group_id }).pipe(
-    map((page) => page.events.map((wire) => monitorEvent(monitorId, wire, 'webhook'))),
+    map((page) => page.events.map((wire) => monitorEvent(monitorId, wire, 'webhook', scheduler.now()))),
     reduce((newer, older) => [...newer, ...older], [] as ResearchEvent[]),
     repeat({
       count: 1 + RELISTS,
@@ -255,5 +255,7 @@ function runResult(context: Context, runId: string): Observable<ResearchEvent> {
     query: { timeout: 1 },
     idempotent: true,
   } as const
-  return requestShape<TaskRunState>(context, call).pipe(map((result) => runEvent(result, 'poll')))
+  return requestShape<TaskRunState>(context, call).pipe(
+    map((result) => runEvent(result, 'poll', undefined, context.scheduler.now())),
+  )
 }

@@ -86,3 +86,12 @@ export function detected(group: string, monitor = 'm') {
     data: { monitor_id: monitor, event: { event_group_id: group } },
   }
 }
+
+/** The same without the time at which each event in it was received, which is no part of what an event is. */
+export function withoutReceived(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutReceived)
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
+    return value
+  const entries = Object.entries(value).filter(([name]) => name !== 'received')
+  return Object.fromEntries(entries.map(([name, entry]) => [name, withoutReceived(entry)]))
+}

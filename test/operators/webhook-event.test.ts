@@ -5,20 +5,21 @@ import { detection, webhookEvent } from '../../operators/webhook-event.ts'
 import { detected, fullRun, taskRun } from './events.ts'
 
 const TIME = '2026-01-01T00:00:00Z'
+const NOW = Date.parse(TIME)
 
 describe('webhookEvent', () => {
   it('gives a run the identity that the stream gives it', () => {
     const run = taskRun('r')
-    const event = webhookEvent({ type: 'task_run.status', timestamp: TIME, data: run })
-    expect(event).toEqual(runEvent({ run }, 'webhook'))
+    const event = webhookEvent({ type: 'task_run.status', timestamp: TIME, data: run }, NOW)
+    expect(event).toEqual(runEvent({ run }, 'webhook', undefined, NOW))
     expect([event.source, event.id]).toEqual([fullRun('r').source, fullRun('r').id])
   })
 
   it('gives an execution that found nothing the identity that the list gives it', () => {
     const payload = { type: 'monitor.execution.completed', timestamp: TIME, data: { monitor_id: 'm' } }
-    const listed = monitorEvent('m', { event_type: 'completion', timestamp: TIME }, 'poll')
+    const listed = monitorEvent('m', { event_type: 'completion', timestamp: TIME }, 'poll', NOW)
     const { cursor: _listOnly, ...fact } = listed
-    expect(webhookEvent(payload)).toEqual({ ...fact, via: 'webhook' })
+    expect(webhookEvent(payload, NOW)).toEqual({ ...fact, via: 'webhook' })
   })
 
   it('takes the time of the execution rather than that of the webhook', () => {
@@ -31,7 +32,7 @@ describe('webhookEvent', () => {
   it('gives an execution that failed the identity and the message that the list gives it', () => {
     const event = { event_type: 'error', error_message: 'over quota', timestamp: TIME }
     const payload = { type: 'monitor.execution.failed', timestamp: TIME, data: { monitor_id: 'm', event } }
-    expect(webhookEvent(payload)).toEqual(monitorEvent('m', event, 'webhook'))
+    expect(webhookEvent(payload, NOW)).toEqual(monitorEvent('m', event, 'webhook', NOW))
   })
 
   it('gives an execution that failed without a message an empty one', () => {
@@ -90,10 +91,10 @@ describe('webhookEvent', () => {
     const payload = fc.oneof(fc.jsonValue(), fc.record({ type, timestamp: fc.jsonValue(), data }))
     fc.assert(
       fc.property(payload, (any) => {
-        const event = webhookEvent(any)
+        const event = webhookEvent(any, NOW)
         expect(event.via).toBe('webhook')
         expect(event.id).not.toBe('')
-        expect(webhookEvent(structuredClone(any))).toEqual(event)
+        expect(webhookEvent(structuredClone(any), NOW)).toEqual(event)
         detection(any)
       }),
     )
