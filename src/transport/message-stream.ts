@@ -11,6 +11,10 @@ import { Utf8Chunks } from './utf8-chunks.ts'
 export interface MessageSink extends Omit<MessageListener, 'tooLong'> {
   /** The service accepted: the stream is open, and nothing may have come yet. */
   open?(): void
+  /** An `id:` came without data: the position moves, and no message comes with it. */
+  id?(id: string): void
+  /** A message longer than `limit` characters was skipped; the stream goes on behind it. */
+  oversized?(limit: number): void
   /** The server closed the stream in good order. */
   end(): void
   /** The stream could not be opened, or it broke. */

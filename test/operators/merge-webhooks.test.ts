@@ -382,7 +382,7 @@ describe('mergeWebhooks', () => {
     })
     const got: ResearchEvent[] = []
     endless.pipe(mergeWebhooks(NEVER), take(2)).subscribe((event) => got.push(event))
-    expect(got).toEqual([change('0'), change('1')])
+    expect(withoutReceived(got)).toEqual(withoutReceived([change('0'), change('1')]))
     expect(produced).toBe(2)
   })
 
