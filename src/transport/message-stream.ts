@@ -17,6 +17,8 @@ export interface MessageSink extends Omit<MessageListener, 'tooLong'> {
   oversized?(limit: number): void
   /** The server closed the stream in good order. */
   end(): void
+  /** Answered with 204: there is no stream, and the server asks not to connect again. Default: as {@link end}. */
+  noContent?(): void
   /** The stream could not be opened, or it broke. */
   error(error: RivuletError): void
 }
