@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkDuration, checkInteger, checkText } from '../protocol/check.ts'
+import { checkDuration, checkInteger, checkList, checkText } from '../protocol/check.ts'
 import { monitorEvent } from '../protocol/event.ts'
 import { MAX_STREAM_DURATION } from '../protocol/limits.ts'
 import { createApp } from './app.ts'
 import type { Clock } from './clock.ts'
 import type { Corpus } from './corpus/corpus.ts'
 import { openCorpus, type CorpusOptions } from './corpus/open-corpus.ts'
+import { checkFolders, type DocumentFolder } from './corpus/sites.ts'
 import { openDatabase } from './database.ts'
 import { Faults, type Fault } from './faults.ts'
 import { lastingClock } from './lasting-clock.ts'
@@ -22,8 +23,11 @@ import { createOutbox } from './webhooks/delivery.ts'
 
 /** What a research service is made of. */
 export interface ResearchServiceOptions {
-  /** The folder, or folders, of documents (Markdown, HTML, text) that it answers from. */
-  readonly docs: string | readonly string[]
+  /**
+   * The folder, or folders, of documents (Markdown, HTML, text) that it answers from: each a path, or
+   * `{ folder: './docs', site: 'https://docs.example' }`, whose documents are cited by their URLs on that site.
+   */
+  readonly docs: string | DocumentFolder | readonly (string | DocumentFolder)[]
   /** Whether a file, by its path within its folder, is a document. Default: Markdown, HTML and text files. */
   readonly include?: CorpusOptions['include']
   /** Whether to look into a folder. Default: all but `node_modules` and those whose name begins with a dot. */
@@ -230,13 +234,20 @@ function checked(options: ResearchServiceOptions) {
   checkInteger('concurrency', concurrency, 1)
   checkDuration('streamDuration', streamDuration)
   return {
-    folders: texts('docs', docs),
+    folders: foldersOf(docs),
     apiKeys: texts('apiKey', apiKey),
     secrets: texts('webhookSecret', webhookSecret),
     speed,
     concurrency,
     streamDuration,
   }
+}
+
+/** One folder or several, as a list of at least one. */
+function foldersOf(docs: ResearchServiceOptions['docs']): DocumentFolder[] {
+  const list = Array.isArray(docs) ? docs : [docs]
+  checkList('docs', list)
+  return checkFolders('docs', list)
 }
 
 /** One text or several, as a list of at least one. */

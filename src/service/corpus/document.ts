@@ -16,6 +16,8 @@ export interface SourceFile {
   readonly path: string
   /** When it was last written, Unix time in ms. The date of a document that states none. */
   readonly modified: number
+  /** Its address on the site that its folder is published under, where one is known. */
+  readonly address?: string | undefined
 }
 
 const LONGEST_TITLE = 300
@@ -23,8 +25,8 @@ const LONGEST_TITLE = 300
 /**
  * Makes a document of a file's bytes, or nothing where they are no text: binary, not UTF-8, or empty.
  *
- * Its URL is what the document says itself, else that of the site whose domain the first folder is named after, else
- * the file's own.
+ * Its URL is what the document says itself, else its address on the site that its folder is published under, else that
+ * on the site whose domain the first folder is named after, else the file's own.
  */
 export function parseDocument(file: SourceFile, bytes: Uint8Array): CorpusDocument | undefined {
   const source = decode(bytes)
@@ -33,7 +35,7 @@ export function parseDocument(file: SourceFile, bytes: Uint8Array): CorpusDocume
   const text = parsed.text.trim()
   if (text === '') return undefined
   return {
-    url: webUrl(parsed.url) ?? siteUrl(file) ?? pathToFileURL(file.path).href,
+    url: webUrl(parsed.url) ?? file.address ?? siteUrl(file) ?? pathToFileURL(file.path).href,
     title: oneLine(parsed.title ?? '') || basename(file.relative, extname(file.relative)),
     publishDate: calendarDate(parsed.publishDate) ?? new Date(file.modified).toISOString().slice(0, 10),
     text,

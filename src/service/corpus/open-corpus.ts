@@ -3,7 +3,7 @@ import { resolve, sep } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkBoolean, checkList, checkText } from '../../protocol/check.ts'
+import { checkBoolean, checkList } from '../../protocol/check.ts'
 import { transaction } from '../database.ts'
 import { batchesOf } from './batches.ts'
 import type { Corpus, CorpusDocument } from './corpus.ts'
@@ -19,13 +19,14 @@ import {
   scanFolders,
 } from './files.ts'
 import { CorpusSearch } from './search.ts'
+import { addressOf, checkFolders, type DocumentFolder, type Site } from './sites.ts'
 import { createTables } from './tables.ts'
 import { type Watcher, watchFolders } from './watch.ts'
 
 /** What belongs to a corpus. Paths are relative to the folder that they are in, with `/` on every platform. */
 export interface CorpusOptions {
   /** Folders of documents, with everything below them. At least one. */
-  readonly folders: readonly string[]
+  readonly folders: readonly (string | DocumentFolder)[]
   /** Whether a file is a document. Default: `.md`, `.markdown`, `.html`, `.htm` and `.txt`. */
   readonly include?: (relativePath: string) => boolean
   /** Whether to look into a folder. Default: all but `node_modules` and those whose name begins with a dot. */
@@ -54,23 +55,29 @@ const CLOCK_TICK = 100
 export function openCorpus(database: DatabaseSync, options: CorpusOptions): Promise<Corpus> {
   const { folders, watch = true, include = documentFiles.include, enter = documentFiles.enter } = options
   checkList('folders', folders)
-  for (const folder of folders) checkText('folders', folder)
   checkBoolean('watch', watch)
   for (const [name, test] of Object.entries({ include, enter })) {
     if (typeof test !== 'function') throw new ArgumentError(name, 'a function', test)
   }
-  return open(database, folders, { include, enter }, watch)
+  return open(database, checkFolders('folders', folders), { include, enter }, watch)
 }
 
 async function open(
   database: DatabaseSync,
-  folders: readonly string[],
+  folders: readonly DocumentFolder[],
   filter: FileFilter,
   watch: boolean,
 ): Promise<Corpus> {
-  const roots = [...new Set(await Promise.all(folders.map(realFolder)))]
+  const found = await Promise.all(
+    folders.map(async ({ folder, site }) => ({ folder: await realFolder(folder), base: site })),
+  )
+  const roots = [...new Set(found.map(({ folder }) => folder))]
+  const sites = found.flatMap(({ folder, base }) => (base === undefined ? [] : [{ folder, base }]))
+  if (new Set(sites.map(({ folder }) => folder)).size < sites.length) {
+    throw new Error('a folder is given twice with a site: leave one of them out')
+  }
   createTables(database)
-  const corpus = new IndexedCorpus(database, roots, filter)
+  const corpus = new IndexedCorpus(database, roots, sites, filter)
   try {
     // Watched first, looked through second: what changes in between is noticed twice rather than never.
     if (watch) await corpus.watch()
@@ -97,6 +104,7 @@ type Located = Pick<FoundFile, 'root' | 'relative'>
 class IndexedCorpus implements Corpus {
   readonly #database: DatabaseSync
   readonly #roots: readonly string[]
+  readonly #sites: readonly Site[]
   readonly #filter: FileFilter
   readonly #index: FileIndex
   readonly #search: CorpusSearch
@@ -113,9 +121,10 @@ class IndexedCorpus implements Corpus {
   readonly passages: Corpus['passages']
   readonly document: Corpus['document']
 
-  constructor(database: DatabaseSync, roots: readonly string[], filter: FileFilter) {
+  constructor(database: DatabaseSync, roots: readonly string[], sites: readonly Site[], filter: FileFilter) {
     this.#database = database
     this.#roots = roots
+    this.#sites = sites
     this.#filter = filter
     this.#index = new FileIndex(database)
     this.#search = new CorpusSearch(database)
@@ -165,7 +174,9 @@ class IndexedCorpus implements Corpus {
   }
 
   async #lookThrough(): Promise<void> {
-    const { files, unreadable } = await scanFolders(this.#roots, this.#filter, MOST_FILES)
+    const scan = await scanFolders(this.#roots, this.#filter, MOST_FILES)
+    const { unreadable } = scan
+    const files = scan.files.map((file) => this.#addressed(file))
     const known = this.#index.known()
     const found = new Set(files.map(({ path }) => path))
     const gone = [...known.keys()].filter(
@@ -183,9 +194,15 @@ class IndexedCorpus implements Corpus {
     await checkRoots(missing.map(({ root }) => root))
     const gone = missing.map(({ root, relative }) => resolve(root, relative))
     await this.#update(
-      found.filter((file) => file !== undefined),
+      found.filter((file) => file !== undefined).map((file) => this.#addressed(file)),
       gone,
     )
+  }
+
+  /** A file with its address on a site, which is part of its stamp: another site makes another document of it. */
+  #addressed(file: FoundFile): FoundFile {
+    const address = addressOf(this.#sites, file.path)
+    return address === undefined ? file : { ...file, address, stamp: `${file.stamp}:${address}` }
   }
 
   async #update(files: readonly FoundFile[], gone: readonly string[]): Promise<void> {

@@ -1,5 +1,6 @@
 import { rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Corpus } from '../../../src/service/corpus/corpus.ts'
 import { openCorpus } from '../../../src/service/corpus/open-corpus.ts'
@@ -239,5 +240,73 @@ describe('a corpus that watches', () => {
     await write(folder, { 'b.md': 'word' })
     await corpus.settled()
     expect(calls).toBe(1)
+  })
+})
+
+describe('a corpus with sites', () => {
+  const urls = (corpus: Corpus, policy = {}) =>
+    corpus
+      .passages({ queries: ['word'], limit: 50, sourcePolicy: policy })
+      .map(({ url }) => url)
+      .toSorted()
+
+  it('gives documents their URLs on the site, encoded, and lets domains choose among them', async () => {
+    const [docs, other] = [
+      await folderOf({ 'a b/c#d?.md': 'word one', 'e.md': '---\nurl: https://own.example/e\n---\nword two' }),
+      await folderOf({ 'f.md': 'word three' }),
+    ]
+    const corpus = await corpusOf(
+      {},
+      { folders: [{ folder: docs, site: 'https://docs.example/guide' }, other] },
+    )
+    const published = 'https://docs.example/guide/a%20b/c%23d%3F.md'
+    expect(urls(corpus)).toEqual([
+      pathToFileURL(join(other, 'f.md')).href,
+      published,
+      'https://own.example/e',
+    ])
+    expect(urls(corpus, { include_domains: ['docs.example'] })).toEqual([published])
+    expect(urls(corpus, { exclude_domains: ['example'] })).toEqual([pathToFileURL(join(other, 'f.md')).href])
+  })
+
+  it('lets the innermost folder with a site decide, whichever came first', async () => {
+    const docs = await folderOf({ 'a.md': 'word a', 'api/b.md': 'word b', 'apis/c.md': 'word c' })
+    const outer = { folder: docs, site: 'https://docs.example/' }
+    const inner = { folder: join(docs, 'api'), site: 'http://api.example/v1/' }
+    for (const folders of [
+      [outer, inner],
+      [inner, outer],
+    ]) {
+      expect(urls(await corpusOf({}, { folders }))).toEqual([
+        'http://api.example/v1/b.md',
+        'https://docs.example/a.md',
+        'https://docs.example/apis/c.md',
+      ])
+    }
+  })
+
+  it('prefers the site to a domain that a folder is named after', async () => {
+    const docs = await folderOf({ 'x.example/a.md': 'word' })
+    const corpus = await corpusOf({}, { folders: [{ folder: docs, site: 'https://docs.example' }] })
+    expect(urls(corpus)).toEqual(['https://docs.example/x.example/a.md'])
+  })
+
+  it('gives the documents of an index from before their URLs on another site', async () => {
+    const docs = await folderOf({ 'a.md': 'word' })
+    const database = openDatabase(':memory:')
+    onTestFinished(() => database.close())
+    for (const site of ['https://one.example', 'https://two.example']) {
+      const corpus = await openCorpus(database, { folders: [{ folder: docs, site }], watch: false })
+      expect(urls(corpus)).toEqual([`${site}/a.md`])
+      // As if it had been read long after it was written.
+      database.exec('UPDATE corpus_files SET read_at = read_at + 1000')
+      await corpus.close()
+    }
+  })
+
+  it('refuses a folder that has two sites', async () => {
+    const docs = await folderOf({})
+    const folders = ['https://one.example', 'https://two.example'].map((site) => ({ folder: docs, site }))
+    await expect(corpusOf({}, { folders })).rejects.toThrow('given twice with a site')
   })
 })
