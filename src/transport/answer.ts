@@ -3,7 +3,6 @@ import type { ConnectionError, RivuletError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
 import { refusalOf } from './retry-policy.ts'
 import type { Reading } from './reading.ts'
-import { Utf8Chunks, withoutMark } from './utf8-chunks.ts'
 
 /** The answer to a single request. */
 export interface ApiResponse {
@@ -24,7 +23,7 @@ export class Answer implements ResponseSink {
   readonly #reading: Reading
   readonly #done: (response: ApiResponse) => void
   readonly #failed: (error: RivuletError) => void
-  readonly #characters = new Utf8Chunks()
+  readonly #decoder = new TextDecoder()
   #status = 0
   #header: HeaderReader = () => undefined
   #size = 0
@@ -56,14 +55,14 @@ export class Answer implements ResponseSink {
     }
     this.#size += bytes.byteLength
     if (this.#ok && this.#size > this.#reading.maxBodyBytes) return this.#tooLarge()
-    this.#text += this.#characters.decode(bytes)
+    this.#text += this.#decoder.decode(bytes, { stream: true })
     if (this.#ok || this.#size <= MAX_ERROR_BODY) return
     this.flow?.abort()
     this.#finishRefusal()
   }
 
   end(): void {
-    this.#text += this.#characters.end()
+    this.#text += this.#decoder.decode()
     if (this.#ok) this.#finish()
     else this.#finishRefusal()
   }
@@ -83,7 +82,7 @@ export class Answer implements ResponseSink {
     if (this.#size === 0) return this.#done({ ...response, body: undefined })
     let body: unknown
     try {
-      body = JSON.parse(withoutMark(this.#text))
+      body = JSON.parse(this.#text)
     } catch {
       // The parser's own error quotes the body, which may be anything.
       return this.#refuse(`answered with ${this.#size} bytes that are not JSON`)
@@ -92,7 +91,7 @@ export class Answer implements ResponseSink {
   }
 
   #finishRefusal(): void {
-    this.#failed(refusalOf(this.#reading, this.#status, this.#header, withoutMark(this.#text)))
+    this.#failed(refusalOf(this.#reading, this.#status, this.#header, this.#text))
   }
 
   #tooLarge(): void {

@@ -2,15 +2,17 @@ import { Answer, describeType } from './answer.ts'
 import { ProtocolError } from './errors.ts'
 import type { ConnectionError, RivuletError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
-import { MessageParser } from './message-parser.ts'
-import type { MessageListener, StreamMessage } from './message-parser.ts'
+import { MessageReader } from './message-reader.ts'
+import type { MessageListener, StreamMessage } from './message-reader.ts'
 import type { Reading } from './reading.ts'
-import { Utf8Chunks } from './utf8-chunks.ts'
 
 /** Takes in one event stream: any number of messages, then `end` or `error`. */
-export interface MessageSink extends Omit<MessageListener, 'tooLong'> {
+export interface MessageSink {
   /** The service accepted: the stream is open, and nothing may have come yet. */
   open?(): void
+  message(message: StreamMessage): void
+  /** The server's `retry:` field: how long to wait before connecting again, in ms. */
+  retry(delay: number): void
   /** An `id:` came without data: the position moves, and no message comes with it. */
   id?(id: string): void
   /** A message longer than `limit` characters was skipped; the stream goes on behind it. */
@@ -29,15 +31,14 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
   flow: Flow | undefined
   readonly #reading: Reading
   readonly #sink: MessageSink
-  readonly #characters = new Utf8Chunks()
-  readonly #parser: MessageParser
+  /** Made for the first chunk: of thousands of open streams most may be silent. */
+  #reader: MessageReader | undefined
   #refusal: Answer | undefined
   #over = false
 
   constructor(reading: Reading, sink: MessageSink) {
     this.#reading = reading
     this.#sink = sink
-    this.#parser = new MessageParser(this, reading.maxLineLength)
   }
 
   head(status: number, header: HeaderReader): void {
@@ -58,7 +59,12 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
 
   chunk(bytes: Uint8Array): void {
     if (this.#refusal !== undefined) this.#refusal.chunk(bytes)
-    else this.#parser.feed(this.#characters.decode(bytes))
+    else this.#read(bytes)
+  }
+
+  #read(bytes: Uint8Array): void {
+    this.#reader ??= new MessageReader(this, this.#reading.maxEventLength)
+    this.#reader.read(bytes)
   }
 
   message(message: StreamMessage): void {
@@ -69,8 +75,18 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
     this.#sink.retry(delay)
   }
 
-  tooLong(): void {
-    this.#refuse(`an event is longer than ${this.#reading.maxLineLength} characters`, false)
+  id(id: string): void {
+    this.#sink.id?.(id)
+  }
+
+  tooLong(): boolean {
+    if (this.#sink.oversized !== undefined) return true
+    this.#refuse(`an event is longer than ${this.#reading.maxEventLength} characters`, false)
+    return false
+  }
+
+  skipped(): void {
+    this.#sink.oversized?.(this.#reading.maxEventLength)
   }
 
   end(): void {
@@ -95,7 +111,7 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
   abort(): void {
     this.#over = true
     // The rest of a chunk would still be told.
-    this.#parser.stop()
+    this.#reader?.stop()
     this.flow?.abort()
   }
 
@@ -107,7 +123,7 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
   #fail(error: RivuletError): void {
     if (this.#over) return
     this.#over = true
-    this.#parser.stop()
+    this.#reader?.stop()
     this.#sink.error(error)
   }
 }

@@ -5,8 +5,8 @@ export interface Reading {
   readonly request: RequestLine
   /** Bytes of a whole answer, at the most. */
   readonly maxBodyBytes: number
-  /** Characters that an event stream may hold back for one event, at the most. */
-  readonly maxLineLength: number
+  /** Characters of one event's data in a stream, at the most. */
+  readonly maxEventLength: number
   /** Unix time in ms. */
   now(): number
   /** Takes the key out of text that the service wrote, before it gets into an error. */

@@ -16,7 +16,7 @@ import type { Reading } from './reading.ts'
 import { maySendAgain } from './retry-policy.ts'
 
 export type { ApiRequest } from './endpoint.ts'
-export type { StreamMessage } from './message-parser.ts'
+export type { StreamMessage } from './message-reader.ts'
 export type { MessageSink } from './message-stream.ts'
 
 /** Requests to one service, with one key. */
@@ -55,8 +55,8 @@ export interface TransportSettings extends EndpointSettings {
   readonly backoff?: Backoff | undefined
   /** Bytes of a whole answer, decoded, at the most. Default 32 MiB. */
   readonly maxBodyBytes?: number | undefined
-  /** Characters that a stream may hold back for one event, at the most. Default 16 Mi. */
-  readonly maxLineLength?: number | undefined
+  /** Characters of one event's data in a stream, at the most. A longer one is skipped. Default 16 Mi. */
+  readonly maxEventLength?: number | undefined
   /** Where waits between attempts take place. Default asyncScheduler. */
   readonly scheduler?: SchedulerLike | undefined
   /** For jitter, from 0 up to 1. Default Math.random. */
@@ -73,7 +73,7 @@ export function createTransport(settings: TransportSettings): Transport {
     retries = 4,
     backoff = {},
     maxBodyBytes = 32 * 1024 * 1024,
-    maxLineLength = 16 * 1024 * 1024,
+    maxEventLength = 16 * 1024 * 1024,
     scheduler = asyncScheduler,
     random = Math.random,
     onRetry,
@@ -81,13 +81,13 @@ export function createTransport(settings: TransportSettings): Transport {
   const { prepare, redact } = createEndpoint(settings)
   checkInteger('retries', retries, 0)
   checkInteger('maxBodyBytes', maxBodyBytes, 1)
-  checkInteger('maxLineLength', maxLineLength, 1)
+  checkInteger('maxEventLength', maxEventLength, 1)
   if (backoff.initialDelay !== undefined) checkDuration('backoff.initialDelay', backoff.initialDelay)
   if (backoff.maxDelay !== undefined) checkDuration('backoff.maxDelay', backoff.maxDelay)
   const exchange = settings.exchange ?? createExchange()
 
   const now = () => scheduler.now()
-  const reading = (request: WireRequest): Reading => ({ request, maxBodyBytes, maxLineLength, now, redact })
+  const reading = (request: WireRequest): Reading => ({ request, maxBodyBytes, maxEventLength, now, redact })
 
   const untilAnswered = async (wire: WireRequest, idempotent: boolean, signal: AbortSignal | undefined) => {
     for (let number = 1; ; number++) {

@@ -78,7 +78,7 @@ describe('settings of a transport', () => {
     ['retries', { retries: -1 }],
     ['retries', { retries: 1.5 }],
     ['maxBodyBytes', { maxBodyBytes: 0 }],
-    ['maxLineLength', { maxLineLength: 0 }],
+    ['maxEventLength', { maxEventLength: 0 }],
     ['timeouts.connect', { timeouts: { connect: 0 } }],
     ['timeouts.headers', { timeouts: { headers: -1 } }],
     ['timeouts.silence', { timeouts: { silence: Number.NaN } }],

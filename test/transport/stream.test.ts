@@ -3,64 +3,15 @@ import { inspect } from 'node:util'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ProtocolError } from '../../src/transport/errors.ts'
-import type { RivuletError } from '../../src/transport/errors.ts'
-import type { Exchange } from '../../src/transport/exchange.ts'
 import { createExchange as createFetchExchange } from '../../src/transport/fetch-exchange.ts'
 import { createTransport } from '../../src/transport/transport.ts'
-import type {
-  ApiRequest,
-  MessageSink,
-  StreamMessage,
-  TransportSettings,
-} from '../../src/transport/transport.ts'
+import type { ApiRequest, TransportSettings } from '../../src/transport/transport.ts'
 import { createExchange as createUndiciExchange } from '../../src/transport/undici-exchange.ts'
 import { closedOrigin, json, serve } from './server.ts'
+import { Listener, saying } from './stream-listener.ts'
 
 const apiKey = 'key-0123456789-secret'
 const get: ApiRequest = { method: 'GET', path: '/v1/stream', idempotent: true }
-
-/** Writes down what a stream says. */
-class Listener implements MessageSink {
-  readonly calls: unknown[] = []
-  readonly messages: StreamMessage[] = []
-  failure: RivuletError | undefined
-  onMessage: (message: StreamMessage) => void = () => {}
-  readonly begun: Promise<void>
-  readonly ended: Promise<void>
-  readonly #begun = Promise.withResolvers<void>()
-  readonly #ended = Promise.withResolvers<void>()
-
-  constructor() {
-    this.begun = this.#begun.promise
-    this.ended = this.#ended.promise
-  }
-
-  open(): void {
-    this.calls.push('open')
-  }
-
-  message(message: StreamMessage): void {
-    this.calls.push(message.data)
-    this.messages.push(message)
-    this.#begun.resolve()
-    this.onMessage(message)
-  }
-
-  retry(delay: number): void {
-    this.calls.push(delay)
-  }
-
-  end(): void {
-    this.calls.push('end')
-    this.#ended.resolve()
-  }
-
-  error(error: RivuletError): void {
-    this.calls.push('error')
-    this.failure = error
-    this.#ended.resolve()
-  }
-}
 
 /** Opens an event stream on the server's side. */
 function open(response: ServerResponse): ServerResponse {
@@ -270,7 +221,7 @@ describe.each([
         response.on('drain', more)
         more()
       },
-      { maxLineLength: 50_000 },
+      { maxEventLength: 50_000 },
     )
     await closed.promise
 
@@ -345,18 +296,6 @@ describe.each([
 })
 
 describe('the messages of a stream', () => {
-  /** Says the bytes in these chunks, as a server would. */
-  const saying =
-    (chunks: readonly Uint8Array[]): Exchange =>
-    (_request, sink) => {
-      queueMicrotask(() => {
-        sink.head(200, (name) => (name === 'content-type' ? 'text/event-stream' : undefined))
-        for (const chunk of chunks) sink.chunk(chunk)
-        sink.end()
-      })
-      return { pause() {}, resume() {}, abort() {} }
-    }
-
   const text = fc.string({ unit: fc.constantFrom(...'aZ0 :ß€🌊,{}"\\\t\uFEFF') })
   const message = fc.record({
     id: fc.option(text, { nil: undefined }),

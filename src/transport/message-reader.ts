@@ -1,0 +1,158 @@
+import { createParser } from 'eventsource-parser'
+import type { EventSourceParser } from 'eventsource-parser'
+
+/** One message of an event stream, its fields as the server wrote them. */
+export interface StreamMessage {
+  /** The `id:` field, where this message has one; it does not stand for the messages after it. */
+  readonly id?: string | undefined
+  /** The `event:` field. */
+  readonly event?: string | undefined
+  /** The `data:` lines, joined by newlines. */
+  readonly data: string
+}
+
+/** Takes what a {@link MessageReader} reads. */
+export interface MessageListener {
+  message(message: StreamMessage): void
+  /** The server's `retry:` field: how long to wait before connecting again, in ms. */
+  retry(delay: number): void
+  /** An `id:` came without data. */
+  id(id: string): void
+  /** A message longer than the limit was met. Where it returns true, the stream goes on after that message. */
+  tooLong(): boolean
+  /** A message longer than the limit has ended. */
+  skipped(): void
+}
+
+/** Where the end of a skipped message is looked for: within a line, at a line's start, or there after a carriage return. */
+type SkipState = 'in-line' | 'line-start' | 'after-return'
+
+/** `data: `, which the parser counts for a line that is not complete, and which is not part of the data. */
+const FIELD_PREFIX = 6
+
+const STREAM: TextDecodeOptions = { stream: true }
+
+/** Reads the messages of one event stream (HTML standard, "event stream format") from its bytes, cut anywhere. */
+export class MessageReader {
+  readonly #listener: MessageListener
+  readonly #maxLength: number
+  // The parser skips the byte order mark.
+  readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  readonly #parser: EventSourceParser
+  /** No fewer characters than the parser holds. */
+  #held = 0
+  /** A message ended within the text that is being parsed. */
+  #dispatched = false
+  /** An id whose message may still follow: the parser reports it first. */
+  #id: string | undefined
+  #overflowed = false
+  #skipping: SkipState | undefined
+  #stopped = false
+
+  /** @param maxLength Characters of one message's data, at the most. */
+  constructor(listener: MessageListener, maxLength: number) {
+    this.#listener = listener
+    this.#maxLength = maxLength
+    this.#parser = createParser({
+      maxBufferSize: maxLength + FIELD_PREFIX,
+      onEvent: (message) => this.#onEvent(message),
+      onId: (id) => this.#onId(id),
+      onRetry: (delay) => {
+        if (!this.#stopped) this.#listener.retry(delay)
+      },
+      onError: ({ type }) => {
+        if (type === 'max-buffer-size-exceeded') this.#overflowed = true
+      },
+    })
+  }
+
+  /** Nothing more is reported, not even what the present chunk still holds. */
+  stop(): void {
+    this.#stopped = true
+  }
+
+  read(bytes: Uint8Array): void {
+    const text = this.#decoder.decode(bytes, STREAM)
+    if (this.#skipping === undefined && this.#held + text.length <= this.#maxLength) this.#feed(text)
+    else this.#feedLines(text)
+    this.#flushId()
+  }
+
+  #feed(text: string): void {
+    this.#dispatched = false
+    this.#parser.feed(text)
+    this.#held = this.#dispatched ? text.length : this.#held + text.length
+  }
+
+  /** Line by line: a parser that overflows drops all that it was given in the same call. */
+  #feedLines(text: string): void {
+    let from = 0
+    while (from < text.length && !this.#stopped) {
+      if (this.#skipping !== undefined) {
+        from = this.#skip(text, from, this.#skipping)
+        continue
+      }
+      const end = lineEnd(text, from)
+      const line = text.slice(from, end)
+      this.#feed(line)
+      from = end
+      if (this.#overflowed) this.#beginSkip(line)
+    }
+  }
+
+  #beginSkip(line: string): void {
+    this.#overflowed = false
+    this.#id = undefined
+    this.#skipping = line.endsWith('\n') ? 'line-start' : line.endsWith('\r') ? 'after-return' : 'in-line'
+    if (!this.#listener.tooLong()) this.stop()
+  }
+
+  /** Skips one line, or finds the blank one, which the parser then begins with. Returns where to go on. */
+  #skip(text: string, from: number, state: SkipState): number {
+    const first = text[from]
+    if (state === 'after-return' && first === '\n') {
+      this.#skipping = 'line-start'
+      return from + 1
+    }
+    if (state !== 'in-line' && (first === '\n' || first === '\r')) {
+      this.#skipping = undefined
+      this.#held = 0
+      this.#parser.reset()
+      this.#listener.skipped()
+      return from
+    }
+    const end = lineEnd(text, from)
+    const last = text[end - 1]
+    this.#skipping = last === '\n' ? 'line-start' : last === '\r' ? 'after-return' : 'in-line'
+    return end
+  }
+
+  #onId(id: string): void {
+    this.#flushId()
+    this.#id = id
+  }
+
+  #onEvent(message: StreamMessage): void {
+    this.#dispatched = true
+    if (message.id === undefined) this.#flushId()
+    this.#id = undefined
+    if (this.#stopped) return
+    if (message.data.length <= this.#maxLength) this.#listener.message(message)
+    else if (this.#listener.tooLong()) this.#listener.skipped()
+    else this.stop()
+  }
+
+  /** Reports an id that was not followed by its message. */
+  #flushId(): void {
+    const id = this.#id
+    this.#id = undefined
+    if (id !== undefined && !this.#stopped) this.#listener.id(id)
+  }
+}
+
+/** Where the line that begins at `from` ends, behind its line end; the text's end where it has none. */
+function lineEnd(text: string, from: number): number {
+  const end = /\r\n?|\n/g
+  end.lastIndex = from
+  return end.exec(text) === null ? text.length : end.lastIndex
+}

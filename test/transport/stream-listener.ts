@@ -1,0 +1,59 @@
+import type { RivuletError } from '../../src/transport/errors.ts'
+import type { Exchange } from '../../src/transport/exchange.ts'
+import type { MessageSink, StreamMessage } from '../../src/transport/transport.ts'
+
+/** Writes down what a stream says. */
+export class Listener implements MessageSink {
+  readonly calls: unknown[] = []
+  readonly messages: StreamMessage[] = []
+  failure: RivuletError | undefined
+  onMessage: (message: StreamMessage) => void = () => {}
+  readonly begun: Promise<void>
+  readonly ended: Promise<void>
+  readonly #begun = Promise.withResolvers<void>()
+  readonly #ended = Promise.withResolvers<void>()
+
+  constructor() {
+    this.begun = this.#begun.promise
+    this.ended = this.#ended.promise
+  }
+
+  open(): void {
+    this.calls.push('open')
+  }
+
+  message(message: StreamMessage): void {
+    this.calls.push(message.data)
+    this.messages.push(message)
+    this.#begun.resolve()
+    this.onMessage(message)
+  }
+
+  retry(delay: number): void {
+    this.calls.push(delay)
+  }
+
+  end(): void {
+    this.calls.push('end')
+    this.#ended.resolve()
+  }
+
+  error(error: RivuletError): void {
+    this.calls.push('error')
+    this.failure = error
+    this.#ended.resolve()
+  }
+}
+
+/** Answers with an event stream of these chunks, as a server would. */
+export function saying(chunks: readonly Uint8Array[]): Exchange {
+  return (_request, sink) => {
+    let over = false
+    queueMicrotask(() => {
+      sink.head(200, (name) => (name === 'content-type' ? 'text/event-stream' : undefined))
+      for (const chunk of chunks) if (!over) sink.chunk(chunk)
+      if (!over) sink.end()
+    })
+    return { pause() {}, resume() {}, abort: () => (over = true) }
+  }
+}
