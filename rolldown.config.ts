@@ -1,4 +1,12 @@
+import { readFileSync } from 'node:fs'
 import type { RolldownOptions } from 'rolldown'
+import { publicDeclarations } from './build/public-declarations.ts'
+import { thirdPartyNotices } from './build/third-party-notices.ts'
+
+const { dependencies, peerDependencies, exports } = JSON.parse(readFileSync('package.json', 'utf8'))
+
+/** What users have beside the package, and the package itself: the command imports it by name, as its users do. */
+const INSTALLED = ['rivulet', ...Object.keys({ ...dependencies, ...peerDependencies })]
 
 /** What package.json names: the public entry points, the command, and the two that `#exchange` chooses from. */
 const ENTRIES = [
@@ -12,22 +20,29 @@ const ENTRIES = [
   'src/transport/fetch-exchange',
 ]
 
+/** The declarations that package.json names, as paths within `dist`. */
+const DECLARATIONS = Object.values<{ readonly types?: string }>(exports).flatMap(
+  ({ types }) => types?.replace('./dist/', '') ?? [],
+)
+
 /**
  * The JavaScript of the package, beside the declarations that tsc writes. An import of many small files takes Node longer
  * than what they hold. So each entry is one file, and what several entries need is in files that they share: no class and
- * no state of a module is there twice.
+ * no state of a module is there twice. The packages that only the service and the command need are in their files too, so
+ * that users of the client do not install them.
  */
 export default {
   input: Object.fromEntries(ENTRIES.map((name) => [name, `./${name}.ts`])),
-  // All that is imported by name stays an import: dependencies, Node's own modules, `#exchange`, and `rivulet` itself, which
-  // the command uses as everybody does. The compiler's own helpers are nobody's dependency.
-  external: (id, _importer, isResolved) => !isResolved && !/^(\.|@oxc-project\/runtime\/)/.test(id),
+  platform: 'node',
+  external: (id) => id.startsWith('#') || INSTALLED.some((name) => id === name || id.startsWith(`${name}/`)),
   // As in tsconfig.json.
   transform: { target: 'es2023' },
   output: {
     dir: 'dist',
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name].js',
+    // The declarations have the doc comments.
+    comments: { jsdoc: false },
     codeSplitting: {
       groups: [
         // Without rxjs, which the service and the stores do not need.
@@ -35,9 +50,7 @@ export default {
         { name: 'operators', test: /[\\/](operators|transport)[\\/]/, minShareCount: 2 },
       ],
     },
-    sourcemap: true,
-    // The package has the sources as well.
-    sourcemapExcludeSources: true,
   },
+  plugins: [publicDeclarations(DECLARATIONS), thirdPartyNotices()],
   logLevel: 'warn',
 } satisfies RolldownOptions

@@ -1,23 +1,37 @@
-import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { installPackage } from './package/installed.ts'
+import type { InstalledPackage } from './package/installed.ts'
 
-const run = (file: string) =>
+const EXAMPLES = readdirSync('examples')
+
+let installed: InstalledPackage
+
+beforeAll(async () => {
+  installed = await installPackage()
+}, 60_000)
+
+afterAll(() => installed[Symbol.asyncDispose]())
+
+/** As `npm run example examples/FILE` does. */
+const inClone = (file: string) =>
   promisify(execFile)(process.execPath, ['--conditions=rivulet-source', `examples/${file}`])
 
-describe('the examples', () => {
-  it.each(readdirSync('examples').filter((name) => name.endsWith('.ts')))(
-    '%s runs to its end and has something to say',
-    async (file) => {
-      const { stdout } = await run(file)
+const inInstalledPackage = (file: string) => installed.node([`node_modules/rivulet/examples/${file}`])
 
-      expect(stdout.trim()).not.toBe('')
-    },
-  )
+describe('the examples', () => {
+  it.each(EXAMPLES)('%s runs to its end in a clone, and has something to say', async (file) => {
+    expect((await inClone(file)).stdout.trim()).not.toBe('')
+  })
+
+  it.each(EXAMPLES)('%s runs as it is in the installed package too', async (file) => {
+    expect((await inInstalledPackage(file)).stdout.trim()).not.toBe('')
+  })
 
   it('answer what RxJS does with what its documents say of it', async () => {
-    const { stdout } = await run('first-pipeline.ts')
+    const { stdout } = await inClone('first-pipeline.js')
 
     expect(stdout).toMatch(/trun_\w+ \S.*Reactive[ -]Extensions/)
   })
@@ -25,6 +39,6 @@ describe('the examples', () => {
   it("stand in the README as they stand in the folder, the first pipeline's lines", () => {
     const readme = readFileSync('README.md', 'utf8')
 
-    expect(readme).toContain(readFileSync('examples/first-pipeline.ts', 'utf8').trim())
+    expect(readme).toContain(readFileSync('examples/first-pipeline.js', 'utf8').trim())
   })
 })

@@ -4,16 +4,7 @@ import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
 import type { Hono } from 'hono'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkInteger, checkText } from '../protocol/check.ts'
-
-/** Where the service listens. */
-export interface ListenOptions {
-  /** Default 0: any free port. */
-  readonly port?: number
-  /** Default `127.0.0.1`. */
-  readonly host?: string
-  /** Whether the host may be one that other machines reach. Default false. */
-  readonly allowRemote?: boolean
-}
+import type { ListenOptions } from './listen-options.ts'
 
 /** How long closing waits for answers under way before it cuts them, in ms of real time. */
 const CLOSE_GRACE = 1_000

@@ -1,74 +1,174 @@
-import { execFile } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
-import { promisify } from 'node:util'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { importsOf, reachedFrom } from '../../build/public-declarations.ts'
+import { bundle, installPackage, MANIFEST, ROOT } from './installed.ts'
+import type { InstalledPackage } from './installed.ts'
 
-const root = resolve(import.meta.dirname, '../..')
-const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-
-/** The folder of a user who has the package installed, with the JavaScript as it is built now. */
-let folder = ''
-const installed = (path: string) => join(folder, 'node_modules/rivulet', path)
-const run = (file: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}) =>
-  promisify(execFile)(process.execPath, [file, ...args], { cwd: folder, env })
+let installed: InstalledPackage
+/** The modules of the bundle, as paths within the repository. */
+let modules: readonly string[] = []
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rivulet-package-'))
-  await mkdir(installed('.'), { recursive: true })
-  await copyFile(join(root, 'package.json'), installed('package.json'))
-  for (const name of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies })) {
-    const link = join(folder, 'node_modules', name)
-    await mkdir(dirname(link), { recursive: true })
-    await symlink(join(root, 'node_modules', name), link, 'junction')
+  installed = await installPackage({ declarations: true })
+  modules = await bundledModules()
+}, 120_000)
+
+afterAll(() => installed[Symbol.asyncDispose]())
+
+async function bundledModules(): Promise<string[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'rivulet-maps-'))
+  try {
+    await bundle(folder, { maps: true })
+    const maps = globSync('**/*.js.map', { cwd: folder })
+    const paths = maps.flatMap((map): string[] => JSON.parse(readFileSync(join(folder, map), 'utf8')).sources)
+    return paths.map((path) => path.replace(/^.*?(?=(?:node_modules|src|operators)\/)/, ''))
+  } finally {
+    await rm(folder, { recursive: true })
   }
-  const bundler = join(root, 'node_modules/rolldown/bin/cli.mjs')
-  const args = [bundler, '--config', 'rolldown.config.ts', '--dir', installed('dist')]
-  await promisify(execFile)(process.execPath, args, { cwd: root })
-}, 60_000)
-
-afterAll(() => rm(folder, { recursive: true, force: true }))
-
-/** All files that package.json leads users to, but for the types, which tsc writes. */
-function filesNamed(value: unknown): string[] {
-  if (typeof value === 'string') return value.endsWith('.js') ? [value] : []
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(filesNamed) : []
 }
 
-describe('the built package', () => {
-  it('has every file that package.json names', () => {
-    const { bin, exports, imports } = manifest
-    const files = filesNamed([bin, exports, imports])
+/** All files that package.json leads users to under this ending. The condition of this repository is not for them. */
+function filesNamed(value: unknown, ending: string): string[] {
+  if (typeof value === 'string') return value.endsWith(ending) ? [value] : []
+  return typeof value === 'object' && value !== null
+    ? Object.values(value).flatMap((each) => filesNamed(each, ending))
+    : []
+}
 
-    expect(files).toHaveLength(8)
-    expect(files.filter((file) => !existsSync(installed(file)))).toEqual([])
+const named = (ending: string) => filesNamed([MANIFEST.bin, MANIFEST.exports, MANIFEST.imports], ending)
+
+/** The installed package's files of this kind. */
+const files = (pattern: string) => globSync(pattern, { cwd: installed.path('.') })
+
+/** What a built file and those of its package that it imports at once import from other packages. */
+function importedBy(entry: string): Set<string> {
+  const external = new Set<string>()
+  const seen = new Set([installed.path(entry)])
+  for (const file of seen) {
+    const code = readFileSync(file, 'utf8')
+    for (const [, name = ''] of code.matchAll(/^(?:import|export)\b[^'"]*?["']([^'"]+)["'];?$/gm)) {
+      if (name.startsWith('.')) seen.add(join(file, '..', name))
+      else external.add(name)
+    }
+  }
+  return external
+}
+
+/** The packages that npm installs for these, by the lock file. */
+function installedFor(names: readonly string[]): Set<string> {
+  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'))
+  const found = new Set<string>()
+  /** Node's way: the nearest `node_modules` that has it. */
+  const find = (name: string, from: string): string => {
+    const path = `${from === '' ? '' : `${from}/`}node_modules/${name}`
+    if (path in packages) return path
+    if (from === '') throw new Error(`the lock file has no ${name}`)
+    return find(name, from.replace(/(?:^|\/)node_modules\/(?:@[^/]+\/)?[^/]+$/, ''))
+  }
+  const add = (name: string, from: string) => {
+    const path = find(name, from)
+    if (found.has(path)) return
+    found.add(path)
+    for (const dependency of Object.keys(packages[path].dependencies ?? {})) add(dependency, path)
+  }
+  for (const name of names) add(name, '')
+  return found
+}
+
+describe('what npm installs', () => {
+  it('has four dependencies, and is at most 18 packages beside rxjs', () => {
+    const dependencies = Object.keys(MANIFEST.dependencies)
+
+    expect(dependencies.toSorted()).toEqual(['eventsource-parser', 'p-retry', 'pino', 'undici'])
+    expect(1 + installedFor(dependencies).size).toBeLessThanOrEqual(18)
   })
 
-  it('holds no module twice', () => {
-    const maps = globSync('**/*.js.map', { cwd: installed('dist') })
-    const modules = maps.flatMap((map) => JSON.parse(readFileSync(installed(`dist/${map}`), 'utf8')).sources)
+  it('has every file that package.json names', () => {
+    expect(named('.js')).toHaveLength(8)
+    expect(named('.d.ts')).toHaveLength(5)
+    expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
+      [],
+    )
+  })
 
+  it('has no TypeScript sources beside the built files, and no reference to a map', () => {
+    const sources = files('**/*.{ts,map}').filter((file) => !file.endsWith('.d.ts'))
+    const built = files('dist/**/*.{js,d.ts}')
+
+    expect(sources).toEqual([])
+    expect(built.length).toBeGreaterThan(50)
+    expect(
+      built.filter((file) => readFileSync(installed.path(file), 'utf8').includes('sourceMappingURL=')),
+    ).toEqual([])
+  })
+
+  it('has the licences of exactly the packages that are bundled', () => {
+    const folders = modules.flatMap(
+      (path) => /^node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(path) ?? [],
+    )
+    const bundled = [...new Set(folders)].map((folder) => {
+      const { name, version } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8'))
+      const [licence = ''] = globSync('{LICENSE,license,LICENSE.md,LICENSE-MIT.txt}', {
+        cwd: join(ROOT, folder),
+      })
+      return { title: `${name} ${version}`, text: readFileSync(join(ROOT, folder, licence), 'utf8').trim() }
+    })
+    const notices = readFileSync(installed.path('dist/THIRD-PARTY-NOTICES.txt'), 'utf8')
+    const titles = [...notices.matchAll(/^-{80}\n(\S+ \S+) \(.+\)$/gm)].map(([, title]) => title)
+
+    expect(titles).toEqual(bundled.map(({ title }) => title).toSorted())
+    expect(titles).toContainEqual(expect.stringMatching(/^hono /))
+    expect(bundled.filter(({ text }) => !notices.includes(text))).toEqual([])
+  })
+})
+
+describe('the built package', () => {
+  it('holds no module twice', () => {
     expect(modules.length).toBeGreaterThan(100)
-    expect(modules.length).toBe(new Set(modules.map((path) => path.replace(/^(\.\.\/)+/, ''))).size)
+    expect(modules.length).toBe(new Set(modules).size)
+  })
+
+  it('bundles nothing that its users install', () => {
+    const bundled = modules.filter((path) => path.startsWith('node_modules/'))
+    const theirs = Object.keys({ ...MANIFEST.dependencies, ...MANIFEST.peerDependencies })
+
+    expect(bundled.filter((path) => theirs.some((name) => path.includes(`node_modules/${name}/`)))).toEqual(
+      [],
+    )
+  })
+
+  it('loads neither pino nor the code of the service with the client', () => {
+    const client = importedBy(String(named('src/index.js')))
+
+    expect([...client].filter((name) => !name.startsWith('node:')).toSorted()).toEqual(
+      expect.arrayContaining(['#exchange', 'rxjs']),
+    )
+    expect(
+      [...client].filter((name) => name === 'pino' || name.startsWith('node:') || name.startsWith('rivulet')),
+    ).toEqual([])
+    // That the same look finds what is there.
+    expect(importedBy(MANIFEST.bin['rivulet'] ?? '')).toContain('pino')
   })
 
   it('needs nothing but its dependencies, whichever of its files is loaded', async () => {
-    const files = globSync('{chunks,operators,src/{service,state,transport,webhooks}}/*.js', {
-      cwd: installed('dist'),
-    })
-    const program = files.map((file) => `import './node_modules/rivulet/dist/${file}'`)
-    await writeFile(join(folder, 'imports.mjs'), [...program, "process.stdout.write('loaded')"].join('\n'))
+    const built = files('dist/{chunks,operators,src/{service,state,transport,webhooks}}/*.js')
+    const program = built.map((file) => `import './node_modules/rivulet/${file}'`)
+    await writeFile(
+      join(installed.folder, 'imports.mjs'),
+      [...program, "process.stdout.write('loaded')"].join('\n'),
+    )
 
-    expect(files.length).toBeGreaterThan(8)
-    expect((await run('imports.mjs')).stdout).toBe('loaded')
+    expect(built.length).toBeGreaterThan(8)
+    expect((await installed.node(['imports.mjs'])).stdout).toBe('loaded')
   })
 
   it('runs a pipeline through all of its entries, which know the same classes and gates', async () => {
-    await copyFile(join(import.meta.dirname, 'program.js'), join(folder, 'program.mjs'))
+    await copyFile(join(import.meta.dirname, 'program.js'), join(installed.folder, 'program.mjs'))
 
-    const { stdout } = await run('program.mjs')
+    const { stdout } = await installed.node(['program.mjs'])
 
     expect(JSON.parse(stdout)).toEqual({
       handled: ['about brooks', 'about rivers'],
@@ -78,9 +178,52 @@ describe('the built package', () => {
   })
 
   it('has a command that knows its version, and the errors of the library', async () => {
-    const command = installed(manifest.bin.rivulet)
+    const command = installed.path(MANIFEST.bin['rivulet'] ?? '')
 
-    expect((await run(command, ['--version'])).stdout.trim()).toBe(manifest.version)
-    await expect(run(command, ['search', 'rivers'])).rejects.toMatchObject({ code: 2 })
+    expect((await installed.node([command, '--version'])).stdout.trim()).toBe(MANIFEST.version)
+    await expect(installed.node([command, 'search', 'rivers'])).rejects.toMatchObject({ code: 2 })
+  })
+})
+
+describe('the types of the package', () => {
+  it('name no package that its users do not have', () => {
+    const reached = [...reachedFrom(named('.d.ts').map((file) => installed.path(file)))]
+    const imported = new Set(reached.flatMap(importsOf).filter((name) => !/^(?:\.|node:)/.test(name)))
+
+    expect([...imported]).toEqual(['rxjs'])
+    expect(files('dist/**/*.d.ts')).toHaveLength(reached.length)
+  })
+
+  it('hold in a project that checks the declarations of its libraries', async () => {
+    const entries = Object.keys(Object(MANIFEST.exports)).filter((name) => !name.endsWith('.json'))
+    const imports = entries.map((name, index) => `import * as entry${index} from 'rivulet${name.slice(1)}'`)
+    const uses = entries.map((_, index) => `entry${index}`)
+    await writeFile(
+      join(installed.folder, 'user.ts'),
+      [...imports, `export const all = [${uses.join()}]`].join('\n'),
+    )
+    const config = {
+      compilerOptions: {
+        module: 'nodenext',
+        target: 'es2023',
+        lib: ['es2024', 'dom', 'esnext.disposable'],
+        types: ['node'],
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        skipLibCheck: false,
+        noEmit: true,
+      },
+      files: ['user.ts'],
+    }
+    await writeFile(join(installed.folder, 'tsconfig.json'), JSON.stringify(config))
+
+    const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
+    const complaints = await installed.node([compiler]).then(
+      () => '',
+      (error: { readonly stdout: string }) => error.stdout,
+    )
+
+    expect(entries).toHaveLength(5)
+    expect(complaints).toBe('')
   })
 })

@@ -1,3 +1,4 @@
+// @ts-nocheck -- It looks at what types do not promise, too.
 // A user's program in plain JavaScript, run where the built package is installed. Prints what the test looks at.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -2,9 +2,9 @@
  * A monitor and its webhooks as one stream: the webhook says that there is something, `watch` fetches what, and the poll
  * that finds the same once more is dropped.
  */
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from 'rivulet'
@@ -19,15 +19,16 @@ const client = createClient({ baseUrl: await service.listen(), apiKey: service.a
 
 const receiver = createWebhookReceiver({ secrets: service.webhookSecret })
 const endpoint = createServer(nodeListener(receiver)).listen(0, '127.0.0.1')
-await new Promise((resolve) => endpoint.once('listening', resolve))
-const { port } = endpoint.address() as AddressInfo
+await once(endpoint, 'listening')
+const address = endpoint.address()
+if (address === null || typeof address === 'string') throw new Error('the endpoint has no port')
 
 const monitor = await firstValueFrom(
   client.monitors.create({
     type: 'event_stream',
     frequency: '1h',
     settings: { query: 'solid state battery' },
-    webhook: { url: `http://127.0.0.1:${port}/`, event_types: ['monitor.event.detected'] },
+    webhook: { url: `http://127.0.0.1:${address.port}/`, event_types: ['monitor.event.detected'] },
   }),
 )
 const events = client.watch({ monitors: [monitor.monitor_id], webhooks: receiver })

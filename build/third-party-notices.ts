@@ -1,0 +1,55 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Plugin } from 'rolldown'
+
+/** The file in `dist` that holds the notices. */
+const NOTICES_FILE = 'THIRD-PARTY-NOTICES.txt'
+
+/** A package whose code is in the bundle. */
+interface BundledPackage {
+  readonly name: string
+  readonly version: string
+  /** SPDX expression, as its package.json has it. */
+  readonly licence: string
+  /** The text of its licence file. */
+  readonly text: string
+}
+
+/**
+ * Writes the licences of the packages whose code is bundled, as these licences require. It reads them from the modules
+ * of the bundle, so that the list is always that of what is distributed. A package without a licence file fails the
+ * build.
+ */
+export function thirdPartyNotices(): Plugin {
+  return {
+    name: 'third-party-notices',
+    generateBundle(_options, bundle) {
+      const modules = Object.values(bundle).flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []))
+      const folders = new Set(modules.map(packageFolder).filter((folder) => folder !== undefined))
+      const source = notices([...folders].map(readPackage))
+      this.emitFile({ type: 'asset', fileName: NOTICES_FILE, source })
+    },
+  }
+}
+
+/** The folder of the package that a module belongs to; undefined for the project's own modules. */
+function packageFolder(module: string): string | undefined {
+  return /^\0?(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)[\\/]/.exec(module)?.[1]
+}
+
+function readPackage(folder: string): BundledPackage {
+  const { name, version, license: licence } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const file = readdirSync(folder).find((entry) => /^licen[cs]e(-\w+)?(\.(md|txt))?$/i.test(entry))
+  if (file === undefined || typeof licence !== 'string') {
+    throw new Error(`${name} has no licence file: it cannot be bundled`)
+  }
+  return { name, version, licence, text: readFileSync(join(folder, file), 'utf8').trim() }
+}
+
+function notices(packages: readonly BundledPackage[]): string {
+  const sorted = packages.toSorted((a, b) => (`${a.name}@${a.version}` < `${b.name}@${b.version}` ? -1 : 1))
+  const sections = sorted.map(({ name, version, licence, text }) => {
+    return `${'-'.repeat(80)}\n${name} ${version} (${licence})\n\n${text}\n`
+  })
+  return `The command and the embedded service of Rivulet contain code of these packages:\n\n${sections.join('\n')}`
+}

@@ -1,0 +1,9 @@
+/** Where the service listens. */
+export interface ListenOptions {
+  /** Default 0: any free port. */
+  readonly port?: number
+  /** Default `127.0.0.1`. */
+  readonly host?: string
+  /** Whether the host may be one that other machines reach. Default false. */
+  readonly allowRemote?: boolean
+}

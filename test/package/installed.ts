@@ -1,0 +1,101 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+export const ROOT = resolve(import.meta.dirname, '../..')
+
+/** What the tests read of package.json. */
+interface Manifest {
+  readonly version: string
+  readonly bin: Readonly<Record<string, string>>
+  readonly files: readonly string[]
+  readonly exports: unknown
+  readonly imports: unknown
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
+}
+
+export const MANIFEST: Manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+
+/** What npm packs of the repository whether package.json names it or not. */
+const ALWAYS_PACKED = ['package.json', 'README.md', 'LICENSE']
+
+/** The folder of a user who has the package installed from its tarball. */
+export interface InstalledPackage extends AsyncDisposable {
+  readonly folder: string
+  /** The path of a file of the installed package. */
+  path(file: string): string
+  /** Runs Node in the folder; rejects when it fails. */
+  node(
+    args: readonly string[],
+    env?: NodeJS.ProcessEnv,
+  ): Promise<{ readonly stdout: string; readonly stderr: string }>
+}
+
+/**
+ * Builds the package as it is now, packs it, and unpacks it into an empty folder, beside its dependencies and nothing
+ * else. `declarations` also makes its types.
+ */
+export async function installPackage({ declarations = false } = {}): Promise<InstalledPackage> {
+  const folder = await mkdtemp(join(tmpdir(), 'rivulet-package-'))
+  const modules = join(folder, 'node_modules')
+  const installed = join(modules, 'rivulet')
+  await mkdir(installed, { recursive: true })
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }))
+  await linkDependencies(modules)
+
+  const staged = join(folder, 'staged')
+  for (const name of [...ALWAYS_PACKED, ...MANIFEST.files.filter((file) => file !== 'dist')]) {
+    await cp(join(ROOT, name), join(staged, name), { recursive: true })
+  }
+  if (declarations) {
+    await node(ROOT, [
+      'node_modules/typescript/bin/tsc',
+      '-p',
+      'tsconfig.build.json',
+      '--outDir',
+      join(staged, 'dist'),
+    ])
+  }
+  await bundle(join(staged, 'dist'))
+  const { stdout } = await run(
+    'npm',
+    ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder],
+    {
+      cwd: staged,
+    },
+  )
+  await run('tar', ['-xzf', join(folder, stdout.trim()), '--strip-components', '1', '-C', installed])
+  await rm(staged, { recursive: true })
+  return {
+    folder,
+    path: (file) => join(installed, file),
+    node: (args, env = {}) => node(folder, args, env),
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
+  }
+}
+
+/** Bundles the package into a folder, as the build does; with `maps`, source maps say what is in it. */
+export async function bundle(folder: string, { maps = false } = {}): Promise<void> {
+  const args = ['node_modules/rolldown/bin/cli.mjs', '--config', 'rolldown.config.ts', '--dir', folder]
+  await node(ROOT, maps ? [...args, '--sourcemap'] : args)
+}
+
+/** The dependencies of the repository stand in for those that npm would download. */
+async function linkDependencies(modules: string): Promise<void> {
+  const names = Object.keys({ ...MANIFEST.dependencies, ...MANIFEST.peerDependencies })
+  for (const name of names) {
+    const link = join(modules, name)
+    await mkdir(dirname(link), { recursive: true })
+    await symlink(join(ROOT, 'node_modules', name), link, 'junction')
+  }
+}
+
+function node(cwd: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  return run(process.execPath, args, { cwd, env: { ...process.env, ...env } })
+}
