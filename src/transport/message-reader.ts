@@ -32,9 +32,43 @@ const FIELD_PREFIX = 6
 
 const STREAM: TextDecodeOptions = { stream: true }
 
+/** Unused readers that are kept for the next chunks. */
+const MAX_UNUSED = 16
+
+/**
+ * The readers of many event streams. A stream needs one only while it is within a message: a decoder and a parser for each
+ * of thousands of streams, most of them silent, would take most of the memory that such a stream takes.
+ */
+export class MessageReaders {
+  readonly #maxLength: number
+  readonly #unused: MessageReader[] = []
+
+  /** @param maxLength Characters of one message's data, at the most. */
+  constructor(maxLength: number) {
+    this.#maxLength = maxLength
+  }
+
+  /** A reader for this stream, at its beginning or between two messages. */
+  take(listener: MessageListener, atBeginning: boolean): MessageReader {
+    const reader = this.#unused.pop() ?? new MessageReader(this.#maxLength)
+    reader.begin(listener, atBeginning)
+    return reader
+  }
+
+  /** Takes back a reader that is between two messages. */
+  giveBack(reader: MessageReader): void {
+    if (this.#unused.length < MAX_UNUSED) this.#unused.push(reader)
+  }
+}
+
+/** What a reader without a stream reports to. */
+const NOBODY: MessageListener = { message() {}, retry() {}, id() {}, tooLong: () => false, skipped() {} }
+
 /** Reads the messages of one event stream (HTML standard, "event stream format") from its bytes, cut anywhere. */
 export class MessageReader {
-  readonly #listener: MessageListener
+  /** Whether the stream is between two messages, so that another stream's chunk can be read. */
+  betweenMessages = false
+  #listener: MessageListener = NOBODY
   readonly #maxLength: number
   // The parser skips the byte order mark.
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -50,8 +84,7 @@ export class MessageReader {
   #stopped = false
 
   /** @param maxLength Characters of one message's data, at the most. */
-  constructor(listener: MessageListener, maxLength: number) {
-    this.#listener = listener
+  constructor(maxLength: number) {
     this.#maxLength = maxLength
     this.#parser = createParser({
       maxBufferSize: maxLength + FIELD_PREFIX,
@@ -64,6 +97,16 @@ export class MessageReader {
         if (type === 'max-buffer-size-exceeded') this.#overflowed = true
       },
     })
+    // It may be taken for the midst of a stream, where a byte order mark is none.
+    this.#parser.feed('\n')
+  }
+
+  /** Reads on for this stream. */
+  begin(listener: MessageListener, atBeginning: boolean): void {
+    this.#listener = listener
+    this.#held = 0
+    // Then it skips a byte order mark again.
+    if (atBeginning) this.#parser.reset()
   }
 
   /** Nothing more is reported, not even what the present chunk still holds. */
@@ -76,6 +119,9 @@ export class MessageReader {
     if (this.#skipping === undefined && this.#held + text.length <= this.#maxLength) this.#feed(text)
     else this.#feedLines(text)
     this.#flushId()
+    this.betweenMessages =
+      !this.#stopped && this.#skipping === undefined && (text.endsWith('\n\n') || text.endsWith('\n\r\n'))
+    if (this.betweenMessages) this.#listener = NOBODY
   }
 
   #feed(text: string): void {

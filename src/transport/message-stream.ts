@@ -2,8 +2,7 @@ import { Answer, describeType } from './answer.ts'
 import { ProtocolError } from './errors.ts'
 import type { ConnectionError, RivuletError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
-import { MessageReader } from './message-reader.ts'
-import type { MessageListener, StreamMessage } from './message-reader.ts'
+import type { MessageListener, MessageReader, StreamMessage } from './message-reader.ts'
 import type { Reading } from './reading.ts'
 
 /** Takes in one event stream: any number of messages, then `end` or `error`. */
@@ -31,8 +30,9 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
   flow: Flow | undefined
   readonly #reading: Reading
   readonly #sink: MessageSink
-  /** Made for the first chunk: of thousands of open streams most may be silent. */
+  /** Only while the stream is within a message. */
   #reader: MessageReader | undefined
+  #begun = false
   #refusal: Answer | undefined
   #over = false
 
@@ -63,8 +63,13 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
   }
 
   #read(bytes: Uint8Array): void {
-    this.#reader ??= new MessageReader(this, this.#reading.maxEventLength)
-    this.#reader.read(bytes)
+    const { readers } = this.#reading
+    const reader = (this.#reader ??= readers.take(this, !this.#begun))
+    this.#begun = true
+    reader.read(bytes)
+    if (!reader.betweenMessages) return
+    this.#reader = undefined
+    readers.giveBack(reader)
   }
 
   message(message: StreamMessage): void {

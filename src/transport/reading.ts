@@ -1,4 +1,5 @@
 import type { RequestLine } from './errors.ts'
+import type { MessageReaders } from './message-reader.ts'
 
 /** What the reading of every answer needs to know. */
 export interface Reading {
@@ -7,6 +8,8 @@ export interface Reading {
   readonly maxBodyBytes: number
   /** Characters of one event's data in a stream, at the most. */
   readonly maxEventLength: number
+  /** What reads event streams; shared by all of them. */
+  readonly readers: MessageReaders
   /** Unix time in ms. */
   now(): number
   /** Takes the key out of text that the service wrote, before it gets into an error. */

@@ -1,4 +1,5 @@
 import { createExchange } from '#exchange'
+import pRetry from 'p-retry'
 import { asyncScheduler } from 'rxjs'
 import type { SchedulerLike } from 'rxjs'
 import { backoffDelay } from '../protocol/backoff.ts'
@@ -10,6 +11,7 @@ import { createEndpoint } from './endpoint.ts'
 import type { ApiRequest, EndpointSettings } from './endpoint.ts'
 import { RivuletError } from './errors.ts'
 import type { Exchange, Flow, WireRequest } from './exchange.ts'
+import { MessageReaders } from './message-reader.ts'
 import { MessageStream } from './message-stream.ts'
 import type { MessageSink } from './message-stream.ts'
 import type { Reading } from './reading.ts'
@@ -87,22 +89,25 @@ export function createTransport(settings: TransportSettings): Transport {
   const exchange = settings.exchange ?? createExchange()
 
   const now = () => scheduler.now()
-  const reading = (request: WireRequest): Reading => ({ request, maxBodyBytes, maxEventLength, now, redact })
+  const readers = new MessageReaders(maxEventLength)
+  const limits = { maxBodyBytes, maxEventLength, readers }
+  const reading = (request: WireRequest): Reading => ({ request, ...limits, now, redact })
 
-  const untilAnswered = async (wire: WireRequest, idempotent: boolean, signal: AbortSignal | undefined) => {
-    for (let number = 1; ; number++) {
-      signal?.throwIfAborted()
-      try {
-        return await attempt(exchange, wire, reading(wire), signal)
-      } catch (error) {
-        if (!(error instanceof RivuletError) || number > retries || !maySendAgain(error, idempotent))
-          throw error
-        const delay = error.retryAfter ?? backoffDelay(number - 1, backoff, random)
-        onRetry?.({ method: wire.method, path: wire.path, attempt: number, delay, error })
+  /** Attempt after attempt; what may be sent again, and when, is ours to say. */
+  const untilAnswered = (wire: WireRequest, idempotent: boolean, signal: AbortSignal | undefined) =>
+    pRetry(() => attempt(exchange, wire, reading(wire), signal), {
+      retries,
+      minTimeout: 0,
+      signal,
+      // Called only where there is a retry left. It waits here, where the scheduler says what time is.
+      async shouldRetry({ error, attemptNumber }) {
+        if (!(error instanceof RivuletError) || !maySendAgain(error, idempotent)) return false
+        const delay = error.retryAfter ?? backoffDelay(attemptNumber - 1, backoff, random)
+        onRetry?.({ method: wire.method, path: wire.path, attempt: attemptNumber, delay, error })
         await wait(delay, scheduler, signal)
-      }
-    }
-  }
+        return true
+      },
+    })
 
   return {
     check(request) {

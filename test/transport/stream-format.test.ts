@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ProtocolError } from '../../src/transport/errors.ts'
+import type { Exchange, ResponseSink } from '../../src/transport/exchange.ts'
 import { createTransport } from '../../src/transport/transport.ts'
 import type { TransportSettings } from '../../src/transport/transport.ts'
 import { Listener, saying } from './stream-listener.ts'
@@ -113,6 +114,38 @@ describe('the format of the HTML standard, over all splits', () => {
     )
     for (const chunks of splits(bytes)) expect(await reported(chunks)).toEqual(['a\uFFFD', 'b\uFFFD'])
   })
+})
+
+it('reads many streams of one transport at once, each as if it were alone', async () => {
+  const text =
+    '\uFEFFid:1\ndata:a🌊\n\n\uFEFFdata:no\n\nretry:5\nid:2\n\ndata:b\ndata:c\r\n\r\ndata:d\n\ndata:half'
+  const bytes = encode(text)
+  const all = fc.array(fc.array(fc.nat(bytes.length), { maxLength: 6 }), { minLength: 2, maxLength: 6 })
+  await fc.assert(
+    fc.asyncProperty(all, fc.infiniteStream(fc.nat()), async (cuts, order) => {
+      const opened: ResponseSink[] = []
+      const exchange: Exchange = (_request, sink) => {
+        opened.push(sink)
+        return { pause() {}, resume() {}, abort() {} }
+      }
+      const transport = createTransport({ baseUrl: 'http://localhost', apiKey: 'key', exchange })
+      const streams = cuts.map((at) => {
+        const sink = new FullListener()
+        transport.stream({ method: 'GET', path: '/v1/stream', idempotent: true }, sink)
+        const borders = [0, ...at, bytes.length].toSorted((a, b) => a - b)
+        return { sink, chunks: borders.slice(1).map((border, n) => bytes.slice(borders[n], border)) }
+      })
+      for (const sink of opened) sink.head(200, () => 'text/event-stream')
+      for (;;) {
+        const open = streams.flatMap(({ chunks }, n) => (chunks.length > 0 ? [n] : []))
+        const next = open[(order.next().value ?? 0) % open.length]
+        if (next === undefined) break
+        opened[next]?.chunk(streams[next]?.chunks.shift() ?? new Uint8Array())
+      }
+      for (const { sink } of streams) expect(sink.calls).toEqual(['open', 'a🌊', 5, { id: '2' }, 'b\nc', 'd'])
+    }),
+    { numRuns: 300 },
+  )
 })
 
 describe('an event that is too long', () => {
