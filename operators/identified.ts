@@ -1,4 +1,4 @@
-import { isObject, isRun, parts } from '../src/protocol/event.ts'
+import { isObject, parts } from '../src/protocol/event.ts'
 import type { EventOf } from '../src/protocol/event.ts'
 
 /**
@@ -18,5 +18,5 @@ export function partsOf(event: Identified): number {
 /** Whether the event tells of a run, checked as far as {@link parts} relies on it: events may come from anywhere. */
 function isRunState(event: Identified): event is EventOf<'task_run.state'> {
   if (!('type' in event) || event.type !== 'task_run.state') return false
-  return 'data' in event && isObject(event.data) && isRun(event.data['run'])
+  return 'data' in event && isObject(event.data) && isObject(event.data['run'])
 }

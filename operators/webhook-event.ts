@@ -7,6 +7,7 @@ import {
   unknownEvent,
 } from '../src/protocol/event.ts'
 import type { ResearchEvent } from '../src/protocol/event.ts'
+import { isId } from '../src/protocol/id.ts'
 
 /** The source of webhooks that name no resource known to this version. */
 const WEBHOOKS = '/v1/webhooks'
@@ -31,7 +32,7 @@ export function webhookEvent(payload: unknown, receivedAt: number = Date.now()):
     return runEvent({ run: data }, 'webhook', undefined, receivedAt)
 
   const monitorId = isObject(data) ? data['monitor_id'] : undefined
-  if (!isText(monitorId)) return unknownEvent(WEBHOOKS, payload, 'webhook', undefined, receivedAt)
+  if (!isId(monitorId)) return unknownEvent(WEBHOOKS, payload, 'webhook', undefined, receivedAt)
   switch (payload['type']) {
     case 'monitor.event.detected':
       return unknownEvent(monitorSource(monitorId), payload, 'webhook', undefined, receivedAt)
@@ -44,14 +45,17 @@ export function webhookEvent(payload: unknown, receivedAt: number = Date.now()):
   }
 }
 
-/** What is to be fetched for this webhook's body; undefined for all but a monitor's detection. */
+/**
+ * What is to be fetched for this webhook's body; undefined for all but a monitor's detection. The ids become part of a
+ * request, so what could lead to another path is none.
+ */
 export function detection(payload: unknown): Detection | undefined {
   if (!isObject(payload) || payload['type'] !== 'monitor.event.detected') return undefined
   const { data } = payload
   if (!isObject(data) || !isObject(data['event'])) return undefined
   const monitorId = data['monitor_id']
   const eventGroupId = data['event']['event_group_id']
-  return isText(monitorId) && isText(eventGroupId) ? { monitorId, eventGroupId } : undefined
+  return isId(monitorId) && isId(eventGroupId) ? { monitorId, eventGroupId } : undefined
 }
 
 /** An execution's one outcome, in the shape in which the list of events has it. */

@@ -1,5 +1,6 @@
 import { ArgumentError } from './argument-error.ts'
 import { isObject } from './event.ts'
+import { isId } from './id.ts'
 import {
   isCalendarDate,
   isCountryCode,
@@ -38,10 +39,7 @@ export function checkFields(
 
 /** An id that goes into a path: text that is not empty, not a dot segment and without control characters. */
 export function checkId(argument: string, value: unknown): asserts value is string {
-  // A dot segment survives encodeURIComponent and would lead to another path.
-  // oxlint-disable-next-line no-control-regex
-  const fits = /^(?!\.\.?$)[^\u0000-\u001F\u007F]{1,512}$/
-  if (typeof value !== 'string' || !value.isWellFormed() || !fits.test(value))
+  if (!isId(value))
     throw new ArgumentError(argument, 'an id, a non-empty string of at most 512 characters', value)
 }
 

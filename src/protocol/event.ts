@@ -1,4 +1,5 @@
 import { detached } from './detached.ts'
+import { isId, segment } from './id.ts'
 import { contentHash, instant } from './identity.ts'
 import type {
   Monitor,
@@ -121,22 +122,6 @@ export function runSource(runId: string): string {
   return RUNS + segment(runId)
 }
 
-/** An id as a segment of a path. Nearly all are of characters that stay as they are, and to see that is quicker. */
-function segment(id: string): string {
-  for (let at = 0; at < id.length; at++) {
-    if (!isPlain(id.charCodeAt(at))) return encodeURIComponent(id.toWellFormed())
-  }
-  return id
-}
-
-/** A letter, a digit, `-` or `_`. */
-function isPlain(code: number): boolean {
-  const letter = code | 0x20
-  return (
-    (letter >= 0x61 && letter <= 0x7a) || (code >= 0x30 && code <= 0x39) || code === 0x5f || code === 0x2d
-  )
-}
-
 /**
  * One envelope. Two whole objects, since to spread a part into one costs as much as all the rest of making an event; and one
  * place for both, so that all events have the same two shapes.
@@ -191,7 +176,9 @@ export function monitorEvent(
     case 'error': {
       const { timestamp } = wire
       if (!isText(timestamp)) break
-      const id = `${monitorId}:error:${instant(timestamp)}`
+      const message = isText(wire['error_message']) ? wire['error_message'] : ''
+      // Two executions may fail within the precision of the time.
+      const id = `${monitorId}:error:${instant(timestamp)}:${contentHash(message)}`
       const data = wire as unknown as MonitorErrorEvent
       return envelope('monitor.error', id, source, timestamp, data, receivedAt, via, cursorOf(id))
     }
@@ -205,8 +192,12 @@ function impliedKind(wire: Wire): string | undefined {
   if ('changed_output' in wire) return 'snapshot'
   if ('output' in wire) return 'event_stream'
   if ('error_message' in wire) return 'error'
+  if ('timestamp' in wire && !DETECTED.some((field) => field in wire)) return 'completion'
   return undefined
 }
+
+/** Fields of the variants that report a change. */
+const DETECTED = ['event_id', 'event_group_id', 'event_date', 'previous_output']
 
 /** The event that a message of a group's streams stands for (§4.4, §4.5). `position` is the message's own `id:`. */
 export function groupEvent(
@@ -247,7 +238,8 @@ export function groupEvent(
 
 /**
  * The event of a run that ended. Its id comes from the run and its status, not from the stream's `event_id`, since two
- * streams and a webhook number the same fact each in its own way.
+ * streams and a webhook number the same fact each in its own way. A run completes once; any other status it may reach
+ * again, after a retry within its group, so there `modified_at` is a part of the id.
  */
 export function runEvent(
   data: TaskRunState,
@@ -259,15 +251,16 @@ export function runEvent(
   const { run_id, status, modified_at } = run
   const source = runSource(run_id)
   const time = isText(modified_at) ? modified_at : null
-  const id = `${run_id}:${status}`
+  const once = status === 'completed' || time === null
+  const id = once ? `${run_id}:${status}` : `${run_id}:${status}:${instant(time)}`
   const event = envelope('task_run.state', id, source, time, data, receivedAt, via, cursor)
   // An id that had to be escaped has become longer.
-  return source.length === RUNS.length + run_id.length ? markRun(event, run) : event
+  return once && source.length === RUNS.length + run_id.length ? markRun(event, run) : event
 }
 
-/** Whether the value can be a task run: an object with its id and status. */
+/** Whether the value can be a task run: an object with an id that can be part of a path, and a status. */
 export function isRun(value: unknown): value is TaskRun {
-  return isObject(value) && isText(value['run_id']) && isText(value['status'])
+  return isObject(value) && isId(value['run_id']) && isText(value['status'])
 }
 
 /** Says that events of a source were lost at the service. `place` tells this gap from others of the source. */
@@ -294,7 +287,7 @@ export function oversizedEvent(
   return envelope('stream.oversized', id, source, null, data, receivedAt, via, cursor)
 }
 
-/** Reports that a source failed for good. */
+/** Reports that a source failed for good. Each failure is a fact of its own: the service gives it no identity. */
 export function failureEvent(
   source: string,
   data: SourceFailure,
@@ -302,22 +295,22 @@ export function failureEvent(
   receivedAt: number = Date.now(),
 ): EventOf<'source.failed'> {
   const { name, message } = data.error
-  const id = `${source}:failed:${contentHash([name, message])}`
+  const id = `${source}:failed:${contentHash([name, message, receivedAt])}`
   return envelope('source.failed', id, source, null, data, receivedAt, via, undefined)
 }
 
 /** Reports that a monitor was cancelled (§3). */
 export function cancelledEvent(
+  monitorId: string,
   monitor: Monitor,
   via: Via,
   receivedAt: number = Date.now(),
 ): EventOf<'monitor.cancelled'> {
-  const { monitor_id } = monitor
-  const source = monitorSource(monitor_id)
+  const id = `${monitorId}:cancelled`
   return envelope(
     'monitor.cancelled',
-    `${monitor_id}:cancelled`,
-    source,
+    id,
+    monitorSource(monitorId),
     null,
     monitor,
     receivedAt,
@@ -361,6 +354,7 @@ export function covers(told: number, others: number): boolean {
   return (others & ~told) === 0
 }
 
+/** Text that stays as it is in UTF-8. Two texts with a lone surrogate each would become one. */
 function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== ''
+  return typeof value === 'string' && value !== '' && value.isWellFormed()
 }

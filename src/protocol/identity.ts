@@ -1,4 +1,7 @@
-/** A timestamp in one spelling, so that `…00Z` and `…00.000+00:00` name the same instant. Others stay as they are. */
+/**
+ * A timestamp in one spelling, to the millisecond, so that `…00Z` and `…00.000+00:00` name the same instant. Others stay as
+ * they are.
+ */
 export function instant(timestamp: string): string {
   const ms = Date.parse(timestamp)
   return Number.isNaN(ms) ? timestamp : new Date(ms).toISOString()

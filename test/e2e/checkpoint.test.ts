@@ -23,6 +23,12 @@ async function stateFile() {
   return { file, open: () => openCheckpoint(sqliteCheckpointStore(file)) }
 }
 
+/** When the runs failed. */
+const TIME = '2026-01-01T00:00:00.000Z'
+
+/** The id of the failure of a run. */
+const failure = (run: string) => `${run}:failed:${TIME}`
+
 /** What receives webhooks into the state file, as a process opens it and closes it. */
 async function receiving(file: string, open: () => Promise<Checkpoint>, secrets: string) {
   const inbox = sqliteInbox(file)
@@ -30,10 +36,9 @@ async function receiving(file: string, open: () => Promise<Checkpoint>, secrets:
   const checkpoint = await open()
   /** Sends the webhook of a run that failed, and resolves to the status of the answer. */
   const post = async (run_id: string) => {
-    const time = '2026-01-01T00:00:00Z'
     const run = { run_id, status: 'failed', is_active: false, error: { message: 'no' }, processor: 'base' }
-    const data = { ...run, created_at: time, modified_at: time }
-    const payload = { type: 'task_run.status', timestamp: time, data }
+    const data = { ...run, created_at: TIME, modified_at: TIME }
+    const payload = { type: 'task_run.status', timestamp: TIME, data }
     return (await receiver.handle(signedRequest('http://x.example/', payload, { secrets }))).status
   }
   const close = async () => {
@@ -313,7 +318,7 @@ describe('a checkpoint', () => {
     await second.close()
 
     expect(answer).toBe(204)
-    expect(handled).toBe('run_1:failed')
+    expect(handled).toBe(failure('run_1'))
   })
 
   it('has webhooks told again in the same process, when a handler failed and the pipeline is retried', async () => {
@@ -330,7 +335,7 @@ describe('a checkpoint', () => {
     const calls: string[] = []
     const handler = ({ id }: ResearchEvent) => {
       calls.push(id)
-      if (id === 'run_2:failed' && calls.length === 2) throw new Error('out of reach')
+      if (id === failure('run_2') && calls.length === 2) throw new Error('out of reach')
     }
 
     const handled = await lastValueFrom(
@@ -342,7 +347,7 @@ describe('a checkpoint', () => {
     const left = inbox.take()
     await close()
 
-    expect(calls).toEqual(['run_1:failed', 'run_2:failed', 'run_2:failed', 'run_3:failed'])
+    expect(calls).toEqual(['run_1', 'run_2', 'run_2', 'run_3'].map(failure))
     expect(handled.every(({ via }) => via === 'webhook')).toBe(true)
     expect(left).toBeUndefined()
   })
@@ -369,6 +374,6 @@ describe('a checkpoint', () => {
     )
     await close()
 
-    expect(calls).toEqual(['run_1:failed', 'run_2:failed', 'run_3:failed'])
+    expect(calls).toEqual(['run_1', 'run_2', 'run_3'].map(failure))
   })
 })

@@ -408,9 +408,10 @@ describe('mergeWebhooks', () => {
     stream
       .pipe(mergeWebhooks(webhooks.pipe(delay(1, scheduler)), { scheduler, expandRun, onError: fail }))
       .subscribe((event) => got.push(event))
-    stream.next(bareRun('r'))
+    const bare = bareRun('r')
+    stream.next(bare)
     scheduler.flush()
-    expect(got).toEqual([bareRun('r')])
+    expect(got).toEqual([bare])
     expect(scheduler.frame).toBe(1)
   })
 

@@ -57,6 +57,14 @@ describe('webhookEvent', () => {
   it.each([
     ['a run without an id', { type: 'task_run.status', data: { status: 'completed' } }],
     ['a run that is none', { type: 'task_run.status', data: null }],
+    [
+      'a run whose id leads to another path',
+      { type: 'task_run.status', data: { run_id: '..', status: 'failed' } },
+    ],
+    [
+      'a monitor whose id leads to another path',
+      { ...detected('g'), data: { monitor_id: '..', event: { event_group_id: 'g' } } },
+    ],
     ['a monitor without an id', { type: 'monitor.execution.failed', data: { event: {} } }],
     ['a type of its own', { type: 'monitor.paused', data: { monitor_id: 'm' } }],
     ['no type', { data: {} }],
@@ -112,6 +120,10 @@ describe('detection', () => {
     ['no event', { ...detected('g'), data: { monitor_id: 'm' } }],
     ['no monitor', { ...detected('g'), data: { event: { event_group_id: 'g' } } }],
     ['an empty group', detected('')],
+    ['a monitor that is a dot segment', detected('g', '..')],
+    ['a monitor that is no well-formed text', detected('g', 'm\uD800')],
+    ['a group that is no well-formed text', detected('g\uD800')],
+    ['a group with a control character', detected('g\n')],
     ['no data', { type: 'monitor.event.detected' }],
     ['no object', null],
   ])('is none for a body with %s', (_what, payload) => {

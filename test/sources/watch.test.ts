@@ -6,13 +6,13 @@ import type { WebhookDelivery } from 'rivulet'
 import { deliver, ofType } from 'rivulet/operators'
 import { answer, openStream, queryOf, serve, sse } from '../support/serve.ts'
 
-const detected = (event_group_id: string): WebhookDelivery => ({
+const detected = (event_group_id: string, monitor_id = 'm'): WebhookDelivery => ({
   id: `msg_${event_group_id}`,
   timestamp: 1_767_225_600,
   payload: {
     type: 'monitor.event.detected',
     timestamp: '2026-01-01T00:00:00Z',
-    data: { monitor_id: 'm', event: { event_group_id } },
+    data: { monitor_id, event: { event_group_id } },
   },
 })
 
@@ -104,6 +104,31 @@ describe("an execution's events, fetched for a thin webhook", () => {
 
     expect(time.actions).toEqual([])
     expect(requests()).toBe(1)
+  })
+})
+
+describe('a webhook with an id that would lead to another path', () => {
+  it.each([
+    detected('x', '..'),
+    detected('..'),
+    detected('x', '\uD800'),
+    {
+      id: 'msg',
+      timestamp: 1_767_225_600,
+      payload: { type: 'task_run.status', data: { run_id: '..', status: 'completed' } },
+    },
+  ])('is told as it came, and nothing is requested for it', async (delivery) => {
+    const paths: (string | undefined)[] = []
+    const baseUrl = await serve((request, response) => {
+      paths.push(request.url)
+      answer(response, { events: [] })
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+
+    const first = await firstValueFrom(client.watch({ webhooks: { deliveries: of(delivery) }, hold: 0 }))
+
+    expect(first).toMatchObject({ type: 'unknown', via: 'webhook', data: delivery.payload })
+    expect(paths).toEqual([])
   })
 })
 

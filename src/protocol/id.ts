@@ -1,0 +1,37 @@
+/** The most characters that an id of the service can have. */
+const MAX_ID = 512
+
+/**
+ * Whether the value can be an id of the service: text that is not empty, not a dot segment, well-formed, without control
+ * characters and of at most 512 characters. What is no id must not become part of a path.
+ */
+export function isId(value: unknown): value is string {
+  if (typeof value !== 'string' || value.length > MAX_ID) return false
+  return isPlainText(value) || isUnusualId(value)
+}
+
+/** An id as a segment of a path. */
+export function segment(id: string): string {
+  return isPlainText(id) ? id : encodeURIComponent(id.toWellFormed())
+}
+
+function isUnusualId(text: string): boolean {
+  // A dot segment survives encodeURIComponent and would lead to another path.
+  // oxlint-disable-next-line no-control-regex
+  return text.isWellFormed() && /^(?!\.\.?$)[^\u0000-\u001F\u007F]+$/.test(text)
+}
+
+/** Letters, digits, `-` and `_`, at least one. Nearly all ids are such, and this loop is faster than a regular expression. */
+function isPlainText(text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    if (!isPlain(text.charCodeAt(at))) return false
+  }
+  return text !== ''
+}
+
+function isPlain(code: number): boolean {
+  const letter = code | 0x20
+  return (
+    (letter >= 0x61 && letter <= 0x7a) || (code >= 0x30 && code <= 0x39) || code === 0x5f || code === 0x2d
+  )
+}
