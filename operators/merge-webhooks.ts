@@ -24,6 +24,7 @@ import {
 } from 'rxjs'
 import type { ObservableInput, OperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
+import { isRetryable } from '../src/protocol/backoff.ts'
 import { checkDuration } from '../src/protocol/check.ts'
 import type { EventOf, ResearchEvent } from '../src/protocol/event.ts'
 import type { TaskRun } from '../src/protocol/task.ts'
@@ -53,7 +54,10 @@ export interface MergeWebhooksConfig extends Memory {
   readonly expandRun?: (run: TaskRun) => ObservableInput<ResearchEvent>
   /** How long a run's webhook that lacks something waits for the stream's fuller copy, in ms. Default 2,000. */
   readonly hold?: number
-  /** Called when an expansion failed, with the error and the webhook's own event, which is passed on instead. */
+  /**
+   * Called when an expansion failed, with the error and the webhook's own event, which is passed on instead. What it
+   * throws goes to the subscriber: for an error that concerns more than this webhook.
+   */
   readonly onError?: (error: unknown, event: ResearchEvent) => void
   /** Called with each copy that is dropped, because the fact was told. What it throws goes to the subscriber. */
   readonly onDuplicate?: (event: ResearchEvent) => void
@@ -110,9 +114,10 @@ const EXPANSIONS = 4
  * ```
  *
  * An error of the stream or of the deliveries passes through, after the webhooks that still wait, each as it came, unless
- * `onDelivery` keeps account of them; with that, a failed expansion is an error too. A
+ * `onDelivery` keeps account of them. A
  * failed expansion ends nothing: it is told to `onError`, and the webhook's own event takes its place, an `unknown` one
- * for a monitor. So does it when an expansion finds nothing.
+ * for a monitor. So does it when an expansion finds nothing. With `onDelivery`, a failure that says of itself that it is
+ * `retryable` is an error: the delivery is not handled, and comes again.
  * Unsubscribing unsubscribes from both and ends waits and expansions.
  *
  * @throws ArgumentError at the call, for `deliveries` that are no Observable, a negative `hold`, a `capacity` below 1 or
@@ -178,8 +183,8 @@ export function mergeWebhooks(
           underGate(gate),
           catchError((error: unknown) => {
             onError?.(error, held.event)
-            // Whoever keeps account of the deliveries must not take one for handled whose events are not known.
-            return onDelivery === undefined ? otherwise : throwError(() => error)
+            // A delivery counts as handled once its events are. They may still become known after a failure that passes.
+            return onDelivery !== undefined && isRetryable(error) ? throwError(() => error) : otherwise
           }),
         )
 

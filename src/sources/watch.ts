@@ -18,10 +18,11 @@ import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { backoffDelay } from '../protocol/backoff.ts'
 import { checkId, checkObject } from '../protocol/check.ts'
-import { isObject, monitorEvent, monitorSource, runEvent, runSource } from '../protocol/event.ts'
+import { isObject, isRun, monitorEvent, monitorSource, runEvent, runSource } from '../protocol/event.ts'
 import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
+import type { TaskRun } from '../protocol/task.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
-import { NotFoundError } from '../transport/errors.ts'
+import { AuthenticationError, NotFoundError, ProtocolError } from '../transport/errors.ts'
 import type { Checkpoint } from '../state/checkpoint.ts'
 import { CheckpointError } from '../state/errors.ts'
 import { MAX_HANDLED } from '../state/handled-facts.ts'
@@ -139,13 +140,16 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
                 persisting(context, monitorSource(monitorId)),
                 orNothing(),
               ),
-            expandRun: ({ run_id }) =>
-              runResult(context, run_id).pipe(persisting(context, runSource(run_id)), orNothing()),
+            expandRun: (run) =>
+              runResult(context, run).pipe(persisting(context, runSource(run.run_id)), orNothing()),
             ...(hold !== undefined && { hold }),
             onDuplicate: duplicate,
             onDrop: drop,
             onDelivery: ({ id }, events) => checkpoint?.delivered(events, () => webhooks.done?.(id)),
-            onError: (error) => context.report({ kind: 'expansion', error }),
+            onError(error) {
+              context.report({ kind: 'expansion', error })
+              if (concernsAll(error)) throw error
+            },
           }),
         )
   return sourceOf(checkpoint === undefined ? facts : passing(context, facts, checkpoint), signal)
@@ -212,6 +216,11 @@ function unattached(): CheckpointError {
   )
 }
 
+/** Whether a refusal concerns every request: that of the key (§5). Any other concerns the resource that was asked for. */
+function concernsAll(error: unknown): boolean {
+  return error instanceof AuthenticationError
+}
+
 /** What is no more has nothing to tell; then the webhook tells what it can. */
 function orNothing<T>(): MonoTypeOperatorFunction<T> {
   return catchError((error: unknown) => {
@@ -247,15 +256,23 @@ function executionEvents(
   )
 }
 
-/** A run that ended, with its output; beyond the interface document. */
-function runResult(context: Context, runId: string): Observable<ResearchEvent> {
+/** The fuller copy of a run that ended, with its output; beyond the interface document. */
+function runResult(context: Context, run: TaskRun): Observable<ResearchEvent> {
+  const { run_id } = run
+  const told = runEvent({ run }, 'webhook')
   const call = {
     method: 'GET',
-    path: `${runSource(runId)}/result`,
+    path: `${runSource(run_id)}/result`,
     query: { timeout: 1 },
     idempotent: true,
   } as const
   return requestShape<TaskRunState>(context, call).pipe(
-    map((result) => runEvent(result, 'poll', undefined, context.scheduler.now())),
+    map((result) => {
+      if (!isRun(result.run) || result.run.run_id !== run_id)
+        throw new ProtocolError('the answer has no such run', call, { retryable: false })
+      return runEvent(result, 'poll', undefined, context.scheduler.now())
+    }),
+    // Meanwhile the run may have come to another status: that is another fact, which a stream or a webhook brings.
+    filter(({ id }) => id === told.id),
   )
 }

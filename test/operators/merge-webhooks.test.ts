@@ -329,17 +329,65 @@ describe('mergeWebhooks', () => {
       expectObservable(merged.pipe(finalize(() => expect(told).toHaveLength(2)))).toBe('--f-#', events)
     }))
 
-  it('takes no webhook for handled whose expansion failed, where somebody keeps account', () =>
+  it('takes no webhook for handled whose expansion may succeed later, where somebody keeps account', () =>
     inVirtualTime(({ cold, hot, expectObservable, flush }) => {
       const webhooks = hot('-g-----', deliveries)
       const told: string[] = []
       const merged = cold<ResearchEvent>('-------').pipe(
         mergeWebhooks(webhooks, {
-          expandMonitor: () => cold<ResearchEvent>('--#'),
+          expandMonitor: () => cold<ResearchEvent>('--#', undefined, { retryable: true }),
           onDelivery: ({ id }) => void told.push(id),
         }),
       )
-      expectObservable(merged).toBe('---#')
+      expectObservable(merged).toBe('---#', undefined, { retryable: true })
+      flush()
+      expect(told).toEqual([])
+    }))
+
+  it('passes a webhook on as it is whose expansion is refused for good, where somebody keeps account', () =>
+    inVirtualTime(({ cold, hot, expectObservable, flush }) => {
+      const webhooks = hot('-g-----', deliveries)
+      const told: (readonly ResearchEvent[])[] = []
+      const errors: unknown[] = []
+      const merged = cold<ResearchEvent>('-------').pipe(
+        mergeWebhooks(webhooks, {
+          expandMonitor: () => cold<ResearchEvent>('--#', undefined, 'refused'),
+          onDelivery: (_, found) => void told.push(found),
+          onError: (error) => void errors.push(error),
+        }),
+      )
+      expectObservable(merged).toBe('---g---', events)
+      flush()
+      expect(withoutReceived([told, errors])).toEqual(withoutReceived([[[events.g]], ['refused']]))
+    }))
+
+  it('passes a run on as its webhook has it whose expansion is refused for good, where somebody keeps account', () =>
+    inVirtualTime(({ cold, hot, expectObservable }) => {
+      const webhooks = hot('r------', deliveries)
+      const merged = cold<ResearchEvent>('-------').pipe(
+        mergeWebhooks(webhooks, {
+          hold: 1,
+          expandRun: () => cold<ResearchEvent>('--#'),
+          onDelivery: () => {},
+        }),
+      )
+      expectObservable(merged).toBe('---r---', events)
+    }))
+
+  it('fails with what `onError` throws, and takes the webhook for nothing', () =>
+    inVirtualTime(({ cold, hot, expectObservable, flush }) => {
+      const webhooks = hot('-g-----', deliveries)
+      const told: string[] = []
+      const merged = cold<ResearchEvent>('-------').pipe(
+        mergeWebhooks(webhooks, {
+          expandMonitor: () => cold<ResearchEvent>('--#', undefined, 'the key is refused'),
+          onDelivery: ({ id }) => void told.push(id),
+          onError: (error) => {
+            throw error
+          },
+        }),
+      )
+      expectObservable(merged).toBe('---#', undefined, 'the key is refused')
       flush()
       expect(told).toEqual([])
     }))

@@ -1,8 +1,18 @@
-import { asyncScheduler, firstValueFrom, lastValueFrom, of, take, toArray, VirtualTimeScheduler } from 'rxjs'
+import {
+  asyncScheduler,
+  concat,
+  firstValueFrom,
+  lastValueFrom,
+  NEVER,
+  of,
+  take,
+  toArray,
+  VirtualTimeScheduler,
+} from 'rxjs'
 import type { SchedulerAction, SchedulerLike } from 'rxjs'
-import { describe, expect, it } from 'vitest'
-import { createClient, openCheckpoint } from 'rivulet'
-import type { WebhookDelivery } from 'rivulet'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createClient, memoryCheckpointStore, openCheckpoint } from 'rivulet'
+import type { Diagnostic, ResearchEvent, WebhookDelivery } from 'rivulet'
 import { deliver, ofType } from 'rivulet/operators'
 import { answer, openStream, queryOf, serve, sse } from '../support/serve.ts'
 
@@ -104,6 +114,88 @@ describe("an execution's events, fetched for a thin webhook", () => {
 
     expect(time.actions).toEqual([])
     expect(requests()).toBe(1)
+  })
+})
+
+describe('a webhook whose expansion is refused for good', () => {
+  /** Handles what is watched until the delivery is done, with a checkpoint. */
+  async function handled(baseUrl: string, delivery: WebhookDelivery) {
+    const checkpoint = await openCheckpoint(memoryCheckpointStore())
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 })
+    const diagnostics: Diagnostic[] = []
+    client.diagnostics.subscribe((diagnostic) => diagnostics.push(diagnostic))
+    const told: ResearchEvent[] = []
+    await new Promise<void>((resolve, reject) => {
+      const webhooks = { deliveries: concat(of(delivery), NEVER), done: () => resolve() }
+      const watched = client.watch({ webhooks, checkpoint, hold: 0 })
+      const subscription = watched.pipe(deliver((event) => void told.push(event), { checkpoint })).subscribe({
+        error: reject,
+      })
+      onTestFinished(() => subscription.unsubscribe())
+    })
+    await checkpoint.close()
+    return { told, diagnostics }
+  }
+  const refusing = (status: number) =>
+    serve((_request, response) =>
+      answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, status),
+    )
+
+  it.each([402, 403, 404, 409, 422])(
+    'is told as it came, and is done, with a checkpoint: %i',
+    async (status) => {
+      const { told, diagnostics } = await handled(await refusing(status), detected('x'))
+
+      expect(told).toMatchObject([{ type: 'unknown', source: '/v1/monitors/m', data: detected('x').payload }])
+      // What is no more has nothing to tell: that is no failure.
+      expect(diagnostics).toMatchObject(status === 404 ? [] : [{ kind: 'expansion', error: { status } }])
+    },
+  )
+
+  it.each([403, 422])('is told without its output where it is about a run: %i', async (status) => {
+    const data = { run_id: 'r', status: 'completed', is_active: false, processor: 'base' }
+    const delivery = { ...detected('x'), payload: { type: 'task_run.status', data } }
+
+    const { told, diagnostics } = await handled(await refusing(status), delivery)
+
+    expect(told).toMatchObject([{ type: 'task_run.state', via: 'webhook', data: { run: data } }])
+    expect(diagnostics).toMatchObject([{ kind: 'expansion', error: { status } }])
+  })
+
+  it.each([
+    {},
+    { run: null },
+    { run: { run_id: '..', status: 'completed' } },
+    { run: { run_id: 'other', status: 'completed' } },
+  ])('is told without its output where the answer is no result of the run: %j', async (body) => {
+    const baseUrl = await serve((_request, response) => answer(response, body))
+    const data = { run_id: 'r', status: 'completed', is_active: false, processor: 'base' }
+
+    const { told, diagnostics } = await handled(baseUrl, {
+      ...detected('x'),
+      payload: { type: 'task_run.status', data },
+    })
+
+    expect(told).toMatchObject([{ type: 'task_run.state', via: 'webhook', data: { run: data } }])
+    expect(diagnostics.at(-1)).toMatchObject({ kind: 'expansion', error: { name: 'ProtocolError' } })
+  })
+
+  it('is told without its output where the run has come to another status meanwhile', async () => {
+    const run = { run_id: 'r', is_active: false, processor: 'base' }
+    const later = { ...run, status: 'completed', modified_at: '2026-01-01T00:05:00Z' }
+    const baseUrl = await serve((_request, response) => answer(response, { run: later, output: {} }))
+    const data = { ...run, status: 'failed', modified_at: '2026-01-01T00:00:00Z' }
+
+    const { told } = await handled(baseUrl, {
+      ...detected('x'),
+      payload: { type: 'task_run.status', data },
+    })
+
+    expect(told).toMatchObject([{ type: 'task_run.state', data: { run: data } }])
+  })
+
+  it('ends everything where the key is refused, which concerns more than the webhook', async () => {
+    await expect(handled(await refusing(401), detected('x'))).rejects.toMatchObject({ status: 401 })
   })
 })
 
