@@ -67,7 +67,7 @@ export class Answer implements ResponseSink {
     else this.#finishRefusal()
   }
 
-  error(error: ConnectionError): void {
+  error(error: ConnectionError | ProtocolError): void {
     // The status alone says what happened, even if the rest of the answer never comes.
     if (this.#status === 0 || this.#ok) this.#failed(error)
     else this.#finishRefusal()

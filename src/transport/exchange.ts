@@ -1,4 +1,4 @@
-import type { ConnectionError } from './errors.ts'
+import type { ConnectionError, ProtocolError } from './errors.ts'
 
 /** How long to wait for what, each in ms. */
 export interface Timeouts {
@@ -34,7 +34,7 @@ export interface ResponseSink {
   /** The bytes are only the sink's until it returns. */
   chunk(bytes: Uint8Array): void
   end(): void
-  error(error: ConnectionError): void
+  error(error: ConnectionError | ProtocolError): void
 }
 
 /** The reader's hold on a response. */

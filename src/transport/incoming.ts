@@ -1,6 +1,6 @@
 import { Deadline } from './deadline.ts'
 import type { DeadlineListener } from './deadline.ts'
-import { ConnectionError } from './errors.ts'
+import { ConnectionError, ProtocolError } from './errors.ts'
 import type { ConnectionFailure } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink, WireRequest } from './exchange.ts'
 
@@ -105,6 +105,11 @@ export class Incoming implements Flow, DeadlineListener {
     this.#fail(failure, `${text}${reason(cause)}`, cause)
   }
 
+  /** What came cannot be read as what it was announced to be. */
+  garbled(message: string, cause?: unknown): void {
+    this.#report(new ProtocolError(message, this.#request, { cause }))
+  }
+
   pause(): void {
     if (this.#over || this.#paused) return
     this.#paused = true
@@ -141,12 +146,15 @@ export class Incoming implements Flow, DeadlineListener {
   }
 
   #fail(failure: ConnectionFailure, message: string, cause?: unknown): void {
+    const options = cause === undefined ? undefined : { cause }
+    this.#report(new ConnectionError(failure, message, this.#request, options))
+  }
+
+  #report(error: ConnectionError | ProtocolError): void {
     if (this.#over) return
     this.abort()
     try {
-      this.#sink.error(
-        new ConnectionError(failure, message, this.#request, cause === undefined ? undefined : { cause }),
-      )
+      this.#sink.error(error)
     } catch {
       // As in `end`.
     }

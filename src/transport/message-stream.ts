@@ -100,7 +100,7 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
     this.#sink.end()
   }
 
-  error(error: ConnectionError): void {
+  error(error: ConnectionError | ProtocolError): void {
     if (this.#refusal !== undefined) this.#refusal.error(error)
     else this.#fail(error)
   }

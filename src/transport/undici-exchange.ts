@@ -1,8 +1,8 @@
 import { Socket } from 'node:net'
 import { Agent, buildConnector } from 'undici'
 import type { Dispatcher } from 'undici'
-import { openDecoder } from './content-coding.ts'
-import type { Decoder } from './content-coding.ts'
+import { Decoding } from './decoding.ts'
+import type { DecodedSink } from './decoding.ts'
 import type { Exchange, ResponseSink, WireRequest } from './exchange.ts'
 import { Incoming } from './incoming.ts'
 import type { Wire } from './incoming.ts'
@@ -42,15 +42,20 @@ export function createExchange(): Exchange {
 }
 
 /** One request under way. */
-class Call implements Wire, Dispatcher.DispatchHandler {
+class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
   readonly incoming: Incoming
   /** The socket that is being connected for this call, while it is. */
   socket: Socket | undefined
   readonly #request: WireRequest
   /** Undici gives it once the connection stands and right before it writes: without it nothing was sent. */
   #controller: Dispatcher.DispatchController | undefined
-  #coding: string | undefined
-  #decoder: Decoder | undefined
+  #decoding: Decoding | undefined
+  /** Nothing is to be read from the socket: the reader holds the flow, or the decoder has enough. */
+  #held = false
+  #empty = true
+  /** No more comes from the socket; `cut` says why, where it broke. */
+  #ended = false
+  #cut: Error | undefined
 
   constructor(request: WireRequest, sink: ResponseSink) {
     this.#request = request
@@ -73,7 +78,7 @@ class Call implements Wire, Dispatcher.DispatchHandler {
   }
 
   onResponseStart(
-    _controller: Dispatcher.DispatchController,
+    controller: Dispatcher.DispatchController,
     status: number,
     headers: Readonly<Record<string, string | string[] | undefined>>,
   ): void {
@@ -84,50 +89,66 @@ class Call implements Wire, Dispatcher.DispatchHandler {
       return Array.isArray(value) ? value.join(', ') : value
     }
     const coding = header('content-encoding')
-    this.#coding = coding === 'identity' ? undefined : coding
+    const known = coding === undefined || coding === 'identity' || this.#decode(controller, status, headers)
     this.incoming.head(status, header)
+    if (!known) this.incoming.garbled(`answered in the content coding ${coding}, which is not known`)
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, bytes: Uint8Array): void {
+  onResponseData(_controller: Dispatcher.DispatchController, bytes: Buffer): void {
     // Undici flushes its parser when it is resumed: no bytes, and no news.
     if (bytes.byteLength === 0) return
-    if (this.#coding === undefined) this.incoming.chunk(bytes)
-    else this.#decode(this.#coding, bytes)
+    if (this.#decoding === undefined) return this.incoming.chunk(bytes)
+    this.#empty = false
+    this.incoming.alive()
+    this.#decoding.write(bytes)
   }
 
   onResponseEnd(): void {
-    if (this.#decoder === undefined) this.incoming.end()
-    else this.#decoder.end()
+    this.#ended = true
+    // An empty body is no gzip.
+    if (this.#decoding === undefined || this.#empty) this.#finish()
+    else this.#decoding.end()
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    if (this.#controller !== undefined) return this.#broken(error)
-    const late = 'code' in error && (error.code === 'UND_ERR_CONNECT_TIMEOUT' || error.code === 'ETIMEDOUT')
-    this.incoming.broken(late ? 'connect-timeout' : 'refused', error)
+    this.#ended = true
+    if (this.incoming.over) return this.#decoding?.destroy()
+    if (this.#controller === undefined) {
+      const late = 'code' in error && (error.code === 'UND_ERR_CONNECT_TIMEOUT' || error.code === 'ETIMEDOUT')
+      return this.incoming.broken(late ? 'connect-timeout' : 'refused', error)
+    }
+    // What came before is reported first: a stream that is cut time and again would else never get on.
+    this.#cut = error
+    if (this.#decoding === undefined || this.#empty) this.#finish()
+    else this.#decoding.end()
+  }
+
+  decoded(bytes: Uint8Array): void {
+    this.incoming.chunk(bytes)
+  }
+
+  decodedAll(): void {
+    this.#finish()
+  }
+
+  undecodable(error: Error): void {
+    if (this.#cut === undefined && !isTooShort(error)) {
+      this.incoming.garbled('answered with a body that is not in its content coding', error)
+    } else {
+      this.incoming.broken('broken', this.#cut ?? error)
+    }
   }
 
   pause(): void {
-    this.#decoder?.pause()
-    this.#hold()
-  }
-
-  /**
-   * Stops reading once undici has parsed what it has read. Paused in the midst of that, it gives the rest back to its
-   * socket, which by then reads on: each time more comes in than was taken, until the whole response is in memory.
-   */
-  #hold(): void {
-    queueMicrotask(() => {
-      if (this.incoming.paused || this.#decoder?.writableNeedDrain === true) this.#controller?.pause()
-    })
+    if (this.#decoding === undefined) this.#hold()
+    else this.#decoding.pause()
   }
 
   resume(): void {
-    // Undici parses on within `resume`, and its one parser may be in the midst of another response's chunk: a consumer
-    // that opens its gate there would break both.
+    if (this.#decoding === undefined) return this.#release()
+    // What is decoded already is passed on within `resume`, and the reader may be in the midst of another chunk.
     queueMicrotask(() => {
-      if (this.incoming.over || this.incoming.paused) return
-      this.#decoder?.resume()
-      if (this.#decoder?.writableNeedDrain !== true) this.#controller?.resume()
+      if (!this.incoming.over && !this.incoming.paused) this.#decoding?.resume()
     })
   }
 
@@ -136,36 +157,64 @@ class Call implements Wire, Dispatcher.DispatchHandler {
     this.#controller?.abort(reason)
     // Without an error undici would wait for this connection for ever.
     this.socket?.destroy(reason)
-    this.#decoder?.destroy()
+    this.#decoding?.destroy()
   }
 
-  /** What came before is told first: a stream that is cut time and again would else never get on. */
-  #broken(error: Error): void {
-    const tell = () => this.incoming.broken('broken', error)
-    if (this.#decoder === undefined) tell()
-    else this.#decoder.flush(tell)
+  /**
+   * Stops reading once undici has parsed what it has read. Paused in the midst of that, it gives the rest back to its
+   * socket, which by then reads on: each time more comes in than was taken, until the whole response is in memory.
+   */
+  #hold(): void {
+    this.#held = true
+    queueMicrotask(() => {
+      if (this.#held) this.#controller?.pause()
+    })
   }
 
-  #decode(coding: string, bytes: Uint8Array): void {
-    const { incoming } = this
-    incoming.alive()
-    this.#decoder ??= this.#openDecoder(coding, bytes)
-    if (this.#decoder?.write(bytes) === false) this.#hold()
+  #release(): void {
+    this.#held = false
+    // Undici parses on within `resume`, and its one parser may be in the midst of another response's chunk: a consumer
+    // that opens its gate there would break both.
+    queueMicrotask(() => {
+      if (!this.incoming.over && !this.#held) this.#controller?.resume()
+    })
   }
 
-  /** Opened at the first chunk, since an empty body is no gzip. */
-  #openDecoder(coding: string, first: Uint8Array): Decoder | undefined {
-    const { incoming } = this
-    const decoder = openDecoder(coding, first)
-    if (decoder === undefined) {
-      incoming.broken('broken', new Error(`content-encoding ${coding.slice(0, 40)} is not known`))
-      return undefined
+  /** Begins to undo the content coding. Returns whether it is known. */
+  #decode(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Readonly<Record<string, string | string[] | undefined>>,
+  ): boolean {
+    const wire: Dispatcher.DispatchController = {
+      aborted: false,
+      paused: false,
+      reason: null,
+      pause: () => this.#hold(),
+      resume: () => this.#release(),
+      // What cannot be decoded: the decoder waits for undici's error.
+      abort: (reason) => {
+        this.undecodable(reason)
+        controller.abort(reason)
+      },
     }
-    decoder.on('data', (bytes: Uint8Array) => incoming.chunk(bytes))
-    decoder.on('end', () => incoming.end())
-    decoder.on('error', (error) => incoming.broken('broken', error))
-    decoder.on('drain', () => this.resume())
-    if (incoming.paused) decoder.pause()
-    return decoder
+    const decoding = new Decoding(wire, this)
+    if (!decoding.start(status, headers)) return false
+    this.#decoding = decoding
+    if (this.incoming.paused) decoding.pause()
+    return true
   }
+
+  #finish(): void {
+    if (this.#cut !== undefined) this.incoming.broken('broken', this.#cut)
+    else this.incoming.end()
+    this.#decoding?.destroy()
+    // What comes after the end of a compressed body would otherwise be read for as long as it comes.
+    if (!this.#ended) this.#controller?.abort(new Error('more came after the end of the compressed body'))
+  }
+}
+
+/** Whether compressed data ended before its end. */
+function isTooShort(error: Error): boolean {
+  return 'code' in error && error.code === 'Z_BUF_ERROR'
 }

@@ -1,11 +1,14 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Writable } from 'node:stream'
+import { text as textOf } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { brotliCompressSync, constants, createGzip, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createExchange as createFetchExchange } from '../../src/transport/fetch-exchange.ts'
 import { createExchange as createUndiciExchange } from '../../src/transport/undici-exchange.ts'
+import { ProtocolError } from '../../src/transport/errors.ts'
 import type { Exchange } from '../../src/transport/exchange.ts'
 import { Recorder, wire } from './recorder.ts'
 import { bodyOf, closedOrigin, serve, serveTcp } from './server.ts'
@@ -420,7 +423,6 @@ describe.each([
   it.each([
     ['gzip', gzipSync],
     ['deflate', deflateSync],
-    ['deflate', deflateRawSync],
     ['br', brotliCompressSync],
   ])('decodes a body in %s (%o)', async (coding, compress) => {
     const text = 'straße '.repeat(50_000)
@@ -558,7 +560,177 @@ describe('the undici exchange', () => {
     exchange(wire(origin), sink)
     await sink.ended
 
-    expect(sink.failure?.message).toContain('content-encoding compress')
+    expect(sink.failure).toBeInstanceOf(ProtocolError)
+    expect(sink.failure?.message).toContain('content coding compress')
+  })
+
+  it.each([
+    ['deflate without its wrapper', 'deflate', deflateRawSync('x'.repeat(1_000))],
+    ['text', 'gzip', Buffer.from('this is no gzip')],
+    ['gzip with something else after it', 'gzip', Buffer.concat([gzipSync('one'), Buffer.from('two')])],
+    ['brotli', 'gzip', brotliCompressSync('one')],
+    ['text', 'br', Buffer.from('\xff'.repeat(100), 'latin1')],
+    ['text', 'gzip, br, gzip, br, gzip, br', Buffer.from('too many')],
+  ])('refuses %s that is announced as %s', async (_what, coding, body) => {
+    const closed = Promise.withResolvers<void>()
+    const { origin } = await serve((request, response) => {
+      request.socket.on('close', () => closed.resolve())
+      response.writeHead(200, { 'content-encoding': coding }).write(body)
+    })
+    const sink = new Recorder()
+
+    exchange(wire(origin), sink)
+    await sink.ended
+    await closed.promise
+
+    expect(sink.calls.filter((call) => call !== 'chunk')).toEqual(['head', 'error'])
+    expect(sink.failure).toBeInstanceOf(ProtocolError)
+  })
+
+  it.each([
+    ['more than one member', 'gzip', Buffer.concat([gzipSync('one'), gzipSync('two')])],
+    ['zeroes after it', 'gzip', Buffer.concat([gzipSync('onetwo'), Buffer.alloc(99)])],
+    ['another coding beneath', 'br, x-gzip', gzipSync(brotliCompressSync('onetwo'))],
+    ['capitals in the name', 'GZip', gzipSync('onetwo')],
+  ])('decodes a body with %s', async (_what, coding, body) => {
+    const { origin } = await serve((_request, response) => {
+      response.writeHead(200, { 'content-encoding': coding }).end(body)
+    })
+    const sink = new Recorder()
+
+    exchange(wire(origin), sink)
+    await sink.ended
+
+    expect(sink.calls).toEqual(['head', 'chunk', 'end'])
+    expect(sink.text).toBe('onetwo')
+  })
+
+  it('closes where more comes after the end of a compressed body, without end', async () => {
+    const closed = Promise.withResolvers<void>()
+    const { origin } = await serve((request, response) => {
+      request.socket.on('close', () => closed.resolve())
+      response.writeHead(200, { 'content-encoding': 'deflate' })
+      response.write(Buffer.concat([deflateSync('one'), Buffer.alloc(99)]))
+      const more = () => {
+        while (response.write(Buffer.alloc(16_384))) continue
+      }
+      response.on('drain', more)
+      more()
+    })
+    const sink = new Recorder()
+
+    exchange(wire(origin), sink)
+    await sink.ended
+    await closed.promise
+
+    expect(sink.text).toBe('one')
+  })
+
+  it.each(['gzip', 'br', 'deflate', 'zstd'])(
+    'takes an empty body in chunks for empty, where it is announced as %s',
+    async (coding) => {
+      const { origin } = await serve((_request, response) => {
+        response.writeHead(200, { 'content-encoding': coding, 'transfer-encoding': 'chunked' }).end()
+      })
+      const sink = new Recorder()
+
+      exchange(wire(origin), sink)
+      await sink.ended
+
+      expect(sink.calls).toEqual(['head', 'end'])
+    },
+  )
+
+  it('reads an error that is compressed, and the status of one that cannot be decoded', async () => {
+    const { origin } = await serve((request, response) => {
+      const coding = request.url === '/' ? 'gzip' : 'none-such'
+      response.writeHead(402, { 'content-encoding': coding }).end(gzipSync('{"no":"credit"}'))
+    })
+    const [good, bad] = [new Recorder(), new Recorder()]
+
+    exchange(wire(origin), good)
+    exchange(wire(origin, { path: '/bad' }), bad)
+    await Promise.all([good.ended, bad.ended])
+
+    expect([good.status, good.text]).toEqual([402, '{"no":"credit"}'])
+    expect([bad.status, bad.calls]).toEqual([402, ['head', 'error']])
+  })
+
+  it('reads no more of a compressed body than its reader takes', async () => {
+    const size = 64 * 1024 * 1024
+    let written = 0
+    const { origin } = await serve((request, response) => {
+      if (request.url === '/tick') return response.end()
+      response.writeHead(200, { 'content-encoding': 'gzip' })
+      // Stored, not compressed: what is held back of it is as much as what would be decoded.
+      const gzip = createGzip({ level: 0 })
+      gzip.pipe(response)
+      return pour(gzip, size, (bytes) => (written += bytes))
+    })
+    const sink = new Recorder()
+    const flow = exchange(wire(origin), sink)
+    sink.onChunk = () => flow.pause()
+    await sink.begun
+
+    for (let quiet = 0, before = -1; quiet < 20; quiet = written === before ? quiet + 1 : 0) {
+      before = written
+      const tick = new Recorder()
+      exchange(wire(origin, { path: '/tick' }), tick)
+      await tick.ended
+    }
+    expect(written).toBeLessThan(size / 2)
+    expect(sink.bytes).toBeLessThan(1024 * 1024)
+
+    let chunks = 0
+    sink.onChunk = () => {
+      chunks += 1
+      flow.pause()
+      if (chunks % 2 === 0) setImmediate(() => flow.resume())
+      else flow.resume()
+    }
+    flow.resume()
+    await sink.ended
+    expect(sink.calls).toEqual(['head', 'chunk', 'end'])
+    expect(sink.bytes).toBe(size)
+  })
+
+  it('decodes no more of a body that swells than its reader takes before it aborts', async () => {
+    const closed = Promise.withResolvers<void>()
+    const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024))
+    const { origin } = await serve((request, response) => {
+      request.socket.on('close', () => closed.resolve())
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb)
+    })
+    const sink = new Recorder()
+    const flow = exchange(wire(origin), sink)
+    sink.onChunk = () => {
+      if (sink.bytes > 1_000_000) flow.abort()
+    }
+    await closed.promise
+
+    expect(sink.bytes).toBeLessThan(1_200_000)
+    expect(sink.calls).toEqual(['head', 'chunk'])
+  })
+
+  it('prints no warning, and leaves warnings to the program', async () => {
+    const program = `
+      const warn = process.emitWarning
+      const { createExchange } = await import('./src/transport/undici-exchange.ts')
+      const { gzipSync } = await import('node:zlib')
+      const { createServer } = await import('node:http')
+      const server = createServer((_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('one')))
+      server.listen(0, '127.0.0.1', () => {
+        const timeouts = { connect: 9e3, headers: 9e3, silence: 9e3 }
+        const request = { origin: 'http://127.0.0.1:' + server.address().port, path: '/', method: 'GET', headers: {}, timeouts }
+        createExchange()(request, { head() {}, chunk: (bytes) => process.stdout.write(bytes), error: console.error, end() {
+          console.log(process.emitWarning === warn)
+          process.exit()
+        } })
+      })`
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', program])
+    const [out, err] = await Promise.all([textOf(child.stdout), textOf(child.stderr)])
+
+    expect([out, err]).toEqual(['onetrue\n', ''])
   })
 
   it('uses connections again', async () => {
@@ -603,7 +775,7 @@ describe('the fetch exchange', () => {
 
 /** Writes `size` bytes as fast as the reader takes them. */
 async function pour(
-  response: ServerResponse,
+  response: Writable,
   size: number,
   onWritten: (bytes: number) => void = () => {},
 ): Promise<void> {

@@ -1,4 +1,4 @@
-import type { ConnectionError } from '../../src/transport/errors.ts'
+import type { ConnectionError, ProtocolError } from '../../src/transport/errors.ts'
 import type { HeaderReader, ResponseSink, WireRequest } from '../../src/transport/exchange.ts'
 
 /** A request with time enough for everything, to be changed where a test needs it. */
@@ -15,7 +15,7 @@ export class Recorder implements ResponseSink {
   header: HeaderReader = () => undefined
   text = ''
   bytes = 0
-  failure: ConnectionError | undefined
+  failure: ConnectionError | ProtocolError | undefined
   readonly opened: Promise<void>
   /** Resolves at the first chunk. */
   readonly begun: Promise<void>
@@ -54,7 +54,7 @@ export class Recorder implements ResponseSink {
     this.#ended.resolve()
   }
 
-  error(error: ConnectionError): void {
+  error(error: ConnectionError | ProtocolError): void {
     this.calls.push('error')
     this.failure = error
     this.#ended.resolve()
