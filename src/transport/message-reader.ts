@@ -30,6 +30,8 @@ type SkipState = 'in-line' | 'line-start' | 'after-return'
 /** `data: `, which the parser counts for a line that is not complete, and which is not part of the data. */
 const FIELD_PREFIX = 6
 
+const NEWLINE = 0x0a
+
 const STREAM: TextDecodeOptions = { stream: true }
 
 /** Unused readers that are kept for the next chunks. */
@@ -119,8 +121,12 @@ export class MessageReader {
     if (this.#skipping === undefined && this.#held + text.length <= this.#maxLength) this.#feed(text)
     else this.#feedLines(text)
     this.#flushId()
+    // By the last byte too: the decoder may hold the beginning of a character.
     this.betweenMessages =
-      !this.#stopped && this.#skipping === undefined && (text.endsWith('\n\n') || text.endsWith('\n\r\n'))
+      !this.#stopped &&
+      this.#skipping === undefined &&
+      bytes.at(-1) === NEWLINE &&
+      (text.endsWith('\n\n') || text.endsWith('\n\r\n'))
     if (this.betweenMessages) this.#listener = NOBODY
   }
 
