@@ -1,0 +1,166 @@
+import { readFileSync } from 'node:fs'
+import Parallel from 'parallel-web'
+import { createClient } from 'rivulet'
+import type { ResearchClient } from 'rivulet'
+import { of } from 'rxjs'
+import type { Observable } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { research } from '../e2e/research.ts'
+import { recordingService } from './recording-service.ts'
+
+/** One row of the table "All endpoints". */
+interface Row {
+  /** `GET /v1/monitors/{id}`. */
+  readonly endpoint: string
+  readonly client: readonly string[]
+  readonly served: boolean
+  readonly sdk: readonly string[]
+}
+
+const named = (cell = '') => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
+
+const page = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
+const rows = (page.split('## All endpoints')[1] ?? '').split('\n').flatMap((line): Row[] => {
+  const [, endpoint, , client, served, sdk] = line.split('|').map((cell) => cell.trim())
+  const [name] = named(endpoint)
+  if (name === undefined) return []
+  return [
+    { endpoint: name, client: named(client), served: served?.startsWith('yes') === true, sdk: named(sdk) },
+  ]
+})
+
+/** A request as the table writes it, with the names of its ids in place of `m`, `g` and `r`. */
+function endpointOf({ method, path }: { readonly method: string; readonly path: string }): string {
+  const single = path.replace('/groups/g/runs/r', '/groups/g/runs/{run_id}')
+  return `${method} ${single.replaceAll(/\/(m|g|r|r2)(?=\/|$)/g, '/{id}')}`
+}
+
+/** Calls each method of our client. */
+const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unknown>>> = {
+  search: (c) => c.search({ search_queries: ['x'] }),
+  searchBeta: (c) => c.searchBeta({ objective: 'x' }),
+  'monitors.events': (c) => c.monitors.events('m'),
+  'monitors.follow': (c) => c.monitors.follow('m'),
+  'monitors.cancel': (c) => c.monitors.cancel('m'),
+  'monitors.create': (c) =>
+    c.monitors.create({ type: 'event_stream', frequency: '1d', settings: { query: 'x' } }),
+  'monitors.list': (c) => c.monitors.list(),
+  'monitors.get': (c) => c.monitors.get('m'),
+  'monitors.trigger': (c) => c.monitors.trigger('m'),
+  'taskGroups.create': (c) => c.taskGroups.create(),
+  'taskGroups.get': (c) => c.taskGroups.get('g'),
+  'taskGroups.addRuns': (c) => c.taskGroups.addRuns('g', { inputs: [{ input: 'x' }] }),
+  'taskGroups.execute': (c) => c.taskGroups.execute('g', [{ input: 'x' }]),
+  'taskGroups.events': (c) => c.taskGroups.events('g'),
+  'taskGroups.runs': (c) => c.taskGroups.runs('g'),
+  'taskGroups.progress': (c) => c.taskGroups.progress('g'),
+  watch: (c) =>
+    c.watch({
+      monitors: ['m'],
+      taskGroups: ['g'],
+      hold: 0,
+      webhooks: {
+        deliveries: of({
+          id: 'w',
+          timestamp: 0,
+          payload: { type: 'task_run.status', data: { run_id: 'r2', status: 'completed' } },
+        }),
+      },
+    }),
+}
+
+/** Calls each method of the SDK. */
+const SDK: Readonly<Record<string, (sdk: Parallel) => PromiseLike<unknown>>> = {
+  search: (s) => s.search({ search_queries: ['x'] }),
+  extract: (s) => s.extract({ urls: [] }),
+  'monitor.create': (s) =>
+    s.monitor.create({ type: 'event_stream', frequency: '1d', settings: { query: 'x' } }),
+  'monitor.retrieve': (s) => s.monitor.retrieve('m'),
+  'monitor.update': (s) => s.monitor.update('m', {}),
+  'monitor.list': (s) => s.monitor.list(),
+  'monitor.cancel': (s) => s.monitor.cancel('m'),
+  'monitor.events': (s) => s.monitor.events('m'),
+  'monitor.trigger': (s) => s.monitor.trigger('m'),
+  'taskGroup.create': (s) => s.taskGroup.create({}),
+  'taskGroup.retrieve': (s) => s.taskGroup.retrieve('g'),
+  'taskGroup.addRuns': (s) => s.taskGroup.addRuns('g', { inputs: [] }),
+  'taskGroup.events': (s) => s.taskGroup.events('g'),
+  'taskGroup.getRuns': (s) => s.taskGroup.getRuns('g'),
+  'taskGroup.retrieveRun': (s) => s.taskGroup.retrieveRun('r', { taskgroup_id: 'g' }),
+  'taskRun.create': (s) => s.taskRun.create({ input: 'x', processor: 'base' }),
+  'taskRun.retrieve': (s) => s.taskRun.retrieve('r'),
+  'taskRun.events': (s) => s.taskRun.events('r'),
+  'taskRun.result': (s) => s.taskRun.result('r'),
+  'taskRun.retrieveInput': (s) => s.taskRun.retrieveInput('r'),
+}
+
+/** The methods of an object's own class, each with the name of the object before it. */
+function methodsOf(name: string, object: object): string[] {
+  const methods = Object.getOwnPropertyNames(Object.getPrototypeOf(object))
+  return methods.filter((method) => method !== 'constructor').map((method) => `${name}.${method}`)
+}
+
+describe('the table of all endpoints', () => {
+  it('names each method of the client', () => {
+    const client = createClient({ baseUrl: 'http://127.0.0.1:1', apiKey: 'key' })
+    const { monitors, taskGroups } = client
+    const all = [
+      ...Object.keys(monitors).map((name) => `monitors.${name}`),
+      ...Object.keys(taskGroups).map((name) => `taskGroups.${name}`),
+      // The untyped calls take any path.
+      ...Object.keys(client).filter(
+        (name) => !/^(monitors|taskGroups|get|post|stream|diagnostics)$/.test(name),
+      ),
+    ]
+
+    expect([...new Set(rows.flatMap((row) => row.client))].toSorted()).toEqual(all.toSorted())
+  })
+
+  it("names each method of the SDK's resources that the interface has", () => {
+    const sdk = new Parallel({ apiKey: 'key' })
+    const all = [
+      ...methodsOf('monitor', sdk.monitor),
+      ...methodsOf('taskGroup', sdk.taskGroup),
+      ...methodsOf('taskRun', sdk.taskRun),
+    ]
+
+    const inTable = rows.flatMap((row) => row.sdk)
+    expect(inTable.filter((name) => name.includes('.')).toSorted()).toEqual(all.toSorted())
+  })
+
+  it.each(Object.entries(CLIENT))('has what the client requests with %s', async (name, call) => {
+    const { baseUrl, said, until } = await recordingService()
+    const wanted = rows.filter((row) => row.client.includes(name)).map(({ endpoint }) => endpoint)
+    const failed = Promise.withResolvers<never>()
+
+    const subscription = call(createClient({ baseUrl, apiKey: 'key' })).subscribe({ error: failed.reject })
+    const requested = () => said.map(endpointOf)
+    await Promise.race([failed.promise, until(() => wanted.every((one) => requested().includes(one)))])
+    subscription.unsubscribe()
+
+    const known = rows.filter((row) => row.client.length > 0).map(({ endpoint }) => endpoint)
+    expect(known).toEqual(expect.arrayContaining(requested()))
+  })
+
+  it.each(Object.entries(SDK))('has what the SDK requests with %s', async (name, call) => {
+    const { baseUrl, said } = await recordingService()
+    await call(new Parallel({ apiKey: 'key', baseURL: baseUrl, maxRetries: 0 }))
+
+    const expected = rows.filter((row) => row.sdk.includes(name)).map(({ endpoint }) => endpoint)
+    expect(said.map(endpointOf)).toEqual(expected)
+  })
+
+  it('says what the embedded service serves', async () => {
+    const { service } = await research()
+    const served = await Promise.all(
+      rows.map(async ({ endpoint }) => {
+        const [method = '', path = ''] = endpoint.split(' ')
+        const url = service.url + path.replace('{id}', 'none').replace('{run_id}', 'none')
+        const answer = await fetch(url, { method, headers: { 'x-api-key': service.apiKey } })
+        return { endpoint, served: !(await answer.text()).includes('There is nothing at') }
+      }),
+    )
+
+    expect(served).toEqual(rows.map(({ endpoint, served: said }) => ({ endpoint, served: said })))
+  })
+})

@@ -1,0 +1,89 @@
+import { answer, openStream, serve, sse } from '../support/serve.ts'
+
+/** What a request says, however a client writes it down. */
+export interface Said {
+  readonly method: string
+  readonly path: string
+  /** Sorted by name and value. */
+  readonly query: readonly (readonly [string, string])[]
+  /** Undefined where the request has none. */
+  readonly body: unknown
+  readonly key: string | undefined
+  /** The value of `parallel-beta`. */
+  readonly beta: string | undefined
+  readonly accept: string | undefined
+}
+
+/** A server that writes down what is asked of it. */
+export interface RecordingService {
+  readonly baseUrl: string
+  readonly said: Said[]
+  /** Resolves as soon as this is true of what was said. */
+  until(isTrue: () => boolean): Promise<void>
+}
+
+const status = {
+  num_task_runs: 1,
+  task_run_status_counts: { completed: 1 },
+  is_active: false,
+  status_message: null,
+  modified_at: null,
+}
+const group = { taskgroup_id: 'g', status, created_at: null }
+const monitor = { monitor_id: 'm', type: 'event_stream', status: 'active', settings: { query: 'x' } }
+const run = { run_id: 'r', status: 'completed', is_active: false, processor: 'base' }
+const runEvent = { type: 'task_run.state', event_id: 'r1', run }
+const statusEvent = { type: 'task_group_status', event_id: 'e1', status }
+
+/** Has the least of an answer for each endpoint, in the shapes of the public service's SDK. */
+function answerTo(method: string, path: string): object {
+  if (path.endsWith('/search')) return { search_id: 's', session_id: 's', results: [] }
+  if (path === '/v1/monitors') return method === 'POST' ? monitor : { monitors: [monitor] }
+  if (path.startsWith('/v1/monitors/')) return path.endsWith('/events') ? { events: [] } : monitor
+  if (path.endsWith('/result')) return { run, output: { type: 'text', content: '', basis: [] } }
+  if (path.endsWith('/runs')) return { status, run_ids: ['r'], run_cursor: '', event_cursor: '' }
+  return group
+}
+
+/** Starts a {@link RecordingService}, which stops when the test ends. */
+export async function recordingService(): Promise<RecordingService> {
+  const said: Said[] = []
+  const waiting = new Set<() => void>()
+  const baseUrl = await serve((request, response) => {
+    let text = ''
+    request.setEncoding('utf8').on('data', (part: string) => (text += part))
+    request.on('end', () => {
+      const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
+      const { method = '', headers } = request
+      said.push({
+        method,
+        path: pathname,
+        query: [...searchParams].toSorted((a, b) => a.join('=').localeCompare(b.join('='))),
+        body: text === '' ? undefined : JSON.parse(text),
+        key: headers['x-api-key']?.toString(),
+        beta: headers['parallel-beta']?.toString(),
+        accept: headers.accept,
+      })
+      for (const look of waiting) look()
+      if (headers.accept === 'text/event-stream') {
+        openStream(response)
+        response.end(sse(pathname.endsWith('/runs') ? runEvent : statusEvent))
+      } else if (pathname.endsWith('/trigger')) response.writeHead(204).end()
+      else answer(response, answerTo(method, pathname), pathname === '/v1/monitors' ? 201 : 200)
+    })
+  })
+  return {
+    baseUrl,
+    said,
+    until: (isTrue) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (!isTrue()) return
+          waiting.delete(look)
+          resolve()
+        }
+        waiting.add(look)
+        look()
+      }),
+  }
+}

@@ -1,0 +1,76 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const root = resolve(import.meta.dirname, '../..')
+const REFERRING = ['README.md', 'CHANGELOG.md', '{docs,src,operators,examples,bench}/**/*.{md,ts}']
+
+/** A `§` in a text, where it stands, and the number that comes with it. */
+interface Reference {
+  readonly at: string
+  /** Empty where no number follows. */
+  readonly section: string
+}
+
+/** Each `§` of a text. */
+function referencesIn(file: string, text: string): Reference[] {
+  return text.split('\n').flatMap((line, index) =>
+    [...line.matchAll(/§\s*((?:\d+(?:\.\d+)*)?)/g)].map(([, section = '']) => ({
+      at: `${file}:${index + 1}`,
+      section,
+    })),
+  )
+}
+
+/** The numbers of the sections that a text has, each by its anchor and its heading. */
+function sectionsIn(text: string): string[] {
+  return [...text.matchAll(/^<a id="s([\d.]+)"><\/a>\n\n#{2,3} ([\d.]*\d)\.? /gm)].map(
+    ([, anchor, heading]) => (anchor === heading ? `${anchor}` : `anchor ${anchor} at heading ${heading}`),
+  )
+}
+
+const read = (file: string) => readFileSync(join(root, file), 'utf8')
+const sections = sectionsIn(read('docs/interface.md'))
+const references = globSync(REFERRING, { cwd: root })
+  .toSorted()
+  .flatMap((file) => referencesIn(file, read(file)))
+  // The page says itself what the sign means.
+  .filter(({ at, section }) => section !== '' || !at.startsWith('docs/interface.md:'))
+
+describe('docs/interface.md', () => {
+  it('has each section that a doc comment or a page refers to', () => {
+    const missing = references.filter(({ section }) => !sections.includes(section))
+
+    expect(missing).toEqual([])
+    // What finds no reference would find nothing missing.
+    expect(references.length).toBeGreaterThan(100)
+  })
+
+  it('has the sections of the interface, in their order', () => {
+    const parts = (count: number, of: number) =>
+      Array.from({ length: count }, (_, index) => `${of}.${index + 1}`)
+
+    expect(sections).toEqual(
+      ['1', '2', parts(9, 2), '3', '4', parts(8, 4), '5', '6', parts(3, 6), '7', '8', '9'].flat(),
+    )
+  })
+
+  it('leads to anchors that it has', () => {
+    const text = read('docs/interface.md')
+    const anchors = [...text.matchAll(/<a id="([^"]+)"><\/a>/g)].map(([, id]) => id)
+    const targets = [...text.matchAll(/\]\(#([^)]+)\)/g)].map(([, target]) => target)
+
+    expect(targets.filter((target) => !anchors.includes(target))).toEqual([])
+    expect(new Set(anchors).size).toBe(anchors.length)
+  })
+})
+
+describe('a reference', () => {
+  it('is found with its number, its file and its line', () => {
+    expect(referencesIn('a.ts', 'x\n/** See §4.5, § 7 and §. */')).toEqual([
+      { at: 'a.ts:2', section: '4.5' },
+      { at: 'a.ts:2', section: '7' },
+      { at: 'a.ts:2', section: '' },
+    ])
+  })
+})
