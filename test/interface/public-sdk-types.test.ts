@@ -1,0 +1,149 @@
+import type * as Monitors from 'parallel-web/resources/monitor'
+import type * as Shared from 'parallel-web/resources/shared'
+import type * as Groups from 'parallel-web/resources/task-group'
+import type * as Runs from 'parallel-web/resources/task-run'
+import type * as Top from 'parallel-web/resources/top-level'
+import type * as Ours from 'rivulet'
+import { describe, expectTypeOf, it } from 'vitest'
+
+/**
+ * The fields of `To` that `From` does not fit: it lacks a field that is required, or has it in a form that `To` does not
+ * admit. The compiler carries these tests out.
+ */
+type Gaps<From, To> = {
+  [Name in keyof To]-?: Name extends keyof From
+    ? From[Name] extends To[Name]
+      ? never
+      : Name
+    : undefined extends To[Name]
+      ? never
+      : Name
+}[keyof To]
+
+/** The same without `readonly`, which the SDK's types do not have. */
+type Writable<T> = { -readonly [Name in keyof T]: Writable<T[Name]> }
+
+/** A monitor of one type, by the SDK's types. */
+type MonitorOf<Type, Settings, Output> = Omit<Monitors.Monitor, 'type' | 'settings' | 'output'> & {
+  type: Type
+  settings: Settings
+  output?: Output
+}
+
+// The fields that are named below are still narrower than the SDK's. No other may be.
+describe("what the SDK's types say that the service sends fits our types", () => {
+  it('for searches', () => {
+    expectTypeOf<Gaps<Top.SearchResult, Ours.SearchResponse>>().toBeNever()
+    expectTypeOf<Gaps<Top.WebSearchResult, Ours.SearchResult>>().toBeNever()
+  })
+
+  it('for outputs', () => {
+    expectTypeOf<Gaps<Runs.TaskRunTextOutput, Ours.TextOutput>>().toBeNever()
+    expectTypeOf<Gaps<Runs.TaskRunJsonOutput, Ours.JsonOutput>>().toBeNever()
+    expectTypeOf<Gaps<Runs.FieldBasis, Ours.FieldBasis>>().toBeNever()
+    expectTypeOf<Gaps<Runs.Citation, Ours.Citation>>().toBeNever()
+    expectTypeOf<Gaps<Runs.McpToolCall, Ours.McpToolCall>>().toBeNever()
+  })
+
+  it('for problems and warnings', () => {
+    expectTypeOf<Gaps<Shared.ErrorResponse, Ours.ErrorResponse>>().toBeNever()
+    expectTypeOf<Gaps<Shared.ErrorObject, Ours.ServiceProblem>>().toBeNever()
+    expectTypeOf<Gaps<Shared.ErrorObject, Ours.TaskRunError>>().toBeNever()
+    expectTypeOf<Gaps<Shared.Warning, Ours.Warning>>().toBeNever()
+  })
+
+  it('for runs, groups and their streams', () => {
+    expectTypeOf<Gaps<Runs.TaskRun, Ours.TaskRun>>().toExtend<'created_at' | 'modified_at'>()
+    expectTypeOf<Gaps<Groups.TaskGroup, Ours.TaskGroup>>().toExtend<'created_at' | 'status'>()
+    expectTypeOf<Gaps<Groups.TaskGroupStatus, Ours.TaskGroupStatus>>().toExtend<
+      'modified_at' | 'status_message'
+    >()
+    expectTypeOf<Gaps<Groups.TaskGroupRunResponse, Ours.AddRunsResponse>>().toExtend<
+      'event_cursor' | 'run_cursor' | 'status'
+    >()
+    expectTypeOf<Gaps<Groups.TaskGroupStatusEvent, Ours.TaskGroupStatusEvent>>().toExtend<'status'>()
+    expectTypeOf<Gaps<Runs.TaskRunEvent, Ours.TaskRunEvent>>().toExtend<'event_id' | 'input' | 'run'>()
+    expectTypeOf<Gaps<Runs.TaskRunEvent, Ours.TaskRunState>>().toExtend<'input' | 'run'>()
+    expectTypeOf<Gaps<Runs.TaskRunResult, Ours.TaskRunState>>().toExtend<'run'>()
+    expectTypeOf<Gaps<Runs.ErrorEvent, Ours.ErrorEvent>>().toBeNever()
+  })
+
+  it('for the inputs of runs', () => {
+    expectTypeOf<Gaps<Runs.RunInput, Ours.RunInput>>().toExtend<
+      | 'advanced_settings'
+      | 'enable_events'
+      | 'mcp_servers'
+      | 'memory_scope_key'
+      | 'metadata'
+      | 'previous_interaction_id'
+      | 'source_policy'
+      | 'task_spec'
+      | 'webhook'
+    >()
+    expectTypeOf<Gaps<Runs.TaskSpec, Ours.TaskSpec>>().toExtend<'input_schema' | 'output_schema'>()
+    expectTypeOf<Gaps<Runs.McpServer, Ours.McpServer>>().toExtend<'allowed_tools' | 'headers' | 'type'>()
+    expectTypeOf<Gaps<Runs.Webhook, Ours.WebhookTarget>>().toExtend<'event_types'>()
+    expectTypeOf<Gaps<Runs.JsonSchema, Ours.JsonSchemaSpec>>().toExtend<'type'>()
+    expectTypeOf<Gaps<Shared.SourcePolicy, Ours.SourcePolicy>>().toExtend<'after_date'>()
+  })
+
+  it('for monitors', () => {
+    type Changes = MonitorOf<'event_stream', Monitors.MonitorEventStreamResponseSettings, null>
+    type Snapshot = MonitorOf<
+      'snapshot',
+      Monitors.MonitorSnapshotResponseSettings,
+      Monitors.MonitorSnapshotOutput | null
+    >
+    expectTypeOf<Gaps<Changes, Extract<Ours.Monitor, { type: 'event_stream' }>>>().toExtend<
+      'settings' | 'webhook'
+    >()
+    expectTypeOf<Gaps<Snapshot, Extract<Ours.Monitor, { type: 'snapshot' }>>>().toExtend<'webhook'>()
+    expectTypeOf<Gaps<Monitors.MonitorEventStreamResponseSettings, Ours.EventStreamSettings>>().toExtend<
+      'advanced_settings' | 'include_backfill' | 'output_schema'
+    >()
+    expectTypeOf<Gaps<Monitors.MonitorSnapshotResponseSettings, Ours.SnapshotSettings>>().toBeNever()
+    expectTypeOf<Gaps<Monitors.MonitorWebhook, Ours.WebhookTarget>>().toExtend<'event_types'>()
+    expectTypeOf<Exclude<keyof Monitors.PaginatedMonitorResponse, keyof Ours.MonitorsPage>>().toBeNever()
+  })
+
+  it('for the events of monitors', () => {
+    expectTypeOf<
+      Gaps<Monitors.MonitorEventStreamEvent, Ours.MonitorEventStreamEvent>
+    >().toExtend<'event_type'>()
+    expectTypeOf<Gaps<Monitors.MonitorSnapshotEvent, Ours.MonitorSnapshotEvent>>().toExtend<'event_type'>()
+    expectTypeOf<
+      Gaps<Monitors.MonitorCompletionEvent, Ours.MonitorCompletionEvent>
+    >().toExtend<'event_type'>()
+    expectTypeOf<Gaps<Monitors.MonitorErrorEvent, Ours.MonitorErrorEvent>>().toExtend<'event_type'>()
+    expectTypeOf<Gaps<Monitors.PaginatedMonitorEvents, Ours.PaginatedMonitorEvents>>().toExtend<'events'>()
+  })
+})
+
+// The fields that are named below take more than the SDK's: the interface's processors, a run without one, any metadata, a
+// task spec without an output schema, and event types to come.
+describe("our requests fit the SDK's types", () => {
+  it('for searches', () => {
+    expectTypeOf<Gaps<Writable<Ours.SearchRequest>, Top.SearchParams>>().toBeNever()
+  })
+
+  it('for groups', () => {
+    expectTypeOf<Gaps<Writable<Ours.GroupEventsQuery>, Groups.TaskGroupEventsParams>>().toBeNever()
+    expectTypeOf<Gaps<Writable<Ours.GroupRunsQuery>, Groups.TaskGroupGetRunsParams>>().toBeNever()
+    expectTypeOf<Gaps<Writable<Ours.AddRunsRequest>, Groups.TaskGroupAddRunsParams>>().toEqualTypeOf<
+      'default_task_spec' | 'inputs'
+    >()
+    expectTypeOf<Gaps<Writable<Ours.RunInput>, Runs.RunInput>>().toEqualTypeOf<
+      'metadata' | 'processor' | 'task_spec' | 'webhook'
+    >()
+    expectTypeOf<Gaps<Writable<Ours.TaskSpec>, Runs.TaskSpec>>().toEqualTypeOf<'output_schema'>()
+    expectTypeOf<Gaps<Writable<Ours.McpServer>, Runs.McpServer>>().toBeNever()
+  })
+
+  it('for monitors', () => {
+    expectTypeOf<Gaps<Writable<Ours.CreateMonitorRequest>, Monitors.MonitorCreateParams>>().toEqualTypeOf<
+      'processor' | 'webhook'
+    >()
+    expectTypeOf<Gaps<Writable<Ours.MonitorEventsQuery>, Monitors.MonitorEventsParams>>().toBeNever()
+    expectTypeOf<Gaps<Writable<Ours.EventStreamSettings>, Monitors.MonitorEventStreamSettings>>().toBeNever()
+  })
+})
