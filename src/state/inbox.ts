@@ -23,6 +23,11 @@ export interface Inbox {
    */
   put(delivery: WebhookDelivery, json?: string): Promise<InboxOutcome>
   /**
+   * Whether {@link put} would find no room for a delivery with this id, as far as that is known without waiting. A receiver
+   * asks before it reads a body, so that a full inbox costs no memory; without this method it reads every body.
+   */
+  isFull?(id: string): boolean
+  /**
    * Hands out the oldest stored delivery that was not handed out yet, undefined where there is none.
    *
    * In memory that is the end of it, but for its id. A durable inbox keeps the delivery until whoever handles it says

@@ -48,10 +48,13 @@ export function memoryInbox(options: MemoryInboxOptions = {}): Inbox {
     recentSince = now
   }
 
+  const isKnown = (id: string) => recent.has(id) || older.has(id)
+  const hasRoom = () => pending.length < maxPending
+
   function put(delivery: WebhookDelivery): InboxOutcome {
     turnOver()
-    if (recent.has(delivery.id) || older.has(delivery.id)) return 'duplicate'
-    if (pending.length >= maxPending) return 'full'
+    if (isKnown(delivery.id)) return 'duplicate'
+    if (!hasRoom()) return 'full'
     recent.add(delivery.id)
     pending.push(delivery)
     return 'stored'
@@ -59,6 +62,7 @@ export function memoryInbox(options: MemoryInboxOptions = {}): Inbox {
 
   return {
     put: async (delivery) => put(delivery),
+    isFull: (id) => !hasRoom() && !isKnown(id),
     take: () => pending.shift(),
     // What was taken is no longer here: it cannot be handed out again either.
     done: () => {},

@@ -1,4 +1,4 @@
-import type { BodyFailure } from './body.ts'
+import type { IncomingBody } from './body.ts'
 import type { WebhookRefusal } from './refusal.ts'
 
 /** A request as a receiver looks at it, whichever server it came through. */
@@ -6,8 +6,8 @@ export interface WebhookRequest {
   readonly method: string | undefined
   /** The value of a header, whose name is in lower case; several lines of it are joined by `, `. */
   header(name: string): string | null | undefined
-  /** The exact bytes of the body, read when this is called. */
-  body(maxBytes: number): Promise<Uint8Array | BodyFailure>
+  /** Begins to read the exact bytes of the body into this one. Throws where they were read before. */
+  read(body: IncomingBody): void
 }
 
 /** Takes a request in; the refusal where it cannot. Never rejects. */

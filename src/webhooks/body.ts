@@ -1,63 +1,183 @@
 import type { IncomingMessage } from 'node:http'
 import { isObject } from '../protocol/event.ts'
 
-/** Why a body could not be read. */
-export type BodyFailure = 'body_too_large' | 'incomplete_body'
+/** Why a body was not taken in. */
+export type BodyFailure = 'body_too_large' | 'body_timeout' | 'incomplete_body' | 'overloaded'
+
+/** What a receiver allows the bodies of its requests. */
+export interface BodyLimits {
+  /** The largest body, in bytes. */
+  readonly maxBodyBytes: number
+  /** What the bodies of all requests may hold at once, in bytes. */
+  readonly maxBytesInFlight: number
+  /** How long one body may take to come, in ms. */
+  readonly bodyTimeout: number
+}
+
+/** Takes in the bodies of all requests of a receiver, within one bound on what they hold. */
+export class BodyIntake {
+  readonly limits: BodyLimits
+  #held = 0
+
+  constructor(limits: BodyLimits) {
+    this.limits = limits
+  }
+
+  /** Why a body of the length that its sender declares is not worth reading. */
+  refusalOf(contentLength: string | null | undefined): BodyFailure | undefined {
+    const declared = Number(contentLength ?? 0)
+    if (declared > this.limits.maxBodyBytes) return 'body_too_large'
+    return this.#held + declared > this.limits.maxBytesInFlight ? 'overloaded' : undefined
+  }
+
+  /** Begins a body, whose time runs from now on. It has to be released. */
+  open(): IncomingBody {
+    return new IncomingBody(this)
+  }
+
+  /** Counts what a body is going to hold; false where it is too much. */
+  hold(bytes: number): boolean {
+    if (this.#held + bytes > this.limits.maxBytesInFlight) return false
+    this.#held += bytes
+    return true
+  }
+
+  /** Counts what a body holds no more. */
+  giveBack(bytes: number): void {
+    this.#held -= bytes
+  }
+}
+
+const NOTHING = new Uint8Array()
 
 /**
- * The exact bytes of a request's body. They are counted as they come, since what `content-length` says need not be
- * true, and reading stops with the chunk that is too much.
+ * One body while it comes in. It counts the bytes that come, since a declared length need not be true, and holds them in one
+ * buffer: a list of chunks of one byte each would take many times their bytes.
  */
-export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array | BodyFailure> {
+export class IncomingBody {
+  /** All bytes of the body, or why they are not to be had. Never rejects. */
+  readonly bytes: Promise<Uint8Array | BodyFailure>
+  readonly #intake: BodyIntake
+  readonly #timer: ReturnType<typeof setTimeout>
+  /** Undefined once `bytes` is settled. */
+  #settle: ((outcome: Uint8Array | BodyFailure) => void) | undefined
+  /** The first chunk itself, or a copy of all chunks with room for more. */
+  #buffer: Uint8Array = NOTHING
+  #size = 0
+
+  constructor(intake: BodyIntake) {
+    this.#intake = intake
+    this.bytes = new Promise((resolve) => {
+      this.#settle = resolve
+    })
+    this.#timer = setTimeout(IncomingBody.#late, intake.limits.bodyTimeout, this)
+  }
+
+  /** Whether nothing more is wanted: all has come, or something failed. */
+  get settled(): boolean {
+    return this.#settle === undefined
+  }
+
+  /** Takes the next bytes, which are dropped where nothing more is wanted. */
+  add(chunk: Uint8Array): void {
+    if (this.settled) return
+    const size = this.#size + chunk.byteLength
+    if (size > this.#intake.limits.maxBodyBytes) return this.fail('body_too_large')
+    if (this.#size === 0) {
+      if (!this.#intake.hold(size)) return this.fail('overloaded')
+      this.#buffer = chunk
+    } else {
+      if (size > this.#buffer.byteLength && !this.#grow(size)) return this.fail('overloaded')
+      this.#buffer.set(chunk, this.#size)
+    }
+    this.#size = size
+  }
+
+  /** All of it has come. */
+  end(): void {
+    this.#finish(this.#buffer.subarray(0, this.#size))
+  }
+
+  /** It does not come, or is not wanted. What came is dropped. */
+  fail(failure: BodyFailure): void {
+    if (this.settled) return
+    this.release()
+    this.#finish(failure)
+  }
+
+  /** Gives back what the body holds. To be called once its request is answered. */
+  release(): void {
+    clearTimeout(this.#timer)
+    this.#intake.giveBack(this.#buffer.byteLength)
+    this.#buffer = NOTHING
+  }
+
+  /** Makes room for this many bytes. Doubled, so that what is copied stays in proportion to the body. */
+  #grow(size: number): boolean {
+    const before = this.#buffer
+    const capacity = Math.min(Math.max(2 * before.byteLength, size), this.#intake.limits.maxBodyBytes)
+    if (!this.#intake.hold(capacity - before.byteLength)) return false
+    this.#buffer = new Uint8Array(capacity)
+    this.#buffer.set(before)
+    return true
+  }
+
+  #finish(outcome: Uint8Array | BodyFailure): void {
+    clearTimeout(this.#timer)
+    this.#settle?.(outcome)
+    this.#settle = undefined
+  }
+
+  // Static, since every webhook would have a closure of its own.
+  static #late(this: void, body: IncomingBody): void {
+    body.fail('body_timeout')
+  }
+}
+
+/**
+ * Reads the body of a `Request`, and no further once nothing more is wanted.
+ *
+ * @throws {TypeError} for a body that was read before.
+ */
+export function readRequest(request: Request, body: IncomingBody): void {
   if (request.bodyUsed) {
     throw new TypeError('the body was read before: hand the request over ahead of whatever parses bodies')
   }
-  if (request.body === null) return new Uint8Array()
-
-  const chunks: Uint8Array[] = []
-  let size = 0
-  try {
-    for await (const chunk of request.body) {
-      size += chunk.byteLength
-      if (size > maxBytes) return 'body_too_large'
-      chunks.push(chunk)
-    }
-  } catch {
-    return 'incomplete_body'
-  }
-  return joined(chunks, size)
-}
-
-/**
- * As {@link readBody} for a request of `node:http`, by its events, which take no promise for each chunk. After the chunk
- * that is too much, the rest is dropped as it comes.
- */
-export function readIncoming(incoming: IncomingMessage, maxBytes: number): Promise<Uint8Array | BodyFailure> {
-  return new Promise((resolve) => {
-    if (incoming.destroyed) return resolve('incomplete_body')
-
-    let chunks: Uint8Array[] = []
-    let size = 0
-    incoming.on('data', (chunk: Uint8Array) => {
-      size += chunk.byteLength
-      if (size <= maxBytes) {
-        chunks.push(chunk)
-      } else {
-        chunks = []
-        resolve('body_too_large')
-      }
-    })
-    incoming.on('end', () => resolve(size <= maxBytes ? joined(chunks, size) : 'body_too_large'))
-    // Comes after the end too, when nothing is left to resolve. Nobody who listens for it need listen for errors.
-    incoming.on('close', () => resolve('incomplete_body'))
-    // Whatever stands before may have paused it.
-    incoming.resume()
+  if (request.body === null) return body.end()
+  const reader = request.body.getReader()
+  void pump(reader, body)
+  // A sender that pauses leaves a read pending, which a failure has to end. What cancelling says is of no interest then.
+  void body.bytes.then((outcome) => {
+    if (typeof outcome === 'string') reader.cancel().catch(() => undefined)
   })
 }
 
-function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
-  const [first] = chunks
-  return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks, size)
+async function pump(reader: ReadableStreamDefaultReader<Uint8Array>, body: IncomingBody): Promise<void> {
+  try {
+    while (!body.settled) {
+      const { done, value } = await reader.read()
+      if (done) return body.end()
+      // A stream of the user's own may hold anything.
+      if (!ArrayBuffer.isView(value)) return body.fail('incomplete_body')
+      body.add(value)
+    }
+  } catch {
+    body.fail('incomplete_body')
+  }
+}
+
+/**
+ * Reads the body of a request of `node:http`, by its events, which take no promise for each chunk. What comes after nothing
+ * more is wanted is dropped.
+ */
+export function readIncoming(incoming: IncomingMessage, body: IncomingBody): void {
+  if (incoming.destroyed) return body.fail('incomplete_body')
+  incoming.on('data', (chunk: Uint8Array) => body.add(chunk))
+  incoming.on('end', () => body.end())
+  // Comes after the end too, when nothing is left to settle. Without a listener for errors, none is emitted.
+  incoming.on('close', () => body.fail('incomplete_body'))
+  // Whatever stands before may have paused it.
+  incoming.resume()
 }
 
 /** A JSON object, and the text that it was parsed from. */

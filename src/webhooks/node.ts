@@ -47,7 +47,7 @@ async function answerDirectly(
   const refusal = await accept({
     method: incoming.method,
     header: (name) => headerOf(incoming, name),
-    body: (maxBytes) => readIncoming(incoming, maxBytes),
+    read: (body) => readIncoming(incoming, body),
   })
   // All of the body has come, or it would have been refused.
   if (refusal === undefined) return void outgoing.writeHead(204).end()

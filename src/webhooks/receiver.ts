@@ -3,16 +3,16 @@ import { Observable, Subject } from 'rxjs'
 import { gateOf } from '../../operators/gate.ts'
 import type { Gate } from '../../operators/gate.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkDuration, checkInteger } from '../protocol/check.ts'
+import { checkDuration, checkInteger, checkWait } from '../protocol/check.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
 import type { Inbox } from '../state/inbox.ts'
 import { memoryInbox } from '../state/memory-inbox.ts'
 import { keepAccept } from './accept.ts'
 import type { WebhookRequest } from './accept.ts'
-import { parseObject, readBody } from './body.ts'
+import { BodyIntake, parseObject, readRequest } from './body.ts'
 import { refusalAnswer, refusalOf } from './refusal.ts'
 import type { WebhookRefusal, WebhookRefusalCode } from './refusal.ts'
-import { isWebhookId, isWebhookTimestamp, secretList, verifySignature } from './signature.ts'
+import { isWebhookId, isWebhookTimestamp, secretList, signatureEntries, verifyEntries } from './signature.ts'
 import type { WebhookSecrets } from './signature.ts'
 
 /** Settings of {@link createWebhookReceiver}. */
@@ -26,6 +26,13 @@ export interface WebhookReceiverOptions {
   readonly tolerance?: number
   /** The largest body that is read, in bytes. Default 4 MiB. */
   readonly maxBodyBytes?: number
+  /**
+   * What the bodies of all requests may hold at once, in bytes, from their first byte to their answer. At least `maxBodyBytes`.
+   * The sender of what goes beyond it is asked to try again. Default 64 MiB, or `maxBodyBytes` where that is more.
+   */
+  readonly maxBytesInFlight?: number
+  /** How long a body may take to come once its headers are there, in ms. Default 10 seconds. */
+  readonly bodyTimeout?: number
   /** Where deliveries wait, and their ids are remembered. Default {@link memoryInbox}. */
   readonly inbox?: Inbox
   /** Unix time in ms. Default `Date.now`. */
@@ -38,6 +45,8 @@ export interface WebhookReceiver {
    * Answers a webhook request: 204 once its delivery is stored or was stored before, else a status of its own with a
    * JSON body `{code, message}`. Reads the body itself, since the signature is over the exact bytes. Never rejects.
    *
+   * From the headers alone, before any of the body is read:
+   *
    * | Status | `code` | When |
    * |---|---|---|
    * | 503 | `closed` | the receiver is closed |
@@ -45,15 +54,30 @@ export interface WebhookReceiver {
    * | 415 | `unsupported_media_type` | the content type is not `application/json` |
    * | 400 | `missing_header` | one of the three webhook headers is missing |
    * | 400 | `malformed_header` | the id is not visible ASCII, or the timestamp no number |
-   * | 400 | `incomplete_body` | the body broke off |
-   * | 413 | `body_too_large` | the body is larger than `maxBodyBytes` |
-   * | 401 | `bad_signature` | no signature fits one of the secrets |
+   * | 401 | `bad_signature` | no entry of the signature is one of version `v1`, or there are more than 32 |
    * | 403 | `timestamp_out_of_tolerance` | the timestamp is too old, or too far ahead |
+   * | 413 | `body_too_large` | `content-length` says that the body is larger than `maxBodyBytes` |
+   * | 503 | `overloaded` | the body would not fit into `maxBytesInFlight` now; with a `Retry-After` |
+   * | 503 | `inbox_full` | more deliveries wait than the inbox holds, as far as it knows beforehand |
+   *
+   * From the body:
+   *
+   * | Status | `code` | When |
+   * |---|---|---|
+   * | 400 | `incomplete_body` | the body broke off |
+   * | 408 | `body_timeout` | the body took longer than `bodyTimeout` |
+   * | 413 | `body_too_large` | the body is larger than `maxBodyBytes` |
+   * | 503 | `overloaded` | the bodies of all requests hold `maxBytesInFlight`; with a `Retry-After` |
+   * | 401 | `bad_signature` | no signature fits one of the secrets |
    * | 422 | `malformed_json` | the body is not a JSON object |
+   * | 503 | `closed` | the receiver was closed meanwhile |
    * | 503 | `inbox_full` | more deliveries wait than the inbox holds |
    * | 503 | `unavailable` | the inbox failed, or the secrets could not be had |
    *
    * They are checked in this order. The sender retries after any of them.
+   *
+   * What is answered from the headers is answered to anybody, signed or not. It tells a stranger what time it is here, how
+   * large the limits are, whether there is room, and, while there is none, whether an id is known. Nothing of it is secret.
    */
   handle(request: Request): Promise<Response>
   /**
@@ -79,6 +103,8 @@ export interface WebhookReceiver {
   close(): void
 }
 
+const MIB = 1024 * 1024
+
 /** Deliveries handed out in a row before other work gets its turn, so that a long backlog holds up no answer. */
 const TURN = 256
 
@@ -93,14 +119,20 @@ const TURN = 256
  * createServer(nodeListener(receiver)).listen(3000)
  */
 export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookReceiver {
-  const { secrets, tolerance = 5 * 60_000, maxBodyBytes = 4 * 1024 * 1024, clock = Date.now } = options
+  const { secrets, tolerance = 5 * 60_000, maxBodyBytes = 4 * MIB, clock = Date.now } = options
+  const { maxBytesInFlight = Math.max(64 * MIB, maxBodyBytes), bodyTimeout = 10_000 } = options
   const currentSecrets = typeof secrets === 'function' ? secrets : () => secrets
   if (typeof secrets !== 'function') secretList(secrets)
   checkDuration('tolerance', tolerance, true)
   checkInteger('maxBodyBytes', maxBodyBytes, 1)
+  checkInteger('maxBytesInFlight', maxBytesInFlight, maxBodyBytes)
+  checkWait('bodyTimeout', bodyTimeout)
   if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
   const { inbox = memoryInbox({ clock }) } = options
 
+  const intake = new BodyIntake({ maxBodyBytes, maxBytesInFlight, bodyTimeout })
+  /** Whatever holds the room now has given it back by then, in s. */
+  const retryAfter = Math.ceil(bodyTimeout / 1000)
   const handedOut = new Subject<WebhookDelivery>()
   const refused = new Subject<WebhookRefusal>()
   /** The gates of those who are subscribed. */
@@ -112,7 +144,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     const refusal = await accept({
       method: request.method,
       header: (name) => request.headers.get(name),
-      body: (maxBytes) => readBody(request, maxBytes),
+      read: (body) => readRequest(request, body),
     })
     if (refusal === undefined) return new Response(null, { status: 204 })
     const { body, ...init } = refusalAnswer(refusal)
@@ -122,14 +154,30 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   async function accept(request: WebhookRequest): Promise<WebhookRefusal | undefined> {
     try {
       const code = await receive(request)
-      return code === undefined ? undefined : refuse(refusalOf(code))
+      if (code === undefined) return undefined
+      return refuse(refusalOf(code, code === 'overloaded' ? { retryAfter } : {}))
     } catch (cause) {
-      return refuse(refusalOf('unavailable', cause))
+      return refuse(refusalOf('unavailable', { cause }))
     }
   }
 
   /** Takes a request in; the reason where it cannot. */
   async function receive(request: WebhookRequest): Promise<WebhookRefusalCode | undefined> {
+    const signed = checkHeaders(request)
+    if (typeof signed === 'string') return signed
+
+    const body = intake.open()
+    try {
+      request.read(body)
+      const bytes = await body.bytes
+      return typeof bytes === 'string' ? bytes : await store(signed, bytes)
+    } finally {
+      body.release()
+    }
+  }
+
+  /** What the headers say; the reason where they alone are enough to refuse. */
+  function checkHeaders(request: WebhookRequest): SignedHeaders | WebhookRefusalCode {
     if (closed) return 'closed'
     if (request.method !== 'POST') return 'method_not_allowed'
     if (!isJson(request.header('content-type'))) return 'unsupported_media_type'
@@ -138,14 +186,22 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     const signature = request.header('webhook-signature')
     if (!id || !timestamp || !signature) return 'missing_header'
     if (!isWebhookId(id) || !isWebhookTimestamp(timestamp)) return 'malformed_header'
-
-    const body = await request.body(maxBodyBytes)
-    if (typeof body === 'string') return body
-
-    if (!verifySignature({ id, timestamp, body }, signature, currentSecrets())) return 'bad_signature'
+    const entries = signatureEntries(signature)
+    if (entries.length === 0) return 'bad_signature'
     // Written so that a clock which gives no number lets nothing pass.
     const age = Math.abs(clock() - Number(timestamp) * 1000)
     if (!(age <= tolerance)) return 'timestamp_out_of_tolerance'
+    const refusal = intake.refusalOf(request.header('content-length'))
+    if (refusal !== undefined) return refusal
+    return inbox.isFull?.(id) === true ? 'inbox_full' : { id, timestamp, entries }
+  }
+
+  /** Verifies and stores a webhook whose body has come; the reason where it cannot. */
+  async function store(
+    { id, timestamp, entries }: SignedHeaders,
+    body: Uint8Array,
+  ): Promise<WebhookRefusalCode | undefined> {
+    if (!verifyEntries({ id, timestamp, body }, entries, currentSecrets())) return 'bad_signature'
 
     // Only an object will do, which is also what makes the signed text unambiguous: the dots that join it can stand in
     // an id too, but a body that took over part of the id or timestamp would begin with a digit.
@@ -258,6 +314,13 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     done: (id) => inbox.done(id),
     close,
   }
+}
+
+/** The headers of a webhook that may be what they say. */
+interface SignedHeaders {
+  readonly id: string
+  readonly timestamp: string
+  readonly entries: readonly string[]
 }
 
 function isJson(contentType: string | null | undefined): boolean {

@@ -4,6 +4,8 @@ export interface WebhookRefusal {
   /** The status of the answer. */
   readonly status: number
   readonly message: string
+  /** When it is worth trying again at the earliest, in s, for `overloaded`: the answer's `Retry-After`. */
+  readonly retryAfter?: number
   /** What failed, for `unavailable`. Not part of the answer. */
   readonly cause?: unknown
 }
@@ -18,10 +20,12 @@ const REFUSALS = {
   missing_header: [400, 'webhook-id, webhook-timestamp and webhook-signature must be there'],
   malformed_header: [400, 'webhook-id must be visible ASCII, webhook-timestamp Unix time in seconds'],
   incomplete_body: [400, 'the body broke off'],
+  body_timeout: [408, 'the body took too long to come'],
   body_too_large: [413, 'the body is larger than this receiver accepts'],
   bad_signature: [401, 'no v1 entry of webhook-signature fits the request'],
   timestamp_out_of_tolerance: [403, 'webhook-timestamp is too far from the present'],
   malformed_json: [422, 'the body must be a JSON object'],
+  overloaded: [503, 'too many bytes of webhooks are on their way'],
   inbox_full: [503, 'too many deliveries are waiting'],
   unavailable: [503, 'the delivery could not be checked or stored'],
   closed: [503, 'the receiver is closed'],
@@ -31,16 +35,20 @@ const REFUSALS = {
 export type WebhookRefusalCode = keyof typeof REFUSALS
 
 /** The refusal that a code stands for. */
-export function refusalOf(code: WebhookRefusalCode, cause?: unknown): WebhookRefusal {
+export function refusalOf(
+  code: WebhookRefusalCode,
+  details: Pick<WebhookRefusal, 'retryAfter' | 'cause'> = {},
+): WebhookRefusal {
   const [status, message] = REFUSALS[code]
-  return { code, status, message, ...(cause !== undefined && { cause }) }
+  return { code, status, message, ...details }
 }
 
 /** What the sender gets to see of a refusal. */
-export function refusalAnswer({ code, status, message }: WebhookRefusal) {
+export function refusalAnswer({ code, status, message, retryAfter }: WebhookRefusal) {
   const headers: Readonly<Record<string, string>> = {
     'content-type': 'application/json',
     ...(status === 405 && { allow: 'POST' }),
+    ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }),
   }
   return { status, headers, body: JSON.stringify({ code, message }) }
 }

@@ -46,6 +46,16 @@ export function isWebhookTimestamp(text: string): boolean {
 }
 
 /**
+ * The entries of a signature header that can be a signature (§6.1): `v1,` and the Base64 of 32 bytes. None where the header
+ * has too many entries.
+ */
+export function signatureEntries(signatureHeader: string): readonly string[] {
+  const entries = signatureHeader.split(' ', MAX_SIGNATURES + 1)
+  if (entries.length > MAX_SIGNATURES) return []
+  return entries.filter((entry) => /^v1,[A-Za-z0-9+/]{43}=$/.test(entry))
+}
+
+/**
  * The secrets as a list. An error never repeats them.
  *
  * @throws {ArgumentError} where there is none, or one is empty or no string.
@@ -111,10 +121,16 @@ export function verifySignature(
   signatureHeader: string,
   secrets: WebhookSecrets,
 ): boolean {
-  const list = secretList(secrets)
-  const entries = signatureHeader.split(' ', MAX_SIGNATURES + 1)
-  if (entries.length > MAX_SIGNATURES) return false
+  return verifyEntries(content, signatureEntries(signatureHeader), secrets)
+}
 
+/** As {@link verifySignature} for what {@link signatureEntries} found. */
+export function verifyEntries(
+  content: SignedContent,
+  entries: readonly string[],
+  secrets: WebhookSecrets,
+): boolean {
+  const list = secretList(secrets)
   // Every secret is tried on every entry, so that the time taken does not tell which of them came close. Entries are
   // compared as they stand, their version included, and not decoded: a decoder of Base64 would let several spellings of
   // one signature pass.

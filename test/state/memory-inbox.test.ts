@@ -48,6 +48,16 @@ describe('memoryInbox', () => {
     expect(await inbox.put(delivery('b'))).toBe('stored')
   })
 
+  it('says beforehand for whom it has no room: for no duplicate', async () => {
+    const inbox = memoryInbox({ maxPending: 1 })
+    const empty = inbox.isFull?.('a')
+    await inbox.put(delivery('a'))
+    const full = [inbox.isFull?.('a'), inbox.isFull?.('b')]
+    inbox.take()
+
+    expect([empty, full, inbox.isFull?.('b')]).toEqual([false, [false, true], false])
+  })
+
   it('remembers an id for 48 hours, and no longer than twice that', async () => {
     let now = 0
     const inbox = memoryInbox({ clock: () => now })

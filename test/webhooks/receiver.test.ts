@@ -362,12 +362,10 @@ describe('a refusal', () => {
     for (const secret of [SECRET, ...signatures]) expect(said).not.toContain(secret)
   })
 
-  it('looks at the signature before the timestamp and the JSON, so that a forger learns nothing of them', async () => {
-    const forged = await outcome(requestOf({ secrets: 'forged', body: 'no JSON', timestamp: 1 }))
-    const stale = await outcome(requestOf({ body: 'no JSON', timestamp: 1 }))
+  it('looks at the signature before the JSON, so that a forger learns nothing of how a body is read', async () => {
+    const forged = await outcome(requestOf({ secrets: 'forged', body: 'no JSON' }))
 
     expect(forged.status).toBe(401)
-    expect(stale.status).toBe(403)
   })
 
   it('is told to subscribers of `refusals`, once the answer is decided', async () => {
@@ -899,6 +897,9 @@ describe('createWebhookReceiver', () => {
     ['tolerance', { tolerance: Number.NaN }],
     ['maxBodyBytes', { maxBodyBytes: 0 }],
     ['maxBodyBytes', { maxBodyBytes: 1.5 }],
+    ['maxBytesInFlight', { maxBytesInFlight: 4 * 1024 * 1024 - 1 }],
+    ['bodyTimeout', { bodyTimeout: -1 }],
+    ['bodyTimeout', { bodyTimeout: Infinity }],
   ])('refuses wrong %s at the call: %j', (argument, options) => {
     expect(() => receiverWith(options)).toThrow(ArgumentError)
     expect(() => receiverWith(options)).toThrow(expect.objectContaining({ argument }))
