@@ -145,7 +145,7 @@ it('reads many streams of one transport at once, each as if it were alone', asyn
       for (const { sink } of streams) expect(sink.calls).toEqual(['open', 'a🌊', 5, { id: '2' }, 'b\nc', 'd'])
     }),
     // The first stream is cut within a character that follows a blank line.
-    { numRuns: 300, examples: [[[[21], [7, 19]], fc.stream([0, 1, 0][Symbol.iterator]())]] },
+    { numRuns: 300, examples: [[[[21], [32]], fc.stream([1, 0, 1][Symbol.iterator]())]] },
   )
 })
 
