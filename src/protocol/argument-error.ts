@@ -1,23 +1,67 @@
 /**
  * An argument that cannot be right, refused at the call and before any request.
  *
- * `argument` names it (`advanced_settings.location`), `value` is what was given.
+ * `argument` names it (`advanced_settings.location`), `value` is what was given; a value that may be secret is left out.
  */
 export class ArgumentError extends TypeError {
   override readonly name = 'ArgumentError'
   readonly argument: string
   readonly value: unknown
 
-  constructor(argument: string, expected: string, value: unknown) {
-    super(`${argument} must be ${expected}, got ${describe(value)}`)
+  /**
+   * @param expected What it must be, as in "limit must be an integer from 1 to 100, got 500", or the whole message.
+   * @param value What was given; {@link hidden} where it may be secret.
+   */
+  constructor(argument: string, expected: string | { readonly message: string }, value: unknown) {
+    super(
+      typeof expected === 'string'
+        ? `${argument} must be ${expected}, got ${describe(value)}`
+        : expected.message,
+    )
     this.argument = argument
-    this.value = value
+    this.value = value instanceof Hidden ? undefined : value
   }
 }
 
+/** What is said of a value in its place. */
+class Hidden {
+  readonly description: string
+
+  constructor(description: string) {
+    this.description = description
+  }
+}
+
+/** A value that may be secret: an {@link ArgumentError} says only what kind of value it is. */
+export function hidden(value: unknown): unknown {
+  if (typeof value !== 'string')
+    return new Hidden(value === null || value === undefined ? String(value) : kindOf(value))
+  return new Hidden(value === '' ? 'an empty string' : 'a string (not shown)')
+}
+
+/** An address as far as it holds no secret: without user, password, query and fragment. */
+export function shownUrl(value: unknown): unknown {
+  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined
+  if (url === undefined || url.host === '') return hidden(value)
+  const left = [
+    ...(url.username === '' && url.password === '' ? [] : ['credentials']),
+    ...(url.search === '' ? [] : ['query']),
+    ...(url.hash === '' ? [] : ['fragment']),
+  ]
+  const shown = JSON.stringify(`${url.protocol}//${url.host}${url.pathname}`)
+  return new Hidden(left.length === 0 ? shown : `${shown} (without its ${left.join(' and ')})`)
+}
+
+function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return `an array of ${value.length}`
+  if (typeof value === 'object') return 'an object'
+  return typeof value === 'function' ? 'a function' : `a ${typeof value}`
+}
+
 function describe(value: unknown): string {
+  if (value instanceof Hidden) return value.description
   if (typeof value === 'string')
     return value.length > 60 ? `${JSON.stringify(value.slice(0, 60))}…` : JSON.stringify(value)
-  if (value === null || typeof value !== 'object') return String(value)
-  return Array.isArray(value) ? `an array of ${value.length}` : 'an object'
+  if (value === null || (typeof value !== 'object' && typeof value !== 'function')) return String(value)
+  return kindOf(value)
 }

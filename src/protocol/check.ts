@@ -191,3 +191,45 @@ function checkDomains(argument: string, value: unknown): void {
   if (wrong.length > 0)
     throw new ArgumentError(argument, 'an array of domains such as example.org or .edu', wrong[0])
 }
+
+/**
+ * Options of a call: undefined, or an object without any name but these. Others are refused by name, with the nearest
+ * known one, since a misspelled option would otherwise do nothing.
+ */
+export function checkOptions(argument: string, value: unknown, knownNames: readonly string[]): void {
+  if (value === undefined) return
+  checkObject(argument, value)
+  const unknown = Object.keys(value).find((name) => !knownNames.includes(name))
+  if (unknown === undefined) return
+  const nearest = nearestOf(unknown, knownNames)
+  const hint =
+    nearest === undefined ? `known are ${knownNames.toSorted().join(', ')}` : `did you mean ${nearest}?`
+  // The value is left out: it may be a key under a wrong name.
+  const shown = unknown.slice(0, 60)
+  throw new ArgumentError(shown, { message: `${argument} has no option ${shown}; ${hint}` }, undefined)
+}
+
+/** The name that is one or two mistakes away, or differs in its spelling of words alone. */
+function nearestOf(given: string, names: readonly string[]): string | undefined {
+  const plain = (name: string) => name.replaceAll(/[^a-z0-9]/gi, '').toLowerCase()
+  const ranked = names
+    .map((name) => ({ name, distance: editDistance(plain(given.slice(0, 60)), plain(name)) }))
+    .toSorted((a, b) => a.distance - b.distance)
+  const [best] = ranked
+  if (best === undefined || best.distance > Math.max(1, Math.min(3, best.name.length / 3))) return undefined
+  return best.name
+}
+
+/** How many characters have to be put in, left out or changed to get from one text to the other (Levenshtein). */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column)
+  for (const [at, character] of Array.from(from).entries()) {
+    const next = [at + 1]
+    for (let column = 1; column <= to.length; column++) {
+      const changed = (row[column - 1] ?? 0) + (to[column - 1] === character ? 0 : 1)
+      next.push(Math.min((row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1, changed))
+    }
+    row = next
+  }
+  return row.at(-1) ?? 0
+}
