@@ -105,7 +105,7 @@ class Execution {
   readonly #outer = currentGate()
   readonly #gate = new Gate()
   #reading: Subscription | undefined
-  /** Where to go on reading. */
+  /** Where to go on reading; empty for the beginning, undefined before the first answer. */
   #cursor: string | undefined
   #fruitless = 0
 
@@ -127,18 +127,20 @@ class Execution {
   #add(entries: readonly Entry[]): void {
     this.#adding = true
     const writing = writeRuns(this.#context, { ...this.#runs, entries }).subscribe({
-      next: (batch) => this.#added(batch),
+      next: (batch) => this.#guarded(() => this.#added(batch)),
       error: (error: unknown) => this.#subscriber.error(error),
-      complete: () => {
-        this.#adding = false
-        this.#addAgain()
-      },
+      complete: () =>
+        this.#guarded(() => {
+          this.#adding = false
+          this.#addAgain()
+        }),
     })
     this.#all.add(writing)
   }
 
   #added({ entries, answer }: AddedBatch): void {
-    this.#cursor ??= answer.run_cursor
+    // The later runs come behind the first ones.
+    this.#cursor ??= usableCursor(answer.run_cursor)
     for (const [position, runId] of answer.run_ids.entries()) {
       const entry = entries[position]
       if (entry !== undefined) this.#running.set(runId, entry)
@@ -165,21 +167,21 @@ class Execution {
     }
     const subscribe = () =>
       runs.subscribe({
-        next: (event) => this.#heard(event),
+        next: (event) => this.#guarded(() => this.#heard(event)),
         error: (error: unknown) => {
           over()
-          this.#unreadable(error)
+          this.#guarded(() => this.#unreadable(error))
         },
         complete: () => {
           over()
-          this.#readOut()
+          this.#guarded(() => this.#readOut())
         },
       })
     reading.add(throughGate(this.#gate, subscribe))
   }
 
   #heard(event: ResearchEvent): void {
-    if (event.cursor !== undefined) this.#cursor = event.cursor
+    if (event.cursor !== undefined) this.#cursor = usableCursor(event.cursor)
     if (event.type !== 'task_run.state' || event.data.run.is_active) return
     if (this.#running.has(event.data.run.run_id)) {
       this.#ended(event.data)
@@ -242,6 +244,15 @@ class Execution {
     this.#read()
   }
 
+  /** Passes what a step throws to the subscriber. RxJS would throw it where nothing can catch it. */
+  #guarded(step: () => void): void {
+    try {
+      step()
+    } catch (thrown) {
+      this.#subscriber.error(thrown)
+    }
+  }
+
   /** Stops the reading while the consumer is behind, and while too much is put by. */
   #hold(): void {
     if (this.#outer?.closed === true || this.#early.size >= MAX_EARLY) this.#gate.close()
@@ -253,7 +264,12 @@ function isList(inputs: readonly RunInput[] | AddRunsRequest): inputs is readonl
   return Array.isArray(inputs)
 }
 
+/** A cursor that is no text has no position in it: the stream is read from its beginning. */
+function usableCursor(cursor: unknown): string {
+  return typeof cursor === 'string' && cursor.trim() !== '' ? cursor : ''
+}
+
 function outcome({ status, error }: TaskRun): string {
-  const message = error?.message === undefined ? '' : ` (${error.message})`
+  const message = typeof error?.message === 'string' ? ` (${error.message})` : ''
   return status === 'cancelled' ? 'was cancelled' : `${status}${message}`
 }

@@ -148,7 +148,9 @@ export class GroupPosition {
     if (this.#last !== undefined) return !this.#last.is_active && this.#last.num_task_runs === num_task_runs
     if (this.#told === undefined || !isObject(counts)) return undefined
     // Counts that do not add up cannot be counted on.
-    if (Object.values(counts).reduce((sum, count) => sum + count, 0) !== num_task_runs) return undefined
+    const each: readonly unknown[] = Object.values(counts)
+    if (!each.every(isCount) || each.reduce((sum, count) => sum + count, 0) !== num_task_runs)
+      return undefined
     // Once the stream was resumed, what this connection brought may be a repetition.
     if (this.#resumed.length > 0 && this.cursor !== this.#from) return false
     const isTold = this.#told >= this.#statuses.reduce((sum, status) => sum + (counts[status] ?? 0), 0)

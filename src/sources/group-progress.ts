@@ -44,16 +44,24 @@ export function groupProgress(
 }
 
 function progressOf({ num_task_runs, task_run_status_counts, is_active }: TaskGroupStatus): GroupProgress {
-  const counts = isObject(task_run_status_counts) ? task_run_status_counts : {}
+  const counts: TaskGroupStatus['task_run_status_counts'] = isObject(task_run_status_counts)
+    ? Object.fromEntries(Object.entries(task_run_status_counts).filter(([, count]) => isCount(count)))
+    : {}
   const { completed = 0, failed = 0, cancelled = 0 } = counts
   const ended = completed + failed + cancelled
+  const total = isCount(num_task_runs) ? num_task_runs : 0
   return {
-    total: num_task_runs,
+    total,
     counts,
     ended,
-    active: is_active,
-    fraction: num_task_runs > 0 ? Math.min(1, ended / num_task_runs) : 0,
+    active: is_active === true,
+    fraction: total > 0 ? Math.min(1, ended / total) : 0,
   }
+}
+
+/** A service may send anything where the interface has a count. */
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0
 }
 
 function isSame(one: GroupProgress, other: GroupProgress): boolean {

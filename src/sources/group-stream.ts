@@ -1,7 +1,7 @@
 import { catchError, map, Observable, of, throwError } from 'rxjs'
 import type { Subscriber } from 'rxjs'
 import { detached } from '../protocol/detached.ts'
-import { gapEvent, groupEvent, groupSource } from '../protocol/event.ts'
+import { gapEvent, groupEvent, groupSource, isObject } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { RunStatus } from '../protocol/task.ts'
 import { NotFoundError, ProtocolError, ValidationError } from '../transport/errors.ts'
@@ -116,7 +116,7 @@ class GroupReader {
   /** Whether all was told that there is, after a clean close; tells the subscriber where the service left something out. */
   isDone(subscriber: Subscriber<ResearchEvent>): Observable<boolean> {
     return getTaskGroup(this.#context, this.#groupId).pipe(
-      map(({ status }) => status),
+      map(({ status }) => (isObject(status) ? status : undefined)),
       // Not every deployment has this endpoint; and where it is the group that is gone, the stream will say so.
       catchError((error: unknown) =>
         error instanceof NotFoundError ? of(undefined) : throwError(() => error),

@@ -39,7 +39,7 @@ export function monitorPages(
       // An execution's events come in one page: the service then ignores cursors (§4.1).
       const cursor = query.event_group_id === undefined ? page.next_cursor : undefined
       upcoming = undefined
-      if (goesOn(page) && cursor != null && cursor !== '') {
+      if (goesOn(page) && typeof cursor === 'string' && cursor !== '') {
         if (cursors.has(cursor)) throw new ProtocolError('the pages go round in a circle', request)
         cursors.add(cursor)
         upcoming = fetchPage(cursor)
@@ -49,7 +49,7 @@ export function monitorPages(
         await requestWritten()
         if (signal.aborted) return
       }
-      if (page.warnings != null && page.warnings.length > 0) {
+      if (Array.isArray(page.warnings) && page.warnings.length > 0) {
         context.report({ kind: 'warnings', source: monitorSource(monitorId), warnings: page.warnings })
       }
       subscriber.next(page)

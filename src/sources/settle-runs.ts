@@ -18,6 +18,7 @@ import { LONGEST_WAIT } from '../protocol/check.ts'
 import { groupSource, isObject } from '../protocol/event.ts'
 import type { TaskRunState } from '../protocol/event.ts'
 import type { TaskGroupStatus } from '../protocol/task-group.ts'
+import { ProtocolError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
 import { groupRuns } from './group-runs.ts'
 import { persisting } from './persisting.ts'
@@ -56,7 +57,7 @@ export function settleRuns(context: Context, groupId: string, doubt: Doubt): Obs
   return defer(() => {
     const missing = new Set(doubt.keys)
     const status = getTaskGroup(context, groupId).pipe(
-      map((group) => group.status),
+      map((group) => countedStatus(groupId, group.status)),
       persisting(context, groupSource(groupId)),
     )
     const look = defer(() => {
@@ -97,6 +98,20 @@ export function settleRuns(context: Context, groupId: string, doubt: Doubt): Obs
         with: () => throwError(() => new Error(`nothing was certain within ${doubt.timeout} ms`)),
       }),
     )
+  })
+}
+
+/** The status, which has to have what the settling decides by: otherwise a run that was taken could count as not taken. */
+function countedStatus(groupId: string, status: unknown): TaskGroupStatus {
+  if (
+    isObject(status) &&
+    typeof status['is_active'] === 'boolean' &&
+    Number.isSafeInteger(status['num_task_runs'])
+  )
+    return status as unknown as TaskGroupStatus
+  const request = { method: 'GET', path: groupSource(groupId) }
+  throw new ProtocolError('the group has no status with is_active and num_task_runs', request, {
+    retryable: false,
   })
 }
 

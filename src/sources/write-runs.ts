@@ -137,12 +137,14 @@ class RunWriter {
     const inputs = entries.map((entry) => (tagged ? this.#tagged(entry) : entry.input))
     const request = addRunsRequest(groupId, { ...shared, inputs })
     const answer = await this.#first(requestShape<AddRunsResponse>(this.#context, request, ['run_ids']))
-    const ids = new Set<unknown>(answer.run_ids)
+    const ids = new Set(answer.run_ids.filter((id: unknown) => typeof id === 'string' && id !== ''))
     if (ids.size !== entries.length || answer.run_ids.length !== entries.length) {
       throw new ProtocolError(`${entries.length} inputs were answered with ${ids.size} run ids`, request)
     }
-    for (const [position, entry] of entries.entries())
-      this.#added.set(entry, String(answer.run_ids[position]))
+    for (const [position, runId] of answer.run_ids.entries()) {
+      const entry = entries[position]
+      if (entry !== undefined) this.#added.set(entry, runId)
+    }
     return answer
   }
 

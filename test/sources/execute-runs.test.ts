@@ -26,6 +26,8 @@ class ScriptedGroup {
   readonly asked = new ReplaySubject<void>(1)
   /** Called before a request is answered, with how many came before it. */
   beforeAnswer: (requests: number) => Promise<void> | void = () => {}
+  /** What its answers to requests have in place of a cursor. */
+  cursorInstead: { readonly value: unknown } | undefined
   readonly requests: AddRunsRequest[] = []
   #log: string[] = []
 
@@ -54,7 +56,8 @@ class ScriptedGroup {
       const body = JSON.parse(await bodyOf(request)) as AddRunsRequest
       const number = this.requests.push(body) - 1
       const run_ids = body.inputs.map(() => String(this.size++))
-      const run_cursor = this.#log.length === 0 ? '' : String(this.#log.length - 1)
+      const position = this.#log.length === 0 ? '' : String(this.#log.length - 1)
+      const run_cursor = this.cursorInstead === undefined ? position : this.cursorInstead.value
       this.active = true
       await this.beforeAnswer(number)
       this.answered = this.size
@@ -281,6 +284,50 @@ describe('execute', () => {
     expect(indexes(results)).toEqual([0])
     expect(error).toBeInstanceOf(ProtocolError)
     expect(error).toMatchObject({ retryable: false, message: expect.stringContaining('not told of: 1') })
+  })
+
+  it.each([[null], [undefined], [7], [{}], [''], [' ']])(
+    'reads from the beginning where the cursor of its runs is %j',
+    async (value) => {
+      const { group, execute } = await scripted()
+      group.cursorInstead = { value }
+      group.streamed.subscribe(() => {
+        group.end('1')
+        group.end('0')
+      })
+
+      const results = await all(execute(inputsOf(2)))
+
+      expect(indexes(results)).toEqual([1, 0])
+    },
+  )
+
+  it('does not skip the first batch where only the second one has a cursor', async () => {
+    const { group, execute } = await scripted()
+    group.cursorInstead = { value: null }
+    group.beforeAnswer = (requests) => {
+      if (requests === 0) return
+      // All ended before the stream is read, and the second cursor stands behind them.
+      for (let run = 0; run <= 1_000; run++) group.end(String(run))
+      group.cursorInstead = { value: '900' }
+    }
+
+    const results = await all(execute(inputsOf(1_001)))
+
+    expect(new Set(indexes(results)).size).toBe(1_001)
+  })
+
+  it.each([[null], [7], ['']])('takes the id %j for none', async (id) => {
+    const baseUrl = await serve((_request, response) =>
+      answer(response, { status: {}, run_ids: ['0', id], run_cursor: '', event_cursor: '' }),
+    )
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+
+    const error: unknown = await all(client.taskGroups.execute('g', inputsOf(2))).catch(
+      (thrown: unknown) => thrown,
+    )
+
+    expect(error).toMatchObject({ name: 'UncertainWriteError', inDoubt: [0, 1] })
   })
 
   it('destroys the socket of its stream when it is unsubscribed', async () => {

@@ -1,0 +1,285 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import * as fc from 'fast-check'
+import { asyncScheduler } from 'rxjs'
+import type { Observable, SchedulerAction, SchedulerLike } from 'rxjs'
+import { createClient, RivuletError } from 'rivulet'
+import type { ResearchClient } from 'rivulet'
+import { createWebhookReceiver, signedRequest } from 'rivulet/webhooks'
+import type { WebhookReceiver } from 'rivulet/webhooks'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { answer, serve } from '../support/serve.ts'
+
+/** Answers that a server gives before it refuses the key, which ends every source. */
+const MAX_ANSWERS = 20
+
+const time = '2026-01-02T03:04:05Z'
+const output = { type: 'text', content: 'c', basis: [{ field: 'output', reasoning: 'r', citations: [] }] }
+const run = { run_id: 'r', status: 'completed', is_active: false, processor: 'base', metadata: {} }
+const times = { created_at: time, modified_at: time }
+const status = {
+  num_task_runs: 1,
+  task_run_status_counts: { completed: 1 },
+  is_active: false,
+  status_message: '',
+  modified_at: time,
+}
+const group = { taskgroup_id: 'g', metadata: null, status, created_at: time }
+const monitor = {
+  type: 'event_stream',
+  monitor_id: 'm',
+  status: 'active',
+  frequency: '1d',
+  processor: 'lite',
+  created_at: time,
+  settings: { query: 'q' },
+}
+const result = { url: 'https://a.example', title: 't', publish_date: null, excerpts: ['e'] }
+const page = {
+  events: [
+    { event_type: 'event_stream', event_id: 'e2', event_group_id: 'x', event_date: null, output },
+    { event_type: 'completion', timestamp: time },
+    { event_type: 'error', error_message: 'm', timestamp: time },
+    {
+      event_type: 'snapshot',
+      event_id: 'e1',
+      event_group_id: 'x',
+      event_date: '2026',
+      changed_output: output,
+      previous_output: output,
+    },
+  ],
+  next_cursor: 'c',
+  warnings: [{ type: 'warning', message: 'w', detail: null }],
+}
+const runEvent = {
+  type: 'task_run.state',
+  event_id: '1',
+  run: { ...run, ...times },
+  input: { input: 'i', metadata: {} },
+  output,
+}
+const statusEvent = { type: 'task_group_status', event_id: '2', status }
+const errorEvent = { type: 'error', error: { ref_id: 'r', message: 'm' } }
+
+/** What the interface has a service answer to the request. */
+function fittingAnswer({ method, url = '' }: IncomingMessage): unknown {
+  const path = url.split('?')[0] ?? ''
+  if (path.endsWith('/search')) return { search_id: 's', results: [result], warnings: null }
+  if (path.endsWith('/result')) return { run: { ...run, ...times }, output }
+  if (path.endsWith('/events')) return page
+  if (path === '/v1/monitors' && method === 'GET') return { monitors: [monitor], next_cursor: null }
+  if (path.startsWith('/v1/monitors')) return monitor
+  return path.endsWith('/runs') ? { status, run_ids: ['r'], run_cursor: '', event_cursor: '' } : group
+}
+
+const webhooks: readonly unknown[] = [
+  { type: 'task_run.status', timestamp: time, data: { ...run, ...times } },
+  ...['event.detected', 'execution.completed', 'execution.failed'].map((type) => ({
+    type: `monitor.${type}`,
+    timestamp: time,
+    data: { monitor_id: 'm', event: { event_group_id: 'x', timestamp: time, error_message: 'm' } },
+  })),
+]
+
+/** What breaks a program that converts or reads it without a look. */
+const junk: fc.Arbitrary<unknown> = fc.oneof(
+  fc.constantFrom<unknown[]>(null, '', ' ', 0, -1, 1e308, true, [], {}, '\ud800', '..', 'x'.repeat(5_000)),
+  fc.constantFrom<unknown[]>({ toString: 1, valueOf: 1 }, { length: 3 }, [[null]], { __proto__: null }),
+  fc.jsonValue({ maxDepth: 2 }),
+)
+
+/** Each place in a JSON value, as the keys that lead there. */
+function placesOf(value: unknown, path: readonly string[] = []): (readonly string[])[] {
+  if (typeof value !== 'object' || value === null) return [path]
+  return [path, ...Object.entries(value).flatMap(([key, entry]) => placesOf(entry, [...path, key]))]
+}
+
+/** The value with something else at the place; undefined leaves the place out. */
+function withChange(value: unknown, [key, ...rest]: readonly string[], change: unknown): unknown {
+  if (key === undefined) return change
+  if (Array.isArray(value))
+    return value.map((entry, n) => (String(n) === key ? withChange(entry, rest, change) : entry))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, entry]) => [
+      name,
+      name === key ? withChange(entry, rest, change) : entry,
+    ]),
+  )
+}
+
+/** Texts that are too large to be shown in a counterexample, by name. */
+const LARGE: Readonly<Record<string, string>> = {
+  '(deep)': `${'[{"run":'.repeat(3_000)}1${'}]'.repeat(3_000)}`,
+  '(long page)': JSON.stringify({ ...page, events: Array(500).fill(page.events[0]) }),
+  '(long run)': JSON.stringify({ ...runEvent, input: { input: 'x'.repeat(100_000) } }),
+}
+
+function textOf(value: unknown): string {
+  // JSON has no text for undefined.
+  return (typeof value === 'string' ? LARGE[value] : undefined) ?? JSON.stringify(value) ?? ''
+}
+
+/** A change of one place of a value, which is counted from its first. */
+const change = fc.record({ place: fc.nat(), to: fc.option(junk, { nil: undefined }) })
+type Change = typeof change extends fc.Arbitrary<infer Value> ? Value : never
+
+function changed(value: unknown, { place, to }: Change): unknown {
+  const places = placesOf(value)
+  return withChange(value, places[place % places.length] ?? [], to)
+}
+
+const mutated = (values: readonly unknown[]) =>
+  fc.tuple(fc.constantFrom(...values), change).map(([value, how]) => changed(value, how))
+const anything = fc.oneof(junk, fc.constantFrom<unknown[]>(...Object.keys(LARGE)))
+const groupMessages = [runEvent, statusEvent, errorEvent]
+const message = fc.record({
+  data: fc.oneof(
+    { weight: 3, arbitrary: fc.constantFrom<unknown[]>(...groupMessages) },
+    { weight: 3, arbitrary: mutated(groupMessages) },
+    { weight: 1, arbitrary: anything },
+  ),
+  id: fc.option(fc.constantFrom('1', '2', '', ' ', '0')),
+})
+
+/** One answer of the service. */
+const move = fc.record({
+  /** The body of a JSON answer: the fitting one, with a change or as it is, or something else. */
+  json: fc.oneof(
+    { weight: 4, arbitrary: fc.constant({}) },
+    { weight: 6, arbitrary: fc.record({ change }) },
+    { weight: 1, arbitrary: fc.record({ instead: anything }) },
+  ),
+  messages: fc.array(message, { maxLength: 6 }),
+  status: fc.oneof(
+    { weight: 12, arbitrary: fc.constant(200) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(201, 202, 204, 206, 301, 304, 400, 402, 403, 404, 409, 422, 429, 500, 503),
+    },
+  ),
+  type: fc.oneof(
+    { weight: 20, arbitrary: fc.constant(undefined) },
+    { weight: 1, arbitrary: fc.constantFrom('text/html', 'application/json', 'text/event-stream', '') },
+  ),
+  /** How much of it comes before the connection is cut; undefined for all. */
+  cut: fc.oneof({ weight: 6, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.nat(400) }),
+})
+type Move = typeof move extends fc.Arbitrary<infer Value> ? Value : never
+
+function play(how: Move, request: IncomingMessage, response: ServerResponse) {
+  const { json, messages, status: code, type, cut } = how
+  const isStream = request.headers.accept === 'text/event-stream'
+  const body = 'instead' in json ? json.instead : fittingAnswer(request)
+  const text = isStream
+    ? messages.map(({ data, id }) => `${id === null ? '' : `id: ${id}\n`}data: ${textOf(data)}\n\n`).join('')
+    : textOf('change' in json ? changed(body, json.change) : body)
+  const contentType = type ?? (isStream ? 'text/event-stream' : 'application/json')
+  response.writeHead(code, { 'content-type': contentType })
+  if (cut === undefined) return response.end(text)
+  return response.write(` ${text.slice(0, cut)}`, () => response.destroy())
+}
+
+/** Waits for nothing: what is due later is done in the next turn of the event loop. */
+const inTurn: SchedulerLike = asyncScheduler
+const impatient: SchedulerLike = {
+  now: () => inTurn.now(),
+  schedule<T>(work: (this: SchedulerAction<T>, state: T) => void, _delay?: number, state?: T) {
+    return inTurn.schedule(work, 0, state as T)
+  },
+}
+
+const inputs = [{ input: 'i' }]
+const sources: Readonly<
+  Record<string, (client: ResearchClient, receiver: WebhookReceiver) => Observable<unknown>>
+> = {
+  search: (client) => client.search({ search_queries: ['q'] }),
+  searchBeta: (client) => client.searchBeta({ objective: 'o' }),
+  'monitors.events': (client) => client.monitors.events('m', { include_completions: true }),
+  'monitors.follow': (client) => client.monitors.follow('m', { after: 'e1' }),
+  'monitors.create': (client) =>
+    client.monitors.create({ type: 'event_stream', frequency: '1d', settings: { query: 'q' } }),
+  'monitors.get': (client) => client.monitors.get('m'),
+  'monitors.list': (client) => client.monitors.list(),
+  'monitors.cancel': (client) => client.monitors.cancel('m'),
+  'monitors.trigger': (client) => client.monitors.trigger('m'),
+  'taskGroups.create': (client) => client.taskGroups.create(),
+  'taskGroups.get': (client) => client.taskGroups.get('g'),
+  'taskGroups.addRuns': (client) => client.taskGroups.addRuns('g', { inputs }),
+  'taskGroups.addRuns, exactly once': (client) =>
+    client.taskGroups.addRuns('g', { inputs }, { exactlyOnce: true, settleDelay: 0 }),
+  'taskGroups.execute': (client) => client.taskGroups.execute('g', inputs, { retryFailed: 1 }),
+  'taskGroups.execute, exactly once': (client) =>
+    client.taskGroups.execute('g', inputs, { exactlyOnce: true, settleDelay: 0 }),
+  'taskGroups.runs': (client) => client.taskGroups.runs('g', { include_output: true }),
+  'taskGroups.events': (client) => client.taskGroups.events('g'),
+  'taskGroups.progress': (client) => client.taskGroups.progress('g'),
+  watch: (client) => client.watch({ monitors: ['m'], taskGroups: ['g'] }),
+  'watch with webhooks': (client, receiver) =>
+    client.watch({ monitors: ['m'], taskGroups: ['g'], webhooks: receiver, hold: 0 }),
+  get: (client) => client.get('/v1/anything'),
+  post: (client) => client.post('/v1/anything', {}),
+  stream: (client) => client.stream('/v1/anything'),
+}
+
+/** What nobody caught. */
+const uncaught: unknown[] = []
+const note = (error: unknown) => void uncaught.push(error)
+beforeEach(() => {
+  process.on('uncaughtException', note).on('unhandledRejection', note)
+})
+afterEach(() => {
+  process.off('uncaughtException', note).off('unhandledRejection', note)
+})
+
+/** How a source ended; its error, or undefined where it completed. */
+function endOf(source: Observable<unknown>): Promise<unknown> {
+  return new Promise((resolve) => {
+    source.subscribe({ error: resolve, complete: () => resolve(undefined) })
+  })
+}
+
+/** RxJS throws what nobody caught in a timer, and a rejection is found unhandled after the microtasks. */
+async function reported(): Promise<void> {
+  await new Promise((resolve) => asyncScheduler.schedule(resolve))
+  await new Promise((resolve) => setImmediate(resolve))
+}
+
+describe('whatever a service sends', () => {
+  it.each(Object.entries(sources))('%s ends in values, completion or a typed error', async (_name, open) => {
+    let moves: readonly Move[] = []
+    let asked = 0
+    const baseUrl = await serve((request, response) => {
+      const next = moves[asked % moves.length]
+      asked += 1
+      request.resume()
+      if (next === undefined || asked > MAX_ANSWERS) return answer(response, {}, 401)
+      return void play(next, request, response)
+    })
+
+    const arbitraryMoves = fc.array(move, { minLength: 1, maxLength: 6 })
+    const payloads = fc.array(fc.oneof(mutated(webhooks), fc.constantFrom(...webhooks)), { maxLength: 3 })
+    await fc.assert(
+      fc.asyncProperty(arbitraryMoves, payloads, async (given, posted) => {
+        moves = given
+        asked = 0
+        uncaught.length = 0
+        const client = createClient({ baseUrl, apiKey: 'key', retries: 1, scheduler: impatient })
+        const secrets = 'whsec'
+        const receiver = createWebhookReceiver({ secrets })
+        for (const payload of posted) {
+          if (typeof payload === 'object' && payload !== null)
+            await receiver.handle(signedRequest('http://localhost/', payload, { secrets }))
+        }
+
+        const end = await endOf(open(client, receiver))
+        receiver.close()
+        await reported()
+
+        expect(uncaught).toEqual([])
+        expect(end ?? 'complete').toSatisfy((how) => how === 'complete' || how instanceof RivuletError)
+      }),
+      { numRuns: 50, timeout: 5_000, interruptAfterTimeLimit: 12_000 },
+    )
+  })
+})
