@@ -3,8 +3,8 @@ import { significantTerms } from './terms.ts'
 
 /** Terms of a search, at the most. Each costs a walk through its postings: more make it slower, hardly better. */
 export const MOST_TERMS = 32
-/** Characters of a query that are read for terms. */
-const LONGEST_QUERY = 4_000
+/** Characters of a query that are read for terms: all of one that a request may hold. */
+const LONGEST_QUERY = 5_000
 
 /**
  * The FTS5 expression for a query, or undefined where there is nothing to look for.

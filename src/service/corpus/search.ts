@@ -4,7 +4,7 @@ import { prepareArrays } from '../database.ts'
 import type { CorpusDocument, CorpusQuery, DocumentHit, ExcerptBudget, Passage } from './corpus.ts'
 import { excerptsAround, passagesAround, type StoredPassage } from './excerpts.ts'
 import { matchExpression } from './match.ts'
-import { ALLOWED_DOCUMENTS, type Restriction, restrictionOf } from './source-policy.ts'
+import { ALL_HOSTS, ALLOWED_DOCUMENTS, type Restriction, restrictionOf } from './restriction.ts'
 import { documentOf, documentOfPassage, firstPassage } from './tables.ts'
 
 /** How much a term counts in the title, in the path and in the passage itself. */
@@ -41,6 +41,7 @@ interface Finding {
 export class CorpusSearch {
   readonly #everywhere: StatementSync
   readonly #restricted: StatementSync
+  readonly #hosts: StatementSync
   readonly #source: StatementSync
   readonly #passages: StatementSync
   readonly #document: StatementSync
@@ -52,6 +53,7 @@ export class CorpusSearch {
       database,
       ranking(`AND ${documentOf('corpus_terms.rowid')} IN (${ALLOWED_DOCUMENTS})`),
     )
+    this.#hosts = database.prepare(ALL_HOSTS)
     this.#source = database.prepare(
       'SELECT url, title, publish_date, text_hash FROM corpus_files WHERE id = ? AND visible = 1',
     )
@@ -128,7 +130,7 @@ export class CorpusSearch {
   #collect(query: CorpusQuery, take: (match: Match) => number): void {
     const expression = matchExpression(query)
     if (expression === undefined || query.limit < 1) return
-    const restriction = restrictionOf(query)
+    const restriction = restrictionOf(query, this.#hosts)
     let seen = 0
     let width = Math.max(LEAST_PASSAGES, query.limit * PASSAGES_PER_HIT)
     for (;;) {

@@ -1,49 +1,29 @@
-import type { CorpusQuery } from './corpus.ts'
+import type { SourcePolicy } from '../../protocol/task.ts'
 
-/** Named parameters of {@link ALLOWED_DOCUMENTS}; null where nothing is restricted. */
-export interface Restriction {
-  readonly $include: string | null
-  readonly $exclude: string | null
-  readonly $after: string | null
-  readonly $about: string | null
-}
+/** Decides about hosts. Its work for a host is a look-up for each of the host's labels, however many domains there are. */
+export type HostTest = (host: string) => boolean
 
 /**
- * The SQL for the ids of the documents that a restriction allows. A host fits a domain when it is that domain or one
- * below it, so `.edu` and `edu` mean the same. `$about` fits a title, a folder's name or a file's name.
+ * The hosts that the domains of a policy allow (§2.8), or undefined where it allows them all. A host fits a domain when
+ * it is that domain or one below it, so `.edu` and `edu` mean the same.
  */
-export const ALLOWED_DOCUMENTS = `
-  SELECT id FROM corpus_files
-  WHERE visible = 1
-    AND ($include IS NULL OR ${hostIsIn('$include')})
-    AND ($exclude IS NULL OR NOT ${hostIsIn('$exclude')})
-    AND ($after IS NULL OR publish_date >= $after)
-    AND (
-      $about IS NULL
-      OR lower(title) = lower($about)
-      OR instr(place, '/' || $about || '/') > 0
-      OR instr(place, '/' || $about || '.') > 0
-    )`
-
-function hostIsIn(domains: string): string {
-  return `EXISTS (
-    SELECT 1 FROM json_each(${domains}) AS domain
-    WHERE substr('.' || host, -length(domain.value)) = domain.value)`
-}
-
-/** What a query restricts, or undefined where it lets every document pass. */
-export function restrictionOf({ sourcePolicy, about }: CorpusQuery): Restriction | undefined {
-  const { include_domains = [], exclude_domains = [], after_date = null } = sourcePolicy ?? {}
-  const restriction = {
-    $include: suffixes(include_domains),
-    $exclude: suffixes(exclude_domains),
-    $after: after_date,
-    $about: about?.trim().toLowerCase() || null,
+export function allowedHosts({ include_domains, exclude_domains }: SourcePolicy): HostTest | undefined {
+  const included = domainsOf(include_domains)
+  const excluded = domainsOf(exclude_domains)
+  if (included.size === 0 && excluded.size === 0) return undefined
+  const isIn = (domains: ReadonlySet<string>) => (suffix: string) => domains.has(suffix)
+  return (host) => {
+    const suffixes = suffixesOf(host)
+    return (included.size === 0 || suffixes.some(isIn(included))) && !suffixes.some(isIn(excluded))
   }
-  return Object.values(restriction).some((value) => value !== null) ? restriction : undefined
 }
 
-function suffixes(domains: readonly string[]): string | null {
-  if (domains.length === 0) return null
-  return JSON.stringify(domains.map((domain) => `.${domain.trim().toLowerCase().replace(/^\./, '')}`))
+/** `a.b.c`, `b.c` and `c` for the host `a.b.c`. */
+function suffixesOf(host: string): string[] {
+  const labels = host.split('.')
+  return labels.map((_, index) => labels.slice(index).join('.'))
+}
+
+function domainsOf(domains: readonly string[] = []): ReadonlySet<string> {
+  return new Set(domains.map((domain) => domain.trim().toLowerCase().replace(/^\./, '')))
 }

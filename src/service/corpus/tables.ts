@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { transaction } from '../database.ts'
 
 /** Counts up whenever documents are read or split in another way: an index made by another version is made anew. */
-const LAYOUT = 1
+const LAYOUT = 2
 
 /**
  * A passage's id is its document's id, shifted by this, plus its number within the document. So neighbours have
@@ -61,6 +61,7 @@ export function createTables(database: DatabaseSync): void {
         visible INTEGER NOT NULL DEFAULT 0
       );
       CREATE INDEX corpus_files_by_url ON corpus_files (url, path);
+      CREATE INDEX corpus_files_by_host ON corpus_files (host) WHERE visible = 1;
 
       CREATE TABLE corpus_passages (
         id INTEGER PRIMARY KEY,

@@ -4,13 +4,15 @@ import { MAX_RUN_CHARACTERS, MAX_RUNS_PER_REQUEST } from '../../protocol/limits.
 import { problem } from './problem.ts'
 
 /** Bytes of a request's body, at the most. */
-export const MAX_BODY = 16 * 1024 * 1024
+export const MAX_BODY = 4 * 1024 * 1024
+/** Bytes of what runs may say beside their inputs and specs, metadata and tool servers for instance. */
+const MAX_EXTRAS = 16 * 1024 * 1024
 
 /**
  * Bytes of a request that adds runs (§4.3), at the most: as many and as long ones as it may hold, where a character takes
  * up to three bytes, and whatever else it says of them.
  */
-const MAX_RUNS_BODY = MAX_RUNS_PER_REQUEST * MAX_RUN_CHARACTERS * 3 + MAX_BODY
+const MAX_RUNS_BODY = MAX_RUNS_PER_REQUEST * MAX_RUN_CHARACTERS * 3 + MAX_EXTRAS
 const ADDS_RUNS = /^\/v1(beta)?\/tasks\/groups\/[^/]+\/runs$/
 
 /** Reads the body of a POST, and refuses one that is longer than its path takes with a 413, without keeping it. */

@@ -4,6 +4,7 @@ import { isObject } from '../../protocol/event.ts'
 import { isCalendarDate, isCountryCode, isDomain } from '../../protocol/limits.ts'
 import type { ValidationIssue } from '../../protocol/problem.ts'
 import { problem, type HttpProblem } from './problem.ts'
+import { list, MAX_DOMAINS, MAX_TOLD, limitedText, MAX_URL_CHARACTERS } from './request-limits.ts'
 
 /** How an area words a 422: `invalidRequest` for task groups, {@link unprocessable} for the others (§7). */
 export type Refuse = (issues: readonly ValidationIssue[]) => HttpProblem
@@ -99,7 +100,7 @@ function check<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const result = schema.safeParse(value, { reportInput: true })
   if (result.success) return result.data
-  throw refuse(result.error.issues.map((found) => toIssue(found, where)))
+  throw refuse(result.error.issues.slice(0, MAX_TOLD).map((found) => toIssue(found, where)))
 }
 
 function toIssue(found: z.core.$ZodIssue, where: string): ValidationIssue {
@@ -132,8 +133,8 @@ export const seconds = z
   .transform(Number)
 
 /** An http or https URL that holds no user and no password: what is stored, shown and logged is no place for them. */
-export const httpUrl = z
-  .url({ protocol: /^https?$/, error: 'Expected an http or https URL', abort: true })
+export const httpUrl = limitedText(MAX_URL_CHARACTERS)
+  .pipe(z.url({ protocol: /^https?$/, error: 'Expected an http or https URL', abort: true }))
   .refine(hasNoCredentials, 'Expected a URL without credentials')
 
 function hasNoCredentials(text: string): boolean {
@@ -145,8 +146,8 @@ const domain = z.string().refine(isDomain, 'Expected a domain such as example.or
 
 /** Which pages may be used (§2.8, §4.7). */
 export const sourcePolicy = z.object({
-  include_domains: optional(z.array(domain)),
-  exclude_domains: optional(z.array(domain)),
+  include_domains: optional(list(domain, MAX_DOMAINS)),
+  exclude_domains: optional(list(domain, MAX_DOMAINS)),
   after_date: optional(z.string().refine(isCalendarDate, 'Expected a date, YYYY-MM-DD')),
 })
 

@@ -7,6 +7,16 @@ import {
   parseFrequency,
 } from '../../protocol/limits.ts'
 import { MOST_TERMS, queryTerms } from '../corpus/match.ts'
+import {
+  jsonSchema,
+  list,
+  MAX_CHOICES,
+  MAX_ENTRIES,
+  MAX_NAME_CHARACTERS,
+  MAX_QUERY_CHARACTERS,
+  record,
+  limitedText,
+} from '../http/request-limits.ts'
 import { flag, httpUrl, location, optional, sourcePolicy } from '../http/validation.ts'
 import { schemaFaults } from './schema-fields.ts'
 
@@ -24,7 +34,7 @@ const DEFAULT_MONITORS_LIMIT = 100
 
 const outputSchema = z.object({
   type: z.literal('json'),
-  json_schema: z.record(z.string(), z.unknown()).superRefine((schema, context) => {
+  json_schema: jsonSchema.superRefine((schema, context) => {
     for (const { field, reason } of schemaFaults(schema)) {
       const path = field === undefined ? [] : ['properties', field]
       context.addIssue({ code: 'custom', path, message: reason })
@@ -33,8 +43,7 @@ const outputSchema = z.object({
 })
 
 const settings = z.object({
-  query: z
-    .string()
+  query: limitedText(MAX_QUERY_CHARACTERS)
     .refine((query) => queryTerms(query).length > 0, 'Expected words to search for')
     .refine(
       (query) => queryTerms(query).length <= MOST_TERMS,
@@ -49,12 +58,16 @@ const settings = z.object({
 
 const webhook = z.object({
   url: httpUrl,
-  event_types: z.array(z.enum(MONITOR_WEBHOOK_TYPES)).min(1, 'Expected at least one event type'),
+  event_types: list(z.enum(MONITOR_WEBHOOK_TYPES), MAX_CHOICES).refine(
+    ({ length }) => length > 0,
+    'Expected at least one event type',
+  ),
 })
 
-const metadata = z.record(
+const metadata = record(
   z.string().max(MAX_METADATA_KEY, `Expected a key of at most ${MAX_METADATA_KEY} characters`),
   z.string().max(MAX_METADATA_VALUE, `Expected at most ${MAX_METADATA_VALUE} characters`),
+  MAX_ENTRIES,
 )
 
 /** The body of `POST /v1/monitors`: its fields as in §2.1, the call itself beyond the interface document. */
@@ -86,7 +99,7 @@ export const eventsPaging = z.object({
 
 /** The other parameters of `GET /v1/monitors/{monitor_id}/events` (§4.1). */
 export const eventsFilter = z.object({
-  event_group_id: z.string().min(1, 'Expected an event_group_id').optional(),
+  event_group_id: limitedText(MAX_NAME_CHARACTERS, 1).optional(),
   include_completions: flag(false),
 })
 

@@ -1,5 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { problem } from '../http/problem.ts'
+import { MAX_CHOICES } from '../http/request-limits.ts'
 import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts'
 import { decodeCursor, encodeCursor } from './cursor.ts'
 import type { EventLog, LogPage } from './event-log.ts'
@@ -111,6 +112,9 @@ function position(scope: string, cursor: string | undefined): number {
 function readFilter(c: Context, name: keyof typeof MONITOR_FILTERS): readonly string[] | undefined {
   const allowed: readonly string[] = MONITOR_FILTERS[name]
   const values = c.req.queries(name)
+  if (values !== undefined && values.length > MAX_CHOICES) {
+    throw unprocessable([issue(['query', name], `Expected at most ${MAX_CHOICES} entries`)])
+  }
   if (values?.some((value) => !allowed.includes(value))) {
     throw unprocessable([issue(['query', name], `Expected ${allowed.join(' or ')}`)])
   }

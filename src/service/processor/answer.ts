@@ -25,7 +25,7 @@ export function takeAnswer(
   question: Question,
 ): Answer | undefined {
   if (spec.kind === 'array') return takeList(spec, evidence, question)
-  if (spec.allowed !== undefined) return takeAllowed(spec.allowed, evidence)
+  if (spec.allowed !== undefined) return takeAllowed(choicesOf(spec.allowed), evidence)
   if (spec.kind === 'boolean') return takeStatement(evidence)
   for (const candidate of evidence) {
     const value = takeValue(spec, candidate, question)
@@ -74,38 +74,57 @@ function nearest(text: string, pattern: RegExp, question: Question): string[] {
   const places = [...text.matchAll(/[\p{L}\p{N}]+/gu)]
     .filter(([word]) => question.terms.some((term) => term.stems.has(stem(word.toLowerCase()))))
     .map(({ index }) => index)
-  const distance = (index: number) => Math.min(...places.map((place) => Math.abs(place - index)))
+  // Measured once for each match, and not at each comparison of the sorting.
+  const distance = (index: number) =>
+    places.reduce((least, place) => Math.min(least, Math.abs(place - index)), Number.MAX_SAFE_INTEGER)
   return [...text.matchAll(pattern)]
-    .toSorted((a, b) => (places.length === 0 ? 0 : distance(a.index) - distance(b.index)))
-    .map(([match]) => match)
+    .map(({ 0: match, index }) => ({ match, distance: distance(index) }))
+    .toSorted((a, b) => a.distance - b.distance)
+    .map(({ match }) => match)
+}
+
+/** A value that a schema allows, and how it is looked for. */
+interface Choice {
+  readonly value: string | number | boolean
+  readonly lower: string
+  /** Fits the value where it stands for itself. Made when it is needed first: most values stand nowhere. */
+  readonly expression: () => RegExp
+}
+
+/** The longest first: a text with `Apache-2.0` in it has `Apache` in it too. */
+function choicesOf(allowed: readonly (string | number | boolean)[]): readonly Choice[] {
+  return allowed
+    .filter((value) => String(value).trim() !== '')
+    .toSorted((a, b) => String(b).length - String(a).length)
+    .map((value) => {
+      const text = String(value)
+      let expression: RegExp | undefined
+      return {
+        value,
+        lower: text.toLowerCase(),
+        expression: () =>
+          (expression ??= new RegExp(String.raw`(?<![\p{L}\p{N}])${literal(text)}(?![\p{L}\p{N}])`, 'iu')),
+      }
+    })
 }
 
 /** The allowed value that stands word for word in the best evidence. */
-function takeAllowed(
-  allowed: readonly (string | number | boolean)[],
-  evidence: readonly Evidence[],
-): Answer | undefined {
+function takeAllowed(choices: readonly Choice[], evidence: readonly Evidence[]): Answer | undefined {
   for (const candidate of evidence) {
-    const [value] = allowedIn(allowed, candidate)
+    const [value] = allowedIn(choices, candidate)
     if (value !== undefined) return { value, evidence: [candidate] }
   }
   return undefined
 }
 
-/** The longest first: a text with `Apache-2.0` in it has `Apache` in it too. */
-function allowedIn(
-  allowed: readonly (string | number | boolean)[],
-  { unit }: Evidence,
-): (string | number | boolean)[] {
-  return allowed
-    .filter((value) => standsIn(String(value), unit.text))
-    .toSorted((a, b) => String(b).length - String(a).length)
-}
-
-function standsIn(value: string, text: string): boolean {
-  // The plain search is quicker than the expression, and nearly always enough.
-  if (value.trim() === '' || !text.toLowerCase().includes(value.toLowerCase())) return false
-  return new RegExp(String.raw`(?<![\p{L}\p{N}])${literal(value)}(?![\p{L}\p{N}])`, 'iu').test(text)
+function allowedIn(choices: readonly Choice[], { unit }: Evidence): (string | number | boolean)[] {
+  const lower = unit.text.toLowerCase()
+  return (
+    choices
+      // The plain search is quicker than the expression, and nearly always enough.
+      .filter((choice) => lower.includes(choice.lower) && choice.expression().test(unit.text))
+      .map(({ value }) => value)
+  )
 }
 
 const NEGATION = /\b(?:no|not|never|none|neither|nor|without|cannot|lacks?|unsupported)\b|n['’]t\b/i
@@ -127,12 +146,11 @@ function takeList(spec: FieldSpec, evidence: readonly Evidence[], question: Ques
     return undefined
   }
   const most = Math.min(spec.maxItems, MOST_ITEMS)
+  const choices = items.allowed === undefined ? undefined : choicesOf(items.allowed)
   const values = new Map<unknown, Evidence>()
   for (const candidate of related(best, evidence)) {
     const found =
-      items.allowed === undefined
-        ? [takeValue(items, candidate, question)]
-        : allowedIn(items.allowed, candidate)
+      choices === undefined ? [takeValue(items, candidate, question)] : allowedIn(choices, candidate)
     for (const value of found) {
       if (value !== undefined && values.size < most && !values.has(value)) values.set(value, candidate)
     }

@@ -32,6 +32,8 @@ export interface SchemaReading {
 const DEEPEST = 4
 /** Fields of one answer, those within others counted too. */
 const MOST_FIELDS = 100
+/** Warnings about one schema, at the most. Many fields can refer to the same definition, whose faults count for each. */
+const MOST_WARNINGS = 50
 /** References that lead to references, at the most. */
 const LONGEST_REFERENCE_CHAIN = 8
 
@@ -53,7 +55,7 @@ export function readSchema(root: Schema): SchemaReading {
   let count = 0
 
   function warn(message: string): void {
-    messages.add(message)
+    if (messages.size < MOST_WARNINGS) messages.add(message)
   }
 
   function readProperties(schema: Schema, path: string, depth: number): FieldSpec[] {

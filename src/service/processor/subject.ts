@@ -13,6 +13,8 @@ export interface Subject {
 
 /** Words of a value that may be a name, at the most. */
 const LONGEST_NAME = 6
+/** Names of a subject, at the most. Each is a search for every field, where nothing is found. */
+const MOST_NAMES = 6
 /** Values and words of an input that are tried as names, at the most. */
 const MOST_CANDIDATES = 24
 /** Characters of the input that are read. */
@@ -35,12 +37,12 @@ export function readSubject(corpus: Corpus, input: unknown, sourcePolicy: Source
     const text = value.slice(0, LONGEST_INPUT).trim()
     const length = words(text).length
     if (length === 0) continue
-    if (length <= LONGEST_NAME && left-- > 0 && bearsName(text)) names.add(text)
+    if (length <= LONGEST_NAME && names.size < MOST_NAMES && left-- > 0 && bearsName(text)) names.add(text)
     else rest.push(text)
   }
   if (names.size === 0) {
     for (const word of rest.flatMap(nameLike)) {
-      if (left-- > 0 && bearsName(word)) names.add(word)
+      if (names.size < MOST_NAMES && left-- > 0 && bearsName(word)) names.add(word)
     }
   }
   return { names: [...names], text: rest.join(' ') }

@@ -1,3 +1,4 @@
+import { MOST_TERMS } from '../corpus/match.ts'
 import { isStopWord, words } from '../corpus/terms.ts'
 
 /**
@@ -35,6 +36,12 @@ const GENERIC_WORDS =
   'line list main module name number one package page paragraph product project sentence short software string tell ' +
   'text thing tool value way words'
 
+/** Characters of a question that are read. */
+const LONGEST_QUESTION = 5_000
+
+const conceptOfStem: ReadonlyMap<string, Concept> = new Map(
+  CONCEPTS.flatMap((concept) => concept.words.map((word): [string, Concept] => [stem(word), concept])),
+)
 const definitionStems: ReadonlySet<string> = new Set(DEFINITION_WORDS.split(' ').map(stem))
 const genericStems: ReadonlySet<string> = new Set(GENERIC_WORDS.split(' ').map(stem))
 
@@ -61,14 +68,15 @@ export function questionOf(text: string, except: readonly string[] = []): Questi
   const skipped = new Set(except)
   const terms = new Map<string, Term>()
   let asksForDefinition = false
-  for (const word of words(text)) {
+  for (const word of words(text.slice(0, LONGEST_QUESTION))) {
     const root = stem(word)
     if (definitionStems.has(root)) asksForDefinition = true
     if (isStopWord(word) || definitionStems.has(root) || genericStems.has(root) || skipped.has(word)) continue
-    const concept = CONCEPTS.find(({ words: names }) => names.some((name) => stem(name) === root))
+    const concept = conceptOfStem.get(root)
     const names = concept === undefined ? [word] : [word, ...concept.words.filter((name) => name !== word)]
     const key = concept?.words[0] ?? root
-    if (!terms.has(key)) {
+    // No more than a search looks for: all that is read is held against each of them.
+    if (!terms.has(key) && terms.size < MOST_TERMS) {
       terms.set(key, { word, words: names, stems: new Set(names.map(stem)), answer: concept?.answer })
     }
   }

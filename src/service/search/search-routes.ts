@@ -11,6 +11,14 @@ import {
 import type { Corpus } from '../corpus/corpus.ts'
 import { JsonAnswer } from '../http/answers.ts'
 import {
+  list,
+  MAX_NAME_CHARACTERS,
+  MAX_QUERIES,
+  MAX_QUERY_CHARACTERS,
+  MAX_TOLD,
+  limitedText,
+} from '../http/request-limits.ts'
+import {
   issue,
   location,
   optional,
@@ -21,7 +29,12 @@ import {
 } from '../http/validation.ts'
 import { newId, search } from './search.ts'
 
-const query = z.string().refine((text) => text.trim() !== '', 'Expected a query that is not empty')
+const query = limitedText(MAX_QUERY_CHARACTERS).refine(
+  (given) => given.trim() !== '',
+  'Expected a query that is not empty',
+)
+const queries = list(query, MAX_QUERIES)
+const objective = limitedText(MAX_QUERY_CHARACTERS)
 const count = z.int().min(1)
 
 const fetchPolicy = z.object({
@@ -31,8 +44,8 @@ const fetchPolicy = z.object({
 })
 
 const searchBody = z.object({
-  search_queries: z.array(query).min(1),
-  objective: optional(z.string()),
+  search_queries: queries.refine(({ length }) => length > 0, 'Expected at least one query'),
+  objective: optional(objective),
   mode: optional(z.enum(SEARCH_MODES)),
   advanced_settings: optional(
     z.object({
@@ -44,14 +57,14 @@ const searchBody = z.object({
     }),
   ),
   max_chars_total: optional(count),
-  session_id: optional(z.string().min(1)),
-  client_model: optional(z.string()),
+  session_id: optional(limitedText(MAX_NAME_CHARACTERS, 1)),
+  client_model: optional(limitedText(MAX_NAME_CHARACTERS)),
 })
 
 const searchBetaBody = z.object({
-  objective: optional(z.string()),
-  search_queries: optional(z.array(query)),
-  processor: optional(z.string()),
+  objective: optional(objective),
+  search_queries: optional(queries),
+  processor: optional(limitedText(MAX_NAME_CHARACTERS)),
   max_results: optional(count),
   max_chars_per_result: optional(count),
   source_policy: optional(sourcePolicy),
@@ -73,7 +86,10 @@ export function searchRoutes(corpus: Corpus) {
       maxCharsTotal: body.max_chars_total,
       sourcePolicy: settings?.source_policy,
     })
-    for (const field of unknown) warnings.push(ignored(field, 'search has no such field'))
+    for (const field of unknown.slice(0, MAX_TOLD)) warnings.push(ignored(field, 'search has no such field'))
+    if (unknown.length > MAX_TOLD) {
+      warnings.push({ type: 'warning', message: `${unknown.length - MAX_TOLD} more fields are ignored` })
+    }
     if (settings?.location !== undefined) {
       warnings.push(ignored('location', 'the documents belong to no country'))
     }
@@ -91,12 +107,12 @@ export function searchRoutes(corpus: Corpus) {
 
   routes.post('/v1beta/search', async (c) => {
     const body = await readJson(c, searchBetaBody, unprocessable)
-    const queries = body.search_queries ?? []
-    if (queries.length === 0 && !body.objective?.trim()) {
+    const asked = body.search_queries ?? []
+    if (asked.length === 0 && !body.objective?.trim()) {
       throw unprocessable([issue(['body', 'search_queries'], 'Expected a query or an objective', 'missing')])
     }
     const { results } = search(corpus, {
-      queries,
+      queries: asked,
       objective: body.objective,
       mode: betaMode(body.processor),
       maxResults: body.max_results,

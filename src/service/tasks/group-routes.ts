@@ -8,10 +8,11 @@ import type { Clock } from '../clock.ts'
 import { concerns, type Faults } from '../faults.ts'
 import { streamEvents, type EventFeed } from '../http/event-stream.ts'
 import { type HttpProblem, invalidRequest, problem } from '../http/problem.ts'
+import { freeMetadata } from '../http/request-limits.ts'
 import { flag, issue, optional, readJson, readQuery, seconds } from '../http/validation.ts'
 import { deletable, refuseDeleted } from './deleted-group.ts'
 import type { GroupStream, LogView } from './group-log.ts'
-import { addRunsBody, newRun, runIssues } from './run-request.ts'
+import { addRunsBody, newRuns } from './run-request.ts'
 import type { TaskStore } from './task-store.ts'
 
 /** What the routes of task groups work with. */
@@ -29,7 +30,7 @@ export interface GroupRoutesOptions {
   readonly streams: Set<() => void>
 }
 
-const createGroupBody = optional(z.object({ metadata: optional(z.record(z.string(), z.unknown())) }))
+const createGroupBody = optional(z.object({ metadata: optional(freeMetadata) }))
 const addRunsQuery = z.object({ refresh_status: flag(true) })
 const eventsQuery = z.object({ last_event_id: z.string().default(''), timeout: seconds.optional() })
 const runsQuery = z.object({
@@ -69,8 +70,7 @@ export function groupRoutes(options: GroupRoutesOptions) {
     const group = requested(c.req.param('taskgroup_id'))
     const { refresh_status } = readQuery(c, addRunsQuery, invalidRequest)
     const { inputs, default_task_spec } = await readJson(c, addRunsBody, invalidRequest)
-    const runs = inputs.map((input) => newRun(input, default_task_spec))
-    const issues = runs.flatMap((run, index) => runIssues(run, ['body', 'inputs', String(index)]))
+    const { runs, issues } = newRuns(inputs, default_task_spec)
     if (issues.length > 0) throw invalidRequest(issues)
     const added = store.addRuns(group.taskgroup_id, runs)
     onRuns()

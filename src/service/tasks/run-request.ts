@@ -2,6 +2,20 @@ import * as z from 'zod'
 import { MAX_RUN_CHARACTERS, MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
 import type { ValidationIssue, Warning } from '../../protocol/problem.ts'
 import type { RunInput, TaskSpec } from '../../protocol/task.ts'
+import {
+  freeMetadata,
+  jsonSchema,
+  list,
+  MAX_CHOICES,
+  MAX_HEADER_CHARACTERS,
+  MAX_HEADERS,
+  MAX_NAME_CHARACTERS,
+  MAX_TOLD,
+  MAX_TOOL_SERVERS,
+  MAX_TOOLS,
+  record,
+  limitedText,
+} from '../http/request-limits.ts'
 import { httpUrl, issue, location, optional, sourcePolicy } from '../http/validation.ts'
 import type { NewRun } from './task-store.ts'
 
@@ -19,12 +33,13 @@ const BASIS_FIELDS: ReadonlySet<string> = new Set([
 ])
 
 const object = z.record(z.string(), z.unknown())
-const text = z.string().min(1)
+const words = z.string().min(1)
+const name = limitedText(MAX_NAME_CHARACTERS)
 
 const outputSchema = z.union([
-  text,
+  words,
   z.discriminatedUnion('type', [
-    z.object({ type: z.literal('json'), json_schema: object }),
+    z.object({ type: z.literal('json'), json_schema: jsonSchema }),
     z.object({ type: z.literal('text'), description: optional(z.string()) }),
     z.object({ type: z.literal('auto') }),
   ]),
@@ -32,60 +47,97 @@ const outputSchema = z.union([
 
 const taskSpec = z.object({
   output_schema: optional(outputSchema),
-  input_schema: optional(z.union([z.string(), object])),
+  input_schema: optional(z.union([z.string(), jsonSchema])),
 })
 
+const processor = limitedText(MAX_NAME_CHARACTERS, 1)
+
 const runInput = z.object({
-  input: z.union([text, object], { error: 'Expected a non-empty string or a JSON object' }),
-  processor: optional(text),
-  metadata: optional(object),
-  memory_scope_key: optional(z.string()),
+  input: z.union([words, object], { error: 'Expected a non-empty string or a JSON object' }),
+  processor: optional(processor),
+  metadata: optional(freeMetadata),
+  memory_scope_key: optional(name),
   source_policy: optional(sourcePolicy),
   advanced_settings: optional(z.object({ location: optional(location) })),
   task_spec: optional(taskSpec),
-  previous_interaction_id: optional(z.string()),
+  previous_interaction_id: optional(name),
   mcp_servers: optional(
-    z.array(
+    list(
       z.object({
         type: z.literal('url'),
         url: httpUrl,
-        name: text,
-        headers: optional(z.record(z.string(), z.string())),
-        allowed_tools: optional(z.array(z.string())),
+        name: limitedText(MAX_NAME_CHARACTERS, 1),
+        headers: optional(record(name, limitedText(MAX_HEADER_CHARACTERS), MAX_HEADERS)),
+        allowed_tools: optional(list(name, MAX_TOOLS)),
       }),
+      MAX_TOOL_SERVERS,
     ),
   ),
   enable_events: optional(z.boolean()),
-  webhook: optional(z.object({ url: httpUrl, event_types: z.array(z.literal('task_run.status')) })),
+  webhook: optional(z.object({ url: httpUrl, event_types: list(z.literal('task_run.status'), MAX_CHOICES) })),
 })
 
 /** The body of `POST …/groups/{taskgroup_id}/runs` (§4.3). */
 export const addRunsBody = z.object({
-  inputs: z
-    .array(runInput)
-    .max(MAX_RUNS_PER_REQUEST, `Expected at most ${MAX_RUNS_PER_REQUEST} inputs in a request`),
+  inputs: list(runInput, MAX_RUNS_PER_REQUEST, 'inputs in a request'),
   default_task_spec: optional(taskSpec),
 })
 
 /** The body of `POST /v1/tasks/runs`; beyond the interface document. */
-export const createRunBody = runInput.extend({ processor: text })
+export const createRunBody = runInput.extend({ processor })
 
-/** The run that an input asks for, with the default task spec where it has none of its own. */
-export function newRun(given: RunInput, defaultSpec?: TaskSpec): NewRun {
-  const { processor = DEFAULT_PROCESSOR, task_spec = defaultSpec, ...rest } = given
+/** A run, and what is wrong with it although each of its fields is right: that it is too long. */
+export interface CheckedRun {
+  readonly run: NewRun
+  readonly issues: readonly ValidationIssue[]
+}
+
+/** The run that an input asks for. `loc` is where the input stands in its request. */
+export function newRun(given: RunInput, loc: readonly string[] = ['body']): CheckedRun {
+  return checkedRun(given, loc, readSpec(given.task_spec))
+}
+
+/** The runs that inputs ask for, with the default task spec for those that have none of their own. */
+export function newRuns(
+  inputs: readonly RunInput[],
+  defaultSpec: TaskSpec | undefined,
+): { readonly runs: readonly NewRun[]; readonly issues: readonly ValidationIssue[] } {
+  // Read once: there may be a thousand inputs, and the spec may be as long as all else of a run.
+  const common = readSpec(defaultSpec)
+  const checked = inputs.map((given, index) => {
+    const spec = given.task_spec === undefined ? common : readSpec(given.task_spec)
+    return checkedRun(given, ['body', 'inputs', String(index)], spec)
+  })
   return {
-    input: { ...rest, processor, ...(task_spec !== undefined && { task_spec }) },
-    warnings: specWarnings(task_spec),
+    runs: checked.map(({ run }) => run),
+    issues: checked.flatMap(({ issues }) => issues).slice(0, MAX_TOLD),
   }
 }
 
-/** What is wrong with a run that every one of its fields is right for: that it is too long. */
-export function runIssues({ input }: NewRun, loc: readonly string[]): ValidationIssue[] {
-  const asked = typeof input.input === 'string' ? input.input.length : JSON.stringify(input.input).length
-  const spec = input.task_spec === undefined ? 0 : JSON.stringify(input.task_spec).length
-  if (asked + spec <= MAX_RUN_CHARACTERS) return []
-  const said = `Task spec and input have ${asked + spec} characters, more than ${MAX_RUN_CHARACTERS}`
-  return [issue([...loc, 'input'], said, 'too_big')]
+/** A task spec, and what follows from it alone. */
+interface ReadSpec {
+  readonly spec: TaskSpec | undefined
+  readonly characters: number
+  readonly warnings: readonly Warning[]
+}
+
+function readSpec(spec: TaskSpec | undefined): ReadSpec {
+  const characters = spec === undefined ? 0 : JSON.stringify(spec).length
+  return { spec, characters, warnings: specWarnings(spec) }
+}
+
+function checkedRun(
+  { processor: named = DEFAULT_PROCESSOR, ...rest }: RunInput,
+  loc: readonly string[],
+  { spec, characters, warnings }: ReadSpec,
+): CheckedRun {
+  const asked = typeof rest.input === 'string' ? rest.input.length : JSON.stringify(rest.input).length
+  const total = asked + characters
+  const said = `Task spec and input have ${total} characters, more than ${MAX_RUN_CHARACTERS}`
+  return {
+    run: { input: { ...rest, processor: named, ...(spec !== undefined && { task_spec: spec }) }, warnings },
+    issues: total <= MAX_RUN_CHARACTERS ? [] : [issue([...loc, 'input'], said, 'too_big')],
+  }
 }
 
 function specWarnings(spec: TaskSpec | undefined): Warning[] {

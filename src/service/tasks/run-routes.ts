@@ -5,7 +5,7 @@ import type { TaskRun } from '../../protocol/task.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../http/problem.ts'
 import { issue, readJson, readQuery, seconds, unprocessable } from '../http/validation.ts'
-import { createRunBody, newRun, runIssues } from './run-request.ts'
+import { createRunBody, newRun } from './run-request.ts'
 import type { TaskStore } from './task-store.ts'
 
 /** What the routes of single runs work with. */
@@ -33,8 +33,7 @@ export function runRoutes({ store, clock, onRuns, closing }: RunRoutesOptions) {
       const said = `Webhooks are in beta: send the header service-beta with the value ${WEBHOOK_BETA}`
       throw unprocessable([issue(['body', 'webhook'], said)])
     }
-    const run = newRun(input)
-    const issues = runIssues(run, ['body'])
+    const { run, issues } = newRun(input)
     if (issues.length > 0) throw unprocessable(issues)
     const added = store.addRun(run)
     onRuns()

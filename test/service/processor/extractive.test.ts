@@ -406,3 +406,44 @@ describe('a run that is called off', () => {
     expect(searches).toBe(1)
   })
 })
+
+describe('the work of a run', () => {
+  it('has an end where its input holds many names and nothing answers', async () => {
+    const names = Array.from({ length: 30 }, (_, index) => `name-${index}`)
+    const corpus = await corpusOf(
+      Object.fromEntries(names.map((name) => [`${name}/README.md`, `# ${name}\n\nIt is a tool.`])),
+    )
+    let searches = 0
+    const counting: Corpus = {
+      ...corpus,
+      size: corpus.size,
+      search: (query, budget) => ((searches += 1), corpus.search(query, budget)),
+      passages: (query) => ((searches += 1), corpus.passages(query)),
+    }
+    const json_schema = { type: 'object', properties: { colour: { description: 'The colour of its hat' } } }
+    await run(counting, { input: { names }, task_spec: { output_schema: { type: 'json', json_schema } } })
+    // Each name that is tried is a search; each that documents bear is two for the field, and all documents are one.
+    expect(searches).toBe(6 + 6 * 2 + 1)
+  })
+
+  it('has an end where the question has thousands of words', async () => {
+    const corpus = await corpusOf(PACKAGES)
+    const description = Array.from({ length: 3_000 }, (_, index) => `word${index}`).join(' ')
+    const json_schema = { type: 'object', properties: { colour: { description } } }
+    const { output } = await run(corpus, {
+      input: { package: 'rxjs' },
+      task_spec: { output_schema: { type: 'json', json_schema } },
+    })
+    const [basis] = output.basis ?? []
+    expect(basis?.reasoning.split('.')[0]?.split(' for ').at(-1)?.split(', ')).toHaveLength(32)
+  })
+
+  it('finds the same among very many values that are allowed', async () => {
+    const values = Array.from({ length: 490 }, (_, index) => `value-${index}`)
+    const { output } = await fieldsOf(
+      { package: 'rxjs' },
+      { license: { enum: [...values, 'Apache', 'Apache 2.0'] } },
+    )
+    expect(output.content).toEqual({ license: 'Apache 2.0' })
+  })
+})

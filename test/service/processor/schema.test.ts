@@ -51,6 +51,14 @@ describe('readSchema', () => {
     ])
   })
 
+  it('warns of so much and no more, however many fields refer to one definition', () => {
+    const wrong = Object.fromEntries(Array.from({ length: 400 }, (_, index) => [`keyword_${index}`, 1]))
+    const properties = Object.fromEntries(
+      Array.from({ length: 100 }, (_, index) => [`field_${index}`, { $ref: '#/$defs/wrong' }]),
+    )
+    expect(messagesOf({ properties, $defs: { wrong } })).toHaveLength(50)
+  })
+
   it.each([
     [{}, 'names no properties'],
     [{ properties: { a: { $ref: '#/$defs/none' } } }, 'leads nowhere'],

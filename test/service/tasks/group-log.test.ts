@@ -20,7 +20,7 @@ function openStore() {
 function addEnded(store: TaskStore, group: string, count: number): void {
   store.addRuns(
     group,
-    Array.from({ length: count }, (_, index) => newRun({ input: `Frage ${index} – ¿qué?` })),
+    Array.from({ length: count }, (_, index) => newRun({ input: `Frage ${index} – ¿qué?` }).run),
   )
   for (let index = 0; index < count; index++) {
     const run = store.claim()

@@ -62,7 +62,7 @@ describe('when the database fails', () => {
     ['to store how a run ended', 'completed'],
   ] as const)('%s, that is tried again after 5 s, and the run is carried out once', async (_, refused) => {
     const { store, pool, clock, failures, failed, repair, carriedOut } = startPool(refused)
-    const { run_id } = store.addRun(newRun({ input: 'one' }))
+    const { run_id } = store.addRun(newRun({ input: 'one' }).run)
     pool.wake()
     await failed
     repair()
@@ -77,7 +77,7 @@ describe('when the database fails', () => {
 
   it('for good, nothing is left to be tried when the pool stops', async () => {
     const { store, pool, clock, failed } = startPool('completed')
-    const { run_id } = store.addRun(newRun({ input: 'one' }))
+    const { run_id } = store.addRun(newRun({ input: 'one' }).run)
     pool.wake()
     await failed
     pool.stop()

@@ -22,7 +22,7 @@ describe('the credentials for a run’s tool servers', () => {
     'are there when it is carried out, and gone once it has %s',
     (status) => {
       const { database, store } = openStore()
-      const { run_id } = store.addRun(newRun({ input: 'one', mcp_servers: servers }))
+      const { run_id } = store.addRun(newRun({ input: 'one', mcp_servers: servers }).run)
       const task = store.claim()
       const ending =
         status === 'completed'
@@ -41,7 +41,10 @@ describe('the log of a group, narrowed to a status', () => {
   it('is not read again where it was found to hold nothing', () => {
     const { store } = openStore()
     const { taskgroup_id: group } = store.createGroup(undefined)
-    store.addRuns(group, [newRun({ input: 'one' }), newRun({ input: 'two' }), newRun({ input: 'three' })])
+    store.addRuns(
+      group,
+      ['one', 'two', 'three'].map((input) => newRun({ input }).run),
+    )
     const finish = (status: 'completed' | 'failed') => {
       const run = store.claim()
       if (run === undefined) throw new Error('no run is queued')
