@@ -3,14 +3,17 @@ import * as z from 'zod'
 import { isObject } from '../../protocol/event.ts'
 import { isCalendarDate, isCountryCode, isDomain } from '../../protocol/limits.ts'
 import type { ValidationIssue } from '../../protocol/problem.ts'
+import { limitExceeded } from './json-size.ts'
 import { problem, type HttpProblem } from './problem.ts'
 import { list, MAX_DOMAINS, MAX_TOLD, limitedText, MAX_URL_CHARACTERS } from './request-limits.ts'
 
 /** How an area words a 422: `invalidRequest` for task groups, {@link unprocessable} for the others (§7). */
 export type Refuse = (issues: readonly ValidationIssue[]) => HttpProblem
 
-/** Objects and arrays within one another, at the most: far more would overflow the stack of whatever walks through them. */
+/** Objects and arrays within one another, at the most. */
 const MAX_NESTING = 256
+/** Objects, arrays and their entries, at the most: 500 for each of a thousand runs. */
+const MAX_VALUES = 500_000
 
 /** The 422 of all but the task-group endpoints: an ErrorResponse that names each fault (§7). */
 export function unprocessable(issues: readonly ValidationIssue[]): HttpProblem {
@@ -39,11 +42,11 @@ export async function readJsonAndUnknown<Schema extends z.ZodType>(
 }
 
 async function readBody(c: Context, refuse: Refuse): Promise<unknown> {
-  const body = parseJson(await c.req.arrayBuffer(), refuse)
-  if (isDeeperThan(MAX_NESTING, body)) {
-    throw refuse([issue(['body'], `Expected at most ${MAX_NESTING} levels of nesting`)])
-  }
-  return body
+  const bytes = await c.req.arrayBuffer()
+  const limit = limitExceeded(new Uint8Array(bytes), { levels: MAX_NESTING, values: MAX_VALUES })
+  if (limit === 'levels') throw refuse([issue(['body'], `Expected at most ${MAX_NESTING} levels of nesting`)])
+  if (limit === 'values') throw refuse([issue(['body'], `Expected at most ${MAX_VALUES} values`)])
+  return parseJson(bytes, refuse)
 }
 
 /** The query parameters, checked in full. */
@@ -70,26 +73,12 @@ function parseJson(bytes: ArrayBuffer, refuse: Refuse): unknown {
   }
 }
 
-/** Looks at one level after the other, as the stack is what it protects. */
-function isDeeperThan(levels: number, value: unknown): boolean {
-  let level = [value].filter(isContainer)
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth === levels) return true
-    level = level.flatMap((container) => Object.values(container)).filter(isContainer)
-  }
-  return false
-}
-
 function unknownFields(given: unknown, checked: unknown): string[] {
   if (!isObject(given) || !isObject(checked)) return []
   return Object.keys(given).flatMap((field) => {
     if (!Object.hasOwn(checked, field)) return [field]
     return unknownFields(given[field], checked[field]).map((inner) => `${field}.${inner}`)
   })
-}
-
-function isContainer(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
 }
 
 function check<Schema extends z.ZodType>(

@@ -50,7 +50,7 @@ describe('a request that holds too much', () => {
     ['domains for a run', run({ source_policy: { include_domains: domains(201) } }), 'at most 200 entries'],
     [
       'tool servers',
-      run({ mcp_servers: Array(21).fill(server) }),
+      run({ mcp_servers: Array.from({ length: 21 }, () => server) }),
       'mcp_servers: Expected at most 20 entries',
     ],
     [
@@ -144,6 +144,15 @@ describe('a request that holds too much', () => {
     expect(answer).toMatchObject({ status: 422, body: { detail: { length: 20 } } })
   })
 
+  it('is refused before anything is made of it where it has very many values', async () => {
+    const caller = await running()
+    const answer = await caller.post('/v1/search', `{"search_queries":[${'[],'.repeat(250_001)}1]}`)
+    expect([answer.status, answer.body.error.message]).toEqual([
+      422,
+      expect.stringContaining('Expected at most 500000 values'),
+    ])
+  })
+
   it('is refused with its first faults, not with a list as long as itself', async () => {
     const caller = await running()
     const include_domains = texts(200, '-')
@@ -184,7 +193,11 @@ describe('a request that holds as much as it may', () => {
     const [, input] = run({
       metadata: keyed(texts(100), 'a'),
       source_policy: { include_domains: domains(200) },
-      mcp_servers: Array(20).fill({ ...server, headers: keyed(texts(50), 'a'), allowed_tools: texts(200) }),
+      mcp_servers: Array.from({ length: 20 }, () => ({
+        ...server,
+        headers: keyed(texts(50), 'a'),
+        allowed_tools: texts(200),
+      })),
     })
     const path = `/v1/tasks/groups/${await caller.group()}/runs`
     const answer = await caller.post<AddRunsResponse>(path, { inputs: Array(10).fill(input) })
