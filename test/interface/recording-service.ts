@@ -41,7 +41,7 @@ function answerTo(method: string, path: string): object {
   if (path === '/v1/monitors') return method === 'POST' ? monitor : { monitors: [monitor] }
   if (path.startsWith('/v1/monitors/')) return path.endsWith('/events') ? { events: [] } : monitor
   if (path.endsWith('/result')) return { run, output: { type: 'text', content: '', basis: [] } }
-  if (path.endsWith('/runs')) return { status, run_ids: ['r'], run_cursor: '', event_cursor: '' }
+  if (path.endsWith('/runs')) return { status, run_ids: ['r'], run_cursor: null, event_cursor: null }
   return group
 }
 
