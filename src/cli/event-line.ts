@@ -13,14 +13,10 @@ interface Saying {
 
 const WHAT_WIDTH = 9
 
-/** An event as one line for a person: when it happened, what it is, what it says about what, and how it arrived. */
-export function eventLine(
-  event: ResearchEvent,
-  receivedAt: Date,
-  { paint, width }: Pick<Output, 'paint' | 'width'>,
-): string {
+/** An event as one line for a person: when it happened, or was received, what it is, what it says about what, and how it arrived. */
+export function eventLine(event: ResearchEvent, { paint, width }: Pick<Output, 'paint' | 'width'>): string {
   const { sign, style, what, text } = say(event)
-  const time = clockTime(event.time === null ? receivedAt : new Date(event.time))
+  const time = clockTime(new Date(event.time ?? event.received))
   const label = `${sign} ${what.padEnd(WHAT_WIDTH)}`
   const about = event.source.slice(event.source.lastIndexOf('/') + 1)
   const room = width - time.length - label.length - event.via.length - 6
@@ -78,7 +74,8 @@ export function endedRuns({ num_task_runs, task_run_status_counts: counts }: Tas
   return num_task_runs - queued - running - cancelling - action_required
 }
 
-function statusText(status: TaskGroupStatus): string {
+/** How far a group is: `1 of 3 ended, 1 completed, 2 running`. */
+export function statusText(status: TaskGroupStatus): string {
   const counts = Object.entries(status.task_run_status_counts).map(([name, count]) => `${count} ${name}`)
   return [`${endedRuns(status)} of ${status.num_task_runs} ended`, ...counts].join(', ')
 }

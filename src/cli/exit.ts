@@ -26,7 +26,7 @@ const EXIT = {
 export const EXIT_CODES_HELP = `
 Exit codes:
   0    done; for serve also: stopped by Ctrl-C or SIGTERM
-  1    failed
+  1    failed; for run: the run did not complete
   2    the command line or the environment is wrong
   3    the service refused the API key
   4    there is no such monitor or task group

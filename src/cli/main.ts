@@ -1,18 +1,25 @@
 #!/usr/bin/env node
-import { complaint, exitCodeOf, Interrupted } from './exit.ts'
-import { abortOnSignals, abortWhenClosed } from './interruption.ts'
-import { createProgram } from './program.ts'
+// Every other import is behind the check: an old Node must be able to read all that this file brings along.
+import { readFileSync } from 'node:fs'
+import { nodeVersionProblem } from './node-version.ts'
 
-const controller = new AbortController()
-abortOnSignals(controller, process)
-abortWhenClosed(process.stdout, controller)
+const problem = nodeVersionProblem(process.versions.node, readEngines())
+if (problem === undefined) {
+  import('./command.ts').then(({ main }) => main())
+} else {
+  process.stderr.write(`rivulet: ${problem}\n`)
+  process.exitCode = 2
+}
 
-try {
-  await createProgram(controller.signal).parseAsync()
-} catch (error) {
-  const message = complaint(error)
-  if (message !== undefined) process.stderr.write(`rivulet: ${message}\n`)
-  process.exitCode = exitCodeOf(error)
-  // All is closed by now. A line that nobody takes must not keep the process.
-  if (error instanceof Interrupted) process.exit()
+/** The Node versions that package.json asks for. The file is nearer to the sources than to what is built from them. */
+function readEngines(): string {
+  const paths = ['../../package.json', '../../../package.json']
+  for (const path of paths) {
+    try {
+      return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).engines.node
+    } catch {
+      // The next one, then.
+    }
+  }
+  return '*'
 }

@@ -1,9 +1,6 @@
 import { statSync } from 'node:fs'
 import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
-import { createClient } from 'rivulet'
-import type { ResearchClient } from 'rivulet'
-import { UsageError } from './exit.ts'
 
 /** Options that every command has. */
 export interface CommonOptions {
@@ -16,26 +13,6 @@ export function addCommonOptions(command: Command, json: string): Command {
   return command
     .option('--json', json)
     .option('-v, --verbose', 'log more on stderr; RIVULET_LOG sets the level precisely')
-}
-
-/** Adds the option that tells where the service is. */
-export function addBaseUrl(command: Command): Command {
-  return command.option('--base-url <url>', 'address of the service (default: RIVULET_BASE_URL)')
-}
-
-/**
- * A client of the service that the options or the environment name. The key comes from the environment alone: other
- * users of the machine can read a command line.
- */
-export function connect(baseUrl = process.env['RIVULET_BASE_URL']): ResearchClient {
-  const apiKey = process.env['RIVULET_API_KEY']
-  if (baseUrl === undefined || baseUrl === '') {
-    throw new UsageError('which service? Set RIVULET_BASE_URL or --base-url to its address')
-  }
-  if (apiKey === undefined || apiKey === '') {
-    throw new UsageError('RIVULET_API_KEY is not set: the service answers only with an API key')
-  }
-  return createClient({ baseUrl, apiKey })
 }
 
 /** Collects the values of an option that may be repeated. */
@@ -67,4 +44,20 @@ export function factor(text: string): number {
   const value = text.trim() === '' ? Number.NaN : Number(text)
   if (value >= 1 && Number.isFinite(value)) return value
   throw new InvalidArgumentError('Expected a number of at least 1.')
+}
+
+/** Reads `name=value`. */
+export function metadataEntry(text: string): readonly [name: string, value: string] {
+  const at = text.indexOf('=')
+  if (at > 0) return [text.slice(0, at), text.slice(at + 1)]
+  throw new InvalidArgumentError('Expected name=value.')
+}
+
+/** Reads `https://docs.example=./docs`: the site that a folder is published under, and the folder. */
+export function siteFolder(text: string): { readonly site: string; readonly folder: string } {
+  const at = text.lastIndexOf('=')
+  if (at <= 0 || !URL.canParse(text.slice(0, at))) {
+    throw new InvalidArgumentError('Expected URL=FOLDER, such as https://docs.example=./docs.')
+  }
+  return { site: text.slice(0, at), folder: folder(text.slice(at + 1)) }
 }

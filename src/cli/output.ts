@@ -14,6 +14,8 @@ export interface Output {
   readonly width: number
   /** Prints a line; resolves once it is written, not before its reader made room. Rejects when the reader is gone. */
   line(text?: string): Promise<void>
+  /** Prints what to do next, for a person: only where the output is a terminal. */
+  hint(text: string): Promise<void>
   /** Prints a value as one line of JSON; resolves and rejects likewise. */
   value(value: unknown): Promise<void>
   /** Sets text off, where the output is a terminal that shows colours and NO_COLOR is not set. */
@@ -27,7 +29,7 @@ const NARROWEST = 60
 
 /** Prints to a stream; `signal` ends the wait for a reader that is slow. Without one it is waited for. */
 export function createOutput(
-  stream: Writable & { readonly columns?: number },
+  stream: Writable & { readonly columns?: number; readonly isTTY?: boolean },
   { json, signal }: { readonly json: boolean; readonly signal?: AbortSignal },
 ): Output {
   async function write(text: string): Promise<void> {
@@ -41,11 +43,15 @@ export function createOutput(
     })
     await promise.finally(() => signal?.removeEventListener('abort', giveUp))
   }
+  const paint = (style: Style, text: string) => styleText(style, text, { stream })
   return {
     json,
     width: Math.max(NARROWEST, Math.min(stream.columns || WIDEST, WIDEST)),
     line: (text = '') => write(`${text}\n`),
+    async hint(text) {
+      if (stream.isTTY === true && !json) await write(`${paint('dim', text)}\n`)
+    },
     value: (value) => write(`${jsonText(value)}\n`),
-    paint: (style, text) => styleText(style, text, { stream }),
+    paint,
   }
 }

@@ -1,5 +1,8 @@
 import { Command } from 'commander'
 import { EXIT_CODES_HELP } from './exit.ts'
+import { addGroup } from './group.ts'
+import { addMonitor } from './monitor.ts'
+import { addRun } from './run.ts'
 import { addSearch } from './search.ts'
 import { addServe } from './serve.ts'
 import { addStart } from './start.ts'
@@ -18,14 +21,17 @@ export function createProgram(signal: AbortSignal): Command {
   addStart(program, signal)
   addServe(program, signal)
   addSearch(program, signal)
+  addRun(program, signal)
+  addGroup(program, signal)
+  addMonitor(program, signal)
   addWatch(program, signal)
   return program
 }
 
 const ENVIRONMENT_HELP = `
 Environment:
-  RIVULET_BASE_URL        address of the service for search and watch
-  RIVULET_API_KEY         API key of search and watch; also the key that serve asks for
+  RIVULET_BASE_URL        address of the service, for all but start and serve
+  RIVULET_API_KEY         API key for it; also the key that serve asks for
   RIVULET_WEBHOOK_SECRET  secret that webhooks are signed with, for watch and serve
   RIVULET_LOG             level of the log on stderr: trace, debug, info, warn, error or silent
   NO_COLOR                no colours`

@@ -3,15 +3,13 @@ import type { Command } from 'commander'
 import { SEARCH_MODES } from 'rivulet'
 import type { SearchMode, SearchRequest, SearchResponse } from 'rivulet'
 import { firstValueFrom } from 'rxjs'
-import { createLog, logDiagnostic } from './log.ts'
-import { addBaseUrl, addCommonOptions, collect, connect, wholeNumber } from './options.ts'
-import type { CommonOptions } from './options.ts'
-import { createOutput } from './output.ts'
+import { addBaseUrl, connect } from './connection.ts'
+import type { ConnectionOptions } from './connection.ts'
+import { addCommonOptions, collect, wholeNumber } from './options.ts'
 import { oneLine, withoutMarks } from './plain.ts'
 import type { Output } from './output.ts'
 
-interface SearchOptions extends CommonOptions {
-  readonly baseUrl?: string
+interface SearchOptions extends ConnectionOptions {
   readonly objective?: string
   readonly mode?: SearchMode
   readonly maxResults?: number
@@ -54,11 +52,7 @@ async function search(
   options: SearchOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const log = createLog(options)
-  const output = createOutput(process.stdout, { json: options.json === true, signal })
-  const client = connect(options.baseUrl)
-  client.diagnostics.subscribe((diagnostic) => logDiagnostic(log, diagnostic))
-
+  const { client, log, output } = connect(options, signal)
   const answer = await firstValueFrom(client.search(searchRequest(queries, options), { signal }))
   if (output.json) return output.value(answer)
   for (const { message } of answer.warnings ?? []) log.warn(message)

@@ -4,7 +4,7 @@ import type { Fault } from 'rivulet/service'
 import { FAULTS_HELP, parseFault } from './faults.ts'
 import { installedDocuments } from './installed.ts'
 import { aborted } from './interruption.ts'
-import { addCommonOptions, collect, factor, folder, portNumber } from './options.ts'
+import { addCommonOptions, collect, factor, folder, portNumber, siteFolder } from './options.ts'
 import type { CommonOptions } from './options.ts'
 import { createLog, logServiceError } from './log.ts'
 import { createOutput } from './output.ts'
@@ -14,6 +14,7 @@ interface ServeOptions extends CommonOptions {
   readonly host: string
   readonly apiKey?: string
   readonly docs?: readonly string[]
+  readonly site?: readonly { readonly site: string; readonly folder: string }[]
   readonly data?: string
   readonly speed: number
   readonly fault?: readonly Fault[]
@@ -28,6 +29,7 @@ const EXAMPLES = `
 Examples:
   $ rivulet serve --docs ./docs
   $ rivulet serve --port 8123 --docs ./docs --data research.db
+  $ rivulet serve --site https://docs.example=./docs
   $ rivulet serve --docs ./docs --speed 3600 --fault cut:after=3,times=2 --fault repeat
 
   Then, in another terminal, with the address and the key that it printed:
@@ -40,6 +42,11 @@ export function addServe(program: Command, signal: AbortSignal): void {
     .command('serve')
     .description('Serve a folder of documents as a research service, until Ctrl-C.')
     .option('--docs <folder>', DOCS_HELP, collect(folder))
+    .option(
+      '--site <url=folder>',
+      'folder of documents that are cited by their URLs on a site; may be repeated',
+      collect(siteFolder),
+    )
     .option('--port <number>', 'port; 0 takes a free one', portNumber, 0)
     .option('--host <address>', 'address to listen on; other than loopback lets other machines in', LOOPBACK)
     .addOption(
@@ -55,7 +62,7 @@ export function addServe(program: Command, signal: AbortSignal): void {
 }
 
 async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> {
-  const { docs, port, host, apiKey, data, speed, fault: faults = [] } = options
+  const { docs = [], site: sites = [], port, host, apiKey, data, speed, fault: faults = [] } = options
   const log = createLog(options)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
 
@@ -63,7 +70,7 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
   const { createResearchService } = await import('rivulet/service')
   const webhookSecret = process.env['RIVULET_WEBHOOK_SECRET']
   await using service = await createResearchService({
-    ...(docs === undefined ? await installedDocuments() : { docs }),
+    ...(docs.length + sites.length === 0 ? await installedDocuments() : { docs: [...docs, ...sites] }),
     speed,
     faults,
     ...(apiKey !== undefined && { apiKey }),
@@ -87,6 +94,8 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
     for (const [name, value] of Object.entries(secrets)) {
       await output.line(`  ${name.replace('_', ' ').padEnd(16)}${value}`)
     }
+    const key = apiKey === undefined ? ` RIVULET_API_KEY=${service.apiKey}` : ''
+    await output.hint(`For other commands: export RIVULET_BASE_URL=${url}${key}`)
     await output.line(output.paint('dim', 'Ctrl-C stops it.'))
   }
   await aborted(signal)

@@ -1,21 +1,21 @@
 import type { Command } from 'commander'
-import type { ResearchClient, ResearchEvent } from 'rivulet'
-import { deliver, DrainTimeoutError } from 'rivulet/operators'
-import { firstValueFrom } from 'rxjs'
+import type { ResearchClient, ResearchEvent, WatchOptions } from 'rivulet'
+import { dedupe, deliver, DrainTimeoutError } from 'rivulet/operators'
+import { concat, EMPTY, filter, firstValueFrom } from 'rxjs'
+import type { Observable } from 'rxjs'
+import { addBaseUrl, connect } from './connection.ts'
+import type { ConnectionOptions } from './connection.ts'
 import { eventLine } from './event-line.ts'
 import { OutputClosed, UsageError } from './exit.ts'
-import { createLog, logDiagnostic } from './log.ts'
-import { addBaseUrl, addCommonOptions, collect, connect, portNumber } from './options.ts'
-import type { CommonOptions } from './options.ts'
-import { createOutput } from './output.ts'
+import { addCommonOptions, collect, portNumber } from './options.ts'
 import type { Output } from './output.ts'
+import { mergeByTime } from './merge-by-time.ts'
 import { createProgress } from './progress.ts'
 import type { Progress } from './progress.ts'
 import { openInbox, openPlace } from './state.ts'
 import { openWebhookEndpoint } from './webhook-endpoint.ts'
 
-interface WatchOptions extends CommonOptions {
-  readonly baseUrl?: string
+interface WatchCommandOptions extends ConnectionOptions {
   readonly monitor?: readonly string[]
   readonly group?: readonly string[]
   readonly webhookPort?: number
@@ -28,6 +28,9 @@ const DRAIN_TIMEOUT = 10_000
 
 const EXAMPLES = `
 It ends when every task group is done and there is no monitor or webhook to wait for.
+
+Groups that are done already are printed first, in the order of time. All else is printed as it comes; so is everything
+with --state.
 
 With --state, started again, it goes on behind the last event that it printed, wherever it was stopped; where it was
 killed, the line that it was printing may come again. Webhooks are stored before they are answered. One process at a
@@ -58,14 +61,14 @@ export function addWatch(program: Command, signal: AbortSignal): void {
   addBaseUrl(command)
   addCommonOptions(command, 'print each event as it is, one a line')
     .addHelpText('after', EXAMPLES)
-    .action(async (options: WatchOptions) => {
+    .action(async (options: WatchCommandOptions) => {
       await watch(options, signal)
       signal.throwIfAborted()
     })
 }
 
 /** Resolves when all is closed: at the end of the events, and when the signal has aborted. */
-async function watch(options: WatchOptions, signal: AbortSignal): Promise<void> {
+async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise<void> {
   const {
     monitor: monitors = [],
     group: taskGroups = [],
@@ -76,12 +79,11 @@ async function watch(options: WatchOptions, signal: AbortSignal): Promise<void> 
   if (monitors.length === 0 && taskGroups.length === 0 && port === undefined) {
     throw new UsageError('what shall it watch? Name it with --monitor, --group or --webhook-port')
   }
-  const log = createLog(options)
-  const client = connect(options.baseUrl)
-  client.diagnostics.subscribe((diagnostic) => logDiagnostic(log, diagnostic))
+  // Its output knows no signal: a line that is cut off would be printed twice.
+  const { client, log, output } = connect(options)
   const secret = port === undefined ? '' : webhookSecret()
 
-  await checkPresence(client, monitors, taskGroups, signal)
+  const done = await doneGroups(client, monitors, taskGroups, signal)
   // Closed in the opposite order: what is saved last may still mark webhooks as done.
   using stored = state === undefined || port === undefined ? undefined : await openInbox(state)
   await using endpoint =
@@ -95,11 +97,9 @@ async function watch(options: WatchOptions, signal: AbortSignal): Promise<void> 
   const checkpoint = place?.checkpoint
   const saving = checkpoint !== undefined && { checkpoint }
   const progress = createProgress()
-  // It knows no signal: a line that is cut off would be printed twice.
-  const output = createOutput(process.stdout, { json: options.json === true })
   try {
-    await client
-      .watch({ monitors, taskGroups, ...(webhooks !== undefined && { webhooks }), ...saving })
+    const watched = { monitors, taskGroups, ...(webhooks !== undefined && { webhooks }), ...saving }
+    await (checkpoint === undefined ? doneFirst(client, watched, done) : client.watch(watched))
       .pipe(
         deliver((event) => print(event, output, progress), {
           concurrency: 1,
@@ -126,23 +126,46 @@ async function watch(options: WatchOptions, signal: AbortSignal): Promise<void> 
 async function print(event: ResearchEvent, output: Output, progress: Progress): Promise<void> {
   if (output.json) return output.value(event)
   progress.take(event)
-  await progress.aside(() => output.line(eventLine(event, new Date(), output)))
+  await progress.aside(() => output.line(eventLine(event, output)))
 }
 
 /**
- * Reads everything once before it is watched. A stream tries for ever to reach a service that is away; a command that
- * was just typed shall rather say that the address is wrong.
+ * What the groups that are done have to say, in the order of time; then all else. A group that is done has a past only,
+ * and each of its two streams tells a part of it.
  */
-async function checkPresence(
+function doneFirst(
+  client: ResearchClient,
+  watched: Pick<WatchOptions, 'webhooks'> & Readonly<Record<'monitors' | 'taskGroups', readonly string[]>>,
+  done: ReadonlySet<string>,
+): Observable<ResearchEvent> {
+  const past = [...done].flatMap((id) => [
+    client.taskGroups.runs(id, { include_output: true }),
+    // The runs stream has the same runs, with their outputs.
+    client.taskGroups.events(id).pipe(filter(({ type }) => type !== 'task_run.state')),
+  ])
+  const taskGroups = watched.taskGroups.filter((id) => !done.has(id))
+  const isAll = watched.monitors.length === 0 && taskGroups.length === 0 && watched.webhooks === undefined
+  const rest = isAll ? EMPTY : client.watch({ ...watched, taskGroups })
+  // A webhook may repeat what a group that is done has said.
+  return past.length === 0 ? rest : concat(mergeByTime(past), rest).pipe(dedupe())
+}
+
+/**
+ * The groups that are done. All that is to be watched is read once before: a stream tries for ever to reach a service that
+ * is away; a command that was just typed shall rather say that the address is wrong.
+ */
+async function doneGroups(
   client: ResearchClient,
   monitors: readonly string[],
   groups: readonly string[],
   signal: AbortSignal,
-): Promise<void> {
-  await Promise.all([
-    ...monitors.map((id) => firstValueFrom(client.monitors.get(id, { signal }))),
-    ...groups.map((id) => firstValueFrom(client.taskGroups.get(id, { signal }))),
+): Promise<ReadonlySet<string>> {
+  const [found] = await Promise.all([
+    Promise.all(groups.map((id) => firstValueFrom(client.taskGroups.get(id, { signal })))),
+    Promise.all(monitors.map((id) => firstValueFrom(client.monitors.get(id, { signal })))),
   ])
+  const done = found.filter(({ status }) => !status.is_active && status.num_task_runs > 0)
+  return new Set(done.map(({ taskgroup_id }) => taskgroup_id))
 }
 
 function webhookSecret(): string {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { eventLine } from '../../src/cli/event-line.ts'
 
 const plain = { width: 100, paint: (_style: unknown, text: string) => text }
-const noon = new Date(2026, 0, 1, 12, 0, 0)
+const noon = new Date(2026, 0, 1, 12, 0, 0).valueOf()
 
 describe('an event for a person', () => {
   it('is one line with its time, its kind, its resource, what it says and how it came', () => {
@@ -17,16 +17,23 @@ describe('an event for a person', () => {
         output: { type: 'text', content: 'Something\nnew', basis: [] },
       },
       'poll',
+      noon,
     )
 
-    expect(eventLine(event, noon, plain)).toBe('12:00:00  ◆ change     monitor_1: Something new  poll')
+    expect(eventLine(event, plain)).toBe('12:00:00  ◆ change     monitor_1: Something new  poll')
   })
 
   it('says why a run failed', () => {
     const run = { run_id: 'trun_1', status: 'failed', error: { message: 'no source' }, modified_at: null }
-    const event = groupEvent('tgrp_1', { type: 'task_run.state', event_id: '1', run }, 'stream')
+    const event = groupEvent(
+      'tgrp_1',
+      { type: 'task_run.state', event_id: '1', run },
+      'stream',
+      undefined,
+      noon,
+    )
 
-    expect(eventLine(event, noon, plain)).toBe('12:00:00  ✖ failed     trun_1: no source  stream')
+    expect(eventLine(event, plain)).toBe('12:00:00  ✖ failed     trun_1: no source  stream')
   })
 
   it.each([
@@ -34,21 +41,33 @@ describe('an event for a person', () => {
     ['no fields', { type: 'json', content: {}, basis: [] }],
   ])('says so when a run completed with %s', (_, output) => {
     const run = { run_id: 'trun_1', status: 'completed', modified_at: null }
-    const event = groupEvent('tgrp_1', { type: 'task_run.state', event_id: '1', run, output }, 'stream')
+    const event = groupEvent(
+      'tgrp_1',
+      { type: 'task_run.state', event_id: '1', run, output },
+      'stream',
+      undefined,
+      noon,
+    )
 
-    expect(eventLine(event, noon, plain)).toBe('12:00:00  ✔ completed  trun_1: an empty answer  stream')
+    expect(eventLine(event, plain)).toBe('12:00:00  ✔ completed  trun_1: an empty answer  stream')
   })
 
   it('says how far a group is', () => {
     const status = { num_task_runs: 3, task_run_status_counts: { completed: 1, running: 2 }, is_active: true }
-    const event = groupEvent('tgrp_1', { type: 'task_group_status', event_id: '1', status }, 'stream')
+    const event = groupEvent(
+      'tgrp_1',
+      { type: 'task_group_status', event_id: '1', status },
+      'stream',
+      undefined,
+      noon,
+    )
 
-    expect(eventLine(event, noon, plain)).toContain('tgrp_1: 1 of 3 ended, 1 completed, 2 running')
+    expect(eventLine(event, plain)).toContain('tgrp_1: 1 of 3 ended, 1 completed, 2 running')
   })
 
   it('shows what this version does not know as it is, and fits the width', () => {
-    const event = groupEvent('tgrp_1', { type: 'new', text: 'x'.repeat(500) }, 'stream')
-    const line = eventLine(event, noon, plain)
+    const event = groupEvent('tgrp_1', { type: 'new', text: 'x'.repeat(500) }, 'stream', undefined, noon)
+    const line = eventLine(event, plain)
 
     expect(line).toContain('? unknown    tgrp_1: {"type":"new"')
     expect(line).toHaveLength(100)

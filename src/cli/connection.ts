@@ -1,0 +1,51 @@
+import type { Command } from 'commander'
+import { createClient } from 'rivulet'
+import type { ResearchClient } from 'rivulet'
+import { UsageError } from './exit.ts'
+import { createLog, logDiagnostic } from './log.ts'
+import type { Logger } from './log.ts'
+import type { CommonOptions } from './options.ts'
+import { createOutput } from './output.ts'
+import type { Output } from './output.ts'
+
+/** Options of the commands that talk to a service. */
+export interface ConnectionOptions extends CommonOptions {
+  readonly baseUrl?: string
+}
+
+/** What a command that talks to a service works with. */
+export interface Connection {
+  readonly client: ResearchClient
+  /** Has the client's diagnostics, too. */
+  readonly log: Logger
+  readonly output: Output
+}
+
+/** Adds the option that tells where the service is. */
+export function addBaseUrl(command: Command): Command {
+  return command.option('--base-url <url>', 'address of the service (default: RIVULET_BASE_URL)')
+}
+
+/** A client of the service that the options or the environment name, and where its command prints and logs. */
+export function connect(options: ConnectionOptions, signal?: AbortSignal): Connection {
+  const log = createLog(options)
+  const client = clientOf(options.baseUrl)
+  client.diagnostics.subscribe((diagnostic) => logDiagnostic(log, diagnostic))
+  const output = createOutput(process.stdout, {
+    json: options.json === true,
+    ...(signal !== undefined && { signal }),
+  })
+  return { client, log, output }
+}
+
+/** The key comes from the environment alone: other users of the machine can read a command line. */
+function clientOf(baseUrl = process.env['RIVULET_BASE_URL']): ResearchClient {
+  const apiKey = process.env['RIVULET_API_KEY']
+  if (baseUrl === undefined || baseUrl === '') {
+    throw new UsageError('which service? Set RIVULET_BASE_URL or --base-url to its address')
+  }
+  if (apiKey === undefined || apiKey === '') {
+    throw new UsageError('RIVULET_API_KEY is not set: the service answers only with an API key')
+  }
+  return createClient({ baseUrl, apiKey })
+}

@@ -1,0 +1,222 @@
+import { Option } from 'commander'
+import type { Command } from 'commander'
+import type { CreateMonitorRequest, Monitor, MonitorProcessor } from 'rivulet'
+import { firstValueFrom } from 'rxjs'
+import { addBaseUrl, connect } from './connection.ts'
+import type { ConnectionOptions } from './connection.ts'
+import { jsonFile } from './json-file.ts'
+import type { JsonObject } from './json-file.ts'
+import { jsonText } from './json-text.ts'
+import { addCommonOptions, collect, metadataEntry } from './options.ts'
+import type { Output } from './output.ts'
+import { oneLine } from './plain.ts'
+
+interface CreateOptions extends ConnectionOptions {
+  readonly query: string
+  readonly frequency: string
+  readonly processor?: MonitorProcessor
+  readonly schema?: JsonObject
+  readonly includeDomain?: readonly string[]
+  readonly excludeDomain?: readonly string[]
+  readonly backfill?: boolean
+  readonly webhookUrl?: string
+  readonly metadata?: readonly (readonly [string, string])[]
+}
+
+interface ListOptions extends ConnectionOptions {
+  readonly status?: Monitor['status']
+}
+
+const EXAMPLES = `
+Examples:
+  $ rivulet monitor create --query "solid state battery" --frequency 1d
+  $ rivulet monitor list --status active
+  $ rivulet watch --monitor monitor_123
+  $ rivulet monitor trigger monitor_123
+  $ rivulet monitor cancel monitor_123`
+
+const CREATE_EXAMPLES = `
+It prints the monitor, whose id stands first. "rivulet watch --monitor ID" follows what it reports.
+
+Examples:
+  $ rivulet monitor create --query "solid state battery" --frequency 1d
+  $ rivulet monitor create --query "rate decisions" --frequency 1h --processor core --include-domain .gov
+  $ rivulet monitor create --query "new releases" --frequency 12h --webhook-url https://example.com/hooks --json`
+
+/** `rivulet monitor`: creates, lists and ends monitors (§2.1, §4.2). */
+export function addMonitor(program: Command, signal: AbortSignal): void {
+  const monitor = program
+    .command('monitor')
+    .description('Create, list, run and cancel monitors.')
+    .addHelpText('after', EXAMPLES)
+  addCreate(monitor, signal)
+  addList(monitor, signal)
+  addGet(monitor, signal)
+  addTrigger(monitor, signal)
+  addCancel(monitor, signal)
+}
+
+function addCreate(monitor: Command, signal: AbortSignal): void {
+  const command = monitor
+    .command('create')
+    .description('Create a monitor: it searches at once, and then at its frequency.')
+    .requiredOption('--query <text>', 'what it looks for')
+    .requiredOption('--frequency <time>', 'how often: a number and h, d or w, from 1h to 30d')
+    .addOption(
+      new Option('--processor <name>', 'how thorough it is (default: lite)').choices([
+        'lite',
+        'base',
+        'core',
+      ]),
+    )
+    .option('--schema <file>', 'JSON Schema of what it reports', jsonFile)
+    .option(
+      '--include-domain <domain>',
+      'only this domain, or suffix such as .edu; may be repeated',
+      collect(String),
+    )
+    .option('--exclude-domain <domain>', 'not this domain or suffix; may be repeated', collect(String))
+    .option('--backfill', 'have the first execution report recent history, too')
+    .option('--webhook-url <url>', 'where it posts what it detects')
+    .option('--metadata <name=value>', 'stored with it; may be repeated', collect(metadataEntry))
+  addBaseUrl(command)
+  addCommonOptions(command, "print the service's answer as one line of JSON")
+    .addHelpText('after', CREATE_EXAMPLES)
+    .action(async (options: CreateOptions) => {
+      const { client, output } = connect(options, signal)
+      const created = await firstValueFrom(client.monitors.create(createRequest(options), { signal }))
+      await printMonitor(created, output)
+      if (!output.json) await output.hint(`Follow it: rivulet watch --monitor ${created.monitor_id}`)
+    })
+}
+
+function createRequest(options: CreateOptions): CreateMonitorRequest {
+  const {
+    query,
+    frequency,
+    processor,
+    schema,
+    includeDomain,
+    excludeDomain,
+    backfill,
+    webhookUrl,
+    metadata,
+  } = options
+  const source_policy = {
+    ...(includeDomain !== undefined && { include_domains: includeDomain }),
+    ...(excludeDomain !== undefined && { exclude_domains: excludeDomain }),
+  }
+  return {
+    type: 'event_stream',
+    frequency,
+    settings: {
+      query,
+      ...(schema !== undefined && { output_schema: { type: 'json', json_schema: schema } }),
+      ...(backfill === true && { include_backfill: true }),
+      ...(Object.keys(source_policy).length > 0 && { advanced_settings: { source_policy } }),
+    },
+    ...(processor !== undefined && { processor }),
+    ...(webhookUrl !== undefined && {
+      webhook: { url: webhookUrl, event_types: ['monitor.event.detected'] },
+    }),
+    ...(metadata !== undefined && { metadata: Object.fromEntries(metadata) }),
+  }
+}
+
+function addList(monitor: Command, signal: AbortSignal): void {
+  const command = monitor
+    .command('list')
+    .description('List monitors.')
+    .addOption(new Option('--status <status>', 'only these').choices(['active', 'cancelled']))
+  addBaseUrl(command)
+  addCommonOptions(command, 'print each monitor as it is, one a line').action(
+    async (options: ListOptions) => {
+      const { client, output } = connect(options, signal)
+      const { status } = options
+      let count = 0
+      let cursor: string | null | undefined
+      do {
+        const query = { ...(status !== undefined && { status }), ...(cursor != null && { cursor }) }
+        const page = await firstValueFrom(client.monitors.list({ ...query, signal }))
+        for (const each of page.monitors) await printMonitor(each, output)
+        count += page.monitors.length
+        cursor = page.next_cursor
+      } while (cursor != null && cursor !== '')
+      if (count === 0 && !output.json) await output.line('There is no monitor.')
+    },
+  )
+}
+
+function addGet(monitor: Command, signal: AbortSignal): void {
+  const command = monitor.command('get').description('Show a monitor.').argument('<id>', "the monitor's id")
+  addBaseUrl(command)
+  addCommonOptions(command, "print the service's answer as one line of JSON").action(
+    async (id: string, options: ConnectionOptions) => {
+      const { client, output } = connect(options, signal)
+      const found = await firstValueFrom(client.monitors.get(id, { signal }))
+      await printMonitor(found, output)
+      if (!output.json) await printDetails(found, output)
+    },
+  )
+}
+
+function addTrigger(monitor: Command, signal: AbortSignal): void {
+  const command = monitor
+    .command('trigger')
+    .description('Have a monitor search now, without moving its schedule.')
+    .argument('<id>', "the monitor's id")
+  addBaseUrl(command)
+  addCommonOptions(command, 'print the id as one line of JSON').action(
+    async (id: string, options: ConnectionOptions) => {
+      const { client, output } = connect(options, signal)
+      await firstValueFrom(client.monitors.trigger(id, { signal }))
+      if (output.json) await output.value({ triggered: id })
+      else await output.line(`${id} searches now.`)
+    },
+  )
+}
+
+function addCancel(monitor: Command, signal: AbortSignal): void {
+  const command = monitor
+    .command('cancel')
+    .description('Cancel a monitor for good.')
+    .argument('<id>', "the monitor's id")
+  addBaseUrl(command)
+  addCommonOptions(command, "print the service's answer as one line of JSON").action(
+    async (id: string, options: ConnectionOptions) => {
+      const { client, output } = connect(options, signal)
+      await printMonitor(await firstValueFrom(client.monitors.cancel(id, { signal })), output)
+    },
+  )
+}
+
+/** A monitor as one line: its id, status, frequency, processor, and what it looks for. */
+async function printMonitor(monitor: Monitor, output: Output): Promise<void> {
+  if (output.json) return output.value(monitor)
+  const { monitor_id, status, frequency, processor } = monitor
+  const style = status === 'active' ? 'green' : 'dim'
+  const columns = [status.padEnd(9), frequency.padEnd(3), processor.padEnd(4)]
+  const room = output.width - monitor_id.length - columns.join('  ').length - 4
+  const [first, ...others] = columns
+  await output.line(
+    `${monitor_id}  ${[output.paint(style, first ?? ''), ...others].join('  ')}  ${oneLine(subjectOf(monitor), room)}`,
+  )
+}
+
+function subjectOf(monitor: Monitor): string {
+  if (monitor.type === 'event_stream') return monitor.settings.query
+  return `the output of ${monitor.settings.task_run_id}`
+}
+
+async function printDetails(monitor: Monitor, { line, paint, width }: Output): Promise<void> {
+  const { created_at, last_run_at, webhook, metadata } = monitor
+  const details = [
+    ['created', created_at],
+    ['last run', last_run_at ?? 'not yet'],
+    ...(webhook == null ? [] : [['webhook', webhook.url]]),
+    ...(metadata == null || Object.keys(metadata).length === 0 ? [] : [['metadata', jsonText(metadata)]]),
+  ] as const
+  for (const [name = '', value = ''] of details) {
+    await line(`  ${paint('dim', name.padEnd(10))}${oneLine(value, width - 12)}`)
+  }
+}

@@ -1,0 +1,73 @@
+import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
+import type { RunInput } from 'rivulet'
+import { UsageError } from './exit.ts'
+import { isJsonObject } from './json-file.ts'
+
+/** Standard input, as far as it is read. */
+export type StandardInput = NodeJS.ReadableStream & { readonly isTTY?: boolean }
+
+/** Where the inputs of runs come from. */
+export interface InputOptions {
+  readonly input?: readonly string[]
+  /** `-` is standard input. */
+  readonly file?: string
+  readonly processor: string
+}
+
+/**
+ * The inputs that a command line names: those of `--input`, then those of `--file`. Without either, they are read from
+ * standard input, unless that is a terminal.
+ *
+ * @throws UsageError when there are none, and for a line that is no input.
+ */
+export async function runInputs(
+  { input: texts = [], file, processor }: InputOptions,
+  stdin: StandardInput = process.stdin,
+): Promise<RunInput[]> {
+  const named = texts.map((input): RunInput => ({ input, processor }))
+  if (file === undefined && named.length > 0) return named
+  if (file === undefined && stdin.isTTY === true) {
+    throw new UsageError('which inputs? Give them with --input or --file, or on standard input')
+  }
+  const isStdin = file === undefined || file === '-'
+  const lines = isStdin ? await text(stdin) : await readLines(file)
+  const inputs = [...named, ...parseInputs(lines, isStdin ? 'standard input' : file, processor)]
+  if (inputs.length === 0) throw new UsageError('there is no input')
+  return inputs
+}
+
+async function readLines(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    throw new UsageError(
+      `the inputs cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    )
+  }
+}
+
+/** Each line is a JSON string, or an object as the interface has it: `{"input": …, "processor": …}` (§2.8). */
+function parseInputs(lines: string, name: string, processor: string): RunInput[] {
+  return lines.split('\n').flatMap((line, index) => {
+    if (line.trim() === '') return []
+    const value = parseLine(line)
+    if (typeof value === 'string') return [{ input: value, processor }]
+    if (isRunInput(value)) return [{ processor, ...value }]
+    const expected = 'a JSON string, or an object whose "input" is a string or an object'
+    throw new UsageError(`${name}, line ${index + 1}: expected ${expected}`)
+  })
+}
+
+function parseLine(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
+
+/** Its other fields are checked by the client. */
+function isRunInput(value: unknown): value is RunInput {
+  return isJsonObject(value) && (typeof value['input'] === 'string' || isJsonObject(value['input']))
+}
