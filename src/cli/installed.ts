@@ -25,6 +25,11 @@ export function directDependencies(): string[] {
   return names.toSorted((a, b) => a.localeCompare(b))
 }
 
+/** The folder of this package. */
+export function packageRoot(): string {
+  return dirname(MANIFEST)
+}
+
 const DOCUMENT_NAME = /^(?:readme|changelog|history|licen[cs]e)(?:[.-][\w.-]*)?$/i
 const NO_TEXT = /\.(?:[cm]?[jt]sx?|json|map|css|png|svg|gif)$/i
 
@@ -45,7 +50,7 @@ export async function installedDocuments(): Promise<InstalledDocuments> {
 
 /** Folders that packages are installed in: beside this one's package.json, or around it where it is a dependency. */
 async function packageFolders(): Promise<string[]> {
-  const root = dirname(MANIFEST)
+  const root = packageRoot()
   const around = dirname(root)
   const candidates = [join(root, 'node_modules'), ...(basename(around) === 'node_modules' ? [around] : [])]
   const found = await Promise.all(
@@ -82,7 +87,36 @@ export async function installedReadmes(): Promise<InstalledDocument[]> {
   return found.flat()
 }
 
+/**
+ * The packages that questions can be asked about: the direct dependencies, as far as they are installed. Where this package
+ * is a dependency itself these are few, and other installed packages make up the number.
+ */
+export async function knownPackages(): Promise<string[]> {
+  const folders = await packageFolders()
+  const installed = new Set((await Promise.all(folders.map(packagesIn))).flat())
+  const direct = directDependencies().filter((name) => installed.has(name))
+  const others = [...installed].filter((name) => !direct.includes(name) && name !== 'rivulet')
+  const names = [...direct, ...others.slice(0, Math.max(0, ENOUGH - direct.length))]
+  return names.toSorted((a, b) => a.localeCompare(b))
+}
+
+/** Packages that a demonstration needs to have something to show. */
+const ENOUGH = 12
+
 async function readmesBelow(folder: string): Promise<InstalledDocument[]> {
+  const packages = await packagesIn(folder)
+  const readmes = await Promise.all(
+    packages.map(async (name) => {
+      const files = await readdir(join(folder, name)).catch(() => [])
+      const readme = files.find((file) => /^readme\.(?:md|markdown)$/i.test(file))
+      return readme === undefined ? [] : [{ package: name, path: join(folder, name, readme) }]
+    }),
+  )
+  return readmes.flat()
+}
+
+/** Names of the packages in a folder, in order of the alphabet. */
+async function packagesIn(folder: string): Promise<string[]> {
   const names = await readdir(folder)
   const scoped = await Promise.all(
     names
@@ -92,13 +126,5 @@ async function readmesBelow(folder: string): Promise<InstalledDocument[]> {
         return inScope.map((name) => `${scope}/${name}`)
       }),
   )
-  const packages = [...names.filter((name) => /^[^.@]/.test(name)), ...scoped.flat()].toSorted()
-  const readmes = await Promise.all(
-    packages.map(async (name) => {
-      const files = await readdir(join(folder, name)).catch(() => [])
-      const readme = files.find((file) => /^readme\.(?:md|markdown)$/i.test(file))
-      return readme === undefined ? [] : [{ package: name, path: join(folder, name, readme) }]
-    }),
-  )
-  return readmes.flat()
+  return [...names.filter((name) => /^[^.@]/.test(name)), ...scoped.flat()].toSorted()
 }

@@ -14,13 +14,14 @@ interface Ending {
   readonly stderr: string
 }
 
-/** Runs the real command as a child process. It is killed when the test is over. */
-export function rivulet(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+/** Runs the real command as a child process, with this on standard input. It is killed when the test is over. */
+export function rivulet(args: readonly string[], env: Readonly<Record<string, string>> = {}, input = '') {
   const child = spawn(process.execPath, ['--conditions=rivulet-source', 'src/cli/main.ts', ...args], {
     // Nothing that this machine's user has set for himself.
     env: { PATH: process.env['PATH'], ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: 'pipe',
   })
+  child.stdin.end(input)
   onTestFinished(() => void child.kill('SIGKILL'))
   const stdout = readText(child.stdout)
   const stderr = readText(child.stderr)

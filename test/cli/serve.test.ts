@@ -1,6 +1,7 @@
 import { createClient } from 'rivulet'
+import { createResearchService } from 'rivulet/service'
 import { firstValueFrom, lastValueFrom } from 'rxjs'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { DOCUMENTS, folderOf, rivulet, serveDocuments } from './command.ts'
 
 describe('rivulet serve', () => {
@@ -19,6 +20,16 @@ describe('rivulet serve', () => {
       expect(stdout + stderr).not.toContain('key_of_the_test')
     },
   )
+
+  it('cites the files of a folder by their URLs on its site', async () => {
+    const docs = await folderOf(DOCUMENTS)
+    const service = rivulet(['serve', '--json', '--site', `https://docs.example/guide=${docs}`])
+    const { service: told } = JSON.parse(await service.stdoutLine())
+    const client = createClient({ baseUrl: told.url, apiKey: told.api_key })
+    const { results } = await firstValueFrom(client.search({ search_queries: ['rivulet'] }))
+
+    expect(results.map(({ url }) => url)).toEqual(['https://docs.example/guide/river.md'])
+  })
 
   it('does wrong what it is told to', async () => {
     const { env } = await serveDocuments('--fault', 'status:status=503,times=1,retryAfter=0')
@@ -82,5 +93,30 @@ describe('rivulet search and watch', () => {
     expect(wrongKey.code).toBe(3)
     expect(wrongKey.stderr).not.toContain('key_that_is_wrong')
     expect(missing.code).toBe(4)
+  })
+})
+
+describe('rivulet watch on a group that is done', () => {
+  it('prints what its streams say as one story, in the order of time', async () => {
+    const service = await createResearchService({ docs: await folderOf(DOCUMENTS), concurrency: 1 })
+    onTestFinished(() => service.close())
+    const env = { RIVULET_BASE_URL: await service.listen(), RIVULET_API_KEY: service.apiKey }
+    const client = createClient({ baseUrl: env.RIVULET_BASE_URL, apiKey: env.RIVULET_API_KEY })
+    const { taskgroup_id } = await firstValueFrom(client.taskGroups.create())
+    const inputs = Array.from({ length: 20 }, (_, index) => ({ input: `What is a rivulet? ${index}` }))
+    await lastValueFrom(client.taskGroups.execute(taskgroup_id, inputs))
+    const { code, stdout } = await rivulet(['watch', '--group', taskgroup_id, '--json'], env).ended
+    const events = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    const times = events.map(({ time }) => Date.parse(time))
+    const types = events.map(({ type }) => type)
+
+    expect(code).toBe(0)
+    expect(types.filter((type) => type === 'task_run.state')).toHaveLength(20)
+    expect(types.lastIndexOf('task_group.status')).toBeGreaterThan(types.indexOf('task_run.state'))
+    expect(types.indexOf('task_group.status')).toBeLessThan(types.lastIndexOf('task_run.state'))
+    expect(times).toEqual(times.toSorted((a, b) => a - b))
   })
 })

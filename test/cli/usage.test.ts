@@ -1,17 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { rivulet } from './command.ts'
 
+const COMMANDS = ['start', 'serve', 'search', 'run', 'group', 'monitor', 'watch']
+
 describe('rivulet --help', () => {
   it('names the commands, the environment and what exit codes mean', async () => {
     const { code, stdout } = await rivulet(['--help']).ended
 
     expect(code).toBe(0)
-    for (const word of ['start', 'serve', 'search', 'watch', 'RIVULET_API_KEY', 'Exit codes:']) {
+    for (const word of [...COMMANDS, 'RIVULET_API_KEY', 'Exit codes:']) {
       expect(stdout).toContain(word)
     }
   })
 
-  it.each(['start', 'serve', 'search', 'watch'])('of %s has examples', async (command) => {
+  it.each(COMMANDS)('of %s has examples', async (command) => {
     const { code, stdout } = await rivulet([command, '--help']).ended
 
     expect(code).toBe(0)
@@ -22,6 +24,12 @@ describe('rivulet --help', () => {
 describe('a command line that is wrong', () => {
   it.each([
     [['serve', '--bogus'], /unknown option '--bogus'/],
+    [['serve', '--dosc', '.'], /Did you mean --docs\?/],
+    [['watsh'], /Did you mean watch\?/],
+    [['monitor', 'crate'], /Did you mean create\?/],
+    [['monitor', 'create', '--query', 'rivers'], /--frequency <time>' not specified/],
+    [['serve', '--site', './docs'], /Expected URL=FOLDER/],
+    [['run', 'x', '--schema', 'no-such-file.json'], /no such file/],
     [['serve', '--fault', 'boom'], /no fault "boom"/],
     [['serve', '--docs', './no-such-folder'], /no such folder/],
     [['search', 'rivers'], /RIVULET_BASE_URL/],

@@ -150,7 +150,7 @@ describe('the built package', () => {
       [...client].filter((name) => name === 'pino' || name.startsWith('node:') || name.startsWith('rivulet')),
     ).toEqual([])
     // That the same look finds what is there.
-    expect(importedBy(MANIFEST.bin['rivulet'] ?? '')).toContain('pino')
+    expect(importedBy('dist/src/service/index.js')).toContain('node:sqlite')
   })
 
   it('needs nothing but its dependencies, whichever of its files is loaded', async () => {
@@ -175,6 +175,20 @@ describe('the built package', () => {
       gate: true,
       errors: { operators: true, webhooks: true, service: true, sqlite: true, exchange: true },
     })
+  })
+
+  it('has a command that says in one sentence that Node is too old, before it loads anything', async () => {
+    const command = installed.path(MANIFEST.bin['rivulet'] ?? '')
+    const old = "Object.defineProperty(process.versions, 'node', { value: '20.20.2' })"
+    const preload = `--import=data:text/javascript,${encodeURIComponent(old)}`
+    const ended = await installed.node([preload, command, 'start']).catch((error: unknown) => error)
+
+    expect(ended).toMatchObject({ code: 2, stdout: '' })
+    expect(ended).toHaveProperty(
+      'stderr',
+      expect.stringMatching(/^rivulet: it needs Node \S.*, and this is Node 20\.20\.2\.\n$/),
+    )
+    expect([...importedBy(MANIFEST.bin['rivulet'] ?? '')]).toEqual(['node:fs'])
   })
 
   it('has a command that knows its version, and the errors of the library', async () => {

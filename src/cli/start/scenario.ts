@@ -4,7 +4,7 @@ import { iterate } from 'rivulet/operators'
 import type { ServiceRecords } from 'rivulet/service'
 import { filter, firstValueFrom, map, merge, share, Subject, takeUntil, tap } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { directDependencies } from '../installed.ts'
+import { knownPackages } from '../installed.ts'
 import { logDiagnostic } from '../log.ts'
 import type { Logger } from '../log.ts'
 import { openWebhookEndpoint } from '../webhook-endpoint.ts'
@@ -52,7 +52,7 @@ export async function runScenario({ docs, narrator, log, signal }: ScenarioOptio
   const answer = await firstValueFrom(client.search({ search_queries: [QUERY] }, { signal }))
   await narrator.search(QUERY, answer)
 
-  const packages = directDependencies()
+  const packages = await knownPackages()
   const monitor = await createFieldNotesMonitor(client, endpoint.url, signal)
   const groupId = await researchPackages(client, packages, endpoint.url, signal)
   await narrator.watching({ packages, monitor })

@@ -4,6 +4,7 @@ import { jsonText } from '../json-text.ts'
 import type { Output, Style } from '../output.ts'
 import { oneLine, withoutMarks } from '../plain.ts'
 import { createProgress } from '../progress.ts'
+import { nextSteps } from './next-steps.ts'
 import type { Summary } from './ledger.ts'
 import type { Narrator } from './narrator.ts'
 
@@ -74,7 +75,7 @@ export function storyNarrator(output: Output): Narrator {
     async watching({ packages }) {
       await heading('3  One stream', 'client.watch({ monitors, taskGroups, webhooks })')
       await text(
-        `A run for each of ${packages.length} dependencies: what it is for, its licence, how it is installed.`,
+        `A run for each of ${packages.length} packages: what it is for, its licence, how it is installed.`,
       )
       await text('A monitor on a folder, into which documents come while it runs. Webhooks of both.')
       await output.line()
@@ -117,19 +118,13 @@ export function storyNarrator(output: Output): Narrator {
         )
       }
       await heading('Where to read on', 'and what to try next')
-      for (const [where, what] of READ_ON) await text(`${where.padEnd(32)}${paint('dim', what)}`)
+      const next = nextSteps()
+      const column = Math.max(...next.map(([where]) => where.length)) + 2
+      for (const [where, what] of next) await text(`${where.padEnd(column)}${paint('dim', what)}`)
       await output.line()
     },
   }
 }
-
-const READ_ON = [
-  ['README.md', 'install, a first pipeline, the picture of the flow'],
-  ['docs/architecture.md', 'the rooms of the house, and the promises it keeps'],
-  ['examples/', 'pipelines to start from'],
-  ['rivulet serve --docs FOLDER', 'a research service over your own documents'],
-  ['rivulet start --json', 'the same, as NDJSON for other programs'],
-] as const
 
 function eventEntry(event: ResearchEvent, titles: ReadonlyMap<string, string>): Entry {
   switch (event.type) {

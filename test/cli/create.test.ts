@@ -1,0 +1,181 @@
+import { join } from 'node:path'
+import { createResearchService } from 'rivulet/service'
+import type { Processor } from 'rivulet/service'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { DOCUMENTS, folderOf, rivulet } from './command.ts'
+
+/** A service in this process, and the environment that commands need for it. */
+async function service(processor?: Processor) {
+  const docs = await folderOf(DOCUMENTS)
+  const research = await createResearchService({ docs, ...(processor !== undefined && { processor }) })
+  onTestFinished(() => research.close())
+  return { RIVULET_BASE_URL: await research.listen(), RIVULET_API_KEY: research.apiKey }
+}
+
+const NO_SERVICE = { RIVULET_BASE_URL: 'http://127.0.0.1:1', RIVULET_API_KEY: 'key_of_the_test' }
+
+// Each command is a process of its own, and a test starts several.
+vi.setConfig({ testTimeout: 60_000 })
+
+describe('rivulet monitor', () => {
+  it('creates a monitor of what it is given', async () => {
+    const env = await service()
+    const options = [
+      '--frequency',
+      '1d',
+      '--processor',
+      'core',
+      '--include-domain',
+      '.edu',
+      '--metadata',
+      'a=b=c',
+    ]
+    const { code, stdout } = await rivulet(
+      ['monitor', 'create', '--query', 'rivers', ...options, '--json'],
+      env,
+    ).ended
+
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({
+      type: 'event_stream',
+      frequency: '1d',
+      processor: 'core',
+      settings: { query: 'rivers', advanced_settings: { source_policy: { include_domains: ['.edu'] } } },
+      metadata: { a: 'b=c' },
+    })
+  })
+
+  it('shows, triggers, cancels and lists monitors', async () => {
+    const env = await service()
+    const created = await rivulet(['monitor', 'create', '--query', 'rivers', '--frequency', '1d'], env).ended
+    const [id = ''] = created.stdout.split(' ')
+    const [shown, triggered, all] = await Promise.all([
+      rivulet(['monitor', 'get', id], env).ended,
+      rivulet(['monitor', 'trigger', id], env).ended,
+      rivulet(['monitor', 'list', '--json'], env).ended,
+    ])
+    const cancelled = await rivulet(['monitor', 'cancel', id], env).ended
+    const active = await rivulet(['monitor', 'list', '--status', 'active'], env).ended
+
+    expect(created.stdout).toBe(`${id}  active     1d   lite  rivers\n`)
+    expect(shown.stdout).toContain(created.stdout)
+    expect(shown.stdout).toContain('  last run')
+    expect(triggered.stdout).toBe(`${id} searches now.\n`)
+    expect(JSON.parse(all.stdout)).toMatchObject({ monitor_id: id, status: 'active' })
+    expect(cancelled.stdout).toBe(`${id}  cancelled  1d   lite  rivers\n`)
+    expect(active).toMatchObject({ code: 0, stdout: 'There is no monitor.\n' })
+  })
+
+  it.each([['get'], ['trigger'], ['cancel']])(
+    '%s ends with 4 for a monitor that there is not',
+    async (verb) => {
+      const env = await service()
+      const { code, stderr } = await rivulet(['monitor', verb, 'monitor_missing'], env).ended
+
+      expect(code).toBe(4)
+      expect(stderr).toContain('monitor_missing')
+    },
+  )
+})
+
+describe('rivulet group', () => {
+  it('creates a group, and says how far its runs are', async () => {
+    const env = await service()
+    const created = await rivulet(['group', 'create'], env).ended
+    const id = created.stdout.trim()
+    const empty = await rivulet(['group', 'status', id], env).ended
+    const added = await rivulet(
+      ['group', 'add', id, '--input', 'What is small?', '--input', 'And large?'],
+      env,
+    ).ended
+    await rivulet(['watch', '--group', id], env).ended
+    const done = await rivulet(['group', 'status', id], env).ended
+
+    expect(created.stdout).toMatch(/^tgrp_\w+\n$/)
+    expect(empty.stdout).toBe(`${id}  no runs yet\n`)
+    expect(added.stdout).toBe(`2 runs added to ${id}.\n`)
+    expect(done.stdout).toBe(`${id}  done  2 of 2 ended, 2 completed\n`)
+  })
+
+  it('adds runs from a file and from standard input', async () => {
+    const env = await service()
+    const folder = await folderOf({
+      'inputs.jsonl': '"What is a rivulet?"\n\n{"input":{"topic":"rivers"},"processor":"core"}\n',
+    })
+    const created = await rivulet(['group', 'create', '--metadata', 'a=b', '--json'], env).ended
+    const { taskgroup_id: id, metadata } = JSON.parse(created.stdout)
+    const [filed, piped] = await Promise.all([
+      rivulet(['group', 'add', id, '--file', join(folder, 'inputs.jsonl'), '--json'], env).ended,
+      rivulet(['group', 'add', id, '--json'], env, '"What has an electrolyte?"\n').ended,
+    ])
+
+    expect(metadata).toEqual({ a: 'b' })
+    expect(JSON.parse(filed.stdout).run_ids).toHaveLength(2)
+    expect(JSON.parse(piped.stdout).run_ids).toHaveLength(1)
+  })
+
+  it.each([
+    ['a line that is no JSON', 'rivers\n', /inputs.jsonl, line 1/],
+    ['an object without an input', '"rivers"\n{"question":"x"}\n', /inputs.jsonl, line 2/],
+    ['nothing', '\n', /there is no input/],
+  ])('refuses %s in a file, and adds nothing', async (_, text, message) => {
+    const folder = await folderOf({ 'inputs.jsonl': text })
+    const args = ['group', 'add', 'g', '--file', join(folder, 'inputs.jsonl')]
+    const { code, stderr } = await rivulet(args, NO_SERVICE).ended
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(message)
+  })
+})
+
+describe('rivulet run', () => {
+  it('prints the answer and what it rests on', async () => {
+    const env = await service()
+    const { code, stdout } = await rivulet(['run', 'What is a rivulet?'], env).ended
+
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^A rivulet is a small stream of water\. \[1\]/)
+    expect(stdout).toMatch(/\n\n\[1\] file:.*river\.md\n {4}Rivers: “/)
+  })
+
+  it('answers in the shape of a schema, as a line of JSON', async () => {
+    const env = await service()
+    const electrolyte = { type: 'string', description: 'What electrolyte a solid state battery has' }
+    const schema = { type: 'object', properties: { electrolyte }, required: ['electrolyte'] }
+    const folder = await folderOf({ 'schema.json': JSON.stringify(schema) })
+    const options = ['--schema', join(folder, 'schema.json'), '--processor', 'core', '--json']
+    const { stdout } = await rivulet(['run', 'Which electrolyte?', ...options], env).ended
+
+    expect(JSON.parse(stdout)).toMatchObject({
+      taskgroup_id: expect.stringMatching(/^tgrp_/),
+      run: { status: 'completed', processor: 'core' },
+      output: { type: 'json', content: { electrolyte: expect.stringContaining('solid') } },
+    })
+  })
+
+  it('ends with 1 and says why when the run failed', async () => {
+    const env = await service({ run: () => Promise.reject(new Error('no source')) })
+    const { code, stdout, stderr } = await rivulet(['run', 'What is a rivulet?'], env).ended
+
+    expect(code).toBe(1)
+    expect(stdout).toBe('')
+    expect(stderr).toMatch(/^rivulet: trun_\w+ failed: /m)
+  })
+
+  it('leaves the run to the service at Ctrl-C, and says how to see what it finds', async () => {
+    const started = Promise.withResolvers<void>()
+    const env = await service({
+      run: (_task, signal) => {
+        started.resolve()
+        return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      },
+    })
+    const run = rivulet(['run', 'What is a rivulet?'], env)
+    await started.promise
+    run.child.kill('SIGINT')
+    const { code, stderr } = await run.ended
+
+    expect(code).toBe(130)
+    expect(stderr).toMatch(/^The run goes on at the service: rivulet watch --group tgrp_\w+\n$/)
+  })
+})

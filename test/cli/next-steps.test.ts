@@ -1,0 +1,33 @@
+import { existsSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { nextSteps } from '../../src/cli/start/next-steps.ts'
+import { folderOf } from './command.ts'
+
+describe('what rivulet start says to try next', () => {
+  it('is there in a clone, where the command is an npm script', () => {
+    const [files, commands] = split(nextSteps())
+
+    expect(files).toEqual(['README.md', join('docs', 'architecture.md'), 'examples'])
+    expect(commands).toContain('npm run rivulet -- serve --docs FOLDER')
+  })
+
+  it('is there where the package is installed, by its path from the present folder', async () => {
+    const folder = await folderOf({})
+    const root = join(folder, 'node_modules', 'rivulet')
+    await mkdir(root, { recursive: true })
+    await writeFile(join(root, 'README.md'), '# Rivulet')
+    const [files, commands] = split(nextSteps(root, folder))
+
+    expect(files).toEqual([join('node_modules', 'rivulet', 'README.md')])
+    expect(files.every((file) => existsSync(resolve(folder, file)))).toBe(true)
+    expect(commands).toContain('npx rivulet serve --docs FOLDER')
+  })
+})
+
+function split(steps: ReturnType<typeof nextSteps>) {
+  const all = steps.map(([where]) => where)
+  const isCommand = (where: string) => /^np[mx] /.test(where)
+  return [all.filter((where) => !isCommand(where)), all.filter(isCommand)] as const
+}
