@@ -3,7 +3,7 @@ import type { Observable, SchedulerLike } from 'rxjs'
 import { Subject } from 'rxjs'
 import { ArgumentError } from './protocol/argument-error.ts'
 import type { Backoff } from './protocol/backoff.ts'
-import type { ResearchEvent } from './protocol/event.ts'
+import type { FollowedMonitorEvent, ListedMonitorEvent, ResearchEvent } from './protocol/event.ts'
 import type { Monitor } from './protocol/monitor.ts'
 import type {
   SearchBetaRequest,
@@ -52,9 +52,9 @@ export interface ResearchClient {
   searchBeta(request: SearchBetaRequest, options?: SourceOptions): Source<SearchBetaResponse>
   readonly monitors: {
     /** What a monitor has reported (§4.1): walks the pages, newest first, then completes. */
-    events(monitorId: string, options?: MonitorEventsOptions): Source<ResearchEvent>
-    /** All that a monitor reports, oldest first, each event once; never completes. */
-    follow(monitorId: string, options?: FollowMonitorOptions): Source<ResearchEvent>
+    events(monitorId: string, options?: MonitorEventsOptions): Source<ListedMonitorEvent>
+    /** All that a monitor reports, oldest first, each event once; completes only when the monitor was cancelled. */
+    follow(monitorId: string, options?: FollowMonitorOptions): Source<FollowedMonitorEvent>
     /** Cancels a monitor for good and emits it (§4.2). */
     cancel(monitorId: string, options?: SourceOptions): Source<Monitor>
     /** Creates a monitor. Beyond the interface document. */

@@ -95,6 +95,17 @@ export type ResearchEvent = {
 /** The one member of the union that has this type. */
 export type EventOf<Type extends ResearchEventType> = Envelope<Type, ResearchEventData[Type]>
 
+/** What `monitors.events` emits: what a monitor lists (§2.2), discriminated by `type`. */
+export type ListedMonitorEvent =
+  | EventOf<'monitor.event_stream'>
+  | EventOf<'monitor.snapshot'>
+  | EventOf<'monitor.completion'>
+  | EventOf<'monitor.error'>
+  | EventOf<'unknown'>
+
+/** What `monitors.follow` emits, discriminated by `type`. */
+export type FollowedMonitorEvent = ListedMonitorEvent | EventOf<'monitor.cancelled'> | EventOf<'stream.gap'>
+
 type Wire = Readonly<Record<string, unknown>>
 
 /** Whether the value is a JSON object: the one thing that is checked of everything that comes in. */
@@ -147,7 +158,7 @@ export function monitorEvent(
   wire: unknown,
   via: Via,
   receivedAt: number = Date.now(),
-): ResearchEvent {
+): ListedMonitorEvent {
   const source = monitorSource(monitorId)
   if (!isObject(wire)) return unknownEvent(source, wire, via, undefined, receivedAt)
   // A webhook may be ahead of the list, and whoever resumed after it would miss what the list had before.

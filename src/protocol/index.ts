@@ -15,6 +15,8 @@ export {
 export type {
   Envelope,
   EventOf,
+  FollowedMonitorEvent,
+  ListedMonitorEvent,
   OversizedEvent,
   ResearchEvent,
   ResearchEventData,

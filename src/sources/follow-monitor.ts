@@ -1,30 +1,18 @@
-import {
-  concat,
-  defer,
-  EMPTY,
-  ignoreElements,
-  isObservable,
-  merge,
-  Observable,
-  repeat,
-  retry,
-  Subject,
-  take,
-  throwError,
-  timer,
-} from 'rxjs'
+import { defer, EMPTY, isObservable, merge, Observable, repeat, Subject, take, timer } from 'rxjs'
+import type { Subscriber } from 'rxjs'
 import { gateOf } from '../../operators/gate.ts'
+import type { Gate } from '../../operators/gate.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkId, checkText, checkWait, LONGEST_WAIT } from '../protocol/check.ts'
-import { gapEvent, monitorEvent, monitorSource } from '../protocol/event.ts'
-import type { ResearchEvent } from '../protocol/event.ts'
+import { cancelledEvent, gapEvent, isObject, monitorSource } from '../protocol/event.ts'
+import type { FollowedMonitorEvent, ListedMonitorEvent } from '../protocol/event.ts'
 import { MAX_PAGE_LIMIT } from '../protocol/limits.ts'
-import type { MonitorEventsQuery, PaginatedMonitorEvents } from '../protocol/monitor.ts'
-import { ValidationError } from '../transport/errors.ts'
+import type { Monitor, MonitorEventsQuery } from '../protocol/monitor.ts'
+import type { Place } from '../state/progress-log.ts'
 import type { Context } from './context.ts'
 import { checkMonitorEventsQuery } from './monitor-events.ts'
 import { fedBy } from './fed-by.ts'
-import { monitorPages } from './monitor-pages.ts'
+import { MonitorBacklog } from './monitor-backlog.ts'
 import { MonitorPosition, whenOf } from './monitor-position.ts'
 import { opened } from './opened.ts'
 import { persisting } from './persisting.ts'
@@ -46,19 +34,22 @@ export interface FollowMonitorOptions
   readonly wake?: Observable<unknown>
 }
 
-/** Walks in a row that may break on a page that the service no longer knows. */
-const WALKS = 3
+/** The least time between two looks at whether the monitor was cancelled, in ms. */
+const STATUS_INTERVAL = 600_000
 
 /**
- * Everything that a monitor reports, oldest first, each event once; never completes. A poll that fails is backed off
- * from and made again. Where the service no longer reaches back to the last event, a `stream.gap` comes in its place.
+ * Everything that a monitor reports, oldest first, each event once. A poll that fails is backed off from and made again.
+ * Where the service no longer reaches back to the last event, a `stream.gap` comes in its place.
+ *
+ * Completes after `monitor.cancelled`, once all that a cancelled monitor reported was emitted; otherwise it never does. It asks for
+ * the monitor after a poll that brought nothing, at most every ten minutes.
  */
 export function followMonitor(
   context: Context,
   monitorId: string,
   options: FollowMonitorOptions = {},
   tracking?: Tracking,
-): Source<ResearchEvent> {
+): Source<FollowedMonitorEvent> {
   const { signal, after, pollInterval = 60_000, wake = EMPTY } = options
   const { limit = MAX_PAGE_LIMIT, include_completions } = options
   const query = { limit, include_completions }
@@ -68,8 +59,8 @@ export function followMonitor(
   if (!isObservable(wake)) throw new ArgumentError('wake', 'an Observable', wake)
   if (after !== undefined) checkText('after', after)
 
-  const follow = new Observable<ResearchEvent>((subscriber) => {
-    const position = positionOf(after, tracking)
+  const follow = new Observable<FollowedMonitorEvent>((subscriber) => {
+    const polls = new Polls(context, monitorId, query, positionOf(after, tracking), tracking)
     // A signal that comes while a poll is under way may be about something that this poll was too early for.
     let woken = false
     const wakes = new Subject<void>()
@@ -83,6 +74,7 @@ export function followMonitor(
       }),
     )
     const pause = () => {
+      if (polls.over) return EMPTY
       if (woken) return timer(0, context.scheduler)
       if (pollInterval === Infinity) return wakes.pipe(take(1))
       const delay = Math.min(pollInterval * (0.9 + 0.2 * context.random()), LONGEST_WAIT)
@@ -90,88 +82,130 @@ export function followMonitor(
     }
     const poll = defer(() => {
       woken = false
-      return catchUp(context, monitorId, query, position, tracking)
+      return fedBy<FollowedMonitorEvent>((poller, ended) => polls.poll(poller, ended))
     })
     poll.pipe(persisting(context, monitorSource(monitorId)), repeat({ delay: pause })).subscribe(subscriber)
   })
   return sourceOf(follow, signal)
 }
 
-/** One poll: pages back to what has been given out, then gives out the rest, oldest first. */
-function catchUp(
-  context: Context,
-  monitorId: string,
-  query: MonitorEventsQuery,
-  position: MonitorPosition,
-  tracking: Tracking | undefined,
-): Observable<ResearchEvent> {
-  return defer(() => {
-    // In the order in which they were seen last: an event that appears while paging pushes others onto the next page,
-    // where they come again, behind those that are newer.
-    const fresh = new Map<string, ResearchEvent>()
-    let pages = 0
-    /** Whether the list still has something that was given out. */
-    let reached = false
+/** The polls of one subscription. */
+class Polls {
+  readonly #context: Context
+  readonly #monitorId: string
+  readonly #position: MonitorPosition
+  readonly #tracking: Tracking | undefined
+  readonly #backlog: MonitorBacklog
+  /** When it was looked last whether the monitor was cancelled. */
+  #lookedAt = -Infinity
+  /** The monitor, once it is known to be cancelled. */
+  #cancelled: Monitor | undefined
+  #over = false
 
-    /** Takes what is new of a page; returns whether there may be more of it on the next. */
-    const collect = (page: PaginatedMonitorEvents): boolean => {
-      pages += 1
-      for (const wire of page.events) {
-        const event = monitorEvent(monitorId, wire, 'poll', context.scheduler.now())
-        if (position.has(event.id)) {
-          reached = true
-          // What is not known has an id made of its content, and the same content may come twice.
-          if (event.type === 'unknown') continue
-          return false
-        }
-        fresh.delete(event.id)
-        fresh.set(event.id, event)
-      }
-      return true
+  constructor(
+    context: Context,
+    monitorId: string,
+    query: MonitorEventsQuery,
+    position: MonitorPosition,
+    tracking: Tracking | undefined,
+  ) {
+    this.#context = context
+    this.#monitorId = monitorId
+    this.#position = position
+    this.#tracking = tracking
+    this.#backlog = new MonitorBacklog(context, monitorId, query, position)
+  }
+
+  /** Whether the monitor reports nothing any more, and that was emitted. */
+  get over(): boolean {
+    return this.#over
+  }
+
+  /** Emits what was reported since the last event. */
+  async poll(subscriber: Subscriber<FollowedMonitorEvent>, signal: AbortSignal): Promise<void> {
+    const gate = gateOf(subscriber)
+    if ((await this.#catchUp(subscriber, gate, signal)) || signal.aborted) return
+    if (this.#cancelled === undefined) {
+      this.#cancelled = await this.#ifCancelled(signal)
+      if (this.#cancelled === undefined || signal.aborted) return
+      // It may have reported something between the poll and its end.
+      if ((await this.#catchUp(subscriber, gate, signal)) || signal.aborted) return
     }
-    // Nothing was given out yet, so a walk whose next page the service no longer knows can begin again.
-    const beginAgain = (error: unknown) => {
-      if (!(error instanceof ValidationError) || pages === 0) return throwError(() => error)
-      fresh.clear()
-      pages = 0
-      reached = false
-      return timer(0, context.scheduler)
-    }
-    const walk = monitorPages(context, monitorId, query, collect).pipe(
-      retry({ count: WALKS, delay: beginAgain }),
-      ignoreElements(),
+    const { scheduler } = this.#context
+    this.#over = true
+    this.#emit(
+      subscriber,
+      cancelledEvent(this.#monitorId, this.#cancelled, 'poll', scheduler.now()),
+      undefined,
     )
+  }
 
-    const gap = (oldest: ResearchEvent | undefined) => {
-      const reason = 'the service no longer lists the last event that was received'
-      const data = { from: position.time, to: whenOf(oldest), reason }
-      return gapEvent(
-        monitorSource(monitorId),
-        data,
-        'poll',
-        `${position.mark} ${oldest?.id}`,
-        context.scheduler.now(),
-      )
-    }
-    const told = fedBy<ResearchEvent>(async (subscriber, signal) => {
-      const gate = gateOf(subscriber)
-      const events = [...fresh.values()].toReversed()
-      if (!reached && position.mark !== undefined) {
-        const event = gap(events[0])
-        tracking?.entered(event, undefined)
+  /** Returns whether there was anything. */
+  async #catchUp(
+    subscriber: Subscriber<FollowedMonitorEvent>,
+    gate: Gate | undefined,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const position = this.#position
+    let isEmpty = true
+    this.#backlog.resume()
+    for (;;) {
+      const portion = await this.#backlog.next(signal, gate)
+      if (portion === undefined || signal.aborted) return !isEmpty
+      const { events, afterGap } = portion
+      if (afterGap) {
+        isEmpty = false
+        const gap = this.#gapBefore(events[0])
         position.forget()
-        subscriber.next(event)
+        this.#emit(subscriber, gap, undefined)
       }
       for (const event of events) {
+        // A page that was fetched later than the next newer one may have the same events.
+        if (position.has(event.id)) continue
         if (gate?.closed === true) await opened(gate, signal)
-        if (subscriber.closed) return
+        if (signal.aborted) return true
+        isEmpty = false
         position.advance(event)
-        tracking?.entered(event, position.place)
-        subscriber.next(event)
+        this.#emit(subscriber, event, position.place)
       }
-    })
-    return concat(walk, told)
-  })
+    }
+  }
+
+  #emit(
+    subscriber: Subscriber<FollowedMonitorEvent>,
+    event: FollowedMonitorEvent,
+    place: Place | undefined,
+  ): void {
+    this.#tracking?.entered(event, place)
+    subscriber.next(event)
+  }
+
+  #gapBefore(oldest: ListedMonitorEvent | undefined): FollowedMonitorEvent {
+    const { mark, time } = this.#position
+    const reason = 'the service no longer lists the last event that was received'
+    return gapEvent(
+      monitorSource(this.#monitorId),
+      { from: time, to: whenOf(oldest), reason },
+      'poll',
+      `${mark} ${oldest?.id}`,
+      this.#context.scheduler.now(),
+    )
+  }
+
+  /** The monitor, if it was cancelled; asked for seldom, since hardly one ever is. */
+  async #ifCancelled(signal: AbortSignal): Promise<Monitor | undefined> {
+    const { scheduler, transport } = this.#context
+    if (scheduler.now() - this.#lookedAt < STATUS_INTERVAL) return undefined
+    this.#lookedAt = scheduler.now()
+    const request = { method: 'GET', path: monitorSource(this.#monitorId), idempotent: true } as const
+    try {
+      const { body } = await transport.request(request, signal)
+      return isObject(body) && body['status'] === 'cancelled' ? (body as unknown as Monitor) : undefined
+    } catch {
+      // A service need not have this endpoint, and the list of events refuses what is refused for good.
+      return undefined
+    }
+  }
 }
 
 /** Where the monitor's events go on: at the position that was kept, else behind `after`. */

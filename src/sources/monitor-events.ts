@@ -1,7 +1,7 @@
 import { concatMap } from 'rxjs'
 import { checkBoolean, checkGiven, checkId, checkPageLimit, checkText } from '../protocol/check.ts'
 import { monitorEvent } from '../protocol/event.ts'
-import type { ResearchEvent } from '../protocol/event.ts'
+import type { ListedMonitorEvent } from '../protocol/event.ts'
 import type { MonitorEventsQuery } from '../protocol/monitor.ts'
 import type { Context } from './context.ts'
 import { monitorPages } from './monitor-pages.ts'
@@ -16,7 +16,7 @@ export function monitorEvents(
   context: Context,
   monitorId: string,
   options: MonitorEventsOptions = {},
-): Source<ResearchEvent> {
+): Source<ListedMonitorEvent> {
   const { signal, ...query } = options
   checkId('monitorId', monitorId)
   checkMonitorEventsQuery(query)

@@ -1,11 +1,12 @@
-import { lastValueFrom, Subject, take, tap, toArray } from 'rxjs'
-import { describe, expect, it } from 'vitest'
+import { asyncScheduler, lastValueFrom, Subject, take, tap, toArray } from 'rxjs'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { createClient } from 'rivulet'
 import type { Diagnostic } from 'rivulet'
 import type { Exchange } from '../../src/transport/exchange.ts'
 import { createExchange } from '../../src/transport/fetch-exchange.ts'
 import { pageOf } from '../support/monitor-page.ts'
 import { answer, queryOf, serve } from '../support/serve.ts'
+import { settled } from '../support/settled.ts'
 
 /** A monitor's list, paged by position, that a test changes as it goes. */
 async function monitorOf(
@@ -288,5 +289,84 @@ describe('monitors.follow', () => {
     const seen = await lastValueFrom(events.pipe(take(6), toArray()))
 
     expect(seen.map(({ id }) => id)).toEqual(names(6))
+  })
+})
+
+describe('monitors.follow of a monitor that was cancelled', () => {
+  /** A monitor with one event, whose status a test sets. */
+  async function cancellable(state: {
+    status: unknown
+    code?: number
+    onStatus?: (add: (id: string) => void) => void
+  }) {
+    const list = ['e1']
+    const asked = { events: 0, status: 0 }
+    const monitor = { monitor_id: 'm', type: 'event_stream', frequency: '1h' }
+    const baseUrl = await serve((request, response) => {
+      if ((request.url ?? '').includes('/events')) {
+        asked.events += 1
+        return answer(response, pageOf(list, request))
+      }
+      asked.status += 1
+      state.onStatus?.((id) => list.unshift(id))
+      answer(response, { ...monitor, status: state.status }, state.code)
+    })
+    const times = { now: 0 }
+    const scheduler = { now: () => times.now, schedule: asyncScheduler.schedule.bind(asyncScheduler) }
+    const client = createClient({ baseUrl, apiKey: 'key', retries: 0, scheduler })
+    return { client, asked, times, monitor }
+  }
+
+  it('says so after a poll that brought nothing, and completes', async () => {
+    const { client, asked, monitor } = await cancellable({ status: 'cancelled' })
+
+    const seen = await lastValueFrom(client.monitors.follow('m', { pollInterval: 0 }).pipe(toArray()))
+
+    expect(seen.map(({ type }) => type)).toEqual(['monitor.event_stream', 'monitor.cancelled'])
+    expect(seen[1]).toMatchObject({
+      id: 'm:cancelled',
+      source: '/v1/monitors/m',
+      via: 'poll',
+      data: { ...monitor, status: 'cancelled' },
+    })
+    expect(asked).toEqual({ events: 3, status: 1 })
+  })
+
+  it('tells first what was reported between the last poll and the end', async () => {
+    const { client } = await cancellable({ status: 'cancelled', onStatus: (add) => add('e2') })
+
+    const seen = await lastValueFrom(client.monitors.follow('m', { pollInterval: 0 }).pipe(toArray()))
+
+    expect(seen.map(({ id }) => id)).toEqual(['e1', 'e2', 'm:cancelled'])
+  })
+
+  it.each([
+    ['active', 200],
+    [null, 200],
+    ['cancelled', 404],
+    ['cancelled', 503],
+  ])('is looked for every ten minutes, and goes on otherwise: %j, %i', async (status, code) => {
+    const { client, asked, times } = await cancellable({ status, code })
+    const steps: number[] = []
+
+    await new Promise<void>((resolve, reject) => {
+      const wake = new Subject<void>()
+      const events = client.monitors.follow('m', { pollInterval: Infinity, wake })
+      const subscription = events.subscribe({ error: reject, complete: () => reject(new Error('completed')) })
+      onTestFinished(() => subscription.unsubscribe())
+      void (async () => {
+        for (const now of [0, 0, 599_999, 600_000, 600_001, 1_200_000]) {
+          times.now = now
+          const before = asked.events
+          wake.next()
+          await settled(() => asked.events - before)
+          steps.push(asked.status)
+        }
+        resolve()
+      })()
+    })
+
+    expect(steps.at(-1)).toBe(3)
+    expect(steps.indexOf(2)).toBe(3)
   })
 })
