@@ -23,19 +23,17 @@ await once(endpoint, 'listening')
 const address = endpoint.address()
 if (address === null || typeof address === 'string') throw new Error('the endpoint has no port')
 
-const monitor = await firstValueFrom(
-  client.monitors.create({
-    type: 'event_stream',
-    frequency: '1h',
-    settings: { query: 'solid state battery' },
-    webhook: { url: `http://127.0.0.1:${address.port}/`, event_types: ['monitor.event.detected'] },
-  }),
-)
+const monitor = await client.monitors.create({
+  type: 'event_stream',
+  frequency: '1h',
+  settings: { query: 'solid state battery' },
+  webhook: { url: `http://127.0.0.1:${address.port}/`, event_types: ['monitor.event.detected'] },
+})
 const events = client.watch({ monitors: [monitor.monitor_id], webhooks: receiver })
 const first = firstValueFrom(events.pipe(ofType('monitor.event_stream')))
 
 await writeFile(join(docs, 'news.md'), '# News\n\nA solid state battery went into series production today.\n')
-await firstValueFrom(client.monitors.trigger(monitor.monitor_id))
+await client.monitors.trigger(monitor.monitor_id)
 const { via, data } = await first
 console.log(`${via}: ${JSON.stringify(data.output.content)}`)
 

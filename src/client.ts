@@ -31,7 +31,7 @@ import type { MonitorEventsOptions } from './sources/monitor-events.ts'
 import { cancelMonitor, createMonitor, getMonitor, listMonitors, triggerMonitor } from './sources/monitors.ts'
 import type { CreateMonitorRequest, ListMonitorsOptions, MonitorsPage } from './sources/monitors.ts'
 import { search, searchBeta } from './sources/search.ts'
-import type { Source, SourceOptions } from './sources/source.ts'
+import type { AwaitableSource, Source, SourceOptions } from './sources/source.ts'
 import { createTaskGroup, getTaskGroup } from './sources/task-groups.ts'
 import type { CreateTaskGroupOptions } from './sources/task-groups.ts'
 import { untypedGet, untypedPost, untypedStream } from './sources/untyped.ts'
@@ -44,31 +44,38 @@ import type { StreamMessage, TransportSettings } from './transport/transport.ts'
 /** Settings of a client. */
 export interface ClientOptions extends Backoff, Partial<Omit<TransportSettings, 'backoff' | 'onRetry'>> {}
 
-/** The service as streams. Every method checks its arguments at once and requests nothing before it is subscribed. */
+/**
+ * The service as streams. Every method checks its arguments at once, and requests nothing before it is subscribed or, where it
+ * gives one answer, awaited.
+ */
 export interface ResearchClient {
   /** Searches (§4.7): one emission, then completes. */
-  search(request: SearchRequest, options?: SourceOptions): Source<SearchResponse>
+  search(request: SearchRequest, options?: SourceOptions): AwaitableSource<SearchResponse>
   /** Searches the way of the beta interface (§4.6): one emission, then completes. */
-  searchBeta(request: SearchBetaRequest, options?: SourceOptions): Source<SearchBetaResponse>
+  searchBeta(request: SearchBetaRequest, options?: SourceOptions): AwaitableSource<SearchBetaResponse>
   readonly monitors: {
     /** What a monitor has reported (§4.1): walks the pages, newest first, then completes. */
     events(monitorId: string, options?: MonitorEventsOptions): Source<ListedMonitorEvent>
     /** All that a monitor reports, oldest first, each event once; completes only when the monitor was cancelled. */
     follow(monitorId: string, options?: FollowMonitorOptions): Source<FollowedMonitorEvent>
     /** Cancels a monitor for good and emits it (§4.2). */
-    cancel(monitorId: string, options?: SourceOptions): Source<Monitor>
+    cancel(monitorId: string, options?: SourceOptions): AwaitableSource<Monitor>
     /** Creates a monitor. Beyond the interface document. */
-    create(request: CreateMonitorRequest, options?: SourceOptions): Source<Monitor>
+    create(request: CreateMonitorRequest, options?: SourceOptions): AwaitableSource<Monitor>
     /** Reads a monitor. Beyond the interface document. */
-    get(monitorId: string, options?: SourceOptions): Source<Monitor>
+    get(monitorId: string, options?: SourceOptions): AwaitableSource<Monitor>
     /** Lists monitors, one page. Beyond the interface document. */
     list(options?: ListMonitorsOptions): Source<MonitorsPage>
     /** Has a monitor run once now. Beyond the interface document. */
-    trigger(monitorId: string, options?: SourceOptions): Source<void>
+    trigger(monitorId: string, options?: SourceOptions): AwaitableSource<void>
   }
   readonly taskGroups: {
-    /** Adds any number of runs (§4.3): one emission for each request of at most 1,000. */
-    addRuns(groupId: string, request: AddRunsRequest, options?: AddRunsOptions): Source<AddRunsResponse>
+    /** Adds any number of runs (§4.3): one emission for each request of at most 1,000, one answer for all to an `await`. */
+    addRuns(
+      groupId: string,
+      request: AddRunsRequest,
+      options?: AddRunsOptions,
+    ): AwaitableSource<AddRunsResponse>
     /** Adds any number of runs and emits each with its input and output as it ends (§4.3, §4.5). */
     execute(
       groupId: string,
@@ -82,20 +89,20 @@ export interface ResearchClient {
     /** How far a group is (§4.4), each time that this changes; completes with the group. */
     progress(groupId: string, options?: GroupProgressOptions): Source<GroupProgress>
     /** Creates an empty group. Beyond the interface document. */
-    create(options?: CreateTaskGroupOptions): Source<TaskGroup>
+    create(options?: CreateTaskGroupOptions): AwaitableSource<TaskGroup>
     /** Reads a group. Beyond the interface document. */
-    get(groupId: string, options?: SourceOptions): Source<TaskGroup>
+    get(groupId: string, options?: SourceOptions): AwaitableSource<TaskGroup>
   }
   /** Monitors, task groups and webhooks as one stream, each fact once. */
   watch(options: WatchOptions): Source<ResearchEvent>
   /** `GET path`, unchecked: for what the library does not know yet. */
-  get(path: string, options?: UntypedOptions): Source<unknown>
+  get(path: string, options?: UntypedOptions): AwaitableSource<unknown>
   /** `POST path`, unchecked: for what the library does not know yet. */
   post(
     path: string,
     body?: unknown,
     options?: UntypedOptions & { readonly idempotent?: boolean },
-  ): Source<unknown>
+  ): AwaitableSource<unknown>
   /** The messages of an event stream, unchecked, over one connection: for what the library does not know yet. */
   stream(path: string, options?: UntypedOptions): Source<StreamMessage>
   /** What the library did on the way: retries, reconnects, dropped duplicates, the service's warnings. Hot. */
@@ -108,7 +115,7 @@ export interface ResearchClient {
  *
  * ```ts
  * const client = createClient({ baseUrl: 'https://research.example', apiKey })
- * client.search({ search_queries: ['solid state battery'] }).subscribe(({ results }) => show(results))
+ * const { results } = await client.search({ search_queries: ['solid state battery'] })
  * ```
  */
 export function createClient(options: ClientOptions = {}): ResearchClient {

@@ -12,7 +12,7 @@ export { CheckpointError, CheckpointInUseError, StateFileError, StateInUseError 
 export { createClient } from './client.ts'
 export type { ClientOptions, ResearchClient } from './client.ts'
 export type { Diagnostic } from './sources/context.ts'
-export { Source } from './sources/source.ts'
+export { AwaitableSource, Source } from './sources/source.ts'
 export type { SourceOptions } from './sources/source.ts'
 export type { AddRunsOptions } from './sources/add-runs.ts'
 export { ExecutionError } from './sources/execute-runs.ts'

@@ -16,8 +16,8 @@ import { isObject } from '../protocol/event.ts'
 import type { AddRunsRequest, AddRunsResponse } from '../protocol/task-group.ts'
 import type { Context } from './context.ts'
 import { KEY } from './settle-runs.ts'
-import { sourceOf } from './source.ts'
-import type { Source, SourceOptions } from './source.ts'
+import { awaitable } from './source.ts'
+import type { AwaitableSource, SourceOptions } from './source.ts'
 import { addRunsRequest, writeRuns } from './write-runs.ts'
 import type { RunsToWrite } from './write-runs.ts'
 
@@ -42,7 +42,8 @@ export interface AddRunsOptions extends SourceOptions {
 
 /**
  * Adds runs to a group (§4.3), any number of them: each 1,000 inputs make one request, one after the other, and each
- * request's answer is emitted as it comes. A request that the service may have taken is never sent again.
+ * request's answer is emitted as it comes. A request that the service may have taken is never sent again. An `await`
+ * resolves when all were added, to one answer: every run id, the cursors of the first request and the status of the last.
  *
  * Errors with an {@link UncertainWriteError} where it is not known whether a request was taken, and with a
  * {@link PartialWriteError} where inputs were added and the others were not: both tell which. Where nothing was added, the
@@ -58,9 +59,14 @@ export function addRuns(
   groupId: string,
   request: AddRunsRequest,
   options: AddRunsOptions = {},
-): Source<AddRunsResponse> {
+): AwaitableSource<AddRunsResponse> {
   const runs = readRuns(context, groupId, request, options)
-  return sourceOf(writeRuns(context, runs).pipe(map(({ answer }) => answer)), options.signal)
+  return awaitable(writeRuns(context, runs).pipe(map(({ answer }) => answer)), options.signal, joined)
+}
+
+/** One answer for two requests: the runs begin where those of the first began. */
+function joined(first: AddRunsResponse, next: AddRunsResponse): AddRunsResponse {
+  return { ...first, status: next.status, run_ids: [...first.run_ids, ...next.run_ids] }
 }
 
 /** Checks what shall be added, and how. */

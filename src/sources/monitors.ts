@@ -18,8 +18,8 @@ import type { EventStreamSettings, Monitor, MonitorProcessor, SnapshotSettings }
 import type { WebhookTarget } from '../protocol/task.ts'
 import type { Context } from './context.ts'
 import { requestBody, requestShape } from './request.ts'
-import { sourceOf } from './source.ts'
-import type { Source, SourceOptions } from './source.ts'
+import { awaitable, sourceOf } from './source.ts'
+import type { AwaitableSource, Source, SourceOptions } from './source.ts'
 import { map } from 'rxjs'
 
 /** The body that creates a monitor; beyond the interface document, its fields are those of §2.1. */
@@ -56,7 +56,7 @@ export function createMonitor(
   context: Context,
   request: CreateMonitorRequest,
   { signal }: SourceOptions = {},
-): Source<Monitor> {
+): AwaitableSource<Monitor> {
   checkObject('request', request)
   checkType('type', request.type)
   checkFrequency('frequency', request.frequency)
@@ -65,7 +65,7 @@ export function createMonitor(
   if (request.type === 'event_stream') checkEventStreamSettings(request.settings)
   else checkId('settings.task_run_id', request.settings.task_run_id)
   const call = { method: 'POST', path: '/v1/monitors', body: request, idempotent: false } as const
-  return sourceOf(requestShape<Monitor>(context, call), signal)
+  return awaitable(requestShape<Monitor>(context, call), signal)
 }
 
 function checkType(argument: string, value: unknown): void {
@@ -94,9 +94,9 @@ export function getMonitor(
   context: Context,
   monitorId: string,
   { signal }: SourceOptions = {},
-): Source<Monitor> {
+): AwaitableSource<Monitor> {
   checkId('monitorId', monitorId)
-  return sourceOf(
+  return awaitable(
     requestShape<Monitor>(context, { method: 'GET', path: monitorSource(monitorId), idempotent: true }),
     signal,
   )
@@ -128,10 +128,10 @@ export function cancelMonitor(
   context: Context,
   monitorId: string,
   { signal }: SourceOptions = {},
-): Source<Monitor> {
+): AwaitableSource<Monitor> {
   checkId('monitorId', monitorId)
   const call = { method: 'POST', path: `${monitorSource(monitorId)}/cancel`, idempotent: true } as const
-  return sourceOf(requestShape<Monitor>(context, call), signal)
+  return awaitable(requestShape<Monitor>(context, call), signal)
 }
 
 /** Has a monitor run once now, beside its schedule; emits when the service has taken it. Beyond the interface document. */
@@ -139,8 +139,8 @@ export function triggerMonitor(
   context: Context,
   monitorId: string,
   { signal }: SourceOptions = {},
-): Source<void> {
+): AwaitableSource<void> {
   checkId('monitorId', monitorId)
   const call = { method: 'POST', path: `${monitorSource(monitorId)}/trigger`, idempotent: false } as const
-  return sourceOf(requestBody(context, call).pipe(map(() => undefined)), signal)
+  return awaitable(requestBody(context, call).pipe(map(() => undefined)), signal)
 }

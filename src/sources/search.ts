@@ -19,15 +19,15 @@ import type {
 } from '../protocol/search.ts'
 import type { Context } from './context.ts'
 import { requestShape } from './request.ts'
-import { sourceOf } from './source.ts'
-import type { Source, SourceOptions } from './source.ts'
+import { awaitable } from './source.ts'
+import type { AwaitableSource, SourceOptions } from './source.ts'
 
 /** Searches (§4.7): one emission, results best first, then completes. */
 export function search(
   context: Context,
   request: SearchRequest,
   { signal }: SourceOptions = {},
-): Source<SearchResponse> {
+): AwaitableSource<SearchResponse> {
   checkObject('request', request)
   checkTexts('search_queries', request.search_queries)
   checkGiven(request, {
@@ -37,7 +37,7 @@ export function search(
     advanced_settings: checkAdvancedSettings,
   })
   const call = { method: 'POST', path: '/v1/search', body: request, idempotent: true } as const
-  return sourceOf(requestShape<SearchResponse>(context, call, ['results']), signal)
+  return awaitable(requestShape<SearchResponse>(context, call, ['results']), signal)
 }
 
 function checkMode(argument: string, value: unknown): void {
@@ -62,7 +62,7 @@ export function searchBeta(
   context: Context,
   request: SearchBetaRequest,
   { signal }: SourceOptions = {},
-): Source<SearchBetaResponse> {
+): AwaitableSource<SearchBetaResponse> {
   checkObject('request', request)
   if (request.objective === undefined && request.search_queries === undefined) {
     throw new ArgumentError('request', 'a request with an objective or search_queries', request)
@@ -75,5 +75,5 @@ export function searchBeta(
     source_policy: checkSourcePolicy,
   })
   const call = { method: 'POST', path: '/v1beta/search', body: request, idempotent: true } as const
-  return sourceOf(requestShape<SearchBetaResponse>(context, call, ['results']), signal)
+  return awaitable(requestShape<SearchBetaResponse>(context, call, ['results']), signal)
 }

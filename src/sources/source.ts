@@ -1,4 +1,5 @@
-import { Observable } from 'rxjs'
+import { lastValueFrom, Observable, reduce } from 'rxjs'
+import type { Subscriber, TeardownLogic } from 'rxjs'
 import { subscribeHeld } from '../../operators/gate.ts'
 import { iterate } from '../../operators/iterate.ts'
 import { checkSignal } from '../protocol/check.ts'
@@ -24,11 +25,65 @@ export interface SourceOptions {
   readonly signal?: AbortSignal
 }
 
+/**
+ * A {@link Source} that emits one answer and completes, so that it can be awaited too. Each `await`, as each subscription,
+ * makes a request of its own; without either nothing is requested.
+ *
+ * ```ts
+ * const { taskgroup_id } = await client.taskGroups.create()
+ * ```
+ *
+ * RxJS takes it for the Observable that it is: `switchMap(() => client.taskGroups.get(id))` ends the request when it
+ * unsubscribes. Behind an operator of `pipe` it is a plain Observable. Rejects with the source's error, or with the reason
+ * of its `signal`. What is awaitable is awaited by whatever takes promises: an `async` function that returns it returns
+ * its answer, and `Promise.resolve` makes the request.
+ */
+export class AwaitableSource<T> extends Source<T> implements PromiseLike<T> {
+  readonly #answer: () => Promise<T>
+
+  constructor(subscribe: (subscriber: Subscriber<T>) => TeardownLogic, join: Join<T>) {
+    super(subscribe)
+    this.#answer = () => lastValueFrom(this.pipe(reduce(join)))
+  }
+
+  // An await is a subscription here, as with a query builder.
+  // oxlint-disable-next-line unicorn/no-thenable
+  then<Fulfilled = T, Rejected = never>(
+    onFulfilled?: ((value: T) => Fulfilled | PromiseLike<Fulfilled>) | null,
+    onRejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
+  ): Promise<Fulfilled | Rejected> {
+    return this.#answer().then(onFulfilled, onRejected)
+  }
+}
+
+/** What an `await` makes of the answers so far and of the next one. */
+type Join<T> = (joined: T, next: T) => T
+
 /** A source of what the observable emits, ended by the signal. */
 export function sourceOf<T>(observable: Observable<T>, signal?: AbortSignal): Source<T> {
-  if (signal === undefined) return new Source((subscriber) => subscribeHeld(observable, subscriber))
+  return new Source(subscribing(observable, signal))
+}
+
+/**
+ * A source of the one answer that the observable emits, ended by the signal.
+ *
+ * @param join For an answer that comes in parts: an `await` gets all of them joined.
+ */
+export function awaitable<T>(
+  observable: Observable<T>,
+  signal?: AbortSignal,
+  join: Join<T> = (_, last) => last,
+): AwaitableSource<T> {
+  return new AwaitableSource(subscribing(observable, signal), join)
+}
+
+function subscribing<T>(
+  observable: Observable<T>,
+  signal: AbortSignal | undefined,
+): (subscriber: Subscriber<T>) => TeardownLogic {
+  if (signal === undefined) return (subscriber) => subscribeHeld(observable, subscriber)
   checkSignal('signal', signal)
-  return new Source((subscriber) => {
+  return (subscriber) => {
     if (signal.aborted) {
       subscriber.error(signal.reason)
       return
@@ -37,5 +92,5 @@ export function sourceOf<T>(observable: Observable<T>, signal?: AbortSignal): So
     signal.addEventListener('abort', abort, { once: true })
     subscriber.add(() => signal.removeEventListener('abort', abort))
     subscriber.add(subscribeHeld(observable, subscriber))
-  })
+  }
 }

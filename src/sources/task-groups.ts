@@ -3,8 +3,8 @@ import { groupSource } from '../protocol/event.ts'
 import type { TaskGroup } from '../protocol/task-group.ts'
 import type { Context } from './context.ts'
 import { requestShape } from './request.ts'
-import { sourceOf } from './source.ts'
-import type { Source, SourceOptions } from './source.ts'
+import { awaitable } from './source.ts'
+import type { AwaitableSource, SourceOptions } from './source.ts'
 
 /** Options of `taskGroups.create`. */
 export interface CreateTaskGroupOptions extends SourceOptions {
@@ -12,10 +12,13 @@ export interface CreateTaskGroupOptions extends SourceOptions {
 }
 
 /** Creates an empty task group; beyond the interface document. */
-export function createTaskGroup(context: Context, options: CreateTaskGroupOptions = {}): Source<TaskGroup> {
+export function createTaskGroup(
+  context: Context,
+  options: CreateTaskGroupOptions = {},
+): AwaitableSource<TaskGroup> {
   const { signal, ...body } = options
   if (body.metadata !== undefined) checkObject('metadata', body.metadata)
-  return sourceOf(
+  return awaitable(
     requestShape<TaskGroup>(context, { method: 'POST', path: '/v1/tasks/groups', body, idempotent: false }),
     signal,
   )
@@ -26,9 +29,9 @@ export function getTaskGroup(
   context: Context,
   groupId: string,
   { signal }: SourceOptions = {},
-): Source<TaskGroup> {
+): AwaitableSource<TaskGroup> {
   checkId('groupId', groupId)
-  return sourceOf(
+  return awaitable(
     requestShape<TaskGroup>(context, { method: 'GET', path: groupSource(groupId), idempotent: true }),
     signal,
   )

@@ -4,20 +4,24 @@ import type { ApiRequest, StreamMessage } from '../transport/transport.ts'
 import type { Context } from './context.ts'
 import { gated } from './gated.ts'
 import { requestBody } from './request.ts'
-import { sourceOf } from './source.ts'
-import type { Source, SourceOptions } from './source.ts'
+import { awaitable, sourceOf } from './source.ts'
+import type { AwaitableSource, Source, SourceOptions } from './source.ts'
 
 /** Options of the untyped calls. */
 export interface UntypedOptions
   extends SourceOptions, Pick<ApiRequest, 'query' | 'headers' | 'betas' | 'timeouts'> {}
 
 /** `GET path`: the answer's JSON, unchecked, once. */
-export function untypedGet(context: Context, path: string, options: UntypedOptions = {}): Source<unknown> {
+export function untypedGet(
+  context: Context,
+  path: string,
+  options: UntypedOptions = {},
+): AwaitableSource<unknown> {
   checkPath(path)
   const { signal, ...rest } = options
   const request = { ...rest, method: 'GET', path, idempotent: true } as const
   context.transport.check(request)
-  return sourceOf(requestBody(context, request), signal)
+  return awaitable(requestBody(context, request), signal)
 }
 
 /**
@@ -29,12 +33,12 @@ export function untypedPost(
   path: string,
   body?: unknown,
   options: UntypedOptions & { readonly idempotent?: boolean } = {},
-): Source<unknown> {
+): AwaitableSource<unknown> {
   checkPath(path)
   const { signal, idempotent = false, ...rest } = options
   const request = { ...rest, method: 'POST', path, body, idempotent } as const
   context.transport.check(request)
-  return sourceOf(requestBody(context, request), signal)
+  return awaitable(requestBody(context, request), signal)
 }
 
 /**
