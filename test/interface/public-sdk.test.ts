@@ -220,3 +220,38 @@ describe("the webhook of a run that was created with the public service's SDK", 
     })
   })
 })
+
+describe('where the embedded service differs from what the SDK describes', () => {
+  it('reads a list in a query by its repeated name, not by commas', async () => {
+    const { monitor } = sdkFor(await research())
+
+    await expect(monitor.list({ status: ['active', 'cancelled'] })).rejects.toMatchObject({ status: 422 })
+  })
+
+  it('lists cancelled monitors unless it is told otherwise', async () => {
+    const { monitor } = sdkFor(await research())
+    const request = { type: 'event_stream', frequency: '1d', settings: { query: 'x' } } as const
+    const { monitor_id } = await monitor.create(request)
+    await monitor.cancel(monitor_id)
+
+    await expect(monitor.list()).resolves.toMatchObject({ monitors: [{ monitor_id }] })
+    await expect(monitor.list({ status: ['active'] })).resolves.toEqual({ monitors: [] })
+  })
+
+  it('wants the type of a schema and the event types of a webhook', async () => {
+    const headers = { 'service-beta': 'webhook-2025-08-12' }
+    const { monitor, taskRun } = sdkFor(await research(), { headers })
+    const settings = { query: 'x', output_schema: { json_schema: {} } }
+    const output_schema = { json_schema: {} }
+    const webhook = { url: 'https://example.org/hook' }
+
+    for (const request of [
+      monitor.create({ type: 'event_stream', frequency: '1d', settings }),
+      monitor.create({ type: 'event_stream', frequency: '1d', settings: { query: 'x' }, webhook }),
+      taskRun.create({ input: 'x', processor: 'base', task_spec: { output_schema } }),
+      taskRun.create({ input: 'x', processor: 'base', webhook }),
+    ]) {
+      await expect(request).rejects.toMatchObject({ status: 422 })
+    }
+  })
+})
