@@ -8,7 +8,7 @@ const { dependencies, peerDependencies, exports } = JSON.parse(readFileSync('pac
 /** What users have beside the package, and the package itself: the command imports it by name, as its users do. */
 const INSTALLED = ['rivulet', ...Object.keys({ ...dependencies, ...peerDependencies })]
 
-/** What package.json names: the public entry points, the command, and the two that `#exchange` chooses from. */
+/** What package.json names: the public entry points, the command, and those that `#exchange` and `#hmac` choose from. */
 const ENTRIES = [
   'src/index',
   'operators/index',
@@ -18,6 +18,8 @@ const ENTRIES = [
   'src/cli/main',
   'src/transport/undici-exchange',
   'src/transport/fetch-exchange',
+  'src/webhooks/node-hmac',
+  'src/webhooks/web-hmac',
 ]
 
 /** The declarations that package.json names, as paths within `dist`. */

@@ -276,7 +276,7 @@ async function received(inbox: Inbox, events: number, meter: Meter): Promise<voi
       const id = `msg_${number + at}`
       return signedRequest('http://127.0.0.1/', webhook(endedRun(number + at)), { secrets: SECRETS, id })
     })
-    const answers = await Promise.all(requests.map((request) => receiver.handle(request)))
+    const answers = await Promise.all(requests.map(async (request) => receiver.handle(await request)))
     const refused = answers.find(({ status }) => status !== 204)
     if (refused !== undefined) throw new Error(`a webhook was answered with ${refused.status}`)
     // Deliveries are handed out in a turn of their own, which a server's sockets would bring by themselves.

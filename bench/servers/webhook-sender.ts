@@ -20,7 +20,8 @@ const server = createServer((request, response) => {
   const requests = Array.from({ length: Number(searchParams.get('requests')) }, () =>
     signedRequest(searchParams.get('secret') ?? ''),
   )
-  send(port, requests).then(
+  const sent = Promise.all(requests).then((signed) => send(port, signed))
+  sent.then(
     (seconds) => response.end(String(seconds)),
     (error: unknown) => response.writeHead(500).end(String(error)),
   )
@@ -65,9 +66,10 @@ function sendOneByOne(socket: Socket, requests: Buffer[]): Promise<void> {
 }
 
 /** A run that ended (§6.1), as it goes over the wire. */
-function signedRequest(secrets: string): Buffer {
+async function signedRequest(secrets: string): Promise<Buffer> {
   const body = Buffer.from(JSON.stringify(runEnded(randomUUID().replaceAll('-', ''))))
-  const headers = { host: '127.0.0.1', ...signWebhook({ body, secrets }), 'content-length': body.byteLength }
+  const signature = await signWebhook({ body, secrets })
+  const headers = { host: '127.0.0.1', ...signature, 'content-length': body.byteLength }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return Buffer.concat([Buffer.from(`POST /webhooks HTTP/1.1\r\n${lines.join('')}\r\n`), body])
 }

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { finished } from 'node:stream'
 import { acceptBehind } from './accept.ts'
 import type { Accept } from './accept.ts'
 import { readIncoming } from './body.ts'
@@ -52,7 +51,7 @@ async function answerDirectly(
   // All of the body has come, or it would have been refused.
   if (refusal === undefined) return void outgoing.writeHead(204).end()
   const { status, headers, body } = refusalAnswer(refusal)
-  write(incoming, outgoing, status, headers, body)
+  write(incoming, outgoing, status, headers, new TextEncoder().encode(body))
 }
 
 /**
@@ -89,11 +88,11 @@ function write(
   outgoing: ServerResponse,
   status: number,
   headers: Readonly<Record<string, string>> = {},
-  body?: string | Uint8Array,
+  body?: Uint8Array,
 ): void {
   if (outgoing.destroyed) return
   if (body === undefined) outgoing.writeHead(status, headers)
-  else outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).write(body)
+  else outgoing.writeHead(status, { ...headers, 'content-length': body.byteLength }).write(body)
   if (incoming.complete) outgoing.end()
   else endAfterRest(incoming, outgoing)
 }
@@ -144,9 +143,11 @@ function webBody(incoming: IncomingMessage): ReadableStream<Uint8Array> {
  * sender might never see why; one that is left open on a body without end is held for ever.
  */
 function endAfterRest(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  if (incoming.destroyed) return void outgoing.end()
   outgoing.flushHeaders()
   const timer = setTimeout(() => incoming.destroy(), LINGER)
-  finished(incoming, () => {
+  // Comes after the end as well. Without a listener for errors, none is emitted.
+  incoming.once('close', () => {
     clearTimeout(timer)
     outgoing.end()
   })

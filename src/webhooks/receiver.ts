@@ -1,9 +1,8 @@
-import { setImmediate } from 'node:timers'
 import { Observable, Subject } from 'rxjs'
 import { gateOf } from '../../operators/gate.ts'
 import type { Gate } from '../../operators/gate.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkDuration, checkInteger, checkWait } from '../protocol/check.ts'
+import { checkDuration, checkInteger, checkOptions, checkWait } from '../protocol/check.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
 import type { Inbox } from '../state/inbox.ts'
 import { memoryInbox } from '../state/memory-inbox.ts'
@@ -103,7 +102,22 @@ export interface WebhookReceiver {
   close(): void
 }
 
+// Only Node and what follows it have `setImmediate`.
+const afterThisTurn: (work: () => void) => void =
+  typeof setImmediate === 'function' ? setImmediate : setTimeout
+
 const MIB = 1024 * 1024
+
+/** What may be set, as the compiler knows it. */
+const OPTIONS: { readonly [Name in keyof Required<WebhookReceiverOptions>]: true } = {
+  secrets: true,
+  tolerance: true,
+  maxBodyBytes: true,
+  maxBytesInFlight: true,
+  bodyTimeout: true,
+  inbox: true,
+  clock: true,
+}
 
 /** Deliveries handed out in a row before other work gets its turn, so that a long backlog holds up no answer. */
 const TURN = 256
@@ -119,6 +133,7 @@ const TURN = 256
  * createServer(nodeListener(receiver)).listen(3000)
  */
 export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookReceiver {
+  checkOptions('createWebhookReceiver', options, Object.keys(OPTIONS))
   const { secrets, tolerance = 5 * 60_000, maxBodyBytes = 4 * MIB, clock = Date.now } = options
   const { maxBytesInFlight = Math.max(64 * MIB, maxBodyBytes), bodyTimeout = 10_000 } = options
   const currentSecrets = typeof secrets === 'function' ? secrets : () => secrets
@@ -201,7 +216,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     { id, timestamp, entries }: SignedHeaders,
     body: Uint8Array,
   ): Promise<WebhookRefusalCode | undefined> {
-    if (!verifyEntries({ id, timestamp, body }, entries, currentSecrets())) return 'bad_signature'
+    if (!(await verifyEntries({ id, timestamp, body }, entries, currentSecrets()))) return 'bad_signature'
 
     // Only an object will do, which is also what makes the signed text unambiguous: the dots that join it can stand in
     // an id too, but a body that took over part of the id or timestamp would begin with a digit.
@@ -217,15 +232,16 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   }
 
   function refuse(refusal: WebhookRefusal): WebhookRefusal {
-    if (refused.observed) setImmediate(() => refused.next(refusal))
+    if (refused.observed) afterThisTurn(() => refused.next(refusal))
     return refusal
   }
 
   /** A turn of the event loop lies between an answer and its delivery, so that no subscriber holds up the answer. */
   function scheduleHandOut(): void {
-    if (scheduled) return
+    // A subscriber schedules one when it comes. A runtime that ends its timers with the request needs none before.
+    if (scheduled || !handedOut.observed) return
     scheduled = true
-    setImmediate(() => {
+    afterThisTurn(() => {
       scheduled = false
       let turn = 0
       while (turn < TURN && !isHeldBack() && handOut()) turn += 1

@@ -1,5 +1,5 @@
-import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
-import { ArgumentError } from '../protocol/argument-error.ts'
+import { hmac } from '#hmac'
+import { ArgumentError, hidden } from '../protocol/argument-error.ts'
 import { checkInteger } from '../protocol/check.ts'
 
 /** One secret, or several while they are rotated. Each is the key as it stands, in UTF-8: nothing in it is decoded. */
@@ -62,31 +62,35 @@ export function signatureEntries(signatureHeader: string): readonly string[] {
  */
 export function secretList(secrets: WebhookSecrets): readonly string[] {
   const list = typeof secrets === 'string' ? [secrets] : secrets
-  const fits =
-    Array.isArray(list) &&
-    list.length > 0 &&
-    list.every((secret) => typeof secret === 'string' && secret !== '')
-  if (!fits) throw new ArgumentError('secrets', 'a non-empty string or a list of them', typeof secrets)
+  const expected = 'a non-empty string or a list of them'
+  if (!Array.isArray(list) || list.length === 0) throw new ArgumentError('secrets', expected, hidden(secrets))
+  for (const secret of list) {
+    if (typeof secret !== 'string' || secret === '')
+      throw new ArgumentError('secrets', expected, hidden(secret))
+  }
   return list
 }
 
 /**
  * Signs a webhook as the service does (§6.1), so that you can test your own endpoint.
  *
- * @throws {ArgumentError} for an id or a timestamp that cannot stand in a header, and for missing secrets.
+ * Rejects with an {@link ArgumentError} for an id or a timestamp that cannot stand in a header, and for missing secrets.
+ *
  * @example
  * const body = JSON.stringify({ type: 'task_run.status', timestamp: new Date().toISOString(), data: run })
- * await fetch('http://127.0.0.1:3000/webhooks', { method: 'POST', body, headers: signWebhook({ body, secrets }) })
+ * const headers = await signWebhook({ body, secrets })
+ * await fetch('http://127.0.0.1:3000/webhooks', { method: 'POST', body, headers })
  */
-export function signWebhook(webhook: WebhookToSign): WebhookHeaders {
-  const { body, secrets, id = `msg_${randomUUID()}`, timestamp = Math.floor(Date.now() / 1000) } = webhook
+export async function signWebhook(webhook: WebhookToSign): Promise<WebhookHeaders> {
+  const { body, secrets, id = `msg_${crypto.randomUUID()}` } = webhook
+  const { timestamp = Math.floor(Date.now() / 1000) } = webhook
   if (typeof id !== 'string' || !isWebhookId(id)) {
     throw new ArgumentError('id', 'visible ASCII of at most 512 characters', id)
   }
   checkInteger('timestamp', timestamp, 0, 999_999_999_999)
 
   const content = { id, timestamp: String(timestamp), body }
-  const signatures = secretList(secrets).map((secret) => `v1,${signatureOf(content, secret)}`)
+  const signatures = await Promise.all(secretList(secrets).map((secret) => entryOf(content, secret)))
   return {
     'content-type': 'application/json',
     'webhook-id': id,
@@ -101,50 +105,54 @@ export type SignedRequestOptions = Omit<WebhookToSign, 'body'>
 /**
  * A signed webhook request as the service would send it (§6.1), for {@link WebhookReceiver.handle} or `fetch`.
  *
- * @throws {ArgumentError} as {@link signWebhook} does.
+ * Rejects as {@link signWebhook} does.
+ *
  * @example
- * const response = await receiver.handle(signedRequest('http://127.0.0.1/webhooks', payload, { secrets }))
+ * const response = await receiver.handle(await signedRequest('http://127.0.0.1/webhooks', payload, { secrets }))
  */
-export function signedRequest(url: string | URL, payload: unknown, options: SignedRequestOptions): Request {
+export async function signedRequest(
+  url: string | URL,
+  payload: unknown,
+  options: SignedRequestOptions,
+): Promise<Request> {
   const body = JSON.stringify(payload)
-  return new Request(url, { method: 'POST', body, headers: signWebhook({ ...options, body }) })
+  return new Request(url, { method: 'POST', body, headers: await signWebhook({ ...options, body }) })
 }
 
 /**
  * Whether an entry of the signature header was made with one of the secrets (§6.1). Entries of versions other than
  * `v1` are passed over; a header of more than 32 entries is refused. Says nothing of the timestamp's age.
  *
- * @throws {ArgumentError} for missing secrets.
+ * Rejects with an {@link ArgumentError} for missing secrets.
  */
-export function verifySignature(
+export async function verifySignature(
   content: SignedContent,
   signatureHeader: string,
   secrets: WebhookSecrets,
-): boolean {
+): Promise<boolean> {
   return verifyEntries(content, signatureEntries(signatureHeader), secrets)
 }
 
 /** As {@link verifySignature} for what {@link signatureEntries} found. */
-export function verifyEntries(
+export async function verifyEntries(
   content: SignedContent,
   entries: readonly string[],
   secrets: WebhookSecrets,
-): boolean {
+): Promise<boolean> {
   const list = secretList(secrets)
+
   // Every secret is tried on every entry, so that the time taken does not tell which of them came close. Entries are
   // compared as they stand, their version included, and not decoded: a decoder of Base64 would let several spellings of
   // one signature pass.
   let matches = false
   for (const secret of list) {
-    const expected = Buffer.from(`v1,${signatureOf(content, secret)}`)
-    for (const entry of entries) {
-      const claimed = Buffer.from(entry)
-      if (claimed.length === expected.length && timingSafeEqual(claimed, expected)) matches = true
-    }
+    const expected = await entryOf(content, secret)
+    for (const entry of entries) if (await hmac.equal(expected, entry)) matches = true
   }
   return matches
 }
 
-function signatureOf({ id, timestamp, body }: SignedContent, secret: string): string {
-  return createHmac('sha256', secret).update(`${id}.${timestamp}.`).update(body).digest('base64')
+/** The entry of a signature header that this secret makes. */
+async function entryOf({ id, timestamp, body }: SignedContent, secret: string): Promise<string> {
+  return `v1,${await hmac.sign(secret, `${id}.${timestamp}.`, body)}`
 }

@@ -40,7 +40,7 @@ function watchWebhooks(state: string) {
 async function postFailure(url: string, run_id: string): Promise<number> {
   const run = { run_id, status: 'failed', is_active: false, error: { message: 'no source' } }
   const payload = { type: 'task_run.status', timestamp: '2026-01-01T00:00:00Z', data: run }
-  const { status } = await fetch(signedRequest(url, payload, { secrets: SECRET, id: `msg_${run_id}` }))
+  const { status } = await fetch(await signedRequest(url, payload, { secrets: SECRET, id: `msg_${run_id}` }))
   return status
 }
 

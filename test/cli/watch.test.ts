@@ -15,7 +15,7 @@ async function watchWebhooks() {
   const post = async (run_id: string) => {
     const run = { run_id, status: 'failed', is_active: false, error: { message: 'no source' } }
     const payload = { type: 'task_run.status', timestamp: new Date().toISOString(), data: run }
-    await fetch(signedRequest(url, payload, { secrets: SECRET }))
+    await fetch(await signedRequest(url, payload, { secrets: SECRET }))
   }
   return { watch, post }
 }

@@ -39,7 +39,8 @@ async function receiving(file: string, open: () => Promise<Checkpoint>, secrets:
     const run = { run_id, status: 'failed', is_active: false, error: { message: 'no' }, processor: 'base' }
     const data = { ...run, created_at: TIME, modified_at: TIME }
     const payload = { type: 'task_run.status', timestamp: TIME, data }
-    return (await receiver.handle(signedRequest('http://x.example/', payload, { secrets }))).status
+    const request = await signedRequest('http://x.example/', payload, { secrets })
+    return (await receiver.handle(request)).status
   }
   const close = async () => {
     receiver.close()

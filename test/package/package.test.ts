@@ -87,7 +87,7 @@ describe('what npm installs', () => {
   })
 
   it('has every file that package.json names', () => {
-    expect(named('.js')).toHaveLength(8)
+    expect(named('.js')).toHaveLength(10)
     expect(named('.d.ts')).toHaveLength(5)
     expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
       [],

@@ -269,7 +269,7 @@ describe('whatever a service sends', () => {
         const receiver = createWebhookReceiver({ secrets })
         for (const payload of posted) {
           if (typeof payload === 'object' && payload !== null)
-            await receiver.handle(signedRequest('http://localhost/', payload, { secrets }))
+            await receiver.handle(await signedRequest('http://localhost/', payload, { secrets }))
         }
 
         const end = await endOf(open(client, receiver))

@@ -559,7 +559,7 @@ describe('a receiver that is killed', () => {
       for (let i = 0; i < 1_000; i++) {
         const id = `${sender}-${i}`
         const body = JSON.stringify({ type: 'task_run.status', data: { run_id: id } })
-        const headers = { ...signWebhook({ id, body, secrets: secret }) }
+        const headers = { ...(await signWebhook({ id, body, secrets: secret })) }
         const response = await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body, headers })
         await response.arrayBuffer()
         if (response.status === 204) accepted.push(id)

@@ -4,17 +4,18 @@ import type { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { createWebhookReceiver, memoryInbox, nodeListener, signWebhook } from 'rivulet/webhooks'
+import { createWebhookReceiver, memoryInbox, nodeListener } from 'rivulet/webhooks'
 import type { WebhookDelivery, WebhookReceiver, WebhookReceiverOptions } from 'rivulet/webhooks'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { serve } from '../support/serve.ts'
+import { sign } from '../support/sign.ts'
 
 const SECRET = 'the account secret'
 const MIB = 1024 * 1024
 
 function webhook(size = 10): { readonly body: string; readonly headers: Record<string, string> } {
   const body = JSON.stringify({ type: 'task_run.status', note: 'x'.repeat(size) })
-  const headers = { ...signWebhook({ body, secrets: SECRET }), 'content-length': String(body.length) }
+  const headers = { ...sign({ body, secrets: SECRET }), 'content-length': String(body.length) }
   return { body, headers }
 }
 
@@ -226,7 +227,7 @@ describe('the bodies of all requests', () => {
       bad_signature: () => requestOf(headers, body.replace('x', 'y')),
       malformed_json: () => {
         const text = 'x'.repeat(900)
-        return requestOf({ ...signWebhook({ body: text, secrets: SECRET }) }, text)
+        return requestOf({ ...sign({ body: text, secrets: SECRET }) }, text)
       },
       incomplete_body: () => {
         const cut = new ReadableStream<Uint8Array>({

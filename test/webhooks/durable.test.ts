@@ -1,18 +1,13 @@
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import {
-  createWebhookReceiver,
-  memoryInbox,
-  nodeListener,
-  signedRequest,
-  signWebhook,
-} from 'rivulet/webhooks'
+import { createWebhookReceiver, memoryInbox, nodeListener, signedRequest } from 'rivulet/webhooks'
 import type { Inbox, WebhookReceiver } from 'rivulet/webhooks'
 import { firstValueFrom, lastValueFrom, retry, take, tap } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { sqliteInbox } from '../../src/state/sqlite.ts'
 import { scratchFile } from '../state/scratch.ts'
 import { serve } from '../support/serve.ts'
+import { sign } from '../support/sign.ts'
 
 const SECRET = 'the account secret'
 
@@ -32,7 +27,7 @@ async function endpoint() {
 
   const post = async (id: string): Promise<number> => {
     const body = JSON.stringify({ type: 'task_run.status', data: { run_id: id } })
-    const headers = { ...signWebhook({ id, body, secrets: SECRET }) }
+    const headers = { ...sign({ id, body, secrets: SECRET }) }
     const response = await fetch(url, { method: 'POST', body, headers })
     await response.arrayBuffer()
     return response.status
@@ -165,9 +160,8 @@ describe('a subscriber who finds no other', () => {
     const receiver = createWebhookReceiver({ secrets: SECRET, inbox })
 
     await expect(firstValueFrom(receiver.deliveries)).rejects.toBe(failure)
-    expect((await receiver.handle(signedRequest('http://x.example/', {}, { secrets: SECRET }))).status).toBe(
-      503,
-    )
+    const request = await signedRequest('http://x.example/', {}, { secrets: SECRET })
+    expect((await receiver.handle(request)).status).toBe(503)
   })
 
   it('rewinds no inbox of a receiver that is closed: the next one may have it', async () => {

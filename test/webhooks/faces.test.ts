@@ -1,7 +1,8 @@
-import { createWebhookReceiver, memoryInbox, nodeListener, signWebhook } from 'rivulet/webhooks'
+import { createWebhookReceiver, memoryInbox, nodeListener } from 'rivulet/webhooks'
 import type { Inbox, WebhookReceiver, WebhookReceiverOptions, WebhookToSign } from 'rivulet/webhooks'
 import { describe, expect, it } from 'vitest'
 import { serve } from '../support/serve.ts'
+import { sign } from '../support/sign.ts'
 
 const SECRET = 'the account secret'
 const NOW = 1_760_000_000
@@ -62,7 +63,7 @@ function signed(webhook: Partial<WebhookToSign> = {}): Required<Pick<RequestInit
   const content = { body: BODY, secrets: SECRET, timestamp: NOW, id: 'msg_1', ...webhook }
   return {
     method: 'POST',
-    headers: { ...signWebhook(content) },
+    headers: { ...sign(content) },
     body: typeof content.body === 'string' ? content.body : new Uint8Array(content.body),
   }
 }

@@ -4,11 +4,12 @@ import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createWebhookReceiver, memoryInbox, nodeListener, signWebhook } from 'rivulet/webhooks'
+import { createWebhookReceiver, memoryInbox, nodeListener } from 'rivulet/webhooks'
 import type { Inbox, WebhookDelivery, WebhookReceiverOptions, WebhookToSign } from 'rivulet/webhooks'
 import { firstValueFrom, map } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { serve } from '../support/serve.ts'
+import { sign } from '../support/sign.ts'
 
 const SECRET = 'the account secret'
 const BODY = '{ "type":"task_run.status",\n "data":{"note":"na\u00efve ✓"} }'
@@ -52,7 +53,7 @@ async function endpoint(options: Partial<WebhookReceiverOptions> = {}): Promise<
 }
 
 function signed(webhook: Partial<WebhookToSign> = {}): Record<string, string> {
-  return signWebhook({ body: BODY, secrets: SECRET, ...webhook })
+  return sign({ body: BODY, secrets: SECRET, ...webhook })
 }
 
 /** The start of a request as it goes over the wire. */

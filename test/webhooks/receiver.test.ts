@@ -1,13 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as fc from 'fast-check'
-import {
-  ArgumentError,
-  createWebhookReceiver,
-  memoryInbox,
-  signedRequest,
-  signWebhook,
-} from 'rivulet/webhooks'
+import { ArgumentError, createWebhookReceiver, memoryInbox, signedRequest } from 'rivulet/webhooks'
 import type {
   Inbox,
   WebhookDelivery,
@@ -19,6 +13,7 @@ import type {
 import { config as rxjs, firstValueFrom, map, take, toArray } from 'rxjs'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Gate, throughGate } from '../../operators/gate.ts'
+import { sign } from '../support/sign.ts'
 
 const URL = 'http://127.0.0.1/webhooks'
 const SECRET = 'the account secret'
@@ -36,7 +31,7 @@ function requestOf(
   changes: { readonly headers?: Record<string, string | null>; readonly body?: BodyInit | null } = {},
 ): Request {
   const signed = { body: BODY, secrets: SECRET, timestamp: NOW, id: 'msg_1', ...webhook }
-  const headers = new Headers(signWebhook(signed))
+  const headers = new Headers(sign(signed))
   for (const [name, value] of Object.entries(changes.headers ?? {})) {
     if (value === null) headers.delete(name)
     else headers.set(name, value)
@@ -95,7 +90,7 @@ describe('a delivery', () => {
     const receiver = createWebhookReceiver({ secrets: SECRET })
     const deliveries = record(receiver)
 
-    const response = await receiver.handle(signedRequest(URL, PAYLOAD, { secrets: SECRET }))
+    const response = await receiver.handle(await signedRequest(URL, PAYLOAD, { secrets: SECRET }))
     await nextTurn()
 
     expect(response.status).toBe(204)
@@ -138,7 +133,7 @@ describe('a delivery', () => {
   })
 
   it('is accepted when one of several signatures fits, beside versions that nobody knows', async () => {
-    const { 'webhook-signature': good } = signWebhook({
+    const { 'webhook-signature': good } = sign({
       body: BODY,
       secrets: SECRET,
       id: 'msg_1',
@@ -903,6 +898,23 @@ describe('createWebhookReceiver', () => {
   ])('refuses wrong %s at the call: %j', (argument, options) => {
     expect(() => receiverWith(options)).toThrow(ArgumentError)
     expect(() => receiverWith(options)).toThrow(expect.objectContaining({ argument }))
+  })
+
+  it('refuses an option that it does not have, and names the nearest', () => {
+    const misspelled = { secrets: SECRET, maxBodyByte: 1 }
+
+    expect(() => createWebhookReceiver(misspelled)).toThrow(
+      expect.objectContaining({
+        argument: 'maxBodyByte',
+        message: expect.stringMatching(/maxBodyByte; did you mean maxBodyBytes\?$/),
+      }),
+    )
+  })
+
+  it.each([[''], [['one', '']]])('says of an empty secret what it is, and shows no other: %j', (secrets) => {
+    expect(() => receiverWith({ secrets })).toThrow(
+      'secrets must be a non-empty string or a list of them, got an empty string',
+    )
   })
 
   it('lets nothing pass while its clock gives no time', async () => {

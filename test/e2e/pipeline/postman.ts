@@ -60,7 +60,7 @@ export class Postman {
 
   async #attempt(id: string, payload: unknown): Promise<boolean> {
     const timestamp = Math.floor(this.clock() / 1_000)
-    const request = signedRequest('http://client.example/', payload, { id, timestamp, secrets: SECRET })
+    const request = await signedRequest('http://client.example/', payload, { id, timestamp, secrets: SECRET })
     const status = await this.mailbox?.(request)
     return status !== undefined && status >= 200 && status < 300
   }

@@ -1,0 +1,83 @@
+import { createContext, runInContext } from 'node:vm'
+import { resolve } from 'node:path'
+import { rolldown } from 'rolldown'
+import { beforeAll, describe, expect, it } from 'vitest'
+
+/** What every runtime of `Request` and `Response` has. There is no `process`, no `Buffer` and no `setImmediate` among it. */
+const WEB_GLOBALS = {
+  AbortController,
+  AbortSignal,
+  Headers,
+  ReadableStream,
+  Request,
+  Response,
+  TextDecoder,
+  TextEncoder,
+  URL,
+  atob,
+  btoa,
+  clearTimeout,
+  crypto,
+  setTimeout,
+}
+
+const PROGRAM = `
+  import * as webhooks from 'rivulet/webhooks'
+  const secrets = ['new', 'old']
+  const receiver = webhooks.createWebhookReceiver({ secrets })
+  const ids = []
+  const first = new Promise((resolve) => receiver.deliveries.subscribe(({ id }) => resolve(ids.push(id))))
+  const send = async (options) =>
+    (await receiver.handle(await webhooks.signedRequest('http://x.example/', { n: 1 }, options))).status
+  globalThis.outcome = (async () => {
+    const statuses = [
+      await send({ secrets: 'old', id: 'a' }),
+      await send({ secrets: 'old', id: 'a' }),
+      await send({ secrets: 'forged' }),
+      await send({ secrets, timestamp: 1 }),
+    ]
+    await first
+    return { statuses, ids, listener: typeof webhooks.nodeListener(receiver) }
+  })()
+`
+
+describe('rivulet/webhooks where there is no Node', () => {
+  let code = ''
+  let imports: readonly string[] = []
+  beforeAll(async () => {
+    const bundle = await rolldown({
+      input: 'program.js',
+      cwd: resolve(import.meta.dirname, '../..'),
+      platform: 'browser',
+      resolve: { conditionNames: ['rivulet-source', 'browser', 'import', 'default'] },
+      plugins: [
+        {
+          name: 'program',
+          resolveId: (id) => (id === 'program.js' ? resolve(import.meta.dirname, id) : undefined),
+          load: (id) => (id.endsWith('program.js') ? PROGRAM : undefined),
+        },
+      ],
+      external: [/^node:/],
+      logLevel: 'silent',
+    })
+    const { output } = await bundle.generate({ format: 'iife' })
+    code = output[0].code
+    imports = output[0].imports
+  })
+
+  it('imports no module of Node', () => {
+    expect(imports).toEqual([])
+  })
+
+  it('receives what is signed, once, and refuses what is not', async () => {
+    const context = createContext({ ...WEB_GLOBALS })
+
+    runInContext(code, context)
+
+    expect(await context['outcome']).toEqual({
+      statuses: [204, 204, 401, 403],
+      ids: ['a'],
+      listener: 'function',
+    })
+  })
+})
