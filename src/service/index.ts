@@ -7,6 +7,7 @@ export type {
   ExcerptBudget,
   Passage,
 } from './corpus/corpus.ts'
+export { DataFileError } from './database.ts'
 export type { DocumentFolder } from './corpus/sites.ts'
 export type { Fault, FaultKind, Faults } from './faults.ts'
 export type { ListenOptions } from './listen-options.ts'

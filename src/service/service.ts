@@ -33,7 +33,7 @@ export interface ResearchServiceOptions {
   readonly include?: CorpusOptions['include']
   /** Whether to look into a folder. Default: all but `node_modules` and those whose name begins with a dot. */
   readonly enter?: CorpusOptions['enter']
-  /** SQLite file for all that shall outlive the process. Default `:memory:`. */
+  /** SQLite file for all that shall outlive the process, which its owner alone can read. Default `:memory:`. */
   readonly data?: string
   /** The key, or keys, that callers may use (§5). Default a random one. */
   readonly apiKey?: string | readonly string[]
@@ -90,7 +90,7 @@ export interface ResearchService extends AsyncDisposable {
  * Opens a research service over folders of documents: the interface of this library's client, served from this process.
  * It carries out what a data file still holds at once, and answers once {@link ResearchService.listen} is called.
  *
- * @throws ArgumentError for an option that cannot be right; `Error` when the data file cannot be used.
+ * @throws ArgumentError for an option that cannot be right; {@link DataFileError} when the data file cannot be used.
  * @example
  * ```ts
  * await using service = await createResearchService({ docs: './docs' })

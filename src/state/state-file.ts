@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { ArgumentError } from '../protocol/argument-error.ts'
+import { hasWalResetBug, walResetBugMessage } from '../protocol/wal-reset-bug.ts'
 import { StateFileError } from './errors.ts'
 
 /** One kind of state in a file: several kinds live side by side, and in a database of the user's own. */
@@ -42,7 +43,8 @@ const LOG_PAGES = { NORMAL: 4_000, FULL: 1_000 }
 
 /**
  * A SQLite file that holds state: opened and checked, with its tables in place. Whatever is wrong with it is told before
- * anything is written, as a {@link StateFileError} that says what to do.
+ * anything is written, as a {@link StateFileError} that says what to do. No memory is mapped (`mmap_size`): with it, a fault
+ * of the log could damage the file.
  */
 export class StateFile {
   readonly database: DatabaseSync
@@ -60,8 +62,10 @@ export class StateFile {
     }
     this.#owned = typeof target === 'string'
     this.name = typeof target === 'string' ? target : (target.location() ?? ':memory:')
+    if (this.#owned) checkSqlite(this.name)
     this.database = typeof target === 'string' ? openDatabase(target) : target
     try {
+      if (this.#isLogged()) checkSqlite(this.name)
       this.#check(layout)
       if (this.#owned) {
         this.database.exec(
@@ -126,6 +130,11 @@ export class StateFile {
     if (this.#owned && this.database.isOpen) this.database.close()
   }
 
+  /** Whether the database has a write-ahead log: one of the user's own may do without. */
+  #isLogged(): boolean {
+    return this.database.prepare('PRAGMA journal_mode').get()?.['journal_mode'] === 'wal'
+  }
+
   #exec(sql: string): void {
     this.attempt(() => this.database.exec(sql))
   }
@@ -175,6 +184,13 @@ export class StateFile {
         .run(part, version)
     })
   }
+}
+
+/** Refuses a file where SQLite can lose what is committed to it. */
+function checkSqlite(file: string): void {
+  const { sqlite = 'unknown' } = process.versions
+  if (file !== ':memory:' && hasWalResetBug(sqlite))
+    throw new StateFileError(file, walResetBugMessage(sqlite))
 }
 
 function openDatabase(file: string): DatabaseSync {

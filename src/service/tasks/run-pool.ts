@@ -84,16 +84,30 @@ export class RunPool {
       return this.#retry(error, () => this.#end(task, outcome, controller))
     }
     this.#running.delete(controller)
+    this.#forget()
     this.wake()
   }
 
+  #forget(): void {
+    if (this.#stopped) return
+    try {
+      if (!this.#options.store.forgetCredentials()) this.#later(() => this.#forget())
+    } catch (error) {
+      this.#retry(error, () => this.#forget())
+    }
+  }
+
   #retry(error: unknown, step: () => void): void {
+    this.#later(step)
+    this.#options.onError(error)
+  }
+
+  #later(step: () => void): void {
     const cancel = this.#options.clock.schedule(PAUSE, () => {
       this.#retries.delete(cancel)
       step()
     })
     this.#retries.add(cancel)
-    this.#options.onError(error)
   }
 }
 

@@ -6,7 +6,7 @@ import type { AddRunsResponse, TaskGroup, TaskGroupStatus } from '../../protocol
 import { RUN_STATUSES } from '../../protocol/task.ts'
 import type { RunInput, RunStatus, TaskRun, TaskRunError } from '../../protocol/task.ts'
 import type { Clock } from '../clock.ts'
-import { transaction } from '../database.ts'
+import { transaction, truncateLog } from '../database.ts'
 import type { RunTask } from '../processor/processor.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
 import { GroupLog } from './group-log.ts'
@@ -49,6 +49,8 @@ export class TaskStore {
   readonly #clock: Clock
   readonly #outbox: Outbox
   readonly #sql
+  /** Whether the database's log may hold credentials that were deleted. */
+  #credentialsInLog = false
 
   constructor(database: DatabaseSync, clock: Clock, outbox: Outbox) {
     this.#database = database
@@ -138,7 +140,7 @@ export class TaskStore {
 
   /**
    * Ends a run: its record, its events and its webhook are stored together, or not at all. The credentials for its tool
-   * servers are forgotten.
+   * servers are deleted; see {@link forgetCredentials}.
    */
   finish(runId: string, outcome: RunOutcome): void {
     const run = transaction(this.#database, () => {
@@ -148,6 +150,7 @@ export class TaskStore {
           ? { output: JSON.stringify(outcome.output), error: null }
           : { output: null, error: JSON.stringify(outcome.error) }
       const earlier = this.#get(runId).warnings ?? []
+      const hadCredentials = this.#sql.credentials.get(runId)?.['mcp_servers'] != null
       const warnings = outcome.status === 'completed' ? [...earlier, ...outcome.warnings] : earlier
       const ended = this.#sql.finish.run(
         outcome.status,
@@ -158,6 +161,7 @@ export class TaskStore {
         runId,
       )
       if (ended.changes === 0) return undefined
+      this.#credentialsInLog ||= hadCredentials
       const finished = this.#get(runId)
       if (finished.taskgroup_id != null) {
         this.log.appendRun(finished.taskgroup_id, finished)
@@ -169,6 +173,15 @@ export class TaskStore {
     if (run === undefined) return
     this.changes.notify(runId)
     if (run.taskgroup_id != null) this.changes.notify(run.taskgroup_id)
+  }
+
+  /**
+   * Clears deleted credentials out of the database's log too. False where that has to be tried again, since another
+   * process reads the database right now.
+   */
+  forgetCredentials(): boolean {
+    if (this.#credentialsInLog) this.#credentialsInLog = !truncateLog(this.#database)
+    return !this.#credentialsInLog
   }
 
   /** Puts runs that were under way back into the queue: whoever carried them out is gone. */
@@ -303,6 +316,7 @@ function prepareAll(database: DatabaseSync) {
     ),
     anyRun: database.prepare('SELECT 1 FROM task_runs WHERE taskgroup_id = ? LIMIT 1'),
     run: database.prepare('SELECT * FROM task_runs WHERE run_id = ?'),
+    credentials: database.prepare('SELECT mcp_servers FROM task_runs WHERE run_id = ?'),
     claim: database.prepare(
       `UPDATE task_runs SET status = 'running', modified_at = ?
        WHERE number = (SELECT number FROM task_runs WHERE status = 'queued' ORDER BY number LIMIT 1)

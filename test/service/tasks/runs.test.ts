@@ -1,8 +1,10 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { RunInput, TaskOutput, TaskRun, TaskRunWebhook } from '../../../src/protocol/index.ts'
 import { ManualClock, type Processor } from '../../../src/service/index.ts'
-import { answerTo, HeldProcessor, running } from '../running.ts'
+import { answerTo, HeldProcessor, running, temporaryFolder } from '../running.ts'
 
 interface Result {
   readonly run: TaskRun
@@ -257,3 +259,26 @@ async function receiver() {
 async function untilDue(clock: ManualClock, time: number): Promise<void> {
   while (clock.next !== time) await new Promise((resolve) => setImmediate(resolve))
 }
+
+describe('the credentials for tool servers', () => {
+  it('are in no file of the service once the run has ended, while the service goes on', async () => {
+    const folder = await temporaryFolder()
+    const processor = new HeldProcessor()
+    const caller = await running({ data: join(folder, 'service.db'), processor })
+    const secret = 'Bearer of-the-tool-server'
+    const mcp_servers = [{ type: 'url', url: 'https://tools.example', name: 'tools', headers: { a: secret } }]
+    const files = () => readdirSync(folder).map((name) => readFileSync(join(folder, name)))
+    const { body } = await caller.post<TaskRun>('/v1/tasks/runs', {
+      input: 'one',
+      processor: 'base',
+      mcp_servers,
+    })
+    const run = await processor.next()
+    const before = files().some((bytes) => bytes.includes(secret))
+    run.complete()
+    await caller.get(`/v1/tasks/runs/${body.run_id}/result`)
+    const after = files().some((bytes) => bytes.includes(secret))
+
+    expect([before, after]).toEqual([true, false])
+  })
+})

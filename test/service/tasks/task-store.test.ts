@@ -1,10 +1,14 @@
+import { readFileSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { framesOf, NO_EVENTS } from '../../../src/service/http/event-batch.ts'
 import { newRun } from '../../../src/service/tasks/run-request.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'
-import { answerTo } from '../running.ts'
+import { answerTo, temporaryFolder } from '../running.ts'
 
 function openStore() {
   const database = openDatabase(':memory:')
@@ -35,6 +39,62 @@ describe('the credentials for a run’s tool servers', () => {
       expect(JSON.stringify(database.prepare('SELECT * FROM task_runs').all())).not.toContain(CREDENTIAL)
     },
   )
+})
+
+describe('the files of a service', () => {
+  it('hold no byte of a credential once its run has ended, whatever else they hold', async () => {
+    const folder = await temporaryFolder()
+    const database = openDatabase(join(folder, 'service.db'))
+    onTestFinished(() => database.close())
+    const store = new TaskStore(database, new ManualClock(), { post() {} })
+    const credential = (index: number) => `credential-${index}-${'x'.repeat(index * 7)}`
+    const inputs = Array.from({ length: 400 }, (_, index) => ({
+      input: 'one',
+      mcp_servers: [
+        {
+          type: 'url' as const,
+          url: 'https://tools.example',
+          name: 'tools',
+          headers: { a: credential(index) },
+        },
+      ],
+    }))
+    const { taskgroup_id: group } = store.createGroup(undefined)
+    const { run_ids } = store.addRuns(
+      group,
+      inputs.map((input) => newRun(input).run),
+    )
+    for (const _ of run_ids) store.claim()
+    // Every third one goes on, between those that end.
+    const ended = run_ids.map((id, index) => ({ id, index })).filter(({ index }) => index % 3 !== 0)
+    for (const { id } of ended) {
+      store.finish(id, { status: 'completed', output: answerTo('one').output, warnings: [] })
+    }
+    const forgotten = store.forgetCredentials()
+    const files = (await readdir(folder)).map((name) => readFileSync(join(folder, name)))
+    const found = ended.filter(({ index }) => files.some((bytes) => bytes.includes(`credential-${index}-`)))
+
+    expect(forgotten).toBe(true)
+    expect(found).toEqual([])
+    expect(files.some((bytes) => bytes.includes('credential-3-'))).toBe(true)
+  })
+
+  it('are cleared later where another process reads them', async () => {
+    const file = join(await temporaryFolder(), 'service.db')
+    const database = openDatabase(file)
+    const reader = new DatabaseSync(file)
+    onTestFinished(() => (reader.close(), database.close()))
+    const store = new TaskStore(database, new ManualClock(), { post() {} })
+    const { run_id } = store.addRun(newRun({ input: 'one', mcp_servers: servers }).run)
+    store.claim()
+    reader.exec('BEGIN; SELECT * FROM task_runs')
+    store.finish(run_id, { status: 'completed', output: answerTo('one').output, warnings: [] })
+    const first = store.forgetCredentials()
+    reader.exec('COMMIT')
+
+    expect([first, store.forgetCredentials()]).toEqual([false, true])
+    expect(readFileSync(`${file}-wal`).includes(CREDENTIAL)).toBe(false)
+  })
 })
 
 describe('the log of a group, narrowed to a status', () => {

@@ -1,0 +1,38 @@
+/** The first release of each line of SQLite's releases in which the bug is mended. */
+const MENDED = [
+  [3, 44, 6],
+  [3, 50, 7],
+  [3, 51, 3],
+] as const
+/** The first release with write-ahead logging, and with the bug. */
+const FIRST = [3, 7, 0] as const
+
+/**
+ * Whether a version of SQLite (`3.51.2`, as in `process.versions.sqlite`) has the WAL-reset bug: where several connections
+ * write and checkpoint one file, a transaction that was committed can be lost (sqlite.org/wal.html). True as well for a
+ * text that is no version.
+ */
+export function hasWalResetBug(version: string): boolean {
+  const match = /^(\d+)\.(\d+)(?:\.(\d+))?/.exec(version)
+  if (match === null) return true
+  const [major, minor, patch] = [Number(match[1]), Number(match[2]), Number(match[3] ?? 0)]
+  const found = [major, minor, patch] as const
+  if (isBefore(found, FIRST)) return false
+  const mended = MENDED.find((release) => release[0] === major && release[1] === minor) ?? MENDED.at(-1)
+  return mended === undefined || isBefore(found, mended)
+}
+
+/** What to say of a file that such a version shall not write to. */
+export function walResetBugMessage(version: string): string {
+  return (
+    `cannot be kept safe by this Node, whose SQLite ${version} can lose committed transactions ` +
+    '(the WAL-reset bug, sqlite.org/wal.html): use Node 22.22.3 or later of 22, or 24.15 or later. ":memory:" is not affected'
+  )
+}
+
+type Release = readonly [major: number, minor: number, patch: number]
+
+function isBefore(a: Release, b: Release): boolean {
+  const difference = a[0] - b[0] || a[1] - b[1] || a[2] - b[2]
+  return difference < 0
+}
