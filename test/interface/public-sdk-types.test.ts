@@ -53,38 +53,50 @@ describe("what the SDK's types say that the service sends fits our types", () =>
   })
 
   it('for runs, groups and their streams', () => {
-    expectTypeOf<Gaps<Runs.TaskRun, Ours.TaskRun>>().toExtend<'created_at' | 'modified_at'>()
-    expectTypeOf<Gaps<Groups.TaskGroup, Ours.TaskGroup>>().toExtend<'created_at' | 'status'>()
-    expectTypeOf<Gaps<Groups.TaskGroupStatus, Ours.TaskGroupStatus>>().toExtend<
-      'modified_at' | 'status_message'
-    >()
-    expectTypeOf<Gaps<Groups.TaskGroupRunResponse, Ours.AddRunsResponse>>().toExtend<
-      'event_cursor' | 'run_cursor' | 'status'
-    >()
-    expectTypeOf<Gaps<Groups.TaskGroupStatusEvent, Ours.TaskGroupStatusEvent>>().toExtend<'status'>()
-    expectTypeOf<Gaps<Runs.TaskRunEvent, Ours.TaskRunEvent>>().toExtend<'event_id' | 'input' | 'run'>()
-    expectTypeOf<Gaps<Runs.TaskRunEvent, Ours.TaskRunState>>().toExtend<'input' | 'run'>()
-    expectTypeOf<Gaps<Runs.TaskRunResult, Ours.TaskRunState>>().toExtend<'run'>()
+    expectTypeOf<Exclude<Gaps<Runs.TaskRun, Ours.TaskRun>, 'created_at' | 'modified_at'>>().toBeNever()
+    expectTypeOf<Exclude<Gaps<Groups.TaskGroup, Ours.TaskGroup>, 'created_at' | 'status'>>().toBeNever()
+    expectTypeOf<
+      Exclude<Gaps<Groups.TaskGroupStatus, Ours.TaskGroupStatus>, 'modified_at' | 'status_message'>
+    >().toBeNever()
+    expectTypeOf<
+      Exclude<
+        Gaps<Groups.TaskGroupRunResponse, Ours.AddRunsResponse>,
+        'event_cursor' | 'run_cursor' | 'status'
+      >
+    >().toBeNever()
+    expectTypeOf<
+      Exclude<Gaps<Groups.TaskGroupStatusEvent, Ours.TaskGroupStatusEvent>, 'status'>
+    >().toBeNever()
+    expectTypeOf<
+      Exclude<Gaps<Runs.TaskRunEvent, Ours.TaskRunEvent>, 'event_id' | 'input' | 'run'>
+    >().toBeNever()
+    expectTypeOf<Exclude<Gaps<Runs.TaskRunEvent, Ours.TaskRunState>, 'input' | 'run'>>().toBeNever()
+    expectTypeOf<Exclude<Gaps<Runs.TaskRunResult, Ours.TaskRunState>, 'run'>>().toBeNever()
     expectTypeOf<Gaps<Runs.ErrorEvent, Ours.ErrorEvent>>().toBeNever()
   })
 
   it('for the inputs of runs', () => {
-    expectTypeOf<Gaps<Runs.RunInput, Ours.RunInput>>().toExtend<
-      | 'advanced_settings'
-      | 'enable_events'
-      | 'mcp_servers'
-      | 'memory_scope_key'
-      | 'metadata'
-      | 'previous_interaction_id'
-      | 'source_policy'
-      | 'task_spec'
-      | 'webhook'
-    >()
-    expectTypeOf<Gaps<Runs.TaskSpec, Ours.TaskSpec>>().toExtend<'input_schema' | 'output_schema'>()
-    expectTypeOf<Gaps<Runs.McpServer, Ours.McpServer>>().toExtend<'allowed_tools' | 'headers' | 'type'>()
-    expectTypeOf<Gaps<Runs.Webhook, Ours.WebhookTarget>>().toExtend<'event_types'>()
-    expectTypeOf<Gaps<Runs.JsonSchema, Ours.JsonSchemaSpec>>().toExtend<'type'>()
-    expectTypeOf<Gaps<Shared.SourcePolicy, Ours.SourcePolicy>>().toExtend<'after_date'>()
+    expectTypeOf<
+      Exclude<
+        Gaps<Runs.RunInput, Ours.RunInput>,
+        | 'advanced_settings'
+        | 'enable_events'
+        | 'mcp_servers'
+        | 'memory_scope_key'
+        | 'metadata'
+        | 'previous_interaction_id'
+        | 'source_policy'
+        | 'task_spec'
+        | 'webhook'
+      >
+    >().toBeNever()
+    expectTypeOf<Exclude<Gaps<Runs.TaskSpec, Ours.TaskSpec>, 'input_schema' | 'output_schema'>>().toBeNever()
+    expectTypeOf<
+      Exclude<Gaps<Runs.McpServer, Ours.McpServer>, 'allowed_tools' | 'headers' | 'type'>
+    >().toBeNever()
+    expectTypeOf<Exclude<Gaps<Runs.Webhook, Ours.WebhookTarget>, 'event_types'>>().toBeNever()
+    expectTypeOf<Exclude<Gaps<Runs.JsonSchema, Ours.JsonSchemaSpec>, 'type'>>().toBeNever()
+    expectTypeOf<Exclude<Gaps<Shared.SourcePolicy, Ours.SourcePolicy>, 'after_date'>>().toBeNever()
   })
 
   it('for monitors', () => {
@@ -94,28 +106,39 @@ describe("what the SDK's types say that the service sends fits our types", () =>
       Monitors.MonitorSnapshotResponseSettings,
       Monitors.MonitorSnapshotOutput | null
     >
-    expectTypeOf<Gaps<Changes, Extract<Ours.Monitor, { type: 'event_stream' }>>>().toExtend<
-      'settings' | 'webhook'
-    >()
-    expectTypeOf<Gaps<Snapshot, Extract<Ours.Monitor, { type: 'snapshot' }>>>().toExtend<'webhook'>()
-    expectTypeOf<Gaps<Monitors.MonitorEventStreamResponseSettings, Ours.EventStreamSettings>>().toExtend<
-      'advanced_settings' | 'include_backfill' | 'output_schema'
-    >()
+    expectTypeOf<
+      Exclude<Gaps<Changes, Extract<Ours.Monitor, { type: 'event_stream' }>>, 'settings' | 'webhook'>
+    >().toBeNever()
+    expectTypeOf<
+      Exclude<Gaps<Snapshot, Extract<Ours.Monitor, { type: 'snapshot' }>>, 'webhook'>
+    >().toBeNever()
+    expectTypeOf<
+      Exclude<
+        Gaps<Monitors.MonitorEventStreamResponseSettings, Ours.EventStreamSettings>,
+        'advanced_settings' | 'include_backfill' | 'output_schema'
+      >
+    >().toBeNever()
     expectTypeOf<Gaps<Monitors.MonitorSnapshotResponseSettings, Ours.SnapshotSettings>>().toBeNever()
-    expectTypeOf<Gaps<Monitors.MonitorWebhook, Ours.WebhookTarget>>().toExtend<'event_types'>()
+    expectTypeOf<Exclude<Gaps<Monitors.MonitorWebhook, Ours.WebhookTarget>, 'event_types'>>().toBeNever()
     expectTypeOf<Exclude<keyof Monitors.PaginatedMonitorResponse, keyof Ours.MonitorsPage>>().toBeNever()
   })
 
   it('for the events of monitors', () => {
     expectTypeOf<
-      Gaps<Monitors.MonitorEventStreamEvent, Ours.MonitorEventStreamEvent>
-    >().toExtend<'event_type'>()
-    expectTypeOf<Gaps<Monitors.MonitorSnapshotEvent, Ours.MonitorSnapshotEvent>>().toExtend<'event_type'>()
+      Exclude<Gaps<Monitors.MonitorEventStreamEvent, Ours.MonitorEventStreamEvent>, 'event_type'>
+    >().toBeNever()
     expectTypeOf<
-      Gaps<Monitors.MonitorCompletionEvent, Ours.MonitorCompletionEvent>
-    >().toExtend<'event_type'>()
-    expectTypeOf<Gaps<Monitors.MonitorErrorEvent, Ours.MonitorErrorEvent>>().toExtend<'event_type'>()
-    expectTypeOf<Gaps<Monitors.PaginatedMonitorEvents, Ours.PaginatedMonitorEvents>>().toExtend<'events'>()
+      Exclude<Gaps<Monitors.MonitorSnapshotEvent, Ours.MonitorSnapshotEvent>, 'event_type'>
+    >().toBeNever()
+    expectTypeOf<
+      Exclude<Gaps<Monitors.MonitorCompletionEvent, Ours.MonitorCompletionEvent>, 'event_type'>
+    >().toBeNever()
+    expectTypeOf<
+      Exclude<Gaps<Monitors.MonitorErrorEvent, Ours.MonitorErrorEvent>, 'event_type'>
+    >().toBeNever()
+    expectTypeOf<
+      Exclude<Gaps<Monitors.PaginatedMonitorEvents, Ours.PaginatedMonitorEvents>, 'events'>
+    >().toBeNever()
   })
 })
 
