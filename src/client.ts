@@ -16,8 +16,9 @@ import type { RunInput } from './protocol/task.ts'
 import { addRuns } from './sources/add-runs.ts'
 import type { AddRunsOptions } from './sources/add-runs.ts'
 import type { Context, Diagnostic } from './sources/context.ts'
-import { executeRuns } from './sources/execute-runs.ts'
-import type { ExecutedRun, ExecuteOptions } from './sources/execute-runs.ts'
+import { executing } from './sources/execute-runs.ts'
+import type { ExecutedRun, ExecuteOptions, TypedExecuteOptions } from './sources/execute-runs.ts'
+import type { CheckedOutput } from './sources/answer-schema.ts'
 import { followMonitor } from './sources/follow-monitor.ts'
 import type { FollowMonitorOptions } from './sources/follow-monitor.ts'
 import { groupEvents } from './sources/group-events.ts'
@@ -82,6 +83,12 @@ export interface ResearchClient {
       inputs: readonly RunInput[] | AddRunsRequest,
       options?: ExecuteOptions,
     ): Source<ExecutedRun>
+    /** The same, with answers that follow a schema: it is sent, what comes is checked, and `output.content` has its type. */
+    execute<Content>(
+      groupId: string,
+      inputs: readonly RunInput[] | AddRunsRequest,
+      options: TypedExecuteOptions<Content>,
+    ): Source<ExecutedRun<CheckedOutput<Content>>>
     /** Status updates and run completions (§4.4), resumed by itself until the group is done. */
     events(groupId: string, options?: GroupEventsOptions): Source<ResearchEvent>
     /** Each run as it ends (§4.5), resumed by itself until the group is done. */
@@ -149,7 +156,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     },
     taskGroups: {
       addRuns: (id, request, own) => addRuns(context, id, request, own),
-      execute: (id, inputs, own) => executeRuns(context, id, inputs, own),
+      execute: executing(context),
       events: (id, own) => groupEvents(context, id, own),
       runs: (id, own) => groupRuns(context, id, own),
       progress: (id, own) => groupProgress(context, id, own),

@@ -15,8 +15,15 @@ export type { Diagnostic } from './sources/context.ts'
 export { AwaitableSource, Source } from './sources/source.ts'
 export type { SourceOptions } from './sources/source.ts'
 export type { AddRunsOptions } from './sources/add-runs.ts'
+export { checkOutput, outputSchema, OutputSchemaError } from './sources/answer-schema.ts'
+export type { CheckedOutput } from './sources/answer-schema.ts'
 export { ExecutionError } from './sources/execute-runs.ts'
-export type { ExecutedRun, ExecuteOptions, UnfinishedRun } from './sources/execute-runs.ts'
+export type {
+  ExecutedRun,
+  ExecuteOptions,
+  TypedExecuteOptions,
+  UnfinishedRun,
+} from './sources/execute-runs.ts'
 export type { GroupProgress, GroupProgressOptions } from './sources/group-progress.ts'
 export { PartialWriteError, UncertainWriteError } from './sources/write-errors.ts'
 export type { AddedInput, WriteProgress } from './sources/write-errors.ts'

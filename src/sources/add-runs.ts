@@ -14,6 +14,7 @@ import {
 } from '../protocol/check.ts'
 import { isObject } from '../protocol/event.ts'
 import type { AddRunsRequest, AddRunsResponse } from '../protocol/task-group.ts'
+import type { OutputSchema, TaskSpec } from '../protocol/task.ts'
 import type { Context } from './context.ts'
 import { KEY } from './settle-runs.ts'
 import { awaitable } from './source.ts'
@@ -75,6 +76,7 @@ export function readRuns(
   groupId: string,
   request: AddRunsRequest,
   options: AddRunsOptions,
+  outputSchema?: OutputSchema,
 ): RunsToWrite {
   const { exactlyOnce = false, settleDelay = 1_000, settleTimeout = 3_600_000 } = options
   checkId('groupId', groupId)
@@ -84,8 +86,10 @@ export function readRuns(
   checkWait('settleTimeout', settleTimeout, true)
   const { inputs, ...shared } = request
   checkList('inputs', inputs)
+  if (outputSchema !== undefined) checkNoSchema('default_task_spec', shared.default_task_spec)
   for (const [index, input] of inputs.entries()) {
     checkRunInput(`inputs[${index}]`, input)
+    if (outputSchema !== undefined) checkNoSchema(`inputs[${index}].task_spec`, input.task_spec)
     if (exactlyOnce && input.metadata !== undefined && KEY in input.metadata) {
       const argument = `inputs[${index}].metadata.${KEY}`
       throw new ArgumentError(argument, 'left out, as exactlyOnce sets it', input.metadata[KEY])
@@ -97,8 +101,15 @@ export function readRuns(
     groupId,
     entries: inputs.map((input, index) => ({ index, input })),
     shared,
+    outputSchema,
     settling: exactlyOnce ? { delay: settleDelay, timeout: settleTimeout } : undefined,
   }
+}
+
+/** A schema of the execution takes the place of every other one. */
+function checkNoSchema(argument: string, spec: TaskSpec | undefined): void {
+  if (spec?.output_schema !== undefined)
+    throw new ArgumentError(`${argument}.output_schema`, 'left out, as schema sets it', spec.output_schema)
 }
 
 /** Checks a run input (§2.8). */

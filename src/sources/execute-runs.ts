@@ -7,9 +7,12 @@ import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
 import type { TaskOutput } from '../protocol/output.ts'
 import type { AddRunsRequest } from '../protocol/task-group.ts'
 import type { RunInput, TaskRun } from '../protocol/task.ts'
+import type { AnswerSchema } from '../protocol/standard-schema.ts'
 import { ProtocolError, RivuletError, ValidationError } from '../transport/errors.ts'
 import { readRuns } from './add-runs.ts'
 import type { AddRunsOptions } from './add-runs.ts'
+import { checkedOutput, outputSchema, OutputSchemaError } from './answer-schema.ts'
+import type { CheckedOutput } from './answer-schema.ts'
 import type { Context } from './context.ts'
 import { groupRuns } from './group-runs.ts'
 import { sourceOf } from './source.ts'
@@ -23,21 +26,47 @@ export interface ExecuteOptions extends AddRunsOptions {
   readonly retryFailed?: number
 }
 
+/** Options of `taskGroups.execute` with answers that follow a schema. */
+export interface TypedExecuteOptions<Content> extends ExecuteOptions {
+  /**
+   * What every run shall answer with: a schema that can say itself as JSON Schema, as zod's can, or any Standard Schema with
+   * its JSON Schema beside it, `{ schema, jsonSchema }`. It is sent as each run's `task_spec.output_schema`, and what comes
+   * is checked with it.
+   */
+  readonly schema: AnswerSchema<Content>
+}
+
+/** `taskGroups.execute`. */
+export interface Execute {
+  (
+    groupId: string,
+    inputs: readonly RunInput[] | AddRunsRequest,
+    options?: ExecuteOptions,
+  ): Source<ExecutedRun>
+  <Content>(
+    groupId: string,
+    inputs: readonly RunInput[] | AddRunsRequest,
+    options: TypedExecuteOptions<Content>,
+  ): Source<ExecutedRun<CheckedOutput<Content>>>
+}
+
 /** What became of one input. */
-export interface ExecutedRun {
+export interface ExecutedRun<Output extends object = TaskOutput> {
   /** Where the input stands in the caller's `inputs`. */
   readonly index: number
   readonly input: RunInput
   /** The run that ended: `completed`, `failed` or `cancelled`. */
   readonly run: TaskRun
-  /** What it found; null unless it completed. */
-  readonly output: TaskOutput | null
+  /** What it found; null unless it completed with an output that fits the schema. */
+  readonly output: Output | null
+  /** Why the output of a run that completed is null: it does not fit the schema. The error has the output as it came. */
+  readonly misfit?: OutputSchemaError
 }
 
-/** A run of `taskGroups.execute` that did not complete. */
+/** A run of `taskGroups.execute` that did not complete, or whose output does not fit the schema. */
 export type UnfinishedRun = Omit<ExecutedRun, 'output'>
 
-/** All runs of an execution ended, and were emitted, but some of them failed or were cancelled. */
+/** All runs of an execution ended, and were emitted, but some failed, were cancelled or do not fit the schema. */
 export class ExecutionError extends RivuletError {
   override readonly name = 'ExecutionError'
   readonly retryable = false
@@ -46,7 +75,7 @@ export class ExecutionError extends RivuletError {
 
   constructor(groupId: string, runs: readonly UnfinishedRun[], total: number) {
     const [first] = runs
-    const example = first === undefined ? '' : `: inputs[${first.index}] ${outcome(first.run)}`
+    const example = first === undefined ? '' : `: inputs[${first.index}] ${outcome(first)}`
     const request = { method: 'POST', path: `${groupSource(groupId)}/runs` }
     super(`${runs.length} of ${total} runs did not complete${example}`, request)
     this.runs = runs
@@ -55,6 +84,9 @@ export class ExecutionError extends RivuletError {
 
 /** Runs that may be put by while a request is under way whose answer may name them. */
 const MAX_EARLY = 1_000
+
+/** Outputs that may be under an asynchronous check before the stream is held. */
+const MAX_CHECKS = 100
 
 /** Readings of the runs stream in a row that may end before all was told. The last begins at the beginning. */
 const MAX_FRUITLESS = 3
@@ -67,28 +99,56 @@ const MAX_FRUITLESS = 3
  * Completes when every input was emitted. Where a run failed, `retryFailed` times over, or was cancelled, it is emitted
  * like the others, and once all were, the execution errors with an {@link ExecutionError} that lists them. An error of
  * adding ends it at once; the runs that were added go on at the service.
+ *
+ * With a `schema`, a run that completed with another output is emitted with `output: null` and its `misfit`, and counts as
+ * one that did not complete. It is not added again, since it was paid for and may come out the same way. A schema that
+ * checks asynchronously delays the emission of a run until it has checked.
  */
-export function executeRuns(
-  context: Context,
-  groupId: string,
-  inputs: readonly RunInput[] | AddRunsRequest,
-  options: ExecuteOptions = {},
-): Source<ExecutedRun> {
-  const { retryFailed = 0, ...adding } = options
-  checkInteger('retryFailed', retryFailed, 0)
-  const runs = readRuns(context, groupId, isList(inputs) ? { inputs } : inputs, adding)
-  const execution = new Observable<ExecutedRun>((subscriber) =>
-    new Execution(context, runs, retryFailed, subscriber).start(),
-  )
-  return sourceOf(execution, options.signal)
+export function executing(context: Context): Execute {
+  function execute(
+    groupId: string,
+    inputs: readonly RunInput[] | AddRunsRequest,
+    options?: ExecuteOptions,
+  ): Source<ExecutedRun>
+  function execute<Content>(
+    groupId: string,
+    inputs: readonly RunInput[] | AddRunsRequest,
+    options: TypedExecuteOptions<Content>,
+  ): Source<ExecutedRun<CheckedOutput<Content>>>
+  function execute(
+    groupId: string,
+    inputs: readonly RunInput[] | AddRunsRequest,
+    options: ExecuteOptions & { readonly schema?: AnswerSchema<unknown> } = {},
+  ): Source<ExecutedRun<object>> {
+    const { retryFailed = 0, schema, ...adding } = options
+    checkInteger('retryFailed', retryFailed, 0)
+    const asked = schema === undefined ? undefined : outputSchema(schema)
+    const runs = readRuns(context, groupId, isList(inputs) ? { inputs } : inputs, adding, asked)
+    const check: Check = schema === undefined ? (output) => output : (output) => checkedOutput(schema, output)
+    const execution = new Observable<ExecutedRun<object>>((subscriber) =>
+      new Execution(context, runs, { retryFailed, check }, subscriber).start(),
+    )
+    return sourceOf(execution, options.signal)
+  }
+  return execute
+}
+
+/** What becomes of an output. */
+type Check = (output: TaskOutput | null) => Checked | Promise<Checked>
+type Checked = object | null
+
+/** How often what failed is added again, and how outputs are checked. */
+interface Terms {
+  readonly retryFailed: number
+  readonly check: Check
 }
 
 /** One execution under way. */
 class Execution {
   readonly #context: Context
   readonly #runs: RunsToWrite
-  readonly #retryFailed: number
-  readonly #subscriber: Subscriber<ExecutedRun>
+  readonly #terms: Terms
+  readonly #subscriber: Subscriber<ExecutedRun<object>>
   readonly #all = new Subscription()
   /** Runs that were added and have not ended, by their id. */
   readonly #running = new Map<string, Entry>()
@@ -108,11 +168,18 @@ class Execution {
   /** Where to go on reading; empty for the beginning, undefined before the first answer. */
   #cursor: string | undefined
   #fruitless = 0
+  /** Outputs under an asynchronous check. */
+  #checks = 0
 
-  constructor(context: Context, runs: RunsToWrite, retryFailed: number, subscriber: Subscriber<ExecutedRun>) {
+  constructor(
+    context: Context,
+    runs: RunsToWrite,
+    terms: Terms,
+    subscriber: Subscriber<ExecutedRun<object>>,
+  ) {
     this.#context = context
     this.#runs = runs
-    this.#retryFailed = retryFailed
+    this.#terms = terms
     this.#subscriber = subscriber
     this.#left = runs.entries.length
   }
@@ -199,14 +266,33 @@ class Execution {
     this.#fruitless = 0
 
     const retries = this.#retries.get(entry.index) ?? 0
-    if (run.status === 'failed' && retries < this.#retryFailed) {
+    if (run.status === 'failed' && retries < this.#terms.retryFailed) {
       this.#retries.set(entry.index, retries + 1)
       this.#again.push(entry)
       return this.#addAgain()
     }
-    if (run.status !== 'completed') this.#unfinished.push({ ...entry, run })
+    if (run.status !== 'completed') return this.#emit(entry, run, null)
+    const checked = this.#terms.check(output)
+    if (!(checked instanceof Promise)) return this.#emit(entry, run, checked)
+    this.#checks += 1
+    this.#hold()
+    // It never rejects: a schema that fails is an output that does not fit.
+    void checked.then((result) =>
+      this.#guarded(() => {
+        this.#checks -= 1
+        this.#emit(entry, run, result)
+        this.#hold()
+      }),
+    )
+  }
+
+  #emit(entry: Entry, run: TaskRun, checked: Checked): void {
+    if (this.#subscriber.closed) return
     this.#left -= 1
-    this.#subscriber.next({ ...entry, run, output })
+    const result =
+      checked instanceof OutputSchemaError ? { ...entry, run, misfit: checked } : { ...entry, run }
+    if (run.status !== 'completed' || checked instanceof OutputSchemaError) this.#unfinished.push(result)
+    this.#subscriber.next({ ...result, output: checked instanceof OutputSchemaError ? null : checked })
     if (this.#left === 0) this.#finish()
   }
 
@@ -253,9 +339,10 @@ class Execution {
     }
   }
 
-  /** Stops the reading while the consumer is behind, and while too much is put by. */
+  /** Stops the reading while the consumer is behind, and while too much is put by or being checked. */
   #hold(): void {
-    if (this.#outer?.closed === true || this.#early.size >= MAX_EARLY) this.#gate.close()
+    const isFull = this.#early.size >= MAX_EARLY || this.#checks >= MAX_CHECKS
+    if (this.#outer?.closed === true || isFull) this.#gate.close()
     else this.#gate.open()
   }
 }
@@ -269,7 +356,8 @@ function usableCursor(cursor: unknown): string {
   return typeof cursor === 'string' && cursor.trim() !== '' ? cursor : ''
 }
 
-function outcome({ status, error }: TaskRun): string {
+function outcome({ run: { status, error }, misfit }: UnfinishedRun): string {
+  if (misfit !== undefined) return `(${misfit.message})`
   const message = typeof error?.message === 'string' ? ` (${error.message})` : ''
   return status === 'cancelled' ? 'was cancelled' : `${status}${message}`
 }

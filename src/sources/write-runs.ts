@@ -6,7 +6,7 @@ import { backoffDelay, isRetryable } from '../protocol/backoff.ts'
 import { groupSource } from '../protocol/event.ts'
 import { MAX_RUNS_PER_REQUEST } from '../protocol/limits.ts'
 import type { AddRunsRequest, AddRunsResponse, TaskGroupStatus } from '../protocol/task-group.ts'
-import type { RunInput } from '../protocol/task.ts'
+import type { OutputSchema, RunInput } from '../protocol/task.ts'
 import { ProtocolError, RivuletError } from '../transport/errors.ts'
 import type { ApiRequest } from '../transport/transport.ts'
 import type { Context } from './context.ts'
@@ -35,6 +35,8 @@ export interface RunsToWrite {
   readonly entries: readonly Entry[]
   /** What the requests carry beside their inputs. */
   readonly shared: Omit<AddRunsRequest, 'inputs'>
+  /** What every run shall answer with; undefined leaves that to the inputs. */
+  readonly outputSchema?: OutputSchema | undefined
   /** How to find out what became of a request that may have been taken; without it nothing is sent again. */
   readonly settling?: { readonly delay: number; readonly timeout: number } | undefined
 }
@@ -132,9 +134,8 @@ class RunWriter {
 
   /** Makes one request, which the transport sends again where the service cannot have taken it. */
   async #send(entries: readonly Entry[]): Promise<AddRunsResponse> {
-    const { groupId, shared, settling } = this.#runs
-    const tagged = settling !== undefined
-    const inputs = entries.map((entry) => (tagged ? this.#tagged(entry) : entry.input))
+    const { groupId, shared } = this.#runs
+    const inputs = entries.map((entry) => this.#tagged(entry, this.#specified(entry.input)))
     const request = addRunsRequest(groupId, { ...shared, inputs })
     const answer = await this.#first(requestShape<AddRunsResponse>(this.#context, request, ['run_ids']))
     const ids = new Set(answer.run_ids.filter((id: unknown) => typeof id === 'string' && id !== ''))
@@ -198,8 +199,17 @@ class RunWriter {
     return `${this.#nonce}:${index}`
   }
 
-  #tagged(entry: Entry): RunInput {
-    return { ...entry.input, metadata: { ...entry.input.metadata, [KEY]: this.#key(entry) } }
+  #tagged(entry: Entry, input: RunInput): RunInput {
+    if (this.#runs.settling === undefined) return input
+    return { ...input, metadata: { ...input.metadata, [KEY]: this.#key(entry) } }
+  }
+
+  /** With the output schema in its own spec, which takes the place of the request's as a whole (§4.3). */
+  #specified(input: RunInput): RunInput {
+    const { outputSchema, shared } = this.#runs
+    if (outputSchema === undefined) return input
+    const spec = input.task_spec ?? shared.default_task_spec
+    return { ...input, task_spec: { ...spec, output_schema: outputSchema } }
   }
 
   #first<T>(observable: Observable<T>): Promise<T> {

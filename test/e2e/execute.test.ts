@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { catchError, EMPTY, firstValueFrom, tap } from 'rxjs'
-import { ArgumentError, ExecutionError, UncertainWriteError } from 'rivulet'
+import { ArgumentError, createClient, ExecutionError, UncertainWriteError } from 'rivulet'
 import type { ExecutedRun, ResearchClient } from 'rivulet'
+import { createResearchService } from 'rivulet/service'
 import type { Processor } from 'rivulet/service'
+import { z } from 'zod'
+import { folderOf } from '../service/corpus/folder.ts'
 import { all, HeldRuns, research } from './research.ts'
 
 const inputsOf = (count: number) => Array.from({ length: count }, (_, n) => ({ input: `question ${n}` }))
@@ -150,6 +153,24 @@ describe('execute, end to end', () => {
     expect(() => execute('g', [])).toThrow('inputs')
     expect(() => execute('g', { inputs: [] })).toThrow('inputs')
     expect(() => execute('g', inputsOf(1), { retryFailed: -1 })).toThrow('retryFailed')
+  })
+})
+
+describe('execute with a schema, end to end', () => {
+  it('has the service answer from its documents in the shape that the schema asks for', async () => {
+    const text = '---\nname: Acme\nfounded: 1949\n---\n# Acme\n\nAcme was founded in 1949 and makes anvils.\n'
+    const docs = await folderOf({ 'acme.md': text })
+    const service = await createResearchService({ docs })
+    onTestFinished(() => service.close())
+    const client = createClient({ baseUrl: await service.listen(), apiKey: service.apiKey })
+    const { taskgroup_id } = await client.taskGroups.create()
+    const Company = z.object({ founded: z.number().describe('The year in which Acme was founded') })
+    const inputs = [{ input: 'When was Acme founded?', processor: 'base' }]
+
+    const results = await all(client.taskGroups.execute(taskgroup_id, inputs, { schema: Company }))
+
+    expect(results[0]?.output?.content.founded.toFixed(0)).toBe('1949')
+    expect(results[0]?.output?.basis[0]?.citations).not.toEqual([])
   })
 })
 
