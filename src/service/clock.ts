@@ -1,9 +1,23 @@
-/** Where the service gets its time from. */
+/**
+ * Where the service gets its time from. All that belongs to a monitor, a run or a webhook goes by it: dates, schedules, the
+ * retries of webhooks and how long they are tried. What happens between a caller and the service goes by
+ * {@link Clock.realTime}.
+ */
 export interface Clock {
   /** Unix time in ms. */
   now(): number
   /** Runs the task once, `delay` ms of this clock from now. The function that it returns calls it off. */
   schedule(delay: number, task: () => void): () => void
+  /**
+   * The time of connections, which is real however fast this clock runs: how long a stream stays open and a result is
+   * waited for, and the minutes of quotas. Default: this clock itself, so that a test can move both together.
+   */
+  readonly realTime?: Clock
+}
+
+/** The time that connections go by. */
+export function realTimeOf(clock: Clock): Clock {
+  return clock.realTime ?? clock
 }
 
 /** What `setTimeout` can hold; a longer wait is made of several. */
@@ -11,13 +25,14 @@ const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 /**
  * The machine's time, `speed` times as fast. It starts at `from` (Unix time in ms, default now), so that a service that
- * ran ahead and was restarted does not fall back behind what it has written.
+ * ran ahead and was restarted does not fall back behind what it has written. Its {@link Clock.realTime} is not sped up.
  */
 export function systemClock(speed = 1, from = Date.now()): Clock {
   const began = performance.now()
   const now = () => Math.floor(from + (performance.now() - began) * speed)
   return {
     now,
+    ...(speed !== 1 && { realTime: systemClock() }),
     schedule(delay, task) {
       const due = now() + delay
       let timer: NodeJS.Timeout

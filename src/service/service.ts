@@ -41,7 +41,10 @@ export interface ResearchServiceOptions {
   readonly webhookSecret?: string | readonly string[]
   /** Where time comes from. Default the machine's, at `speed`. */
   readonly clock?: Clock
-  /** How many times as fast as real time the clock runs, 1 or more. Default 1. */
+  /**
+   * How many times as fast as real time the clock runs, 1 or more: monitors and the retries of webhooks. Streams, timeouts
+   * of requests and quotas keep to real time. Default 1.
+   */
   readonly speed?: number
   /** Carries out task runs. Default the one that quotes from the documents. */
   readonly processor?: Processor
@@ -49,7 +52,7 @@ export interface ResearchServiceOptions {
   readonly concurrency?: number
   /** What it does wrong from the start. Default nothing. */
   readonly faults?: readonly Fault[]
-  /** How long a group's stream stays open, in ms of the clock. Default an hour (§4.4). */
+  /** How long a group's stream stays open, in ms of real time. Default an hour (§4.4). */
   readonly streamDuration?: number
   /** Whether POSTs that create something are limited to so many a minute. Default true. Beyond the interface document. */
   readonly quotas?: boolean

@@ -18,13 +18,14 @@ export interface EventFeed {
 
 /** How a stream is kept, and how it ends. */
 export interface EventStreamOptions {
+  /** Real time, but for tests. */
   readonly clock: Clock
   readonly faults: Faults
   /** The path of the request, which a fault may name. */
   readonly path: string
-  /** Ends the stream after this long, in ms of the clock. */
+  /** Ends the stream after this long, in ms of real time. */
   readonly duration: number
-  /** Ends the stream when it has sent no event for this long, in ms of the clock. Default never. */
+  /** Ends the stream when it has sent no event for this long, in ms of real time. Default never. */
   readonly silence?: number | undefined
   /** Hears why a feed failed, with the reference that the reader got. */
   readonly onError: (error: unknown, ref_id: string) => void

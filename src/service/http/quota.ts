@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from 'hono'
-import type { Clock } from '../clock.ts'
+import { type Clock, realTimeOf } from '../clock.ts'
 import { problem } from './problem.ts'
 
 const MINUTE = 60_000
@@ -19,14 +19,14 @@ export const QUOTAS = [
 ] as const
 
 /**
- * Lets through `limit` requests in each minute of the clock, and answers the others with 429 and `Retry-After`, in
- * seconds of the clock.
+ * Lets through `limit` requests in each minute of real time, and answers the others with 429 and `Retry-After`, in
+ * seconds.
  */
 export function quota(clock: Clock, limit: number): MiddlewareHandler {
   let minute = 0
   let used = 0
   return async (_, next) => {
-    const now = clock.now()
+    const now = realTimeOf(clock).now()
     const current = Math.floor(now / MINUTE)
     if (current !== minute) {
       minute = current

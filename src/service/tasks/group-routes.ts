@@ -18,9 +18,10 @@ import type { TaskStore } from './task-store.ts'
 /** What the routes of task groups work with. */
 export interface GroupRoutesOptions {
   readonly store: TaskStore
+  /** The time of connections: real, but for tests. */
   readonly clock: Clock
   readonly faults: Faults
-  /** How long a stream stays open at the most, in ms of the clock (§4.4). */
+  /** How long a stream stays open at the most, in ms of real time (§4.4). */
   readonly streamDuration: number
   /** Called when runs were added. */
   readonly onRuns: () => void

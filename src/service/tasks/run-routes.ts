@@ -11,6 +11,7 @@ import type { TaskStore } from './task-store.ts'
 /** What the routes of single runs work with. */
 export interface RunRoutesOptions {
   readonly store: TaskStore
+  /** The time of connections: real, but for tests. */
   readonly clock: Clock
   /** Called when a run was added. */
   readonly onRuns: () => void

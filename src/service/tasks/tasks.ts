@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Clock } from '../clock.ts'
+import { type Clock, realTimeOf } from '../clock.ts'
 import type { Faults } from '../faults.ts'
 import type { Processor } from '../processor/processor.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
@@ -17,7 +17,7 @@ export interface TasksOptions {
   readonly processor: Processor
   /** Runs carried out at once. */
   readonly concurrency: number
-  /** How long a group's stream stays open at the most, in ms of the clock (§4.4). */
+  /** How long a group's stream stays open at the most, in ms of real time (§4.4). */
   readonly streamDuration: number
   /** Hears of failures, with the reference that a caller got, where one was told. */
   readonly onError: (error: unknown, ref_id?: string) => void
@@ -43,8 +43,16 @@ export function createTasks(options: TasksOptions): Tasks {
   const closing = new AbortController()
   const onRuns = () => pool.wake()
   return {
-    groups: groupRoutes({ store, clock, faults, streamDuration, onRuns, onError, streams }),
-    runs: runRoutes({ store, clock, onRuns, closing: closing.signal }),
+    groups: groupRoutes({
+      store,
+      clock: realTimeOf(clock),
+      faults,
+      streamDuration,
+      onRuns,
+      onError,
+      streams,
+    }),
+    runs: runRoutes({ store, clock: realTimeOf(clock), onRuns, closing: closing.signal }),
     start: () => pool.start(),
     records: () => store.records(),
     close() {
