@@ -70,13 +70,15 @@ export function outputText(output: TaskOutput): string {
 
 /** How many of a group's runs have ended. */
 export function endedRuns({ num_task_runs, task_run_status_counts: counts }: TaskGroupStatus): number {
-  const { queued = 0, running = 0, cancelling = 0, action_required = 0 } = counts
+  const { queued = 0, running = 0, cancelling = 0, action_required = 0 } = counts ?? {}
   return num_task_runs - queued - running - cancelling - action_required
 }
 
 /** How far a group is: `1 of 3 ended, 1 completed, 2 running`. */
 export function statusText(status: TaskGroupStatus): string {
-  const counts = Object.entries(status.task_run_status_counts).map(([name, count]) => `${count} ${name}`)
+  const counts = Object.entries(status.task_run_status_counts ?? {}).map(
+    ([name, count]) => `${count} ${name}`,
+  )
   return [`${endedRuns(status)} of ${status.num_task_runs} ended`, ...counts].join(', ')
 }
 

@@ -4,6 +4,7 @@ import { firstValueFrom } from 'rxjs'
 import { addBaseUrl, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { statusText } from './event-line.ts'
+import { invocation } from './invocation.ts'
 import { jsonFile } from './json-file.ts'
 import type { JsonObject } from './json-file.ts'
 import { addCommonOptions, collect, metadataEntry } from './options.ts'
@@ -63,7 +64,7 @@ function addCreate(group: Command, signal: AbortSignal): void {
       const created = await firstValueFrom(client.taskGroups.create({ ...entries, signal }))
       if (output.json) return output.value(created)
       await output.line(created.taskgroup_id)
-      await output.hint(`Add runs: rivulet group add ${created.taskgroup_id} --input "your question"`)
+      await output.hint(`Add runs: ${invocation()} group add ${created.taskgroup_id} --input "your question"`)
     },
   )
 }
@@ -110,7 +111,7 @@ async function add(id: string, options: AddOptions, signal: AbortSignal): Promis
   }
   if (output.json) return
   await output.line(`${count} ${count === 1 ? 'run' : 'runs'} added to ${id}.`)
-  await output.hint(`See what they find: rivulet watch --group ${id}`)
+  await output.hint(`See what they find: ${invocation()} watch --group ${id}`)
 }
 
 function addStatus(group: Command, signal: AbortSignal): void {

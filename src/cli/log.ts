@@ -2,13 +2,15 @@ import { pino } from 'pino'
 import type { Logger } from 'pino'
 import type { Diagnostic } from 'rivulet'
 import { UsageError } from './exit.ts'
+import { jsonText } from './json-text.ts'
+import { oneLine } from './plain.ts'
 
 export type { Logger } from 'pino'
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
 /**
- * The command's log: NDJSON on stderr, so that stdout is for results alone. Its level is `RIVULET_LOG`, else `debug` where
+ * The command's log on stderr, so that stdout is for results alone: a line of text for a terminal, NDJSON for all else. Its level is `RIVULET_LOG`, else `debug` where
  * `verbose`, else `usual`. It is given what happened, never settings or requests: no key gets into it.
  *
  * @throws UsageError for a level that there is not.
@@ -25,7 +27,19 @@ export function createLog({ verbose = false }: { readonly verbose?: boolean }, u
     formatters: { level: (label: string) => ({ level: label }) },
   }
   // Written at once, so that the last words of a process that ends are not lost.
-  return pino(options, pino.destination({ fd: 2, sync: true }))
+  const stderr = pino.destination({ fd: 2, sync: true })
+  if (!process.stderr.isTTY) return pino(options, stderr)
+  return pino(options, { write: (entry) => void stderr.write(`${logLine(entry)}\n`) })
+}
+
+/** An entry of the log for a person: `warn: dropped, connecting again (source: /v1/…, attempt: 1)`. */
+export function logLine(entry: string): string {
+  const { level, msg, time: _, ...fields } = JSON.parse(entry)
+  const details = Object.entries(fields).map(([name, value]) => {
+    return `${name}: ${typeof value === 'string' ? value : jsonText(value)}`
+  })
+  const text = `${level}: ${msg}${details.length === 0 ? '' : ` (${details.join(', ')})`}`
+  return oneLine(text, Number.POSITIVE_INFINITY)
 }
 
 /** Logs what the client did on the way. */

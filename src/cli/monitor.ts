@@ -4,6 +4,7 @@ import type { CreateMonitorRequest, Monitor, MonitorProcessor } from 'rivulet'
 import { firstValueFrom } from 'rxjs'
 import { addBaseUrl, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
+import { invocation } from './invocation.ts'
 import { jsonFile } from './json-file.ts'
 import type { JsonObject } from './json-file.ts'
 import { jsonText } from './json-text.ts'
@@ -86,7 +87,7 @@ function addCreate(monitor: Command, signal: AbortSignal): void {
       const { client, output } = connect(options, signal)
       const created = await firstValueFrom(client.monitors.create(createRequest(options), { signal }))
       await printMonitor(created, output)
-      if (!output.json) await output.hint(`Follow it: rivulet watch --monitor ${created.monitor_id}`)
+      if (!output.json) await output.hint(`Follow it: ${invocation()} watch --monitor ${created.monitor_id}`)
     })
 }
 

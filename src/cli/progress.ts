@@ -12,8 +12,17 @@ export interface Progress {
   stop(): void
 }
 
-/** A bar for all task groups together, on stderr; where that is no terminal, none. */
-export function createProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
+/** What is needed of a process that a bar is shown in. */
+interface Host {
+  on(event: 'exit', listener: () => void): unknown
+  off(event: 'exit', listener: () => void): unknown
+}
+
+/**
+ * A bar for all task groups together, on stderr; where that is no terminal, none. A process that is ended at once, by a
+ * second Ctrl-C, still removes it and shows the cursor.
+ */
+export function createProgress(stream: NodeJS.WriteStream = process.stderr, host: Host = process): Progress {
   if (!stream.isTTY) return { take() {}, aside: (print) => print(), stop() {} }
 
   const bar = new cliProgress.SingleBar({
@@ -27,6 +36,8 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr): Pro
     // The command has its own way to end at a signal.
     gracefulExit: false,
   })
+  const remove = () => bar.stop()
+  host.on('exit', remove)
   const groups = new Map<string, { readonly ended: number; readonly total: number }>()
 
   /** The bar remembers the row that it was started on, so it is started anew after each line. */
@@ -50,6 +61,9 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr): Pro
       await print()
       show()
     },
-    stop: () => bar.stop(),
+    stop() {
+      host.off('exit', remove)
+      bar.stop()
+    },
   }
 }

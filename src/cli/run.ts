@@ -6,6 +6,7 @@ import { addBaseUrl, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { Interrupted } from './exit.ts'
 import { addTaskOptions, taskSpec } from './group.ts'
+import { invocation } from './invocation.ts'
 import type { JsonObject } from './json-file.ts'
 import { jsonText } from './json-text.ts'
 import { addCommonOptions } from './options.ts'
@@ -57,7 +58,7 @@ async function run(
     }
   } catch (error) {
     if (error instanceof Interrupted) {
-      process.stderr.write(`The run goes on at the service: rivulet watch --group ${taskgroup_id}\n`)
+      process.stderr.write(`The run goes on at the service: ${invocation()} watch --group ${taskgroup_id}\n`)
     }
     const [failed] = error instanceof ExecutionError ? error.runs : []
     if (failed === undefined) throw error
@@ -105,8 +106,10 @@ export async function printAnswer({ basis, ...answer }: TaskOutput, output: Outp
   }
 }
 
-/** Markdown of several lines without its marks, and without what a terminal would obey. */
+/** Markdown without its marks, and without what a terminal would obey: a line for each paragraph, item and row. */
 function plainLines(markdown: string): string {
-  const lines = withoutMarks(markdown).trim().split('\n')
+  const lines = withoutMarks(markdown)
+    .trim()
+    .split(/\n\s*\n|\n(?=\s*(?:[-*+|]|\d+[.)])\s)/)
   return lines.map((line) => oneLine(line, Number.POSITIVE_INFINITY)).join('\n')
 }

@@ -91,7 +91,11 @@ async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise
   await using place = state === undefined ? undefined : await openPlace(state)
   if (endpoint !== undefined) log.info({ url: endpoint.url }, 'receiving webhooks')
   // The first event may be an hour away.
-  if (monitors.length > 0 || taskGroups.length > 0) log.info({ monitors, groups: taskGroups }, 'watching')
+  if (monitors.length > 0 || taskGroups.length > 0)
+    log.info(
+      { ...(monitors.length > 0 && { monitors }), ...(taskGroups.length > 0 && { groups: taskGroups }) },
+      'watching',
+    )
 
   const webhooks = endpoint?.receiver
   const checkpoint = place?.checkpoint

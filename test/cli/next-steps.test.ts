@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { invocation } from '../../src/cli/invocation.ts'
 import { nextSteps } from '../../src/cli/start/next-steps.ts'
 import { folderOf } from './command.ts'
 
@@ -23,6 +24,13 @@ describe('what rivulet start says to try next', () => {
     expect(files).toEqual([join('node_modules', 'rivulet', 'README.md')])
     expect(files.every((file) => existsSync(resolve(folder, file)))).toBe(true)
     expect(commands).toContain('npx rivulet serve --docs FOLDER')
+  })
+
+  it('calls the command by its name where it is installed for the whole machine', () => {
+    const root = resolve('/usr/lib/node_modules/rivulet')
+
+    expect(invocation(root, resolve('/home/someone'))).toBe('rivulet')
+    expect(invocation(root, resolve('/usr/lib/somewhere'))).toBe('npx rivulet')
   })
 })
 

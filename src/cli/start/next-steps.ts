@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
-import { join, relative, sep } from 'node:path'
+import { join, relative } from 'node:path'
 import { packageRoot } from '../installed.ts'
+import { invocation } from '../invocation.ts'
 
 /** What to read and what to try next, each with what it is for. */
 export function nextSteps(
@@ -10,9 +11,7 @@ export function nextSteps(
   const files = FILES.filter(([path]) => existsSync(join(root, path))).map(
     ([path, what]) => [shortest(join(root, path), folder), what] as const,
   )
-  // As `npm start` in a clone; else it is installed.
-  const isInstalled = root.split(sep).includes('node_modules')
-  const command = isInstalled ? 'npx rivulet' : 'npm run rivulet --'
+  const command = invocation(root, folder)
   return [...files, ...COMMANDS.map(([args, what]) => [`${command} ${args}`, what] as const)]
 }
 

@@ -1,0 +1,12 @@
+import { relative, sep } from 'node:path'
+import { packageRoot } from './installed.ts'
+
+/**
+ * How the command is called from the present folder: by the npm script in a clone, by npx where it is installed in the
+ * folder or around it, and by its name where it is installed for the whole machine.
+ */
+export function invocation(root = packageRoot(), folder = process.cwd()): string {
+  const end = root.lastIndexOf(`${sep}node_modules${sep}`)
+  if (end === -1) return 'npm run rivulet --'
+  return relative(root.slice(0, end), folder).startsWith('..') ? 'rivulet' : 'npx rivulet'
+}

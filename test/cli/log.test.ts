@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest'
+import { logLine } from '../../src/cli/log.ts'
+
+describe('the log on a terminal', () => {
+  it('is a line of text with what is known', () => {
+    const entry = {
+      level: 'warn',
+      time: 't',
+      source: '/v1/monitors/m',
+      attempt: 2,
+      msg: 'dropped, connecting again',
+    }
+
+    expect(logLine(JSON.stringify(entry))).toBe(
+      'warn: dropped, connecting again (source: /v1/monitors/m, attempt: 2)',
+    )
+    expect(logLine(JSON.stringify({ level: 'debug', time: 't', msg: 'closing' }))).toBe('debug: closing')
+  })
+
+  it('obeys nothing that a service says', () => {
+    expect(logLine(JSON.stringify({ level: 'warn', msg: 'a\u001B[2Jb\nc' }))).toBe('warn: ab c')
+  })
+})
