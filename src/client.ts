@@ -121,7 +121,9 @@ export interface ResearchClient {
  * `RIVULET_API_KEY`. Throws an ArgumentError where a setting cannot be right.
  *
  * ```ts
- * const client = createClient({ baseUrl: 'https://research.example', apiKey })
+ * import { createClient } from 'rivulet'
+ *
+ * const client = createClient({ baseUrl: 'https://research.example', apiKey: 'key-of-this-account' })
  * const { results } = await client.search({ search_queries: ['solid state battery'] })
  * ```
  */

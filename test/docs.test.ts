@@ -40,25 +40,6 @@ function allSnippets(): Snippet[] {
   return files.flatMap((file) => snippetsOf(file, readFileSync(join(root, file), 'utf8')))
 }
 
-/** The names that a snippet may use without saying where they come from. */
-const PRELUDE = `
-import type { createClient as create, ResearchClient } from 'rivulet'
-import type { createResearchService as open } from 'rivulet/service'
-
-declare global {
-  const createClient: typeof create
-  const createResearchService: typeof open
-  const client: ResearchClient
-  const apiKey: string
-  const docs: string
-  const id: string
-  const groupId: string
-  function save(event: unknown): Promise<void>
-  function handle(event: unknown): void
-  function show(value: unknown): void
-}
-`
-
 /** What the compiler has to say about the snippets, each by its document and line; nothing when they are right. */
 async function compile(snippets: readonly Snippet[]): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-docs-'))
@@ -71,7 +52,6 @@ async function compile(snippets: readonly Snippet[]): Promise<string[]> {
       await symlink(join(root, 'node_modules', name), join(modules, name), 'junction')
     }
     await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }))
-    await writeFile(join(folder, 'prelude.d.ts'), PRELUDE)
     for (const { file, line, text } of snippets) {
       const path = join(folder, `${file}-${line}.ts`)
       await mkdir(dirname(path), { recursive: true })
@@ -105,15 +85,21 @@ function complaintsOf(folder: string): Promise<string[]> {
 describe('the documentation', () => {
   // One run of the compiler for all of them, and for one that shows that it looks.
   const wrong = { file: 'wrong.md', line: 12, text: 'const text: string = 1' }
+  const undefinedName = { file: 'undefined.md', line: 3, text: 'client.search' }
+  const made = [wrong, undefinedName]
   let snippets: Snippet[] = []
   let complaints: string[] = []
   beforeAll(async () => {
     snippets = allSnippets()
-    complaints = await compile([...snippets, wrong])
+    complaints = await compile([...snippets, ...made])
   }, 60_000)
 
   it('shows code that compiles as it stands', () => {
-    expect(complaints.filter((line) => !line.startsWith('wrong.md'))).toEqual([])
+    expect(complaints.filter((line) => !made.some(({ file }) => line.startsWith(file)))).toEqual([])
+  })
+
+  it('declares or imports every name that it uses', () => {
+    expect(complaints).toContainEqual(expect.stringMatching(/^undefined\.md-3\.ts\(3,1\): error TS2304/))
   })
 
   it('would be found out, by document and line, if it did not', () => {

@@ -1,9 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { installPackage } from './package/installed.ts'
 import type { InstalledPackage } from './package/installed.ts'
+
+// Each is a process that indexes documents.
+vi.setConfig({ testTimeout: 60_000 })
 
 const EXAMPLES = readdirSync('examples')
 

@@ -24,6 +24,14 @@ export function eventLine(event: ResearchEvent, { paint, width }: Pick<Output, '
   return `${paint('dim', time)}  ${paint(style, label)}  ${said}  ${paint('dim', event.via)}`
 }
 
+/** An event as it is for other programs: an error in it has what it says, which JSON leaves out of one. */
+export function eventJson(event: ResearchEvent): unknown {
+  if (event.type !== 'source.failed') return event
+  const { error } = event.data
+  const { name, message } = error
+  return { ...event, data: { ...event.data, error: { ...error, name, message } } }
+}
+
 function say(event: ResearchEvent): Saying {
   switch (event.type) {
     case 'monitor.event_stream':

@@ -2,7 +2,7 @@
 const TOO_DEEP = '(nested too deeply to be shown)'
 
 /**
- * A value as JSON, on one line; errors in it are objects with their name, message and fields. JSON that came in may be nested more deeply than JSON can be written: then of its fields those
+ * A value as JSON, on one line. JSON that came in may be nested more deeply than JSON can be written: then of its fields those
  * that can, and a remark for each other.
  */
 export function jsonText(value: unknown): string {
@@ -19,14 +19,9 @@ export function jsonText(value: unknown): string {
 /** Undefined for what is nested too deeply. */
 function written(value: unknown): string | undefined {
   try {
-    return JSON.stringify(value, errorsAsObjects) ?? 'null'
+    return JSON.stringify(value) ?? 'null'
   } catch (error) {
     if (error instanceof RangeError) return undefined
     throw error
   }
-}
-
-/** An error of the library as JSON has it; by itself JSON leaves out what it says. */
-function errorsAsObjects(_name: string, value: unknown): unknown {
-  return value instanceof Error ? { name: value.name, message: value.message, ...value } : value
 }

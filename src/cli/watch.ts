@@ -5,7 +5,7 @@ import { concat, EMPTY, filter, firstValueFrom } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { addBaseUrl, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
-import { eventLine } from './event-line.ts'
+import { eventJson, eventLine } from './event-line.ts'
 import { OutputClosed, UsageError } from './exit.ts'
 import { addCommonOptions, collect, portNumber } from './options.ts'
 import type { Output } from './output.ts'
@@ -128,7 +128,7 @@ async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise
 
 /** Resolves once the event is written. */
 async function print(event: ResearchEvent, output: Output, progress: Progress): Promise<void> {
-  if (output.json) return output.value(event)
+  if (output.json) return output.value(eventJson(event))
   progress.take(event)
   await progress.aside(() => output.line(eventLine(event, output)))
 }

@@ -96,6 +96,9 @@ export interface ResearchService extends AsyncDisposable {
  * @throws ArgumentError for an option that cannot be right; {@link DataFileError} when the data file cannot be used.
  * @example
  * ```ts
+ * import { createClient } from 'rivulet'
+ * import { createResearchService } from 'rivulet/service'
+ *
  * await using service = await createResearchService({ docs: './docs' })
  * const baseUrl = await service.listen()
  * const client = createClient({ baseUrl, apiKey: service.apiKey })

@@ -10,7 +10,9 @@ import { checkSignal } from '../protocol/check.ts'
  * It is async-iterable too, with backpressure: while the loop is busy, the source stops reading.
  *
  * ```ts
- * for await (const event of client.taskGroups.runs(groupId)) await save(event)
+ * import { createClient } from 'rivulet'
+ *
+ * for await (const event of createClient().taskGroups.runs('tgrp_123')) console.log(event.id)
  * ```
  */
 export class Source<T> extends Observable<T> implements AsyncIterable<T> {
@@ -30,7 +32,9 @@ export interface SourceOptions {
  * makes a request of its own; without either nothing is requested.
  *
  * ```ts
- * const { taskgroup_id } = await client.taskGroups.create()
+ * import { createClient } from 'rivulet'
+ *
+ * const { taskgroup_id } = await createClient().taskGroups.create()
  * ```
  *
  * RxJS takes it for the Observable that it is: `switchMap(() => client.taskGroups.get(id))` ends the request when it

@@ -1,6 +1,7 @@
 import { groupEvent, monitorEvent } from 'rivulet'
+import type { EventOf } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import { eventLine } from '../../src/cli/event-line.ts'
+import { eventJson, eventLine } from '../../src/cli/event-line.ts'
 
 const plain = { width: 100, paint: (_style: unknown, text: string) => text }
 const noon = new Date(2026, 0, 1, 12, 0, 0).valueOf()
@@ -71,5 +72,23 @@ describe('an event for a person', () => {
 
     expect(line).toContain('? unknown    tgrp_1: {"type":"new"')
     expect(line).toHaveLength(100)
+  })
+
+  it('has what an error in it says, as JSON too', () => {
+    const error = Object.assign(new TypeError('no such monitor'), { status: 404 })
+    const event: EventOf<'source.failed'> = {
+      id: 'i',
+      source: '/v1/monitors/m',
+      type: 'source.failed',
+      time: null,
+      received: '2026-01-01T00:00:00Z',
+      via: 'poll',
+      data: { error },
+    }
+
+    expect(JSON.parse(JSON.stringify(eventJson(event)))).toMatchObject({
+      source: '/v1/monitors/m',
+      data: { error: { name: 'TypeError', message: 'no such monitor', status: 404 } },
+    })
   })
 })

@@ -14,12 +14,4 @@ it('leaves out what is nested too deeply, and nothing else', () => {
     data: expect.stringContaining('too deeply'),
   })
   expect(jsonText(deep)).toContain('too deeply')
-
-  it('has what an error within it says', () => {
-    const error = Object.assign(new TypeError('no such monitor'), { status: 404 })
-
-    expect(JSON.parse(jsonText({ data: { error } }))).toEqual({
-      data: { error: { name: 'TypeError', message: 'no such monitor', status: 404 } },
-    })
-  })
 })

@@ -2,10 +2,13 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { importsOf, reachedFrom } from '../../build/public-declarations.ts'
 import { bundle, installPackage, MANIFEST, ROOT } from './installed.ts'
 import type { InstalledPackage } from './installed.ts'
+
+// The compiler and the programs are processes of their own.
+vi.setConfig({ testTimeout: 60_000 })
 
 let installed: InstalledPackage
 /** The modules of the bundle, as paths within the repository. */
