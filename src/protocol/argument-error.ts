@@ -1,7 +1,7 @@
 /**
  * An argument that cannot be right, refused at the call and before any request.
  *
- * `argument` names it (`advanced_settings.location`), `value` is what was given; a value that may be secret is left out.
+ * `argument` names it (`advanced_settings.location`), `value` is what was given; `(not shown)` where that may be secret.
  */
 export class ArgumentError extends TypeError {
   override readonly name = 'ArgumentError'
@@ -19,7 +19,7 @@ export class ArgumentError extends TypeError {
         : expected.message,
     )
     this.argument = argument
-    this.value = value instanceof Hidden ? undefined : value
+    this.value = value instanceof Hidden ? '(not shown)' : value
   }
 }
 

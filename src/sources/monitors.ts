@@ -141,6 +141,7 @@ export function triggerMonitor(
   { signal }: SourceOptions = {},
 ): AwaitableSource<void> {
   checkId('monitorId', monitorId)
-  const call = { method: 'POST', path: `${monitorSource(monitorId)}/trigger`, idempotent: false } as const
+  const path = `${monitorSource(monitorId)}/trigger`
+  const call = { method: 'POST', path, idempotent: false, mayBeEmpty: true } as const
   return awaitable(requestBody(context, call).pipe(map(() => undefined)), signal)
 }

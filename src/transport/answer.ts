@@ -1,8 +1,9 @@
 import { ProtocolError } from './errors.ts'
 import type { ConnectionError, RivuletError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
-import { refusalOf } from './retry-policy.ts'
 import type { Reading } from './reading.ts'
+import { redactError } from './redact.ts'
+import { refusalOf } from './retry-policy.ts'
 
 /** The answer to a single request. */
 export interface ApiResponse {
@@ -13,14 +14,21 @@ export interface ApiResponse {
   readonly body: unknown
 }
 
+/** What a 2xx has to bring: `JSON or nothing` is an answer as well. */
+export type Expected = 'JSON' | 'JSON or nothing' | 'an event stream'
+
 /** How much of an error body is read, in bytes: more than any of the interface's takes. */
 const MAX_ERROR_BODY = 65_536
 
-/** Reads one answer to its end: a 2xx with JSON or with nothing, or the error that it stands for. */
+/** How much of a body that was not asked for goes into an error's message, in characters. */
+const MAX_EXCERPT = 200
+
+/** Reads one answer to its end: a 2xx with what is expected, or the error that it stands for. */
 export class Answer implements ResponseSink {
   /** The reader's hold on the response, set before anything comes. */
   flow: Flow | undefined
   readonly #reading: Reading
+  readonly #expected: Expected
   readonly #done: (response: ApiResponse) => void
   readonly #failed: (error: RivuletError) => void
   readonly #decoder = new TextDecoder()
@@ -31,10 +39,12 @@ export class Answer implements ResponseSink {
 
   constructor(
     reading: Reading,
+    expected: Expected,
     done: (response: ApiResponse) => void,
     failed: (error: RivuletError) => void,
   ) {
     this.#reading = reading
+    this.#expected = expected
     this.#done = done
     this.#failed = failed
   }
@@ -49,10 +59,7 @@ export class Answer implements ResponseSink {
   }
 
   chunk(bytes: Uint8Array): void {
-    if (this.#size === 0 && this.#ok && !isJson(this.#header('content-type'))) {
-      this.#refuse(`answered with ${describeType(this.#header, this.#reading)} where JSON was expected`)
-      return
-    }
+    if (this.#ok && !this.#asExpected) return this.#refuseOther(this.#decoder.decode(bytes))
     this.#size += bytes.byteLength
     if (this.#ok && this.#size > this.#reading.maxBodyBytes) return this.#tooLarge()
     this.#text += this.#decoder.decode(bytes, { stream: true })
@@ -69,17 +76,26 @@ export class Answer implements ResponseSink {
 
   error(error: ConnectionError | ProtocolError): void {
     // The status alone says what happened, even if the rest of the answer never comes.
-    if (this.#status === 0 || this.#ok) this.#failed(error)
-    else this.#finishRefusal()
+    if (this.#status !== 0 && !this.#ok) this.#finishRefusal()
+    else if (this.#ok && this.#expected === 'an event stream') this.#refuseOther('')
+    else this.#failed(redactError(error, this.#reading.redact))
   }
 
   get #ok(): boolean {
     return this.#status >= 200 && this.#status < 300
   }
 
+  get #asExpected(): boolean {
+    return this.#expected !== 'an event stream' && isJson(this.#header('content-type'))
+  }
+
   #finish(): void {
     const response = { status: this.#status, header: this.#header }
-    if (this.#size === 0) return this.#done({ ...response, body: undefined })
+    if (this.#size === 0) {
+      if (this.#expected === 'JSON or nothing') this.#done({ ...response, body: undefined })
+      else this.#refuseOther('')
+      return
+    }
     let body: unknown
     try {
       body = JSON.parse(this.#text)
@@ -92,6 +108,16 @@ export class Answer implements ResponseSink {
 
   #finishRefusal(): void {
     this.#failed(refusalOf(this.#reading, this.#status, this.#header, this.#text))
+  }
+
+  /** A 2xx that is not what was asked for. `beginning` is what has come of its body. */
+  #refuseOther(beginning: string): void {
+    const type = describeType(this.#header, this.#reading)
+    const what = beginning === '' && type === 'no content type' ? 'no content' : type
+    const expected = this.#expected === 'an event stream' ? 'an event stream' : 'JSON'
+    const excerpt = isText(this.#header('content-type')) ? excerptOf(beginning, this.#reading) : ''
+    const quoted = excerpt === '' ? '' : `: ${JSON.stringify(excerpt)}`
+    this.#refuse(`answered with ${this.#status} and ${what} where ${expected} was expected${quoted}`)
   }
 
   #tooLarge(): void {
@@ -108,8 +134,21 @@ function isJson(type: string | undefined): boolean {
   return type !== undefined && /^\s*application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)
 }
 
+function isText(type: string | undefined): boolean {
+  return type === undefined || isJson(type) || /^\s*(text\/|application\/(xml|xhtml))/i.test(type)
+}
+
+/** The beginning of a body that goes on: its last word may be the beginning of the key. */
+function excerptOf(beginning: string, { redact }: Reading): string {
+  return redact(beginning)
+    .replace(/[^\s<>"'(){}[\],;]+$/, '')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+    .slice(0, MAX_EXCERPT)
+}
+
 /** The answer's content type, as text for a message. */
-export function describeType(header: HeaderReader, { redact }: Reading): string {
+function describeType(header: HeaderReader, { redact }: Reading): string {
   const type = header('content-type')
   return type === undefined ? 'no content type' : redact(type).slice(0, 80)
 }

@@ -1,6 +1,8 @@
-import { ArgumentError } from '../protocol/argument-error.ts'
+import { ArgumentError, hidden, shownUrl } from '../protocol/argument-error.ts'
 import { checkDuration } from '../protocol/check.ts'
 import type { Timeouts, WireRequest } from './exchange.ts'
+import { createRedactor, secretsIn } from './redact.ts'
+import type { Redact } from './redact.ts'
 
 /** A value in a query: undefined and null are left out, a list repeats its name. */
 type QueryValue = string | number | boolean | null | undefined | readonly (string | number | boolean)[]
@@ -19,6 +21,8 @@ export interface ApiRequest {
   readonly betas?: readonly string[] | undefined
   /** In place of the transport's, for a request that is known to take longer. */
   readonly timeouts?: Partial<Timeouts> | undefined
+  /** Whether an answer without a body is one. Default false: it is a ProtocolError. */
+  readonly mayBeEmpty?: boolean | undefined
   /** Whether it may be sent again even if the service can have acted on it. */
   readonly idempotent: boolean
 }
@@ -27,16 +31,18 @@ export interface ApiRequest {
 export interface EndpointSettings {
   /**
    * Address of the service, `https://host` or, under a prefix, `https://host/prefix`: without credentials, query or
-   * fragment.
+   * fragment. In a browser also a path, `/api`, on the page's own host.
    */
   readonly baseUrl: string
-  /** Goes with every request as `x-api-key` (§5), and nowhere else. */
-  readonly apiKey: string
+  /**
+   * Goes with every request as `x-api-key` (§5), and nowhere else. `null` sends none: for a gateway that adds the key itself.
+   */
+  readonly apiKey: string | null
   /** Name of the header that asks for beta features (§9). Default `service-beta`. */
   readonly betaHeader?: string | undefined
   /** More headers for every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Allows plain http, which shows the key to everybody on the way, beyond this machine. Default false. */
+  /** Allows plain http, which shows secrets to everybody on the way, beyond this machine. Default false. */
   readonly allowInsecure?: boolean | undefined
   /** How long to wait for what; see {@link Timeouts} for the defaults. Infinity waits for ever. */
   readonly timeouts?: Partial<Timeouts> | undefined
@@ -45,8 +51,8 @@ export interface EndpointSettings {
 /** Makes requests ready for the wire. */
 export interface Endpoint {
   prepare(request: ApiRequest, accept: string, coding: string): WireRequest
-  /** Takes the key out of a text. */
-  redact(text: string): string
+  /** What takes the secrets of a request out of a text. */
+  redactorOf(request: WireRequest): Redact
 }
 
 const TIMEOUTS: Timeouts = { connect: 10_000, headers: 30_000, silence: 60_000 }
@@ -67,20 +73,23 @@ const RESERVED = new Set([
   'trailer',
 ])
 
-/** What stands in errors for a value that may hold a secret. */
-const HIDDEN = '(not shown)'
-
 /** Checks the settings, throwing an ArgumentError that does not repeat what may be secret. */
 export function createEndpoint(settings: EndpointSettings): Endpoint {
   const { apiKey, betaHeader = 'service-beta', allowInsecure = false } = settings
-  const base = parseBaseUrl(settings.baseUrl, allowInsecure)
-  if (typeof apiKey !== 'string' || !/^[!-~]+$/.test(apiKey)) {
-    throw new ArgumentError('apiKey', 'a non-empty string of visible ASCII characters', HIDDEN)
+  if (apiKey !== null && (typeof apiKey !== 'string' || !/^[!-~]+$/.test(apiKey))) {
+    throw new ArgumentError(
+      'apiKey',
+      'a non-empty string of visible ASCII characters, or null for none',
+      hidden(apiKey),
+    )
   }
   const beta = typeof betaHeader === 'string' ? betaHeader.toLowerCase() : ''
   if (!isToken(beta) || RESERVED.has(beta))
     throw new ArgumentError('betaHeader', 'the name of a header', betaHeader)
   const own = readHeaders(settings.headers)
+  const isPublic = (name: string) => name === beta
+  const hasSecrets = apiKey !== null || secretsIn(own, isPublic).length > 0
+  const base = parseBaseUrl(settings.baseUrl, allowInsecure || !hasSecrets)
   const timeouts = readTimeouts(settings.timeouts, TIMEOUTS)
 
   return {
@@ -92,7 +101,7 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
         ...own,
         ...readHeaders(request.headers),
         accept,
-        'x-api-key': apiKey,
+        ...(apiKey !== null && { 'x-api-key': apiKey }),
       }
       if (body !== undefined) headers['content-type'] = 'application/json'
       const asked = [headers[beta] ?? [], readBetas(betas)].flat()
@@ -106,8 +115,11 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
         timeouts: readTimeouts(request.timeouts, timeouts),
       }
     },
-    // A key too short to be one would be found in ordinary words.
-    redact: (text) => (apiKey.length < 8 ? text : text.replaceAll(apiKey, HIDDEN)),
+    redactorOf({ headers }) {
+      // Made for the first failure, since most requests have none.
+      let redact: Redact | undefined
+      return (text) => (redact ??= createRedactor(secretsIn(headers, isPublic)))(text)
+    },
   }
 }
 
@@ -115,21 +127,35 @@ function parseBaseUrl(
   value: unknown,
   allowInsecure: boolean,
 ): { readonly origin: string; readonly prefix: string } {
-  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined
-  if (url === undefined || !/^https?:$/.test(url.protocol)) throw baseUrlMustBe('an http or https URL')
+  const mustBe = (expected: string) => new ArgumentError('baseUrl', expected, shownUrl(value))
+  const url = isPath(value) ? onThisPage(value) : isUrl(value) ? new URL(value) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw mustBe('an http or https URL, such as https://research.example')
   if (url.username !== '' || url.password !== '')
-    throw baseUrlMustBe('a URL without credentials; the key is the setting apiKey')
-  if (url.search !== '' || url.hash !== '') throw baseUrlMustBe('a URL without query and fragment')
+    throw mustBe('a URL without credentials; the key is the setting apiKey')
+  if (url.search !== '' || url.hash !== '') throw mustBe('a URL without query and fragment')
   if (url.protocol === 'http:' && !allowInsecure && !isLoopback(url.hostname)) {
-    throw baseUrlMustBe(
-      'an https URL, since plain http would show the key on the way (allowInsecure allows it)',
-    )
+    throw mustBe('an https URL, since plain http would show the key on the way (allowInsecure allows it)')
   }
   return { origin: url.origin, prefix: url.pathname.replace(/\/+$/, '') }
 }
 
-function baseUrlMustBe(expected: string): ArgumentError {
-  return new ArgumentError('baseUrl', expected, HIDDEN)
+function isUrl(value: unknown): value is string {
+  return typeof value === 'string' && URL.canParse(value)
+}
+
+function isPath(value: unknown): value is string {
+  return typeof value === 'string' && /^\/(?!\/)[!-~]*$/.test(value) && !value.includes('\\')
+}
+
+/** The address of a path on the host of the page that this runs in. */
+function onThisPage(path: string): URL {
+  const page = globalThis.location?.href
+  if (page === undefined || !URL.canParse(path, page)) {
+    const expected = 'a whole URL: a path is resolved against the address of a page, and there is none here'
+    throw new ArgumentError('baseUrl', expected, path)
+  }
+  return new URL(path, page)
 }
 
 /** By the name alone: who resolves another name to this machine must say allowInsecure. */
@@ -176,7 +202,7 @@ function readHeaders(headers: unknown): Record<string, string> {
     if (RESERVED.has(name))
       throw new ArgumentError('headers', `without ${name}, which the transport sets itself`, name)
     if (typeof value !== 'string' || !isHeaderValue(value))
-      throw new ArgumentError(`headers.${name}`, 'a header value of visible ASCII characters', HIDDEN)
+      throw new ArgumentError(`headers.${name}`, 'a header value of visible ASCII characters', hidden(value))
     read[name] = value
   }
   return read

@@ -3,13 +3,16 @@ import type { Exchange, ResponseSink, WireRequest } from './exchange.ts'
 import { Incoming } from './incoming.ts'
 import type { Wire } from './incoming.ts'
 
+/** What is needed of a `fetch`: the platform's own fits. It must follow no redirect where `init.redirect` is `manual`. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>
+
 /**
  * HTTP by `fetch`, for browsers and whatever else has it. Where it differs from Node's: connecting counts into the time
  * for the headers, and a browser does not tell a refused connection from one that broke, nor which redirect it met.
  */
-export function createExchange(): Exchange {
+export function createExchange(fetch: Fetch = (url, init) => globalThis.fetch(url, init)): Exchange {
   return (request, sink) => {
-    const call = new Call(request, sink)
+    const call = new Call(request, sink, fetch)
     call.start()
     return call.incoming
   }
@@ -19,19 +22,21 @@ export function createExchange(): Exchange {
 class Call implements Wire {
   readonly incoming: Incoming
   readonly #request: WireRequest
+  readonly #fetch: Fetch
   readonly #controller = new AbortController()
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   #reading = false
 
-  constructor(request: WireRequest, sink: ResponseSink) {
+  constructor(request: WireRequest, sink: ResponseSink, fetch: Fetch) {
     this.#request = request
+    this.#fetch = fetch
     this.incoming = new Incoming(request, sink, this)
   }
 
   start(): void {
     const { origin, path, method, headers, body } = this.#request
     this.incoming.sending()
-    fetch(origin + path, {
+    const init: RequestInit = {
       method,
       headers,
       ...(body !== undefined && { body }),
@@ -40,7 +45,11 @@ class Call implements Wire {
       credentials: 'omit',
       referrerPolicy: 'no-referrer',
       signal: this.#controller.signal,
-    }).then(this.#onResponse, this.#onFailure)
+    }
+    // A `fetch` that is not the platform's may throw at the call, and answer with less than a Response.
+    new Promise<Response>((resolve) => resolve(this.#fetch(origin + path, init)))
+      .then(this.#onResponse)
+      .catch(this.#onFailure)
   }
 
   pause(): void {
@@ -58,7 +67,7 @@ class Call implements Wire {
   #read(): void {
     if (this.#reader === undefined || this.#reading || this.incoming.paused || this.incoming.over) return
     this.#reading = true
-    this.#reader.read().then(this.#onChunk, this.#onBreak)
+    this.#reader.read().then(this.#onChunk).catch(this.#onBreak)
   }
 
   readonly #onResponse = (response: Response): void => {
@@ -82,7 +91,10 @@ class Call implements Wire {
   }
 
   readonly #onBreak = (error: unknown): void => {
-    this.incoming.broken('broken', error)
+    const code = codeOf(error) ?? (error instanceof Error ? codeOf(error.cause) : undefined)
+    if (code !== undefined && /^Z_(?!BUF_ERROR)/.test(code))
+      this.incoming.garbled('answered with a body that is not in its content coding', error)
+    else this.incoming.broken('broken', error)
   }
 }
 
@@ -93,11 +105,15 @@ class Call implements Wire {
 function failureOf(error: unknown): ConnectionFailure {
   const cause: unknown = error instanceof Error ? error.cause : undefined
   if (!(cause instanceof Error)) return 'broken'
-  const code = 'code' in cause ? cause.code : undefined
+  const code = codeOf(cause)
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect-timeout'
   // Several addresses were tried; the code is that of the first.
   const attempt: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
   const call = attempt instanceof Error && 'syscall' in attempt ? attempt.syscall : undefined
   if (call !== 'connect' && call !== 'getaddrinfo') return 'broken'
   return code === 'ETIMEDOUT' ? 'connect-timeout' : 'refused'
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }

@@ -1,9 +1,10 @@
-import { Answer, describeType } from './answer.ts'
+import { Answer } from './answer.ts'
 import { ProtocolError } from './errors.ts'
 import type { ConnectionError, RivuletError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
 import type { MessageListener, MessageReader, StreamMessage } from './message-reader.ts'
 import type { Reading } from './reading.ts'
+import { redactError } from './redact.ts'
 
 /** Takes in one event stream: any number of messages, then `end` or `error`. */
 export interface MessageSink {
@@ -42,24 +43,25 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
   }
 
   head(status: number, header: HeaderReader): void {
-    if (status !== 200) {
+    if (status === 200 && isEventStream(header('content-type'))) {
+      this.#sink.open?.()
+    } else if (status === 204) {
+      this.#finish(() => (this.#sink.noContent === undefined ? this.#sink.end() : this.#sink.noContent()))
+    } else {
       this.#refusal = new Answer(
         this.#reading,
-        () => this.#refuse(`answered with ${status} where an event stream was expected`),
+        'an event stream',
+        () => {},
         (error) => this.#fail(error),
       )
       this.#refusal.flow = this.flow
       this.#refusal.head(status, header)
-    } else if (isEventStream(header('content-type'))) {
-      this.#sink.open?.()
-    } else {
-      this.#refuse(`answered with ${describeType(header, this.#reading)} where an event stream was expected`)
     }
   }
 
   chunk(bytes: Uint8Array): void {
     if (this.#refusal !== undefined) this.#refusal.chunk(bytes)
-    else this.#read(bytes)
+    else if (!this.#over) this.#read(bytes)
   }
 
   #read(bytes: Uint8Array): void {
@@ -95,14 +97,13 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
   }
 
   end(): void {
-    if (this.#refusal !== undefined) return this.#refusal.end()
-    this.#over = true
-    this.#sink.end()
+    if (this.#refusal !== undefined) this.#refusal.end()
+    else this.#finish(() => this.#sink.end())
   }
 
   error(error: ConnectionError | ProtocolError): void {
     if (this.#refusal !== undefined) this.#refusal.error(error)
-    else this.#fail(error)
+    else this.#fail(redactError(error, this.#reading.redact))
   }
 
   pause(): void {
@@ -126,10 +127,14 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
   }
 
   #fail(error: RivuletError): void {
+    this.#finish(() => this.#sink.error(error))
+  }
+
+  #finish(last: () => void): void {
     if (this.#over) return
     this.#over = true
     this.#reader?.stop()
-    this.#sink.error(error)
+    last()
   }
 }
 

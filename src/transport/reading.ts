@@ -1,5 +1,6 @@
 import type { RequestLine } from './errors.ts'
 import type { MessageReaders } from './message-reader.ts'
+import type { Redact } from './redact.ts'
 
 /** What the reading of every answer needs to know. */
 export interface Reading {
@@ -12,6 +13,6 @@ export interface Reading {
   readonly readers: MessageReaders
   /** Unix time in ms. */
   now(): number
-  /** Takes the key out of text that the service wrote, before it gets into an error. */
-  redact(text: string): string
+  /** Takes the request's secrets out of text that the service wrote, before it gets into an error. */
+  readonly redact: Redact
 }

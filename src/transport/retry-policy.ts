@@ -15,6 +15,7 @@ import {
 import type { Refusal } from './errors.ts'
 import type { HeaderReader } from './exchange.ts'
 import type { Reading } from './reading.ts'
+import { redactJson } from './redact.ts'
 
 /** The longest wait that `Retry-After` and `retry:` can ask for, in ms: one hour, the longest window of the service's quotas. */
 export const MAX_RETRY_AFTER = 3_600_000
@@ -110,8 +111,8 @@ function readErrorBody(
   const excerpt = redact(text).replaceAll(/\s+/g, ' ').trim().slice(0, MAX_EXCERPT)
   let body: unknown
   try {
-    // String by string, since the text may spell a character of the key in another way.
-    body = JSON.parse(text, (_name, value: unknown) => (typeof value === 'string' ? redact(value) : value))
+    // Value by value, since the text may spell a character of the key in another way.
+    body = redactJson(JSON.parse(text), redact)
   } catch {
     return { excerpt }
   }

@@ -2,15 +2,18 @@ import { createExchange } from '#exchange'
 import pRetry from 'p-retry'
 import { asyncScheduler } from 'rxjs'
 import type { SchedulerLike } from 'rxjs'
+import { ArgumentError } from '../protocol/argument-error.ts'
 import { backoffDelay } from '../protocol/backoff.ts'
 import type { Backoff } from '../protocol/backoff.ts'
 import { checkDuration, checkInteger } from '../protocol/check.ts'
 import { Answer } from './answer.ts'
-import type { ApiResponse } from './answer.ts'
+import type { ApiResponse, Expected } from './answer.ts'
 import { createEndpoint } from './endpoint.ts'
 import type { ApiRequest, EndpointSettings } from './endpoint.ts'
 import { RivuletError } from './errors.ts'
 import type { Exchange, Flow, WireRequest } from './exchange.ts'
+import { createExchange as createFetchExchange } from './fetch-exchange.ts'
+import type { Fetch } from './fetch-exchange.ts'
 import { MessageReaders } from './message-reader.ts'
 import { MessageStream } from './message-stream.ts'
 import type { MessageSink } from './message-stream.ts'
@@ -65,7 +68,9 @@ export interface TransportSettings extends EndpointSettings {
   readonly random?: (() => number) | undefined
   /** Called before each wait between attempts. */
   readonly onRetry?: ((info: RetryInfo) => void) | undefined
-  /** What speaks HTTP. Default undici on Node and `fetch` elsewhere. */
+  /** What makes the requests, in place of undici on Node and the global `fetch` elsewhere. */
+  readonly fetch?: Fetch | undefined
+  /** What speaks HTTP, for what {@link fetch} cannot do; not both. Default undici on Node and `fetch` elsewhere. */
   readonly exchange?: Exchange | undefined
 }
 
@@ -80,22 +85,31 @@ export function createTransport(settings: TransportSettings): Transport {
     random = Math.random,
     onRetry,
   } = settings
-  const { prepare, redact } = createEndpoint(settings)
+  const { prepare, redactorOf } = createEndpoint(settings)
   checkInteger('retries', retries, 0)
   checkInteger('maxBodyBytes', maxBodyBytes, 1)
   checkInteger('maxEventLength', maxEventLength, 1)
   if (backoff.initialDelay !== undefined) checkDuration('backoff.initialDelay', backoff.initialDelay)
   if (backoff.maxDelay !== undefined) checkDuration('backoff.maxDelay', backoff.maxDelay)
-  const exchange = settings.exchange ?? createExchange()
+  const exchange = exchangeOf(settings)
 
   const now = () => scheduler.now()
   const readers = new MessageReaders(maxEventLength)
   const limits = { maxBodyBytes, maxEventLength, readers }
-  const reading = (request: WireRequest): Reading => ({ request, ...limits, now, redact })
+  const reading = (request: WireRequest): Reading => ({
+    request,
+    ...limits,
+    now,
+    redact: redactorOf(request),
+  })
 
   /** Attempt after attempt; what may be sent again, and when, is ours to say. */
-  const untilAnswered = (wire: WireRequest, idempotent: boolean, signal: AbortSignal | undefined) =>
-    pRetry(() => attempt(exchange, wire, reading(wire), signal), {
+  const untilAnswered = (
+    wire: WireRequest,
+    { idempotent, mayBeEmpty = false }: ApiRequest,
+    signal: AbortSignal | undefined,
+  ) =>
+    pRetry(() => attempt(exchange, wire, mayBeEmpty ? 'JSON or nothing' : 'JSON', reading(wire), signal), {
       retries,
       minTimeout: 0,
       signal,
@@ -115,7 +129,7 @@ export function createTransport(settings: TransportSettings): Transport {
     },
     request(request, signal) {
       const wire = prepare(request, 'application/json', 'gzip, deflate, br')
-      return untilAnswered(wire, request.idempotent, signal)
+      return untilAnswered(wire, request, signal)
     },
     stream(request, sink) {
       // Compressing holds events back until there is enough to compress.
@@ -127,10 +141,19 @@ export function createTransport(settings: TransportSettings): Transport {
   }
 }
 
+function exchangeOf({ fetch, exchange }: TransportSettings): Exchange {
+  for (const [name, value] of Object.entries({ fetch, exchange }))
+    if (value !== undefined && typeof value !== 'function') throw new ArgumentError(name, 'a function', value)
+  if (fetch !== undefined && exchange !== undefined)
+    throw new ArgumentError('exchange', { message: 'fetch and exchange cannot both be given' }, undefined)
+  return exchange ?? (fetch === undefined ? createExchange() : createFetchExchange(fetch))
+}
+
 /** Sends the request once. */
 function attempt(
   exchange: Exchange,
   wire: WireRequest,
+  expected: Expected,
   reading: Reading,
   signal: AbortSignal | undefined,
 ): Promise<ApiResponse> {
@@ -141,6 +164,7 @@ function attempt(
     }
     const answer = new Answer(
       reading,
+      expected,
       (response) => {
         signal?.removeEventListener('abort', aborted)
         resolve(response)

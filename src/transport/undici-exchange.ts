@@ -66,7 +66,15 @@ class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
     const { origin, path, method, headers, body } = this.#request
     this.incoming.connecting()
     // Undici's own time-outs go on while the reader holds a flow on which nothing comes, so they are off.
-    dispatch(this, { origin, path, method, headers, body, headersTimeout: 0, bodyTimeout: 0 })
+    dispatch(this, {
+      origin,
+      path,
+      method,
+      headers: uncached(headers),
+      body,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    })
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -212,6 +220,11 @@ class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
     // What comes after the end of a compressed body would otherwise be read for as long as it comes.
     if (!this.#ended) this.#controller?.abort(new Error('more came after the end of the compressed body'))
   }
+}
+
+/** With what the HTML standard wants for an event stream, and `fetch` adds by itself: no cache on the way may answer. */
+function uncached(headers: WireRequest['headers']): WireRequest['headers'] {
+  return headers['accept'] === 'text/event-stream' ? { 'cache-control': 'no-cache', ...headers } : headers
 }
 
 /** Whether compressed data ended before its end. */

@@ -53,6 +53,6 @@ describe('what an ArgumentError says of a value', () => {
   })
 
   it('leaves a value out that may be secret', () => {
-    expect(new ArgumentError('apiKey', 'right', hidden('sesame')).value).toBeUndefined()
+    expect(new ArgumentError('apiKey', 'right', hidden('sesame')).value).toBe('(not shown)')
   })
 })

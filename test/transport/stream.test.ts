@@ -148,14 +148,72 @@ describe.each([
 
   it.each([
     ['another content type', 200, { 'content-type': 'text/html' }, 'text/html'],
-    ['no content type', 200, {}, 'no content type'],
-    ['no content', 204, {}, '204'],
+    ['no content', 200, {}, '200 and no content'],
+    ['JSON', 200, { 'content-type': 'application/json' }, '200 and application/json'],
+    ['an answer for later', 202, { 'content-type': 'text/event-stream' }, '202 and text/event-stream'],
   ])('refuses %s as a ProtocolError', async (_what, status, headers, said) => {
     const sink = await listen((_request, response) => response.writeHead(status, headers).end())
 
     expect(sink.calls).toEqual(['error'])
     expect(sink.failure).toBeInstanceOf(ProtocolError)
     expect(sink.failure?.message).toContain(said)
+  })
+
+  it('says what came in place of a stream, in its own words and without the key', async () => {
+    const sink = await listen((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/html' })
+      response.end(`<h1>Sign in</h1>\n <p>${apiKey} ${'x'.repeat(500)}</p>`)
+    })
+
+    expect(sink.calls).toEqual(['error'])
+    expect(sink.failure).toMatchObject({
+      name: 'ProtocolError',
+      retryable: true,
+      message:
+        'GET /v1/stream: answered with 200 and text/html where an event stream was expected: "<h1>Sign in</h1> <p>(not shown) ' +
+        `${'x'.repeat(168)}"`,
+    })
+  })
+
+  it('says so where what came in place of a stream never ends', async () => {
+    const sink = await listen(
+      (_request, response) => response.writeHead(200, { 'content-type': 'text/html' }).flushHeaders(),
+      { timeouts: { silence: 40 } },
+    )
+
+    expect(sink.failure).toMatchObject({
+      name: 'ProtocolError',
+      message: expect.stringContaining('text/html'),
+    })
+  })
+
+  it('tells a 204 as what it is, and as an end to who does not care', async () => {
+    const { origin } = await serve((_request, response) => response.writeHead(204).end())
+    const [caring, other] = [new Listener(), new Listener()]
+    const ended = Promise.withResolvers<void>()
+
+    transportTo(origin).stream(
+      get,
+      Object.assign(caring, {
+        noContent() {
+          caring.calls.push('no content')
+          ended.resolve()
+        },
+      }),
+    )
+    transportTo(origin).stream(get, other)
+    await Promise.all([ended.promise, other.ended])
+
+    expect(caring.calls).toEqual(['no content'])
+    expect(other.calls).toEqual(['end'])
+  })
+
+  it('wants no answer out of a cache', async () => {
+    const sink = await listen((request, response) => {
+      open(response).end(`data: ${request.headers['cache-control']}\n\n`)
+    })
+
+    expect(sink.messages[0]?.data).toBe('no-cache')
   })
 
   it('follows no redirect', async () => {

@@ -1,0 +1,151 @@
+import { isObject } from '../protocol/event.ts'
+import type { RivuletError } from './errors.ts'
+
+/** Takes secrets out of a text. */
+export type Redact = (text: string) => string
+
+/** What stands in errors for a secret. */
+const HIDDEN = '(not shown)'
+
+/** A secret that is shorter would be found in ordinary words. */
+const MIN_LENGTH = 8
+
+/** An error's message, in characters, at the most: a peer's words are part of some. */
+const MAX_MESSAGE = 4_000
+
+/** How deep the causes of an error are followed. */
+const MAX_DEPTH = 4
+
+/** Headers whose values are no secrets. */
+const PUBLIC_HEADERS = new Set([
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'cache-control',
+  'content-type',
+  'pragma',
+  'user-agent',
+])
+
+/** The values of a request's headers that may be secret, and the parts of them that may be so alone. */
+export function secretsIn(
+  headers: Readonly<Record<string, string>>,
+  isPublic: (name: string) => boolean,
+): readonly string[] {
+  const secrets = new Set<string>()
+  for (const [name, value] of Object.entries(headers)) {
+    if (PUBLIC_HEADERS.has(name) || isPublic(name)) continue
+    secrets.add(value)
+    // What comes after a scheme (`Bearer`), the values of cookies and parameters, and the password of Basic.
+    for (const part of value.split(/[\s;,]+/)) {
+      secrets.add(part)
+      secrets.add(part.replace(/^[^=]*=/, ''))
+    }
+    const [, basic] = /^basic\s+([a-z0-9+/=_-]+)$/i.exec(value) ?? []
+    if (basic !== undefined) for (const part of credentialsOf(basic)) secrets.add(part)
+  }
+  return [...secrets].filter((secret) => secret.length >= MIN_LENGTH)
+}
+
+function credentialsOf(basic: string): readonly string[] {
+  try {
+    const credentials = atob(basic)
+    return [credentials, credentials.slice(credentials.indexOf(':') + 1)]
+  } catch {
+    return []
+  }
+}
+
+/**
+ * What takes these secrets out of a text: as they are, and as a peer may repeat them: escaped for URLs, JSON or HTML, in
+ * Base64 (also in the midst of a longer text) and in hexadecimal.
+ */
+export function createRedactor(secrets: readonly string[]): Redact {
+  if (secrets.length === 0) return (text) => text
+  // The longest first, since one may be part of another.
+  const forms = secrets.toSorted((a, b) => b.length - a.length).flatMap(formsOf)
+  const pattern = new RegExp(forms.join('|'), 'gi')
+  return (text) => text.replace(pattern, HIDDEN)
+}
+
+/** The forms of a secret, as sources of regular expressions. */
+function formsOf(secret: string): readonly string[] {
+  const bytes = Array.from(new TextEncoder().encode(secret))
+  const hex = bytes.map((byte) => `${hexOf(byte)}[\\s:-]?`).join('')
+  return [Array.from(secret, characterForms).join(''), ...base64Forms(bytes), hex]
+}
+
+/** One character of a secret as URLs, JSON, HTML and sources of programs escape it. */
+function characterForms(character: string): string {
+  const code = character.charCodeAt(0)
+  const hex = hexOf(code)
+  const named = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": 'apos' }[character]
+  const plain = character.replace(/[\\^$.*+?()[\]{}|/-]/, '\\$&')
+  return (
+    [
+      `(?:\\\\?${plain}`,
+      `%(?:25)*${hex}`,
+      `\\\\(?:u00|x)${hex}`,
+      `&#(?:0*${code}|x0*${hex});`,
+      ...(named === undefined ? [] : [`&${named};`]),
+      ...(character === ' ' ? ['\\+'] : []),
+    ].join('|') + ')'
+  )
+}
+
+function hexOf(code: number): string {
+  return code.toString(16).padStart(2, '0')
+}
+
+/** The characters that the secret alone decides, for each of the three places where it can begin. */
+function base64Forms(bytes: readonly number[]): readonly string[] {
+  return [0, 1, 2].map((before) => {
+    const text = btoa(String.fromCharCode(...Array<number>(before).fill(0), ...bytes))
+    const own = text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6))
+    return own.replaceAll(/[+/]/g, (character) => (character === '+' ? '(?:[+-]|%2B)' : '(?:[/_]|%2F|\\\\/)'))
+  })
+}
+
+/** A JSON value without the secrets: in texts, in numbers, in names. */
+export function redactJson(value: unknown, redact: Redact): unknown {
+  if (typeof value === 'string') return redact(value)
+  if (typeof value === 'number') return redact(String(value)) === String(value) ? value : HIDDEN
+  if (Array.isArray(value)) return value.map((entry) => redactJson(entry, redact))
+  if (!isObject(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, entry]) => [redact(name), redactJson(entry, redact)]),
+  )
+}
+
+/**
+ * The same error without the secrets. Of its cause a copy remains, with what says what happened: the platform's own error
+ * may hold the bytes that the peer sent.
+ */
+export function redactError<Failure extends RivuletError>(error: Failure, redact: Redact): Failure {
+  error.message = redact(error.message).slice(0, MAX_MESSAGE)
+  if (error.stack !== undefined) error.stack = redact(error.stack)
+  if (error.cause !== undefined) error.cause = copyOf(error.cause, redact, 1)
+  return error
+}
+
+/** Fields of the platform's errors that say what happened. */
+const TELLING = ['code', 'errno', 'syscall', 'hostname', 'address', 'port'] as const
+
+function copyOf(cause: unknown, redact: Redact, depth: number): unknown {
+  if (typeof cause === 'string') return redact(cause)
+  if (!(cause instanceof Error)) return typeof cause === 'object' ? undefined : cause
+  const copy: Error & { errors?: readonly unknown[] } = new Error(redact(cause.message).slice(0, MAX_MESSAGE))
+  Object.defineProperty(copy, 'name', { value: redact(cause.name), configurable: true })
+  if (cause.stack !== undefined) copy.stack = redact(cause.stack)
+  for (const field of TELLING) {
+    const value: unknown = field in cause ? Reflect.get(cause, field) : undefined
+    if (typeof value === 'string') Reflect.set(copy, field, redact(value))
+    else if (typeof value === 'number') Reflect.set(copy, field, value)
+  }
+  if (depth >= MAX_DEPTH) return copy
+  if (cause.cause !== undefined) copy.cause = copyOf(cause.cause, redact, depth + 1)
+  if (cause instanceof AggregateError) {
+    copy.errors = cause.errors.slice(0, MAX_DEPTH).map((each) => copyOf(each, redact, depth + 1))
+  }
+  return copy
+}

@@ -1,0 +1,317 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { inspect } from 'node:util'
+import { deflateRawSync, gzipSync } from 'node:zlib'
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { RivuletError } from '../../src/transport/errors.ts'
+import { createExchange as createFetchExchange } from '../../src/transport/fetch-exchange.ts'
+import { createRedactor, redactJson } from '../../src/transport/redact.ts'
+import { createTransport } from '../../src/transport/transport.ts'
+import type { ApiRequest } from '../../src/transport/transport.ts'
+import { createExchange as createUndiciExchange } from '../../src/transport/undici-exchange.ts'
+import { closedOrigin, serve, serveTcp } from './server.ts'
+
+// With all that escaping changes.
+const apiKey = 'k+/9=&<">~\\x{Zq'
+const token = 'tok-0123456789/abc'
+const password = 'pass+word?word'
+const cookie = 'session-98765432'
+const authorization = `Bearer ${token}`
+const headers = {
+  authorization,
+  'x-proxy': `Basic ${Buffer.from(`user:${password}`).toString('base64')}`,
+  cookie: `a=b; sid=${cookie}`,
+}
+const secrets = [apiKey, token, password, cookie]
+const get: ApiRequest = { method: 'GET', path: '/v1/x', headers, idempotent: true }
+
+/** The ways in which a peer may write a text. */
+const ENCODINGS: readonly [string, (text: string) => string][] = [
+  ['as it is', (text) => text],
+  ['in capitals', (text) => text.toUpperCase()],
+  ['for a URL', (text) => encodeURIComponent(text)],
+  ['for a URL, twice', (text) => encodeURIComponent(encodeURIComponent(text))],
+  ['for a URL, each character', (text) => each(text, (code) => `%${code.toString(16).padStart(2, '0')}`)],
+  ['as JSON', (text) => JSON.stringify(text).slice(1, -1)],
+  ['as JSON, each character', (text) => each(text, (code) => `\\u${code.toString(16).padStart(4, '0')}`)],
+  [
+    'for HTML',
+    (text) =>
+      each(text, (code) => (/\W/.test(String.fromCharCode(code)) ? `&#${code};` : String.fromCharCode(code))),
+  ],
+  [
+    'for HTML, by names',
+    (text) =>
+      text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;'),
+  ],
+  ...[0, 1, 2].flatMap((before): [string, (text: string) => string][] => [
+    [`in Base64 after ${before}`, (text) => Buffer.from(`${'~'.repeat(before)}${text}?`).toString('base64')],
+    [
+      `in Base64 for URLs after ${before}`,
+      (text) => Buffer.from(`${'~'.repeat(before)}${text}?`).toString('base64url'),
+    ],
+  ]),
+  ['in hexadecimal', (text) => Buffer.from(text).toString('hex')],
+]
+
+/** Each encoding with one of the secrets, and each secret as it is. */
+const SAYINGS = [
+  ...secrets,
+  ...ENCODINGS.map(([, encode], index) => encode(secrets[index % secrets.length] ?? '')),
+]
+
+function each(text: string, write: (code: number) => string): string {
+  return Array.from(text, (character) => write(character.charCodeAt(0))).join('')
+}
+
+/** What a text says to somebody who knows the encodings: itself, and all that can be decoded of it. */
+function* readings(text: string): Generator<string> {
+  yield text
+  const numbers = (pattern: RegExp, base: number) =>
+    text.replaceAll(pattern, (_all, code: string) => String.fromCharCode(Number.parseInt(code, base)))
+  yield numbers(/%(?:25)*([0-9a-f]{2})/gi, 16)
+  yield numbers(/\\+u([0-9a-f]{4})/gi, 16)
+  yield text.replaceAll(/\\(.)/g, '$1')
+  yield numbers(/&#(\d+);/g, 10)
+  yield text
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&amp;', '&')
+  for (const run of text.match(/[a-z0-9+/_-]{8,}/gi) ?? []) {
+    for (let skipped = 0; skipped < 4; skipped++)
+      yield Buffer.from(run.slice(skipped), 'base64').toString('latin1')
+    yield Buffer.from(run, 'hex').toString('latin1')
+  }
+}
+
+function secretsOf(text: string): readonly string[] {
+  const read = [...readings(text)].map((reading) => reading.toLowerCase())
+  return secrets.filter((secret) => read.some((reading) => reading.includes(secret.toLowerCase())))
+}
+
+/** Every text that can be reached from a value. */
+function* textsOf(value: unknown, seen = new Set<unknown>()): Generator<string> {
+  if (typeof value === 'string') yield value
+  if (((typeof value !== 'object' || value === null) && typeof value !== 'function') || seen.has(value))
+    return
+  seen.add(value)
+  if (value instanceof Uint8Array) yield Buffer.from(value).toString('latin1')
+  for (const key of Reflect.ownKeys(value)) {
+    yield String(key)
+    yield* textsOf(Reflect.get(value, key), seen)
+  }
+}
+
+/** The secrets that an error of the library holds anywhere. */
+function leaks(error: unknown): readonly string[] {
+  expect(error).toBeInstanceOf(RivuletError)
+  const shown = [
+    ...textsOf(error),
+    inspect(error, { depth: Infinity, showHidden: true, getters: true, maxStringLength: Infinity }),
+    JSON.stringify(error),
+    String(error),
+  ]
+  const all = [...new Set(shown)].join('\n')
+  return secretsOf(all)
+}
+
+it('the check itself finds each secret in each encoding', () => {
+  for (const secret of secrets)
+    for (const [name, encode] of ENCODINGS)
+      expect([name, ...secretsOf(`x ${encode(secret)} y`)]).toContain(secret)
+})
+
+describe.each([
+  { name: 'undici', createExchange: createUndiciExchange },
+  { name: 'fetch', createExchange: createFetchExchange },
+])('a peer that repeats what it was sent, over $name', ({ createExchange }) => {
+  async function failures(origin: string): Promise<readonly unknown[]> {
+    const transport = createTransport({ baseUrl: origin, apiKey, exchange: createExchange(), retries: 0 })
+    const streamed = Promise.withResolvers<unknown>()
+    const sink = { message() {}, retry() {}, end: () => streamed.resolve('ended'), error: streamed.resolve }
+    transport.stream(get, sink)
+    const requested = transport.request(get).then(
+      () => 'answered',
+      (error: unknown) => error,
+    )
+    return await Promise.all([requested, streamed.promise])
+  }
+
+  type Place = (said: string, response: ServerResponse, request: IncomingMessage) => unknown
+  const error =
+    (body: unknown): Place =>
+    (_said, response) =>
+      response.writeHead(422, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+
+  it.each<[string, Place]>([
+    [
+      'the message of an error',
+      (said, ...rest) => error({ error: { ref_id: said, message: `bad ${said}` } })(said, ...rest),
+    ],
+    [
+      'the detail of an error, its names too',
+      (said, ...rest) =>
+        error({
+          error: { ref_id: 'r', message: 'bad', detail: { [said]: { [said]: [said, { a: said }] } } },
+        })(said, ...rest),
+    ],
+    [
+      'an issue',
+      (said, ...rest) =>
+        error({ detail: [{ loc: [said, 0], msg: said, type: said, input: { [said]: said } }] })(
+          said,
+          ...rest,
+        ),
+    ],
+    ['a detail in words', (said, ...rest) => error({ detail: said })(said, ...rest)],
+    [
+      'a page',
+      (said, response) => response.writeHead(502, { 'content-type': 'text/html' }).end(`<p>${said}</p>`),
+    ],
+    [
+      'a page that is none of the kind',
+      (said, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(`<p>${said}</p> end`),
+    ],
+    [
+      'a compressed page',
+      (said, response) =>
+        response
+          .writeHead(200, { 'content-type': 'text/plain', 'content-encoding': 'gzip' })
+          .end(gzipSync(`${said} end`)),
+    ],
+    [
+      'JSON that is none',
+      (said, response) => response.writeHead(200, { 'content-type': 'application/json' }).end(`${said}{`),
+    ],
+    [
+      'a body in another coding',
+      (said, response) =>
+        response
+          .writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'deflate' })
+          .end(deflateRawSync(said)),
+    ],
+    [
+      'a body that is not in its coding',
+      (said, response) =>
+        response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(said),
+    ],
+    [
+      'a body that is cut',
+      (said, response) =>
+        response
+          .writeHead(200, { 'content-length': '9999', 'content-type': 'application/json' })
+          .write(said, () => response.destroy()),
+    ],
+    [
+      'a refusal that is cut',
+      (said, response) =>
+        response.writeHead(403, { 'content-length': '9999' }).write(said, () => response.destroy()),
+    ],
+  ])('keeps it out of the errors that come of %s', async (_what, place) => {
+    for (const said of SAYINGS) {
+      const { origin } = await serve((request, response) => place(said, response, request))
+      for (const failure of await failures(origin)) expect(leaks(failure)).toEqual([])
+    }
+  })
+
+  // A header takes no character but ASCII, and the server of these writes the bytes itself.
+  it.each<[string, (said: string) => string]>([
+    [
+      'a content type',
+      (said) => `HTTP/1.1 200 OK\r\ncontent-type: text/plain; ${said}\r\ncontent-length: 5\r\n\r\nhello`,
+    ],
+    [
+      'a content coding',
+      (said) =>
+        `HTTP/1.1 200 OK\r\ncontent-encoding: ${said}\r\ncontent-type: application/json\r\ncontent-length: 5\r\n\r\nhello`,
+    ],
+    [
+      'many content codings',
+      (said) =>
+        `HTTP/1.1 200 OK\r\ncontent-encoding: ${`${said},`.repeat(9)}\r\ncontent-length: 5\r\n\r\nhello`,
+    ],
+    ['a redirect', (said) => `HTTP/1.1 302 ${said}\r\nlocation: /${said}\r\ncontent-length: 0\r\n\r\n`],
+    [
+      'the time to come back',
+      (said) => `HTTP/1.1 429 ${said}\r\nretry-after: ${said}\r\ndate: ${said}\r\ncontent-length: 0\r\n\r\n`,
+    ],
+    ['what is no HTTP', (said) => `${said}\r\n\r\n`],
+    ['a status line that is none', (said) => `HTTP/1.1 ${said}\r\n\r\n`],
+    ['a header that is none', (said) => `HTTP/1.1 200 OK\r\n${said}\r\n: ${said}\r\n\r\n`],
+    [
+      'a chunk that is none',
+      (said) =>
+        `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n${said}\r\n`,
+    ],
+    ['two lengths', (said) => `HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: ${said}\r\n\r\nhello`],
+  ])('keeps it out of the errors that come of %s', async (_what, answer) => {
+    for (const said of SAYINGS) {
+      const port = await serveTcp((socket) => socket.once('data', () => socket.end(answer(said))))
+      for (const failure of await failures(`http://127.0.0.1:${port}`)) expect(leaks(failure)).toEqual([])
+    }
+  })
+
+  it('keeps it out where there is nobody', async () => {
+    for (const failure of await failures(await closedOrigin())) expect(leaks(failure)).toEqual([])
+  })
+})
+
+describe('an error of an exchange or a fetch that is not ours', () => {
+  it('is passed on without what it holds of the request', async () => {
+    const leaking = Object.assign(
+      new TypeError(`failed with ${apiKey}`, { cause: new AggregateError([new Error(token)], password) }),
+      {
+        code: 'ECONNRESET',
+        request: { headers: { 'x-api-key': apiKey } },
+        data: Buffer.from(apiKey),
+        [token]: token,
+      },
+    )
+    const transport = createTransport({
+      baseUrl: 'https://research.example',
+      apiKey,
+      fetch: () => Promise.reject(leaking),
+      retries: 0,
+    })
+
+    const error = await transport.request(get).catch((failure: unknown) => failure)
+
+    expect(leaks(error)).toEqual([])
+    expect(error).toMatchObject({ failure: 'broken', cause: { name: 'TypeError', code: 'ECONNRESET' } })
+  })
+})
+
+describe('the redactor', () => {
+  it('leaves what is no secret as it is', () => {
+    const redact = createRedactor(secrets)
+    const ordinary = fc.string({ unit: fc.constantFrom(...'abc 012/+="%&\\<'), maxLength: 200 })
+    const expected = (said: string) => (secretsOf(said).length === 0 ? said : redact(said))
+    fc.assert(fc.property(ordinary, (said) => expect(redact(said)).toBe(expected(said))))
+  })
+
+  it('takes any secret out, wherever it stands and however it is written', () => {
+    const text = fc.string({ unit: 'grapheme-ascii', maxLength: 20 })
+    const any = fc.string({ unit: 'grapheme-ascii', minLength: 8, maxLength: 40 })
+    fc.assert(
+      fc.property(any, text, text, fc.constantFrom(...ENCODINGS), (secret, before, after, [, encode]) => {
+        const said = `${before} ${encode(secret)} ${after}`
+        const left = createRedactor([secret])(said)
+        expect(left).toContain('(not shown)')
+        expect([...readings(left)].some((reading) => reading.includes(secret))).toBe(false)
+      }),
+    )
+  })
+
+  it('takes a number and a name out of JSON, and no prototype with it', () => {
+    const redact = createRedactor(['1234567890'])
+    const value: unknown = JSON.parse('{"__proto__":{"a":1234567890},"1234567890":[12345678901,5,null,true]}')
+
+    const redacted = redactJson(value, redact)
+
+    expect(JSON.stringify(redacted)).toBe(
+      '{"(not shown)":["(not shown)",5,null,true],"__proto__":{"a":"(not shown)"}}',
+    )
+    expect(Object.getPrototypeOf(redacted)).toBe(Object.prototype)
+  })
+})
