@@ -21,7 +21,7 @@ interface AddOptions extends ConnectionOptions, InputOptions {
 }
 
 /** What runs are carried out with unless something else is said. */
-export const DEFAULT_PROCESSOR = 'base'
+const DEFAULT_PROCESSOR = 'base'
 
 const EXAMPLES = `
 Examples:

@@ -70,7 +70,7 @@ async function run(
 }
 
 /** The answer, each part with the numbers of its sources, and the sources below. */
-export async function printAnswer({ basis, ...answer }: TaskOutput, output: Output): Promise<void> {
+async function printAnswer({ basis, ...answer }: TaskOutput, output: Output): Promise<void> {
   const { paint, width } = output
   const sources = new Map<string, { readonly title: string; readonly excerpt: string | undefined }>()
   const marks = new Map<string, string>()

@@ -45,18 +45,18 @@ export function outputSchema(schema: AnswerSchema<unknown>): JsonSchemaSpec {
  * {@link OutputSchemaError} where it does not fit.
  *
  * ```ts
- * import { checkOutput } from 'rivulet'
+ * import { checkOutput, createClient } from 'rivulet'
  * import { deliver, ofType } from 'rivulet/operators'
  * import { z } from 'zod'
  *
  * const Company = z.object({ name: z.string(), founded: z.number() })
- * client
- *   .watch({ taskGroups: [groupId] })
+ * createClient()
+ *   .watch({ taskGroups: ['tgrp_123'] })
  *   .pipe(
  *     ofType('task_run.state'),
  *     deliver(async ({ data }) => {
  *       const { content } = await checkOutput(Company, data.output)
- *       await save(`${content.name}, ${content.founded}`)
+ *       console.log(content.name, content.founded)
  *     }),
  *   )
  *   .subscribe()
