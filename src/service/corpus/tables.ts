@@ -4,6 +4,9 @@ import { transaction } from '../database.ts'
 /** Counts up whenever documents are read or split in another way: an index made by another version is made anew. */
 const LAYOUT = 2
 
+/** How FTS5 takes texts apart: words without their accents and endings. */
+export const TOKENIZER = 'porter unicode61 remove_diacritics 2'
+
 /**
  * A passage's id is its document's id, shifted by this, plus its number within the document. So neighbours have
  * neighbouring ids, and the document of a match is known without a look-up. No document that is small enough to be read
@@ -72,7 +75,7 @@ export function createTables(database: DatabaseSync): void {
       CREATE VIRTUAL TABLE corpus_terms USING fts5 (
         title, place, text,
         content = '', contentless_delete = 1,
-        tokenize = 'porter unicode61 remove_diacritics 2'
+        tokenize = '${TOKENIZER}'
       );
     `)
   })

@@ -1,9 +1,10 @@
 import type { Evidence } from './judge.ts'
 import { literal } from './literal.ts'
 import type { FieldSpec } from './schema.ts'
+import { stem } from '../corpus/stems.ts'
 import { words } from '../corpus/terms.ts'
 import { isAddress, type Unit } from './units.ts'
-import { type Question, stem } from './vocabulary.ts'
+import type { Question } from './vocabulary.ts'
 
 /** A value, and the evidence that it was taken from. */
 export interface Answer {

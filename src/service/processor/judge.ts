@@ -1,9 +1,10 @@
 import { isStopWord, words } from '../corpus/terms.ts'
 import type { Passage } from '../corpus/corpus.ts'
+import { stem } from '../corpus/stems.ts'
 import { literal } from './literal.ts'
 import type { Subject } from './subject.ts'
 import { type Unit, unitsOf } from './units.ts'
-import { type Question, stem, stemsOf, type Term } from './vocabulary.ts'
+import { type Question, stemsOf, type Term } from './vocabulary.ts'
 
 /** A unit of a passage that may answer a question. */
 export interface Evidence {

@@ -1,4 +1,5 @@
 import { MOST_TERMS } from '../corpus/match.ts'
+import { stem } from '../corpus/stems.ts'
 import { isStopWord, words } from '../corpus/terms.ts'
 
 /**
@@ -91,13 +92,4 @@ export function spoken(text: string): string {
 /** The stems of a text's words, and of the words in its names. */
 export function stemsOf(text: string): Set<string> {
   return new Set([...words(text), ...words(spoken(text))].map(stem))
-}
-
-/** A word without the ending that grammar gives it: enough to know `installed` in `installation`. */
-export function stem(word: string): string {
-  const root = word
-    .normalize('NFD')
-    .replace(/\p{M}/gu, '')
-    .replace(/(?<=\w{4})(?:ations?|ings?|ments?|ers?|ed|ies|es|s|ly)$/, '')
-  return root.replace(/(?<=\w{3})[eyi]$/, '')
 }

@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest'
+import { stem } from '../../../src/service/corpus/stems.ts'
+import { corpusOf } from './folder.ts'
+
+describe('stem', () => {
+  it.each([
+    ['installed', 'installation'],
+    ['licensed', 'licensing'],
+    ['requires', 'requirement'],
+    ['releases', 'released'],
+    ['cafés', 'cafe'],
+    ['e\u0301t\u00e9', 'ete'],
+  ])('of %s is that of %s', (one, other) => expect(stem(one)).toBe(stem(other)))
+
+  it.each([
+    ['version', 'versatile'],
+    ['日本語', '日本'],
+  ])('of %s is not that of %s', (one, other) => expect(stem(one)).not.toBe(stem(other)))
+
+  it('is the same however many words came in between, and for words that are none to the search', () => {
+    const before = stem('operators')
+    for (let index = 0; index < 25_000; index++) stem(`word${index}`)
+    expect([stem('operators'), stem('-')]).toEqual([before, '-'])
+  })
+
+  it('is what a search finds a word by', async () => {
+    const corpus = await corpusOf({ 'a.md': 'It was installing daemons.' })
+    const found = (query: string) => corpus.passages({ queries: [query], limit: 1 }).length > 0
+    const words = ['install', 'installations', 'daemon', 'demon', 'instance']
+    expect(words.filter(found)).toEqual(
+      words.filter((word) => [stem('installing'), stem('daemons')].includes(stem(word))),
+    )
+  })
+})
