@@ -167,6 +167,21 @@ describe.each([
     })
 
     await expect(stream).rejects.toBeInstanceOf(ProtocolError)
+    await expect(stream).rejects.toThrow(String(status))
+  })
+
+  it('ends with a 204, after which an event source connects no more', async () => {
+    await expect(answered((_request, response) => response.writeHead(204).end())).resolves.toEqual([])
+  })
+
+  it('asks for an event stream past every cache', async () => {
+    const asked: unknown[] = []
+    await answered((request, response) => {
+      asked.push(request.headers)
+      eventStream(response).end()
+    })
+
+    expect(asked).toMatchObject([{ accept: 'text/event-stream', 'cache-control': 'no-cache' }])
   })
 
   it.each([301, 302, 303, 307, 308])(
