@@ -4,29 +4,42 @@ import {
   EMPTY,
   filter,
   first,
+  isObservable,
   map,
   merge,
   NEVER,
   Observable,
+  of,
   reduce,
   repeat,
   timer,
 } from 'rxjs'
-import type { MonoTypeOperatorFunction } from 'rxjs'
+import type { MonoTypeOperatorFunction, OperatorFunction } from 'rxjs'
 import { dedupe } from '../../operators/dedupe.ts'
 import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { backoffDelay } from '../protocol/backoff.ts'
-import { checkId, checkObject } from '../protocol/check.ts'
-import { isObject, isRun, monitorEvent, monitorSource, runEvent, runSource } from '../protocol/event.ts'
-import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
+import { checkId, checkOptions } from '../protocol/check.ts'
+import {
+  failureEvent,
+  groupSource,
+  isObject,
+  isRun,
+  monitorEvent,
+  monitorSource,
+  runEvent,
+  runSource,
+} from '../protocol/event.ts'
+import type { ResearchEvent, TaskRunState, Via } from '../protocol/event.ts'
 import type { TaskRun } from '../protocol/task.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
-import { AuthenticationError, NotFoundError, ProtocolError } from '../transport/errors.ts'
+import { AuthenticationError, NotFoundError, ProtocolError, RivuletError } from '../transport/errors.ts'
 import type { Checkpoint } from '../state/checkpoint.ts'
 import { CheckpointError } from '../state/errors.ts'
 import { MAX_HANDLED } from '../state/handled-facts.ts'
 import type { Context } from './context.ts'
+import { followEach, setOf } from './changing-set.ts'
+import type { Member } from './changing-set.ts'
 import { followMonitor } from './follow-monitor.ts'
 import type { FollowMonitorOptions } from './follow-monitor.ts'
 import { groupEvents } from './group-events.ts'
@@ -63,11 +76,18 @@ export interface WatchedWebhooks {
   readonly done?: (id: string) => void | PromiseLike<void>
 }
 
+/**
+ * What is watched: a list, or an Observable of lists, each of which takes the place of the one before. With a new list, what
+ * is no more in it is unsubscribed from, what is new is subscribed to, and what stays goes on undisturbed; with other
+ * options it is subscribed to anew.
+ */
+export type Watched<Entry> = readonly Entry[] | Observable<readonly Entry[]>
+
 /** What `client.watch` joins into one stream. At least one of the three. */
 export interface WatchOptions extends SourceOptions {
-  readonly monitors?: readonly WatchedMonitor[]
+  readonly monitors?: Watched<WatchedMonitor>
   /** Runs come with their output unless `include_output` is false. */
-  readonly taskGroups?: readonly WatchedGroup[]
+  readonly taskGroups?: Watched<WatchedGroup>
   /** A receiver of `rivulet/webhooks`, or whatever else has verified deliveries. */
   readonly webhooks?: WatchedWebhooks
   /**
@@ -81,35 +101,38 @@ export interface WatchOptions extends SourceOptions {
 
 /**
  * Monitors, task groups and webhooks as one typed stream: each fact once, in its fullest copy. Completes when every group
- * is done, if there is nothing else to watch; a monitor and a receiver alone have no end.
+ * is done, if there is nothing else to watch: a receiver has no end, and a monitor only when it is cancelled.
+ *
+ * A monitor or a group that fails for good, a wrong id for instance, emits `source.failed` and the others go on. It is tried
+ * again when it is taken out of its list and put in again, and with the next subscription. What concerns all is an error: a
+ * refused key (401), a checkpoint that cannot be read.
  */
 export function watch(context: Context, options: WatchOptions): Source<ResearchEvent> {
-  // Checked as unknown, so that what is checked keeps its own type.
-  const given: unknown = options
-  checkObject('options', given)
+  checkOptions('options', options ?? null, WATCH_OPTIONS)
   const { monitors = [], taskGroups = [], webhooks, hold, checkpoint, signal } = options
-  checkWatched('monitors', monitors)
-  checkWatched('taskGroups', taskGroups)
-  if (monitors.length === 0 && taskGroups.length === 0 && webhooks === undefined) {
+  if (isEmpty(monitors) && isEmpty(taskGroups) && webhooks === undefined) {
     throw new ArgumentError('options', 'options with monitors, taskGroups or webhooks', options)
   }
-  const followed = monitors.map((monitor) => {
-    const { id, ...follow } = typeof monitor === 'string' ? { id: monitor } : monitor
-    return followMonitor(context, id, follow, tracked(checkpoint, `monitors/${id}`))
-  })
-  const groups = taskGroups.flatMap((group) => {
-    const { id, include_input, include_output = true } = typeof group === 'string' ? { id: group } : group
-    const query = { include_input, include_output }
-    return [
-      groupRuns(context, id, query, tracked(checkpoint, `groups/${id}/runs`)),
-      groupEvents(context, id, {}, tracked(checkpoint, `groups/${id}/events`, isLeftToRuns)).pipe(
-        filter((event) => !isLeftToRuns(event)),
-      ),
-    ]
-  })
-  const sources = [...followed, ...groups]
-  // A receiver alone has no stream that could end.
-  const streams = sources.length === 0 ? NEVER : merge(...sources)
+  const streams = merge(
+    each('monitors', monitors, watchedMonitor, ({ id, ...follow }) => {
+      const tracking = tracked(checkpoint, `monitors/${id}`)
+      const events = followMonitor(context, id, follow, tracking)
+      return events.pipe(tellingFailure(context, monitorSource(id), 'poll', tracking))
+    }),
+    each('taskGroups', taskGroups, watchedGroup, ({ id, include_input, include_output = true }) => {
+      const tracking = tracked(checkpoint, `groups/${id}/runs`)
+      const runs = groupRuns(context, id, { include_input, include_output }, tracking)
+      const statuses = groupEvents(
+        context,
+        id,
+        {},
+        tracked(checkpoint, `groups/${id}/events`, isLeftToRuns),
+      ).pipe(filter((event) => !isLeftToRuns(event)))
+      return merge(runs, statuses).pipe(tellingFailure(context, groupSource(id), 'stream', tracking))
+    }),
+    // A receiver alone has no stream that could end.
+    isEmpty(monitors) && isEmpty(taskGroups) ? NEVER : EMPTY,
+  )
   const memory = {
     scheduler: context.scheduler,
     ...(checkpoint !== undefined && {
@@ -155,12 +178,68 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
   return sourceOf(checkpoint === undefined ? facts : passing(context, facts, checkpoint), signal)
 }
 
-function checkWatched(argument: string, watched: unknown): void {
-  if (!Array.isArray(watched)) throw new ArgumentError(argument, 'an array', watched)
-  for (const [index, entry] of watched.entries()) {
-    const id: unknown = isObject(entry) ? entry['id'] : entry
-    checkId(`${argument}[${index}]`, id)
+function isEmpty(watched: Watched<unknown>): boolean {
+  return !isObservable(watched) && watched.length === 0
+}
+
+/** Everything that the members of a list, or of lists that follow each other, have to tell. */
+function each<Entry, M extends Member>(
+  argument: string,
+  watched: Watched<Entry>,
+  memberOf: (argument: string, entry: Entry) => M,
+  open: (member: M) => Observable<ResearchEvent>,
+): Observable<ResearchEvent> {
+  const setOfEntries = (entries: unknown): ReadonlyMap<string, M> => {
+    if (!Array.isArray(entries))
+      throw new ArgumentError(argument, 'an array, or an Observable of arrays', entries)
+    return setOf(
+      argument,
+      entries.map((entry: Entry, index) => memberOf(`${argument}[${index}]`, entry)),
+    )
   }
+  if (isObservable(watched)) return watched.pipe(map(setOfEntries), followEach(open))
+  const set = setOfEntries(watched)
+  // Nothing is requested before it is subscribed to, but wrong options are refused now.
+  for (const member of set.values()) open(member)
+  return of(set).pipe(followEach(open))
+}
+
+function watchedMonitor(argument: string, entry: WatchedMonitor): Exclude<WatchedMonitor, string> {
+  return typeof entry === 'string'
+    ? checked(argument, { id: entry }, ['id'])
+    : checked(argument, entry, MONITOR)
+}
+
+function watchedGroup(argument: string, entry: WatchedGroup): Exclude<WatchedGroup, string> {
+  return typeof entry === 'string'
+    ? checked(argument, { id: entry }, ['id'])
+    : checked(argument, entry, GROUP)
+}
+
+const WATCH_OPTIONS = ['monitors', 'taskGroups', 'webhooks', 'checkpoint', 'hold', 'signal']
+const MONITOR = ['id', 'after', 'pollInterval', 'limit', 'include_completions']
+const GROUP = ['id', 'include_input', 'include_output']
+
+function checked<M extends Member>(argument: string, member: M, names: readonly string[]): M {
+  checkId(argument, isObject(member) ? member.id : member)
+  checkOptions(argument, member, names)
+  return member
+}
+
+/** Tells a failure for good in place of ending with it, unless it concerns all. */
+function tellingFailure(
+  { scheduler }: Context,
+  source: string,
+  via: Via,
+  tracking: Tracking | undefined,
+): OperatorFunction<ResearchEvent, ResearchEvent> {
+  return catchError((error: unknown) => {
+    if (!(error instanceof RivuletError) || concernsAll(error)) throw error
+    const event = failureEvent(source, { error }, via, scheduler.now())
+    // The stream stands where it stood.
+    tracking?.entered(event, undefined)
+    return of(event)
+  })
 }
 
 /** Both streams of a group tell that a run ended; the runs stream's copy has what was asked for. */

@@ -1,20 +1,25 @@
 import {
   asyncScheduler,
+  BehaviorSubject,
   concat,
+  delay,
   firstValueFrom,
   lastValueFrom,
   NEVER,
   of,
   take,
+  tap,
+  throwError,
   toArray,
   VirtualTimeScheduler,
 } from 'rxjs'
-import type { SchedulerAction, SchedulerLike } from 'rxjs'
+import type { Observable, SchedulerAction, SchedulerLike } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createClient, memoryCheckpointStore, openCheckpoint } from 'rivulet'
-import type { Diagnostic, ResearchEvent, WebhookDelivery } from 'rivulet'
+import type { Diagnostic, ResearchEvent, WatchedMonitor, WebhookDelivery } from 'rivulet'
 import { deliver, ofType } from 'rivulet/operators'
 import { answer, openStream, queryOf, serve, sse } from '../support/serve.ts'
+import { settled } from '../support/settled.ts'
 
 const detected = (event_group_id: string, monitor_id = 'm'): WebhookDelivery => ({
   id: `msg_${event_group_id}`,
@@ -196,6 +201,202 @@ describe('a webhook whose expansion is refused for good', () => {
 
   it('ends everything where the key is refused, which concerns more than the webhook', async () => {
     await expect(handled(await refusing(401), detected('x'))).rejects.toMatchObject({ status: 401 })
+  })
+})
+
+/** A service with the monitor `m`, which has the event `e1`, and the task group `g`, which is done. All else gets the status. */
+async function partlyRefusing(refusal = 404) {
+  const asked: string[] = []
+  const status = { is_active: false, num_task_runs: 1, task_run_status_counts: { completed: 1 } }
+  const run = { run_id: 'r', status: 'completed', is_active: false, processor: 'base' }
+  const baseUrl = await serve((request, response) => {
+    const { pathname } = new URL(request.url ?? '/', 'http://localhost')
+    asked.push(pathname)
+    if (pathname === '/v1/monitors/m/events') {
+      const event = { event_type: 'event_stream', event_id: 'e1', event_group_id: 'x', output: {} }
+      return answer(response, { events: [event] })
+    }
+    if (pathname.endsWith('/groups/g')) return answer(response, { taskgroup_id: 'g', status })
+    if (pathname.includes('/groups/g/')) {
+      openStream(response)
+      const event = pathname.endsWith('/runs')
+        ? { type: 'task_run.state', event_id: '1', run }
+        : { type: 'task_group_status', event_id: '1', status }
+      return void response.end(sse(event))
+    }
+    answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, refusal)
+  })
+  return { client: createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 }), asked }
+}
+
+describe('a source of watch that fails for good', () => {
+  it.each([402, 403, 404, 409, 422])('is told once, and the others go on: %i', async (status) => {
+    const { client } = await partlyRefusing(status)
+
+    const watched = client.watch({ monitors: ['m', 'bad'], taskGroups: ['g', 'gone'] })
+    const seen = await lastValueFrom(watched.pipe(take(5), toArray()))
+
+    const told = seen.map(({ type, source }) => `${type} ${source}`)
+    expect(told.toSorted()).toEqual([
+      'monitor.event_stream /v1/monitors/m',
+      'source.failed /v1/monitors/bad',
+      'source.failed /v1/tasks/groups/gone',
+      'task_group.status /v1/tasks/groups/g',
+      'task_run.state /v1/tasks/runs/r',
+    ])
+    const failures = seen.filter(({ type }) => type === 'source.failed')
+    expect(failures).toMatchObject([{ time: null }, { time: null }])
+    for (const { data } of failures)
+      expect(data).toMatchObject({ error: { status, ref_id: 'r', retryable: false } })
+  })
+
+  it('leaves a watch that ends when all the others have', async () => {
+    const { client } = await partlyRefusing()
+
+    const seen = await lastValueFrom(
+      client.watch({ monitors: ['bad'], taskGroups: ['gone'] }).pipe(toArray()),
+    )
+
+    expect(seen.map(({ type }) => type)).toEqual(['source.failed', 'source.failed'])
+  })
+
+  it('ends everything where the key is refused', async () => {
+    const { client } = await partlyRefusing(401)
+
+    const seen = lastValueFrom(client.watch({ monitors: ['bad'], taskGroups: ['g'] }).pipe(toArray()))
+
+    await expect(seen).rejects.toMatchObject({ name: 'AuthenticationError', status: 401 })
+  })
+
+  it('is handled like any event with a checkpoint, moves no position, and is told again by the next subscription', async () => {
+    const { client } = await partlyRefusing()
+    const saved: string[][] = []
+    const store = memoryCheckpointStore()
+    const checkpoint = await openCheckpoint({
+      ...store,
+      load: () => store.load(),
+      save(changes) {
+        saved.push([...changes.positions.keys()])
+        return store.save(changes)
+      },
+      close: () => store.close(),
+    })
+    const told: string[] = []
+    const once = () =>
+      lastValueFrom(
+        client
+          .watch({ monitors: ['bad'], taskGroups: ['g'], checkpoint })
+          .pipe(deliver(({ type }) => void told.push(type), { checkpoint })),
+        { defaultValue: undefined },
+      )
+
+    await once()
+    const first = told.splice(0)
+    await once()
+    await checkpoint.close()
+
+    expect(first.toSorted()).toEqual(['source.failed', 'task_group.status', 'task_run.state'])
+    expect(told).toEqual(['source.failed'])
+    expect(new Set(saved.flat())).toEqual(new Set(['groups/g/runs', 'groups/g/events']))
+  })
+})
+
+describe('a set of watch that changes', () => {
+  /** Sees what comes as `type id`. */
+  function seeing(watched: Observable<ResearchEvent>) {
+    const seen: string[] = []
+    const ended = new Promise<void>((resolve, reject) => {
+      const subscription = watched.subscribe({
+        next: ({ type, source }) => void seen.push(`${type} ${source}`),
+        error: reject,
+        complete: resolve,
+      })
+      onTestFinished(() => subscription.unsubscribe())
+    })
+    return { seen, ended }
+  }
+
+  it('takes in what is new, leaves what is gone, and does not disturb what stays', async () => {
+    const { client, asked } = await partlyRefusing()
+    const monitors = new BehaviorSubject<WatchedMonitor[]>([])
+    const { seen, ended } = seeing(client.watch({ monitors }))
+
+    monitors.next(['m'])
+    await settled(() => asked.length)
+    const one = asked.splice(0)
+    monitors.next([{ id: 'm' }, 'bad'])
+    await settled(() => asked.length)
+    const two = asked.splice(0)
+    monitors.next([{ id: 'm', limit: 1 }, 'bad'])
+    await settled(() => asked.length)
+    const three = asked.splice(0)
+    monitors.next([])
+    monitors.complete()
+    await ended
+
+    expect([one, two, three]).toEqual([
+      ['/v1/monitors/m/events'],
+      ['/v1/monitors/bad/events'],
+      ['/v1/monitors/m/events'],
+    ])
+    expect(seen).toEqual(['monitor.event_stream /v1/monitors/m', 'source.failed /v1/monitors/bad'])
+  })
+
+  it('tries a source again that failed, when it is taken out and put in again', async () => {
+    const { client } = await partlyRefusing()
+    const monitors = new BehaviorSubject<string[]>(['bad'])
+    const { seen, ended } = seeing(
+      client.watch({ monitors }).pipe(
+        tap(() => {
+          if (monitors.value.length === 0) return
+          // Left alone as long as it is in the list.
+          monitors.next(['bad'])
+          if (seen.length === 1) return monitors.complete()
+          monitors.next([])
+          monitors.next(['bad'])
+        }),
+      ),
+    )
+
+    await ended
+
+    expect(seen).toEqual(['source.failed /v1/monitors/bad', 'source.failed /v1/monitors/bad'])
+  })
+
+  it('of task groups completes with them, once it has completed itself', async () => {
+    const { client } = await partlyRefusing()
+    const { seen, ended } = seeing(client.watch({ taskGroups: concat(of([]), of(['g']).pipe(delay(0))) }))
+
+    await ended
+
+    expect(seen.toSorted()).toEqual([
+      'task_group.status /v1/tasks/groups/g',
+      'task_run.state /v1/tasks/runs/r',
+    ])
+  })
+
+  it.each<[string, unknown]>([
+    ['monitors', 'm'],
+    ['monitors[1]', ['m', '..']],
+    ['monitors[0]', [null]],
+    ['pollIntervall', [{ id: 'm', pollIntervall: 1 }]],
+    ['pollInterval', [{ id: 'm', pollInterval: -1 }]],
+    ['monitors[1]', ['m', { id: 'm', limit: 1 }]],
+  ])('ends with an ArgumentError that names %s for %j', async (argument, list) => {
+    const { client } = await partlyRefusing()
+    const monitors = of(list) as Observable<WatchedMonitor[]>
+
+    await expect(seeing(client.watch({ monitors })).ended).rejects.toMatchObject({
+      name: 'ArgumentError',
+      argument,
+    })
+  })
+
+  it('passes on an error of its own', async () => {
+    const { client } = await partlyRefusing()
+    const monitors = throwError(() => new Error('no list'))
+
+    await expect(seeing(client.watch({ monitors })).ended).rejects.toThrow('no list')
   })
 })
 
