@@ -27,8 +27,8 @@ export type Diagnostic =
   | { readonly kind: 'duplicate'; readonly event: ResearchEvent }
   /** The service remarked on an answer (§2.4). */
   | { readonly kind: 'warnings'; readonly source: string; readonly warnings: readonly Warning[] }
-  /** What a webhook points to could not be fetched. */
-  | { readonly kind: 'expansion'; readonly error: unknown }
+  /** What a webhook points to could not be fetched. `event` is the webhook's own event, which is emitted in its place. */
+  | { readonly kind: 'expansion'; readonly error: unknown; readonly event: ResearchEvent }
 
 /** What every source is made of: the transport, and how time passes. */
 export interface Context {

@@ -169,8 +169,8 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
             onDuplicate: duplicate,
             onDrop: drop,
             onDelivery: ({ id }, events) => checkpoint?.delivered(events, () => webhooks.done?.(id)),
-            onError(error) {
-              context.report({ kind: 'expansion', error })
+            onError(error, event) {
+              context.report({ kind: 'expansion', error, event })
               if (concernsAll(error)) throw error
             },
           }),

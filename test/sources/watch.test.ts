@@ -49,12 +49,12 @@ async function laggingMonitor(shownAt: number) {
 }
 
 /** A scheduler that tells of each wait before it begins. */
-function noting(scheduler: SchedulerLike, onWait: (delay: number) => void): SchedulerLike {
+function noting(scheduler: SchedulerLike, onWait: (wait: number) => void): SchedulerLike {
   return {
     now: () => scheduler.now(),
-    schedule<T>(work: (this: SchedulerAction<T>, state?: T) => void, delay = 0, state?: T) {
-      onWait(delay)
-      return scheduler.schedule(work, delay, state)
+    schedule<T>(work: (this: SchedulerAction<T>, state?: T) => void, wait = 0, state?: T) {
+      onWait(wait)
+      return scheduler.schedule(work, wait, state)
     },
   }
 }
@@ -86,7 +86,7 @@ describe("an execution's events, fetched for a thin webhook", () => {
   it('are asked for again while the list lags behind the webhook, after waits that grow', async () => {
     const { baseUrl, requests } = await laggingMonitor(4)
     const waits: number[] = []
-    const scheduler = noting(asyncScheduler, (delay) => waits.push(delay))
+    const scheduler = noting(asyncScheduler, (wait) => waits.push(wait))
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 1, random: () => 1, scheduler })
 
     const first = await firstValueFrom(client.watch({ webhooks: { deliveries: of(detected('x')) } }))

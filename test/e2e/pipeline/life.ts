@@ -1,4 +1,4 @@
-import { filter } from 'rxjs'
+import { filter, tap } from 'rxjs'
 import type { SchedulerLike, Subscription } from 'rxjs'
 import { createClient, openCheckpoint } from 'rivulet'
 import type { Checkpoint, ResearchClient, ResearchEvent } from 'rivulet'
@@ -92,6 +92,7 @@ export class Life {
     this.#client.diagnostics.subscribe((diagnostic) => {
       if (diagnostic.kind === 'duplicate') world.witness.tell(`drops ${keyOf(diagnostic.event)}`)
       else if (diagnostic.kind === 'reconnect') world.witness.tell(`reconnects: ${String(diagnostic.cause)}`)
+      else if (diagnostic.kind === 'expansion') world.witness.refused(diagnostic.event)
       else if (diagnostic.kind === 'retry') world.witness.tell(`tries again: ${String(diagnostic.error)}`)
     })
     this.#subscribe()
@@ -158,6 +159,10 @@ export class Life {
     const handler = (event: ResearchEvent) => this.#handle(event, transactional)
     this.#subscription = watched
       .pipe(
+        // A refusal stands for one that passes, as the wire has it.
+        tap((event) => {
+          if (event.type === 'source.failed') throw event.data.error
+        }),
         filter((event) => !isFilteredOut(setup, keyOf(event))),
         deliver(handler, {
           concurrency,

@@ -28,6 +28,8 @@ export class Witness {
   #current = new Map<ResearchEvent, Handling>()
   /** How far each stream was told within this subscription. */
   #reached = new Map<string, number>()
+  /** Keys of the events of webhooks whose expansion was refused. */
+  readonly #refused = new Set<string>()
 
   /** @param keyed Whether events come in order for each source by itself. */
   constructor(service: ScriptedService, keyed: boolean, now: () => number) {
@@ -74,6 +76,12 @@ export class Witness {
     return this.#gaps.has(source)
   }
 
+  /** What a webhook points to was refused for good. */
+  refused(event: ResearchEvent): void {
+    this.tell(`refused what is behind ${keyOf(event)}`)
+    this.#refused.add(keyOf(event))
+  }
+
   /** An event came to the handler, or came to it again. */
   began(event: ResearchEvent): void {
     if (this.#current.has(event)) return
@@ -86,7 +94,8 @@ export class Witness {
     if (saysNoMore(here, told)) this.note(`told twice in one life: ${key}`)
     if (saysNoMore(before, told)) this.note(`told again in another life, although it was handled: ${key}`)
     const isBare = event.type === 'task_run.state' && event.data.output == null
-    if (isBare && this.#service.hasOutput(event.data.run)) this.note(`told without its output: ${key}`)
+    if (isBare && this.#service.hasOutput(event.data.run) && !this.#refused.has(key))
+      this.note(`told without its output: ${key}`)
     if (JSON.stringify(event.data).includes('\u{fffd}')) this.note(`spoilt on the way: ${key}`)
     this.#checkOrder(event, key)
     this.#checkOrigin(event, key)
@@ -154,7 +163,8 @@ export class Witness {
       return
     // The webhook of an execution whose events could not be had.
     if (event.type === 'unknown' && event.via === 'webhook') {
-      if (!this.#service.mayBeEmpty(event.data)) this.note(`told as it came: ${key}`)
+      if (!this.#service.mayBeEmpty(event.data) && !this.#refused.has(key))
+        this.note(`told as it came: ${key}`)
     } else this.note(`nothing of the kind happened: ${key}`)
   }
 }
