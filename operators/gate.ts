@@ -72,8 +72,7 @@ let ambient: Gate | undefined
  */
 export function gateOf(subscriber: Subscriber<unknown>): Gate | undefined {
   let last = subscriber
-  // RxJS keeps `destination` to itself, but has no other way to tell where values go.
-  for (let next: unknown = subscriber; next instanceof Subscriber; next = next['destination']) {
+  for (const next of subscribersFrom(subscriber)) {
     const gate = gates.get(next)
     if (gate !== undefined) return gate
     last = next
@@ -81,6 +80,12 @@ export function gateOf(subscriber: Subscriber<unknown>): Gate | undefined {
   // What feeds the last one later shall find it too, when nobody is subscribing any more.
   if (ambient !== undefined) gates.set(last, ambient)
   return ambient
+}
+
+/** The subscriber, the one that it feeds, and so on to the consumer, or to an operator that hides the one that it feeds. */
+export function* subscribersFrom(subscriber: Subscriber<unknown>): Generator<Subscriber<unknown>> {
+  // RxJS keeps `destination` to itself, but has no other way to tell where values go.
+  for (let next: unknown = subscriber; next instanceof Subscriber; next = next['destination']) yield next
 }
 
 /** The gate of the consumer that is subscribing right now. */

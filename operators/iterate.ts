@@ -21,7 +21,8 @@ export interface IterateConfig {
  *
  * The observable is subscribed at the first `next()`, under a {@link Gate} of the iteration's own. The gate closes
  * when `highWaterMark` values wait and opens when half of them are read, so that the source stops and starts seldom.
- * Only sources that obey a gate are held back; what others push waits in memory.
+ * Only sources that obey a gate are held back; what others push waits in memory. The loop has to wait for its own work:
+ * `from(iterate(source))` asks for each next value at once, and holds nothing back.
  *
  * ```ts
  * import { interval, take } from 'rxjs'

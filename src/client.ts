@@ -4,6 +4,7 @@ import { Subject } from 'rxjs'
 import { ArgumentError } from './protocol/argument-error.ts'
 import type { Backoff } from './protocol/backoff.ts'
 import type { FollowedMonitorEvent, ListedMonitorEvent, ResearchEvent } from './protocol/event.ts'
+import { groupSource, monitorSource } from './protocol/event.ts'
 import type { Monitor } from './protocol/monitor.ts'
 import type {
   SearchBetaRequest,
@@ -31,6 +32,7 @@ import { monitorEvents } from './sources/monitor-events.ts'
 import type { MonitorEventsOptions } from './sources/monitor-events.ts'
 import { cancelMonitor, createMonitor, getMonitor, listMonitors, triggerMonitor } from './sources/monitors.ts'
 import type { CreateMonitorRequest, ListMonitorsOptions, MonitorsPage } from './sources/monitors.ts'
+import { reportRunAhead } from './sources/run-ahead.ts'
 import { search, searchBeta } from './sources/search.ts'
 import type { AwaitableSource, Source, SourceOptions } from './sources/source.ts'
 import { createTaskGroup, getTaskGroup } from './sources/task-groups.ts'
@@ -144,12 +146,13 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
   })
   const scheduler: SchedulerLike = settings.scheduler ?? asyncScheduler
   const context: Context = { transport, backoff, scheduler, random: settings.random ?? Math.random, report }
+  const reporting = <T>(source: Source<T>, name: string) => reportRunAhead(context, source, name)
   return {
     search: (request, own) => search(context, request, own),
     searchBeta: (request, own) => searchBeta(context, request, own),
     monitors: {
-      events: (id, own) => monitorEvents(context, id, own),
-      follow: (id, own) => followMonitor(context, id, own),
+      events: (id, own) => reporting(monitorEvents(context, id, own), monitorSource(id)),
+      follow: (id, own) => reporting(followMonitor(context, id, own), monitorSource(id)),
       cancel: (id, own) => cancelMonitor(context, id, own),
       create: (request, own) => createMonitor(context, request, own),
       get: (id, own) => getMonitor(context, id, own),
@@ -159,16 +162,16 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     taskGroups: {
       addRuns: (id, request, own) => addRuns(context, id, request, own),
       execute: executing(context),
-      events: (id, own) => groupEvents(context, id, own),
-      runs: (id, own) => groupRuns(context, id, own),
+      events: (id, own) => reporting(groupEvents(context, id, own), groupSource(id)),
+      runs: (id, own) => reporting(groupRuns(context, id, own), groupSource(id)),
       progress: (id, own) => groupProgress(context, id, own),
       create: (own) => createTaskGroup(context, own),
       get: (id, own) => getTaskGroup(context, id, own),
     },
-    watch: (own) => watch(context, own),
+    watch: (own) => reporting(watch(context, own), 'watch'),
     get: (path, own) => untypedGet(context, path, own),
     post: (path, body, own) => untypedPost(context, path, body, own),
-    stream: (path, own) => untypedStream(context, path, own),
+    stream: (path, own) => reporting(untypedStream(context, path, own), path),
     diagnostics: diagnostics.asObservable(),
   }
 }

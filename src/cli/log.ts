@@ -69,6 +69,11 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
       for (const { type, message } of warnings) log.warn({ source, type }, message)
       return
     }
+    case 'backpressure': {
+      const { source, ahead } = diagnostic
+      log.warn({ source, ahead }, 'events wait within an operator, and the source cannot be held back')
+      return
+    }
     case 'expansion':
       log.warn({ error: messageOf(diagnostic.error) }, 'what a webhook points to could not be fetched')
   }

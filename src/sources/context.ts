@@ -27,6 +27,11 @@ export type Diagnostic =
   | { readonly kind: 'duplicate'; readonly event: ResearchEvent }
   /** The service remarked on an answer (§2.4). */
   | { readonly kind: 'warnings'; readonly source: string; readonly warnings: readonly Warning[] }
+  /**
+   * `ahead` events of `source` wait within an operator that takes in more than it passes on. It cannot be held back, so
+   * memory grows with the stream. docs/architecture.md, "Holding back", says what to write instead.
+   */
+  | { readonly kind: 'backpressure'; readonly source: string; readonly ahead: number }
   /** What a webhook points to could not be fetched. `event` is the webhook's own event, which is emitted in its place. */
   | { readonly kind: 'expansion'; readonly error: unknown; readonly event: ResearchEvent }
 

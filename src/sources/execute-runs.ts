@@ -15,6 +15,7 @@ import { checkedOutput, outputSchema, OutputSchemaError } from './answer-schema.
 import type { CheckedOutput } from './answer-schema.ts'
 import type { Context } from './context.ts'
 import { groupRuns } from './group-runs.ts'
+import { reportRunAhead } from './run-ahead.ts'
 import { sourceOf } from './source.ts'
 import type { Source } from './source.ts'
 import { writeRuns } from './write-runs.ts'
@@ -128,7 +129,7 @@ export function executing(context: Context): Execute {
     const execution = new Observable<ExecutedRun<object>>((subscriber) =>
       new Execution(context, runs, { retryFailed, check }, subscriber).start(),
     )
-    return sourceOf(execution, options.signal)
+    return reportRunAhead(context, sourceOf(execution, options.signal), groupSource(groupId))
   }
   return execute
 }
