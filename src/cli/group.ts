@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
 import type { TaskGroup, TaskSpec } from 'rivulet'
-import { firstValueFrom } from 'rxjs'
 import { addBaseUrl, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { statusText } from './event-line.ts'
@@ -61,7 +60,7 @@ function addCreate(group: Command, signal: AbortSignal): void {
     async ({ metadata, ...options }: CreateOptions) => {
       const { client, output } = connect(options, signal)
       const entries = metadata !== undefined && { metadata: Object.fromEntries(metadata) }
-      const created = await firstValueFrom(client.taskGroups.create({ ...entries, signal }))
+      const created = await client.taskGroups.create({ ...entries, signal })
       if (output.json) return output.value(created)
       await output.line(created.taskgroup_id)
       await output.hint(`Add runs: ${invocation()} group add ${created.taskgroup_id} --input "your question"`)
@@ -123,7 +122,7 @@ function addStatus(group: Command, signal: AbortSignal): void {
   addCommonOptions(command, "print the service's answer as one line of JSON").action(
     async (id: string, options: ConnectionOptions) => {
       const { client, output } = connect(options, signal)
-      await printGroup(await firstValueFrom(client.taskGroups.get(id, { signal })), output)
+      await printGroup(await client.taskGroups.get(id, { signal }), output)
     },
   )
 }

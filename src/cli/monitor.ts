@@ -1,7 +1,6 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 import type { CreateMonitorRequest, Monitor, MonitorProcessor } from 'rivulet'
-import { firstValueFrom } from 'rxjs'
 import { addBaseUrl, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { invocation } from './invocation.ts'
@@ -85,7 +84,7 @@ function addCreate(monitor: Command, signal: AbortSignal): void {
     .addHelpText('after', CREATE_EXAMPLES)
     .action(async (options: CreateOptions) => {
       const { client, output } = connect(options, signal)
-      const created = await firstValueFrom(client.monitors.create(createRequest(options), { signal }))
+      const created = await client.monitors.create(createRequest(options), { signal })
       await printMonitor(created, output)
       if (!output.json) await output.hint(`Follow it: ${invocation()} watch --monitor ${created.monitor_id}`)
     })
@@ -138,7 +137,7 @@ function addList(monitor: Command, signal: AbortSignal): void {
       let cursor: string | null | undefined
       do {
         const query = { ...(status !== undefined && { status }), ...(cursor != null && { cursor }) }
-        const page = await firstValueFrom(client.monitors.list({ ...query, signal }))
+        const page = await client.monitors.list({ ...query, signal })
         for (const each of page.monitors) await printMonitor(each, output)
         count += page.monitors.length
         cursor = page.next_cursor
@@ -154,7 +153,7 @@ function addGet(monitor: Command, signal: AbortSignal): void {
   addCommonOptions(command, "print the service's answer as one line of JSON").action(
     async (id: string, options: ConnectionOptions) => {
       const { client, output } = connect(options, signal)
-      const found = await firstValueFrom(client.monitors.get(id, { signal }))
+      const found = await client.monitors.get(id, { signal })
       await printMonitor(found, output)
       if (!output.json) await printDetails(found, output)
     },
@@ -170,7 +169,7 @@ function addTrigger(monitor: Command, signal: AbortSignal): void {
   addCommonOptions(command, 'print the id as one line of JSON').action(
     async (id: string, options: ConnectionOptions) => {
       const { client, output } = connect(options, signal)
-      await firstValueFrom(client.monitors.trigger(id, { signal }))
+      await client.monitors.trigger(id, { signal })
       if (output.json) await output.value({ triggered: id })
       else await output.line(`${id} searches now.`)
     },
@@ -186,7 +185,7 @@ function addCancel(monitor: Command, signal: AbortSignal): void {
   addCommonOptions(command, "print the service's answer as one line of JSON").action(
     async (id: string, options: ConnectionOptions) => {
       const { client, output } = connect(options, signal)
-      await printMonitor(await firstValueFrom(client.monitors.cancel(id, { signal })), output)
+      await printMonitor(await client.monitors.cancel(id, { signal }), output)
     },
   )
 }

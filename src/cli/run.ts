@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import { ExecutionError } from 'rivulet'
 import type { TaskOutput } from 'rivulet'
-import { firstValueFrom } from 'rxjs'
 import { addBaseUrl, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { Interrupted } from './exit.ts'
@@ -46,7 +45,7 @@ async function run(
   signal: AbortSignal,
 ): Promise<void> {
   const { client, log, output } = connect(options, signal)
-  const { taskgroup_id } = await firstValueFrom(client.taskGroups.create({ signal }))
+  const { taskgroup_id } = await client.taskGroups.create({ signal })
   const request = { inputs: [{ input: question, processor }], ...taskSpec(schema) }
   try {
     log.debug({ group: taskgroup_id }, 'asked')

@@ -2,7 +2,6 @@ import { Option } from 'commander'
 import type { Command } from 'commander'
 import { SEARCH_MODES } from 'rivulet'
 import type { SearchMode, SearchRequest, SearchResponse } from 'rivulet'
-import { firstValueFrom } from 'rxjs'
 import { addBaseUrl, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { addCommonOptions, collect, wholeNumber } from './options.ts'
@@ -53,7 +52,7 @@ async function search(
   signal: AbortSignal,
 ): Promise<void> {
   const { client, log, output } = connect(options, signal)
-  const answer = await firstValueFrom(client.search(searchRequest(queries, options), { signal }))
+  const answer = await client.search(searchRequest(queries, options), { signal })
   if (output.json) return output.value(answer)
   for (const { message } of answer.warnings ?? []) log.warn(message)
   await printResults(answer, output)
