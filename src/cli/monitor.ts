@@ -137,10 +137,11 @@ function addList(monitor: Command, signal: AbortSignal): void {
       let cursor: string | null | undefined
       do {
         const query = { ...(status !== undefined && { status }), ...(cursor != null && { cursor }) }
-        const page = await client.monitors.list({ ...query, signal })
-        for (const each of page.monitors) await printMonitor(each, output)
-        count += page.monitors.length
-        cursor = page.next_cursor
+        for await (const page of client.monitors.list({ ...query, signal })) {
+          for (const each of page.monitors) await printMonitor(each, output)
+          count += page.monitors.length
+          cursor = page.next_cursor
+        }
       } while (cursor != null && cursor !== '')
       if (count === 0 && !output.json) await output.line('There is no monitor.')
     },

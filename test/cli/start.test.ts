@@ -1,5 +1,8 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { DOCUMENTS, folderOf, rivulet } from './command.ts'
+
+// The demonstration has a deadline of its own.
+vi.setConfig({ testTimeout: 60_000 })
 
 describe('rivulet start', () => {
   it('shows everything on real documents as NDJSON, and counts nothing lost and nothing doubled', async () => {
