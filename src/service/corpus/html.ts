@@ -97,3 +97,41 @@ function readMetadata(source: string): Metadata {
     end,
   }
 }
+
+/** The text of the first heading, of level 1 to 3, in a piece of HTML; where it holds images only, their descriptions. */
+export function htmlHeading(source: string): string | undefined {
+  let open: string | undefined
+  let text = ''
+  let images = ''
+  let found: string | undefined
+  const parser = new Parser({
+    onopentag(name, { alt }) {
+      if (open === undefined && found === undefined && /^h[1-3]$/.test(name)) open = name
+      else if (open !== undefined && name === 'img') images += ` ${alt ?? ''}`
+    },
+    ontext(data) {
+      if (open !== undefined) text += data
+    },
+    onclosetag(name, isImplied) {
+      if (name !== open) return
+      open = undefined
+      // One that never ends is no heading.
+      if (!isImplied) found = text.trim() || images.trim() || undefined
+      text = images = ''
+    },
+  })
+  parser.end(source)
+  return found
+}
+
+/** What images in a piece of HTML are said to show. */
+export function imageDescriptions(source: string): string {
+  let images = ''
+  const parser = new Parser({
+    onopentag(name, { alt }) {
+      if (name === 'img') images += ` ${alt ?? ''}`
+    },
+  })
+  parser.end(source)
+  return images.trim()
+}

@@ -1,6 +1,9 @@
 import { parse } from 'yaml'
 import { isObject } from '../../protocol/event.ts'
+import { htmlHeading } from './html.ts'
+import { inlineText } from './inline-text.ts'
 import type { ParsedText } from './parsed-text.ts'
+import { headBlocks } from './passages.ts'
 
 /** Reads Markdown: its text as it is, without the front matter, whose `title`, `date` and `url` are used. */
 export function parseMarkdown(source: string): ParsedText {
@@ -42,36 +45,14 @@ function textOf(value: unknown): string | undefined {
 /** Headings are looked for in this many characters. */
 const HEAD = 20_000
 
+/** The first heading that says something, in Markdown or in HTML. */
 function firstHeading(text: string): string | undefined {
-  // Comments in shell listings look like headings.
-  const head = text.slice(0, HEAD).replace(/^[ \t]*(`{3,}|~{3,})[\s\S]*?(?:^[ \t]*\1|$(?![\s\S]))/gm, '')
-  const headings =
-    /^ {0,3}#{1,6}[ \t]+(.+)$|^(\S[^\n]{0,200})\r?\n=+[ \t]*\r?$|<h[1-3][^>]*>([\s\S]{1,500}?)<\/h[1-3]>/gim
-  for (const match of head.matchAll(headings)) {
-    const title = plain(match[1] ?? match[2] ?? match[3] ?? '')
-    if (title !== '') return title
+  for (const { kind, source } of headBlocks(text.slice(0, HEAD))) {
+    const title = kind === 'heading' ? inlineText(source) : htmlHeading(source)
+    if (title !== undefined && title !== '') return title
   }
   return undefined
 }
 
 /** What an image or a link points to, in the source of a RegExp: its address, which may stand in angle brackets, or a name. */
 export const TARGET = String.raw`(?:\((?:<[^<>\n]*>)?[^)]*\)|\[[^\]]*\])`
-const IMAGE = new RegExp(String.raw`!\[([^\]]*)\]${TARGET}`, 'g')
-const LINK = new RegExp(String.raw`\[([^\]]*)\]${TARGET}`, 'g')
-
-/** A heading without its markup and badges. Where an image is all that there is, it stands for its description. */
-function plain(markup: string): string {
-  return readable(markup, '') || readable(markup, '$1')
-}
-
-function readable(markup: string, image: string): string {
-  return markup
-    .replace(IMAGE, image)
-    .replace(/<img[^>]*?\balt="([^"]*)"[^>]*>/gi, image)
-    .replace(LINK, '$1')
-    .replace(/<[^>]*>/g, '')
-    .replace(/[\s#]+$/, '')
-    .replace(/[*`]+|(?<![\p{L}\p{N}])_+|_+(?![\p{L}\p{N}])/gu, '')
-    .replaceAll('&nbsp;', ' ')
-    .trim()
-}

@@ -13,6 +13,9 @@ const LONGEST_CODE = 2_400
 /** Characters of one block; leaves room for the heading before it. */
 const LONGEST_BLOCK = 1_000
 
+/** Characters of a heading in HTML, at the most. */
+const LONGEST_HTML_HEADING = 500
+
 interface Block extends Span {
   readonly kind: 'heading' | 'code' | 'prose'
   /** 1 for the main heading; 0 for what is none. */
@@ -66,6 +69,19 @@ function extended(draft: Draft, block: Block): Draft {
   return { ...draft, end: block.end, headingOnly: draft.headingOnly && block.kind === 'heading' }
 }
 
+/** The headings at the beginning of a text, and its paragraphs that may hold a heading of HTML, in their order. */
+export function* headBlocks(
+  text: string,
+): Generator<{ readonly kind: 'heading' | 'html'; readonly source: string }> {
+  for (const { kind, start, end } of blocks(text)) {
+    if (kind === 'heading') yield { kind, source: text.slice(start, end) }
+    // It may go on behind a blank line.
+    else if (kind === 'prose' && /<h[1-3][\s>]/i.test(text.slice(start, end))) {
+      yield { kind: 'html', source: text.slice(start, end + LONGEST_HTML_HEADING) }
+    }
+  }
+}
+
 /** The blocks of a text: headings, fenced code, and paragraphs, which end at a blank line. */
 function* blocks(text: string): Generator<Block> {
   let open: { start: number; end: number } | undefined
@@ -87,6 +103,12 @@ function* blocks(text: string): Generator<Block> {
       yield paragraph(text, open)
       open = undefined
     }
+    if (open !== undefined && isUnderline(content) && !text.slice(open.start, open.end).includes('\n')) {
+      // What follows in the next line is a paragraph of its own.
+      yield paragraph(text, { start: open.start, end: line.end })
+      open = undefined
+      continue
+    }
     if (marker !== undefined) fence = { marker, start: line.start, end: line.end }
     else if (level > 0) yield { start: line.start, end: line.end, kind: 'heading', level }
     else if (!blank) open = { start: open?.start ?? line.start, end: line.end }
@@ -100,6 +122,10 @@ function paragraph(text: string, span: Span): Block {
   const underline = /^[^\n]{1,200}\n {0,3}(=+|-{3,})$/.exec(text.slice(span.start, span.end))?.[1]
   if (underline === undefined) return { start: span.start, end: span.end, kind: 'prose', level: 0 }
   return { start: span.start, end: span.end, kind: 'heading', level: underline.startsWith('=') ? 1 : 2 }
+}
+
+function isUnderline(line: string): boolean {
+  return /^ {0,3}(?:=+|-{3,})$/.test(line)
 }
 
 /** The backticks or tildes that open or close a code block in this line. */

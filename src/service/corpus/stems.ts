@@ -4,22 +4,26 @@ import { TOKENIZER } from './tables.ts'
 /** Words whose stems are remembered, at the most. A document has some thousands of them, and they repeat. */
 const MOST_REMEMBERED = 20_000
 
-let remembered = new Map<string, string>()
-let lookUp: ((word: string) => string | undefined) | undefined
+/** Tells the stems of words, and remembers so many of them. */
+export function createStemmer(mostRemembered: number): (word: string) => string {
+  const remembered = new Map<string, string>()
+  let lookUp: ((word: string) => string | undefined) | undefined
+  return (word) => {
+    const known = remembered.get(word)
+    if (known !== undefined) return known
+    lookUp ??= openTokenizer()
+    const found = lookUp(word) ?? word
+    if (remembered.size >= mostRemembered) remembered.clear()
+    remembered.set(word, found)
+    return found
+  }
+}
 
 /**
  * The stem of a word in lower case: `instal` for `installed`. It is what FTS5's own tokenizer makes of it, so that what a
  * search finds by a word and what is read in it by that word are the same.
  */
-export function stem(word: string): string {
-  const known = remembered.get(word)
-  if (known !== undefined) return known
-  lookUp ??= openTokenizer()
-  const found = lookUp(word) ?? word
-  if (remembered.size >= MOST_REMEMBERED) remembered = new Map()
-  remembered.set(word, found)
-  return found
-}
+export const stem = createStemmer(MOST_REMEMBERED)
 
 /** FTS5 shows what it makes of a text only in an index: one in memory that never holds more than a word. */
 function openTokenizer(): (word: string) => string | undefined {

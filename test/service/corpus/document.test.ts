@@ -36,11 +36,36 @@ describe('parseDocument', () => {
     ['# [![badge](<b.svg?label=(stable)>)](x) Name', 'Name'],
     ['# ![the logo](logo.png)', 'the logo'],
     ['<h1 align="center">\n  <img src="x" alt="Logo"> Named\n</h1>', 'Named'],
+    ['# ![a logo](a.png) <img alt="and another" src="b.png">', 'a logo and another'],
+    ['# AT&amp;T&nbsp;and *more* ~~less~~ of `a*b` <b>bold</b>', 'AT&T and more less of a*b bold'],
+    ['# [Unreleased] list[0] of [this][ref]', '[Unreleased] list[0] of this'],
+    ['[menu](#menu)\n\nName\n====\nwhat it is', 'Name'],
+    ['<h2>\n\n  <a href="x"><b>Behind</b> a blank line</a>\n\n</h2>', 'Behind a blank line'],
+    ['<h1>never ends\n\n## Real', 'Real'],
+    ['<h1></h1>\n\n## Real', 'Real'],
     ['no heading', 'a'],
     ['---\ntitle: "two\\n lines \\0 \\uD800"\n---\nx', 'two lines \uFFFD'],
   ])('finds the title of %j', (source, title) => {
     expect(parse('folder/a.md', source)?.title).toBe(title)
   })
+
+  it.each(['[', '*', '_a*', '![', '`', '\\``', '<', '&', '~~a ', '[a](', '] ['])(
+    'reads no more of a heading that repeats %j without end than a title can hold',
+    (unit) => {
+      const document = parse('a.md', `# Title ${unit.repeat(1_000_000 / unit.length)}\n\nThe text.`)
+      expect(document?.title).toMatch(/^Title/)
+      expect(document?.title.length).toBeLessThanOrEqual(300)
+      expect(document?.text).toMatch(/The text\.$/)
+    },
+  )
+
+  it.each(['> '.repeat(100_000), '- '.repeat(100_000), '    '.repeat(100_000)])(
+    'reads a document that is nested absurdly deep as text (%#)',
+    (nesting) => {
+      const text = `${nesting}deep\n\n# Title`
+      expect(parse('a.md', text)).toMatchObject({ text: text.trim() })
+    },
+  )
 
   it('reads HTML without markup, scripts and addresses of links, and with the case of its headings', () => {
     const document = parse(

@@ -19,6 +19,13 @@ describe('splitPassages', () => {
     ).toEqual(['First\n=====\n\nabout one\n\nSecond\n------\n\nabout two', 'Third\n===\n\nabout three'])
   })
 
+  it('knows an underlined heading whose section begins in the next line', () => {
+    expect(passagesOf(`First\n=====\n${prose(60)}\n\nSecond\n======\n${prose(60)}`)).toEqual([
+      `First\n=====\n${prose(60)}`,
+      `Second\n======\n${prose(60)}`,
+    ])
+  })
+
   it('gives each section of the same level a passage of its own, however short', () => {
     expect(passagesOf('## 1.1.0\n\n- adds a\n\n## 1.0.0\n\n- adds b')).toEqual([
       '## 1.1.0\n\n- adds a',
