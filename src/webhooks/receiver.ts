@@ -9,6 +9,7 @@ import { memoryInbox } from '../state/memory-inbox.ts'
 import { keepAccept } from './accept.ts'
 import type { WebhookRequest } from './accept.ts'
 import { BodyIntake, parseObject, readRequest } from './body.ts'
+import { later } from './later.ts'
 import { refusalAnswer, refusalOf } from './refusal.ts'
 import type { WebhookRefusal, WebhookRefusalCode } from './refusal.ts'
 import { isWebhookId, isWebhookTimestamp, secretList, signatureEntries, verifyEntries } from './signature.ts'
@@ -101,10 +102,6 @@ export interface WebhookReceiver {
    */
   close(): void
 }
-
-// Only Node and what follows it have `setImmediate`.
-const afterThisTurn: (work: () => void) => void =
-  typeof setImmediate === 'function' ? setImmediate : setTimeout
 
 const MIB = 1024 * 1024
 
@@ -232,7 +229,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   }
 
   function refuse(refusal: WebhookRefusal): WebhookRefusal {
-    if (refused.observed) afterThisTurn(() => refused.next(refusal))
+    if (refused.observed) later(() => refused.next(refusal))
     return refusal
   }
 
@@ -241,7 +238,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     // A subscriber schedules one when it comes. A runtime that ends its timers with the request needs none before.
     if (scheduled || !handedOut.observed) return
     scheduled = true
-    afterThisTurn(() => {
+    later(() => {
       scheduled = false
       let turn = 0
       while (turn < TURN && !isHeldBack() && handOut()) turn += 1
