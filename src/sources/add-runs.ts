@@ -7,6 +7,7 @@ import {
   checkId,
   checkList,
   checkObject,
+  checkOptions,
   checkSourcePolicy,
   checkText,
   checkWait,
@@ -41,6 +42,9 @@ export interface AddRunsOptions extends SourceOptions {
   readonly settleTimeout?: number
 }
 
+/** The names of {@link AddRunsOptions}. */
+export const ADD_RUNS_OPTIONS = ['exactlyOnce', 'settleDelay', 'settleTimeout', 'signal']
+
 /**
  * Adds runs to a group (§4.3), any number of them: each 1,000 inputs make one request, one after the other, and each
  * request's answer is emitted as it comes. A request that the service may have taken is never sent again. An `await`
@@ -61,6 +65,7 @@ export function addRuns(
   request: AddRunsRequest,
   options: AddRunsOptions = {},
 ): AwaitableSource<AddRunsResponse> {
+  checkOptions('taskGroups.addRuns', options, ADD_RUNS_OPTIONS)
   const runs = readRuns(context, groupId, request, options)
   return awaitable(writeRuns(context, runs).pipe(map(({ answer }) => answer)), options.signal, joined)
 }

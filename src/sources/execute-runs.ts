@@ -1,7 +1,7 @@
 import { Observable, Subscription } from 'rxjs'
 import type { Subscriber } from 'rxjs'
 import { currentGate, Gate, throughGate } from '../../operators/gate.ts'
-import { checkInteger } from '../protocol/check.ts'
+import { checkInteger, checkOptions } from '../protocol/check.ts'
 import { groupSource } from '../protocol/event.ts'
 import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
 import type { TaskOutput } from '../protocol/output.ts'
@@ -9,7 +9,7 @@ import type { AddRunsRequest } from '../protocol/task-group.ts'
 import type { RunInput, TaskRun } from '../protocol/task.ts'
 import type { AnswerSchema } from '../protocol/standard-schema.ts'
 import { ProtocolError, RivuletError, ValidationError } from '../transport/errors.ts'
-import { readRuns } from './add-runs.ts'
+import { ADD_RUNS_OPTIONS, readRuns } from './add-runs.ts'
 import type { AddRunsOptions } from './add-runs.ts'
 import { checkedOutput, outputSchema, OutputSchemaError } from './answer-schema.ts'
 import type { CheckedOutput } from './answer-schema.ts'
@@ -121,6 +121,7 @@ export function executing(context: Context): Execute {
     inputs: readonly RunInput[] | AddRunsRequest,
     options: ExecuteOptions & { readonly schema?: AnswerSchema<unknown> } = {},
   ): Source<ExecutedRun<object>> {
+    checkOptions('taskGroups.execute', options, [...ADD_RUNS_OPTIONS, 'retryFailed', 'schema'])
     const { retryFailed = 0, schema, ...adding } = options
     checkInteger('retryFailed', retryFailed, 0)
     const asked = schema === undefined ? undefined : outputSchema(schema)

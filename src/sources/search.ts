@@ -6,6 +6,7 @@ import {
   checkGiven,
   checkObject,
   checkOneOf,
+  checkOptions,
   checkSourcePolicy,
   checkText,
   checkTexts,
@@ -26,8 +27,9 @@ import type { AwaitableSource, SourceOptions } from './source.ts'
 export function search(
   context: Context,
   request: SearchRequest,
-  { signal }: SourceOptions = {},
+  options: SourceOptions = {},
 ): AwaitableSource<SearchResponse> {
+  checkOptions('search', options, ['signal'])
   checkObject('request', request)
   checkTexts('search_queries', request.search_queries)
   checkGiven(request, {
@@ -37,7 +39,7 @@ export function search(
     advanced_settings: checkAdvancedSettings,
   })
   const call = { method: 'POST', path: '/v1/search', body: request, idempotent: true } as const
-  return awaitable(requestShape<SearchResponse>(context, call, ['results']), signal)
+  return awaitable(requestShape<SearchResponse>(context, call, ['results']), options.signal)
 }
 
 function checkMode(argument: string, value: unknown): void {
@@ -61,8 +63,9 @@ function checkExcerptSettings(argument: string, value: unknown): void {
 export function searchBeta(
   context: Context,
   request: SearchBetaRequest,
-  { signal }: SourceOptions = {},
+  options: SourceOptions = {},
 ): AwaitableSource<SearchBetaResponse> {
+  checkOptions('searchBeta', options, ['signal'])
   checkObject('request', request)
   if (request.objective === undefined && request.search_queries === undefined) {
     throw new ArgumentError('request', 'a request with an objective or search_queries', request)
@@ -75,5 +78,5 @@ export function searchBeta(
     source_policy: checkSourcePolicy,
   })
   const call = { method: 'POST', path: '/v1beta/search', body: request, idempotent: true } as const
-  return awaitable(requestShape<SearchBetaResponse>(context, call, ['results']), signal)
+  return awaitable(requestShape<SearchBetaResponse>(context, call, ['results']), options.signal)
 }

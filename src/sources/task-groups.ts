@@ -1,4 +1,4 @@
-import { checkId, checkObject } from '../protocol/check.ts'
+import { checkId, checkObject, checkOptions } from '../protocol/check.ts'
 import { groupSource } from '../protocol/event.ts'
 import type { TaskGroup } from '../protocol/task-group.ts'
 import type { Context } from './context.ts'
@@ -16,6 +16,7 @@ export function createTaskGroup(
   context: Context,
   options: CreateTaskGroupOptions = {},
 ): AwaitableSource<TaskGroup> {
+  checkOptions('taskGroups.create', options, ['metadata', 'signal'])
   const { signal, ...body } = options
   if (body.metadata !== undefined) checkObject('metadata', body.metadata)
   return awaitable(
@@ -28,11 +29,12 @@ export function createTaskGroup(
 export function getTaskGroup(
   context: Context,
   groupId: string,
-  { signal }: SourceOptions = {},
+  options: SourceOptions = {},
 ): AwaitableSource<TaskGroup> {
   checkId('groupId', groupId)
+  checkOptions('taskGroups.get', options, ['signal'])
   return awaitable(
     requestShape<TaskGroup>(context, { method: 'GET', path: groupSource(groupId), idempotent: true }),
-    signal,
+    options.signal,
   )
 }

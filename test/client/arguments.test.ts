@@ -147,6 +147,36 @@ describe('an argument that cannot be right is refused at the call', () => {
   })
 })
 
+describe('an option that there is not is refused by name, with the nearest that there is', () => {
+  const inputs = [{ input: 'x' }]
+  it.each<[string, (client: Untyped) => unknown]>([
+    [
+      'search has no option signl; did you mean signal?',
+      (c) => c.search({ search_queries: ['q'] }, { signl: 1 }),
+    ],
+    ['searchBeta has no option timeout', (c) => c.searchBeta({ objective: 'o' }, { timeout: 1 })],
+    [
+      'taskGroups.create has no option metdata; did you mean metadata?',
+      (c) => c.taskGroups.create({ metdata: {} }),
+    ],
+    [
+      'taskGroups.get has no option Signal; did you mean signal?',
+      (c) => c.taskGroups.get('g', { Signal: 1 }),
+    ],
+    [
+      'taskGroups.addRuns has no option exactly_once; did you mean exactlyOnce?',
+      (c) => c.taskGroups.addRuns('g', { inputs }, { exactly_once: true }),
+    ],
+    [
+      'taskGroups.execute has no option retryfailed; did you mean retryFailed?',
+      (c) => c.taskGroups.execute('g', inputs, { retryfailed: 2 }),
+    ],
+  ])('%s', (message, call) => {
+    expect(() => call(client)).toThrow(ArgumentError)
+    expect(() => call(client)).toThrow(message)
+  })
+})
+
 describe('createClient', () => {
   it('takes the address and the key from the environment', () => {
     process.env['RIVULET_BASE_URL'] = 'http://127.0.0.1:1'
