@@ -27,7 +27,8 @@ interface WatchCommandOptions extends ConnectionOptions {
 const DRAIN_TIMEOUT = 10_000
 
 const EXAMPLES = `
-It ends when every task group is done and there is no monitor or webhook to wait for.
+It ends when every task group is done and there is no monitor or webhook to wait for. A monitor or a group that fails for
+good is told, the others go on, and the exit code is that of the failure.
 
 Groups that are done already are printed first, in the order of time. All else is printed as it comes; so is everything
 with --state.
@@ -101,11 +102,16 @@ async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise
   const checkpoint = place?.checkpoint
   const saving = checkpoint !== undefined && { checkpoint }
   const progress = createProgress()
+  let failure: Error | undefined
+  const handle = (event: ResearchEvent) => {
+    if (event.type === 'source.failed') failure ??= event.data.error
+    return print(event, output, progress)
+  }
   try {
     const watched = { monitors, taskGroups, ...(webhooks !== undefined && { webhooks }), ...saving }
     await (checkpoint === undefined ? doneFirst(client, watched, done) : client.watch(watched))
       .pipe(
-        deliver((event) => print(event, output, progress), {
+        deliver(handle, {
           concurrency: 1,
           // What cannot be printed now cannot be printed later.
           retries: 0,
@@ -124,6 +130,8 @@ async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise
   } finally {
     progress.stop()
   }
+  // It was printed, and the others went on; the exit code says it, too.
+  if (failure !== undefined) throw failure
 }
 
 /** Resolves once the event is written. */

@@ -1,6 +1,9 @@
+import { createClient } from 'rivulet'
+import { createResearchService } from 'rivulet/service'
+import type { Processor } from 'rivulet/service'
 import { signedRequest } from 'rivulet/webhooks'
-import { describe, expect, it } from 'vitest'
-import { rivulet } from './command.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { DOCUMENTS, folderOf, rivulet } from './command.ts'
 
 const SECRET = 'whsec_of_the_test'
 
@@ -49,5 +52,37 @@ describe('rivulet watch', () => {
 
     expect(code).toBe(0)
     expect(stderr).not.toMatch(/EPIPE|rivulet:/)
+  })
+
+  it('prints what failed for good, goes on with the others, and ends with the exit code of the failure', async () => {
+    const docs = await folderOf(DOCUMENTS)
+    const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
+    const processor: Processor = {
+      async run() {
+        await isReleased
+        return { output: { type: 'text', content: 'a stream', basis: [] } }
+      },
+    }
+    const service = await createResearchService({ docs, processor })
+    onTestFinished(() => service.close())
+    const env = { RIVULET_BASE_URL: await service.listen(), RIVULET_API_KEY: service.apiKey }
+    const client = createClient({ baseUrl: env.RIVULET_BASE_URL, apiKey: service.apiKey })
+    const inputs = [{ input: 'What is a rivulet?' }]
+    const [gone, kept] = await Promise.all([client.taskGroups.create(), client.taskGroups.create()])
+    await client.taskGroups.addRuns(gone.taskgroup_id, { inputs })
+    await client.taskGroups.addRuns(kept.taskgroup_id, { inputs })
+    service.faults.add({ kind: 'deleted-group', group: gone.taskgroup_id, after: 1 })
+    const watch = rivulet(
+      ['watch', '--json', '--group', gone.taskgroup_id, '--group', kept.taskgroup_id],
+      env,
+    )
+    const failed = JSON.parse(await watch.stdoutLine((line) => line.includes('source.failed')))
+    release()
+    const { code, stdout } = await watch.ended
+
+    expect(failed).toMatchObject({ data: { error: { name: 'NotFoundError', status: 404 } } })
+    expect(failed.source).toContain(gone.taskgroup_id)
+    expect(stdout).toContain('"a stream"')
+    expect(code).toBe(4)
   })
 })
