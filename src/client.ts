@@ -3,6 +3,7 @@ import type { Observable, SchedulerLike } from 'rxjs'
 import { Subject } from 'rxjs'
 import { ArgumentError } from './protocol/argument-error.ts'
 import type { Backoff } from './protocol/backoff.ts'
+import { checkOptions } from './protocol/check.ts'
 import type { FollowedMonitorEvent, ListedMonitorEvent, ResearchEvent } from './protocol/event.ts'
 import { groupSource, monitorSource } from './protocol/event.ts'
 import type { Monitor } from './protocol/monitor.ts'
@@ -30,6 +31,8 @@ import { groupRuns } from './sources/group-runs.ts'
 import type { GroupRunsOptions } from './sources/group-runs.ts'
 import { monitorEvents } from './sources/monitor-events.ts'
 import type { MonitorEventsOptions } from './sources/monitor-events.ts'
+import { LEVELS, logDiagnostic } from './sources/log-diagnostic.ts'
+import type { Logger } from './sources/log-diagnostic.ts'
 import { cancelMonitor, createMonitor, getMonitor, listMonitors, triggerMonitor } from './sources/monitors.ts'
 import type { CreateMonitorRequest, ListMonitorsOptions, MonitorsPage } from './sources/monitors.ts'
 import { reportRunAhead } from './sources/run-ahead.ts'
@@ -38,14 +41,36 @@ import type { AwaitableSource, Source, SourceOptions } from './sources/source.ts
 import { createTaskGroup, getTaskGroup } from './sources/task-groups.ts'
 import type { CreateTaskGroupOptions } from './sources/task-groups.ts'
 import { untypedGet, untypedPost, untypedStream } from './sources/untyped.ts'
-import type { UntypedOptions } from './sources/untyped.ts'
+import type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
 import { watch } from './sources/watch.ts'
 import type { WatchOptions } from './sources/watch.ts'
 import { createTransport } from './transport/transport.ts'
 import type { StreamMessage, TransportSettings } from './transport/transport.ts'
 
 /** Settings of a client. */
-export interface ClientOptions extends Backoff, Partial<Omit<TransportSettings, 'backoff' | 'onRetry'>> {}
+export interface ClientOptions extends Backoff, Partial<Omit<TransportSettings, 'backoff' | 'onRetry'>> {
+  /** Gets what `diagnostics` reports, at fitting levels and without secrets. Default: none. */
+  readonly logger?: Logger | undefined
+}
+
+const OPTIONS = Object.keys({
+  baseUrl: true,
+  apiKey: true,
+  betaHeader: true,
+  headers: true,
+  allowInsecure: true,
+  timeouts: true,
+  retries: true,
+  initialDelay: true,
+  maxDelay: true,
+  maxBodyBytes: true,
+  maxEventLength: true,
+  scheduler: true,
+  random: true,
+  fetch: true,
+  exchange: true,
+  logger: true,
+} satisfies Record<keyof ClientOptions, true>)
 
 /**
  * The service as streams. Every method checks its arguments at once, and requests nothing before it is subscribed or, where it
@@ -107,20 +132,17 @@ export interface ResearchClient {
   /** `GET path`, unchecked: for what the library does not know yet. */
   get(path: string, options?: UntypedOptions): AwaitableSource<unknown>
   /** `POST path`, unchecked: for what the library does not know yet. */
-  post(
-    path: string,
-    body?: unknown,
-    options?: UntypedOptions & { readonly idempotent?: boolean },
-  ): AwaitableSource<unknown>
+  post(path: string, body?: unknown, options?: UntypedPostOptions): AwaitableSource<unknown>
   /** The messages of an event stream, unchecked, over one connection: for what the library does not know yet. */
-  stream(path: string, options?: UntypedOptions): Source<StreamMessage>
+  stream(path: string, options?: UntypedStreamOptions): Source<StreamMessage>
   /** What the library did on the way: retries, reconnects, dropped duplicates, the service's warnings. Hot. */
   readonly diagnostics: Observable<Diagnostic>
 }
 
 /**
  * A client of a research service. `baseUrl` and `apiKey` default to the environment's `RIVULET_BASE_URL` and
- * `RIVULET_API_KEY`. Throws an ArgumentError where a setting cannot be right.
+ * `RIVULET_API_KEY`; `apiKey: null` sends none, for a gateway that adds it. Throws an ArgumentError where a setting cannot
+ * be right or has a name that there is not.
  *
  * ```ts
  * import { createClient } from 'rivulet'
@@ -130,17 +152,19 @@ export interface ResearchClient {
  * ```
  */
 export function createClient(options: ClientOptions = {}): ResearchClient {
-  const { initialDelay, maxDelay, ...settings } = options
+  checkOptions('options', options, OPTIONS)
+  const { initialDelay, maxDelay, logger, ...settings } = options
   const backoff = {
     ...(initialDelay !== undefined && { initialDelay }),
     ...(maxDelay !== undefined && { maxDelay }),
   }
   const diagnostics = new Subject<Diagnostic>()
   const report = (diagnostic: Diagnostic) => diagnostics.next(diagnostic)
+  if (logger !== undefined) logTo(logger, diagnostics)
   const transport = createTransport({
     ...settings,
     baseUrl: settings.baseUrl ?? fromEnvironment('RIVULET_BASE_URL', 'baseUrl'),
-    apiKey: settings.apiKey ?? fromEnvironment('RIVULET_API_KEY', 'apiKey'),
+    apiKey: settings.apiKey === undefined ? fromEnvironment('RIVULET_API_KEY', 'apiKey') : settings.apiKey,
     backoff,
     onRetry: (info) => report({ kind: 'retry', ...info }),
   })
@@ -176,10 +200,33 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
   }
 }
 
+function logTo(logger: Logger, diagnostics: Observable<Diagnostic>): void {
+  const fits = LEVELS.every((level) => typeof Object(logger)[level] === 'function')
+  if (!fits) throw new ArgumentError('logger', `an object with the methods ${LEVELS.join(', ')}`, logger)
+  diagnostics.subscribe((diagnostic) => {
+    try {
+      logDiagnostic(logger, diagnostic)
+    } catch {
+      // A log that fails stops no event.
+    }
+  })
+}
+
 function fromEnvironment(name: string, option: string): string {
-  // Browsers have no environment.
-  const value = globalThis.process?.env?.[name]
-  if (value === undefined || value === '')
-    throw new ArgumentError(option, `given, or set as ${name} in the environment`, undefined)
+  const value = environment(name)
+  if (value === undefined || value === '') {
+    const none = option === 'apiKey' ? ' (null for none)' : ''
+    throw new ArgumentError(option, `given${none}, or set as ${name} in the environment`, undefined)
+  }
   return value
+}
+
+function environment(name: string): string | undefined {
+  try {
+    // Browsers have no environment.
+    return globalThis.process?.env?.[name]
+  } catch {
+    // Deno throws where it is not allowed.
+    return undefined
+  }
 }

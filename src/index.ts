@@ -33,7 +33,17 @@ export type { CreateMonitorRequest, ListMonitorsOptions, MonitorsPage } from './
 export type { GroupEventsOptions } from './sources/group-events.ts'
 export type { GroupRunsOptions } from './sources/group-runs.ts'
 export type { CreateTaskGroupOptions } from './sources/task-groups.ts'
-export type { UntypedOptions } from './sources/untyped.ts'
+export type { Logger } from './sources/log-diagnostic.ts'
+export type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
 export type { Watched, WatchedGroup, WatchedMonitor, WatchedWebhooks, WatchOptions } from './sources/watch.ts'
+export type {
+  Exchange,
+  Flow,
+  HeaderReader,
+  ResponseSink,
+  Timeouts,
+  WireRequest,
+} from './transport/exchange.ts'
+export type { Fetch } from './transport/fetch-exchange.ts'
 export type { StreamMessage } from './transport/transport.ts'
 export * from './transport/errors.ts'

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { createClient } from 'rivulet'
 import type { ResearchClient } from 'rivulet'
 import { UsageError } from './exit.ts'
-import { createLog, logDiagnostic } from './log.ts'
+import { createLog } from './log.ts'
 import type { Logger } from './log.ts'
 import type { CommonOptions } from './options.ts'
 import { createOutput } from './output.ts'
@@ -29,8 +29,7 @@ export function addBaseUrl(command: Command): Command {
 /** A client of the service that the options or the environment name, and where its command prints and logs. */
 export function connect(options: ConnectionOptions, signal?: AbortSignal): Connection {
   const log = createLog(options)
-  const client = clientOf(options.baseUrl)
-  client.diagnostics.subscribe((diagnostic) => logDiagnostic(log, diagnostic))
+  const client = clientOf(log, options.baseUrl)
   const output = createOutput(process.stdout, {
     json: options.json === true,
     ...(signal !== undefined && { signal }),
@@ -39,7 +38,7 @@ export function connect(options: ConnectionOptions, signal?: AbortSignal): Conne
 }
 
 /** The key comes from the environment alone: other users of the machine can read a command line. */
-function clientOf(baseUrl = process.env['RIVULET_BASE_URL']): ResearchClient {
+function clientOf(logger: Logger, baseUrl = process.env['RIVULET_BASE_URL']): ResearchClient {
   const apiKey = process.env['RIVULET_API_KEY']
   if (baseUrl === undefined || baseUrl === '') {
     throw new UsageError('which service? Set RIVULET_BASE_URL or --base-url to its address')
@@ -47,5 +46,5 @@ function clientOf(baseUrl = process.env['RIVULET_BASE_URL']): ResearchClient {
   if (apiKey === undefined || apiKey === '') {
     throw new UsageError('RIVULET_API_KEY is not set: the service answers only with an API key')
   }
-  return createClient({ baseUrl, apiKey })
+  return createClient({ baseUrl, apiKey, logger })
 }

@@ -1,6 +1,5 @@
 import { pino } from 'pino'
 import type { Logger } from 'pino'
-import type { Diagnostic } from 'rivulet'
 import { UsageError } from './exit.ts'
 import { jsonText } from './json-text.ts'
 import { oneLine } from './plain.ts'
@@ -40,43 +39,6 @@ export function logLine(entry: string): string {
   })
   const text = `${level}: ${msg}${details.length === 0 ? '' : ` (${details.join(', ')})`}`
   return oneLine(text, Number.POSITIVE_INFINITY)
-}
-
-/** Logs what the client did on the way. */
-export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
-  switch (diagnostic.kind) {
-    case 'retry': {
-      const { method, path, attempt, delay, error } = diagnostic
-      log.warn(
-        { method, path, attempt, delay, error: messageOf(error) },
-        'a request failed and is sent again',
-      )
-      return
-    }
-    case 'reconnect': {
-      const { source, attempt, delay, cause } = diagnostic
-      if (cause === undefined) log.debug({ source, attempt, delay }, 'closed cleanly, connecting again')
-      else log.warn({ source, attempt, delay, error: messageOf(cause) }, 'dropped, connecting again')
-      return
-    }
-    case 'duplicate': {
-      const { id, source, type, via } = diagnostic.event
-      log.debug({ id, source, type, via }, 'dropped a copy of what was told')
-      return
-    }
-    case 'warnings': {
-      const { source, warnings } = diagnostic
-      for (const { type, message } of warnings) log.warn({ source, type }, message)
-      return
-    }
-    case 'backpressure': {
-      const { source, ahead } = diagnostic
-      log.warn({ source, ahead }, 'events wait within an operator, and the source cannot be held back')
-      return
-    }
-    case 'expansion':
-      log.warn({ error: messageOf(diagnostic.error) }, 'what a webhook points to could not be fetched')
-  }
 }
 
 /** Logs what failed within a service that runs in this process. */

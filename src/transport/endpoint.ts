@@ -1,5 +1,5 @@
 import { ArgumentError, hidden, shownUrl } from '../protocol/argument-error.ts'
-import { checkDuration } from '../protocol/check.ts'
+import { checkDuration, checkOptions } from '../protocol/check.ts'
 import type { Timeouts, WireRequest } from './exchange.ts'
 import { createRedactor, secretsIn } from './redact.ts'
 import type { Redact } from './redact.ts'
@@ -216,6 +216,7 @@ function readBetas(betas: readonly string[]): readonly string[] {
 }
 
 function readTimeouts(given: Partial<Timeouts> | undefined, defaults: Timeouts): Timeouts {
+  checkOptions('timeouts', given, ['connect', 'headers', 'silence'])
   const { connect = defaults.connect, headers = defaults.headers, silence = defaults.silence } = given ?? {}
   const timeouts = { connect, headers, silence }
   for (const [name, value] of Object.entries(timeouts)) {

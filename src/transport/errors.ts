@@ -22,6 +22,12 @@ export abstract class RivuletError extends Error implements Retryable {
     this.method = request.method
     this.path = request.path
   }
+
+  /** What of it goes into JSON: an error by itself would be `{}` or all that it holds. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { name, message, method, path, retryable } = this
+    return { name, message, method, path, retryable }
+  }
 }
 
 /** What the service said when it refused or failed (§2.5, §7). */
@@ -63,6 +69,10 @@ export class ApiError extends RivuletError {
     this.retryable = refusal.retryable
     this.retryAfter = refusal.retryAfter
     this.taken = refusal.taken
+  }
+
+  override toJSON(): Readonly<Record<string, unknown>> {
+    return { ...super.toJSON(), status: this.status, ref_id: this.ref_id }
   }
 }
 

@@ -5,7 +5,6 @@ import type { ServiceRecords } from 'rivulet/service'
 import { filter, firstValueFrom, map, merge, share, Subject, takeUntil, tap } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { knownPackages } from '../installed.ts'
-import { logDiagnostic } from '../log.ts'
 import type { Logger } from '../log.ts'
 import { openWebhookEndpoint } from '../webhook-endpoint.ts'
 import { openFieldNotes } from './field-notes.ts'
@@ -47,8 +46,7 @@ export async function runScenario({ docs, narrator, log, signal }: ScenarioOptio
   const documents = service.corpus.size
   await narrator.service({ url, documents })
 
-  const client = createClient({ baseUrl: url, apiKey: service.apiKey })
-  client.diagnostics.subscribe((diagnostic) => logDiagnostic(log, diagnostic))
+  const client = createClient({ baseUrl: url, apiKey: service.apiKey, logger: log })
   const answer = await firstValueFrom(client.search({ search_queries: [QUERY] }, { signal }))
   await narrator.search(QUERY, answer)
 
