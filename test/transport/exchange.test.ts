@@ -773,6 +773,22 @@ describe('the fetch exchange', () => {
   })
 })
 
+describe('the exchange of a platform', () => {
+  it.each([
+    ['node', 'undici-exchange.ts'],
+    ['bun', 'fetch-exchange.ts'],
+    ['deno', 'fetch-exchange.ts'],
+    ['workerd', 'fetch-exchange.ts'],
+    ['edge-light', 'fetch-exchange.ts'],
+  ])('%s is %s', async (condition, file) => {
+    const conditions = ['--conditions=rivulet-source', `--conditions=${condition}`]
+    const program = "console.log(import.meta.resolve('#exchange'))"
+    const child = spawn(process.execPath, [...conditions, '--input-type=module', '--eval', program])
+
+    expect((await textOf(child.stdout)).trim().split('/').at(-1)).toBe(file)
+  })
+})
+
 /** Writes `size` bytes as fast as the reader takes them. */
 async function pour(
   response: Writable,
