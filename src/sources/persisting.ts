@@ -7,7 +7,7 @@ import type { Context } from './context.ts'
 export function persisting<T>(
   context: Context,
   source: string,
-  config: Pick<ReconnectConfig, 'done' | 'serverDelay'> = {},
+  config: Pick<ReconnectConfig, 'done' | 'retryable' | 'serverDelay'> = {},
 ): MonoTypeOperatorFunction<T> {
   const { backoff, scheduler, random, report } = context
   return reconnect({

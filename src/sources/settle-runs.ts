@@ -1,19 +1,5 @@
-import {
-  concat,
-  defer,
-  ignoreElements,
-  map,
-  of,
-  retry,
-  switchMap,
-  takeWhile,
-  tap,
-  throwError,
-  timeout,
-  timer,
-} from 'rxjs'
+import { concat, defer, ignoreElements, map, of, switchMap, takeWhile, tap, throwError, timeout } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { backoffDelay } from '../protocol/backoff.ts'
 import { LONGEST_WAIT } from '../protocol/check.ts'
 import { groupSource, isObject } from '../protocol/event.ts'
 import type { TaskRunState } from '../protocol/event.ts'
@@ -53,7 +39,7 @@ class Unsettled extends Error {}
  * Failed reads are backed off from and made again. Errors when the time is up, or when the service refuses to tell.
  */
 export function settleRuns(context: Context, groupId: string, doubt: Doubt): Observable<TaskGroupStatus> {
-  const { scheduler, backoff, random } = context
+  const { scheduler } = context
   return defer(() => {
     const missing = new Set(doubt.keys)
     const status = getTaskGroup(context, groupId).pipe(
@@ -82,14 +68,14 @@ export function settleRuns(context: Context, groupId: string, doubt: Doubt): Obs
         }),
       )
     })
-    const again = (error: unknown, count: number) =>
-      error instanceof Unsettled
-        ? timer(backoffDelay(count - 1, backoff, random), scheduler)
-        : throwError(() => error)
+    // Every read within persists by itself: what is left is a look that came too early.
+    const isTooEarly = (error: unknown) => error instanceof Unsettled
 
     return status.pipe(
       switchMap((now) =>
-        now.num_task_runs === doubt.runsBefore ? of(now) : look.pipe(retry({ delay: again })),
+        now.num_task_runs === doubt.runsBefore
+          ? of(now)
+          : look.pipe(persisting(context, groupSource(groupId), { retryable: isTooEarly })),
       ),
       timeout({
         // Some 24 days are as good as for ever.
