@@ -34,7 +34,7 @@ import type { MonitorEventsOptions } from './sources/monitor-events.ts'
 import { LEVELS, logDiagnostic } from './sources/log-diagnostic.ts'
 import type { Logger } from './sources/log-diagnostic.ts'
 import { cancelMonitor, createMonitor, getMonitor, listMonitors, triggerMonitor } from './sources/monitors.ts'
-import type { CreateMonitorRequest, ListMonitorsOptions, MonitorsPage } from './sources/monitors.ts'
+import type { CreateMonitorRequest, ListMonitorsOptions } from './sources/monitors.ts'
 import { reportRunAhead } from './sources/run-ahead.ts'
 import { search, searchBeta } from './sources/search.ts'
 import type { AwaitableSource, Source, SourceOptions } from './sources/source.ts'
@@ -92,8 +92,8 @@ export interface ResearchClient {
     create(request: CreateMonitorRequest, options?: SourceOptions): AwaitableSource<Monitor>
     /** Reads a monitor. Beyond the interface document. */
     get(monitorId: string, options?: SourceOptions): AwaitableSource<Monitor>
-    /** Lists monitors, one page. Beyond the interface document. */
-    list(options?: ListMonitorsOptions): Source<MonitorsPage>
+    /** Lists monitors, one by one, over all pages. Beyond the interface document. */
+    list(options?: ListMonitorsOptions): Source<Monitor>
     /** Has a monitor run once now. Beyond the interface document. */
     trigger(monitorId: string, options?: SourceOptions): AwaitableSource<void>
   }

@@ -29,7 +29,7 @@ export { PartialWriteError, UncertainWriteError } from './sources/write-errors.t
 export type { AddedInput, WriteProgress } from './sources/write-errors.ts'
 export type { MonitorEventsOptions } from './sources/monitor-events.ts'
 export type { FollowMonitorOptions } from './sources/follow-monitor.ts'
-export type { CreateMonitorRequest, ListMonitorsOptions, MonitorsPage } from './sources/monitors.ts'
+export type { CreateMonitorRequest, ListMonitorsOptions } from './sources/monitors.ts'
 export type { GroupEventsOptions } from './sources/group-events.ts'
 export type { GroupRunsOptions } from './sources/group-runs.ts'
 export type { CreateTaskGroupOptions } from './sources/task-groups.ts'

@@ -134,15 +134,10 @@ function addList(monitor: Command, signal: AbortSignal): void {
       const { client, output } = connect(options, signal)
       const { status } = options
       let count = 0
-      let cursor: string | null | undefined
-      do {
-        const query = { ...(status !== undefined && { status }), ...(cursor != null && { cursor }) }
-        for await (const page of client.monitors.list({ ...query, signal })) {
-          for (const each of page.monitors) await printMonitor(each, output)
-          count += page.monitors.length
-          cursor = page.next_cursor
-        }
-      } while (cursor != null && cursor !== '')
+      for await (const each of client.monitors.list({ ...(status !== undefined && { status }), signal })) {
+        await printMonitor(each, output)
+        count += 1
+      }
       if (count === 0 && !output.json) await output.line('There is no monitor.')
     },
   )

@@ -1,6 +1,6 @@
 import type { TaskOutput } from './output.ts'
 import type { Warning } from './problem.ts'
-import type { JsonSchemaSpec, SourcePolicy, WebhookTarget } from './task.ts'
+import type { JsonSchemaSpec, SourcePolicy } from './task.ts'
 
 /** Settings of a monitor that tracks a search query (§2.1). */
 export interface EventStreamSettings {
@@ -21,6 +21,13 @@ export interface SnapshotSettings {
 /** How hard a monitor looks, from the cheapest to the most thorough (§2.1). */
 export type MonitorProcessor = 'lite' | 'base' | 'core'
 
+/** Where a monitor's news are posted (§2.1). */
+export interface MonitorWebhook {
+  readonly url: string
+  /** Absent where the service leaves it to its default. */
+  readonly event_types?: readonly string[] | null
+}
+
 interface MonitorBase {
   readonly monitor_id: string
   readonly status: 'active' | 'cancelled'
@@ -29,7 +36,7 @@ interface MonitorBase {
   readonly processor: MonitorProcessor
   readonly created_at: string
   readonly last_run_at?: string | null
-  readonly webhook?: WebhookTarget | null
+  readonly webhook?: MonitorWebhook | null
   readonly metadata?: Readonly<Record<string, string>> | null
 }
 
@@ -57,13 +64,14 @@ interface DetectedChange {
 
 /** A material change that a search monitor found (§2.2). */
 export interface MonitorEventStreamEvent extends DetectedChange {
-  readonly event_type: 'event_stream'
+  /** Absent where the service relies on its default, as in the other variants: the envelope's `type` is always there. */
+  readonly event_type?: 'event_stream'
   readonly output: TaskOutput
 }
 
 /** A change in the output that a snapshot monitor tracks (§2.2). */
 export interface MonitorSnapshotEvent extends DetectedChange {
-  readonly event_type: 'snapshot'
+  readonly event_type?: 'snapshot'
   /** Only the fields that changed. */
   readonly changed_output: TaskOutput
   /** The whole output of the run before. */
@@ -72,13 +80,13 @@ export interface MonitorSnapshotEvent extends DetectedChange {
 
 /** An execution found nothing new (§2.2). Listed only with `include_completions`. */
 export interface MonitorCompletionEvent {
-  readonly event_type: 'completion'
+  readonly event_type?: 'completion'
   readonly timestamp: string
 }
 
 /** An execution failed (§2.2). Always listed. */
 export interface MonitorErrorEvent {
-  readonly event_type: 'error'
+  readonly event_type?: 'error'
   readonly error_message: string
   readonly timestamp: string
 }

@@ -8,8 +8,8 @@ export interface TaskGroupStatus {
   readonly task_run_status_counts: Readonly<Partial<Record<RunStatus, number>>>
   /** True while at least one run of the group is active. */
   readonly is_active: boolean
-  readonly status_message: string
-  readonly modified_at: string
+  readonly status_message: string | null
+  readonly modified_at: string | null
 }
 
 /** A task group; beyond the interface document. */
@@ -17,7 +17,7 @@ export interface TaskGroup {
   readonly taskgroup_id: string
   readonly metadata?: Readonly<Record<string, unknown>> | null
   readonly status: TaskGroupStatus
-  readonly created_at: string
+  readonly created_at: string | null
 }
 
 /** The body of `POST …/groups/{taskgroup_id}/runs` (§4.3). */
@@ -27,14 +27,14 @@ export interface AddRunsRequest {
   readonly default_task_spec?: TaskSpec
 }
 
-/** What came of adding runs (§4.3). Empty cursors stand for the beginning of the streams. */
+/** What came of adding runs (§4.3). Empty cursors stand for the beginning of the streams; null ones for no position. */
 export interface AddRunsResponse {
   readonly status: TaskGroupStatus
   readonly run_ids: readonly string[]
   /** Where these runs begin in the runs stream (§4.5). */
-  readonly run_cursor: string
+  readonly run_cursor: string | null
   /** Where these runs begin in the events stream (§4.4). */
-  readonly event_cursor: string
+  readonly event_cursor: string | null
 }
 
 /** The group's status changed (§4.4). */
@@ -47,7 +47,7 @@ export interface TaskGroupStatusEvent {
 /** A run ended (§4.5); the shape within the events stream (§4.4) is beyond the interface document. */
 export interface TaskRunEvent {
   readonly type: 'task_run.state'
-  readonly event_id: string
+  readonly event_id: string | null
   readonly run: TaskRun
   /** Sent when asked for with `include_input`. */
   readonly input?: RunInput | null

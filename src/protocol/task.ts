@@ -31,8 +31,8 @@ export interface TaskRun {
   readonly error?: TaskRunError | null
   readonly processor: string
   readonly metadata?: Readonly<Record<string, unknown>> | null
-  readonly created_at: string
-  readonly modified_at: string
+  readonly created_at: string | null
+  readonly modified_at: string | null
   /** The group that the run belongs to; beyond the interface document. */
   readonly taskgroup_id?: string | null
   /** Passed as `previous_interaction_id` to carry context on; beyond the interface document. */

@@ -3,7 +3,7 @@ import type { Subscriber } from 'rxjs'
 import { gateOf } from '../../operators/gate.ts'
 import type { Gate } from '../../operators/gate.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkId, checkText, checkWait, LONGEST_WAIT } from '../protocol/check.ts'
+import { checkId, checkOptions, checkText, checkWait, LONGEST_WAIT } from '../protocol/check.ts'
 import { cancelledEvent, gapEvent, isObject, monitorSource } from '../protocol/event.ts'
 import type { FollowedMonitorEvent, ListedMonitorEvent } from '../protocol/event.ts'
 import { MAX_PAGE_LIMIT } from '../protocol/limits.ts'
@@ -34,6 +34,8 @@ export interface FollowMonitorOptions
   readonly wake?: Observable<unknown>
 }
 
+const FOLLOW_OPTIONS = ['after', 'pollInterval', 'wake', 'limit', 'include_completions', 'signal']
+
 /** The least time between two looks at whether the monitor was cancelled, in ms. */
 const STATUS_INTERVAL = 600_000
 
@@ -50,6 +52,7 @@ export function followMonitor(
   options: FollowMonitorOptions = {},
   tracking?: Tracking,
 ): Source<FollowedMonitorEvent> {
+  checkOptions('options', options, FOLLOW_OPTIONS)
   const { signal, after, pollInterval = 60_000, wake = EMPTY } = options
   const { limit = MAX_PAGE_LIMIT, include_completions } = options
   const query = { limit, include_completions }

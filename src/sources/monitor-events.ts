@@ -1,5 +1,12 @@
 import { concatMap } from 'rxjs'
-import { checkBoolean, checkGiven, checkId, checkPageLimit, checkText } from '../protocol/check.ts'
+import {
+  checkBoolean,
+  checkGiven,
+  checkId,
+  checkOptions,
+  checkPageLimit,
+  checkText,
+} from '../protocol/check.ts'
 import { monitorEvent } from '../protocol/event.ts'
 import type { ListedMonitorEvent } from '../protocol/event.ts'
 import type { MonitorEventsQuery } from '../protocol/monitor.ts'
@@ -17,6 +24,7 @@ export function monitorEvents(
   monitorId: string,
   options: MonitorEventsOptions = {},
 ): Source<ListedMonitorEvent> {
+  checkOptions('options', options, ['event_group_id', 'cursor', 'limit', 'include_completions', 'signal'])
   const { signal, ...query } = options
   checkId('monitorId', monitorId)
   checkMonitorEventsQuery(query)

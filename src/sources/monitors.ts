@@ -6,21 +6,25 @@ import {
   checkGiven,
   checkId,
   checkInteger,
+  checkList,
   checkMonitorMetadata,
   checkObject,
   checkOneOf,
+  checkOptions,
   checkSourcePolicy,
   checkText,
   checkWebhook,
 } from '../protocol/check.ts'
-import { monitorSource } from '../protocol/event.ts'
+import { isObject, monitorSource } from '../protocol/event.ts'
 import type { EventStreamSettings, Monitor, MonitorProcessor, SnapshotSettings } from '../protocol/monitor.ts'
 import type { WebhookTarget } from '../protocol/task.ts'
+import { ProtocolError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
+import { cursorOf, pagesOf } from './pages.ts'
 import { requestBody, requestShape } from './request.ts'
 import { awaitable, sourceOf } from './source.ts'
 import type { AwaitableSource, Source, SourceOptions } from './source.ts'
-import { map } from 'rxjs'
+import { concatMap, map } from 'rxjs'
 
 /** The body that creates a monitor; beyond the interface document, its fields are those of §2.1. */
 export type CreateMonitorRequest = {
@@ -38,25 +42,28 @@ export type CreateMonitorRequest = {
 
 /** The query that lists monitors; beyond the interface document. */
 export interface ListMonitorsOptions extends SourceOptions {
+  /** A `next_cursor`, to begin at. Default: the beginning of the list. */
   readonly cursor?: string
-  /** 1 to 10,000. */
+  /** Monitors a page, 1 to 10,000. It bounds a request, not the list: all pages are walked. Default: the service's. */
   readonly limit?: number
-  readonly type?: Monitor['type']
-  readonly status?: Monitor['status']
+  /** One type or several. Default: all. */
+  readonly type?: Monitor['type'] | readonly Monitor['type'][]
+  /** One status or several. Default: all. */
+  readonly status?: Monitor['status'] | readonly Monitor['status'][]
 }
 
-/** One page of monitors; beyond the interface document. */
-export interface MonitorsPage {
-  readonly monitors: readonly Monitor[]
-  readonly next_cursor?: string | null
+function onlySignal(options: SourceOptions): SourceOptions {
+  checkOptions('options', options, ['signal'])
+  return options
 }
 
 /** Creates a monitor, which runs at once and then at its frequency; beyond the interface document. */
 export function createMonitor(
   context: Context,
   request: CreateMonitorRequest,
-  { signal }: SourceOptions = {},
+  options: SourceOptions = {},
 ): AwaitableSource<Monitor> {
+  const { signal } = onlySignal(options)
   checkObject('request', request)
   checkType('type', request.type)
   checkFrequency('frequency', request.frequency)
@@ -93,8 +100,9 @@ function checkAdvancedSettings(argument: string, value: unknown): void {
 export function getMonitor(
   context: Context,
   monitorId: string,
-  { signal }: SourceOptions = {},
+  options: SourceOptions = {},
 ): AwaitableSource<Monitor> {
+  const { signal } = onlySignal(options)
   checkId('monitorId', monitorId)
   return awaitable(
     requestShape<Monitor>(context, { method: 'GET', path: monitorSource(monitorId), idempotent: true }),
@@ -102,17 +110,41 @@ export function getMonitor(
   )
 }
 
-/** Lists monitors, one page; beyond the interface document. */
-export function listMonitors(context: Context, options: ListMonitorsOptions = {}): Source<MonitorsPage> {
-  const { signal, cursor, limit, type, status } = options
-  checkGiven(options, { cursor: checkText, limit: checkLimit, type: checkType, status: checkStatus })
-  const call = {
-    method: 'GET',
-    path: '/v1/monitors',
-    query: { cursor, limit, type, status },
-    idempotent: true,
-  } as const
-  return sourceOf(requestShape<MonitorsPage>(context, call, ['monitors']), signal)
+/**
+ * Lists monitors: walks all pages and emits monitor by monitor, then completes; beyond the interface document. The next page is
+ * requested while the current one is consumed.
+ */
+export function listMonitors(context: Context, options: ListMonitorsOptions = {}): Source<Monitor> {
+  checkOptions('options', options, ['cursor', 'limit', 'type', 'status', 'signal'])
+  const { signal, cursor: first, limit, type, status } = options
+  checkGiven(options, {
+    cursor: checkText,
+    limit: checkLimit,
+    type: oneOrSeveral(checkType),
+    status: oneOrSeveral(checkStatus),
+  })
+  const line = { method: 'GET', path: '/v1/monitors' } as const
+  const fetch = async (cursor: string | undefined, aborted: AbortSignal) => {
+    const request = { ...line, idempotent: true, query: { cursor, limit, type, status } }
+    const { body } = await context.transport.request(request, aborted)
+    if (!isObject(body) || !isMonitors(body['monitors']))
+      throw new ProtocolError('the page has no list of monitors', line)
+    return { monitors: body['monitors'], next: cursorOf(body['next_cursor']) }
+  }
+  const pages = pagesOf({ cursor: first, fetch, next: ({ next }) => next, line })
+  return sourceOf(pages.pipe(concatMap(({ monitors }) => monitors)), signal)
+}
+
+function isMonitors(value: unknown): value is readonly Monitor[] {
+  return Array.isArray(value) && value.every((entry) => isObject(entry))
+}
+
+function oneOrSeveral(check: (argument: string, value: unknown) => void) {
+  return (argument: string, value: unknown): void => {
+    if (!Array.isArray(value)) return check(argument, value)
+    checkList(argument, value)
+    for (const [index, entry] of value.entries()) check(`${argument}[${index}]`, entry)
+  }
 }
 
 function checkLimit(argument: string, value: unknown): void {
@@ -127,8 +159,9 @@ function checkStatus(argument: string, value: unknown): void {
 export function cancelMonitor(
   context: Context,
   monitorId: string,
-  { signal }: SourceOptions = {},
+  options: SourceOptions = {},
 ): AwaitableSource<Monitor> {
+  const { signal } = onlySignal(options)
   checkId('monitorId', monitorId)
   const call = { method: 'POST', path: `${monitorSource(monitorId)}/cancel`, idempotent: true } as const
   return awaitable(requestShape<Monitor>(context, call), signal)
@@ -138,8 +171,9 @@ export function cancelMonitor(
 export function triggerMonitor(
   context: Context,
   monitorId: string,
-  { signal }: SourceOptions = {},
+  options: SourceOptions = {},
 ): AwaitableSource<void> {
+  const { signal } = onlySignal(options)
   checkId('monitorId', monitorId)
   const path = `${monitorSource(monitorId)}/trigger`
   const call = { method: 'POST', path, idempotent: false, mayBeEmpty: true } as const

@@ -218,7 +218,11 @@ function watchedGroup(argument: string, entry: WatchedGroup): Exclude<WatchedGro
 
 const WATCH_OPTIONS = ['monitors', 'taskGroups', 'webhooks', 'checkpoint', 'hold', 'signal']
 const MONITOR = ['id', 'after', 'pollInterval', 'limit', 'include_completions']
-const GROUP = ['id', 'include_input', 'include_output']
+const GROUP = Object.keys({
+  id: true,
+  include_input: true,
+  include_output: true,
+} satisfies Record<keyof Exclude<WatchedGroup, string>, true>)
 
 function checked<M extends Member>(argument: string, member: M, names: readonly string[]): M {
   checkId(argument, isObject(member) ? member.id : member)

@@ -308,7 +308,7 @@ describe('webhooks', () => {
     })
     for (let n = 0; n < 12; n++) {
       both.clock.advance(1_000)
-      await firstValueFrom(both.client.monitors.list())
+      await all(both.client.monitors.list())
     }
 
     expect(told.toSorted()).toEqual(runs.toSorted())

@@ -43,18 +43,9 @@ describe('monitors, end to end', () => {
       created.push((await firstValueFrom(client.monitors.create(watching(query)))).monitor_id)
     }
 
-    const listed: string[] = []
-    let cursor: string | null | undefined
-    let pages = 0
-    do {
-      const page = await firstValueFrom(client.monitors.list({ limit: 2, ...(cursor != null && { cursor }) }))
-      listed.push(...page.monitors.map(({ monitor_id }) => monitor_id))
-      cursor = page.next_cursor
-      pages += 1
-    } while (cursor != null)
+    const listed = await all(client.monitors.list({ limit: 2 }))
 
-    expect(pages).toBe(3)
-    expect(listed.toSorted()).toEqual(created.toSorted())
+    expect(listed.map(({ monitor_id }) => monitor_id).toSorted()).toEqual(created.toSorted())
   })
 
   it('are listed by status and by type', async () => {
@@ -63,13 +54,17 @@ describe('monitors, end to end', () => {
     const given = await firstValueFrom(client.monitors.create(watching('given up')))
     await all(client.monitors.cancel(given.monitor_id))
 
-    const active = await firstValueFrom(client.monitors.list({ status: 'active', type: 'event_stream' }))
-    const cancelled = await firstValueFrom(client.monitors.list({ status: 'cancelled' }))
-    const snapshots = await firstValueFrom(client.monitors.list({ type: 'snapshot' }))
+    const active = await all(client.monitors.list({ status: 'active', type: 'event_stream' }))
+    const cancelled = await all(client.monitors.list({ status: ['cancelled'] }))
+    const either = await all(
+      client.monitors.list({ status: ['active', 'cancelled'], type: ['event_stream', 'snapshot'] }),
+    )
+    const snapshots = await all(client.monitors.list({ type: 'snapshot' }))
 
-    expect(active.monitors.map(({ monitor_id }) => monitor_id)).toEqual([kept.monitor_id])
-    expect(cancelled.monitors.map(({ monitor_id }) => monitor_id)).toEqual([given.monitor_id])
-    expect(snapshots.monitors).toEqual([])
+    expect(active.map(({ monitor_id }) => monitor_id)).toEqual([kept.monitor_id])
+    expect(cancelled.map(({ monitor_id }) => monitor_id)).toEqual([given.monitor_id])
+    expect(either).toHaveLength(2)
+    expect(snapshots).toEqual([])
   })
 
   it('run once more when triggered, and the trigger emits once', async () => {

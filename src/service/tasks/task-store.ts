@@ -248,7 +248,11 @@ export class TaskStore {
   #announce(run: TaskRun): void {
     const webhook = this.input(run.run_id)?.webhook
     if (webhook === undefined || !webhook.event_types.includes('task_run.status')) return
-    this.#outbox.post(webhook.url, { type: 'task_run.status', timestamp: run.modified_at, data: run })
+    this.#outbox.post(webhook.url, {
+      type: 'task_run.status',
+      timestamp: run.modified_at ?? run.created_at ?? '',
+      data: run,
+    })
   }
 }
 

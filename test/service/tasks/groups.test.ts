@@ -92,10 +92,10 @@ describe('adding runs', () => {
 
     const second = await add(id, 'three')
     const runs = await events(
-      `/v1/tasks/groups/${id}/runs?last_event_id=${encodeURIComponent(second.run_cursor)}`,
+      `/v1/tasks/groups/${id}/runs?last_event_id=${encodeURIComponent(second.run_cursor ?? '')}`,
     )
     const all = await events(
-      `/v1/tasks/groups/${id}/events?last_event_id=${encodeURIComponent(second.event_cursor)}`,
+      `/v1/tasks/groups/${id}/events?last_event_id=${encodeURIComponent(second.event_cursor ?? '')}`,
     )
 
     expect([first.run_cursor, first.event_cursor]).toEqual(['', ''])
