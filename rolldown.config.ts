@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { RolldownOptions } from 'rolldown'
+import { minified } from './build/minified.ts'
 import { publicDeclarations } from './build/public-declarations.ts'
 import { thirdPartyNotices } from './build/third-party-notices.ts'
 
@@ -27,6 +28,17 @@ const DECLARATIONS = Object.values<{ readonly types?: string }>(exports).flatMap
   ({ types }) => types?.replace('./dist/', '') ?? [],
 )
 
+/** The chunk of the packages that only the service needs. Nobody debugs them there, so they are minified. */
+const SERVICE_PACKAGES = 'service-packages'
+
+/** The command has packages of its own, and starts without the service's. */
+const COMMAND_PACKAGES =
+  /node_modules[\\/](commander|cli-progress|string-width|strip-ansi|ansi-regex|emoji-regex|is-fullwidth-code-point)[\\/]/
+
+function isServicePackage(id: string): boolean {
+  return /[\\/]node_modules[\\/]/.test(id) && !COMMAND_PACKAGES.test(id)
+}
+
 /**
  * The JavaScript of the package, beside the declarations that tsc writes. An import of many small files takes Node longer
  * than what they hold. So each entry is one file, and what several entries need is in files that they share: no class and
@@ -50,9 +62,10 @@ export default {
         // Without rxjs, which the service and the stores do not need.
         { name: 'protocol', test: /[\\/]src[\\/](protocol|state)[\\/]/, minShareCount: 2 },
         { name: 'operators', test: /[\\/](operators|transport)[\\/]/, minShareCount: 2 },
+        { name: SERVICE_PACKAGES, test: isServicePackage },
       ],
     },
   },
-  plugins: [publicDeclarations(DECLARATIONS), thirdPartyNotices()],
+  plugins: [publicDeclarations(DECLARATIONS), thirdPartyNotices(), minified(SERVICE_PACKAGES)],
   logLevel: 'warn',
 } satisfies RolldownOptions

@@ -47,7 +47,7 @@ function readPackage(folder: string): BundledPackage {
 }
 
 function notices(packages: readonly BundledPackage[]): string {
-  const sorted = packages.toSorted((a, b) => (`${a.name}@${a.version}` < `${b.name}@${b.version}` ? -1 : 1))
+  const sorted = packages.toSorted((a, b) => (`${a.name} ${a.version}` < `${b.name} ${b.version}` ? -1 : 1))
   const sections = sorted.map(({ name, version, licence, text }) => {
     return `${'-'.repeat(80)}\n${name} ${version} (${licence})\n\n${text}\n`
   })
