@@ -1,4 +1,6 @@
+import { execFile } from 'node:child_process'
 import { createHmac } from 'node:crypto'
+import { promisify } from 'node:util'
 import * as fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import type { Hmac } from '../../src/webhooks/hmac.ts'
@@ -72,6 +74,25 @@ describe.each(implementations)('signatures by %s', (_, hmac) => {
     ['one that is the same modulo 256', 'v1,a\u0162'],
   ])('are not equal to %s', async (_what, other) => {
     expect(await hmac.equal('v1,ab', other)).toBe(false)
+  })
+})
+
+describe('the signatures of a platform', () => {
+  it.each([
+    ['node', 'node-hmac.ts'],
+    ['workerd', 'web-hmac.ts'],
+    ['edge-light', 'web-hmac.ts'],
+  ])('for %s are those of %s', async (condition, file) => {
+    const conditions = ['--conditions=rivulet-source', `--conditions=${condition}`]
+    const program = "process.stdout.write(import.meta.resolve('#hmac'))"
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      ...conditions,
+      '--input-type=module',
+      '--eval',
+      program,
+    ])
+
+    expect(stdout.split('/').at(-1)).toBe(file)
   })
 })
 

@@ -1,0 +1,10 @@
+// @ts-nocheck -- It runs as it stands, where the types of this repository are not.
+import { createApp } from './app.js'
+
+const { BASE_URL: baseUrl, API_KEY: apiKey, SECRET: secret } = Bun.env
+const server = Bun.serve({
+  hostname: '127.0.0.1',
+  port: 0,
+  fetch: createApp({ baseUrl, apiKey, secret }),
+})
+process.stdout.write(`${JSON.stringify({ port: server.port })}\n`)
