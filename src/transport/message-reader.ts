@@ -82,6 +82,9 @@ export class MessageReader {
   /** An id whose message may still follow: the parser reports it first. */
   #id: string | undefined
   #overflowed = false
+  #foundInvalid = false
+  /** Whether the last text ended with the end of a line. */
+  #endedLine = true
   #skipping: SkipState | undefined
   #stopped = false
 
@@ -97,6 +100,7 @@ export class MessageReader {
       },
       onError: ({ type }) => {
         if (type === 'max-buffer-size-exceeded') this.#overflowed = true
+        else this.#foundInvalid = true
       },
     })
     // It may be taken for the midst of a stream, where a byte order mark is none.
@@ -121,6 +125,7 @@ export class MessageReader {
     if (this.#skipping === undefined && this.#held + text.length <= this.#maxLength) this.#feed(text)
     else this.#feedLines(text)
     this.#flushId()
+    this.#endedLine = text === '' ? this.#endedLine : text.endsWith('\n') || text.endsWith('\r')
     // By the last byte too: the decoder may hold the beginning of a character.
     this.betweenMessages =
       !this.#stopped &&
@@ -128,6 +133,22 @@ export class MessageReader {
       bytes.at(-1) === NEWLINE &&
       (text.endsWith('\n\n') || text.endsWith('\n\r\n'))
     if (this.betweenMessages) this.#listener = NOBODY
+  }
+
+  /** Whether the stream ended within a message. Nothing more can be read. */
+  endsWithinMessage(): boolean {
+    if (this.#skipping !== undefined) return true
+    let isAlone = false
+    this.#listener = {
+      ...NOBODY,
+      message: ({ id, event, data }) => (isAlone = id === undefined && event === undefined && data === ''),
+    }
+    this.#foundInvalid = false
+    // A message is put behind what came. It has more than its own field where another one had begun.
+    const rest = this.#decoder.decode()
+    this.#feed(rest === '' && this.#endedLine ? '' : `${rest}\n`)
+    this.#feed('data:\n\n')
+    return !isAlone || this.#foundInvalid
   }
 
   #feed(text: string): void {

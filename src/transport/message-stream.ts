@@ -19,6 +19,8 @@ export interface MessageSink {
   oversized?(limit: number): void
   /** The server closed the stream in good order. */
   end(): void
+  /** The server closed the stream within an event, which is lost. Default: as {@link end}, which is what the HTML standard has. */
+  endWithinEvent?(): void
   /** Answered with 204: there is no stream, and the server asks not to connect again. Default: as {@link end}. */
   noContent?(): void
   /** The stream could not be opened, or it broke. */
@@ -97,8 +99,10 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
   }
 
   end(): void {
-    if (this.#refusal !== undefined) this.#refusal.end()
-    else this.#finish(() => this.#sink.end())
+    if (this.#refusal !== undefined) return this.#refusal.end()
+    const sink = this.#sink
+    const isWithinEvent = sink.endWithinEvent !== undefined && this.#reader?.endsWithinMessage() === true
+    this.#finish(() => (isWithinEvent ? sink.endWithinEvent?.() : sink.end()))
   }
 
   error(error: ConnectionError | ProtocolError): void {

@@ -216,6 +216,49 @@ describe.each([
     expect(sink.messages[0]?.data).toBe('no-cache')
   })
 
+  /** What a stream says that has this behind its first event, to a sink that asks whether it ended within one. */
+  async function closedBehind(rest: string | Uint8Array): Promise<unknown[]> {
+    const { origin } = await serve((_request, response) => {
+      open(response).write('data: one\n\n')
+      response.end(rest)
+    })
+    const sink = new Listener()
+    const calls: unknown[] = []
+    const endWithinEvent = () => {
+      calls.push('end within event')
+      sink.end()
+    }
+    transportTo(origin).stream(get, Object.assign(sink, { endWithinEvent }))
+    await sink.ended
+    return [...sink.calls, ...calls]
+  }
+
+  it.each([
+    'data: tw',
+    'data: two\n',
+    'data: two\r\n',
+    'data: two\r',
+    'id: 2\n',
+    'id: 2',
+    'event: a\n',
+    'event: a',
+    'dat',
+    'data',
+    'data\n',
+    ': comment\ndata: two\n',
+    Buffer.from('data: 🌊').subarray(0, -2),
+  ])('tells a close within an event to a sink that asks for it: %j', async (rest) => {
+    expect(await closedBehind(rest)).toEqual(['open', 'one', 'end', 'end within event'])
+  })
+
+  it.each(['', '\n', '\r', ': bye', ': bye\n', 'retry: 5\n', ': bye\n\n', ':\r\n\r\n', 'data: two\r\r'])(
+    'tells a close behind an event as the end to that sink too: %j',
+    async (rest) => {
+      const calls = await closedBehind(rest)
+      expect(calls.filter((call) => call !== 5 && call !== 'two')).toEqual(['open', 'one', 'end'])
+    },
+  )
+
   it('follows no redirect', async () => {
     const sink = await listen((_request, response) => response.writeHead(302, { location: '/' }).end())
 
