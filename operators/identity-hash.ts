@@ -22,6 +22,13 @@ export function hashIdentity(event: Identified): void {
   else hashRun(run.run_id, run.status)
 }
 
+/** Hashes a text alone, as {@link hashIdentity} does an identity without a source. */
+export function hashString(text: string): void {
+  withoutSource.begin('')
+  append(text)
+  finish()
+}
+
 /**
  * Where a hash begins: with the register that a first text leaves, and that of the last such text is remembered. Many runs in
  * a row have the same status, and many events the same source.

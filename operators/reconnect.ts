@@ -11,15 +11,15 @@ import { retryAfterOf, usableDelay } from './wait.ts'
 export interface Reconnection {
   /** The error that ended the connection; undefined after a clean close. */
   readonly cause: unknown
-  /** How many times in a row it was tried again without an event in between, this time included. */
+  /** How many times in a row it was tried again without progress in between, this time included. */
   readonly attempt: number
   /** How long is waited before, in ms. */
   readonly delay: number
 }
 
 /** Settings of {@link reconnect}. */
-export interface ReconnectConfig extends Backoff {
-  /** Failures in a row, without an event in between, that are borne; the next one goes through. Default `Infinity`. */
+export interface ReconnectConfig<T = unknown> extends Backoff {
+  /** Failures in a row, without progress in between, that are borne; the next one goes through. Default `Infinity`. */
   readonly maxFailures?: number
   /** Whether the source may succeed after this error. Default: the error's own `retryable`. */
   readonly retryable?: (error: unknown) => boolean
@@ -29,8 +29,14 @@ export interface ReconnectConfig extends Backoff {
    */
   readonly done?: () => ObservableInput<boolean>
   /**
-   * The latest `retry:` that the server sent, in ms: the least that is waited after a failure, and what the backoff
-   * grows from. An error's `retryAfter` wins over it. Default: none.
+   * Whether the value is progress, after which the backoff begins anew. Return `false` for what the server repeats: else a
+   * server that repeats an event and closes is connected to again and again without a growing wait. Called once for each
+   * value, before its emission. Default: every value is.
+   */
+  readonly progress?: (value: T) => boolean
+  /**
+   * The latest `retry:` that the server sent, in ms: the least that is waited before each reconnection, after a clean close
+   * as well, and what the backoff grows from. An error's `retryAfter` wins over it. Default: none.
    */
   readonly serverDelay?: () => number | undefined
   /** Called when it is decided to connect again, before the wait. What it throws goes to the subscriber. */
@@ -47,13 +53,15 @@ export interface ReconnectConfig extends Backoff {
  *     source 1: --a--b--#
  *     source 2:               --c--|
  *     source 3:                    --d--|
- *               reconnect({ done: () => of(runsLeft === 0) })
+ *               reconnect({ done: () => of(runsLeft === 0), initialDelay: 2 })
  *     result:   --a--b----------c----d--|
  *
  * - **Failure**: waits as long as the error's `retryAfter` says, else for a backoff with full jitter that keeps to the
- *   server's `retry:`. An event is progress, and the backoff begins anew; so is a connection that held longer than `maxDelay`.
- * - **Clean close** that was not the end: connects again at once. When that connection closes as well without a single
- *   event, it backs off too, since a server that accepts and closes in a loop is as good as down.
+ *   server's `retry:`. Progress begins the backoff anew: a value for which `progress` is true, or a connection that held longer
+ *   than `maxDelay`.
+ * - **Clean close** that was not the end: connects again as soon as the server's `retry:` allows. It backs off where the
+ *   connection before brought no progress either, and where this one held shorter than the first delay, which is
+ *   `retry:` or `initialDelay`: a server that accepts and closes in a loop is as good as down.
  *
  * The source has to know itself where to resume, for instance with `defer`. Each connection is held by the gate of the
  * subscriber.
@@ -75,13 +83,14 @@ export interface ReconnectConfig extends Backoff {
  *
  * @throws ArgumentError at the call, for a negative delay or a `maxFailures` that is no count.
  */
-export function reconnect<T>(config: ReconnectConfig = {}): MonoTypeOperatorFunction<T> {
+export function reconnect<T>(config: ReconnectConfig<T> = {}): MonoTypeOperatorFunction<T> {
   const {
     initialDelay = INITIAL_DELAY,
     maxDelay = MAX_DELAY,
     maxFailures = Infinity,
     retryable = isRetryable,
     done = () => of(true),
+    progress = () => true,
     serverDelay = () => undefined,
     onReconnect = () => {},
     random = Math.random,
@@ -92,12 +101,13 @@ export function reconnect<T>(config: ReconnectConfig = {}): MonoTypeOperatorFunc
   if (maxFailures !== Infinity && !(Number.isSafeInteger(maxFailures) && maxFailures >= 0)) {
     throw new ArgumentError('maxFailures', 'an integer of at least 0, or Infinity', maxFailures)
   }
-  const settings: Settings = {
+  const settings: Settings<T> = {
     initialDelay,
     maxDelay,
     maxFailures,
     retryable,
     done,
+    progress,
     serverDelay,
     onReconnect,
     random,
@@ -107,14 +117,14 @@ export function reconnect<T>(config: ReconnectConfig = {}): MonoTypeOperatorFunc
   return (source) => new Observable((subscriber) => new Reconnecting(source, settings, subscriber).connect())
 }
 
-type Settings = Required<ReconnectConfig>
+type Settings<T> = Required<ReconnectConfig<T>>
 
 /** One subscription, over all of its connections. */
 class Reconnecting<T> {
   readonly #source: Observable<T>
-  readonly #settings: Settings
+  readonly #settings: Settings<T>
   readonly #subscriber: Subscriber<T>
-  // Each counts what happened since the last event.
+  // Each counts what happened since the last progress.
   #reconnects = 0
   #failures = 0
   #backoffs = 0
@@ -122,7 +132,7 @@ class Reconnecting<T> {
   /** What it does between two connections: asks whether it was the end, or waits. */
   #between = Subscription.EMPTY
 
-  constructor(source: Observable<T>, settings: Settings, subscriber: Subscriber<T>) {
+  constructor(source: Observable<T>, settings: Settings<T>, subscriber: Subscriber<T>) {
     this.#source = source
     this.#settings = settings
     this.#subscriber = subscriber
@@ -135,19 +145,23 @@ class Reconnecting<T> {
     subscribeHeld(this.#source, new Connection(this.#subscriber, this))
   }
 
-  /** An event came. */
-  progress(): void {
-    if (this.#reconnects === 0) return
-    this.#reconnects = this.#failures = this.#backoffs = 0
+  /** A value is about to be emitted. */
+  came(value: T): void {
+    try {
+      if (!this.#settings.progress(value)) return
+    } catch (thrown) {
+      return this.#subscriber.error(thrown)
+    }
+    if (this.#reconnects > 0) this.#reconnects = this.#failures = this.#backoffs = 0
   }
 
   /** The connection closed in good order. */
   closed(): void {
     const answer = defer(this.#settings.done).pipe(take(1), defaultIfEmpty(false))
+    const held = this.#held()
     const goOn = (isDone: boolean) => {
       if (isDone) return this.#subscriber.complete()
-      this.#held()
-      this.#again(undefined, this.#reconnects === 0 ? 0 : this.#backoff())
+      this.#again(undefined, this.#afterClose(held))
     }
     const asking = answer.subscribe({
       next: (isDone) => this.guarded(() => goOn(isDone)),
@@ -177,10 +191,18 @@ class Reconnecting<T> {
     else this.#again(error, retryAfterOf(error) ?? this.#backoff())
   }
 
-  /** A stream may be quiet for long: one that held longer than the longest wait was no failed attempt. */
-  #held(): void {
+  /** How long the connection held, in ms. A stream may be quiet for long: beyond the longest wait it was no failed attempt. */
+  #held(): number {
     const { maxDelay, scheduler } = this.#settings
-    if (scheduler.now() - this.#connectedAt > maxDelay) this.#reconnects = this.#backoffs = 0
+    const held = scheduler.now() - this.#connectedAt
+    if (held > maxDelay) this.#reconnects = this.#backoffs = 0
+    return held
+  }
+
+  #afterClose(held: number): number {
+    const { initialDelay, serverDelay } = this.#settings
+    const least = usableDelay(serverDelay()) ?? 0
+    return this.#reconnects === 0 && held >= (least || initialDelay) ? least : this.#backoff()
   }
 
   #backoff(): number {
@@ -228,7 +250,7 @@ class Connection<T> extends Subscriber<T> {
 
   override next(value: T): void {
     if (this.closed) return
-    this.#connections.progress()
+    this.#connections.came(value)
     this.#subscriber.next(value)
   }
 

@@ -181,15 +181,60 @@ describe('reconnect', () => {
   it('backs off from a server that accepts and closes without an event', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold<string>('-|')
-      expectObservable(source.pipe(reconnect({ ...full, done: never })), '^---------------------!').toBe('')
-      // At once, and then waits of 2, 4 and 8.
+      expectObservable(source.pipe(reconnect({ ...full, done: never })), '^-----------------!').toBe('')
+      // Waits of 2, 4 and 8.
+      expectSubscriptions(source.subscriptions).toBe(['^!', '---^!', '--------^!', '-----------------^!'])
+    }))
+
+  it('connects again at once after a first quiet connection that held, and then backs off', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
+      const source = cold<string>('--|')
+      expectObservable(source.pipe(reconnect({ ...full, done: never })), '^------------!').toBe('')
+      expectSubscriptions(source.subscriptions).toBe(['^-!', '--^-!', '------^-!', '------------^!'])
+    }))
+
+  it('waits for the first delay after a clean close of a connection that was shorter, whatever it brought', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
+      const source = cold('a|')
+      const config = { ...full, initialDelay: 3, done: never }
+      expectObservable(source.pipe(reconnect(config)), '^--------!').toBe('a---a---a')
+      expectSubscriptions(source.subscriptions).toBe(['^!', '----^!', '--------^!'])
+    }))
+
+  it("waits for the server's delay after every clean close, and backs off from there without progress", () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
+      const steady = cold('-----a|')
+      const quiet = cold<string>('-|')
+      const source = inTurn(steady, steady, quiet, quiet, NEVER)
+      const config = { ...full, maxDelay: 20, done: never, serverDelay: () => 5 }
+      expectObservable(source.pipe(reconnect(config)), '^ 40ms !').toBe('-----a----------a')
+      // A wait of 5 after each of the two that held; then 5 and 10.
+      expectSubscriptions(steady.subscriptions).toBe(['^-----!', '-----------^-----!'])
+      expectSubscriptions(quiet.subscriptions).toBe(['22ms ^!', '28ms ^!'])
+    }))
+
+  it('takes for progress what its caller takes for it: what is repeated begins no backoff anew', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
+      const source = cold('--a|')
+      const seen = new Set<string>()
+      const progress = (value: string) => !seen.has(value) && seen.add(value).has(value)
+      expectObservable(source.pipe(reconnect({ ...full, done: never, progress })), '^----------------!').toBe(
+        '--a--a----a-----',
+      )
+      // At once after the first, then waits of 2 and 4.
       expectSubscriptions(source.subscriptions).toBe([
-        '^!',
-        '-^!',
-        '----^!',
-        '---------^!',
-        '------------------^!',
+        '^--!',
+        '---^--!',
+        '--------^--!',
+        '---------------^-!',
       ])
+    }))
+
+  it('counts failures until there is progress, and not until any value comes', () =>
+    inVirtualTime(({ cold, expectObservable }) => {
+      const source = cold<string>('a#', undefined, dropped)
+      const config = { ...full, maxFailures: 2, progress: () => false }
+      expectObservable(source.pipe(reconnect(config))).toBe('a--a----a#', undefined, dropped)
     }))
 
   it('backs off from closes and failures that take turns', () =>
@@ -223,7 +268,7 @@ describe('reconnect', () => {
       const answers: ObservableInput<boolean>[] = [EMPTY, of(true)]
       const source = cold('-a-|')
       const done = () => answers.shift() ?? NEVER
-      expectObservable(source.pipe(reconnect({ done }))).toBe('-a--a-|')
+      expectObservable(source.pipe(reconnect({ ...full, done }))).toBe('-a--a-|')
     }))
 
   it('takes a failed answer for a failure of the source', () =>
@@ -317,7 +362,11 @@ describe('reconnect', () => {
       connections += 1
       return connections === 1 ? EMPTY : throwError(() => dropped)
     })
-    const subscription = source.pipe(reconnect({ ...full, scheduler: mixed, done: never })).subscribe()
+    // The first wait is none.
+    const random = () => (connections === 1 ? 0 : 1)
+    const subscription = source
+      .pipe(reconnect({ ...full, random, scheduler: mixed, done: never }))
+      .subscribe()
     const waiting = scheduler.actions.length
     subscription.unsubscribe()
     scheduler.flush()
@@ -331,13 +380,13 @@ describe('reconnect', () => {
       const source = inTurn(
         cold<string>('#', undefined, dropped),
         cold<string>('#', undefined, dropped),
-        cold('a|'),
-        cold('b|'),
+        cold('a-|'),
+        cold('b-|'),
         cold('c'),
       )
       const onReconnect = (reconnection: Reconnection) => told.push(reconnection)
       const config = { ...full, done: never, onReconnect }
-      expectObservable(source.pipe(reconnect(config)), '^---------!').toBe('------abc')
+      expectObservable(source.pipe(reconnect(config)), '^-----------!').toBe('------a-b-c')
       flush()
       expect(told).toEqual([
         { cause: dropped, attempt: 1, delay: 2 },
@@ -360,6 +409,14 @@ describe('reconnect', () => {
       }
     }))
 
+  it('hands what its question for progress throws to the subscriber, and ends the connection', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
+      const source = cold<string>('a--#', undefined, dropped)
+      const config = { ...full, progress: fail }
+      expectObservable(source.pipe(reconnect(config))).toBe('#', undefined, new Error('callback'))
+      expectSubscriptions(source.subscriptions).toBe('(^!)')
+    }))
+
   it('hands what they throw after a clean close to the subscriber as well', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const thrown = new Error('callback')
@@ -373,8 +430,7 @@ describe('reconnect', () => {
         thrown,
       )
       for (const config of [{ serverDelay: fail }, { random: fail }]) {
-        // The first is at once, so that nothing is asked.
-        expectObservable(closes.pipe(reconnect({ ...config, done: no }))).toBe('--#', undefined, thrown)
+        expectObservable(closes.pipe(reconnect({ ...config, done: no }))).toBe('-#', undefined, thrown)
       }
     }))
 
