@@ -3,8 +3,14 @@ import type { Observable, SchedulerLike } from 'rxjs'
 import { Subject } from 'rxjs'
 import { ArgumentError } from './protocol/argument-error.ts'
 import type { Backoff } from './protocol/backoff.ts'
-import { checkOptions } from './protocol/check.ts'
-import type { FollowedMonitorEvent, ListedMonitorEvent, ResearchEvent } from './protocol/event.ts'
+import { checkDuration, checkOptions } from './protocol/check.ts'
+import type {
+  FollowedMonitorEvent,
+  GroupEvent,
+  GroupRunEvent,
+  ListedMonitorEvent,
+  ResearchEvent,
+} from './protocol/event.ts'
 import { groupSource, monitorSource } from './protocol/event.ts'
 import type { Monitor } from './protocol/monitor.ts'
 import type {
@@ -49,6 +55,11 @@ import type { StreamMessage, TransportSettings } from './transport/transport.ts'
 
 /** Settings of a client. */
 export interface ClientOptions extends Backoff, Partial<Omit<TransportSettings, 'backoff' | 'onRetry'>> {
+  /**
+   * How long a task group's stream that is known to be incomplete is resumed without a new event, in ms; then it errors
+   * with an `IncompleteStreamError`. `Infinity` for ever. Default 300,000.
+   */
+  readonly patience?: number | undefined
   /** Gets what `diagnostics` reports, at fitting levels and without secrets. Default: none. */
   readonly logger?: Logger | undefined
 }
@@ -70,6 +81,7 @@ const OPTIONS = Object.keys({
   fetch: true,
   exchange: true,
   logger: true,
+  patience: true,
 } satisfies Record<keyof ClientOptions, true>)
 
 /**
@@ -117,9 +129,9 @@ export interface ResearchClient {
       options: TypedExecuteOptions<Content>,
     ): Source<ExecutedRun<CheckedOutput<Content>>>
     /** Status updates and run completions (§4.4), resumed by itself until the group is done. */
-    events(groupId: string, options?: GroupEventsOptions): Source<ResearchEvent>
+    events(groupId: string, options?: GroupEventsOptions): Source<GroupEvent>
     /** Each run as it ends (§4.5), resumed by itself until the group is done. */
-    runs(groupId: string, options?: GroupRunsOptions): Source<ResearchEvent>
+    runs(groupId: string, options?: GroupRunsOptions): Source<GroupRunEvent>
     /** How far a group is (§4.4), each time that this changes; completes with the group. */
     progress(groupId: string, options?: GroupProgressOptions): Source<GroupProgress>
     /** Creates an empty group. Beyond the interface document. */
@@ -139,6 +151,9 @@ export interface ResearchClient {
   readonly diagnostics: Observable<Diagnostic>
 }
 
+/** Default of {@link ClientOptions.patience}, in ms. */
+const PATIENCE = 300_000
+
 /**
  * A client of a research service. `baseUrl` and `apiKey` default to the environment's `RIVULET_BASE_URL` and
  * `RIVULET_API_KEY`; `apiKey: null` sends none, for a gateway that adds it. Throws an ArgumentError where a setting cannot
@@ -153,7 +168,8 @@ export interface ResearchClient {
  */
 export function createClient(options: ClientOptions = {}): ResearchClient {
   checkOptions('options', options, OPTIONS)
-  const { initialDelay, maxDelay, logger, ...settings } = options
+  const { initialDelay, maxDelay, logger, patience = PATIENCE, ...settings } = options
+  checkDuration('patience', patience, true)
   const backoff = {
     ...(initialDelay !== undefined && { initialDelay }),
     ...(maxDelay !== undefined && { maxDelay }),
@@ -169,7 +185,8 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     onRetry: (info) => report({ kind: 'retry', ...info }),
   })
   const scheduler: SchedulerLike = settings.scheduler ?? asyncScheduler
-  const context: Context = { transport, backoff, scheduler, random: settings.random ?? Math.random, report }
+  const { random = Math.random } = settings
+  const context: Context = { transport, backoff, scheduler, random, patience, report }
   const reporting = <T>(source: Source<T>, name: string) => reportRunAhead(context, source, name)
   return {
     search: (request, own) => search(context, request, own),

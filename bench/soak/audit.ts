@@ -42,8 +42,8 @@ export function effectsIn(state: string): ReadonlyMap<string, number> {
 }
 
 /**
- * Whether the checkpoint has the runs stream behind runs that had no effect yet: it tells how many it has told, and none
- * of those may be without. What the database holds of a process that was killed is all that its successor knows.
+ * Whether the checkpoint has the runs stream behind runs that had no effect yet: it says how many the stream has sent, and
+ * none of those may be without. What the database holds of a process that was killed is all that its successor knows.
  */
 export function isAheadOf(state: string, group: string): boolean {
   const database = new DatabaseSync(state, { readOnly: true })
@@ -52,11 +52,11 @@ export function isAheadOf(state: string, group: string): boolean {
       .prepare('SELECT cursor FROM rivulet_checkpoint_position WHERE stream = ?')
       .get(`groups/${group}/runs`)
     if (row === undefined) return false
-    const { told }: { told?: number } = JSON.parse(String(row['cursor']))
+    const { ended = [] }: { ended?: readonly number[] } = JSON.parse(String(row['cursor']))
     const effects = database
       .prepare("SELECT count(DISTINCT id) AS runs FROM effects WHERE type = 'task_run.state'")
       .get()
-    return (told ?? 0) > Number(effects?.['runs'] ?? 0)
+    return ended.reduce((sum, count) => sum + count, 0) > Number(effects?.['runs'] ?? 0)
   } finally {
     database.close()
   }

@@ -106,6 +106,19 @@ export type ListedMonitorEvent =
 /** What `monitors.follow` emits, discriminated by `type`. */
 export type FollowedMonitorEvent = ListedMonitorEvent | EventOf<'monitor.cancelled'> | EventOf<'stream.gap'>
 
+/** What a message of a group's streams becomes (§4.4, §4.5). */
+type GroupMessageEvent =
+  | EventOf<'task_group.status'>
+  | EventOf<'task_run.state'>
+  | EventOf<'error'>
+  | EventOf<'unknown'>
+
+/** What `taskGroups.events` emits, discriminated by `type`. */
+export type GroupEvent = GroupMessageEvent | EventOf<'stream.gap'> | EventOf<'stream.oversized'>
+
+/** What `taskGroups.runs` emits, discriminated by `type`. */
+export type GroupRunEvent = Exclude<GroupEvent, EventOf<'task_group.status'>>
+
 type Wire = Readonly<Record<string, unknown>>
 
 /** Whether the value is a JSON object: the one thing that is checked of everything that comes in. */
@@ -217,7 +230,7 @@ export function groupEvent(
   via: Via,
   position?: string,
   receivedAt: number = Date.now(),
-): ResearchEvent {
+): GroupMessageEvent {
   const eventId = isObject(wire) ? wire['event_id'] : undefined
   const cursor = isText(eventId) ? eventId : position && detached(position)
   if (!isObject(wire)) return unknownEvent(groupSource(groupId), wire, via, cursor, receivedAt)

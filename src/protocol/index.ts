@@ -16,6 +16,8 @@ export type {
   Envelope,
   EventOf,
   FollowedMonitorEvent,
+  GroupEvent,
+  GroupRunEvent,
   ListedMonitorEvent,
   OversizedEvent,
   ResearchEvent,

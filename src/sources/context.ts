@@ -41,5 +41,7 @@ export interface Context {
   readonly backoff: Backoff
   readonly scheduler: SchedulerLike
   readonly random: () => number
+  /** How long a stream that is known to be incomplete is resumed without a new event, in ms. */
+  readonly patience: number
   readonly report: (diagnostic: Diagnostic) => void
 }

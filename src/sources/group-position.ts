@@ -3,216 +3,302 @@ import type { ResearchEvent } from '../protocol/event.ts'
 import type { TaskGroupStatus } from '../protocol/task-group.ts'
 import type { RunStatus } from '../protocol/task.ts'
 import type { Place } from '../state/progress-log.ts'
+import { SeenEvents } from './group-seen.ts'
+import type { EndedCounts, SeenMoment } from './group-seen.ts'
 
 /** Statuses of a run that has ended, each of which makes one event. */
 const ENDED = ['completed', 'failed', 'cancelled'] as const satisfies readonly RunStatus[]
 
-/** Connections in a row that may bring nothing, or nothing that can be read, although there is more. */
-const PATIENCE = 6
-/** The same where nothing says whether there is more. One alone may be a service that accepts and closes. */
-const PATIENCE_UNKNOWN = 2
+/** Connections in a row that may break on one event. */
+const BROKEN = 6
+/** Connections in a row without a new event after which a stream is done, where its end is not known. */
+const EMPTY = 2
+/** The same where the count of runs may be too high, or the service has lost events. */
+const EMPTY_UNCERTAIN = 3
 
-/** Cursors that are remembered to have been resumed from. What is repeated comes by the last of them, or the one before. */
-const RESUMED = 16
-
-/** What a stream tells to its end: the runs stream runs, the events stream the group's statuses. */
+/** What a stream sends to its end: the runs stream runs, the events stream the group's statuses too. */
 export type StreamEnd = 'runs' | 'statuses'
 
-/** Whether a stream that closed cleanly goes on, is done, or is done without all that there was. */
-export type Verdict = 'go on' | 'done' | 'incomplete'
+/** What an inactive group has and its stream has not sent. */
+export interface Shortfall {
+  /** Runs whose end was not sent. 0 where only the group's last status is missing. */
+  readonly missing: number
+  /** Runs whose end the stream has to send. */
+  readonly expected: number
+}
+
+/** An event that was skipped. */
+export interface SkippedEvent {
+  readonly isNew: boolean
+  /** The position before it. */
+  readonly cursor: string | undefined
+  /** How many were skipped behind that position, this one included. */
+  readonly count: number
+}
+
+/** Whether a stream that closed goes on, is done, or is known to be incomplete. */
+export type Verdict = 'go on' | 'done' | Shortfall
 
 /**
  * Where a group's stream stands, kept over its connections and, as text, over restarts.
  *
- * A clean close alone does not say that the group is done: the service closes after an hour too, and events may have
- * come up since. What is known decides: the events stream ends with the status that no run is active; of the runs
- * stream, the group tells how many runs it has to tell of. A stream that was opened in the middle by somebody else's
- * cursor knows neither, and is done when connections bring nothing more.
+ * A resumed connection may repeat any event in any order. So the position moves with events alone that were not seen
+ * before, and never back; {@link SeenEvents} knows which were.
  *
- * What a service tells again when a stream is resumed must not count twice. Nobody remembers all runs for that: the order
- * of a stream stays, so whatever is repeated comes by the place from which the stream was resumed, and what had been told
- * there is known, after a restart too. In between the count may be too high. So one that was reached after a resumption is
- * believed when one more connection has brought nothing new.
+ * A clean close does not say that the group is done, nor does an empty connection. The group's own counts decide: the
+ * stream is done when as many distinct runs were seen with each status as the inactive group has; the events stream ends
+ * with the status that says so. Where less was seen, the stream is known to be incomplete.
+ *
+ * Three things make this uncertain, and then connections without a new event decide: a stream that was opened in the middle
+ * by a cursor of the caller, a group that does not say its counts, and more runs seen before a restart than the text
+ * remembers, since one of those would count twice.
  */
 export class GroupPosition {
-  /** The last event that the subscriber got, or what the stream was opened with. */
+  /** The position of the last new event, or what the stream was opened with. */
   cursor: string | undefined
-  /** Runs that the stream tells from its beginning up to the cursor; undefined where the beginning is not known. */
-  #told: number | undefined
-  /** The last status that was told. */
-  #last: LastStatus | undefined
-  readonly #tells: StreamEnd
-  /** The statuses that make an event of the runs stream. */
-  readonly #statuses: readonly RunStatus[]
-  /** The cursor that somebody else chose; the service's word on that is final. */
+  readonly #end: StreamEnd
+  /** Which statuses make an event of the stream, in the order of {@link ENDED}. */
+  readonly #counted: readonly boolean[]
+  /** The cursor that the caller chose; the service's refusal of that one is final. */
   #opened: string | undefined
-  /** Where connections were opened, the latest last. */
-  #resumed: readonly Resumption[] = []
-  /** What the present connection was opened with. */
-  #from: string | undefined
-  /** Connections in a row that brought nothing new, opened after the group was seen inactive. */
+  /** Whether the stream was read from its beginning. */
+  #isWhole: boolean
+  /** Whether the service refused a position, and so may have lost what was before it. */
+  #isRewound = false
+  #seen = new SeenEvents()
+  /** Distinct events that were skipped since they were too long. */
+  #skipped = 0
+  /** The last status of the group that was sent. */
+  #last: LastStatus | undefined
+  /** The cursor of the last event of this connection, new or not, and how many were skipped behind it. */
+  #latest: string | undefined
+  #skippedSince = 0
+  /** Whether this connection brought a new event. */
+  #hasNew = false
+  /** Connections in a row without a new event, opened after the group was seen inactive. */
   #empty = 0
-  #inactive = false
+  #isInactive = false
   /** Connections in a row that broke on one event. */
   #broken = 0
 
   /** @param asked The one status that the stream was asked for. */
-  constructor(cursor: string | undefined, asked: RunStatus | undefined, tells: StreamEnd = 'runs') {
-    this.#tells = tells
+  constructor(cursor: string | undefined, asked: RunStatus | undefined, end: StreamEnd = 'runs') {
+    this.#end = end
     this.cursor = this.#opened = cursor
-    this.#told = cursor === undefined ? 0 : undefined
-    this.#statuses = asked === undefined ? ENDED : [asked]
+    this.#isWhole = cursor === undefined
+    this.#counted = ENDED.map((status) => asked === undefined || asked === status)
   }
 
   /** The position whose text a {@link place} wrote before; undefined for a text that it cannot have written. */
   static parse(
     text: string,
     asked: RunStatus | undefined,
-    tells: StreamEnd = 'runs',
+    end: StreamEnd = 'runs',
   ): GroupPosition | undefined {
     const parsed = parseJson(text)
     if (!isObject(parsed)) return undefined
-    const { cursor, told, last, resumed = [] } = parsed
+    const { cursor, whole = false, rewound = false, ended, seen, skipped = 0, last } = parsed
     if (cursor !== undefined && typeof cursor !== 'string') return undefined
-    if (told !== undefined && !isCount(told)) return undefined
+    if (typeof whole !== 'boolean' || typeof rewound !== 'boolean') return undefined
+    // Only behind a cursor of the caller the beginning is not known.
+    if (cursor === undefined && !whole) return undefined
+    if (!isEndedCounts(ended) || typeof seen !== 'string' || !isCount(skipped)) return undefined
     const status = lastStatus(last)
     if (last !== undefined && status === undefined) return undefined
-    if (!Array.isArray(resumed) || !resumed.every(isResumption)) return undefined
-    // What is told is not known only behind a cursor that somebody else chose.
-    if (cursor === undefined && told === undefined) return undefined
-    const position = new GroupPosition(undefined, asked, tells)
+    const position = new GroupPosition(undefined, asked, end)
+    if (!position.#seen.read(seen, ended)) return undefined
     position.cursor = cursor
-    position.#told = told
+    position.#isWhole = whole
+    position.#isRewound = rewound
+    position.#skipped = skipped
     position.#last = status
-    position.#resumed = resumed
     return position
   }
 
   /** The position at this moment. Its text is for {@link parse}. */
   get place(): Place {
-    return new GroupPlace(this.cursor, this.#told, this.#last, this.#resumed)
+    return new GroupPlace(
+      this.cursor,
+      this.#seen.moment,
+      this.#isWhole,
+      this.#isRewound,
+      this.#skipped,
+      this.#last,
+    )
   }
 
   /** A connection is opened. */
   opened(): void {
-    if (this.#isNew) this.#empty = 0
-    this.#from = this.cursor
-    // From the beginning everything comes, whatever was told of it.
-    if (this.cursor === undefined) this.#told = 0
-    else this.#remember(this.cursor)
+    this.#hasNew = false
+    this.#latest = this.cursor
+    this.#skippedSince = 0
   }
 
-  /** The event is about to be told. */
-  advance(event: ResearchEvent): void {
+  /** The event is about to be emitted. Returns whether it is new. */
+  advance(event: ResearchEvent): boolean {
     this.#broken = 0
-    if (event.type === 'task_group.status') this.#last = lastStatus(event.data.status)
     const { cursor } = event
-    const isSame = cursor !== undefined && cursor === this.cursor
-    const resumption = this.#resumptionAt(cursor)
+    if (cursor !== undefined) this.#moveLatest(cursor)
+    if (!this.#isUnseen(event)) return false
+    this.#hasNew = true
     if (cursor !== undefined) this.cursor = cursor
-    if (resumption !== undefined) this.#told = resumption.told ?? this.#told
-    else if (!isSame && this.#told !== undefined && this.#isCounted(event)) this.#told += 1
+    if (event.type === 'task_group.status') this.#last = lastStatus(event.data.status)
+    return true
+  }
+
+  /** The service moved the position without an event. Returns whether the position is new. */
+  moveTo(cursor: string): boolean {
+    this.#moveLatest(cursor)
+    if (!this.#seen.move(cursor)) return false
+    this.cursor = cursor
+    this.#hasNew = true
+    return true
+  }
+
+  /** An event was skipped since it is too long. It comes again when the stream is resumed. */
+  skip(): SkippedEvent {
+    const cursor = this.#latest
+    this.#skippedSince += 1
+    const isNew = this.#seen.skipped(`${this.#skippedSince} ${cursor ?? ''}`)
+    if (isNew) {
+      this.#skipped += 1
+      this.#hasNew = true
+    }
+    return { isNew, cursor, count: this.#skippedSince }
   }
 
   /** Whether the next event, which cannot be read, may come whole another time. It may not when it came so too often. */
   mayBeBroken(): boolean {
-    return ++this.#broken < PATIENCE
+    return ++this.#broken < BROKEN
   }
 
   /** Goes back to the beginning, if the position is one that the stream has come to by itself. */
   rewind(): boolean {
     if (this.cursor === this.#opened) return false
     this.cursor = this.#opened = undefined
-    this.#told = 0
+    this.#isWhole = true
+    this.#isRewound = true
+    this.#seen.forgetPositions()
     this.#last = undefined
-    this.#resumed = []
     return true
   }
 
-  /** Decides over a clean close, by the group's status after it; undefined where the service does not tell that. */
-  verdict(status: TaskGroupStatus | undefined): Verdict {
-    this.#empty = this.#inactive && !this.#isNew ? this.#empty + 1 : 0
-    this.#inactive = status?.is_active !== true
-    if (!this.#inactive) return 'go on'
-    const complete =
-      status === undefined ? this.#last?.is_active === false || undefined : this.#complete(status)
-    if (complete === true) return 'done'
-    if (complete === undefined) return this.#empty < PATIENCE_UNKNOWN ? 'go on' : 'done'
-    return this.#empty < PATIENCE ? 'go on' : 'incomplete'
+  /**
+   * Decides over a clean close.
+   *
+   * @param status The group's status after it; undefined where the service has no such endpoint.
+   * @param isRefused Whether the service asks not to connect again.
+   */
+  verdict(status: TaskGroupStatus | undefined, isRefused = false): Verdict {
+    this.#empty = this.#isInactive && !this.#hasNew ? this.#empty + 1 : 0
+    const group = status ?? this.#last
+    this.#isInactive = group?.is_active !== true
+    // A group that never had a run is about to have one.
+    if (!this.#isInactive || group?.num_task_runs === 0) return 'go on'
+    const patience = this.#isUncertain ? EMPTY_UNCERTAIN : EMPTY
+    const complete = this.#complete(status)
+    if (complete !== undefined) return complete
+    return this.#empty < patience && !isRefused ? 'go on' : 'done'
   }
 
-  /** Whether all was told that an inactive group has to tell; undefined where that cannot be known. */
-  #complete({ num_task_runs, task_run_status_counts: counts }: TaskGroupStatus): boolean | undefined {
-    // The events stream tells statuses, the runs stream does not. An older one may have said that no run was active, and
-    // then more were added.
-    if (this.#last !== undefined) return !this.#last.is_active && this.#last.num_task_runs === num_task_runs
-    if (this.#told === undefined || !isObject(counts)) return undefined
-    // Counts that do not add up cannot be counted on.
-    const each: readonly unknown[] = Object.values(counts)
-    if (!each.every(isCount) || each.reduce((sum, count) => sum + count, 0) !== num_task_runs)
-      return undefined
-    // Once the stream was resumed, what this connection brought may be a repetition.
-    if (this.#resumed.length > 0 && this.cursor !== this.#from) return false
-    const isTold = this.#told >= this.#statuses.reduce((sum, status) => sum + (counts[status] ?? 0), 0)
-    // All runs, and not a single status of those that tell where the events stream ends.
-    return isTold && this.#tells === 'statuses' ? undefined : isTold
+  /** Whether everything was sent that an inactive group has; undefined where that cannot be known. */
+  #complete(status: TaskGroupStatus | undefined): 'done' | Shortfall | undefined {
+    if (status === undefined) return this.#last === undefined ? undefined : 'done'
+    const isEnded = this.#isLast(status)
+    const expected = this.#isWhole ? this.#expected(status) : undefined
+    const missing = expected === undefined ? 0 : this.#missing(expected, isEnded === true)
+    if (missing > this.#skipped || isEnded === false) {
+      // What the service has lost does not come, and a `stream.gap` has said that.
+      if (this.#isRewound) return undefined
+      return { missing, expected: sumOf(expected ?? []) }
+    }
+    if (expected === undefined || this.#end === 'statuses') {
+      // The events stream may send no status at all.
+      if (isEnded === undefined) return undefined
+    }
+    return missing === 0 && !this.#seen.isPartial ? 'done' : undefined
   }
 
-  /** Whether the stream is where it was not before: elsewhere all that has come may have been repeated. */
-  get #isNew(): boolean {
-    return this.cursor !== undefined && this.#resumptionAt(this.cursor) === undefined
+  /** How many runs were not seen that the group has. */
+  #missing(expected: readonly number[], isEnded: boolean): number {
+    const { counts } = this.#seen
+    // An events stream that came to its end without any run leaves them to the runs stream.
+    if (this.#end === 'statuses' && isEnded && sumOf(counts) === 0) return 0
+    return sumOf(expected.map((count, n) => Math.max(0, count - (counts[n] ?? 0))))
   }
 
-  #isCounted(event: ResearchEvent): boolean {
-    return event.type === 'task_run.state' && this.#statuses.includes(event.data.run.status)
+  /** Whether the status that was sent last is the group's last one; undefined where none was sent. */
+  #isLast(status: TaskGroupStatus): boolean | undefined {
+    // After an older one that said that no run was active, more runs may have been added.
+    return this.#last && !this.#last.is_active && this.#last.num_task_runs === status.num_task_runs
   }
 
-  #resumptionAt(cursor: string | undefined): Resumption | undefined {
-    // Most streams are never resumed, and then nothing is looked up.
-    return this.#resumed.length === 0 ? undefined : this.#resumed.find((each) => each.cursor === cursor)
+  /** How many runs of each status the stream has to send, where the group says that. */
+  #expected({ num_task_runs, task_run_status_counts: counts }: TaskGroupStatus): number[] | undefined {
+    if (!isObject(counts) || !this.#counted.includes(true)) return undefined
+    const all: unknown[] = Object.values(counts)
+    // Counts that do not add up cannot be relied on.
+    if (!all.every(isCount) || sumOf(all) !== num_task_runs) return undefined
+    return ENDED.map((status, n) => (this.#counted[n] === true ? (counts[status] ?? 0) : 0))
   }
 
-  #remember(cursor: string): void {
-    const others = this.#resumed.filter((each) => each.cursor !== cursor)
-    this.#resumed = [...others, { cursor, told: this.#told }].slice(-RESUMED)
+  /** Whether more may be counted than was seen, or less may come than there was. */
+  get #isUncertain(): boolean {
+    return this.#seen.isPartial || this.#isRewound || this.#skipped > 0
+  }
+
+  #isUnseen(event: ResearchEvent): boolean {
+    const { cursor } = event
+    if (event.type === 'task_run.state') {
+      const { run_id, status } = event.data.run
+      const ended = ENDED.findIndex((each) => each === status)
+      if (ended !== -1) return this.#seen.run(run_id, ended + 1, cursor)
+    }
+    return cursor !== undefined && this.#seen.place(cursor)
+  }
+
+  #moveLatest(cursor: string): void {
+    this.#latest = cursor
+    this.#skippedSince = 0
   }
 }
 
 /** What a {@link GroupPosition} is at one moment. */
 class GroupPlace implements Place {
   readonly #cursor: string | undefined
-  readonly #told: number | undefined
+  readonly #seen: SeenMoment
+  readonly #isWhole: boolean
+  readonly #isRewound: boolean
+  readonly #skipped: number
   readonly #last: LastStatus | undefined
-  readonly #resumed: readonly Resumption[]
 
   constructor(
     cursor: string | undefined,
-    told: number | undefined,
+    seen: SeenMoment,
+    isWhole: boolean,
+    isRewound: boolean,
+    skipped: number,
     last: LastStatus | undefined,
-    resumed: readonly Resumption[],
   ) {
     this.#cursor = cursor
-    this.#told = told
+    this.#seen = seen
+    this.#isWhole = isWhole
+    this.#isRewound = isRewound
+    this.#skipped = skipped
     this.#last = last
-    this.#resumed = resumed
   }
 
   text(): string {
-    const resumed = this.#resumed.length === 0 ? undefined : this.#resumed
-    return JSON.stringify({ cursor: this.#cursor, told: this.#told, last: this.#last, resumed })
+    return JSON.stringify({
+      cursor: this.#cursor,
+      whole: this.#isWhole || undefined,
+      rewound: this.#isRewound || undefined,
+      skipped: this.#skipped || undefined,
+      last: this.#last,
+      ended: this.#seen.counts,
+      seen: this.#seen.text(),
+    })
   }
-}
-
-/** A cursor that a connection was opened with, and how many runs had been told there, where that is known. */
-interface Resumption {
-  readonly cursor: string
-  readonly told?: number | undefined
-}
-
-function isResumption(value: unknown): value is Resumption {
-  if (!isObject(value)) return false
-  const { cursor, told } = value
-  return typeof cursor === 'string' && (told === undefined || isCount(told))
 }
 
 /** What decides in a status. */
@@ -230,7 +316,15 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0
 }
 
-/** Of a status, what decides; undefined where it does not tell that. */
+function isEndedCounts(value: unknown): value is EndedCounts {
+  return Array.isArray(value) && value.length === ENDED.length && value.every(isCount)
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, number) => sum + number, 0)
+}
+
+/** Of a status, what decides; undefined where it does not say that. */
 function lastStatus(status: unknown): LastStatus | undefined {
   if (!isObject(status)) return undefined
   const { is_active, num_task_runs } = status

@@ -3,11 +3,11 @@ import { reconnect } from '../../operators/reconnect.ts'
 import type { ReconnectConfig } from '../../operators/reconnect.ts'
 import type { Context } from './context.ts'
 
-/** `reconnect` as the sources use it: with the client's backoff and time, and a word of it to the diagnostics. */
+/** `reconnect` as the sources use it: with the client's backoff and time, and a report to the diagnostics. */
 export function persisting<T>(
   context: Context,
   source: string,
-  config: Pick<ReconnectConfig, 'done' | 'retryable' | 'serverDelay'> = {},
+  config: Pick<ReconnectConfig<T>, 'done' | 'progress' | 'retryable' | 'serverDelay'> = {},
 ): MonoTypeOperatorFunction<T> {
   const { backoff, scheduler, random, report } = context
   return reconnect({

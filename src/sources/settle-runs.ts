@@ -7,6 +7,7 @@ import type { TaskGroupStatus } from '../protocol/task-group.ts'
 import { ProtocolError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
 import { groupRuns } from './group-runs.ts'
+import { IncompleteStreamError } from './incomplete-stream-error.ts'
 import { persisting } from './persisting.ts'
 import { getTaskGroup } from './task-groups.ts'
 
@@ -69,11 +70,13 @@ export function settleRuns(context: Context, groupId: string, doubt: Doubt): Obs
       )
     })
     // Every read within persists by itself: what is left is a look that came too early.
-    const isTooEarly = (error: unknown) => error instanceof Unsettled
+    const isTooEarly = (error: unknown) =>
+      error instanceof Unsettled || error instanceof IncompleteStreamError
 
     return status.pipe(
       switchMap((now) =>
-        now.num_task_runs === doubt.runsBefore
+        // A group without runs is followed until it has one.
+        now.num_task_runs === 0 || now.num_task_runs === doubt.runsBefore
           ? of(now)
           : look.pipe(persisting(context, groupSource(groupId), { retryable: isTooEarly })),
       ),

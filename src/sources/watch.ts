@@ -45,6 +45,7 @@ import type { FollowMonitorOptions } from './follow-monitor.ts'
 import { groupEvents } from './group-events.ts'
 import { groupRuns } from './group-runs.ts'
 import type { GroupRunsOptions } from './group-runs.ts'
+import { IncompleteStreamError } from './incomplete-stream-error.ts'
 import { monitorPages } from './monitor-pages.ts'
 import { requestShape } from './request.ts'
 import { persisting } from './persisting.ts'
@@ -57,10 +58,10 @@ export type WatchedMonitor =
   | string
   | ({ readonly id: string } & Omit<FollowMonitorOptions, 'signal' | 'wake'>)
 
-/** A task group to watch: its id, or its id with what its runs shall bring along. */
+/** A task group to watch: its id, or its id with what its runs shall bring along and how long it is followed. */
 export type WatchedGroup =
   | string
-  | ({ readonly id: string } & Pick<GroupRunsOptions, 'include_input' | 'include_output'>)
+  | ({ readonly id: string } & Pick<GroupRunsOptions, 'include_input' | 'include_output' | 'until'>)
 
 /** Where webhooks come from. */
 export interface WatchedWebhooks {
@@ -105,7 +106,7 @@ export interface WatchOptions extends SourceOptions {
  *
  * A monitor or a group that fails for good, a wrong id for instance, emits `source.failed` and the others go on. It is tried
  * again when it is taken out of its list and put in again, and with the next subscription. What concerns all is an error: a
- * refused key (401), a checkpoint that cannot be read.
+ * refused key (401), a checkpoint that cannot be read. So is a group whose stream is incomplete: an `IncompleteStreamError`.
  */
 export function watch(context: Context, options: WatchOptions): Source<ResearchEvent> {
   checkOptions('options', options ?? null, WATCH_OPTIONS)
@@ -119,13 +120,13 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
       const events = followMonitor(context, id, follow, tracking)
       return events.pipe(tellingFailure(context, monitorSource(id), 'poll', tracking))
     }),
-    each('taskGroups', taskGroups, watchedGroup, ({ id, include_input, include_output = true }) => {
+    each('taskGroups', taskGroups, watchedGroup, ({ id, include_input, include_output = true, until }) => {
       const tracking = tracked(checkpoint, `groups/${id}/runs`)
-      const runs = groupRuns(context, id, { include_input, include_output }, tracking)
+      const runs = groupRuns(context, id, { include_input, include_output, until }, tracking)
       const statuses = groupEvents(
         context,
         id,
-        {},
+        { until },
         tracked(checkpoint, `groups/${id}/events`, isLeftToRuns),
       ).pipe(filter((event) => !isLeftToRuns(event)))
       return merge(runs, statuses).pipe(tellingFailure(context, groupSource(id), 'stream', tracking))
@@ -222,6 +223,7 @@ const GROUP = Object.keys({
   id: true,
   include_input: true,
   include_output: true,
+  until: true,
 } satisfies Record<keyof Exclude<WatchedGroup, string>, true>)
 
 function checked<M extends Member>(argument: string, member: M, names: readonly string[]): M {
@@ -238,7 +240,9 @@ function tellingFailure(
   tracking: Tracking | undefined,
 ): OperatorFunction<ResearchEvent, ResearchEvent> {
   return catchError((error: unknown) => {
-    if (!(error instanceof RivuletError) || concernsAll(error)) throw error
+    // Where `source.failed` is filtered out, an incomplete stream would pass for a complete one.
+    if (!(error instanceof RivuletError) || error instanceof IncompleteStreamError || concernsAll(error))
+      throw error
     const event = failureEvent(source, { error }, via, scheduler.now())
     // The stream stands where it stood.
     tracking?.entered(event, undefined)

@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { firstValueFrom, tap } from 'rxjs'
 import { ofType } from 'rivulet/operators'
+import { withoutReceived } from '../operators/events.ts'
 import { all, HeldRuns, research } from './research.ts'
 
 const names = (count: number) => Array.from({ length: count }, (_, n) => `question ${n}`)
@@ -39,7 +40,7 @@ describe('task groups, end to end', () => {
       for (let after = 0; after < 5; after++) {
         service.faults.add({ kind: 'cut', after, times: 4 })
         const pieced = await all(client.taskGroups[stream](id))
-        expect(pieced).toEqual(whole)
+        expect(withoutReceived(pieced)).toEqual(withoutReceived(whole))
         service.faults.clear()
       }
 
@@ -56,7 +57,9 @@ describe('task groups, end to end', () => {
       whole.map(({ cursor }) => all(client.taskGroups.events(id, { last_event_id: cursor ?? 'none' }))),
     )
 
-    expect(resumed).toEqual(whole.map((_, index) => whole.slice(index + 1)))
+    expect(resumed.map(withoutReceived)).toEqual(
+      whole.map((_, index) => withoutReceived(whole.slice(index + 1))),
+    )
   })
 
   it('begins at the cursors that adding runs gave', async () => {
@@ -89,7 +92,8 @@ describe('task groups, end to end', () => {
       ),
     )
 
-    expect(diagnostics).toEqual([expect.objectContaining({ kind: 'reconnect', cause: undefined, delay: 0 })])
+    // The service asks for 20 ms.
+    expect(diagnostics).toEqual([expect.objectContaining({ kind: 'reconnect', cause: undefined, delay: 20 })])
     expect(events.map(({ type }) => type)).toEqual([
       'task_group.status',
       'task_run.state',
@@ -113,13 +117,65 @@ describe('task groups, end to end', () => {
     expect(failed.map(({ data }) => data.run.error?.message)).toEqual(['no such thing'])
   })
 
-  it('completes for a group without runs', async () => {
-    const { client, group } = await research()
-    const id = await group()
+  it.each(['events', 'runs'] as const)(
+    'of a group without runs sends nothing but %s of the runs that are added later, and then completes',
+    async (stream) => {
+      const { client, group, diagnostics } = await research()
+      const id = await group()
+      const events = all(client.taskGroups[stream](id).pipe(ofType('task_run.state')))
+      await until(() => diagnostics.length >= 3)
 
-    expect(await all(client.taskGroups.runs(id))).toEqual([])
-    expect((await all(client.taskGroups.events(id))).every(({ type }) => type === 'task_group.status')).toBe(
-      true,
-    )
+      const inputs = [{ input: 'late', processor: 'base' }]
+      const [added] = await all(client.taskGroups.addRuns(id, { inputs }))
+
+      expect((await events).map(({ data }) => data.run.run_id)).toEqual(added?.run_ids)
+    },
+  )
+
+  it.each(['events', 'runs'] as const)(
+    'of a group that is followed until it is closed go on with the %s of runs that are added when it is done',
+    async (stream) => {
+      const { client, group, diagnostics } = await research()
+      const id = await group('early')
+      const told: string[] = []
+      let isComplete = false
+      const following = client.taskGroups[stream](id, { until: 'closed' })
+        .pipe(ofType('task_run.state'))
+        .subscribe({
+          next: ({ data }) => told.push(data.run.run_id),
+          complete: () => (isComplete = true),
+        })
+      onTestFinished(() => following.unsubscribe())
+      await until(() => told.length === 1 && diagnostics.length >= 5)
+
+      const inputs = [{ input: 'late', processor: 'base' }]
+      const [added] = await all(client.taskGroups.addRuns(id, { inputs }))
+      await until(() => told.length === 2)
+
+      expect(told[1]).toBe(added?.run_ids[0])
+      expect(isComplete).toBe(false)
+    },
+  )
+
+  it('of a watched group that is followed until it is closed do not end the stream', async () => {
+    const { client, group, diagnostics } = await research()
+    const id = await group('early')
+    const told: string[] = []
+    let isComplete = false
+    const watching = client
+      .watch({ taskGroups: [{ id, until: 'closed' }] })
+      .pipe(ofType('task_run.state'))
+      .subscribe({ next: ({ data }) => told.push(data.run.run_id), complete: () => (isComplete = true) })
+    onTestFinished(() => watching.unsubscribe())
+    await until(() => told.length === 1 && diagnostics.length >= 5)
+
+    await all(client.taskGroups.addRuns(id, { inputs: [{ input: 'late', processor: 'base' }] }))
+    await until(() => told.length === 2)
+
+    expect(isComplete).toBe(false)
   })
 })
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve))
+}

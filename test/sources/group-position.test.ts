@@ -1,9 +1,11 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { groupEvent } from '../../src/protocol/event.ts'
+import type { ResearchEvent } from '../../src/protocol/event.ts'
 import type { TaskGroupStatus } from '../../src/protocol/task-group.ts'
 import type { RunStatus } from '../../src/protocol/task.ts'
 import { GroupPosition } from '../../src/sources/group-position.ts'
+import { KEPT } from '../../src/sources/group-seen.ts'
 
 const run = (n: number, status: RunStatus = 'completed') =>
   groupEvent(
@@ -39,8 +41,15 @@ describe('a position as text', () => {
     'null',
     '{}',
     '{"cursor":5}',
-    '{"cursor":"5","told":"5"}',
-    '{"told":-1}',
+    '{"cursor":"5","seen":""}',
+    '{"cursor":"5","ended":[1,0],"seen":""}',
+    '{"cursor":"5","ended":[1,0,-1],"seen":""}',
+    '{"cursor":"5","ended":[1,0,0]}',
+    '{"cursor":"5","ended":[1,0,0],"seen":"?"}',
+    '{"cursor":"5","ended":[1,0,0],"seen":"AAAA"}',
+    '{"cursor":"5","ended":[1,0,0],"seen":"","whole":1}',
+    '{"cursor":"5","ended":[1,0,0],"seen":"","skipped":0.5}',
+    '{"ended":[1,0,0],"seen":""}',
   ])('is refused where it is %s', (text) => {
     expect(GroupPosition.parse(text, undefined)).toBeUndefined()
   })
@@ -48,7 +57,9 @@ describe('a position as text', () => {
   it.each([null, [], {}, { is_active: 1, num_task_runs: 2 }, { is_active: false }])(
     'is refused where its last status is %j',
     (last) => {
-      expect(GroupPosition.parse(JSON.stringify({ cursor: '5', told: 5, last }), undefined)).toBeUndefined()
+      expect(
+        GroupPosition.parse(JSON.stringify({ cursor: '5', ended: [5, 0, 0], seen: '', last }), undefined),
+      ).toBeUndefined()
     },
   )
 
@@ -94,7 +105,7 @@ describe('a position as text', () => {
 })
 
 describe('a position that was counted to', () => {
-  it('is the end without another connection, where none had to be resumed', () => {
+  it('is the end without another connection', () => {
     const position = toldTo(3)
     expect(position.verdict(endedWith({ completed: 3 }))).toBe('done')
   })
@@ -103,7 +114,7 @@ describe('a position that was counted to', () => {
     const position = toldTo(1)
     position.advance(run(2, 'action_required'))
     position.advance(run(3, 'cancelling'))
-    expect(position.verdict(endedWith({ completed: 1, cancelled: 2 }))).toBe('go on')
+    expect(position.verdict(endedWith({ completed: 1, cancelled: 2 }))).toEqual({ missing: 2, expected: 3 })
   })
 
   it('does not end the events stream with its last run alone, since a status comes behind', () => {
@@ -120,134 +131,214 @@ describe('a position that was counted to', () => {
     expect(position.verdict(endedWith({ completed: 5, failed: 1 }))).toBe('done')
   })
 
-  it('is the count of where the stream was resumed, once what is repeated has come by there', () => {
+  it('counts a run that ended twice by its last status', () => {
+    const position = new GroupPosition(undefined, undefined)
+    position.opened()
+    position.advance(run(1, 'failed'))
+    // It was tried again, and ended while no stream was open.
+    expect(position.verdict(endedWith({ completed: 1 }))).toEqual({ missing: 1, expected: 1 })
+    position.opened()
+    expect(position.advance(at('2', run(1, 'completed')))).toBe(true)
+    expect(position.advance(run(1, 'failed'))).toBe(false)
+    expect(position.advance(at('2', run(1, 'completed')))).toBe(false)
+    expect(position.verdict(endedWith({ completed: 1 }))).toBe('done')
+  })
+
+  it('is not reached by repeated events, in any order, over any number of connections', () => {
     const position = toldTo(5)
+    for (const repeated of [3, 1, 1, 5, 2]) {
+      position.opened()
+      expect(position.advance(run(repeated))).toBe(false)
+      expect(position.cursor).toBe('5')
+      expect(position.verdict(endedWith({ completed: 6 }))).toEqual({ missing: 1, expected: 6 })
+    }
+  })
+
+  it('is not reached by repeated events after a restart either', () => {
+    const position = restarted(toldTo(5))
+    for (const repeated of [1, 4, 5]) {
+      position.opened()
+      expect(position.advance(run(repeated))).toBe(false)
+      expect(position.cursor).toBe('5')
+      expect(position.verdict(endedWith({ completed: 6 }))).toEqual({ missing: 1, expected: 6 })
+    }
+  })
+
+  it('is not believed at once where more runs were seen before a restart than a text has', () => {
+    const position = restarted(toldTo(KEPT + 10))
+    const group = endedWith({ completed: KEPT + 11 })
     position.opened()
-    for (const repeated of [3, 4]) position.advance(run(repeated))
+    // The text has forgotten this one, so it counts as new.
+    expect(position.advance(run(1))).toBe(true)
+    const verdicts = ['go on', 'go on', 'go on', 'done']
+    for (const verdict of verdicts) {
+      expect(position.verdict(group)).toBe(verdict)
+      position.opened()
+    }
+  })
+
+  it('that is too low is known to be so, however many runs were seen before a restart', () => {
+    const position = restarted(toldTo(KEPT + 10))
     position.opened()
-    for (const n of [5, 6]) position.advance(run(n))
-    expect(JSON.parse(position.place.text())).toMatchObject({ cursor: '6', told: 6 })
+    expect(position.verdict(endedWith({ completed: KEPT + 12 }))).toEqual({
+      missing: 2,
+      expected: KEPT + 12,
+    })
   })
 
-  it('is put right after a restart as well that came within a repetition', () => {
-    const before = toldTo(10)
-    before.opened()
-    for (const repeated of [8, 9]) before.advance(run(repeated))
-    const after = GroupPosition.parse(before.place.text(), undefined)
-    after?.opened()
-    for (const n of [10, 11, 12]) after?.advance(run(n))
-    expect(JSON.parse(after?.place.text() ?? '')).toMatchObject({ cursor: '12', told: 12 })
-
-    // Nothing comes any more, but two runs were never told.
-    expect(after?.verdict(endedWith({ completed: 14 }))).toBe('go on')
-    after?.opened()
-    expect(after?.verdict(endedWith({ completed: 14 }))).toBe('go on')
-  })
-
-  it('is refused as text where a place of resumption is none', () => {
-    for (const resumed of [{}, [5], [{ told: 1 }], [{ cursor: '1', told: -1 }]])
-      expect(
-        GroupPosition.parse(JSON.stringify({ cursor: '5', told: 5, resumed }), undefined),
-      ).toBeUndefined()
-  })
-
-  it('begins anew with a service that gives no cursors', () => {
+  it('is that of distinct runs where the service gives no positions', () => {
     const position = new GroupPosition(undefined, undefined)
     const { cursor: _, ...unnumbered } = run(1)
     for (let connection = 0; connection < 2; connection++) {
       position.opened()
-      position.advance(unnumbered)
+      expect(position.advance(unnumbered)).toBe(connection === 0)
     }
-    expect(JSON.parse(position.place.text())).toEqual({ told: 1 })
+    expect(position.verdict(endedWith({ completed: 2 }))).toEqual({ missing: 1, expected: 2 })
   })
 
   it('counts what comes twice in a row once', () => {
     const position = toldTo(2)
     position.advance(run(2))
-    expect(JSON.parse(position.place.text())).toEqual({ cursor: '2', told: 2 })
+    expect(position.verdict(endedWith({ completed: 3 }))).toEqual({ missing: 1, expected: 3 })
   })
 
-  it('does not keep a stream going for ever that always ends within what it tells again', () => {
-    const position = toldTo(8)
-    const verdicts: string[] = []
+  it('counts what comes again when the stream begins again once', () => {
+    const position = toldTo(3)
+    expect(position.rewind()).toBe(true)
+    position.opened()
+    for (const repeated of [1, 2, 3]) position.advance(at(`new ${repeated}`, run(repeated)))
+    expect(position.cursor).toBe('new 3')
+    expect(position.verdict(endedWith({ completed: 3 }))).toBe('done')
+  })
+
+  it('that the service no longer has all of is done when nothing more comes', () => {
+    const position = toldTo(3)
+    position.rewind()
+    const verdicts: unknown[] = []
     do {
       position.opened()
-      const at = Number(position.cursor)
-      position.advance(run(Math.max(1, at - 1)))
+      position.advance(at('new', run(4)))
       verdicts.push(position.verdict(endedWith({ completed: 9 })))
-    } while (verdicts.at(-1) === 'go on' && verdicts.length < 100)
-    expect(verdicts.at(-1)).not.toBe('go on')
+    } while (verdicts.at(-1) === 'go on' && verdicts.length < 10)
+    expect(verdicts).toEqual(['go on', 'go on', 'go on', 'done'])
+  })
+
+  it('takes an event that was skipped for a missing one', () => {
+    const position = toldTo(2)
+    const first = position.skip()
+    position.advance(run(4))
+    position.opened()
+    const verdicts = Array.from({ length: 4 }, () => {
+      const verdict = position.verdict(endedWith({ completed: 4 }))
+      position.opened()
+      return verdict
+    })
+    expect(first).toEqual({ isNew: true, cursor: '2', count: 1 })
+    expect(verdicts).toEqual(['go on', 'go on', 'go on', 'done'])
+    expect(position.verdict(endedWith({ completed: 5 }))).toEqual({ missing: 2, expected: 5 })
+  })
+
+  it('takes each skipped event once, over connections and restarts', () => {
+    let position = toldTo(2)
+    position.skip()
+    position = restarted(position)
+    position.opened()
+    expect(position.skip().isNew).toBe(false)
+    expect(position.skip()).toEqual({ isNew: true, cursor: '2', count: 2 })
+    expect(position.verdict(endedWith({ completed: 5 }))).toEqual({ missing: 3, expected: 5 })
+  })
+
+  it('is followed for a group that never had a run, and of one whose last status says so', () => {
+    for (const position of [new GroupPosition(undefined, undefined), new GroupPosition('5', undefined)]) {
+      for (let connection = 0; connection < 20; connection++) {
+        position.opened()
+        expect(position.verdict(endedWith({}))).toBe('go on')
+      }
+    }
+  })
+
+  it('is moved by an id that comes alone, and never back by it', () => {
+    const position = toldTo(2)
+    expect(position.moveTo('7')).toBe(true)
+    expect(position.cursor).toBe('7')
+    position.moveTo('8')
+    expect(position.moveTo('7')).toBe(false)
+    expect(position.cursor).toBe('8')
+  })
+
+  it.each([
+    undefined,
+    null,
+    {},
+    { completed: null },
+    { completed: -1 },
+    { completed: 1.5 },
+    { completed: 7 },
+  ])('is unknown where the counts of the group are %j, and then what comes decides', (counts) => {
+    const group: unknown = { ...endedWith({ completed: 3 }), task_run_status_counts: counts }
+    const position = toldTo(2)
+    const verdicts = Array.from({ length: 3 }, () => {
+      const verdict = position.verdict(group as TaskGroupStatus)
+      position.opened()
+      return verdict
+    })
+    expect(verdicts).toEqual(['go on', 'go on', 'done'])
   })
 })
 
 /** How one connection goes. */
 interface Connection {
-  /** Events that are told again, at the most. */
-  readonly repeats: number
-  /** Events that are told beyond what was told before, at the most. */
-  readonly tells: number
-  /** Whether it ends too early: see {@link anyFlaw}. */
-  readonly flawed: boolean
+  /** Earlier events that come first, in this order, each an index modulo how many were sent. */
+  readonly repeats: readonly number[]
+  /** New events that come then, at the most. */
+  readonly sends: number
   readonly ends: 'cut' | 'close' | 'restart'
 }
 
 const connection: fc.Arbitrary<Connection> = fc.record({
-  repeats: fc.nat(6),
-  tells: fc.integer({ min: 1, max: 4 }),
-  flawed: fc.boolean(),
+  repeats: fc.array(fc.nat(20), { maxLength: 5 }),
+  sends: fc.nat(3),
   ends: fc.constantFrom('cut', 'close', 'restart'),
 })
-/** What the script ends with. */
-const WHOLE: Connection = { repeats: 3, tells: 100, flawed: false, ends: 'close' }
-/** How a connection is flawed: without any event, or by an end within what is told again. Both in a row deceive any count. */
-const anyFlaw = fc.constantFrom('silent', 'short')
 const anyStatus = fc.constantFrom<RunStatus>('completed', 'failed', 'cancelled')
 
-describe('a runs stream that repeats what it told, is cut, closed and resumed by another process', () => {
-  it('is done when every run was told, and not before', () => {
+describe('a runs stream that repeats what it likes, is cut, closed, empty and resumed by another process', () => {
+  it('is done when every run was sent, and not before, and never goes back', () => {
     fc.assert(
       fc.property(
         fc.array(anyStatus, { minLength: 1, maxLength: 12 }),
-        fc.array(connection, { maxLength: 12 }),
-        anyFlaw,
-        (statuses, script, flaw) => {
+        fc.array(connection, { maxLength: 20 }),
+        (statuses, script) => {
           const log = statuses.map((status, i) => run(i + 1, status))
           const counts: Partial<Record<RunStatus, number>> = {}
           for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1
-          const told = new Set<string>()
+          let sent = 0
           let position = new GroupPosition(undefined, undefined)
-          let verdict = 'go on'
-          let flaws = 0
-          let connections = 0
-
-          while (verdict === 'go on' && connections < script.length + 3) {
-            const left = told.size < log.length ? script[connections] : undefined
-            const { repeats, tells, flawed, ends } = left ?? WHOLE
-            connections += 1
+          for (const { repeats, sends, ends } of script) {
             position.opened()
-            const reached = Number(position.cursor ?? 0)
-            const start = Math.max(0, reached - repeats)
-            // Two short ones in a row would be a stream that goes backwards, and nobody waits in silence for ever.
-            const isSilent = flawed && flaw === 'silent' && flaws < 4
-            const isShort = flawed && flaw === 'short' && flaws === 0 && start + 1 < told.size
-            const end = isSilent ? start : isShort ? start + 1 : told.size + tells
-            flaws = isSilent || isShort ? flaws + 1 : 0
-            for (const event of log.slice(start, end)) {
-              told.add(event.id)
-              position.advance(event)
+            const from = Number(position.cursor ?? 0)
+            expect(from).toBe(sent)
+            const earlier = from === 0 ? [] : repeats.map((n) => log[n % from])
+            for (const event of [...earlier, ...log.slice(from, from + sends)]) {
+              if (event !== undefined) position.advance(event)
             }
-            if (ends === 'close') verdict = position.verdict(endedWith(counts))
+            sent = Math.min(log.length, sent + sends)
+            const missing = log.length - sent
+            const verdict = missing === 0 ? 'done' : { missing, expected: log.length }
+            expect(ends === 'close' ? position.verdict(endedWith(counts)) : verdict).toEqual(verdict)
             if (ends === 'restart') position = restarted(position)
           }
-
-          expect(verdict).toBe('done')
-          expect(told.size).toBe(log.length)
         },
       ),
       { numRuns: 2_000 },
     )
   })
 })
+
+/** The event, at another position of the stream. */
+function at(cursor: string, event: ResearchEvent): ResearchEvent {
+  return { ...event, cursor }
+}
 
 function restarted(position: GroupPosition): GroupPosition {
   const read = GroupPosition.parse(position.place.text(), undefined)
