@@ -9,6 +9,7 @@ import type { ResearchEvent } from 'rivulet'
 import { deliver } from 'rivulet/operators'
 import { sqliteCheckpointStore, sqliteInbox } from 'rivulet/state/sqlite'
 import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
+import { tap } from 'rxjs'
 import { isCounted } from './audit.ts'
 import type { PipelineReport, PipelineSettings } from './messages.ts'
 
@@ -78,6 +79,10 @@ client
     checkpoint,
   })
   .pipe(
+    tap((event) => {
+      // A source that failed is for the supervisor: with the next process it is tried again.
+      if (event.type === 'source.failed') throw event.data.error
+    }),
     deliver(settings.careless ? carelessHandler() : carefulHandler(), {
       concurrency,
       checkpoint,

@@ -126,11 +126,19 @@ export class SeenEvents {
     return this.#note(SKIPPED, event)
   }
 
-  /** The service knows no position any more. Which runs were seen stays known. */
+  /**
+   * The stream begins again, and the service knows no position any more. Which runs were seen stays known where all are
+   * remembered; else those that are not would count twice, and the count begins again as well.
+   */
   forgetPositions(): void {
     const tables = this.#previous === undefined ? [this.#current] : [this.#previous, this.#current]
     this.#current = new Table()
     this.#previous = undefined
+    if (this.#isPartial) {
+      this.#isPartial = false
+      this.#completed = this.#failed = this.#cancelled = 0
+      return
+    }
     for (const table of tables) {
       for (let entry = 0; entry < table.size; entry++) {
         const status = table.get(entry, POSITION) & STATUS

@@ -211,6 +211,15 @@ describe('a position that was counted to', () => {
     expect(position.verdict(endedWith({ completed: 3 }))).toBe('done')
   })
 
+  it('begins again with the stream where more runs were seen before a restart than a text has', () => {
+    const position = restarted(toldTo(KEPT + 10))
+    position.rewind()
+    position.opened()
+    for (let n = 1; n <= KEPT + 10; n++) position.advance(at(`new ${n}`, run(n)))
+    expect(JSON.parse(position.place.text())).toMatchObject({ ended: [KEPT + 10, 0, 0] })
+    expect(position.verdict(endedWith({ completed: KEPT + 10 }))).toBe('done')
+  })
+
   it('that the service no longer has all of is done when nothing more comes', () => {
     const position = toldTo(3)
     position.rewind()
