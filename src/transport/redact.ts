@@ -61,18 +61,68 @@ function credentialsOf(basic: string): readonly string[] {
  * Base64 (also in the midst of a longer text) and in hexadecimal.
  */
 export function createRedactor(secrets: readonly string[]): Redact {
-  if (secrets.length === 0) return (text) => text
-  // The longest first, since one may be part of another.
-  const forms = secrets.toSorted((a, b) => b.length - a.length).flatMap(formsOf)
-  const pattern = new RegExp(forms.join('|'), 'gi')
-  return (text) => text.replace(pattern, HIDDEN)
+  const forms = secrets.flatMap(formsOf)
+  return (text) => {
+    const found = forms
+      .flatMap((form) => placesOf(form, text))
+      .toSorted((one, other) => one.from - other.from)
+    let left = ''
+    let at = 0
+    for (const { from, to } of found) {
+      // One secret may be a part of another.
+      if (from >= at) left += text.slice(at, from) + HIDDEN
+      at = Math.max(at, to)
+    }
+    return left + text.slice(at)
+  }
 }
 
-/** The forms of a secret, as sources of regular expressions. */
-function formsOf(secret: string): readonly string[] {
+/**
+ * One form of a secret, as sources of regular expressions that match one after the other. A token of a few thousand characters
+ * is too long for a single one: its construction throws.
+ */
+type Form = readonly string[]
+
+interface Place {
+  readonly from: number
+  readonly to: number
+}
+
+function placesOf([head = '', ...tail]: Form, text: string): readonly Place[] {
+  const places: Place[] = []
+  const first = new RegExp(head, 'gi')
+  for (let match = first.exec(text); match !== null; match = first.exec(text)) {
+    const to = endOf(tail, text, first.lastIndex)
+    if (to === undefined) first.lastIndex = match.index + 1
+    else places.push({ from: match.index, to })
+  }
+  return places
+}
+
+function endOf(tail: Form, text: string, from: number): number | undefined {
+  let at = from
+  for (const source of tail) {
+    const next = new RegExp(source, 'yi')
+    next.lastIndex = at
+    if (!next.test(text)) return undefined
+    at = next.lastIndex
+  }
+  return at
+}
+
+/** Characters of a secret in one regular expression. */
+const FORM_PART = 32
+
+function formsOf(secret: string): readonly Form[] {
   const bytes = Array.from(new TextEncoder().encode(secret))
-  const hex = bytes.map((byte) => `${hexOf(byte)}[\\s:-]?`).join('')
-  return [Array.from(secret, characterForms).join(''), ...base64Forms(bytes), hex]
+  const hex = bytes.map((byte) => `${hexOf(byte)}[\\s:-]?`)
+  return [Array.from(secret, characterForms), hex, ...base64Forms(bytes)].map(inParts)
+}
+
+function inParts(characters: readonly string[]): Form {
+  return Array.from({ length: Math.ceil(characters.length / FORM_PART) }, (_, part) =>
+    characters.slice(part * FORM_PART, (part + 1) * FORM_PART).join(''),
+  )
 }
 
 /** One character of a secret as URLs, JSON, HTML and sources of programs escape it. */
@@ -98,12 +148,19 @@ function hexOf(code: number): string {
 }
 
 /** The characters that the secret alone decides, for each of the three places where it can begin. */
-function base64Forms(bytes: readonly number[]): readonly string[] {
+function base64Forms(bytes: readonly number[]): readonly (readonly string[])[] {
+  const binary = bytes.map((byte) => String.fromCharCode(byte)).join('')
   return [0, 1, 2].map((before) => {
-    const text = btoa(String.fromCharCode(...Array<number>(before).fill(0), ...bytes))
+    const text = btoa('\0'.repeat(before) + binary)
     const own = text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6))
-    return own.replaceAll(/[+/]/g, (character) => (character === '+' ? '(?:[+-]|%2B)' : '(?:[/_]|%2F|\\\\/)'))
+    return Array.from(own, base64Character)
   })
+}
+
+/** One character of Base64, as it is or as URLs and JSON have it. */
+function base64Character(character: string): string {
+  if (character === '+') return '(?:[+-]|%2B)'
+  return character === '/' ? '(?:[/_]|%2F|\\\\/)' : character
 }
 
 /** A JSON value without the secrets: in texts, in numbers, in names. */

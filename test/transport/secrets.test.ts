@@ -257,6 +257,18 @@ describe.each([
   })
 })
 
+describe('a token of several thousand characters', () => {
+  it('leaves each failure the error that it is', async () => {
+    const { origin } = await serve((_request, response) => void response.writeHead(404).end('no such thing'))
+    const long = { authorization: `Bearer ${'aB3-'.repeat(2_000)}` }
+    const transport = createTransport({ baseUrl: origin, apiKey, headers: long, retries: 0 })
+
+    await expect(transport.request({ method: 'GET', path: '/x', idempotent: true })).rejects.toMatchObject({
+      status: 404,
+    })
+  })
+})
+
 describe('an error of an exchange or a fetch that is not ours', () => {
   it('is passed on without what it holds of the request', async () => {
     const leaking = Object.assign(
@@ -306,6 +318,17 @@ describe('the redactor', () => {
       }),
     )
   })
+
+  it.each(ENCODINGS)(
+    'takes a secret out that is as long as a token or a cookie can be: %s',
+    (_how, encode) => {
+      const secret = `eyJ%25&\\${'Zx9-'.repeat(3_000)}end`
+      const redact = createRedactor([secret, secret.slice(5, 50)])
+
+      // Base64 may have a part of the bytes around it in its first and last character.
+      expect(redact(`it was ${encode(secret)}, yes`)).toMatch(/^it was .{0,4}\(not shown\).{0,4}, yes$/)
+    },
+  )
 
   it('takes a number and a name out of JSON, and no prototype with it', () => {
     const redact = createRedactor(['1234567890'])
