@@ -19,6 +19,9 @@ const MAX_PAGES = 100_000
 /** Times in a row that the pages may break off and the walk begins again. */
 const WALKS = 3
 
+/** Different events without an id of their own that have to be known in a row, for what follows to count as known too. */
+const KNOWN_IN_ROW = 10
+
 /** Events of a monitor, oldest first. */
 export interface Portion {
   readonly events: readonly ListedMonitorEvent[]
@@ -72,6 +75,8 @@ export class MonitorBacklog {
   #cursors = new Set<string>()
   /** Whether this walk saw anything that was emitted before. */
   #sawKnown = false
+  /** Events without an id of their own that this walk saw last, one after the other, and that were emitted before. */
+  readonly #knownInRow = new Set<string>()
   /** Walks that broke off since something was emitted. */
   #broken = 0
   #upcoming:
@@ -155,10 +160,11 @@ export class MonitorBacklog {
   ): Promise<readonly ListedMonitorEvent[] | undefined> {
     const page = await this.#fetch(cursor, signal)
     this.#sawKnown = false
+    this.#knownInRow.clear()
     const { events, reached } = this.#newsOf(page)
     this.#dropOldest()
     const ids = new Set(events.map(({ id }) => id))
-    if (reached || (joint.length > 0 && joint.every((id) => ids.has(id)))) {
+    if (reached || joint.every((id) => ids.has(id))) {
       await this.#fetchAhead(this.#pages.at(-1), signal)
       return events
     }
@@ -175,13 +181,21 @@ export class MonitorBacklog {
       const event = monitorEvent(this.#monitorId, wire, 'poll', this.#context.scheduler.now())
       if (this.#position.has(event.id)) {
         this.#sawKnown = true
-        // What is not known has an id made of its content, and the same content may come twice.
-        if (event.type === 'unknown') continue
-        return { events: news, reached: true }
+        if (this.#isReached(event)) return { events: news, reached: true }
+        continue
       }
+      this.#knownInRow.clear()
       news.push(event)
     }
     return { events: news, reached: false }
+  }
+
+  /** Whether what follows this event, which was emitted before, was emitted too. */
+  #isReached({ id, type }: ListedMonitorEvent): boolean {
+    if (type !== 'unknown') return true
+    // Its id is made of its content, and one content may come again. That many in a row do not.
+    this.#knownInRow.add(id)
+    return this.#knownInRow.size >= KNOWN_IN_ROW
   }
 
   #walkOn(cursor: string | undefined): void {
@@ -202,7 +216,7 @@ export class MonitorBacklog {
   #add(cursor: string | undefined, events: readonly ListedMonitorEvent[]): void {
     if (events.length === 0) return
     const last = events.findLastIndex(({ type }) => type !== 'unknown')
-    const joint = last === -1 ? [] : events.slice(last).map(({ id }) => id)
+    const joint = events.slice(Math.max(last, 0)).map(({ id }) => id)
     this.#pages.push({ cursor, joint, events })
     this.#kept += events.length
     for (let page = this.#pages[this.#firstKept]; this.#kept > KEPT; page = this.#pages[this.#firstKept]) {
@@ -257,6 +271,7 @@ export class MonitorBacklog {
     this.#ahead = { cursor: undefined }
     this.#cursors = new Set()
     this.#sawKnown = false
+    this.#knownInRow.clear()
     this.#upcoming = undefined
   }
 }

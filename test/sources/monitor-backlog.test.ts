@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { lastValueFrom, take, tap, toArray } from 'rxjs'
+import { lastValueFrom, Subject, take, tap, toArray } from 'rxjs'
 import { createClient } from 'rivulet'
 import { Gate, underGate } from 'rivulet/operators'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -143,6 +143,45 @@ describe('a long backlog of a monitor', () => {
     expect(seen.map(({ type, id }) => (type === 'unknown' ? type : id))).toEqual(
       names(1_000).with(400, 'unknown'),
     )
+  })
+
+  it('of events that this version does not know is walked back once, emitted once, and recognised by the next poll', async () => {
+    const { client, list, asked } = await monitorOf(0, { cursors: 'newest' })
+    list.push(...Array.from({ length: 1_500 }, (_, n) => `odd${1_500 - n}`))
+    const wake = new Subject<void>()
+
+    const events = client.monitors.follow('m', { pollInterval: Infinity, wake })
+    const seen: unknown[] = []
+    const subscription = events.subscribe(({ data }) => void seen.push(data))
+    onTestFinished(() => subscription.unsubscribe())
+    await settled(() => asked.length)
+    const first = asked.splice(0)
+    list.unshift('odd1501')
+    wake.next()
+    await settled(() => asked.length)
+
+    expect(seen).toEqual(Array.from({ length: 1_501 }, (_, n) => ({ event_type: `odd${n + 1}` })))
+    // Fifteen to walk back, eleven again.
+    expect(first).toHaveLength(26)
+    expect(asked).toEqual(pages(0))
+  })
+
+  it('is not taken for known where an event without an id comes a second time', async () => {
+    const { client, list, asked } = await monitorOf(3, { cursors: 'newest' })
+    list.unshift('odd', 'odd', 'odd')
+    const wake = new Subject<void>()
+
+    const events = client.monitors.follow('m', { pollInterval: Infinity, wake, limit: 5 })
+    const seen: string[] = []
+    const subscription = events.subscribe(({ type, id }) => void seen.push(type === 'unknown' ? type : id))
+    onTestFinished(() => subscription.unsubscribe())
+    await settled(() => asked.length)
+    list.unshift('odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'e4')
+    list.unshift('odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd')
+    wake.next()
+    await settled(() => asked.length)
+
+    expect(seen).toEqual(['e1', 'e2', 'e3', 'unknown', 'e4'])
   })
 
   it('ends with the refusal where no walk gets to its second page', async () => {
