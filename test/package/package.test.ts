@@ -90,7 +90,8 @@ describe('what npm installs', () => {
   })
 
   it('has every file that package.json names', () => {
-    expect(named('.js')).toHaveLength(10)
+    // Several conditions lead to one file.
+    expect(new Set(named('.js')).size).toBe(10)
     expect(named('.d.ts')).toHaveLength(5)
     expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
       [],
