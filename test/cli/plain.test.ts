@@ -26,4 +26,26 @@ describe('Markdown without its marks', () => {
 
     expect(oneLine(withoutMarks(markdown), 200)).toBe('A link.')
   })
+
+  it('knows addresses that have brackets in them, without others around', () => {
+    const markdown = '![map](m_(old).png) See [rivulets](https://a/Rivulet_(stream)) and [more](https://b).'
+
+    expect(oneLine(withoutMarks(markdown), 200)).toBe('See rivulets and more.')
+  })
+
+  it('keeps paragraphs apart, and what is compared', () => {
+    expect(withoutMarks('a < b and c > d\n\n> said\n\n\n# Title\n\nText')).toBe(
+      'a < b and c > d\n\nsaid\n\n\nTitle\n\nText',
+    )
+  })
+
+  it.each(['<', '![', '[', '[a](', '![a](', '[a](<', '<h1 ', '<img alt="', '\n', '[a](b(', '[a](b()'])(
+    'takes time in proportion to a text of nothing but %j',
+    (part) => {
+      // Time that grows with the square of the length is seconds to minutes here, beyond what a test may take.
+      const text = part.repeat(100_000)
+
+      expect(withoutMarks(text).length).toBeLessThanOrEqual(text.length)
+    },
+  )
 })

@@ -53,6 +53,3 @@ function firstHeading(text: string): string | undefined {
   }
   return undefined
 }
-
-/** What an image or a link points to, in the source of a RegExp: its address, which may stand in angle brackets, or a name. */
-export const TARGET = String.raw`(?:\((?:<[^<>\n]*>)?[^)]*\)|\[[^\]]*\])`

@@ -1,5 +1,5 @@
 import { relative, sep } from 'node:path'
-import { ArgumentError } from '../../protocol/argument-error.ts'
+import { ArgumentError, hidden } from '../../protocol/argument-error.ts'
 import { checkObject, checkText } from '../../protocol/check.ts'
 
 /** A folder of documents. */
@@ -66,7 +66,7 @@ function baseUrl(argument: string, site: unknown): string {
   ) {
     // The value is not repeated: what is wrong with it may be the password in it.
     const expected = 'an http or https URL without credentials, query and fragment'
-    throw new ArgumentError(argument, expected, typeof site)
+    throw new ArgumentError(argument, expected, hidden(site))
   }
   return url.href.endsWith('/') ? url.href : `${url.href}/`
 }

@@ -1,5 +1,3 @@
-import { TARGET } from '../corpus/markdown.ts'
-
 /** A sentence, a list item, a table row or a line of code: what an answer is made of. */
 export interface Unit {
   /** Without the markup around it; stands word for word in the text. */
@@ -83,6 +81,9 @@ function sentencesOf(paragraph: string): string[] {
   }
   return found.map(({ start, end }) => paragraph.slice(start, end))
 }
+
+/** What an image or a link points to, in the source of a RegExp: its address, which may stand in angle brackets, or a name. */
+const TARGET = String.raw`(?:\((?:<[^<>\n]*>)?[^)]*\)|\[[^\]]*\])`
 
 /** An image, and the link around it. */
 const BADGE = new RegExp(String.raw`\[?!\[[^\]]*\]${TARGET}(?:\]${TARGET})?`, 'g')
