@@ -15,11 +15,16 @@ const MAX_EXTRAS = 16 * 1024 * 1024
 const MAX_RUNS_BODY = MAX_RUNS_PER_REQUEST * MAX_RUN_CHARACTERS * 3 + MAX_EXTRAS
 const ADDS_RUNS = /^\/v1(beta)?\/tasks\/groups\/[^/]+\/runs$/
 
+/** Whether a request adds runs to a group, many at once: it may hold more than any other. */
+export function addsRuns(path: string): boolean {
+  return ADDS_RUNS.test(path)
+}
+
 /** Reads the body of a POST, and refuses one that is longer than its path takes with a 413, without keeping it. */
 export function limitBody(): MiddlewareHandler<{ Bindings: HttpBindings }> {
   return async (c, next) => {
     if (c.req.method === 'POST') {
-      const limit = ADDS_RUNS.test(c.req.path) ? MAX_RUNS_BODY : MAX_BODY
+      const limit = addsRuns(c.req.path) ? MAX_RUNS_BODY : MAX_BODY
       const arrayBuffer = await readBody(c.env.incoming, limit)
       // Hono keeps promises there of what it has read itself. A `Request` with this body would be made for nothing else.
       Object.assign(c.req.bodyCache, { arrayBuffer: Promise.resolve(arrayBuffer) })

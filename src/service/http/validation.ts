@@ -3,6 +3,7 @@ import * as z from 'zod'
 import { isObject } from '../../protocol/event.ts'
 import { isCalendarDate, isCountryCode, isDomain } from '../../protocol/limits.ts'
 import type { ValidationIssue } from '../../protocol/problem.ts'
+import { addsRuns } from './body.ts'
 import { limitExceeded } from './json-size.ts'
 import { problem, type HttpProblem } from './problem.ts'
 import { list, MAX_DOMAINS, MAX_TOLD, limitedText, MAX_URL_CHARACTERS } from './request-limits.ts'
@@ -12,8 +13,10 @@ export type Refuse = (issues: readonly ValidationIssue[]) => HttpProblem
 
 /** Objects and arrays within one another, at the most. */
 const MAX_NESTING = 256
-/** Objects, arrays and their entries, at the most: 500 for each of a thousand runs. */
-const MAX_VALUES = 500_000
+/** Objects, arrays and their entries, at the most: far more than all that a request knows of. */
+const MAX_VALUES = 50_000
+/** The same for a request that adds runs: 500 for each of a thousand. */
+const MAX_RUNS_VALUES = 500_000
 
 /** The 422 of all but the task-group endpoints: an ErrorResponse that names each fault (§7). */
 export function unprocessable(issues: readonly ValidationIssue[]): HttpProblem {
@@ -43,9 +46,10 @@ export async function readJsonAndUnknown<Schema extends z.ZodType>(
 
 async function readBody(c: Context, refuse: Refuse): Promise<unknown> {
   const bytes = await c.req.arrayBuffer()
-  const limit = limitExceeded(new Uint8Array(bytes), { levels: MAX_NESTING, values: MAX_VALUES })
+  const values = addsRuns(c.req.path) ? MAX_RUNS_VALUES : MAX_VALUES
+  const limit = limitExceeded(new Uint8Array(bytes), { levels: MAX_NESTING, values })
   if (limit === 'levels') throw refuse([issue(['body'], `Expected at most ${MAX_NESTING} levels of nesting`)])
-  if (limit === 'values') throw refuse([issue(['body'], `Expected at most ${MAX_VALUES} values`)])
+  if (limit === 'values') throw refuse([issue(['body'], `Expected at most ${values} values`)])
   return parseJson(bytes, refuse)
 }
 

@@ -33,7 +33,7 @@ const BASIS_FIELDS: ReadonlySet<string> = new Set([
 ])
 
 const object = z.record(z.string(), z.unknown())
-const words = z.string().min(1)
+const words = z.string().min(1, { error: 'Expected a text that is not empty' })
 const name = limitedText(MAX_NAME_CHARACTERS)
 
 const outputSchema = z.union([

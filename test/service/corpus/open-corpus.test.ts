@@ -304,6 +304,18 @@ describe('a corpus with sites', () => {
     }
   })
 
+  it.each([
+    ['https://user:pass@docs.example', 'a string (not shown)'],
+    ['ftp://docs.example', 'a string (not shown)'],
+    ['', 'an empty string'],
+    [1, 'a number'],
+  ])('refuses the site %j, and says no more of it than %s', async (site, shown) => {
+    const folder = await folderOf({})
+    await expect(corpusOf({}, { folders: [{ folder, site } as never] })).rejects.toThrow(
+      `site must be an http or https URL without credentials, query and fragment, got ${shown}`,
+    )
+  })
+
   it('refuses a folder that has two sites', async () => {
     const docs = await folderOf({})
     const folders = ['https://one.example', 'https://two.example'].map((site) => ({ folder: docs, site }))

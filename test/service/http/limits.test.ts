@@ -146,11 +146,21 @@ describe('a request that holds too much', () => {
 
   it('is refused before anything is made of it where it has very many values', async () => {
     const caller = await running()
-    const answer = await caller.post('/v1/search', `{"search_queries":[${'[],'.repeat(250_001)}1]}`)
-    expect([answer.status, answer.body.error.message]).toEqual([
+    const values = (count: number) => `{"inputs":[${'[],'.repeat(count / 2)}1]}`
+    const search = await caller.post('/v1/search', values(50_002))
+    expect([search.status, search.body.error.message]).toEqual([
       422,
-      expect.stringContaining('Expected at most 500000 values'),
+      expect.stringContaining('Expected at most 50000 values'),
     ])
+    const path = `/v1/tasks/groups/${await caller.group()}/runs`
+    const runs = await caller.post<unknown>(path, values(500_002))
+    expect(runs).toMatchObject({
+      status: 422,
+      body: { detail: [{ msg: 'Expected at most 500000 values' }] },
+    })
+    expect(await caller.post(path, values(499_990))).toMatchObject({
+      body: { detail: [{ msg: expect.stringContaining('at most 1000 inputs') }] },
+    })
   })
 
   it('is refused with its first faults, not with a list as long as itself', async () => {
