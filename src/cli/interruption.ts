@@ -9,13 +9,15 @@ const ECHO = 100
 /** What is needed of a process to be interrupted. */
 export interface Interruptible {
   readonly env: Readonly<Record<string, string | undefined>>
+  readonly stderr: { readonly isTTY?: boolean; write(text: string): unknown }
   on(signal: 'SIGINT' | 'SIGTERM', listener: (signal: 'SIGINT' | 'SIGTERM') => void): unknown
   exit(code: number): void
 }
 
 /**
  * Aborts at the first SIGINT or SIGTERM, so that the command can end cleanly; the next one ends the process at once. Under
- * npm, the echo of the first is not the next.
+ * npm, the echo of the first is not the next. The line that a terminal shows `^C` on is ended, so that what follows, the
+ * prompt at the latest, begins in a line of its own.
  */
 export function abortOnSignals(controller: AbortController, host: Interruptible): void {
   let first: { readonly signal: string; readonly at: number } | undefined
@@ -25,6 +27,7 @@ export function abortOnSignals(controller: AbortController, host: Interruptible)
     const at = performance.now()
     if (first === undefined) {
       first = { signal, at }
+      if (signal === 'SIGINT' && host.stderr.isTTY === true) host.stderr.write('\n')
       controller.abort(new Interrupted(signal))
     } else if (mayEcho && signal === first.signal && at - first.at <= ECHO) {
       mayEcho = false

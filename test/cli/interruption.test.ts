@@ -10,6 +10,7 @@ type Signal = 'SIGINT' | 'SIGTERM'
 
 class Host extends EventEmitter {
   readonly exit = vi.fn<(code: number) => void>()
+  readonly stderr = { isTTY: false, write: vi.fn<(text: string) => boolean>() }
   readonly env: Readonly<Record<string, string>>
 
   constructor(env: Readonly<Record<string, string>>) {
@@ -22,8 +23,10 @@ class Host extends EventEmitter {
 function signalled(
   signals: readonly (readonly [Signal, number])[],
   env: Readonly<Record<string, string>> = {},
+  isTTY = false,
 ) {
   const host = new Host(env)
+  host.stderr.isTTY = isTTY
   const controller = new AbortController()
   abortOnSignals(controller, host)
   const clock = vi.spyOn(performance, 'now')
@@ -44,6 +47,21 @@ describe('a signal', () => {
 
     expect(signal.reason).toBeInstanceOf(Interrupted)
     expect(host.exit).not.toHaveBeenCalled()
+  })
+
+  it('ends the line on which a terminal shows ^C', () => {
+    const { stderr } = signalled([['SIGINT', 1_000]], {}, true).host
+
+    expect(stderr.write).toHaveBeenCalledExactlyOnceWith('\n')
+  })
+
+  it.each([
+    ['no terminal', 'SIGINT', false],
+    ['no Ctrl-C', 'SIGTERM', true],
+  ] as const)('ends no line where there is %s', (_, signal, isTTY) => {
+    const { stderr } = signalled([[signal, 1_000]], {}, isTTY).host
+
+    expect(stderr.write).not.toHaveBeenCalled()
   })
 
   it.each([0, 3, 100, 2_000])('ends the process at once when it comes again %i ms later', (gap) => {

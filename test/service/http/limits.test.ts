@@ -147,8 +147,8 @@ describe('a request that holds too much', () => {
   it('is refused before anything is made of it where it has very many values', async () => {
     const caller = await running()
     const values = (count: number) => `{"inputs":[${'[],'.repeat(count / 2)}1]}`
-    const search = await caller.post('/v1/search', values(50_002))
-    expect([search.status, search.body.error.message]).toEqual([
+    const searched = await caller.post('/v1/search', values(50_002))
+    expect([searched.status, searched.body.error.message]).toEqual([
       422,
       expect.stringContaining('Expected at most 50000 values'),
     ])
