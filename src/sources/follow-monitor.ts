@@ -3,6 +3,7 @@ import type { Subscriber } from 'rxjs'
 import { gateOf } from '../../operators/gate.ts'
 import type { Gate } from '../../operators/gate.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
+import { isRetryable } from '../protocol/backoff.ts'
 import { checkId, checkOptions, checkText, checkWait, LONGEST_WAIT } from '../protocol/check.ts'
 import { cancelledEvent, gapEvent, isObject, monitorSource } from '../protocol/event.ts'
 import type { FollowedMonitorEvent, ListedMonitorEvent } from '../protocol/event.ts'
@@ -19,6 +20,7 @@ import { persisting } from './persisting.ts'
 import { sourceOf } from './source.ts'
 import type { Source, SourceOptions } from './source.ts'
 import type { Tracking } from './tracking.ts'
+import { WrongAnswers } from './wrong-answers.ts'
 
 /** Options of `monitors.follow`. */
 export interface FollowMonitorOptions
@@ -40,7 +42,8 @@ const FOLLOW_OPTIONS = ['after', 'pollInterval', 'wake', 'limit', 'include_compl
 const STATUS_INTERVAL = 600_000
 
 /**
- * Everything that a monitor reports, oldest first, each event once. A poll that fails is backed off from and made again.
+ * Everything that a monitor reports, oldest first, each event once. A poll that fails is backed off from and made again; the
+ * fifth answer in a row that is no page of events is an error.
  * Where the service no longer reaches back to the last event, a `stream.gap` comes in its place.
  *
  * Completes after `monitor.cancelled`, once all that a cancelled monitor reported was emitted; otherwise it never does. It asks for
@@ -87,7 +90,10 @@ export function followMonitor(
       woken = false
       return fedBy<FollowedMonitorEvent>((poller, ended) => polls.poll(poller, ended))
     })
-    poll.pipe(persisting(context, monitorSource(monitorId)), repeat({ delay: pause })).subscribe(subscriber)
+    const retryable = (error: unknown) => polls.mayPollAgain(error)
+    poll
+      .pipe(persisting(context, monitorSource(monitorId), { retryable }), repeat({ delay: pause }))
+      .subscribe(subscriber)
   })
   return sourceOf(follow, signal)
 }
@@ -99,6 +105,7 @@ class Polls {
   readonly #position: MonitorPosition
   readonly #tracking: Tracking | undefined
   readonly #backlog: MonitorBacklog
+  readonly #answers = new WrongAnswers()
   /** When it was looked last whether the monitor was cancelled. */
   #lookedAt = -Infinity
   /** The monitor, once it is known to be cancelled. */
@@ -116,12 +123,16 @@ class Polls {
     this.#monitorId = monitorId
     this.#position = position
     this.#tracking = tracking
-    this.#backlog = new MonitorBacklog(context, monitorId, query, position)
+    this.#backlog = new MonitorBacklog(context, monitorId, query, position, this.#answers)
   }
 
   /** Whether the monitor reports nothing any more, and that was emitted. */
   get over(): boolean {
     return this.#over
+  }
+
+  mayPollAgain(error: unknown): boolean {
+    return this.#answers.mayAskAgain(error) && isRetryable(error)
   }
 
   /** Emits what was reported since the last event. */

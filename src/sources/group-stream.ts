@@ -26,6 +26,7 @@ import { IncompleteStreamError } from './incomplete-stream-error.ts'
 import { persisting } from './persisting.ts'
 import { getTaskGroup } from './task-groups.ts'
 import type { Tracking } from './tracking.ts'
+import { WrongAnswers } from './wrong-answers.ts'
 
 /** One of a group's two streams. */
 export interface GroupStream {
@@ -42,8 +43,6 @@ export interface GroupStream {
 
 /** Closes in a row without a new event that a stream has to have before it is incomplete for good. */
 const FRUITLESS = 3
-/** Answers in a row that may be something else than an event stream, or than a group. */
-const WRONG_ANSWERS = 5
 
 /**
  * A group's stream, resumed by itself until the group is done (§4.4, §4.5).
@@ -101,8 +100,8 @@ class GroupReader {
   #isRefused = false
   /** Whether the service was just asked for the group, and not for its stream. */
   #isAsking = false
-  #wrongGroups = 0
-  #wrongStreams = 0
+  readonly #groupAnswers = new WrongAnswers()
+  readonly #streamAnswers = new WrongAnswers()
   /** Whether the position was just refused, and the stream begins again. */
   #isRewound = false
 
@@ -140,7 +139,7 @@ class GroupReader {
 
   /** The service sends an event stream. */
   accepted(): void {
-    this.#wrongStreams = 0
+    this.#streamAnswers.right()
   }
 
   /** The event of a message; undefined where the message was cut short, and may come whole another time. */
@@ -190,11 +189,8 @@ class GroupReader {
   /** Whether it may go on after the error. */
   mayGoOn(error: unknown): boolean {
     if (error instanceof IncompleteStreamError) return false
-    if (error instanceof ProtocolError) {
-      const inRow = this.#isAsking ? ++this.#wrongGroups : ++this.#wrongStreams
-      if (inRow >= WRONG_ANSWERS) return false
-    }
-    return this.#isRewound || isRetryable(error)
+    const answers = this.#isAsking ? this.#groupAnswers : this.#streamAnswers
+    return answers.mayAskAgain(error) && (this.#isRewound || isRetryable(error))
   }
 
   /**
@@ -214,7 +210,7 @@ class GroupReader {
         error instanceof NotFoundError ? of(undefined) : throwError(() => error),
       ),
       map((current) => {
-        this.#wrongGroups = 0
+        this.#groupAnswers.right()
         return this.#decide(isObject(current) ? current : undefined)
       }),
     )

@@ -9,6 +9,7 @@ import { lineOf, monitorPage, nextCursor, reportWarnings } from './monitor-pages
 import type { MonitorPosition } from './monitor-position.ts'
 import { opened } from './opened.ts'
 import { requestWritten } from './request-written.ts'
+import type { WrongAnswers } from './wrong-answers.ts'
 
 /** Events that are kept from walking back to emitting, so that a short backlog costs no request twice. */
 const KEPT = 400
@@ -62,6 +63,7 @@ export class MonitorBacklog {
   readonly #monitorId: string
   readonly #query: MonitorEventsQuery
   readonly #position: MonitorPosition
+  readonly #answers: WrongAnswers
   /** Newest first. */
   #pages: SeenPage[] = []
   /** The pages from this one on have their events. */
@@ -83,7 +85,15 @@ export class MonitorBacklog {
     | { readonly cursor: string | undefined; readonly page: Promise<PaginatedMonitorEvents> }
     | undefined
 
-  constructor(context: Context, monitorId: string, query: MonitorEventsQuery, position: MonitorPosition) {
+  /** @param answers Is called for each right one. */
+  constructor(
+    context: Context,
+    monitorId: string,
+    query: MonitorEventsQuery,
+    position: MonitorPosition,
+    answers: WrongAnswers,
+  ) {
+    this.#answers = answers
     this.#context = context
     this.#monitorId = monitorId
     this.#query = query
@@ -259,8 +269,10 @@ export class MonitorBacklog {
     }
   }
 
-  #send(cursor: string | undefined, signal: AbortSignal): Promise<PaginatedMonitorEvents> {
-    return monitorPage(this.#context, this.#monitorId, { ...this.#query, cursor }, signal)
+  async #send(cursor: string | undefined, signal: AbortSignal): Promise<PaginatedMonitorEvents> {
+    const page = await monitorPage(this.#context, this.#monitorId, { ...this.#query, cursor }, signal)
+    this.#answers.right()
+    return page
   }
 
   #beginAgain(): void {

@@ -163,9 +163,14 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
               executionEvents(context, monitorId, eventGroupId).pipe(
                 persisting(context, monitorSource(monitorId)),
                 orNothing(),
+                orFailed(),
               ),
             expandRun: (run) =>
-              runResult(context, run).pipe(persisting(context, runSource(run.run_id)), orNothing()),
+              runResult(context, run).pipe(
+                persisting(context, runSource(run.run_id)),
+                orNothing(),
+                orFailed(),
+              ),
             ...(hold !== undefined && { hold }),
             onDuplicate: duplicate,
             onDrop: drop,
@@ -313,6 +318,17 @@ function orNothing<T>(): MonoTypeOperatorFunction<T> {
   return catchError((error: unknown) => {
     if (error instanceof NotFoundError) return EMPTY
     throw error
+  })
+}
+
+/**
+ * Wrong answers in a row are final. An error that may pass would end a durable pipeline, which would start with the same
+ * webhook again.
+ */
+function orFailed<T>(): MonoTypeOperatorFunction<T> {
+  return catchError((cause: unknown) => {
+    if (!(cause instanceof ProtocolError && cause.retryable)) throw cause
+    throw new ProtocolError('only wrong answers came', cause, { cause, retryable: false })
   })
 }
 

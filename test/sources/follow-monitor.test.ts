@@ -83,6 +83,33 @@ describe('monitors.events', () => {
 })
 
 describe('monitors.follow', () => {
+  it.each<[string, string, string]>([
+    ['a page of HTML', 'text/html', '<p>'],
+    ['no list', 'application/json', '{"events":null}'],
+    ['cut', 'application/json', '{"events":['],
+  ])('errors after five answers in a row that are wrong: %s', async (_what, type, body) => {
+    // Two pages: what is in a row is not what brought no event.
+    const answers = ['wrong', 'wrong', 'wrong', 'wrong', 'first', 'wrong', 'wrong', 'wrong', 'wrong', 'last']
+    let asked = 0
+    const baseUrl = await serve((request, response) => {
+      if (!(request.url ?? '').includes('/events')) return answer(response, { status: 'active' })
+      asked += 1
+      const script = answers.shift()
+      if (script === 'first') return answer(response, { events: [], next_cursor: 'older' })
+      const event = { event_id: 'e1', event_group_id: 'x', event_date: null, output: {} }
+      if (script === 'last') return answer(response, { events: [event] })
+      response.writeHead(200, { 'content-type': type }).end(body)
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 })
+    const seen: string[] = []
+
+    const events = client.monitors.follow('m', { pollInterval: 0 }).pipe(tap(({ id }) => seen.push(id)))
+
+    await expect(lastValueFrom(events)).rejects.toMatchObject({ name: 'ProtocolError', retryable: true })
+    expect(seen).toEqual(['e1'])
+    expect(asked).toBe(4 + 1 + 4 + 1 + 5)
+  })
+
   it('gives out oldest first over many pages, then each new event once', async () => {
     const { client, add } = await monitorOf(7)
     const wake = new Subject<void>()

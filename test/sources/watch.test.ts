@@ -185,6 +185,25 @@ describe('a webhook whose expansion is refused for good', () => {
     expect(diagnostics.at(-1)).toMatchObject({ kind: 'expansion', error: { name: 'ProtocolError' } })
   })
 
+  it('is told as it came, and is done, where only wrong answers come', async () => {
+    let asked = 0
+    const baseUrl = await serve((_request, response) => {
+      asked += 1
+      response.writeHead(200, { 'content-type': 'text/html' }).end('<p>')
+    })
+
+    const { told, diagnostics } = await handled(baseUrl, detected('x'))
+
+    expect(told).toMatchObject([{ type: 'unknown', source: '/v1/monitors/m', data: detected('x').payload }])
+    const error = {
+      name: 'ProtocolError',
+      retryable: false,
+      cause: { message: expect.stringContaining('html') },
+    }
+    expect(diagnostics.at(-1)).toMatchObject({ kind: 'expansion', error })
+    expect(asked % 5).toBe(0)
+  })
+
   it('is told without its output where the run has come to another status meanwhile', async () => {
     const run = { run_id: 'r', is_active: false, processor: 'base' }
     const later = { ...run, status: 'completed', modified_at: '2026-01-01T00:05:00Z' }
