@@ -20,13 +20,14 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
     case 'retry': {
       const { method, path, attempt, delay, error } = diagnostic
       log.warn(
-        { method, path, attempt, delay, error: messageOf(error) },
+        { method, path, attempt, delay: Math.round(delay), error: messageOf(error) },
         'a request failed and is sent again',
       )
       return
     }
     case 'reconnect': {
-      const { source, attempt, delay, cause } = diagnostic
+      const { source, attempt, cause } = diagnostic
+      const delay = Math.round(diagnostic.delay)
       if (cause === undefined) log.debug({ source, attempt, delay }, 'closed cleanly, connecting again')
       else log.warn({ source, attempt, delay, error: messageOf(cause) }, 'dropped, connecting again')
       return

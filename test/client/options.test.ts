@@ -183,7 +183,7 @@ it('takes an exchange of the user, with its types', async () => {
 })
 
 describe('a logger', () => {
-  async function logged(logger: Logger): Promise<void> {
+  async function logged(logger: Logger, initialDelay = 0): Promise<void> {
     let requests = 0
     const { origin } = await serve((request, response) => {
       requests += 1
@@ -191,7 +191,7 @@ describe('a logger', () => {
         json(response, 503, { error: { ref_id: 'r', message: `no ${request.headers['x-api-key']}` } })
       else json(response, 200, {})
     })
-    const options: ClientOptions = { baseUrl: origin, apiKey, logger, initialDelay: 0 }
+    const options: ClientOptions = { baseUrl: origin, apiKey, logger, initialDelay }
     await createClient(options).get('/v1/x')
   }
 
@@ -210,6 +210,14 @@ describe('a logger', () => {
         msg: 'a request failed and is sent again',
       },
     ])
+  })
+
+  it('gets delays in whole milliseconds', async () => {
+    const warn = vi.fn<(details: object, message: string) => void>()
+    await logged({ debug: warn, info: warn, warn, error: warn }, 1.5)
+
+    const delay: unknown = expect.toSatisfy(Number.isInteger)
+    expect(warn.mock.calls).toEqual([[expect.objectContaining({ delay }), expect.any(String)]])
   })
 
   it('that throws stops nothing', async () => {
