@@ -1,4 +1,4 @@
-import { ArgumentError } from './argument-error.ts'
+import { ArgumentError, hidden } from './argument-error.ts'
 import { isObject } from './event.ts'
 import { isId } from './id.ts'
 import {
@@ -130,8 +130,8 @@ export function checkFrequency(argument: string, value: unknown): void {
 function checkUrl(argument: string, value: unknown): void {
   const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
-    // The value is not repeated: what is wrong with it may be the password in it.
-    throw new ArgumentError(argument, 'an http or https URL without credentials', typeof value)
+    // Its password may be what is wrong with it, and the path of a webhook is often secret too.
+    throw new ArgumentError(argument, 'an http or https URL without credentials', hidden(value))
   }
 }
 

@@ -68,7 +68,8 @@ export function searchBeta(
   checkOptions('searchBeta', options, ['signal'])
   checkObject('request', request)
   if (request.objective === undefined && request.search_queries === undefined) {
-    throw new ArgumentError('request', 'a request with an objective or search_queries', request)
+    const message = 'request has neither objective nor search_queries; it needs one of them'
+    throw new ArgumentError('request', { message }, request)
   }
   checkGiven(request, {
     objective: checkText,

@@ -19,7 +19,7 @@ import { dedupe } from '../../operators/dedupe.ts'
 import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { backoffDelay } from '../protocol/backoff.ts'
-import { checkId, checkOptions } from '../protocol/check.ts'
+import { checkId, checkObject, checkOptions } from '../protocol/check.ts'
 import {
   failureEvent,
   groupSource,
@@ -112,7 +112,13 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
   checkOptions('options', options ?? null, WATCH_OPTIONS)
   const { monitors = [], taskGroups = [], webhooks, hold, checkpoint, signal } = options
   if (isEmpty(monitors) && isEmpty(taskGroups) && webhooks === undefined) {
-    throw new ArgumentError('options', 'options with monitors, taskGroups or webhooks', options)
+    const message = 'watch has nothing to watch: give it monitors, taskGroups or webhooks'
+    throw new ArgumentError('options', { message }, options)
+  }
+  if (webhooks !== undefined) {
+    checkObject('webhooks', webhooks)
+    if (!isObservable(webhooks.deliveries))
+      throw new ArgumentError('webhooks.deliveries', 'an Observable', webhooks.deliveries)
   }
   const streams = merge(
     each('monitors', monitors, watchedMonitor, ({ id, ...follow }) => {
@@ -185,7 +191,7 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
 }
 
 function isEmpty(watched: Watched<unknown>): boolean {
-  return !isObservable(watched) && watched.length === 0
+  return Array.isArray(watched) && watched.length === 0
 }
 
 /** Everything that the members of a list, or of lists that follow each other, have to tell. */

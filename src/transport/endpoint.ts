@@ -187,7 +187,7 @@ function toJson(body: unknown): string {
     // A cycle or a bigint: refused below.
   }
   // Not repeated: a body may carry the credentials of tool servers (§5).
-  throw new ArgumentError('body', 'something that JSON can hold', typeof body)
+  throw new ArgumentError('body', 'something that JSON can hold', hidden(body))
 }
 
 /** Headers with their names in lower case. Values may be secret too, so errors name the header only. */
@@ -195,7 +195,7 @@ function readHeaders(headers: unknown): Record<string, string> {
   const read: Record<string, string> = {}
   if (headers === undefined) return read
   if (typeof headers !== 'object' || headers === null)
-    throw new ArgumentError('headers', 'an object', typeof headers)
+    throw new ArgumentError('headers', 'an object', hidden(headers))
   for (const [given, value] of Object.entries(headers)) {
     const name = given.toLowerCase()
     if (!isToken(name)) throw new ArgumentError('headers', 'an object with names of headers', given)

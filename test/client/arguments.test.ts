@@ -155,6 +155,36 @@ describe('an argument that cannot be right is refused at the call', () => {
 
     expect(refused).toThrow('limit must be an integer from 1 to 100, got 500')
   })
+
+  it.each<[string, (client: Untyped) => unknown]>([
+    ['watch has nothing to watch: give it monitors, taskGroups or webhooks', (c) => c.watch({})],
+    [
+      'watch has nothing to watch: give it monitors, taskGroups or webhooks',
+      (c) => c.watch({ monitors: [], taskGroups: [] }),
+    ],
+    ['monitors must be an array, or an Observable of arrays, got null', (c) => c.watch({ monitors: null })],
+    ['taskGroups must be an array, or an Observable of arrays, got "g"', (c) => c.watch({ taskGroups: 'g' })],
+    ['webhooks must be an object, got null', (c) => c.watch({ webhooks: null })],
+    ['webhooks.deliveries must be an Observable, got undefined', (c) => c.watch({ webhooks: {} })],
+    ['request has neither objective nor search_queries; it needs one of them', (c) => c.searchBeta({})],
+    [
+      'webhook.url must be an http or https URL without credentials, got a string (not shown)',
+      (c) => c.monitors.create(monitor({ webhook: { url: 'https://u:p@x.example', event_types: ['a'] } })),
+    ],
+    [
+      'webhook.url must be an http or https URL without credentials, got an empty string',
+      (c) => c.monitors.create(monitor({ webhook: { url: '', event_types: ['a'] } })),
+    ],
+    ['body must be something that JSON can hold, got a bigint', (c) => c.post('/v1/x', 1n)],
+    ['body must be something that JSON can hold, got a function', (c) => c.post('/v1/x', () => 1)],
+    [
+      'headers must be an object, got a string (not shown)',
+      () => createClient({ baseUrl: 'http://127.0.0.1', apiKey: 'key', headers: 'x' as Untyped }),
+    ],
+  ])('says: %s', (message, call) => {
+    expect(() => call(client)).toThrow(ArgumentError)
+    expect(() => call(client)).toThrow(expect.objectContaining({ message }))
+  })
 })
 
 describe('an option that there is not is refused by name, with the nearest that there is', () => {
