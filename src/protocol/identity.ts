@@ -1,10 +1,13 @@
 /**
- * A timestamp in one spelling, to the millisecond, so that `…00Z` and `…00.000+00:00` name the same instant. Others stay as
+ * A timestamp in one spelling, to the picosecond, so that `…00Z` and `…00.000+00:00` name the same instant. Others stay as
  * they are.
  */
 export function instant(timestamp: string): string {
   const ms = Date.parse(timestamp)
-  return Number.isNaN(ms) ? timestamp : new Date(ms).toISOString()
+  if (Number.isNaN(ms)) return timestamp
+  // A Date drops what is finer than a millisecond.
+  const finer = /\.\d{3}(\d{1,9})/.exec(timestamp)?.[1]?.replace(/0+$/, '') ?? ''
+  return new Date(ms).toISOString().replace('Z', `${finer}Z`)
 }
 
 /**

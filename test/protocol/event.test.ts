@@ -45,6 +45,14 @@ describe('the identity of a monitor error', () => {
     expect(failed('over quota')).not.toBe(failed('no source'))
   })
 
+  it('tells two errors with one message apart within a millisecond', () => {
+    const at = (fraction: string) => failed('over quota', `2026-01-01T00:00:00.${fraction}Z`)
+
+    expect(new Set(['120', '120001', '120002', '1200021'].map(at)).size).toBe(4)
+    expect(at('120100')).toBe(at('1201'))
+    expect(at('000000000')).toBe(failed('over quota'))
+  })
+
   it('is the same however the instant is written', () => {
     expect(failed('over quota', '2026-01-01T01:00:00.000+01:00')).toBe(failed('over quota'))
   })
