@@ -2,8 +2,10 @@ import { tap } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { isObject, monitorSource } from '../protocol/event.ts'
 import type { MonitorEventsQuery, PaginatedMonitorEvents } from '../protocol/monitor.ts'
+import type { Warning } from '../protocol/problem.ts'
 import { ProtocolError } from '../transport/errors.ts'
 import type { RequestLine } from '../transport/errors.ts'
+import { redactJson } from '../transport/redact.ts'
 import type { Context } from './context.ts'
 import { cursorOf, pagesOf } from './pages.ts'
 
@@ -41,14 +43,28 @@ export function nextCursor({ next_cursor }: PaginatedMonitorEvents): string | un
   return cursorOf(next_cursor)
 }
 
-/** Passes on what the service remarked on a page. */
+/** Passes on what the service remarked on a page, without a key that it repeats: this goes into logs. */
 export function reportWarnings(
   context: Context,
   monitorId: string,
   { warnings }: PaginatedMonitorEvents,
 ): void {
-  if (Array.isArray(warnings) && warnings.length > 0)
-    context.report({ kind: 'warnings', source: monitorSource(monitorId), warnings })
+  if (!Array.isArray(warnings)) return
+  const said = warnings.map((warning) => readable(warning, context)).filter(isWarning)
+  if (said.length > 0) context.report({ kind: 'warnings', source: monitorSource(monitorId), warnings: said })
+}
+
+function readable(warning: unknown, { transport }: Context): unknown {
+  try {
+    return redactJson(warning, transport.redact)
+  } catch {
+    // Nested more deeply than the stack.
+    return undefined
+  }
+}
+
+function isWarning(value: unknown): value is Warning {
+  return isObject(value) && typeof value['type'] === 'string' && typeof value['message'] === 'string'
 }
 
 /** The request for a page, as errors name it. */

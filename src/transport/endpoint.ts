@@ -51,6 +51,8 @@ export interface EndpointSettings {
 /** Makes requests ready for the wire. */
 export interface Endpoint {
   prepare(request: ApiRequest, accept: string, coding: string): WireRequest
+  /** Takes the secrets that every request has out of a text. */
+  readonly redact: Redact
   /** What takes the secrets of a request out of a text. */
   redactorOf(request: WireRequest): Redact
 }
@@ -91,8 +93,14 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
   const hasSecrets = apiKey !== null || secretsIn(own, isPublic).length > 0
   const base = parseBaseUrl(settings.baseUrl, allowInsecure || !hasSecrets)
   const timeouts = readTimeouts(settings.timeouts, TIMEOUTS)
+  const redactorOf = (headers: WireRequest['headers']): Redact => {
+    // Made for the first failure, since most requests have none.
+    let redact: Redact | undefined
+    return (text) => (redact ??= createRedactor(secretsIn(headers, isPublic)))(text)
+  }
 
   return {
+    redact: redactorOf({ ...own, ...(apiKey !== null && { 'x-api-key': apiKey }) }),
     prepare(request, accept, coding) {
       const { method, betas = [] } = request
       const body = request.body === undefined ? undefined : toJson(request.body)
@@ -115,11 +123,7 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
         timeouts: readTimeouts(request.timeouts, timeouts),
       }
     },
-    redactorOf({ headers }) {
-      // Made for the first failure, since most requests have none.
-      let redact: Redact | undefined
-      return (text) => (redact ??= createRedactor(secretsIn(headers, isPublic)))(text)
-    },
+    redactorOf: ({ headers }) => redactorOf(headers),
   }
 }
 

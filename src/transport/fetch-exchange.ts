@@ -62,6 +62,16 @@ class Call implements Wire {
 
   destroy(): void {
     this.#controller.abort()
+    void this.#cancelBody()
+  }
+
+  /** A `fetch` that is not the platform's may ignore the signal. */
+  async #cancelBody(): Promise<void> {
+    try {
+      await this.#reader?.cancel()
+    } catch {
+      // The body is over, or the platform has ended it by the signal.
+    }
   }
 
   #read(): void {
@@ -72,6 +82,7 @@ class Call implements Wire {
 
   readonly #onResponse = (response: Response): void => {
     this.#reader = response.body?.getReader()
+    if (this.incoming.over) return void this.#cancelBody()
     // Browsers hide the status of a redirect that they were told not to follow.
     const status = response.type === 'opaqueredirect' ? 302 : response.status
     this.incoming.head(status, (name) => response.headers.get(name) ?? undefined)

@@ -18,6 +18,7 @@ import { MessageReaders } from './message-reader.ts'
 import { MessageStream } from './message-stream.ts'
 import type { MessageSink } from './message-stream.ts'
 import type { Reading } from './reading.ts'
+import type { Redact } from './redact.ts'
 import { maySendAgain } from './retry-policy.ts'
 
 export type { ApiRequest } from './endpoint.ts'
@@ -26,6 +27,8 @@ export type { MessageSink } from './message-stream.ts'
 
 /** Requests to one service, with one key. */
 export interface Transport {
+  /** Takes the key and what else may be secret of every request's headers out of a text. */
+  readonly redact: Redact
   /** Throws the ArgumentError of a request that cannot be right, without sending it. */
   check(request: ApiRequest): void
   /**
@@ -85,7 +88,7 @@ export function createTransport(settings: TransportSettings): Transport {
     random = Math.random,
     onRetry,
   } = settings
-  const { prepare, redactorOf } = createEndpoint(settings)
+  const { prepare, redact, redactorOf } = createEndpoint(settings)
   checkInteger('retries', retries, 0)
   checkInteger('maxBodyBytes', maxBodyBytes, 1)
   checkInteger('maxEventLength', maxEventLength, 1)
@@ -124,6 +127,7 @@ export function createTransport(settings: TransportSettings): Transport {
     })
 
   return {
+    redact,
     check(request) {
       prepare(request, 'application/json', 'identity')
     },

@@ -120,6 +120,19 @@ describe('a client without a key', () => {
 })
 
 describe('a fetch of the user', () => {
+  /** A response whose body has one message and no end. */
+  function streaming() {
+    const { promise: response, resolve } = Promise.withResolvers<Response>()
+    const { promise: cancelled, resolve: cancel } = Promise.withResolvers<unknown>()
+    const answer = () => {
+      const start = (controller: ReadableStreamDefaultController) =>
+        controller.enqueue(new TextEncoder().encode('data: one\n\n'))
+      const headers = { 'content-type': 'text/event-stream' }
+      resolve(new Response(new ReadableStream({ start, cancel }), { headers }))
+    }
+    return { response, answer, cancelled }
+  }
+
   it('makes the requests, streams too', async () => {
     const { origin } = await serve((request, response) => {
       if (request.headers.accept === 'text/event-stream')
@@ -135,6 +148,20 @@ describe('a fetch of the user', () => {
 
     expect(await client.get('/v1/x')).toEqual({ through: 'proxy' })
     expect(await firstValueFrom(client.stream('/v1/x'))).toMatchObject({ data: 'one' })
+  })
+
+  it('that heeds no signal has its body cancelled, whether it comes before the end or after', async () => {
+    const [early, late] = [streaming(), streaming()]
+    const fetcher = (url: string) => (url.endsWith('/early') ? early : late).response
+    const client = createClient({ baseUrl: 'https://x.example', apiKey, fetch: fetcher })
+
+    const first = firstValueFrom(client.stream('/v1/early'))
+    early.answer()
+    await first
+    client.stream('/v1/late').subscribe().unsubscribe()
+    late.answer()
+
+    await expect(Promise.all([early.cancelled, late.cancelled])).resolves.toBeDefined()
   })
 
   it.each<[string, Untyped]>([
@@ -210,6 +237,30 @@ describe('a logger', () => {
         msg: 'a request failed and is sent again',
       },
     ])
+  })
+
+  it('gets what the service remarks without the key, as diagnostics does', async () => {
+    const { origin } = await serve((request, response) => {
+      const warning = { type: 'warning', message: `${request.headers['x-api-key']} is old`, detail: null }
+      const deep = `{"type":"warning","message":"deep","detail":${'['.repeat(50_000)}${']'.repeat(50_000)}}`
+      const warnings = `[null,"text",{"message":1},${deep},${JSON.stringify(warning)}]`
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(`{"events":[],"warnings":${warnings}}`)
+    })
+    const warn = vi.fn<(details: object, message: string) => void>()
+    const client = createClient({
+      baseUrl: origin,
+      apiKey,
+      logger: { debug: warn, info: warn, warn, error: warn },
+    })
+    const diagnostics: unknown[] = []
+    client.diagnostics.subscribe((diagnostic) => diagnostics.push(diagnostic))
+
+    await lastValueFrom(client.monitors.events('m'), { defaultValue: undefined })
+
+    const warnings = [{ type: 'warning', message: '(not shown) is old', detail: null }]
+    expect(diagnostics).toEqual([{ kind: 'warnings', source: '/v1/monitors/m', warnings }])
+    expect(warn.mock.calls).toEqual([[{ source: '/v1/monitors/m', type: 'warning' }, '(not shown) is old']])
   })
 
   it('gets delays in whole milliseconds', async () => {
