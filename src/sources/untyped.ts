@@ -66,7 +66,8 @@ export function untypedPost(
 }
 
 /**
- * The messages of any event stream, over one connection: completes at a clean close or a 204, and fails at a drop. How to
+ * The messages of any event stream, over one connection: completes at a clean close or a 204, and fails at a drop and at a
+ * message longer than `maxEventLength`. How to
  * resume is the caller's to know; `reconnect` of `rivulet/operators` does the rest:
  *
  * ```ts

@@ -63,7 +63,10 @@ export interface TransportSettings extends EndpointSettings {
   readonly backoff?: Backoff | undefined
   /** Bytes of a whole answer, decoded, at the most. Default 32 MiB. */
   readonly maxBodyBytes?: number | undefined
-  /** Characters of one event's data in a stream, at the most. A longer one is skipped. Default 16 Mi. */
+  /**
+   * Characters of one event's data in a stream, at the most. Default 16 Mi. A group's stream skips a longer one
+   * and emits `stream.oversized`; `client.stream` errors with a ProtocolError.
+   */
   readonly maxEventLength?: number | undefined
   /** Where waits between attempts take place. Default asyncScheduler. */
   readonly scheduler?: SchedulerLike | undefined
