@@ -54,12 +54,44 @@ class Beginning {
 
 const withoutSource = new Beginning(0)
 const bySource = new Beginning(1)
-const byStatus = new Beginning(2)
+const ofRuns = new Beginning(2)
+const ofStatuses = new Beginning(3)
+
+/** A text and its hash, kept for the next time. */
+class LastHash {
+  readonly #beginning: Beginning
+  #text: string | undefined
+  readonly #lanes = new Int32Array(4)
+
+  constructor(beginning: Beginning) {
+    this.#beginning = beginning
+  }
+
+  of(text: string): Int32Array {
+    if (text !== this.#text) {
+      this.#beginning.begin('')
+      append(text)
+      finish()
+      copy(hash, this.#lanes)
+      this.#text = text
+    }
+    return this.#lanes
+  }
+}
+
+// A source hashes a run's id, and `dedupe` right after it its id and status: so the two are hashed each by itself.
+const lastRun = new LastHash(ofRuns)
+const lastStatus = new LastHash(ofStatuses)
+
+/** Hashes the id of a run. */
+export function hashRunId(runId: string): void {
+  copy(lastRun.of(runId), hash)
+}
 
 function hashRun(runId: string, status: string): void {
-  byStatus.begin(status)
-  append(runId)
-  finish()
+  const run = lastRun.of(runId)
+  const ofStatus = lastStatus.of(status)
+  for (let lane = 0; lane < 4; lane++) hash[lane] = (run[lane] ?? 0) ^ (ofStatus[lane] ?? 0)
 }
 
 function hashText({ source, id }: Identified): void {

@@ -1,4 +1,4 @@
-import { hash, hashString } from '../../operators/identity-hash.ts'
+import { hash, hashRunId, hashString } from '../../operators/identity-hash.ts'
 
 /** Events of one generation, at the most. Two generations are remembered. */
 const CAPACITY = 2 ** 20
@@ -26,22 +26,31 @@ const PLACE = 0x0b0b
 const MOVE = 0x3070ed
 const SKIPPED = 0x5c1bbed
 
-/** Makes a key's hash. One place for all: an array for each event would cost more than its hash. */
+/** A short list that is full becomes four times as long and not twice: copying is most of what an event costs. */
+const SHORT = 50_000
+
+/** The hash of a key. One place for all: an array for each event would cost more than its hash. */
 let first = 0
 let second = 0
 
-function toKey(kind: number, text: string): void {
-  hashString(text)
+function toKey(kind: number): void {
   first = (hash[0] ?? 0) ^ kind
   second = hash[1] ?? 0
 }
 
+/**
+ * A short hash of a position, made of its last characters. It tells a position of a run from another one of the same run, so
+ * that a collision costs nothing but a position that does not move.
+ */
 function positionOf(cursor: string | undefined): number {
   if (cursor === undefined) return NO_POSITION
-  hashString(cursor)
-  const position = (hash[0] ?? 0) & ~STATUS
+  const { length } = cursor
+  let position = length
+  for (let at = Math.max(0, length - 4); at < length; at++) {
+    position = Math.imul(position, 0x01000193) ^ cursor.charCodeAt(at)
+  }
   // Zero stands for no position.
-  return position === NO_POSITION ? STATUS + 1 : position
+  return position << 2 || STATUS + 1
 }
 
 /** Runs that ended, so many in each way. */
@@ -84,7 +93,8 @@ export class SeenEvents {
    * @param status 1 for `completed`, 2 for `failed`, 3 for `cancelled`.
    */
   run(runId: string, status: number, cursor: string | undefined): boolean {
-    toKey(RUN, runId)
+    hashRunId(runId)
+    toKey(RUN)
     const a = first
     const b = second
     const known = this.#find()
@@ -174,7 +184,8 @@ export class SeenEvents {
   }
 
   #note(kind: number, text: string): boolean {
-    toKey(kind, text)
+    hashString(text)
+    toKey(kind)
     if (this.#find() !== undefined) return false
     this.#add(first, second, NO_STATUS)
     return true
@@ -241,11 +252,14 @@ export class SeenMoment {
   }
 }
 
+/** The lower bits of a slot are an entry's number, counted from 1; the others are bits of its key, to be compared first. */
+const NUMBER = 2 * CAPACITY - 1
+
 /** A list of entries, and where each key's latest stands in it. */
 class Table {
   size = 0
   #entries = new Int32Array(8 * ENTRY)
-  /** Open addressing: an entry's number, counted from 1, in the slot of its hash or in the next that was free. */
+  /** Open addressing: a key stands in the slot of its hash or in the next that was free. At the most half are used. */
   #slots = new Int32Array(16)
 
   get(entry: number, word: number): number {
@@ -258,7 +272,7 @@ class Table {
 
   /** The third number of the key's latest entry. */
   find(a: number, b: number): number | undefined {
-    const entry = this.#slots[this.#slotOf(a, b)] ?? 0
+    const entry = (this.#slots[this.#slotOf(a, b)] ?? 0) & NUMBER
     return entry === 0 ? undefined : this.#entries[(entry - 1) * ENTRY + POSITION]
   }
 
@@ -270,31 +284,33 @@ class Table {
     entries[at + 1] = b
     entries[at + POSITION] = detail
     this.size += 1
-    this.#slots[this.#slotOf(a, b)] = this.size
+    this.#slots[this.#slotOf(a, b)] = this.size | (b & ~NUMBER)
   }
 
   /** The slot of a key, or the free one that it would have. */
   #slotOf(a: number, b: number): number {
     const slots = this.#slots
-    const entries = this.#entries
     const mask = slots.length - 1
     for (let slot = a & mask; ; slot = (slot + 1) & mask) {
-      const entry = slots[slot] ?? 0
-      if (entry === 0) return slot
-      const at = (entry - 1) * ENTRY
-      if (entries[at] === a && entries[at + 1] === b) return slot
+      const found = slots[slot] ?? 0
+      if (found === 0) return slot
+      // Most keys differ here, and their entries are far apart in memory.
+      if (((found ^ b) & ~NUMBER) !== 0) continue
+      const at = ((found & NUMBER) - 1) * ENTRY
+      if (this.#entries[at] === a && this.#entries[at + 1] === b) return slot
     }
   }
 
   #grow(): void {
-    const entries = new Int32Array(this.#entries.length * 2)
+    const growth = this.size < SHORT ? 4 : 2
+    const entries = new Int32Array(this.#entries.length * growth)
     entries.set(this.#entries)
     this.#entries = entries
-    // At the most half of the slots are used.
-    this.#slots = new Int32Array(this.#slots.length * 2)
+    this.#slots = new Int32Array(this.#slots.length * growth)
     for (let entry = 1; entry <= this.size; entry++) {
       const at = (entry - 1) * ENTRY
-      this.#slots[this.#slotOf(entries[at] ?? 0, entries[at + 1] ?? 0)] = entry
+      const b = entries[at + 1] ?? 0
+      this.#slots[this.#slotOf(entries[at] ?? 0, b)] = entry | (b & ~NUMBER)
     }
   }
 }

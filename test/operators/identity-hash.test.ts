@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { hash, hashIdentity } from '../../operators/identity-hash.ts'
+import { hash, hashIdentity, hashRunId } from '../../operators/identity-hash.ts'
 import type { Identified } from '../../operators/identified.ts'
 import { runEvent } from '../../src/protocol/event.ts'
 import type { RunStatus } from '../../src/protocol/task.ts'
@@ -46,6 +46,15 @@ describe('the hash of an identity', () => {
         expect(hashOf({ ...event, id: `${event.id}x` })).not.toEqual(hashOf(event))
       }),
     )
+  })
+
+  it('of a run tells apart its id and status, wherever the one ends and the other begins, and is none of either alone', () => {
+    const ofRun = (run_id: string, status: string) =>
+      hashOf(runEvent({ run: taskRun(run_id, status as RunStatus) }, 'stream'))
+    hashRunId('ab')
+    const alone = [...hash]
+    const all = [ofRun('ab', 'c'), ofRun('a', 'bc'), ofRun('c', 'ab'), ofRun('ab', 'ab'), alone]
+    expect(new Set(all.map(String)).size).toBe(all.length)
   })
 
   it('tells source and id apart, wherever the one ends and the other begins', () => {
