@@ -28,7 +28,7 @@ const DECLARATIONS = Object.values<{ readonly types?: string }>(exports).flatMap
   ({ types }) => types?.replace('./dist/', '') ?? [],
 )
 
-/** The chunk of the packages that only the service needs. Nobody debugs them there, so they are minified. */
+/** The chunk of the packages that only the service needs. They are not debugged there, so they are minified. */
 const SERVICE_PACKAGES = 'service-packages'
 
 /** The command has packages of its own, and starts without the service's. */

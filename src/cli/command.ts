@@ -14,7 +14,7 @@ export async function main(): Promise<void> {
     const message = complaint(error)
     if (message !== undefined) process.stderr.write(`rivulet: ${message}\n`)
     process.exitCode = exitCodeOf(error)
-    // All is closed by now. A line that nobody takes must not keep the process.
+    // All is closed by now. A line that is not read must not keep the process alive.
     if (error instanceof Interrupted) process.exit()
   }
 }

@@ -21,7 +21,7 @@ export interface Connection {
   readonly output: Output
 }
 
-/** Adds the option that tells where the service is. */
+/** Adds the option for the address of the service. */
 export function addBaseUrl(command: Command): Command {
   return command.option('--base-url <url>', 'address of the service (default: RIVULET_BASE_URL)')
 }

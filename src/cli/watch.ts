@@ -28,7 +28,7 @@ const DRAIN_TIMEOUT = 10_000
 
 const EXAMPLES = `
 It ends when every task group is done and there is no monitor or webhook to wait for. A monitor or a group that fails for
-good is told, the others go on, and the exit code is that of the failure.
+good is reported, the others go on, and the exit code is that of the failure.
 
 Groups that are done already are printed first, in the order of time. All else is printed as it comes; so is everything
 with --state.
@@ -143,7 +143,7 @@ async function print(event: ResearchEvent, output: Output, progress: Progress): 
 
 /**
  * What the groups that are done have to say, in the order of time; then all else. A group that is done has a past only,
- * and each of its two streams tells a part of it.
+ * and each of its two streams sends a part of it.
  */
 function doneFirst(
   client: ResearchClient,

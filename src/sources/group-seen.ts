@@ -39,7 +39,7 @@ function toKey(kind: number): void {
 }
 
 /**
- * A short hash of a position, made of its last characters. It tells a position of a run from another one of the same run, so
+ * A short hash of a position, made of its last characters. It distinguishes the positions of one run, so
  * that a collision costs nothing but a position that does not move.
  */
 function positionOf(cursor: string | undefined): number {

@@ -252,7 +252,7 @@ export class MonitorBacklog {
 
   #request(cursor: string | undefined, signal: AbortSignal): void {
     const page = this.#send(cursor, signal)
-    // It is awaited only after the consumer has had the events before; until then its failure has nobody to go to.
+    // It is awaited only after the consumer has had the events before; until then its rejection must not count as unhandled.
     page.catch(() => {})
     this.#upcoming = { cursor, page }
   }

@@ -35,7 +35,7 @@ export function pagesOf<Page>({ cursor: first, fetch, next, line }: Paged<Page>)
         if (cursors.has(cursor)) throw new ProtocolError('the pages go round in a circle', line)
         cursors.add(cursor)
         upcoming = fetch(cursor, signal)
-        // It is awaited only after the consumer has had this page; until then its failure has nobody to go to.
+        // It is awaited only after the consumer has had this page; until then its rejection must not count as unhandled.
         upcoming.catch(() => {})
         // The service should have the request while a synchronous consumer is busy with this page.
         await requestWritten()

@@ -243,7 +243,7 @@ function checked<M extends Member>(argument: string, member: M, names: readonly 
   return member
 }
 
-/** Tells a failure for good in place of ending with it, unless it concerns all. */
+/** Emits `source.failed` instead of an error that cannot be retried, unless it concerns all sources. */
 function tellingFailure(
   { scheduler }: Context,
   source: string,
@@ -368,7 +368,7 @@ function executionEvents(
 /** The fuller copy of a run that ended, with its output; beyond the interface document. */
 function runResult(context: Context, run: TaskRun): Observable<ResearchEvent> {
   const { run_id } = run
-  const told = runEvent({ run }, 'webhook')
+  const expected = runEvent({ run }, 'webhook')
   const call = {
     method: 'GET',
     path: `${runSource(run_id)}/result`,
@@ -382,6 +382,6 @@ function runResult(context: Context, run: TaskRun): Observable<ResearchEvent> {
       return runEvent(result, 'poll', undefined, context.scheduler.now())
     }),
     // Meanwhile the run may have come to another status: that is another fact, which a stream or a webhook brings.
-    filter(({ id }) => id === told.id),
+    filter(({ id }) => id === expected.id),
   )
 }

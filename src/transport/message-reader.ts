@@ -64,13 +64,13 @@ export class MessageReaders {
 }
 
 /** What a reader without a stream reports to. */
-const NOBODY: MessageListener = { message() {}, retry() {}, id() {}, tooLong: () => false, skipped() {} }
+const NO_LISTENER: MessageListener = { message() {}, retry() {}, id() {}, tooLong: () => false, skipped() {} }
 
 /** Reads the messages of one event stream (HTML standard, "event stream format") from its bytes, cut anywhere. */
 export class MessageReader {
   /** Whether the stream is between two messages, so that another stream's chunk can be read. */
   betweenMessages = false
-  #listener: MessageListener = NOBODY
+  #listener: MessageListener = NO_LISTENER
   readonly #maxLength: number
   // The parser skips the byte order mark.
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -132,7 +132,7 @@ export class MessageReader {
       this.#skipping === undefined &&
       bytes.at(-1) === NEWLINE &&
       (text.endsWith('\n\n') || text.endsWith('\n\r\n'))
-    if (this.betweenMessages) this.#listener = NOBODY
+    if (this.betweenMessages) this.#listener = NO_LISTENER
   }
 
   /** Whether the stream ended within a message. Nothing more can be read. */
@@ -140,7 +140,7 @@ export class MessageReader {
     if (this.#skipping !== undefined) return true
     let isAlone = false
     this.#listener = {
-      ...NOBODY,
+      ...NO_LISTENER,
       message: ({ id, event, data }) => (isAlone = id === undefined && event === undefined && data === ''),
     }
     this.#foundInvalid = false

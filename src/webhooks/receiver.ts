@@ -76,7 +76,7 @@ export interface WebhookReceiver {
    *
    * They are checked in this order. The sender retries after any of them.
    *
-   * What is answered from the headers is answered to anybody, signed or not. It tells a stranger what time it is here, how
+   * What is answered from the headers needs no signature. It shows an unsigned sender this clock, how
    * large the limits are, whether there is room, and, while there is none, whether an id is known. Nothing of it is secret.
    */
   handle(request: Request): Promise<Response>

@@ -4,7 +4,7 @@ import { TOKENIZER } from './tables.ts'
 /** Words whose stems are remembered, at the most. A document has some thousands of them, and they repeat. */
 const MOST_REMEMBERED = 20_000
 
-/** Tells the stems of words, and remembers so many of them. */
+/** Finds the stems of words, and caches a bounded number of them. */
 export function createStemmer(mostRemembered: number): (word: string) => string {
   const remembered = new Map<string, string>()
   let lookUp: ((word: string) => string | undefined) | undefined
