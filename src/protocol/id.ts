@@ -21,12 +21,18 @@ function isUnusualId(text: string): boolean {
   return text.isWellFormed() && /^(?!\.\.?$)[^\u0000-\u001F\u007F]+$/.test(text)
 }
 
+/** The last text that was plain: an id is checked first, and made a segment right after it. */
+let lastPlain = 'x'
+
 /** Letters, digits, `-` and `_`, at least one. Nearly all ids are such, and this loop is faster than a regular expression. */
 function isPlainText(text: string): boolean {
+  if (text === lastPlain) return true
   for (let at = 0; at < text.length; at++) {
     if (!isPlain(text.charCodeAt(at))) return false
   }
-  return text !== ''
+  if (text === '') return false
+  lastPlain = text
+  return true
 }
 
 function isPlain(code: number): boolean {

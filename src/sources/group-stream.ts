@@ -94,6 +94,8 @@ class GroupReader {
   readonly #groupId: string
   readonly #stream: GroupStream
   readonly #position: GroupPosition
+  /** When the bytes came that are being read. */
+  #receivedAt = 0
   /** The group's status that says that events are missing, since when, and how many closes have said so. */
   #shortfall: { readonly status: TaskGroupStatus; readonly since: number; closes: number } | undefined
   /** Whether the present connection was answered with 204. */
@@ -142,6 +144,11 @@ class GroupReader {
     this.#streamAnswers.right()
   }
 
+  /** Bytes of the stream came. */
+  received(): void {
+    this.#receivedAt = this.#now
+  }
+
   /** The event of a message; undefined where the message was cut short, and may come whole another time. */
   read({ id, data }: StreamMessage): GroupEvent | undefined {
     const wire = parsed(data)
@@ -151,16 +158,16 @@ class GroupReader {
   }
 
   #eventOf(wire: unknown, id: string | undefined): GroupEvent {
-    const event = groupEvent(this.#groupId, wire, 'stream', id, this.#now)
+    const event = groupEvent(this.#groupId, wire, 'stream', id, this.#receivedAt)
     // The runs stream has no statuses (§4.5).
     if (this.#stream.end === 'statuses' || event.type !== 'task_group.status') return event
-    return unknownEvent(this.source, wire, 'stream', event.cursor, this.#now)
+    return unknownEvent(this.source, wire, 'stream', event.cursor, this.#receivedAt)
   }
 
   /** The event that stands for one that was skipped. */
   skip(limit: number): GroupEvent {
     const { isNew, cursor, count } = this.#position.skip()
-    const event = oversizedEvent(this.source, { limit }, 'stream', cursor, this.#now)
+    const event = oversizedEvent(this.source, { limit }, 'stream', cursor, this.#receivedAt)
     // Several in a row have the same position before them.
     return this.#entered(count === 1 ? event : { ...event, id: `${event.id}:${count}` }, isNew)
   }
@@ -266,6 +273,10 @@ class GroupConnection implements MessageSink {
 
   open(): void {
     this.#reader.accepted()
+  }
+
+  received(): void {
+    this.#reader.received()
   }
 
   message(message: StreamMessage): void {

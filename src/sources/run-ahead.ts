@@ -5,6 +5,8 @@ import { Source } from './source.ts'
 
 /** Events that may wait within one operator before it is reported. */
 const BOUND = 10_000
+/** Events that an operator has to pass on at once to be taken for one that keeps none. */
+const TRIAL = 1_000
 
 /**
  * Reports when events pile up within an operator between the source and its consumer, at most once for each operator of a
@@ -24,7 +26,10 @@ export function reportRunAhead<T>(
     for (const [index, entry] of chain.entries()) {
       const exit = chain[index + 1]
       if (exit === undefined || !answersCompletion(entry)) continue
-      countWaiting(entry, exit, (ahead) => context.report({ kind: 'backpressure', source: name, ahead }))
+      const passage = Passage.to(exit, (ahead) => {
+        context.report({ kind: 'backpressure', source: name, ahead })
+      })
+      Probe.on(entry).entryOf = passage
     }
     return source.subscribe(subscriber)
   })
@@ -37,48 +42,106 @@ function answersCompletion(subscriber: Subscriber<unknown>): boolean {
 }
 
 /**
- * Counts what enters an operator and what leaves it. What leaves while nothing enters has waited; an operator of which
- * nothing ever leaves so drops or gathers, as `filter` and `reduce` do.
+ * The way through one operator, from its entries to its exit: `merge` has an entry for each source. Counts what enters and
+ * what leaves. What leaves while nothing enters has waited; an operator of which nothing ever leaves so drops or gathers, as
+ * `filter` and `reduce` do. One that passes on its first events at once keeps none, and is not counted further.
  */
-function countWaiting(
-  entry: Subscriber<unknown>,
-  exit: Subscriber<unknown>,
-  report: (ahead: number) => void,
-): void {
-  let waiting = 0
-  let isEntering = false
-  let hasWaited = false
-  const enter = entry.next
-  const leave = exit.next
+class Passage {
+  readonly #report: (ahead: number) => void
+  #waiting = 0
+  #entered = 0
+  #isEntering = false
+  #hasWaited = false
+  /** Nothing is counted any more. */
+  isOver = false
+  readonly #exit: Probe
 
-  const stop = () => {
-    entry.next = enter
-    exit.next = leave
+  /** The passage with this exit. The first source that asks for it is the one that is reported. */
+  static to(exit: Subscriber<unknown>, report: (ahead: number) => void): Passage {
+    const probe = Probe.on(exit)
+    return (probe.exitOf ??= new Passage(probe, report))
   }
-  const check = () => {
-    if (!hasWaited || waiting <= BOUND) return
-    stop()
-    report(waiting)
+
+  private constructor(exit: Probe, report: (ahead: number) => void) {
+    this.#exit = exit
+    this.#report = report
   }
-  entry.next = (value) => {
-    waiting += 1
-    check()
-    const outer = isEntering
-    isEntering = true
-    try {
-      enter.call(entry, value)
-    } finally {
-      isEntering = outer
-    }
+
+  /** A value enters. Returns whether another one was entering, for {@link entered}. */
+  enter(): boolean {
+    this.#waiting += 1
+    this.#entered += 1
+    const outer = this.#isEntering
+    this.#isEntering = true
+    return outer
   }
-  exit.next = (value) => {
+
+  /** The operator has taken the value in. */
+  entered(outer: boolean): void {
+    this.#isEntering = outer
+    if (this.#waiting > BOUND) this.#check()
+    else if (this.#entered === TRIAL && this.#waiting === 0 && !this.#hasWaited) this.#stop()
+  }
+
+  leave(value: unknown): void {
     // A window passes on what enters it, unseen from here.
-    if (value instanceof Observable) stop()
-    if (!isEntering) {
-      hasWaited = true
-      check()
+    if (value instanceof Observable) return this.#stop()
+    if (!this.#isEntering && !this.#hasWaited) {
+      this.#hasWaited = true
+      this.#check()
     }
-    waiting -= Array.isArray(value) ? value.length : 1
-    leave.call(exit, value)
+    this.#waiting -= Array.isArray(value) ? value.length : 1
+  }
+
+  #check(): void {
+    if (!this.#hasWaited || this.#waiting <= BOUND || this.isOver) return
+    this.#stop()
+    this.#report(this.#waiting)
+  }
+
+  #stop(): void {
+    this.isOver = true
+    this.#exit.exitOf = undefined
+  }
+}
+
+/** Sees what a subscriber gets, which leaves one operator and enters the next. */
+class Probe {
+  static readonly #all = new WeakMap<Subscriber<unknown>, Probe>()
+  entryOf: Passage | undefined
+  exitOf: Passage | undefined
+  readonly #subscriber: Subscriber<unknown>
+  readonly #next: (value: unknown) => void
+
+  static on(subscriber: Subscriber<unknown>): Probe {
+    const known = Probe.#all.get(subscriber)
+    if (known !== undefined) return known
+    const probe = new Probe(subscriber)
+    Probe.#all.set(subscriber, probe)
+    return probe
+  }
+
+  private constructor(subscriber: Subscriber<unknown>) {
+    this.#subscriber = subscriber
+    this.#next = subscriber.next
+    subscriber.next = (value) => this.#pass(value)
+  }
+
+  #pass(value: unknown): void {
+    this.exitOf?.leave(value)
+    if (this.entryOf?.isOver === true) this.entryOf = undefined
+    const passage = this.entryOf
+    if (passage === undefined) {
+      if (this.exitOf === undefined) this.#remove()
+      return this.#next.call(this.#subscriber, value)
+    }
+    const outer = passage.enter()
+    this.#next.call(this.#subscriber, value)
+    passage.entered(outer)
+  }
+
+  #remove(): void {
+    this.#subscriber.next = this.#next
+    Probe.#all.delete(this.#subscriber)
   }
 }

@@ -10,6 +10,8 @@ import { redactError } from './redact.ts'
 export interface MessageSink {
   /** The service accepted: the stream is open, and nothing may have come yet. */
   open?(): void
+  /** Bytes came. The messages that end in them follow at once. */
+  received?(): void
   message(message: StreamMessage): void
   /** The server's `retry:` field: how long to wait before connecting again, in ms. */
   retry(delay: number): void
@@ -70,6 +72,7 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
     const { readers } = this.#reading
     const reader = (this.#reader ??= readers.take(this, !this.#begun))
     this.#begun = true
+    this.#sink.received?.()
     reader.read(bytes)
     if (!reader.betweenMessages) return
     this.#reader = undefined

@@ -58,6 +58,10 @@ describe('a source that runs ahead of its consumer', () => {
       'mergeMap behind other operators',
       (source, release) => source.pipe(map(String), mergeMap(slow(release), 8)),
     ],
+    [
+      'mergeMap behind what passes each event on at once',
+      (source, release) => source.pipe(tap(), mergeMap(slow(release), 8)),
+    ],
     ['mergeMap behind merge', (source, release) => merge(source, of(1)).pipe(mergeMap(slow(release), 8))],
     [
       'mergeMap before deliver',
@@ -103,6 +107,20 @@ describe('a source that runs ahead of its consumer', () => {
 
   it('is not reported for the bursts that a buffer has passed on', () => {
     expect(reports((source, release) => source.pipe(mergeMap(slow(release), 8)), 9_000)).toEqual([])
+  })
+
+  it('adds one call to an event of many merged sources, and not one for each of the others', () => {
+    const events$ = new Subject<number>()
+    const sources = Array.from({ length: 20_000 }, () =>
+      reportRunAhead({ report: () => {} }, events$, '/v1/x'),
+    )
+    let got = 0
+    merge(...sources).subscribe({ next: (value) => (got += value) })
+
+    // Calls within calls would exceed the stack.
+    events$.next(1)
+
+    expect(got).toBe(20_000)
   })
 
   it('does not change what its consumer gets', () => {
