@@ -33,7 +33,6 @@ import { groupEvents } from './sources/group-events.ts'
 import type { GroupEventsOptions } from './sources/group-events.ts'
 import { groupProgress } from './sources/group-progress.ts'
 import type { GroupProgress, GroupProgressOptions } from './sources/group-progress.ts'
-import { groupRuns } from './sources/group-runs.ts'
 import type { GroupRunsOptions } from './sources/group-runs.ts'
 import { monitorEvents } from './sources/monitor-events.ts'
 import type { MonitorEventsOptions } from './sources/monitor-events.ts'
@@ -46,6 +45,8 @@ import { search, searchBeta } from './sources/search.ts'
 import type { AwaitableSource, Source, SourceOptions } from './sources/source.ts'
 import { createTaskGroup, getTaskGroup } from './sources/task-groups.ts'
 import type { CreateTaskGroupOptions } from './sources/task-groups.ts'
+import { readingRuns } from './sources/typed-runs.ts'
+import type { CheckedGroupRunEvent, TypedGroupRunsOptions } from './sources/typed-runs.ts'
 import { untypedGet, untypedPost, untypedStream } from './sources/untyped.ts'
 import type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
 import { watch } from './sources/watch.ts'
@@ -132,6 +133,11 @@ export interface ResearchClient {
     events(groupId: string, options?: GroupEventsOptions): Source<GroupEvent>
     /** Each run as it ends (§4.5), resumed by itself until the group is done. */
     runs(groupId: string, options?: GroupRunsOptions): Source<GroupRunEvent>
+    /** The same, with outputs that are checked with a schema: `output.content` has its type, `misfit` says what does not fit. */
+    runs<Content>(
+      groupId: string,
+      options: TypedGroupRunsOptions<Content>,
+    ): Source<CheckedGroupRunEvent<Content>>
     /** How far a group is (§4.4), each time that this changes; completes with the group. */
     progress(groupId: string, options?: GroupProgressOptions): Source<GroupProgress>
     /** Creates an empty group. Beyond the interface document. */
@@ -204,7 +210,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
       addRuns: (id, request, own) => addRuns(context, id, request, own),
       execute: executing(context),
       events: (id, own) => reporting(groupEvents(context, id, own), groupSource(id)),
-      runs: (id, own) => reporting(groupRuns(context, id, own), groupSource(id)),
+      runs: readingRuns(context),
       progress: (id, own) => groupProgress(context, id, own),
       create: (own) => createTaskGroup(context, own),
       get: (id, own) => getTaskGroup(context, id, own),

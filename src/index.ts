@@ -33,6 +33,7 @@ export type { CreateMonitorRequest, ListMonitorsOptions } from './sources/monito
 export type { GroupEventsOptions } from './sources/group-events.ts'
 export type { GroupRunsOptions } from './sources/group-runs.ts'
 export { IncompleteStreamError } from './sources/incomplete-stream-error.ts'
+export type { CheckedGroupRunEvent, CheckedRunState, TypedGroupRunsOptions } from './sources/typed-runs.ts'
 export type { CreateTaskGroupOptions } from './sources/task-groups.ts'
 export type { Logger } from './sources/log-diagnostic.ts'
 export type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'

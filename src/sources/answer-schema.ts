@@ -29,6 +29,9 @@ export class OutputSchemaError extends Error {
   }
 }
 
+/** Outputs that may be under an asynchronous check before the stream is held. */
+export const MAX_CHECKS = 100
+
 /** Drafts of JSON Schema that are asked for, the preferred one first. */
 const TARGETS = ['draft-2020-12', 'draft-07']
 
@@ -98,8 +101,12 @@ export function checkedOutput<Content>(
 
 type Checked<Content> = CheckedOutput<Content> | OutputSchemaError
 
-/** The schema that checks. */
-function validatorOf<Content>(schema: AnswerSchema<Content>): StandardSchema<Content> {
+/** The schema that checks. Throws an ArgumentError where it is none. */
+export function validatorOf<Content>(schema: AnswerSchema<Content>): StandardSchema<Content> {
+  // Checked as unknown, for callers without a compiler. Some libraries have functions for schemas.
+  const given: unknown = schema
+  if (!isObject(given) && typeof given !== 'function')
+    throw new ArgumentError('schema', 'a Standard Schema', given)
   const validator = 'schema' in schema ? schema.schema : schema
   const standard: unknown = validator?.['~standard']
   if (!isObject(standard) || typeof standard['validate'] !== 'function')
@@ -108,10 +115,6 @@ function validatorOf<Content>(schema: AnswerSchema<Content>): StandardSchema<Con
 }
 
 function jsonSchemaOf(schema: AnswerSchema<unknown>): Readonly<Record<string, unknown>> {
-  // Checked as unknown, for callers without a compiler. Some libraries have functions for schemas.
-  const given: unknown = schema
-  if (!isObject(given) && typeof given !== 'function')
-    throw new ArgumentError('schema', 'a Standard Schema', given)
   validatorOf(schema)
   if ('jsonSchema' in schema) {
     if (!isObject(schema.jsonSchema))

@@ -11,7 +11,7 @@ import type { AnswerSchema } from '../protocol/standard-schema.ts'
 import { ProtocolError, RivuletError, ValidationError } from '../transport/errors.ts'
 import { ADD_RUNS_OPTIONS, readRuns } from './add-runs.ts'
 import type { AddRunsOptions } from './add-runs.ts'
-import { checkedOutput, outputSchema, OutputSchemaError } from './answer-schema.ts'
+import { checkedOutput, MAX_CHECKS, outputSchema, OutputSchemaError } from './answer-schema.ts'
 import type { CheckedOutput } from './answer-schema.ts'
 import type { Context } from './context.ts'
 import { groupRuns } from './group-runs.ts'
@@ -85,9 +85,6 @@ export class ExecutionError extends RivuletError {
 
 /** Runs that may be put by while a request is under way whose answer may name them. */
 const MAX_EARLY = 1_000
-
-/** Outputs that may be under an asynchronous check before the stream is held. */
-const MAX_CHECKS = 100
 
 /** Readings of the runs stream in a row that may end before all was told. The last begins at the beginning. */
 const MAX_FRUITLESS = 3

@@ -19,6 +19,16 @@ import type { Tracking } from './tracking.ts'
 /** Options of `taskGroups.runs`: the query of §4.5, and how long the group is followed. */
 export interface GroupRunsOptions extends GroupRunsQuery, GroupStreamOptions {}
 
+/** The names of {@link GroupRunsOptions}. */
+export const GROUP_RUNS_OPTIONS: readonly string[] = Object.keys({
+  last_event_id: true,
+  status: true,
+  include_input: true,
+  include_output: true,
+  until: true,
+  signal: true,
+} satisfies Record<keyof GroupRunsOptions, true>)
+
 /**
  * The runs of a group as each ends, with their inputs and outputs where asked for (§4.5). Drops are bridged; completes
  * when no run of the group is active any more and every run was emitted, and errors with an `IncompleteStreamError` where
@@ -32,14 +42,7 @@ export function groupRuns(
 ): Source<GroupRunEvent> {
   const { signal, last_event_id, status, include_input, include_output, until } = options
   checkId('groupId', groupId)
-  checkOptions('options', options, [
-    'last_event_id',
-    'status',
-    'include_input',
-    'include_output',
-    'until',
-    'signal',
-  ])
+  checkOptions('options', options, GROUP_RUNS_OPTIONS)
   if (last_event_id !== undefined && last_event_id !== '') checkText('last_event_id', last_event_id)
   checkGiven(options, {
     status: checkRunStatus,
