@@ -39,6 +39,16 @@ describe('the examples', () => {
     expect(stdout).toMatch(/trun_\w+ \S.*Reactive[ -]Extensions/)
   })
 
+  it('print an answer that follows the schema, and why another does not', async () => {
+    const { stdout } = await inClone('typed-answers.js')
+
+    expect(stdout).toContain('When was Acme founded? 1949, the jubilee is in 2049')
+    expect(stdout).toContain(
+      'When was Initech founded? the output does not fit the schema: founded: a year is missing',
+    )
+    expect(stdout).toContain('1 of 2 runs did not complete')
+  })
+
   it("stand in the README as they stand in the folder, the first pipeline's lines", () => {
     const readme = readFileSync('README.md', 'utf8')
 

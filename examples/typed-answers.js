@@ -1,0 +1,57 @@
+/**
+ * Answers that follow a schema: it is sent with every question, what comes is checked with it, and `output.content` has
+ * its type. A schema of zod 4.2 or later can be given as it is; this one is written by hand, since a program that is to run
+ * without any other package has none.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from 'rivulet'
+import { createResearchService } from 'rivulet/service'
+
+/** @type {import('rivulet').AnswerSchema<{ founded: number }>} */
+const Company = {
+  jsonSchema: {
+    type: 'object',
+    properties: { founded: { type: 'integer', description: 'The year in which the company was founded' } },
+    required: ['founded'],
+  },
+  schema: {
+    '~standard': {
+      version: 1,
+      vendor: 'example',
+      validate(value) {
+        const founded = Object(value).founded
+        if (Number.isInteger(founded)) return { value: { founded } }
+        return { issues: [{ message: 'a year is missing', path: ['founded'] }] }
+      },
+    },
+  },
+}
+
+const docs = await mkdtemp(join(tmpdir(), 'rivulet-'))
+await writeFile(join(docs, 'acme.md'), '# Acme\n\nAcme was founded in 1949 and makes anvils.\n')
+await writeFile(
+  join(docs, 'initech.md'),
+  '# Initech\n\nInitech sells software; who founded it is not known.\n',
+)
+const service = await createResearchService({ docs })
+const client = createClient({ baseUrl: await service.listen(), apiKey: service.apiKey })
+
+const { taskgroup_id } = await client.taskGroups.create()
+const inputs = ['Acme', 'Initech'].map((name) => ({ input: `When was ${name} founded?`, processor: 'base' }))
+const answers = client.taskGroups.execute(taskgroup_id, inputs, { schema: Company })
+// An answer that does not fit is emitted with its misfit, and once all were emitted the ExecutionError lists it.
+try {
+  for await (const { input, output, misfit } of answers) {
+    // `founded` is a number to the compiler too.
+    if (output !== null)
+      console.log(input.input, `${output.content.founded}, the jubilee is in ${output.content.founded + 100}`)
+    else console.log(input.input, misfit?.message)
+  }
+} catch (error) {
+  console.log(String(error))
+}
+
+await service.close()
+await rm(docs, { recursive: true })
