@@ -58,13 +58,15 @@ function credentialsOf(basic: string): readonly string[] {
 
 /**
  * What takes these secrets out of a text: as they are, and as a peer may repeat them: escaped for URLs, JSON or HTML, in
- * Base64 (also in the midst of a longer text) and in hexadecimal.
+ * Base64 (also in the midst of a longer text) and in hexadecimal. At the end of a text, which may have been cut, the
+ * beginning of a secret counts as well, if it has at least {@link MIN_LENGTH} characters.
  */
 export function createRedactor(secrets: readonly string[]): Redact {
   const forms = secrets.flatMap(formsOf)
+  const readAt = createReader()
   return (text) => {
     const found = forms
-      .flatMap((form) => placesOf(form, text))
+      .flatMap((form) => placesOf(form, text, readAt))
       .toSorted((one, other) => one.from - other.from)
     let left = ''
     let at = 0
@@ -77,70 +79,90 @@ export function createRedactor(secrets: readonly string[]): Redact {
   }
 }
 
-/**
- * One form of a secret, as sources of regular expressions that match one after the other. A token of a few thousand characters
- * is too long for a single one: its construction throws.
- */
-type Form = readonly string[]
+/** One form of a secret: for each of its characters the ways to write it, as sources of regular expressions. */
+type Form = readonly (readonly string[])[]
 
 interface Place {
   readonly from: number
   readonly to: number
 }
 
-function placesOf([head = '', ...tail]: Form, text: string): readonly Place[] {
+/** Where the match of a regular expression ends that begins at `from`; undefined where there is none. */
+type ReadAt = (source: string, text: string, from: number) => number | undefined
+
+/** Most characters of a secret are written in the same ways, each of which needs one regular expression. */
+function createReader(): ReadAt {
+  const expressions = new Map<string, RegExp>()
+  return (source, text, from) => {
+    let expression = expressions.get(source)
+    if (expression === undefined) expressions.set(source, (expression = new RegExp(source, 'yi')))
+    expression.lastIndex = from
+    return expression.test(text) ? expression.lastIndex : undefined
+  }
+}
+
+function placesOf(form: Form, text: string, readAt: ReadAt): readonly Place[] {
   const places: Place[] = []
-  const first = new RegExp(head, 'gi')
+  const beginning = form.slice(0, MIN_LENGTH).map((ways) => `(?:${ways.join('|')})`)
+  const first = new RegExp(beginning.join(''), 'gi')
   for (let match = first.exec(text); match !== null; match = first.exec(text)) {
-    const to = endOf(tail, text, first.lastIndex)
-    if (to === undefined) first.lastIndex = match.index + 1
-    else places.push({ from: match.index, to })
+    const to = endOf(form, text, match.index, readAt)
+    if (to !== undefined) places.push({ from: match.index, to })
+    first.lastIndex = to ?? match.index + 1
   }
   return places
 }
 
-function endOf(tail: Form, text: string, from: number): number | undefined {
-  let at = from
-  for (const source of tail) {
-    const next = new RegExp(source, 'yi')
-    next.lastIndex = at
-    if (!next.test(text)) return undefined
-    at = next.lastIndex
-  }
-  return at
-}
+/** The longest that a character can be that was cut. */
+const CUT_LENGTH = 10
 
-/** Characters of a secret in one regular expression. */
-const FORM_PART = 32
+/** Nothing, an escaped character that was cut, or the first digit of two. */
+const CUT_CHARACTER = /^(?:[%\\&]\S*|[0-9a-f]?)$/i
+
+/**
+ * Where a form ends that begins at `from`: at the text's end, where the text was cut within it. Undefined where none begins.
+ * An ampersand may be a character, or the beginning of one that is escaped, so that there may be several ways on.
+ */
+function endOf(form: Form, text: string, from: number, readAt: ReadAt): number | undefined {
+  let ends = new Set([from])
+  for (const [count, ways] of form.entries()) {
+    const next = new Set<number>()
+    for (const at of ends) {
+      const isLast = count >= MIN_LENGTH && text.length - at <= CUT_LENGTH
+      if (isLast && CUT_CHARACTER.test(text.slice(at))) return text.length
+      for (const way of ways) {
+        const end = readAt(way, text, at)
+        if (end !== undefined) next.add(end)
+      }
+    }
+    if (next.size === 0) return undefined
+    ends = next
+  }
+  return Math.max(...ends)
+}
 
 function formsOf(secret: string): readonly Form[] {
   const bytes = Array.from(new TextEncoder().encode(secret))
-  const hex = bytes.map((byte) => `${hexOf(byte)}[\\s:-]?`)
-  return [Array.from(secret, characterForms), hex, ...base64Forms(bytes)].map(inParts)
-}
-
-function inParts(characters: readonly string[]): Form {
-  return Array.from({ length: Math.ceil(characters.length / FORM_PART) }, (_, part) =>
-    characters.slice(part * FORM_PART, (part + 1) * FORM_PART).join(''),
-  )
+  const hex = bytes.map((byte) => [`${hexOf(byte)}[\\s:-]?`])
+  return [Array.from(secret, characterForms), hex, ...base64Forms(bytes)]
 }
 
 /** One character of a secret as URLs, JSON, HTML and sources of programs escape it. */
-function characterForms(character: string): string {
+function characterForms(character: string): readonly string[] {
   const code = character.charCodeAt(0)
   const hex = hexOf(code)
   const named = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": 'apos' }[character]
   const plain = character.replace(/[\\^$.*+?()[\]{}|/-]/, '\\$&')
-  return (
-    [
-      `(?:\\\\?${plain}`,
-      `%(?:25)*${hex}`,
-      `\\\\(?:u00|x)${hex}`,
-      `&#(?:0*${code}|x0*${hex});`,
-      ...(named === undefined ? [] : [`&${named};`]),
-      ...(character === ' ' ? ['\\+'] : []),
-    ].join('|') + ')'
-  )
+  return [
+    `\\\\?${plain}`,
+    // Each on its own: the `25` of an escaped percent sign may also be two characters of the secret.
+    ...[0, 1, 2].map((times) => `%${'25'.repeat(times)}${hex}`),
+    `%(?:25){3,}${hex}`,
+    `\\\\(?:u00|x)${hex}`,
+    `&#(?:0*${code}|x0*${hex});`,
+    ...(named === undefined ? [] : [`&${named};`]),
+    ...(character === ' ' ? ['\\+'] : []),
+  ]
 }
 
 function hexOf(code: number): string {
@@ -148,12 +170,12 @@ function hexOf(code: number): string {
 }
 
 /** The characters that the secret alone decides, for each of the three places where it can begin. */
-function base64Forms(bytes: readonly number[]): readonly (readonly string[])[] {
+function base64Forms(bytes: readonly number[]): readonly Form[] {
   const binary = bytes.map((byte) => String.fromCharCode(byte)).join('')
   return [0, 1, 2].map((before) => {
     const text = btoa('\0'.repeat(before) + binary)
     const own = text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6))
-    return Array.from(own, base64Character)
+    return Array.from(own, (character) => [base64Character(character)])
   })
 }
 

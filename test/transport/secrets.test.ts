@@ -330,6 +330,19 @@ describe('the redactor', () => {
     },
   )
 
+  it.each(ENCODINGS)('takes out the beginning of a secret that a text was cut in: %s', (_how, encode) => {
+    const secret = 'rv-9f%8/a+2C&1d4e7b0c3aa65Zx9-QW7-last'
+    const redact = createRedactor([secret])
+    const said = encode(secret)
+
+    for (let end = 0; end <= said.length; end++) {
+      const left = redact(`it was ${said.slice(0, end)}`)
+      for (const reading of readings(left))
+        expect(reading.toLowerCase()).not.toContain(secret.slice(0, 12).toLowerCase())
+    }
+    expect(redact(`${said.slice(0, -1)} was it`)).toContain('was it')
+  })
+
   it('takes a number and a name out of JSON, and no prototype with it', () => {
     const redact = createRedactor(['1234567890'])
     const value: unknown = JSON.parse('{"__proto__":{"a":1234567890},"1234567890":[12345678901,5,null,true]}')
