@@ -39,8 +39,12 @@ export function checkFields(
 
 /** An id that goes into a path: text that is not empty, not a dot segment and without control characters. */
 export function checkId(argument: string, value: unknown): asserts value is string {
-  if (!isId(value))
-    throw new ArgumentError(argument, 'an id, a non-empty string of at most 512 characters', value)
+  if (!isId(value)) throw malformedId(argument, value)
+}
+
+/** The error for what {@link checkId} refuses. */
+export function malformedId(argument: string, value: unknown): ArgumentError {
+  return new ArgumentError(argument, 'an id, a non-empty string of at most 512 characters', value)
 }
 
 /** Text with something in it. */

@@ -1,6 +1,7 @@
 import {
   catchError,
   concatMap,
+  defer,
   EMPTY,
   filter,
   first,
@@ -19,7 +20,7 @@ import { dedupe } from '../../operators/dedupe.ts'
 import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { backoffDelay } from '../protocol/backoff.ts'
-import { checkId, checkObject, checkOptions } from '../protocol/check.ts'
+import { checkId, checkObject, checkOptions, malformedId } from '../protocol/check.ts'
 import {
   failureEvent,
   groupSource,
@@ -31,6 +32,7 @@ import {
   runSource,
 } from '../protocol/event.ts'
 import type { ResearchEvent, TaskRunState, Via } from '../protocol/event.ts'
+import { isId } from '../protocol/id.ts'
 import type { TaskRun } from '../protocol/task.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
 import { AuthenticationError, NotFoundError, ProtocolError, RivuletError } from '../transport/errors.ts'
@@ -81,6 +83,10 @@ export interface WatchedWebhooks {
  * What is watched: a list, or an Observable of lists, each of which takes the place of the one before. With a new list, what
  * is no more in it is unsubscribed from, what is new is subscribed to, and what stays goes on undisturbed; with other
  * options it is subscribed to anew.
+ *
+ * An id that can be none (empty, `..`, longer than 512 characters) is an ArgumentError at the call in a list that is given
+ * there. In an Observable's list it emits `source.failed` with the ArgumentError, once as long as it stays in the list, and
+ * the others go on. Anything else that is wrong with an Observable's list, such as an unknown option, is an error of all.
  */
 export type Watched<Entry> = readonly Entry[] | Observable<readonly Entry[]>
 
@@ -123,11 +129,13 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
   const streams = merge(
     each('monitors', monitors, watchedMonitor, ({ id, ...follow }) => {
       const tracking = tracked(checkpoint, `monitors/${id}`)
+      if (!isId(id)) return failed(context, monitorSource(id), malformedId('monitorId', id), 'poll', tracking)
       const events = followMonitor(context, id, follow, tracking)
       return events.pipe(tellingFailure(context, monitorSource(id), 'poll', tracking))
     }),
     each('taskGroups', taskGroups, watchedGroup, ({ id, include_input, include_output = true, until }) => {
       const tracking = tracked(checkpoint, `groups/${id}/runs`)
+      if (!isId(id)) return failed(context, groupSource(id), malformedId('groupId', id), 'stream', tracking)
       const runs = groupRuns(context, id, { include_input, include_output, until }, tracking)
       const statuses = groupEvents(
         context,
@@ -198,34 +206,33 @@ function isEmpty(watched: Watched<unknown>): boolean {
 function each<Entry, M extends Member>(
   argument: string,
   watched: Watched<Entry>,
-  memberOf: (argument: string, entry: Entry) => M,
+  memberAt: (argument: string, entry: Entry) => M,
   open: (member: M) => Observable<ResearchEvent>,
 ): Observable<ResearchEvent> {
-  const setOfEntries = (entries: unknown): ReadonlyMap<string, M> => {
+  const membersOf = (entries: unknown): readonly M[] => {
     if (!Array.isArray(entries))
       throw new ArgumentError(argument, 'an array, or an Observable of arrays', entries)
-    return setOf(
-      argument,
-      entries.map((entry: Entry, index) => memberOf(`${argument}[${index}]`, entry)),
-    )
+    return entries.map((entry: Entry, index) => memberAt(`${argument}[${index}]`, entry))
   }
-  if (isObservable(watched)) return watched.pipe(map(setOfEntries), followEach(open))
-  const set = setOfEntries(watched)
+  if (isObservable(watched))
+    return watched.pipe(
+      map((entries) => setOf(argument, membersOf(entries))),
+      followEach(open),
+    )
+  const members = membersOf(watched)
+  for (const [index, { id }] of members.entries()) checkId(`${argument}[${index}]`, id)
+  const set = setOf(argument, members)
   // Nothing is requested before it is subscribed to, but wrong options are refused now.
   for (const member of set.values()) open(member)
   return of(set).pipe(followEach(open))
 }
 
 function watchedMonitor(argument: string, entry: WatchedMonitor): Exclude<WatchedMonitor, string> {
-  return typeof entry === 'string'
-    ? checked(argument, { id: entry }, ['id'])
-    : checked(argument, entry, MONITOR)
+  return memberOf(argument, entry, MONITOR)
 }
 
 function watchedGroup(argument: string, entry: WatchedGroup): Exclude<WatchedGroup, string> {
-  return typeof entry === 'string'
-    ? checked(argument, { id: entry }, ['id'])
-    : checked(argument, entry, GROUP)
+  return memberOf(argument, entry, GROUP)
 }
 
 const WATCH_OPTIONS = ['monitors', 'taskGroups', 'webhooks', 'checkpoint', 'hold', 'signal']
@@ -237,15 +244,24 @@ const GROUP = Object.keys({
   until: true,
 } satisfies Record<keyof Exclude<WatchedGroup, string>, true>)
 
-function checked<M extends Member>(argument: string, member: M, names: readonly string[]): M {
-  checkId(argument, isObject(member) ? member.id : member)
+/** An entry as a member of its set. Whether its id is malformed is left to the caller. */
+function memberOf<M extends Member>(
+  argument: string,
+  entry: string | M,
+  names: readonly string[],
+): M | Member {
+  const member = typeof entry === 'string' ? { id: entry } : entry
+  // What is no text names no source that could fail.
+  const id: unknown = isObject(member) ? member.id : member
+  if (typeof id !== 'string') throw malformedId(argument, id)
   checkOptions(argument, member, names)
-  return member
+  // A malformed id fails the same way with any options, and is reported once.
+  return isId(id) ? member : { id }
 }
 
 /** Emits `source.failed` instead of an error that cannot be retried, unless it concerns all sources. */
 function tellingFailure(
-  { scheduler }: Context,
+  context: Context,
   source: string,
   via: Via,
   tracking: Tracking | undefined,
@@ -254,6 +270,19 @@ function tellingFailure(
     // Where `source.failed` is filtered out, an incomplete stream would pass for a complete one.
     if (!(error instanceof RivuletError) || error instanceof IncompleteStreamError || concernsAll(error))
       throw error
+    return failed(context, source, error, via, tracking)
+  })
+}
+
+/** Emits that the source failed. */
+function failed(
+  { scheduler }: Context,
+  source: string,
+  error: Error,
+  via: Via,
+  tracking: Tracking | undefined,
+): Observable<ResearchEvent> {
+  return defer(() => {
     const event = failureEvent(source, { error }, via, scheduler.now())
     // The stream stands where it stood.
     tracking?.entered(event, undefined)

@@ -15,7 +15,7 @@ import {
 } from 'rxjs'
 import type { Observable, SchedulerAction, SchedulerLike } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createClient, memoryCheckpointStore, openCheckpoint } from 'rivulet'
+import { createClient, groupSource, memoryCheckpointStore, monitorSource, openCheckpoint } from 'rivulet'
 import type { Diagnostic, ResearchEvent, WatchedMonitor, WebhookDelivery } from 'rivulet'
 import { deliver, ofType } from 'rivulet/operators'
 import { answer, openStream, queryOf, serve, sse } from '../support/serve.ts'
@@ -224,7 +224,7 @@ describe('a webhook whose expansion is refused for good', () => {
 })
 
 /** A service with the monitor `m`, which has the event `e1`, and the task group `g`, which is done. All else gets the status. */
-async function partlyRefusing(refusal = 404) {
+async function partlyRefusing(refusal = 404, scheduler: SchedulerLike = asyncScheduler) {
   const asked: string[] = []
   const status = { is_active: false, num_task_runs: 1, task_run_status_counts: { completed: 1 } }
   const run = { run_id: 'r', status: 'completed', is_active: false, processor: 'base' }
@@ -245,7 +245,7 @@ async function partlyRefusing(refusal = 404) {
     }
     answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, refusal)
   })
-  return { client: createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 }), asked }
+  return { client: createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0, scheduler }), asked }
 }
 
 describe('a source of watch that fails for good', () => {
@@ -382,6 +382,69 @@ describe('a set of watch that changes', () => {
     expect(seen).toEqual(['source.failed /v1/monitors/bad', 'source.failed /v1/monitors/bad'])
   })
 
+  it.each(['..', '', 'a\nb', 'a\uD800', 'x'.repeat(513)])(
+    'goes on with the others where an id is malformed, and reports that one as failed: %j',
+    async (malformed) => {
+      const { client, asked } = await partlyRefusing()
+      const monitors = of([malformed, 'm'])
+      const taskGroups = of([{ id: malformed, until: 'closed' as const }, 'g'])
+
+      const seen = await lastValueFrom(client.watch({ monitors, taskGroups }).pipe(take(5), toArray()))
+
+      const failures = seen.filter((event) => event.type === 'source.failed')
+      expect(failures.map(({ source, via }) => [source, via])).toEqual([
+        [monitorSource(malformed), 'poll'],
+        [groupSource(malformed), 'stream'],
+      ])
+      expect(failures.map(({ data }) => data.error)).toMatchObject([
+        { name: 'ArgumentError', argument: 'monitorId', value: malformed },
+        { name: 'ArgumentError', argument: 'groupId', value: malformed },
+      ])
+      expect(seen.map(({ type }) => type).toSorted()).toEqual([
+        'monitor.event_stream',
+        'source.failed',
+        'source.failed',
+        'task_group.status',
+        'task_run.state',
+      ])
+      expect(asked.filter((path) => !/\/(monitors\/m|groups\/g)(\/|$)/.test(path))).toEqual([])
+    },
+  )
+
+  it('reports a malformed id to a pipeline with a checkpoint like any event', async () => {
+    const { client } = await partlyRefusing()
+    const checkpoint = await openCheckpoint(memoryCheckpointStore())
+    const handled: string[] = []
+    const handler = ({ type, source }: ResearchEvent) => void handled.push(`${type} ${source}`)
+
+    await seeing(
+      client
+        .watch({ monitors: of(['..']), taskGroups: of(['..']), checkpoint })
+        .pipe(deliver(handler, { checkpoint })),
+    ).ended
+    await checkpoint.close()
+
+    expect(handled).toEqual(['source.failed /v1/monitors/..', 'source.failed /v1/tasks/groups/..'])
+  })
+
+  it('reports a malformed id once as long as it stays in the list, whatever its options and its place', async () => {
+    let now = 0
+    // Two failures within a millisecond would be the same fact.
+    const scheduler = noting(asyncScheduler, () => {})
+    const { client } = await partlyRefusing(404, { ...scheduler, now: () => (now += 1) })
+    const monitors = new BehaviorSubject<WatchedMonitor[]>(['..'])
+    const { seen } = seeing(client.watch({ monitors }))
+
+    monitors.next(['m', '..', '..'])
+    monitors.next([{ id: '..', limit: 1 }])
+    const stayed = [...seen]
+    monitors.next([])
+    monitors.next(['..'])
+
+    expect(stayed).toEqual(['source.failed /v1/monitors/..'])
+    expect(seen).toEqual(['source.failed /v1/monitors/..', 'source.failed /v1/monitors/..'])
+  })
+
   it('of task groups completes with them, once it has completed itself', async () => {
     const { client } = await partlyRefusing()
     const { seen, ended } = seeing(client.watch({ taskGroups: concat(of([]), of(['g']).pipe(delay(0))) }))
@@ -396,8 +459,9 @@ describe('a set of watch that changes', () => {
 
   it.each<[string, unknown]>([
     ['monitors', 'm'],
-    ['monitors[1]', ['m', '..']],
     ['monitors[0]', [null]],
+    ['monitors[1]', ['m', { limit: 1 }]],
+    ['limitt', [{ id: '..', limitt: 1 }]],
     ['pollIntervall', [{ id: 'm', pollIntervall: 1 }]],
     ['pollInterval', [{ id: 'm', pollInterval: -1 }]],
     ['monitors[1]', ['m', { id: 'm', limit: 1 }]],
