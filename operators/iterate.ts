@@ -1,4 +1,4 @@
-import { isObservable } from 'rxjs'
+import { from, isObservable, observable } from 'rxjs'
 import type { Observable, Subscription } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { checkInteger } from '../src/protocol/check.ts'
@@ -22,7 +22,8 @@ export interface IterateConfig {
  * The observable is subscribed at the first `next()`, under a {@link Gate} of the iteration's own. The gate closes
  * when `highWaterMark` values wait and opens when half of them are read, so that the source stops and starts seldom.
  * Only sources that obey a gate are held back; what others push waits in memory. The loop has to wait for its own work:
- * `from(iterate(source))` asks for each next value at once, and holds nothing back.
+ * RxJS asks an async generator around the loop for each next value at once, so nothing is held back.
+ * `from(iterate(source))` subscribes to `source` itself as long as no value was asked for, and emits what is left after that.
  *
  * ```ts
  * import { interval, take } from 'rxjs'
@@ -69,6 +70,13 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
 
   [Symbol.asyncIterator](): this {
     return this
+  }
+
+  /** RxJS would ask for each next value as soon as it has one, and no gate of a consumer would reach the source. */
+  [observable](): Observable<T> {
+    if (this.#subscription === undefined && !this.#ended) return this.#source
+    const rest: AsyncIterable<T> = { [Symbol.asyncIterator]: () => this }
+    return from(rest)
   }
 
   next(): Promise<IteratorResult<T, undefined>> {

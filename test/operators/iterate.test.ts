@@ -1,7 +1,18 @@
-import { concat, map, merge, Observable, of, Subject, switchMap, throwError } from 'rxjs'
+import {
+  concat,
+  from,
+  lastValueFrom,
+  map,
+  merge,
+  Observable,
+  of,
+  Subject,
+  switchMap,
+  throwError,
+  toArray,
+} from 'rxjs'
 import { ArgumentError } from 'rivulet'
-import { gateOf, iterate } from 'rivulet/operators'
-import type { Gate } from 'rivulet/operators'
+import { Gate, gateOf, iterate, underGate } from 'rivulet/operators'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 
 /** A source under the test's hand, which remembers the gate that it was subscribed under. */
@@ -211,7 +222,54 @@ describe('iterate', () => {
     expect(() => iterate(of(1), { highWaterMark: 0 })).toThrow(/highWaterMark/)
   })
 
+  it('is its source to RxJS, so that from() holds it back as a consumer asks', async () => {
+    const tap = new Tap<number>()
+    const gate = new Gate()
+    const seen: number[] = []
+
+    const subscription = from(iterate(tap.values))
+      .pipe(
+        map((n) => n * 10),
+        underGate(gate),
+      )
+      .subscribe((n) => seen.push(n))
+    tap.next(1)
+    tap.next(2)
+
+    expect(tap.gate).toBe(gate)
+    expect(seen).toEqual([10, 20])
+    subscription.unsubscribe()
+    expect(tap.observed).toBe(false)
+  })
+
+  it('is subscribed to anew by each subscription of from(), and leaves a loop its own', async () => {
+    const values = iterate(of(1, 2))
+    const seen: number[] = []
+
+    from(values).subscribe((n) => seen.push(n))
+    from(values).subscribe((n) => seen.push(n))
+
+    expect(seen).toEqual([1, 2, 1, 2])
+    expect(await readAll(values)).toEqual([1, 2])
+  })
+
+  it('gives from() what a loop has left', async () => {
+    const values = iterate(of(1, 2, 3))
+    await values.next()
+    expect(await lastValueFrom(from(values).pipe(toArray()))).toEqual([2, 3])
+    expect(await lastValueFrom(from(values).pipe(toArray()))).toEqual([])
+  })
+
+  it('gives from() nothing once it was returned', async () => {
+    const tap = new Tap<number>()
+    const values = iterate(tap.values)
+    await values.return?.()
+    expect(await lastValueFrom(from(values).pipe(toArray()))).toEqual([])
+    expect(tap.gate).toBeUndefined()
+  })
+
   it('keeps the type of the values', () => {
+    expectTypeOf(from(iterate(of('a')))).toEqualTypeOf<Observable<string>>()
     expectTypeOf(iterate(of('a'))).toEqualTypeOf<AsyncIterableIterator<string>>()
   })
 })

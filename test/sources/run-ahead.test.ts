@@ -62,6 +62,10 @@ describe('a source that runs ahead of its consumer', () => {
       'mergeMap behind what passes each event on at once',
       (source, release) => source.pipe(tap(), mergeMap(slow(release), 8)),
     ],
+    [
+      'mergeMap behind from(iterate())',
+      (source, release) => from(iterate(source)).pipe(mergeMap(slow(release), 8)),
+    ],
     ['mergeMap behind merge', (source, release) => merge(source, of(1)).pipe(mergeMap(slow(release), 8))],
     [
       'mergeMap before deliver',
