@@ -17,7 +17,8 @@ import type { Source } from './source.ts'
 export interface TypedGroupRunsOptions<Content> extends GroupRunsOptions {
   /**
    * What the runs were asked to answer with: the schema whose `outputSchema(schema)` was sent with them. It is not sent
-   * here, each output that comes is checked with it.
+   * here; each output that comes is checked with it. A schema that checks asynchronously delays the runs behind it too, so
+   * that their order stays, and the stream is not read while 100 of them wait.
    */
   readonly schema: AnswerSchema<Content>
   /** Default true with a `schema`. With false, runs come without an output, and there is nothing to check. */
@@ -28,7 +29,7 @@ export interface TypedGroupRunsOptions<Content> extends GroupRunsOptions {
 export type CheckedRunState<Content> = Omit<TaskRunState, 'output'> & {
   /** What it found; null or absent where it has no output, and null where the output does not fit the schema. */
   readonly output?: CheckedOutput<Content> | null
-  /** Why the output of a run that completed is null: it does not fit the schema. The error has the output as it came. */
+  /** Why the output is null: it does not fit the schema. The error has the output as it came. */
   readonly misfit?: OutputSchemaError
 }
 

@@ -7,6 +7,7 @@ import type { ResearchClient } from 'rivulet'
 import { createWebhookReceiver, signedRequest } from 'rivulet/webhooks'
 import type { WebhookReceiver } from 'rivulet/webhooks'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { answer, serve } from '../support/serve.ts'
 
 /** Answers that a server gives before it refuses the key, which ends every source. */
@@ -190,6 +191,7 @@ const impatient: SchedulerLike = {
 }
 
 const inputs = [{ input: 'i' }]
+const Answer = z.object({ name: z.string() })
 const sources: Readonly<
   Record<string, (client: ResearchClient, receiver: WebhookReceiver) => Observable<unknown>>
 > = {
@@ -212,6 +214,7 @@ const sources: Readonly<
   'taskGroups.execute, exactly once': (client) =>
     client.taskGroups.execute('g', inputs, { exactlyOnce: true, settleDelay: 0 }),
   'taskGroups.runs': (client) => client.taskGroups.runs('g', { include_output: true }),
+  'taskGroups.runs, with a schema': (client) => client.taskGroups.runs('g', { schema: Answer }),
   'taskGroups.events': (client) => client.taskGroups.events('g'),
   'taskGroups.progress': (client) => client.taskGroups.progress('g'),
   watch: (client) => client.watch({ monitors: ['m'], taskGroups: ['g'] }),
