@@ -1,8 +1,8 @@
 import { asyncScheduler, defer, filter } from 'rxjs'
 import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs'
-import type { Identified } from './identified.ts'
-import { checkMemory, RecentIds } from './recent-ids.ts'
-import type { Memory } from './recent-ids.ts'
+import type { Identified } from '../src/protocol/identified.ts'
+import { checkMemory, RecentIds } from './dedupe/recent-ids.ts'
+import type { Memory } from './dedupe/recent-ids.ts'
 
 /** Settings of {@link dedupe}. */
 export interface DedupeConfig<T> extends Memory {

@@ -4,11 +4,11 @@ import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { INITIAL_DELAY, MAX_DELAY } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
 import { checkDuration, checkInteger } from '../src/protocol/check.ts'
-import { Delivery } from './delivery.ts'
-import type { DeliveryPlan } from './delivery.ts'
-import { Gate } from './gate.ts'
+import { Delivery } from './deliver/delivery.ts'
+import type { DeliveryPlan } from './deliver/delivery.ts'
+import { Gate } from '../src/protocol/gate.ts'
 import type { Progress } from './progress.ts'
-import type { DeadLetters } from './slot.ts'
+import type { DeadLetters } from './deliver/in-flight.ts'
 
 /** Settings of {@link deliver}. */
 export interface DeliverConfig<T> extends Backoff {

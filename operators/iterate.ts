@@ -2,7 +2,7 @@ import { from, isObservable, observable } from 'rxjs'
 import type { Observable, Subscription } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { checkInteger } from '../src/protocol/check.ts'
-import { Gate, subscribeThrough } from './gate.ts'
+import { Gate, subscribeThrough } from '../src/protocol/gate.ts'
 import { Queue } from './queue.ts'
 
 /** Settings of {@link iterate}. */

@@ -1,4 +1,4 @@
-import type { Identified } from './identified.ts'
+import type { Identified } from '../src/protocol/identified.ts'
 
 /**
  * Whoever keeps the place of a pipeline, as `deliver` sees it: it is told of each event twice. A checkpoint of

@@ -4,8 +4,8 @@ import { backoffDelay, INITIAL_DELAY, isRetryable, MAX_DELAY } from '../src/prot
 import type { Backoff } from '../src/protocol/backoff.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { checkDuration, LONGEST_WAIT } from '../src/protocol/check.ts'
-import { subscribeHeld } from './gate.ts'
-import { retryAfterOf, usableDelay } from './wait.ts'
+import { subscribeHeld } from '../src/protocol/gate.ts'
+import { retryAfterOf, usableDelay } from '../src/protocol/retry-after.ts'
 
 /** One decision to connect again. */
 export interface Reconnection {

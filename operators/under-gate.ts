@@ -1,7 +1,7 @@
 import { Observable } from 'rxjs'
 import type { MonoTypeOperatorFunction } from 'rxjs'
-import { gateOf, subscribeThrough } from './gate.ts'
-import type { Gate } from './gate.ts'
+import { gateOf, subscribeThrough } from '../src/protocol/gate.ts'
+import type { Gate } from '../src/protocol/gate.ts'
 
 /**
  * Lets a gate hold what stands before it, for a consumer of your own: `deliver` and `iterate` bring theirs.

@@ -1,6 +1,6 @@
 import { Observable, Subscription } from 'rxjs'
 import type { Subscriber } from 'rxjs'
-import { currentGate, Gate, throughGate } from '../../operators/gate.ts'
+import { currentGate, Gate, throughGate } from '../protocol/gate.ts'
 import { checkInteger, checkOptions } from '../protocol/check.ts'
 import { groupSource } from '../protocol/event.ts'
 import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'

@@ -1,5 +1,5 @@
 import type { Subscriber } from 'rxjs'
-import { gateOf } from '../../operators/gate.ts'
+import { gateOf } from '../protocol/gate.ts'
 import type { Flow } from '../transport/exchange.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { hash, hashRunId, hashString } from '../../operators/identity-hash.ts'
+import { hash, hashRunId, hashString } from '../protocol/identity-hash.ts'
 
 /** Events of one generation, at the most. Two generations are remembered. */
 const CAPACITY = 2 ** 20

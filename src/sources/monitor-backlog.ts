@@ -1,4 +1,4 @@
-import type { Gate } from '../../operators/gate.ts'
+import type { Gate } from '../protocol/gate.ts'
 import { monitorEvent } from '../protocol/event.ts'
 import type { ListedMonitorEvent } from '../protocol/event.ts'
 import type { MonitorEventsQuery, PaginatedMonitorEvents } from '../protocol/monitor.ts'

@@ -1,4 +1,4 @@
-import type { Gate } from '../../operators/gate.ts'
+import type { Gate } from '../protocol/gate.ts'
 
 /** Resolves when the gate is open, or when the signal is aborted: whoever waits then has nothing left to do. */
 export function opened(gate: Gate, signal: AbortSignal): Promise<void> {

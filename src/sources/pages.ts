@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs'
-import { gateOf } from '../../operators/gate.ts'
+import { gateOf } from '../protocol/gate.ts'
 import { ProtocolError } from '../transport/errors.ts'
 import type { RequestLine } from '../transport/errors.ts'
 import { fedBy } from './fed-by.ts'

@@ -1,5 +1,5 @@
 import { Observable, Subscriber } from 'rxjs'
-import { subscribersFrom } from '../../operators/gate.ts'
+import { subscribersFrom } from '../protocol/gate.ts'
 import type { Context } from './context.ts'
 import { Source } from './source.ts'
 

@@ -1,6 +1,6 @@
 import { lastValueFrom, Observable, reduce } from 'rxjs'
 import type { Subscriber, TeardownLogic } from 'rxjs'
-import { subscribeHeld } from '../../operators/gate.ts'
+import { subscribeHeld } from '../protocol/gate.ts'
 import { iterate } from '../../operators/iterate.ts'
 import { checkSignal } from '../protocol/check.ts'
 

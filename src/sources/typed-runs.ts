@@ -1,5 +1,5 @@
 import { Observable } from 'rxjs'
-import { Gate, gateOf, subscribeThrough } from '../../operators/gate.ts'
+import { Gate, gateOf, subscribeThrough } from '../protocol/gate.ts'
 import { checkOptions } from '../protocol/check.ts'
 import { groupSource } from '../protocol/event.ts'
 import type { Envelope, EventOf, GroupRunEvent, TaskRunState } from '../protocol/event.ts'

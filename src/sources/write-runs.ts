@@ -1,6 +1,6 @@
 import { catchError, firstValueFrom, of, timer } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { retryAfterOf } from '../../operators/wait.ts'
+import { retryAfterOf } from '../protocol/retry-after.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { backoffDelay, isRetryable } from '../protocol/backoff.ts'
 import { groupSource } from '../protocol/event.ts'

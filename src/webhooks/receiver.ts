@@ -1,6 +1,6 @@
 import { Observable, Subject } from 'rxjs'
-import { gateOf } from '../../operators/gate.ts'
-import type { Gate } from '../../operators/gate.ts'
+import { gateOf } from '../protocol/gate.ts'
+import type { Gate } from '../protocol/gate.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkDuration, checkInteger, checkOptions, checkWait } from '../protocol/check.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'

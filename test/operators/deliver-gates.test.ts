@@ -2,7 +2,7 @@ import { concat, defer, filter, map, merge, Observable, of, Subject, take, tap }
 import type { Subscription } from 'rxjs'
 import { dedupe, deliver, Gate, iterate } from 'rivulet/operators'
 import { describe, expect, it } from 'vitest'
-import { currentGate, throughGate } from '../../operators/gate.ts'
+import { currentGate, throughGate } from '../../src/protocol/gate.ts'
 import { Work } from './handlers.ts'
 import { inVirtualTime } from './virtual-time.ts'
 

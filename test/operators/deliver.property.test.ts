@@ -3,7 +3,7 @@ import { defer, Subject, VirtualTimeScheduler } from 'rxjs'
 import { deliver } from 'rivulet/operators'
 import type { DeadLetter, Gate } from 'rivulet/operators'
 import { expect, it } from 'vitest'
-import { currentGate } from '../../operators/gate.ts'
+import { currentGate } from '../../src/protocol/gate.ts'
 import { Work } from './handlers.ts'
 
 /** An event, and what becomes of it. Times are in ms; `undefined` is done within the call. */

@@ -18,8 +18,8 @@ import { ArgumentError, runEvent } from 'rivulet'
 import type { ResearchEvent, WebhookDelivery } from 'rivulet'
 import { Gate, mergeWebhooks } from 'rivulet/operators'
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import { currentGate, throughGate } from '../../operators/gate.ts'
-import { webhookEvent } from '../../operators/webhook-event.ts'
+import { currentGate, throughGate } from '../../src/protocol/gate.ts'
+import { webhookEvent } from '../../src/protocol/webhook-event.ts'
 import {
   bareRun,
   change,

@@ -17,7 +17,7 @@ import { ArgumentError } from 'rivulet'
 import { Gate, reconnect } from 'rivulet/operators'
 import type { Reconnection } from 'rivulet/operators'
 import { describe, expect, it } from 'vitest'
-import { currentGate, throughGate } from '../../operators/gate.ts'
+import { currentGate, throughGate } from '../../src/protocol/gate.ts'
 import { inVirtualTime } from './virtual-time.ts'
 
 /** A failure that says that it may pass, and when to come back where that is given. */

@@ -1,7 +1,7 @@
 import { groupEvent, monitorEvent, runEvent } from 'rivulet'
 import type { RunStatus } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import { webhookEvent } from '../../operators/webhook-event.ts'
+import { webhookEvent } from '../../src/protocol/webhook-event.ts'
 import { taskRun } from '../operators/events.ts'
 
 const TIME = '2026-01-01T00:00:00Z'

@@ -12,7 +12,7 @@ import type {
 } from 'rivulet/webhooks'
 import { config as rxjs, firstValueFrom, map, take, toArray } from 'rxjs'
 import { afterEach, describe, expect, it } from 'vitest'
-import { Gate, throughGate } from '../../operators/gate.ts'
+import { Gate, throughGate } from '../../src/protocol/gate.ts'
 import { sign } from '../support/sign.ts'
 
 const URL = 'http://127.0.0.1/webhooks'

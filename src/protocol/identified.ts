@@ -1,5 +1,5 @@
-import { isObject, parts } from '../src/protocol/event.ts'
-import type { EventOf } from '../src/protocol/event.ts'
+import { isObject, parts } from './event.ts'
+import type { EventOf } from './event.ts'
 
 /**
  * Anything that has an identity: the pair of `source` and `id`, as in CloudEvents, where an id is unique within its

@@ -1,8 +1,8 @@
 import { NEVER } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { describe, it } from 'vitest'
-import { expandInOrder } from '../../operators/expand-in-order.ts'
-import { inVirtualTime } from './virtual-time.ts'
+import { expandInOrder } from '../../../operators/merge-webhooks/expand-in-order.ts'
+import { inVirtualTime } from '../virtual-time.ts'
 
 const pick = <T>(found: Readonly<Record<string, Observable<T>>>, value: string) => found[value] ?? NEVER
 

@@ -1,11 +1,11 @@
 import type { SchedulerLike, Subscription } from 'rxjs'
-import { backoffDelay } from '../src/protocol/backoff.ts'
-import type { Backoff } from '../src/protocol/backoff.ts'
+import { backoffDelay } from '../../src/protocol/backoff.ts'
+import type { Backoff } from '../../src/protocol/backoff.ts'
 import type { Lane } from './backlog.ts'
-import { currentGate, throughGate } from './gate.ts'
-import type { Progress } from './progress.ts'
-import { LONGEST_WAIT } from '../src/protocol/check.ts'
-import { retryAfterOf } from './wait.ts'
+import { currentGate, throughGate } from '../../src/protocol/gate.ts'
+import type { Progress } from '../progress.ts'
+import { LONGEST_WAIT } from '../../src/protocol/check.ts'
+import { retryAfterOf } from '../../src/protocol/retry-after.ts'
 
 /** An event that was given up, and why. */
 export interface DeadLetter<T> {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { RecentIds } from '../../operators/recent-ids.ts'
-import { bareRun, fullRun } from './events.ts'
+import { RecentIds } from '../../../operators/dedupe/recent-ids.ts'
+import { bareRun, fullRun } from '../events.ts'
 
 const never = () => {
   throw new Error('asked for the time')

@@ -5,9 +5,9 @@ import {
   monitorSource,
   runEvent,
   unknownEvent,
-} from '../src/protocol/event.ts'
-import type { ResearchEvent } from '../src/protocol/event.ts'
-import { isId } from '../src/protocol/id.ts'
+} from './event.ts'
+import type { ResearchEvent } from './event.ts'
+import { isId } from './id.ts'
 
 /** The source of webhooks that name no resource known to this version. */
 const WEBHOOKS = '/v1/webhooks'

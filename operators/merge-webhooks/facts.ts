@@ -1,8 +1,8 @@
 import { ReplaySubject } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { covers, parts } from '../src/protocol/event.ts'
-import type { ResearchEvent } from '../src/protocol/event.ts'
-import type { RecentIds } from './recent-ids.ts'
+import { covers, parts } from '../../src/protocol/event.ts'
+import type { ResearchEvent } from '../../src/protocol/event.ts'
+import type { RecentIds } from '../dedupe/recent-ids.ts'
 
 /** An event that is held back, because something better may come in its place. */
 export interface Held {

@@ -44,9 +44,9 @@ import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs'
 import type { ResearchEvent } from 'rivulet'
 import { dedupe, deliver, Gate, gateOf, mergeWebhooks, reconnect, underGate } from 'rivulet/operators'
 import { describe, expect, it } from 'vitest'
-import { currentGate, throughGate } from '../../operators/gate.ts'
+import { currentGate, throughGate } from '../../src/protocol/gate.ts'
 import { unknownEvent } from '../../src/protocol/event.ts'
-import { inVirtualTime } from './virtual-time.ts'
+import { inVirtualTime } from '../operators/virtual-time.ts'
 
 const fail = () => {
   throw new Error('no')

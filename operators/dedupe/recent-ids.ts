@@ -1,8 +1,8 @@
-import { checkDuration, checkInteger } from '../src/protocol/check.ts'
-import { covers } from '../src/protocol/event.ts'
-import { hash, hashIdentity } from './identity-hash.ts'
-import { partsOf } from './identified.ts'
-import type { Identified } from './identified.ts'
+import { checkDuration, checkInteger } from '../../src/protocol/check.ts'
+import { covers } from '../../src/protocol/event.ts'
+import { hash, hashIdentity } from '../../src/protocol/identity-hash.ts'
+import { partsOf } from '../../src/protocol/identified.ts'
+import type { Identified } from '../../src/protocol/identified.ts'
 
 /** How much is remembered, and for how long. */
 export interface Memory {

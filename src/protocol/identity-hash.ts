@@ -1,5 +1,5 @@
-import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { markedRun, RUNS } from '../src/protocol/run-identity.ts'
+import { ArgumentError } from './argument-error.ts'
+import { markedRun, RUNS } from './run-identity.ts'
 import type { Identified } from './identified.ts'
 
 /**

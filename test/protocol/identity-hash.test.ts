@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { hash, hashIdentity, hashRunId } from '../../operators/identity-hash.ts'
-import type { Identified } from '../../operators/identified.ts'
+import { hash, hashIdentity, hashRunId } from '../../src/protocol/identity-hash.ts'
+import type { Identified } from '../../src/protocol/identified.ts'
 import { runEvent } from '../../src/protocol/event.ts'
 import type { RunStatus } from '../../src/protocol/task.ts'
-import { taskRun } from './events.ts'
+import { taskRun } from '../operators/events.ts'
 
 const hashOf = (identity: Identified) => {
   hashIdentity(identity)

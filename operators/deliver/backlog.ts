@@ -1,4 +1,4 @@
-import { Queue } from './queue.ts'
+import { Queue } from '../queue.ts'
 
 /** Events that are started one after another. */
 export interface Lane<T> {

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { monitorEvent, monitorSource, runEvent } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import { detection, webhookEvent } from '../../operators/webhook-event.ts'
-import { detected, fullRun, taskRun } from './events.ts'
+import { detection, webhookEvent } from '../../src/protocol/webhook-event.ts'
+import { detected, fullRun, taskRun } from '../operators/events.ts'
 
 const TIME = '2026-01-01T00:00:00Z'
 const NOW = Date.parse(TIME)

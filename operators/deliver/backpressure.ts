@@ -1,4 +1,4 @@
-import { Gate } from './gate.ts'
+import { Gate } from '../../src/protocol/gate.ts'
 
 /**
  * Holds the sources of a consumer while it is full, and while the consumer that it feeds holds it.
