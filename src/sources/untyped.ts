@@ -3,10 +3,10 @@ import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkBoolean, checkOneOf, checkOptions } from '../protocol/check.ts'
 import type { ApiRequest, StreamMessage } from '../transport/transport.ts'
 import type { Context } from './context.ts'
-import { gated } from './gated.ts'
-import { requestBody } from './request.ts'
-import { awaitable, sourceOf } from './source.ts'
-import type { AwaitableSource, Source, SourceOptions } from './source.ts'
+import { gated } from './shapes/gated.ts'
+import { requestBody } from './shapes/request.ts'
+import { awaitable, sourceOf } from './shapes/source.ts'
+import type { AwaitableSource, Source, SourceOptions } from './shapes/source.ts'
 
 /** Options of the untyped calls. */
 export interface UntypedOptions

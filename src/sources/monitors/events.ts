@@ -1,0 +1,47 @@
+import { concatMap } from 'rxjs'
+import {
+  checkBoolean,
+  checkGiven,
+  checkId,
+  checkOptions,
+  checkPageLimit,
+  checkText,
+} from '../../protocol/check.ts'
+import { monitorEvent } from '../../protocol/event.ts'
+import type { ListedMonitorEvent } from '../../protocol/event.ts'
+import type { MonitorEventsQuery } from '../../protocol/monitor.ts'
+import type { Context } from '../context.ts'
+import { monitorPages } from './pages.ts'
+import { sourceOf } from '../shapes/source.ts'
+import type { Source, SourceOptions } from '../shapes/source.ts'
+
+/** Options of `monitors.events`: the query of §4.1. */
+export interface MonitorEventsOptions extends MonitorEventsQuery, SourceOptions {}
+
+/** What a monitor has reported (§4.1): walks the pages, newest first, and completes after the last. */
+export function monitorEvents(
+  context: Context,
+  monitorId: string,
+  options: MonitorEventsOptions = {},
+): Source<ListedMonitorEvent> {
+  checkOptions('options', options, ['event_group_id', 'cursor', 'limit', 'include_completions', 'signal'])
+  const { signal, ...query } = options
+  checkId('monitorId', monitorId)
+  checkMonitorEventsQuery(query)
+  const events = monitorPages(context, monitorId, query).pipe(
+    concatMap((page) =>
+      page.events.map((wire) => monitorEvent(monitorId, wire, 'poll', context.scheduler.now())),
+    ),
+  )
+  return sourceOf(events, signal)
+}
+
+/** Checks the query of §4.1. */
+export function checkMonitorEventsQuery(query: MonitorEventsQuery): void {
+  checkGiven(query, {
+    event_group_id: checkText,
+    cursor: checkText,
+    limit: checkPageLimit,
+    include_completions: checkBoolean,
+  })
+}

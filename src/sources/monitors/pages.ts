@@ -1,0 +1,73 @@
+import { tap } from 'rxjs'
+import type { Observable } from 'rxjs'
+import { isObject, monitorSource } from '../../protocol/event.ts'
+import type { MonitorEventsQuery, PaginatedMonitorEvents } from '../../protocol/monitor.ts'
+import type { Warning } from '../../protocol/problem.ts'
+import { ProtocolError } from '../../transport/errors.ts'
+import type { RequestLine } from '../../transport/errors.ts'
+import { redactJson } from '../../transport/redact.ts'
+import type { Context } from '../context.ts'
+import { cursorOf, pagesOf } from '../shapes/pages.ts'
+
+/** The pages of a monitor's events (§4.1), newest first, until the last. */
+export function monitorPages(
+  context: Context,
+  monitorId: string,
+  query: MonitorEventsQuery,
+): Observable<PaginatedMonitorEvents> {
+  const pages = pagesOf({
+    cursor: query.cursor,
+    fetch: (cursor, signal) => monitorPage(context, monitorId, { ...query, cursor }, signal),
+    // An execution's events come in one page: the service then ignores cursors (§4.1).
+    next: (page) => (query.event_group_id === undefined ? nextCursor(page) : undefined),
+    line: lineOf(monitorId),
+  })
+  return pages.pipe(tap((page) => reportWarnings(context, monitorId, page)))
+}
+
+/** Fetches one page of a monitor's events (§4.1). */
+export async function monitorPage(
+  context: Context,
+  monitorId: string,
+  query: MonitorEventsQuery,
+  signal: AbortSignal,
+): Promise<PaginatedMonitorEvents> {
+  const request = { ...lineOf(monitorId), idempotent: true, query: { ...query } }
+  const { body } = await context.transport.request(request, signal)
+  if (isObject(body) && Array.isArray(body['events'])) return body as unknown as PaginatedMonitorEvents
+  throw new ProtocolError('the page has no list of events', request)
+}
+
+/** Where the next older page is; undefined on the last page. */
+export function nextCursor({ next_cursor }: PaginatedMonitorEvents): string | undefined {
+  return cursorOf(next_cursor)
+}
+
+/** Passes on what the service remarked on a page, without a key that it repeats: this goes into logs. */
+export function reportWarnings(
+  context: Context,
+  monitorId: string,
+  { warnings }: PaginatedMonitorEvents,
+): void {
+  if (!Array.isArray(warnings)) return
+  const said = warnings.map((warning) => readable(warning, context)).filter(isWarning)
+  if (said.length > 0) context.report({ kind: 'warnings', source: monitorSource(monitorId), warnings: said })
+}
+
+function readable(warning: unknown, { transport }: Context): unknown {
+  try {
+    return redactJson(warning, transport.redact)
+  } catch {
+    // Nested more deeply than the stack.
+    return undefined
+  }
+}
+
+function isWarning(value: unknown): value is Warning {
+  return isObject(value) && typeof value['type'] === 'string' && typeof value['message'] === 'string'
+}
+
+/** The request for a page, as errors name it. */
+export function lineOf(monitorId: string): RequestLine & { readonly method: 'GET' } {
+  return { method: 'GET', path: `${monitorSource(monitorId)}/events` }
+}

@@ -1,0 +1,33 @@
+import { defer } from 'rxjs'
+import type { MonoTypeOperatorFunction } from 'rxjs'
+import { reconnect } from '../../../operators/reconnect.ts'
+import type { ReconnectConfig } from '../../../operators/reconnect.ts'
+import { isRetryable } from '../../protocol/backoff.ts'
+import type { Context } from '../context.ts'
+import { WrongAnswers } from './wrong-answers.ts'
+
+/**
+ * `reconnect` as the sources use it: with the client's backoff and time, and a report to the diagnostics. Without a `retryable`
+ * of its own, it fails with the fifth wrong answer in a row.
+ */
+export function persisting<T>(
+  context: Context,
+  source: string,
+  config: Pick<ReconnectConfig<T>, 'done' | 'progress' | 'retryable' | 'serverDelay'> = {},
+): MonoTypeOperatorFunction<T> {
+  const { backoff, scheduler, random, report } = context
+  return (attempts) =>
+    defer(() => {
+      const answers = new WrongAnswers()
+      return attempts.pipe(
+        reconnect({
+          retryable: (error) => answers.mayAskAgain(error) && isRetryable(error),
+          ...backoff,
+          ...config,
+          scheduler,
+          random,
+          onReconnect: (info) => report({ kind: 'reconnect', source, ...info }),
+        }),
+      )
+    })
+}

@@ -1,0 +1,148 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { isObject } from '../../protocol/event.ts'
+import type { JsonOutput, TaskOutput } from '../../protocol/output.ts'
+import type {
+  AnswerSchema,
+  StandardIssue,
+  StandardResult,
+  StandardSchema,
+} from '../../protocol/standard-schema.ts'
+import type { JsonSchemaSpec } from '../../protocol/task.ts'
+
+/** A JSON output (§2.3) whose content was checked with a schema. */
+export type CheckedOutput<Content> = Omit<JsonOutput, 'content'> & {
+  /** What the schema made of the content. */
+  readonly content: Content
+}
+
+/** An output does not fit the schema. `issues` says where and why. */
+export class OutputSchemaError extends Error {
+  override readonly name = 'OutputSchemaError'
+  readonly issues: readonly StandardIssue[]
+  /** The output as it came; null for a run that has none. */
+  readonly output: TaskOutput | null
+
+  constructor(issues: readonly StandardIssue[], output: TaskOutput | null, options?: ErrorOptions) {
+    super(`the output does not fit the schema: ${issues.map(textOf).join('; ')}`, options)
+    this.issues = issues
+    this.output = output
+  }
+}
+
+/** Outputs that may be under an asynchronous check before the stream is held. */
+export const MAX_CHECKS = 100
+
+/** Drafts of JSON Schema that are asked for, the preferred one first. */
+const TARGETS = ['draft-2020-12', 'draft-07']
+
+/**
+ * The `output_schema` of a task spec (§2.8) that asks for answers of this schema, for `taskGroups.addRuns`:
+ * `default_task_spec: { output_schema: outputSchema(schema) }`. Throws an ArgumentError for a schema that has no JSON Schema.
+ */
+export function outputSchema(schema: AnswerSchema<unknown>): JsonSchemaSpec {
+  return { type: 'json', json_schema: jsonSchemaOf(schema) }
+}
+
+/**
+ * Checks the output of a run with the schema that it was asked for with, and gives it a type. Rejects with an
+ * {@link OutputSchemaError} where it does not fit.
+ *
+ * ```ts
+ * import { checkOutput, createClient } from 'rivulet'
+ * import { deliver, ofType } from 'rivulet/operators'
+ * import { z } from 'zod'
+ *
+ * const Company = z.object({ name: z.string(), founded: z.number() })
+ * createClient()
+ *   .watch({ taskGroups: ['tgrp_123'] })
+ *   .pipe(
+ *     ofType('task_run.state'),
+ *     deliver(async ({ data }) => {
+ *       const { content } = await checkOutput(Company, data.output)
+ *       console.log(content.name, content.founded)
+ *     }),
+ *   )
+ *   .subscribe()
+ * ```
+ */
+export async function checkOutput<Content>(
+  schema: AnswerSchema<Content>,
+  output: TaskOutput | null | undefined,
+): Promise<CheckedOutput<Content>> {
+  validatorOf(schema)
+  const checked = await checkedOutput(schema, output ?? null)
+  if (checked instanceof OutputSchemaError) throw checked
+  return checked
+}
+
+/** The same, without a promise where the schema needs none, and with the error as a value. */
+export function checkedOutput<Content>(
+  schema: AnswerSchema<Content>,
+  output: TaskOutput | null,
+): Checked<Content> | Promise<Checked<Content>> {
+  if (output?.type !== 'json') {
+    const message = output === null ? 'the run has no output' : `its type is ${String(output.type)}, not json`
+    return new OutputSchemaError([{ message }], output)
+  }
+  const read = (result: StandardResult<Content>) =>
+    result.issues === undefined
+      ? { ...output, content: result.value }
+      : new OutputSchemaError(result.issues, output)
+  // A schema that fails says nothing about the output. The run is not lost for it.
+  const failed = (cause: unknown) =>
+    new OutputSchemaError([{ message: 'the schema itself failed' }], output, { cause })
+  try {
+    const result = validatorOf(schema)['~standard'].validate(output.content)
+    return result instanceof Promise ? result.then(read).catch(failed) : read(result)
+  } catch (error) {
+    return failed(error)
+  }
+}
+
+type Checked<Content> = CheckedOutput<Content> | OutputSchemaError
+
+/** The schema that checks. Throws an ArgumentError where it is none. */
+export function validatorOf<Content>(schema: AnswerSchema<Content>): StandardSchema<Content> {
+  // Checked as unknown, for callers without a compiler. Some libraries have functions for schemas.
+  const given: unknown = schema
+  if (!isObject(given) && typeof given !== 'function')
+    throw new ArgumentError('schema', 'a Standard Schema', given)
+  const validator = 'schema' in schema ? schema.schema : schema
+  const standard: unknown = validator?.['~standard']
+  if (!isObject(standard) || typeof standard['validate'] !== 'function')
+    throw new ArgumentError('schema', 'a Standard Schema', schema)
+  return validator
+}
+
+function jsonSchemaOf(schema: AnswerSchema<unknown>): Readonly<Record<string, unknown>> {
+  validatorOf(schema)
+  if ('jsonSchema' in schema) {
+    if (!isObject(schema.jsonSchema))
+      throw new ArgumentError('schema.jsonSchema', 'an object', schema.jsonSchema)
+    return schema.jsonSchema
+  }
+  const converter: unknown = '~standard' in schema ? schema['~standard'].jsonSchema : undefined
+  if (!isObject(converter) || typeof converter['input'] !== 'function')
+    throw new ArgumentError('schema', 'one with a JSON Schema, or { schema, jsonSchema }', schema)
+  let reason: unknown
+  for (const target of TARGETS) {
+    try {
+      const converted: unknown = converter['input']({ target })
+      if (isObject(converted)) return converted
+    } catch (error) {
+      reason = error
+    }
+  }
+  const why = reason instanceof Error ? `: ${reason.message}` : ''
+  throw new ArgumentError(
+    'schema',
+    { message: `schema cannot be written as JSON Schema${why}` },
+    typeof schema,
+  )
+}
+
+/** `address.city: Required`, or the message alone where the issue is about the whole. */
+function textOf({ message, path = [] }: StandardIssue): string {
+  const place = path.map((step) => String(typeof step === 'object' ? step.key : step)).join('.')
+  return place === '' ? message : `${place}: ${message}`
+}

@@ -1,0 +1,57 @@
+import {
+  checkBoolean,
+  checkGiven,
+  checkId,
+  checkOptions,
+  checkRunStatus,
+  checkText,
+} from '../../protocol/check.ts'
+import type { GroupRunEvent } from '../../protocol/event.ts'
+import type { GroupRunsQuery } from '../../protocol/task-group.ts'
+import type { Context } from '../context.ts'
+import { beginning, checkUntil } from './events.ts'
+import type { GroupStreamOptions } from './events.ts'
+import { groupStream } from './stream.ts'
+import { sourceOf } from '../shapes/source.ts'
+import type { Source } from '../shapes/source.ts'
+import type { Tracking } from '../shapes/tracking.ts'
+
+/** Options of `taskGroups.runs`: the query of §4.5, and how long the group is followed. */
+export interface GroupRunsOptions extends GroupRunsQuery, GroupStreamOptions {}
+
+/** The names of {@link GroupRunsOptions}. */
+export const GROUP_RUNS_OPTIONS: readonly string[] = Object.keys({
+  last_event_id: true,
+  status: true,
+  include_input: true,
+  include_output: true,
+  until: true,
+  signal: true,
+} satisfies Record<keyof GroupRunsOptions, true>)
+
+/**
+ * The runs of a group as each ends, with their inputs and outputs where asked for (§4.5). Drops are bridged; completes
+ * when no run of the group is active any more and every run was emitted, and errors with an `IncompleteStreamError` where
+ * the service keeps some back.
+ */
+export function groupRuns(
+  context: Context,
+  groupId: string,
+  options: GroupRunsOptions = {},
+  tracking?: Tracking,
+): Source<GroupRunEvent> {
+  const { signal, last_event_id, status, include_input, include_output, until } = options
+  checkId('groupId', groupId)
+  checkOptions('options', options, GROUP_RUNS_OPTIONS)
+  if (last_event_id !== undefined && last_event_id !== '') checkText('last_event_id', last_event_id)
+  checkGiven(options, {
+    status: checkRunStatus,
+    include_input: checkBoolean,
+    include_output: checkBoolean,
+    until: checkUntil,
+  })
+  const query = { last_event_id: beginning(last_event_id), status, include_input, include_output }
+  const path = `/v1beta/tasks/groups/${encodeURIComponent(groupId)}/runs`
+  const stream = groupStream(context, groupId, { end: 'runs', path, query, until, tracking })
+  return sourceOf(stream, signal)
+}

@@ -1,0 +1,269 @@
+import * as fc from 'fast-check'
+import { lastValueFrom, Subject, take, tap, toArray } from 'rxjs'
+import { createClient } from 'rivulet'
+import { Gate, underGate } from 'rivulet/operators'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { answer, queryOf, serve } from '../../support/serve.ts'
+import { settled } from '../../support/settled.ts'
+
+const names = (count: number) => Array.from({ length: count }, (_, n) => `e${n + 1}`)
+
+/** A monitor's list of events, newest first. */
+interface Listed {
+  /** What its cursors count from: the newest event, so that they move as events appear, or the event that they name. */
+  readonly cursors: 'newest' | 'event'
+  /** Called for each request before it is answered; a status is the answer. */
+  readonly onRequest?: (request: number, list: string[]) => number | undefined
+}
+
+async function monitorOf(count: number, { cursors, onRequest }: Listed) {
+  const list = names(count).toReversed()
+  const asked: string[] = []
+  const baseUrl = await serve((request, response) => {
+    if (!(request.url ?? '').includes('/events')) return answer(response, { status: 'active' })
+    const query = queryOf(request)
+    const cursor = query.get('cursor')
+    asked.push(cursor ?? '')
+    const status = onRequest?.(asked.length, list)
+    if (status === 422 ? cursor !== null : status !== undefined) {
+      return answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, status)
+    }
+    const begin = cursor === null ? 0 : cursors === 'newest' ? Number(cursor) : list.indexOf(cursor) + 1
+    const end = begin + Number(query.get('limit'))
+    const page = list.slice(begin, end)
+    answer(response, {
+      events: page.map((id) =>
+        // Nothing names these but their content.
+        id.startsWith('odd')
+          ? { event_type: id }
+          : { event_id: id, event_group_id: 'x', event_date: null, output: {} },
+      ),
+      ...(end < list.length && { next_cursor: cursors === 'newest' ? String(end) : page.at(-1) }),
+    })
+  })
+  const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 })
+  return { client, list, asked }
+}
+
+/** The pages of 100 that stand at these places of the list, newest first, as cursors. */
+const pages = (...places: number[]) => places.map((place) => (place === 0 ? '' : String(place * 100)))
+
+describe('a long backlog of a monitor', () => {
+  it('is held as cursors: all but its oldest 400 events are fetched again, page by page, when their turn comes', async () => {
+    const { client, asked } = await monitorOf(1_000, { cursors: 'newest' })
+    const askedBy = new Map<string, number>()
+
+    const events = client.monitors.follow('m', { pollInterval: Infinity })
+    const seen = await lastValueFrom(
+      events.pipe(
+        tap(({ id }) => askedBy.set(id, asked.length)),
+        take(1_000),
+        toArray(),
+      ),
+    )
+
+    expect(seen.map(({ id }) => id)).toEqual(names(1_000))
+    expect(asked).toEqual([...pages(0, 1, 2, 3, 4, 5, 6, 7, 8, 9), ...pages(5, 4, 3, 2, 1, 0)])
+    // At each event no more than the next page was asked for.
+    const ahead = [1, 300, 301, 400, 401, 500, 501].map((n) => (askedBy.get(`e${n}`) ?? Infinity) - 10)
+    const most = [0, 0, 1, 1, 2, 2, 3]
+    expect(ahead.filter((pagesAhead, at) => pagesAhead > (most[at] ?? 0))).toEqual([])
+  })
+
+  it('is not fetched further while the consumer stands still', async () => {
+    const { client, asked } = await monitorOf(1_000, { cursors: 'newest' })
+    const gate = new Gate()
+    let seen = 0
+    const events = client.monitors.follow('m', { pollInterval: Infinity }).pipe(underGate(gate))
+    const subscription = events.subscribe(() => {
+      if (++seen === 450) gate.close()
+    })
+    onTestFinished(() => subscription.unsubscribe())
+
+    await settled(() => Math.max(0, seen - 449))
+
+    expect([seen, asked.length]).toEqual([450, 12])
+  })
+
+  it('that fits four pages of 100 is fetched once', async () => {
+    const { client, asked } = await monitorOf(400, { cursors: 'event' })
+
+    await lastValueFrom(client.monitors.follow('m', { pollInterval: Infinity }).pipe(take(400)))
+
+    expect(asked).toHaveLength(4)
+  })
+
+  it('goes on where it was after a request that failed, instead of walking back again', async () => {
+    const { client, asked } = await monitorOf(1_000, {
+      cursors: 'event',
+      onRequest: (request) => (request === 6 || request === 13 ? 503 : undefined),
+    })
+
+    const events = client.monitors.follow('m', { pollInterval: Infinity })
+    const seen = await lastValueFrom(events.pipe(take(1_000), toArray()))
+
+    expect(seen.map(({ id }) => id)).toEqual(names(1_000))
+    // Ten to walk back, six again, and the two that failed.
+    expect(asked).toHaveLength(18)
+  })
+
+  it('is told with a gap where what is next was dropped from the list meanwhile', async () => {
+    const { client } = await monitorOf(1_000, {
+      cursors: 'newest',
+      onRequest: (request, list) => {
+        if (request === 11) list.length = 450
+        return undefined
+      },
+    })
+
+    const events = client.monitors.follow('m', { pollInterval: Infinity })
+    const seen = await lastValueFrom(events.pipe(take(851), toArray()))
+
+    expect(seen.map(({ type, id }) => (type === 'stream.gap' ? type : id))).toEqual([
+      ...names(1_000).slice(0, 400),
+      'stream.gap',
+      ...names(1_000).slice(550),
+    ])
+  })
+
+  it('loses nothing without an id of its own that moves to an older page', async () => {
+    const { client } = await monitorOf(1_000, {
+      cursors: 'newest',
+      onRequest: (request, list) => {
+        // The oldest of the page that is the first to be fetched again, right before that.
+        if (request === 1) list[599] = 'odd401'
+        if (request === 11) list.unshift('e1001')
+        return undefined
+      },
+    })
+
+    const events = client.monitors.follow('m', { pollInterval: Infinity })
+    const seen = await lastValueFrom(events.pipe(take(1_000), toArray()))
+
+    expect(seen.map(({ type, id }) => (type === 'unknown' ? type : id))).toEqual(
+      names(1_000).with(400, 'unknown'),
+    )
+  })
+
+  it('of events that this version does not know is walked back once, emitted once, and recognised by the next poll', async () => {
+    const { client, list, asked } = await monitorOf(0, { cursors: 'newest' })
+    list.push(...Array.from({ length: 1_500 }, (_, n) => `odd${1_500 - n}`))
+    const wake = new Subject<void>()
+
+    const events = client.monitors.follow('m', { pollInterval: Infinity, wake })
+    const seen: unknown[] = []
+    const subscription = events.subscribe(({ data }) => void seen.push(data))
+    onTestFinished(() => subscription.unsubscribe())
+    await settled(() => asked.length)
+    const first = asked.splice(0)
+    list.unshift('odd1501')
+    wake.next()
+    await settled(() => asked.length)
+
+    expect(seen).toEqual(Array.from({ length: 1_501 }, (_, n) => ({ event_type: `odd${n + 1}` })))
+    // Fifteen to walk back, eleven again.
+    expect(first).toHaveLength(26)
+    expect(asked).toEqual(pages(0))
+  })
+
+  it('is not taken for known where an event without an id comes a second time', async () => {
+    const { client, list, asked } = await monitorOf(3, { cursors: 'newest' })
+    list.unshift('odd', 'odd', 'odd')
+    const wake = new Subject<void>()
+
+    const events = client.monitors.follow('m', { pollInterval: Infinity, wake, limit: 5 })
+    const seen: string[] = []
+    const subscription = events.subscribe(({ type, id }) => void seen.push(type === 'unknown' ? type : id))
+    onTestFinished(() => subscription.unsubscribe())
+    await settled(() => asked.length)
+    list.unshift('odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'e4')
+    list.unshift('odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd')
+    wake.next()
+    await settled(() => asked.length)
+
+    expect(seen).toEqual(['e1', 'e2', 'e3', 'unknown', 'e4'])
+  })
+
+  it('ends with the refusal where no walk gets to its second page', async () => {
+    const { client, asked } = await monitorOf(200, { cursors: 'event', onRequest: () => 422 })
+
+    const events = lastValueFrom(client.monitors.follow('m', { pollInterval: Infinity }))
+
+    await expect(events).rejects.toMatchObject({ name: 'ValidationError', status: 422 })
+    expect(asked).toHaveLength(8)
+  })
+
+  it('ends with an error where the pages lead round in a circle', async () => {
+    const baseUrl = await serve((_request, response) =>
+      answer(response, { events: [], next_cursor: 'again' }),
+    )
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+
+    const events = lastValueFrom(client.monitors.follow('m'))
+
+    await expect(events).rejects.toMatchObject({ name: 'ProtocolError', path: '/v1/monitors/m/events' })
+  })
+
+  it.each([1, '', {}, [], true])(
+    'takes a cursor that is no text for the end of the list: %j',
+    async (next_cursor) => {
+      const event = { event_id: 'e1', event_group_id: 'x', output: {} }
+      const baseUrl = await serve((_request, response) => answer(response, { events: [event], next_cursor }))
+      const client = createClient({ baseUrl, apiKey: 'key' })
+
+      const first = await lastValueFrom(client.monitors.follow('m', { pollInterval: Infinity }).pipe(take(1)))
+
+      expect(first.id).toBe('e1')
+    },
+  )
+
+  it('comes in order, nothing lost and nothing twice, whatever appears or fails on the way', async () => {
+    const happening = fc.record({
+      at: fc.integer({ min: 1, max: 40 }),
+      what: fc.oneof(
+        fc.record({ appear: fc.integer({ min: 1, max: 250 }) }),
+        fc.constantFrom({ status: 503 }, { status: 422 }),
+      ),
+    })
+    const script = fc.record({
+      count: fc.integer({ min: 0, max: 1_200 }),
+      limit: fc.constantFrom(17, 50, 100),
+      cursors: fc.constantFrom('newest' as const, 'event' as const),
+      odd: fc.uniqueArray(fc.integer({ min: 1, max: 1_200 }), { maxLength: 30 }),
+      happenings: fc.uniqueArray(happening, { maxLength: 12, selector: ({ at }) => at }),
+    })
+    await fc.assert(
+      fc.asyncProperty(script, async ({ count, limit, cursors, odd, happenings }) => {
+        const isOdd = new Set(odd)
+        const name = (n: number) => (isOdd.has(n) ? `odd${n}` : `e${n}`)
+        let reported = 0
+        const report = (list: string[], more: number) => {
+          for (let n = 0; n < more; n++) list.unshift(name(++reported))
+        }
+        const appearing = happenings.map(({ what }) => ('appear' in what ? what.appear : 0))
+        const total = count + appearing.reduce((sum, more) => sum + more, 0)
+        fc.pre(total > 0)
+        // More cursors in a row than this are refused only by a service that cannot be paged.
+        let refusals = 0
+        const { client, list } = await monitorOf(0, {
+          cursors,
+          onRequest: (request, all) => {
+            const what = happenings.find(({ at }) => at === request)?.what
+            if (what === undefined) return undefined
+            if ('appear' in what) return void report(all, what.appear)
+            return what.status === 422 && ++refusals > 3 ? undefined : what.status
+          },
+        })
+        report(list, count)
+
+        const events = client.monitors.follow('m', { limit, pollInterval: 0 })
+        const seen = await lastValueFrom(events.pipe(take(total), toArray()))
+
+        const idOf = ({ type, id, data }: (typeof seen)[number]) =>
+          type === 'unknown' ? (data as { event_type: string }).event_type : id
+        expect(seen.map(idOf)).toEqual(Array.from({ length: total }, (_, n) => name(n + 1)))
+      }),
+      { numRuns: 60 },
+    )
+  })
+})

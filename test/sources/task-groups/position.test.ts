@@ -1,0 +1,356 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { groupEvent } from '../../../src/protocol/event.ts'
+import type { ResearchEvent } from '../../../src/protocol/event.ts'
+import type { TaskGroupStatus } from '../../../src/protocol/task-group.ts'
+import type { RunStatus } from '../../../src/protocol/task.ts'
+import { GroupPosition } from '../../../src/sources/task-groups/position.ts'
+import { KEPT } from '../../../src/sources/task-groups/seen.ts'
+
+const run = (n: number, status: RunStatus = 'completed') =>
+  groupEvent(
+    'g',
+    { type: 'task_run.state', event_id: String(n), run: { run_id: `run_${n}`, status } },
+    'stream',
+  )
+
+/** The status of a group whose runs have all ended, so many in each way. */
+const endedWith = (counts: Partial<Record<RunStatus, number>>): TaskGroupStatus => ({
+  num_task_runs: Object.values(counts).reduce((sum, count) => sum + count, 0),
+  task_run_status_counts: counts,
+  is_active: false,
+  status_message: '',
+  modified_at: 'm',
+})
+
+/** A position to which so many runs were told, over one connection. */
+function toldTo(count: number): GroupPosition {
+  const position = new GroupPosition(undefined, undefined)
+  position.opened()
+  for (let n = 1; n <= count; n++) position.advance(run(n))
+  return position
+}
+
+describe('a position as text', () => {
+  it.each([
+    '',
+    'garbage',
+    '[]',
+    '"5"',
+    '5',
+    'null',
+    '{}',
+    '{"cursor":5}',
+    '{"cursor":"5","seen":""}',
+    '{"cursor":"5","ended":[1,0],"seen":""}',
+    '{"cursor":"5","ended":[1,0,-1],"seen":""}',
+    '{"cursor":"5","ended":[1,0,0]}',
+    '{"cursor":"5","ended":[1,0,0],"seen":"?"}',
+    '{"cursor":"5","ended":[1,0,0],"seen":"AAAA"}',
+    '{"cursor":"5","ended":[1,0,0],"seen":"","whole":1}',
+    '{"cursor":"5","ended":[1,0,0],"seen":"","skipped":0.5}',
+    '{"ended":[1,0,0],"seen":""}',
+  ])('is refused where it is %s', (text) => {
+    expect(GroupPosition.parse(text, undefined)).toBeUndefined()
+  })
+
+  it.each([null, [], {}, { is_active: 1, num_task_runs: 2 }, { is_active: false }])(
+    'is refused where its last status is %j',
+    (last) => {
+      expect(
+        GroupPosition.parse(JSON.stringify({ cursor: '5', ended: [5, 0, 0], seen: '', last }), undefined),
+      ).toBeUndefined()
+    },
+  )
+
+  it('is read whatever the service has told', () => {
+    const wires = [
+      { type: 'task_run.state', event_id: '1', run: { run_id: 'r', status: 'completed' } },
+      {
+        type: 'task_group_status',
+        event_id: '2',
+        status: { is_active: false, num_task_runs: 1, more: 'than that' },
+      },
+      { type: 'task_group_status', event_id: '3', status: {} },
+      { type: 'task_group_status', event_id: '4', status: { is_active: 'no', num_task_runs: null } },
+      { type: 'something', event_id: '5' },
+      'keep-alive',
+    ]
+    for (const cursor of [undefined, '0']) {
+      const position = new GroupPosition(cursor, undefined)
+      position.opened()
+      for (const wire of wires) {
+        position.advance(groupEvent('g', wire, 'stream'))
+        const text = position.place.text()
+        expect(GroupPosition.parse(text, undefined)?.place.text()).toBe(text)
+      }
+    }
+  })
+
+  it('is that of the moment in which the place was asked for, whatever comes before it is written', () => {
+    const status = { is_active: true, num_task_runs: 1 }
+    const position = toldTo(2)
+    position.advance(groupEvent('g', { type: 'task_group_status', event_id: '3', status }, 'stream'))
+    position.opened()
+    const { place } = position
+    const text = place.text()
+    position.advance(run(4))
+    const later = { is_active: false, num_task_runs: 5 }
+    position.advance(groupEvent('g', { type: 'task_group_status', event_id: '5', status: later }, 'stream'))
+    position.opened()
+    position.rewind()
+
+    expect(place.text()).toBe(text)
+  })
+})
+
+describe('a position that was counted to', () => {
+  it('is the end without another connection', () => {
+    const position = toldTo(3)
+    expect(position.verdict(endedWith({ completed: 3 }))).toBe('done')
+  })
+
+  it('does not count runs that have not ended', () => {
+    const position = toldTo(1)
+    position.advance(run(2, 'action_required'))
+    position.advance(run(3, 'cancelling'))
+    expect(position.verdict(endedWith({ completed: 1, cancelled: 2 }))).toEqual({ missing: 2, expected: 3 })
+  })
+
+  it('does not end the events stream with its last run alone, since a status comes behind', () => {
+    const position = new GroupPosition(undefined, undefined, 'statuses')
+    position.opened()
+    position.advance(run(1))
+    expect(position.verdict(endedWith({ completed: 1 }))).toBe('go on')
+  })
+
+  it('counts runs of the one status that was asked for', () => {
+    const position = new GroupPosition(undefined, 'failed')
+    position.opened()
+    position.advance(run(1, 'failed'))
+    expect(position.verdict(endedWith({ completed: 5, failed: 1 }))).toBe('done')
+  })
+
+  it('counts a run that ended twice by its last status', () => {
+    const position = new GroupPosition(undefined, undefined)
+    position.opened()
+    position.advance(run(1, 'failed'))
+    // It was tried again, and ended while no stream was open.
+    expect(position.verdict(endedWith({ completed: 1 }))).toEqual({ missing: 1, expected: 1 })
+    position.opened()
+    expect(position.advance(at('2', run(1, 'completed')))).toBe(true)
+    expect(position.advance(run(1, 'failed'))).toBe(false)
+    expect(position.advance(at('2', run(1, 'completed')))).toBe(false)
+    expect(position.verdict(endedWith({ completed: 1 }))).toBe('done')
+  })
+
+  it('is not reached by repeated events, in any order, over any number of connections', () => {
+    const position = toldTo(5)
+    for (const repeated of [3, 1, 1, 5, 2]) {
+      position.opened()
+      expect(position.advance(run(repeated))).toBe(false)
+      expect(position.cursor).toBe('5')
+      expect(position.verdict(endedWith({ completed: 6 }))).toEqual({ missing: 1, expected: 6 })
+    }
+  })
+
+  it('is not reached by repeated events after a restart either', () => {
+    const position = restarted(toldTo(5))
+    for (const repeated of [1, 4, 5]) {
+      position.opened()
+      expect(position.advance(run(repeated))).toBe(false)
+      expect(position.cursor).toBe('5')
+      expect(position.verdict(endedWith({ completed: 6 }))).toEqual({ missing: 1, expected: 6 })
+    }
+  })
+
+  it('is not believed at once where more runs were seen before a restart than a text has', () => {
+    const position = restarted(toldTo(KEPT + 10))
+    const group = endedWith({ completed: KEPT + 11 })
+    position.opened()
+    // The text has forgotten this one, so it counts as new.
+    expect(position.advance(run(1))).toBe(true)
+    const verdicts = ['go on', 'go on', 'go on', 'done']
+    for (const verdict of verdicts) {
+      expect(position.verdict(group)).toBe(verdict)
+      position.opened()
+    }
+  })
+
+  it('that is too low is known to be so, however many runs were seen before a restart', () => {
+    const position = restarted(toldTo(KEPT + 10))
+    position.opened()
+    expect(position.verdict(endedWith({ completed: KEPT + 12 }))).toEqual({
+      missing: 2,
+      expected: KEPT + 12,
+    })
+  })
+
+  it('is that of distinct runs where the service gives no positions', () => {
+    const position = new GroupPosition(undefined, undefined)
+    const { cursor: _, ...unnumbered } = run(1)
+    for (let connection = 0; connection < 2; connection++) {
+      position.opened()
+      expect(position.advance(unnumbered)).toBe(connection === 0)
+    }
+    expect(position.verdict(endedWith({ completed: 2 }))).toEqual({ missing: 1, expected: 2 })
+  })
+
+  it('counts what comes twice in a row once', () => {
+    const position = toldTo(2)
+    position.advance(run(2))
+    expect(position.verdict(endedWith({ completed: 3 }))).toEqual({ missing: 1, expected: 3 })
+  })
+
+  it('counts what comes again when the stream begins again once', () => {
+    const position = toldTo(3)
+    expect(position.rewind()).toBe(true)
+    position.opened()
+    for (const repeated of [1, 2, 3]) position.advance(at(`new ${repeated}`, run(repeated)))
+    expect(position.cursor).toBe('new 3')
+    expect(position.verdict(endedWith({ completed: 3 }))).toBe('done')
+  })
+
+  it('begins again with the stream where more runs were seen before a restart than a text has', () => {
+    const position = restarted(toldTo(KEPT + 10))
+    position.rewind()
+    position.opened()
+    for (let n = 1; n <= KEPT + 10; n++) position.advance(at(`new ${n}`, run(n)))
+    expect(JSON.parse(position.place.text())).toMatchObject({ ended: [KEPT + 10, 0, 0] })
+    expect(position.verdict(endedWith({ completed: KEPT + 10 }))).toBe('done')
+  })
+
+  it('that the service no longer has all of is done when nothing more comes', () => {
+    const position = toldTo(3)
+    position.rewind()
+    const verdicts: unknown[] = []
+    do {
+      position.opened()
+      position.advance(at('new', run(4)))
+      verdicts.push(position.verdict(endedWith({ completed: 9 })))
+    } while (verdicts.at(-1) === 'go on' && verdicts.length < 10)
+    expect(verdicts).toEqual(['go on', 'go on', 'go on', 'done'])
+  })
+
+  it('takes an event that was skipped for a missing one', () => {
+    const position = toldTo(2)
+    const first = position.skip()
+    position.advance(run(4))
+    position.opened()
+    const verdicts = Array.from({ length: 4 }, () => {
+      const verdict = position.verdict(endedWith({ completed: 4 }))
+      position.opened()
+      return verdict
+    })
+    expect(first).toEqual({ isNew: true, cursor: '2', count: 1 })
+    expect(verdicts).toEqual(['go on', 'go on', 'go on', 'done'])
+    expect(position.verdict(endedWith({ completed: 5 }))).toEqual({ missing: 2, expected: 5 })
+  })
+
+  it('takes each skipped event once, over connections and restarts', () => {
+    let position = toldTo(2)
+    position.skip()
+    position = restarted(position)
+    position.opened()
+    expect(position.skip().isNew).toBe(false)
+    expect(position.skip()).toEqual({ isNew: true, cursor: '2', count: 2 })
+    expect(position.verdict(endedWith({ completed: 5 }))).toEqual({ missing: 3, expected: 5 })
+  })
+
+  it('is followed for a group that never had a run, and of one whose last status says so', () => {
+    for (const position of [new GroupPosition(undefined, undefined), new GroupPosition('5', undefined)]) {
+      for (let connection = 0; connection < 20; connection++) {
+        position.opened()
+        expect(position.verdict(endedWith({}))).toBe('go on')
+      }
+    }
+  })
+
+  it('is moved by an id that comes alone, and never back by it', () => {
+    const position = toldTo(2)
+    expect(position.moveTo('7')).toBe(true)
+    expect(position.cursor).toBe('7')
+    position.moveTo('8')
+    expect(position.moveTo('7')).toBe(false)
+    expect(position.cursor).toBe('8')
+  })
+
+  it.each([
+    undefined,
+    null,
+    {},
+    { completed: null },
+    { completed: -1 },
+    { completed: 1.5 },
+    { completed: 7 },
+  ])('is unknown where the counts of the group are %j, and then what comes decides', (counts) => {
+    const group: unknown = { ...endedWith({ completed: 3 }), task_run_status_counts: counts }
+    const position = toldTo(2)
+    const verdicts = Array.from({ length: 3 }, () => {
+      const verdict = position.verdict(group as TaskGroupStatus)
+      position.opened()
+      return verdict
+    })
+    expect(verdicts).toEqual(['go on', 'go on', 'done'])
+  })
+})
+
+/** How one connection goes. */
+interface Connection {
+  /** Earlier events that come first, in this order, each an index modulo how many were sent. */
+  readonly repeats: readonly number[]
+  /** New events that come then, at the most. */
+  readonly sends: number
+  readonly ends: 'cut' | 'close' | 'restart'
+}
+
+const connection: fc.Arbitrary<Connection> = fc.record({
+  repeats: fc.array(fc.nat(20), { maxLength: 5 }),
+  sends: fc.nat(3),
+  ends: fc.constantFrom('cut', 'close', 'restart'),
+})
+const anyStatus = fc.constantFrom<RunStatus>('completed', 'failed', 'cancelled')
+
+describe('a runs stream that repeats what it likes, is cut, closed, empty and resumed by another process', () => {
+  it('is done when every run was sent, and not before, and never goes back', () => {
+    fc.assert(
+      fc.property(
+        fc.array(anyStatus, { minLength: 1, maxLength: 12 }),
+        fc.array(connection, { maxLength: 20 }),
+        (statuses, script) => {
+          const log = statuses.map((status, i) => run(i + 1, status))
+          const counts: Partial<Record<RunStatus, number>> = {}
+          for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1
+          let sent = 0
+          let position = new GroupPosition(undefined, undefined)
+          for (const { repeats, sends, ends } of script) {
+            position.opened()
+            const from = Number(position.cursor ?? 0)
+            expect(from).toBe(sent)
+            const earlier = from === 0 ? [] : repeats.map((n) => log[n % from])
+            for (const event of [...earlier, ...log.slice(from, from + sends)]) {
+              if (event !== undefined) position.advance(event)
+            }
+            sent = Math.min(log.length, sent + sends)
+            const missing = log.length - sent
+            const verdict = missing === 0 ? 'done' : { missing, expected: log.length }
+            expect(ends === 'close' ? position.verdict(endedWith(counts)) : verdict).toEqual(verdict)
+            if (ends === 'restart') position = restarted(position)
+          }
+        },
+      ),
+      { numRuns: 2_000 },
+    )
+  })
+})
+
+/** The event, at another position of the stream. */
+function at(cursor: string, event: ResearchEvent): ResearchEvent {
+  return { ...event, cursor }
+}
+
+function restarted(position: GroupPosition): GroupPosition {
+  const read = GroupPosition.parse(position.place.text(), undefined)
+  if (read === undefined) throw new Error('it cannot read what it wrote')
+  return read
+}

@@ -1,0 +1,163 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import * as fc from 'fast-check'
+import { createClient, memoryCheckpointStore, openCheckpoint } from 'rivulet'
+import { deliver } from 'rivulet/operators'
+import { lastValueFrom, take, toArray } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { answer, openStream, queryOf, serve, sse } from '../../support/serve.ts'
+
+/** How a connection ends: dropped, closed, or closed within an event. */
+const anyEnd = fc.constantFrom('cut', 'close', 'torn')
+
+/** What one connection sends before it ends. */
+interface Connection {
+  /** Earlier events that it sends first, in this order: each is an index into what was sent before, modulo its length. */
+  readonly repeats: readonly number[]
+  /** New events that it sends after them. */
+  readonly sends: number
+  /** An event that it sends again behind the new ones. */
+  readonly repeatsLast: boolean
+  readonly ends: 'cut' | 'close' | 'torn'
+}
+
+const connection: fc.Arbitrary<Connection> = fc.record({
+  repeats: fc.oneof(
+    { weight: 1, arbitrary: fc.constant<number[]>([]) },
+    { weight: 2, arbitrary: fc.array(fc.nat(20), { maxLength: 6 }) },
+  ),
+  sends: fc.oneof(
+    { weight: 1, arbitrary: fc.constant(0) },
+    { weight: 1, arbitrary: fc.integer({ min: 1, max: 4 }) },
+  ),
+  repeatsLast: fc.boolean(),
+  ends: anyEnd,
+})
+
+interface Wire {
+  readonly type: string
+  readonly event_id: string
+  readonly run?: object
+  readonly status?: object
+}
+
+function runEvent(n: number): Wire {
+  const run = { run_id: `run_${n}`, status: 'completed', is_active: false, processor: 'base' }
+  return { type: 'task_run.state', event_id: `at ${n}`, run }
+}
+
+function statusEvent(name: string, runs: number, ended: number): Wire {
+  return { type: 'task_group_status', event_id: name, status: statusOf(runs, ended) }
+}
+
+function statusOf(runs: number, ended: number) {
+  return {
+    num_task_runs: runs,
+    task_run_status_counts: { completed: ended, running: runs - ended },
+    is_active: ended < runs,
+    status_message: '',
+    modified_at: '2026-01-01T00:00:00Z',
+  }
+}
+
+/** What a stream of a group of so many runs, all of them ended, has to send. */
+function logOf(stream: 'events' | 'runs', runs: number): readonly Wire[] {
+  const numbers = Array.from({ length: runs }, (_, n) => n + 1)
+  if (stream === 'runs') return numbers.map(runEvent)
+  const middle = numbers.flatMap((n) => [runEvent(n), statusEvent(`status ${n}`, runs, n)])
+  return [statusEvent('status 0', runs, 0), ...middle]
+}
+
+/**
+ * A group's service that goes by a script, connection by connection, and then sends everything from the position on. What
+ * is new comes in order, and all else as it likes.
+ */
+function listener(log: readonly Wire[], runs: number, script: readonly Connection[]) {
+  let connections = 0
+  return (request: IncomingMessage, response: ServerResponse) => {
+    const path = (request.url ?? '').split('?')[0] ?? ''
+    if (!/\/(events|runs)$/.test(path)) {
+      return answer(response, { taskgroup_id: 'g', status: statusOf(runs, runs), created_at: 'c' })
+    }
+    const step = script[connections++]
+    const after = queryOf(request).get('last_event_id')
+    const from = log.findIndex(({ event_id }) => event_id === after) + 1
+    const { repeats = [], sends = log.length, repeatsLast = false, ends = 'close' } = step ?? {}
+    const earlier = from === 0 ? [] : repeats.map((n) => log[n % from])
+    const fresh = log.slice(from, from + sends)
+    const last = repeatsLast && from > 0 ? [log[0]] : []
+    const events = [...earlier, ...fresh, ...last].flatMap((event) =>
+      event === undefined ? [] : [sse(event)],
+    )
+    openStream(response)
+    if (ends === 'close') return response.end(events.join(''))
+    const next = log[from + sends]
+    const torn = ends === 'torn' && next !== undefined ? sse(next).slice(0, -1) : ''
+    if (ends === 'torn') return response.end(events.join('') + torn)
+    response.write(`${events.join('')}:\n\n`, () => response.destroy())
+  }
+}
+
+const settings = { apiKey: 'key', initialDelay: 0 } as const
+
+describe.each(['events', 'runs'] as const)(
+  'the stream of %s of a service that does as it likes',
+  (stream) => {
+    it('emits every event before it completes', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.integer({ min: 1, max: 8 }),
+          fc.array(connection, { maxLength: 8 }),
+          async (runs, script) => {
+            const log = logOf(stream, runs)
+            const baseUrl = await serve(listener(log, runs, script))
+            const client = createClient({ ...settings, baseUrl })
+
+            const events = await lastValueFrom(client.taskGroups[stream]('g').pipe(toArray()))
+
+            const emitted = new Set(events.map(({ cursor }) => cursor))
+            expect(log.filter(({ event_id }) => !emitted.has(event_id))).toEqual([])
+            expect(events.filter(({ type }) => type === 'stream.gap')).toEqual([])
+          },
+        ),
+        { numRuns: 300, interruptAfterTimeLimit: 12_000 },
+      )
+    })
+  },
+)
+
+describe('client.watch over a service that does as it likes', () => {
+  it('has every run handled before it completes, over restarts too', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 8 }),
+        fc.array(connection, { maxLength: 8 }),
+        fc.array(fc.integer({ min: 1, max: 5 }), { maxLength: 4 }),
+        async (runs, script, lives) => {
+          const runsListener = listener(logOf('runs', runs), runs, script)
+          const eventsListener = listener(logOf('events', runs), runs, [])
+          const baseUrl = await serve((request, response) =>
+            request.url?.includes('/events')
+              ? eventsListener(request, response)
+              : runsListener(request, response),
+          )
+          const store = memoryCheckpointStore()
+          const handled = new Set<string>()
+          for (const events of [...lives, Infinity]) {
+            const checkpoint = await openCheckpoint(store)
+            const client = createClient({ ...settings, baseUrl })
+            const watched = client.watch({ taskGroups: ['g'], checkpoint }).pipe(
+              deliver(({ id }) => void handled.add(id), { checkpoint }),
+              take(events),
+            )
+            await lastValueFrom(watched, { defaultValue: undefined })
+            await checkpoint.close()
+          }
+
+          const runIds = Array.from({ length: runs }, (_, n) => `run_${n + 1}:completed`)
+          expect(runIds.filter((id) => !handled.has(id))).toEqual([])
+        },
+      ),
+      { numRuns: 150, interruptAfterTimeLimit: 12_000 },
+    )
+  })
+})

@@ -1,0 +1,707 @@
+import type { ServerResponse } from 'node:http'
+import { firstValueFrom, identity, lastValueFrom, take, tap, toArray, VirtualTimeScheduler } from 'rxjs'
+import type { MonoTypeOperatorFunction } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import {
+  createClient,
+  IncompleteStreamError,
+  memoryCheckpointStore,
+  NotFoundError,
+  openCheckpoint,
+} from 'rivulet'
+import type { ClientOptions, Diagnostic, ResearchEvent } from 'rivulet'
+import { deliver, ofType } from 'rivulet/operators'
+import { answer, openStream, queryOf, serve, sse } from '../../support/serve.ts'
+
+const run = (n: number) => ({
+  type: 'task_run.state',
+  event_id: String(n),
+  run: {
+    run_id: `run_${n}`,
+    status: 'completed',
+    is_active: false,
+    processor: 'base',
+    created_at: 'c',
+    modified_at: 'm',
+  },
+})
+const status = (n: number, is_active: boolean) => ({
+  type: 'task_group_status',
+  event_id: String(n),
+  status: {
+    num_task_runs: 3,
+    task_run_status_counts: {},
+    is_active,
+    status_message: '',
+    modified_at: '2026-01-01T00:00:00Z',
+  },
+})
+type Log = readonly { readonly type: string; readonly event_id: string; readonly status?: object }[]
+
+/** The group that a log ends with. */
+const group = (log: Log) => {
+  const completed = log.filter(({ type }) => type === 'task_run.state').length
+  const counted = {
+    ...status(0, false).status,
+    num_task_runs: completed,
+    task_run_status_counts: { completed },
+  }
+  return {
+    taskgroup_id: 'g',
+    status: log.findLast((event) => event.status)?.status ?? counted,
+    created_at: 'c',
+  }
+}
+
+/**
+ * A client of a service whose stream serves `log`, connection by connection as `script` decides. Whoever resumes is told
+ * again the last `repeats` events that came before.
+ */
+async function scripted(
+  log: Log,
+  script: (response: ServerResponse, rest: string[], connection: number) => void,
+  repeats = 0,
+  options: ClientOptions = {},
+) {
+  const asked: (string | null)[] = []
+  const baseUrl = await serve((request, response) => {
+    if (!/\/(events|runs)$/.test((request.url ?? '').split('?')[0] ?? '')) return answer(response, group(log))
+    const after = queryOf(request).get('last_event_id')
+    asked.push(after)
+    const reached = after === null ? 0 : log.findIndex(({ event_id }) => event_id === after) + 1
+    const rest = log.slice(Math.max(0, reached - repeats)).map(sse)
+    openStream(response)
+    script(response, rest, asked.length)
+  })
+  const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, ...options })
+  const diagnostics: Diagnostic[] = []
+  client.diagnostics.subscribe((diagnostic) => diagnostics.push(diagnostic))
+  return { client, asked, diagnostics }
+}
+
+describe('a group stream', () => {
+  it.each([0, 1, 2, 3, 4])(
+    'resumes after a cut behind event %i, with nothing lost and nothing twice',
+    async (cut) => {
+      const log = [status(1, true), run(2), run(3), run(4), status(5, false)]
+      const { client, asked } = await scripted(log, (response, rest, connection) => {
+        if (connection > 1) return response.end(rest.join(''))
+        if (cut === 0) return response.destroy()
+        response.write(rest.slice(0, cut).join(''), () => response.destroy())
+      })
+
+      const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+      expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3', '4', '5'])
+      // A cut may overtake bytes that were on their way, never the other way round.
+      expect(Number(asked[1] ?? 0)).toBeLessThanOrEqual(cut)
+    },
+  )
+
+  it('is opened again from the position it was opened with when it drops before its first event', async () => {
+    const log = [status(1, true), run(2), status(3, false)]
+    const { client, asked } = await scripted(log, (response, rest, connection) =>
+      connection === 1 ? response.destroy() : response.end(rest.join('')),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.events('g', { last_event_id: '1' }).pipe(toArray()))
+
+    expect(asked).toEqual(['1', '1'])
+    expect(events.map(({ id }) => id)).toEqual(['run_2:completed', '3'])
+  })
+
+  it('is opened again at once after a clean close while runs are active', async () => {
+    const log = [status(1, true), run(2), status(3, false)]
+    const { client, asked, diagnostics } = await scripted(log, (response, rest, connection) =>
+      response.end(connection === 1 ? rest.slice(0, 2).join('') : rest.join('')),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events).toHaveLength(3)
+    expect(asked).toEqual([null, '2'])
+    expect(diagnostics).toEqual([expect.objectContaining({ kind: 'reconnect', delay: 0, cause: undefined })])
+  })
+
+  it('of runs takes up what came between the close and the look at the group', async () => {
+    const log = [run(1), run(2)]
+    const { client, asked } = await scripted(log, (response, rest, connection) => {
+      response.end(connection === 1 ? rest.slice(0, 1).join('') : rest.join(''))
+    })
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    expect(events.map(({ id }) => id)).toEqual(['run_1:completed', 'run_2:completed'])
+    expect(asked).toEqual([null, '1'])
+  })
+
+  it('of runs is not taken in by connections that bring nothing, while the group has more to tell', async () => {
+    const log = [run(1), run(2)]
+    const { client, asked } = await scripted(log, (response, rest, connection) => {
+      if (connection === 1) response.end(rest[0])
+      else response.end(connection < 6 ? '' : rest.join(''))
+    })
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    expect(events.map(({ id }) => id)).toEqual(['run_1:completed', 'run_2:completed'])
+    expect(asked).toEqual([null, '1', '1', '1', '1', '1'])
+  })
+
+  it.each(['close', 'no content'])(
+    'of runs errors when nothing new came for as long as its patience, and says what is missing: %s',
+    async (end) => {
+      const log = [run(1), run(2), run(3)]
+      const baseUrl = await serve((request, response) => {
+        if (!(request.url ?? '').includes('/runs')) return answer(response, group(log))
+        const isResumed = queryOf(request).has('last_event_id')
+        if (isResumed && end === 'no content') return response.writeHead(204).end()
+        openStream(response)
+        response.end(isResumed ? '' : sse(run(1)))
+      })
+      const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 1, patience: 20 })
+      const events: ResearchEvent[] = []
+
+      const told = lastValueFrom(client.taskGroups.runs('g').pipe(tap((event) => events.push(event))))
+
+      await expect(told).rejects.toBeInstanceOf(IncompleteStreamError)
+      await expect(told).rejects.toMatchObject({
+        missing: 2,
+        expected: 3,
+        retryable: true,
+        path: '/v1beta/tasks/groups/g/runs',
+        message: expect.stringContaining('2 of 3 ended runs are missing'),
+      })
+      expect(events.map(({ id }) => id)).toEqual(['run_1:completed'])
+    },
+  )
+
+  it('of runs that is watched errors then too, since a filter would hide an event that says so', async () => {
+    const log = [run(1), run(2)]
+    const baseUrl = await serve((request, response) => {
+      const path = (request.url ?? '').split('?')[0] ?? ''
+      if (!/\/(events|runs)$/.test(path)) return answer(response, group(log))
+      openStream(response)
+      const ended = { ...status(1, false), status: group(log).status }
+      if (path.endsWith('/events')) return response.end(sse(ended))
+      response.end(queryOf(request).has('last_event_id') ? '' : sse(run(1)))
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, patience: 0 })
+    const shown = client.watch({ taskGroups: ['g'] }).pipe(ofType('task_run.state'))
+
+    await expect(lastValueFrom(shown)).rejects.toMatchObject({
+      name: 'IncompleteStreamError',
+      missing: 1,
+      expected: 2,
+    })
+  })
+
+  it('of events errors when the last status of the group never comes', async () => {
+    const log = [status(1, true), run(2), status(3, false)]
+    const { client } = await scripted(
+      log,
+      (response, rest, connection) => response.end(connection === 1 ? rest[0] : ''),
+      0,
+      { patience: 0 },
+    )
+
+    const told = lastValueFrom(client.taskGroups.events('g'))
+
+    await expect(told).rejects.toMatchObject({ name: 'IncompleteStreamError', missing: 0 })
+  })
+
+  it('is opened as rarely as `retry:` asks for when the service repeats an event and closes, and asks for the group once', async () => {
+    const log = [run(1), run(2)]
+    let groups = 0
+    const asked: string[] = []
+    const baseUrl = await serve((request, response) => {
+      const [path = ''] = (request.url ?? '').split('?')
+      if (!path.endsWith('/runs')) {
+        groups += 1
+        return answer(response, group(log))
+      }
+      asked.push(path)
+      openStream(response)
+      response.end(`retry: 2000\n\n${sse(run(1))}`)
+    })
+    const scheduler = new VirtualTimeScheduler()
+    const client = createClient({ baseUrl, apiKey: 'key', scheduler, random: () => 1 })
+    const delays: number[] = []
+    client.diagnostics.subscribe((diagnostic) => {
+      if (diagnostic.kind === 'reconnect') delays.push(diagnostic.delay)
+    })
+    const reading = client.taskGroups.runs('g').subscribe()
+    for (let connection = 1; connection <= 6; connection++) {
+      await until(() => delays.length === connection)
+      scheduler.flush()
+    }
+    reading.unsubscribe()
+
+    expect(delays).toEqual([2_000, 4_000, 8_000, 16_000, 30_000, 30_000])
+    expect(groups).toBe(1)
+  })
+
+  it.each([
+    [
+      'a page of HTML',
+      (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>'),
+    ],
+    ['a 202', (response: ServerResponse) => response.writeHead(202).end()],
+  ])('errors after a few answers in a row that are %s', async (_what, wrong) => {
+    const scripts = ['wrong', 'wrong', 'wrong', 'right']
+    let asked = 0
+    const baseUrl = await serve((request, response) => {
+      if (!(request.url ?? '').includes('/runs')) return answer(response, group([run(1), run(2)]))
+      asked += 1
+      if (scripts.shift() !== 'right') return wrong(response)
+      openStream(response)
+      response.end(sse(run(1)))
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+
+    const told = lastValueFrom(client.taskGroups.runs('g'))
+
+    await expect(told).rejects.toMatchObject({ name: 'ProtocolError' })
+    expect(asked).toBe(4 + 5)
+  })
+
+  it('errors after a few answers in a row that are no group', async () => {
+    let asked = 0
+    const baseUrl = await serve((request, response) => {
+      if (!(request.url ?? '').includes('/runs')) {
+        asked += 1
+        return response.writeHead(200, { 'content-type': 'text/html' }).end('<p>')
+      }
+      openStream(response)
+      response.end(sse(run(1)))
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 })
+
+    await expect(lastValueFrom(client.taskGroups.runs('g'))).rejects.toMatchObject({ name: 'ProtocolError' })
+    expect(asked).toBe(5)
+  })
+
+  it('is done with a 204 where the group is, and where nothing says how many runs it has', async () => {
+    for (const counts of [{ completed: 1 }, {}]) {
+      const baseUrl = await serve((request, response) => {
+        if (!(request.url ?? '').includes('/runs')) {
+          const { status: counted, ...rest } = group([run(1)])
+          return answer(response, { ...rest, status: { ...counted, task_run_status_counts: counts } })
+        }
+        if (queryOf(request).has('last_event_id')) return response.writeHead(204).end()
+        openStream(response)
+        response.write(sse(run(1)), () => response.destroy())
+      })
+      const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+
+      const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+      expect(events.map(({ cursor }) => cursor)).toEqual(['1'])
+    }
+  })
+
+  it('goes on, after waits, when a group that is active is answered with 204', async () => {
+    const log = [run(1)]
+    let isOver = false
+    const baseUrl = await serve((request, response) => {
+      if (!(request.url ?? '').includes('/runs')) {
+        const { status: counted, ...rest } = group(log)
+        return answer(response, { ...rest, status: { ...counted, is_active: !isOver } })
+      }
+      if (!isOver) return response.writeHead(204).end()
+      openStream(response)
+      response.end(sse(run(1)))
+    })
+    const scheduler = new VirtualTimeScheduler()
+    const client = createClient({ baseUrl, apiKey: 'key', scheduler, random: () => 1 })
+    const delays: number[] = []
+    client.diagnostics.subscribe((diagnostic) => {
+      if (diagnostic.kind === 'reconnect') delays.push(diagnostic.delay)
+    })
+    const reading = lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+    for (let connection = 1; connection <= 4; connection++) {
+      await until(() => delays.length === connection)
+      isOver = connection === 4
+      scheduler.flush()
+    }
+    const events = await reading
+
+    expect(delays).toEqual([500, 1_000, 2_000, 4_000])
+    expect(events).toHaveLength(1)
+  })
+
+  it('goes on behind an event that is too long, and says so where it was', async () => {
+    const long = { ...run(2), output: 'x'.repeat(5_000) }
+    const longer = { ...run(3), output: 'x'.repeat(5_000) }
+    const log = [run(1), long, longer, run(4)]
+    const { client } = await scripted(log, (response, rest) => response.end(rest.join('')), 0, {
+      maxEventLength: 1_000,
+    })
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    expect(events.map(({ type, cursor, data }) => [type, cursor, data])).toMatchObject([
+      ['task_run.state', '1', {}],
+      ['stream.oversized', '1', { limit: 1_000 }],
+      ['stream.oversized', '1', { limit: 1_000 }],
+      ['task_run.state', '4', {}],
+    ])
+    expect(new Set(events.map(({ id }) => id)).size).toBe(4)
+  })
+
+  it('is resumed behind an id that comes without data', async () => {
+    const log = [run(1), run(2)]
+    const asked: (string | null)[] = []
+    const baseUrl = await serve((request, response) => {
+      if (!(request.url ?? '').includes('/runs')) return answer(response, group(log))
+      asked.push(queryOf(request).get('last_event_id'))
+      openStream(response)
+      if (asked.length === 1) response.end(`${sse(run(1))}id: further\n\n`)
+      else if (asked.length === 2) response.end('id: further still\ndata:\n\n')
+      else response.end(sse(run(2)))
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2'])
+    expect(asked).toEqual([null, 'further', 'further still'])
+  })
+
+  it('takes up again after a close within an event, as after a drop', async () => {
+    const log = [run(1), run(2)]
+    const { client, asked, diagnostics } = await scripted(log, (response, rest, connection) =>
+      response.end(connection === 1 ? `${rest[0]}${rest[1]?.slice(0, -1)}` : rest.join('')),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2'])
+    expect(asked).toEqual([null, '1'])
+    expect(diagnostics).toMatchObject([{ kind: 'reconnect', cause: { failure: 'broken' } }])
+  })
+
+  it('of runs passes a status on as something unknown', async () => {
+    const log = [status(1, true), run(2)]
+    const baseUrl = await serve((request, response) => {
+      if (!(request.url ?? '').includes('/runs')) return answer(response, group([run(2)]))
+      openStream(response)
+      response.end(log.map(sse).join(''))
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    expect(events.map(({ type, cursor }) => [type, cursor])).toEqual([
+      ['unknown', '1'],
+      ['task_run.state', '2'],
+    ])
+  })
+
+  it.each([
+    ['until', { until: 'never' }],
+    ['untill', { untill: 'closed' }],
+  ])('refuses a wrong option %s at the call', (name, options) => {
+    const client = createClient({ baseUrl: 'http://127.0.0.1:1', apiKey: 'key' })
+    for (const stream of ['events', 'runs'] as const) {
+      expect(() => Reflect.apply(client.taskGroups[stream], undefined, ['g', options])).toThrow(name)
+    }
+  })
+
+  it('does not run out of patience while new events come', async () => {
+    const log = Array.from({ length: 8 }, (_, n) => run(n + 1))
+    const { client } = await scripted(
+      log,
+      (response, rest, connection) => response.end(connection % 2 === 0 ? '' : rest[0]),
+      0,
+      { patience: 0 },
+    )
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8'])
+  })
+
+  it.each([1, 2, 3])(
+    'of runs does not take %i events that are told again for what is still to be told',
+    async (repeats) => {
+      const log = [run(1), run(2), run(3), run(4), run(5)]
+      const { client, asked } = await scripted(
+        log,
+        (response, rest, connection) => {
+          if (connection === 1) response.write(rest.slice(0, 3).join(''), () => response.destroy())
+          // As many as the group has to tell were told by then, some of them twice.
+          else if (connection === 2) response.end(rest.slice(0, 2).join(''))
+          else response.end(rest.join(''))
+        },
+        repeats,
+      )
+
+      const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+      const told = new Set(events.map(({ type, cursor }) => cursor ?? type))
+      expect([...told]).toEqual(['1', '2', '3', '4', '5'])
+      expect(asked).not.toContain('5')
+    },
+  )
+
+  it('of runs that are told twice within a connection counts each once', async () => {
+    const log = [run(1), run(2), run(3)]
+    const { client } = await scripted(log, (response, rest, connection) =>
+      response.end(connection === 1 ? `${rest[0]}${rest[0]}${rest[1]}` : rest.join('')),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    expect(events.map(({ cursor }) => cursor)).toEqual(['1', '1', '2', '3'])
+  })
+
+  it('of runs tells all of a service that gives no positions, which begins again each time', async () => {
+    const log = [run(1), run(2), run(3)]
+    const { client } = await scripted(log, (response, rest, connection) => {
+      const unnumbered = rest.map((event) => event.replace(/^id:.*\n/, '').replace(/"event_id":"\d+",?/, ''))
+      response.end(unnumbered.slice(0, connection < 3 ? 2 : 3).join(''))
+    })
+
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    const [one, two, three] = log.map(({ run: { run_id } }) => `${run_id}:completed`)
+    expect(events.map(({ id }) => id)).toEqual([one, two, one, two, one, two, three])
+  })
+
+  it('of runs does not count twice over a restart of the process either', async () => {
+    const log = [run(1), run(2), run(3)]
+    let connections = 0
+    const baseUrl = await serve((request, response) => {
+      const [path = ''] = (request.url ?? '').split('?')
+      if (!/\/(events|runs)$/.test(path)) return answer(response, group(log))
+      openStream(response)
+      if (path.endsWith('/events')) return response.end(sse(status(1, false)))
+      connections += 1
+      if (connections === 1) response.write(sse(run(1)))
+      else if (connections === 2) response.end(sse(run(1)) + sse(run(2)))
+      else response.end(queryOf(request).get('last_event_id') === '2' ? sse(run(3)) : '')
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+    const store = memoryCheckpointStore()
+    const process = async (end: MonoTypeOperatorFunction<ResearchEvent>) => {
+      const checkpoint = await openCheckpoint(store)
+      const handled = client.watch({ taskGroups: ['g'], checkpoint }).pipe(
+        ofType('task_run.state'),
+        deliver(() => {}, { checkpoint }),
+        end,
+        toArray(),
+      )
+      const events = await lastValueFrom(handled)
+      await checkpoint.close()
+      return events.map(({ id }) => id)
+    }
+
+    const before = await process(take(1))
+    const after = await process(identity)
+
+    expect([before, after]).toEqual([['run_1:completed'], ['run_2:completed', 'run_3:completed']])
+  })
+
+  it('of events goes on until its last status says that no run is active', async () => {
+    const log = [status(1, true), run(2), status(3, false)]
+    const { client } = await scripted(log, (response, rest, connection) => {
+      if (connection === 1) response.end(rest[0])
+      else response.end(connection < 5 ? '' : rest.join(''))
+    })
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3'])
+  })
+
+  it('opened at its very end is done when connections bring nothing more', async () => {
+    const log = [status(1, true), run(2), status(3, false)]
+    const { client, asked } = await scripted(log, (response) => response.end())
+
+    const events = await lastValueFrom(client.taskGroups.events('g', { last_event_id: '3' }).pipe(toArray()))
+
+    expect(events).toEqual([])
+    expect(asked).toEqual(['3', '3', '3'])
+  })
+
+  it('begins again, and says so, when the service no longer knows a position that it gave out', async () => {
+    const log = [run(1), run(2), status(3, false)]
+    let connections = 0
+    const baseUrl = await serve((request, response) => {
+      if (!(request.url ?? '').includes('/events')) return answer(response, group(log))
+      connections += 1
+      if (queryOf(request).has('last_event_id')) {
+        return answer(
+          response,
+          { detail: [{ loc: ['query', 'last_event_id'], msg: 'unknown', type: 'value' }] },
+          422,
+        )
+      }
+      openStream(response)
+      if (connections === 1) response.write(sse(run(1)), () => response.destroy())
+      else response.end(log.map(sse).join(''))
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ type, cursor }) => cursor ?? type)).toEqual(['1', 'stream.gap', '1', '2', '3'])
+  })
+
+  it('passes on what it does not know, as it came', async () => {
+    const { client } = await scripted(
+      [{ type: 'task_run.dreamt', event_id: '1' }, status(2, false)],
+      (response, rest) => response.end(rest.join('')),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events[0]).toMatchObject({
+      type: 'unknown',
+      id: expect.stringContaining('/v1/tasks/groups/g:unknown:'),
+      data: { type: 'task_run.dreamt' },
+      cursor: '1',
+    })
+  })
+
+  it('passes on what is nested as deeply as the wire can have it, and goes on behind it', async () => {
+    const deep = `id: 1\ndata: {"type":"task_run.dreamt","event_id":"1","in":${'['.repeat(50_000)}${']'.repeat(50_000)}}\n\n`
+    const log = [status(2, false)]
+    const { client, asked } = await scripted(log, (response, rest) => response.end(deep + rest.join('')))
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ type, cursor }) => [type, cursor])).toEqual([
+      ['unknown', '1'],
+      ['task_group.status', '2'],
+    ])
+    expect(asked).toEqual([null])
+  })
+
+  it('takes up again after an event that is no JSON', async () => {
+    const log = [run(1), run(2), status(3, false)]
+    const { client, asked } = await scripted(log, (response, rest, connection) =>
+      response.end(connection === 1 ? `${rest[0]}id: 2\ndata: {"type":"task_run.st\n\n` : rest.join('')),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3'])
+    expect(asked).toEqual([null, '1'])
+  })
+
+  it('passes on an event that never becomes JSON, and goes on behind it', async () => {
+    const broken = 'id: 2\ndata: {"type":"task_run.st\n\n'
+    const log = [run(1), status(3, false)]
+    const { client } = await scripted(log, (response, rest) => {
+      const after =
+        rest.length === 2 ? [rest[0], broken, rest[1]] : rest.length === 1 ? [broken, rest[0]] : []
+      response.end(after.join(''))
+    })
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ type, cursor }) => [type, cursor])).toEqual([
+      ['task_run.state', '1'],
+      ['unknown', '2'],
+      ['task_group.status', '3'],
+    ])
+  })
+
+  it('is not held up by messages that are no events', async () => {
+    const log = [run(1), run(2), status(3, false)]
+    const { client, asked } = await scripted(log, (response, rest) =>
+      response.end(`${rest[0]}event: ping\ndata: keep-alive\n\ndata:\n\n${rest[1]}${rest[2]}`),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ cursor, data }) => cursor ?? data)).toEqual(['1', 'keep-alive', '2', '3'])
+    expect(asked).toEqual([null])
+  })
+
+  it('of events does not take an older end of the group for its last one', async () => {
+    const reopened = { ...status(6, false), status: { ...status(6, false).status, num_task_runs: 4 } }
+    const log = [status(1, true), run(2), status(3, false), status(4, true), run(5), reopened]
+    const { client } = await scripted(log, (response, rest, connection) =>
+      response.end(connection === 1 ? rest.slice(0, 3).join('') : rest.join('')),
+    )
+
+    const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3', '4', '5', '6'])
+  })
+
+  it('fails for good when the group does not exist', async () => {
+    const baseUrl = await serve((_request, response) =>
+      answer(response, { type: 'error', error: { ref_id: 'r-1', message: 'no such group' } }, 404),
+    )
+    const client = createClient({ baseUrl, apiKey: 'key' })
+
+    const events = lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
+
+    await expect(events).rejects.toBeInstanceOf(NotFoundError)
+    await expect(events).rejects.toMatchObject({
+      status: 404,
+      ref_id: 'r-1',
+      method: 'GET',
+      path: '/v1/tasks/groups/g/events',
+    })
+  })
+
+  it("waits as long as the server's `retry:` asks for, in place of a shorter backoff", async () => {
+    let cut = () => {}
+    const baseUrl = await serve((_request, response) => {
+      cut = () => response.destroy()
+      openStream(response)
+      response.write(`retry: 7000\n\n${sse(run(1))}`)
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 10, random: () => 0 })
+
+    const reconnect = firstValueFrom(client.diagnostics)
+    const subscription = client.taskGroups.runs('g').subscribe(() => cut())
+
+    await expect(reconnect).resolves.toMatchObject({ kind: 'reconnect', attempt: 1, delay: 7_000 })
+    subscription.unsubscribe()
+  })
+
+  it('destroys its socket when the subscriber leaves', async () => {
+    let closed: () => void
+    const socketClosed = new Promise<void>((resolve) => (closed = resolve))
+    const baseUrl = await serve((_request, response) => {
+      response.on('close', closed)
+      openStream(response)
+      response.write(sse(run(1)))
+    })
+    const client = createClient({ baseUrl, apiKey: 'key' })
+
+    for await (const event of client.taskGroups.runs('g')) {
+      expect(event.id).toBe('run_1:completed')
+      break
+    }
+
+    await socketClosed
+  })
+
+  it('ends with the reason of its signal', async () => {
+    const baseUrl = await serve((_request, response) => {
+      openStream(response)
+      response.write(sse(run(1)))
+    })
+    const client = createClient({ baseUrl, apiKey: 'key' })
+    const controller = new AbortController()
+    const reason = new Error('enough')
+
+    const events = client.taskGroups.runs('g', { signal: controller.signal })
+    const outcome = new Promise((resolve) => {
+      events.subscribe({ next: () => controller.abort(reason), error: resolve })
+    })
+
+    await expect(outcome).resolves.toBe(reason)
+  })
+})
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve))
+}
