@@ -38,7 +38,13 @@ import { monitorEvents } from './sources/monitors/events.ts'
 import type { MonitorEventsOptions } from './sources/monitors/events.ts'
 import { LEVELS, logDiagnostic } from './sources/log-diagnostic.ts'
 import type { Logger } from './sources/log-diagnostic.ts'
-import { cancelMonitor, createMonitor, getMonitor, listMonitors, triggerMonitor } from './sources/monitors/monitors.ts'
+import {
+  cancelMonitor,
+  createMonitor,
+  getMonitor,
+  listMonitors,
+  triggerMonitor,
+} from './sources/monitors/monitors.ts'
 import type { CreateMonitorRequest, ListMonitorsOptions } from './sources/monitors/monitors.ts'
 import { reportRunAhead } from './sources/shapes/run-ahead.ts'
 import { search, searchBeta } from './sources/search/search.ts'

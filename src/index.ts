@@ -33,7 +33,11 @@ export type { CreateMonitorRequest, ListMonitorsOptions } from './sources/monito
 export type { GroupEventsOptions } from './sources/task-groups/events.ts'
 export type { GroupRunsOptions } from './sources/task-groups/runs.ts'
 export { IncompleteStreamError } from './sources/task-groups/incomplete-stream-error.ts'
-export type { CheckedGroupRunEvent, CheckedRunState, TypedGroupRunsOptions } from './sources/task-groups/typed-runs.ts'
+export type {
+  CheckedGroupRunEvent,
+  CheckedRunState,
+  TypedGroupRunsOptions,
+} from './sources/task-groups/typed-runs.ts'
 export type { CreateTaskGroupOptions } from './sources/task-groups/task-groups.ts'
 export type { Logger } from './sources/log-diagnostic.ts'
 export type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'

@@ -1,11 +1,4 @@
-import {
-  isObject,
-  isRun,
-  monitorEvent,
-  monitorSource,
-  runEvent,
-  unknownEvent,
-} from './event.ts'
+import { isObject, isRun, monitorEvent, monitorSource, runEvent, unknownEvent } from './event.ts'
 import type { ResearchEvent } from './event.ts'
 import { isId } from './id.ts'
 

@@ -16,7 +16,12 @@ import {
   checkWebhook,
 } from '../../protocol/check.ts'
 import { isObject, monitorSource } from '../../protocol/event.ts'
-import type { EventStreamSettings, Monitor, MonitorProcessor, SnapshotSettings } from '../../protocol/monitor.ts'
+import type {
+  EventStreamSettings,
+  Monitor,
+  MonitorProcessor,
+  SnapshotSettings,
+} from '../../protocol/monitor.ts'
 import type { WebhookTarget } from '../../protocol/task.ts'
 import { ProtocolError } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'

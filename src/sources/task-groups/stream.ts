@@ -1,5 +1,5 @@
-import { catchError, map, Observable, of, throwError } from 'rxjs'
-import type { Subscriber } from 'rxjs'
+import { catchError, map, of, throwError } from 'rxjs'
+import type { Observable } from 'rxjs'
 import { isRetryable } from '../../protocol/backoff.ts'
 import { detached } from '../../protocol/detached.ts'
 import {
@@ -13,18 +13,16 @@ import {
 import type { GroupEvent, GroupRunEvent } from '../../protocol/event.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { RunStatus } from '../../protocol/task.ts'
-import { ConnectionError, NotFoundError, ProtocolError, ValidationError } from '../../transport/errors.ts'
+import { NotFoundError, ValidationError } from '../../transport/errors.ts'
 import type { RivuletError } from '../../transport/errors.ts'
-import type { Flow } from '../../transport/exchange.ts'
-import { MAX_RETRY_AFTER } from '../../transport/retry-policy.ts'
-import type { ApiRequest, MessageSink, StreamMessage } from '../../transport/transport.ts'
+import type { ApiRequest, StreamMessage } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
-import { gated } from '../shapes/gated.ts'
 import { GroupPosition } from './position.ts'
 import type { StreamEnd } from './position.ts'
 import { IncompleteStreamError } from './incomplete-stream-error.ts'
-import { persisting } from '../shapes/persisting.ts'
 import { getTaskGroup } from './task-groups.ts'
+import { resumableStream } from '../shapes/resumable-stream.ts'
+import type { StreamReader } from '../shapes/resumable-stream.ts'
 import type { Tracking } from '../shapes/tracking.ts'
 import { WrongAnswers } from '../shapes/wrong-answers.ts'
 
@@ -62,17 +60,7 @@ export function groupStream(
   stream: GroupStream & { readonly end: 'statuses' },
 ): Observable<GroupEvent>
 export function groupStream(context: Context, groupId: string, stream: GroupStream): Observable<GroupEvent> {
-  return new Observable((subscriber) => {
-    const reader = new GroupReader(context, groupId, stream, positionOf(stream))
-    const connections = new Observable<GroupEvent>((connection) => reader.connect(connection))
-    const config = {
-      done: () => reader.isDone(),
-      progress: () => reader.isNew,
-      retryable: (error: unknown) => reader.mayGoOn(error),
-      serverDelay: () => reader.serverDelay,
-    }
-    return connections.pipe(persisting(context, reader.source, config)).subscribe(subscriber)
-  })
+  return resumableStream(context, () => new GroupReader(context, groupId, stream, positionOf(stream)))
 }
 
 /** Where the stream goes on: at the position that was kept, else where it was asked to. */
@@ -83,12 +71,10 @@ function positionOf({ end, query, tracking }: GroupStream): GroupPosition {
   return position
 }
 
-/** One subscription to a group's stream, over all of its connections. Keeps the position as it goes. */
-class GroupReader {
+/** Reads a group's stream, and keeps the position as it goes. */
+class GroupReader implements StreamReader<GroupEvent> {
   readonly source: string
-  /** The latest `retry:` of the server, in ms. */
   serverDelay: number | undefined
-  /** Whether the event that was read last is new. */
   isNew = false
   readonly #context: Context
   readonly #groupId: string
@@ -115,14 +101,10 @@ class GroupReader {
     this.#position = position
   }
 
-  /** Opens a connection from the position. Returns what destroys it. */
-  connect(subscriber: Subscriber<GroupEvent>): () => void {
+  connect(): ApiRequest {
     this.#position.opened()
     this.#isAsking = this.#isRefused = this.#isRewound = false
-    const request = this.#request
-    const connection = new GroupConnection(this, request, subscriber)
-    connection.flow = this.#context.transport.stream(request, connection)
-    return gated(connection.flow, subscriber)
+    return this.#request
   }
 
   get #request() {
@@ -139,17 +121,14 @@ class GroupReader {
     } as const
   }
 
-  /** The service sends an event stream. */
   accepted(): void {
     this.#streamAnswers.right()
   }
 
-  /** Bytes of the stream came. */
   received(): void {
     this.#receivedAt = this.#now
   }
 
-  /** The event of a message; undefined where the message was cut short, and may come whole another time. */
   read({ id, data }: StreamMessage): GroupEvent | undefined {
     const wire = parsed(data)
     if (wire === undefined && id !== undefined && this.#position.mayBeBroken()) return undefined
@@ -164,7 +143,6 @@ class GroupReader {
     return unknownEvent(this.source, wire, 'stream', event.cursor, this.#receivedAt)
   }
 
-  /** The event that stands for one that was skipped. */
   skip(limit: number): GroupEvent {
     const { isNew, cursor, count } = this.#position.skip()
     const event = oversizedEvent(this.source, { limit }, 'stream', cursor, this.#receivedAt)
@@ -172,13 +150,12 @@ class GroupReader {
     return this.#entered(count === 1 ? event : { ...event, id: `${event.id}:${count}` }, isNew)
   }
 
-  /** The service moved the position without an event. */
   moveTo(cursor: string): void {
     if (this.#position.moveTo(cursor)) this.#shortfall = undefined
   }
 
-  /** Goes back to the beginning where the service refuses a position that it gave out; the event that says so. */
-  rewind(): GroupEvent | undefined {
+  rewind(error: RivuletError): GroupEvent | undefined {
+    if (!(error instanceof ValidationError)) return undefined
     const lost = this.#position.cursor ?? ''
     if (!this.#position.rewind()) return undefined
     this.#isRewound = true
@@ -188,12 +165,10 @@ class GroupReader {
     return this.#entered(gap, false)
   }
 
-  /** The service answered with 204. */
   refused(): void {
     this.#isRefused = true
   }
 
-  /** Whether it may go on after the error. */
   mayGoOn(error: unknown): boolean {
     if (error instanceof IncompleteStreamError) return false
     const answers = this.#isAsking ? this.#groupAnswers : this.#streamAnswers
@@ -255,69 +230,6 @@ class GroupReader {
     if (isNew) this.#shortfall = undefined
     this.#stream.tracking?.entered(event, this.#position.place)
     return event
-  }
-}
-
-/** One connection. */
-class GroupConnection implements MessageSink {
-  flow: Flow | undefined
-  readonly #reader: GroupReader
-  readonly #request: ApiRequest
-  readonly #subscriber: Subscriber<GroupEvent>
-
-  constructor(reader: GroupReader, request: ApiRequest, subscriber: Subscriber<GroupEvent>) {
-    this.#reader = reader
-    this.#request = request
-    this.#subscriber = subscriber
-  }
-
-  open(): void {
-    this.#reader.accepted()
-  }
-
-  received(): void {
-    this.#reader.received()
-  }
-
-  message(message: StreamMessage): void {
-    // A keep-alive in the shape of a message, or a position alone.
-    if (message.data === '') return this.id(message.id ?? '')
-    const event = this.#reader.read(message)
-    if (event !== undefined) return this.#subscriber.next(event)
-    this.flow?.abort()
-    this.error(new ProtocolError('an event is not JSON', this.#request))
-  }
-
-  oversized(limit: number): void {
-    this.#subscriber.next(this.#reader.skip(limit))
-  }
-
-  id(id: string): void {
-    // An empty one means no position at all.
-    if (id !== '') this.#reader.moveTo(id)
-  }
-
-  retry(delay: number): void {
-    this.#reader.serverDelay = Math.min(delay, MAX_RETRY_AFTER)
-  }
-
-  end(): void {
-    this.#subscriber.complete()
-  }
-
-  endWithinEvent(): void {
-    this.error(new ConnectionError('broken', 'the stream ended within an event', this.#request))
-  }
-
-  noContent(): void {
-    this.#reader.refused()
-    this.#subscriber.complete()
-  }
-
-  error(error: RivuletError): void {
-    const gap = error instanceof ValidationError ? this.#reader.rewind() : undefined
-    if (gap !== undefined) this.#subscriber.next(gap)
-    this.#subscriber.error(error)
   }
 }
 
