@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { randomOf } from '../soak/random.ts'
+import { randomOf } from '../random.ts'
 
 /** Different words that documents are made of; the n-th most common one is n times as rare as the first (Zipf's law). */
 const VOCABULARY = 30_000

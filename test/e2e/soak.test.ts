@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { formOf, planOf } from '../../bench/soak/plan.ts'
-import { soak } from '../../bench/soak/soak.ts'
+import { formOf, planOf } from '../soak/plan.ts'
+import { soak } from '../soak/soak.ts'
 
 const EVENTS = 2_000
 const KILLS = 5

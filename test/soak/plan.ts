@@ -1,5 +1,5 @@
 import type { Fault, FaultKind } from 'rivulet/service'
-import { randomOf } from './random.ts'
+import { randomOf } from '../../bench/random.ts'
 
 /** A fault that is spent some time. */
 export type PlannedFault = Fault & { readonly times: number }
