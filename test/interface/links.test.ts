@@ -1,6 +1,6 @@
 import { globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { fromMarkdown } from 'mdast-util-from-markdown'
+import MarkdownIt from 'markdown-it'
 import { describe, expect, it } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -25,14 +25,13 @@ function anchorsOf(page: string): string[] {
 }
 
 function linksOf(page: string): Link[] {
-  const links: Link[] = []
-  const visit = (node: object) => {
-    if ('url' in node && typeof node.url === 'string' && !/^[a-z]+:/.test(node.url))
-      links.push({ page, target: node.url })
-    if ('children' in node && Array.isArray(node.children)) for (const child of node.children) visit(child)
-  }
-  visit(fromMarkdown(readFileSync(join(root, page), 'utf8')))
-  return links
+  const blocks = new MarkdownIt().parse(readFileSync(join(root, page), 'utf8'), {})
+  return blocks
+    .flatMap(({ children }) => children ?? [])
+    .flatMap((token) => token.attrGet('href') ?? token.attrGet('src') ?? [])
+    .map(String)
+    .filter((target) => !/^[a-z]+:/.test(target))
+    .map((target) => ({ page, target }))
 }
 
 /** What is wrong with a link; undefined when it leads somewhere. */

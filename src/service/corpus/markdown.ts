@@ -1,9 +1,8 @@
 import { parse } from 'yaml'
 import { isObject } from '../../protocol/event.ts'
+import { blocksOf, inlineText } from './blocks.ts'
 import { htmlHeading } from './html.ts'
-import { inlineText } from './inline-text.ts'
 import type { ParsedText } from './parsed-text.ts'
-import { headBlocks } from './passages.ts'
 
 /** Reads Markdown: its text as it is, without the front matter, whose `title`, `date` and `url` are used. */
 export function parseMarkdown(source: string): ParsedText {
@@ -42,13 +41,27 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'number' ? String(value) : undefined
 }
 
-/** Headings are looked for in this many characters. */
-const HEAD = 20_000
+/** The first heading is looked for in this many characters, and in more only where they have none: most stand at the top. */
+const HEADS = [2_000, 20_000]
+/** Characters of a heading in HTML that are read behind the blank line that ends its block. */
+const LONGEST_HTML_HEADING = 500
 
-/** The first heading that says something, in Markdown or in HTML. */
 function firstHeading(text: string): string | undefined {
-  for (const { kind, source } of headBlocks(text.slice(0, HEAD))) {
-    const title = kind === 'heading' ? inlineText(source) : htmlHeading(source)
+  for (const length of HEADS) {
+    const heading = headingIn(text, length)
+    if (heading !== undefined || text.length <= length) return heading
+  }
+  return undefined
+}
+
+/** The first heading that says something, in Markdown or in HTML, and begins before `limit`. */
+function headingIn(text: string, limit: number): string | undefined {
+  for (const { kind, content, start, end } of blocksOf(text.slice(0, limit))) {
+    let title: string | undefined
+    if (kind === 'heading') title = inlineText(content)
+    else if (kind === 'html' && /<h[1-3][\s>]/i.test(content)) {
+      title = htmlHeading(text.slice(start, end + LONGEST_HTML_HEADING))
+    }
     if (title !== undefined && title !== '') return title
   }
   return undefined

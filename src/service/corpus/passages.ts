@@ -1,8 +1,4 @@
-/** A stretch of a text, from `start` up to but without `end`. */
-export interface Span {
-  readonly start: number
-  readonly end: number
-}
+import { type Block, blocksOf, type Span } from './blocks.ts'
 
 /** A passage shorter than this, in characters, takes in what follows. */
 const SHORT_PASSAGE = 300
@@ -13,15 +9,6 @@ const LONGEST_CODE = 2_400
 /** Characters of one block; leaves room for the heading before it. */
 const LONGEST_BLOCK = 1_000
 
-/** Characters of a heading in HTML, at the most. */
-const LONGEST_HTML_HEADING = 500
-
-interface Block extends Span {
-  readonly kind: 'heading' | 'code' | 'prose'
-  /** 1 for the main heading; 0 for what is none. */
-  readonly level: number
-}
-
 /**
  * Splits a text into passages: paragraphs taken together until they are worth reading, headings with what follows them,
  * code blocks whole where they are not too long. Between two passages, and nowhere else, there is white space that
@@ -30,7 +17,7 @@ interface Block extends Span {
 export function splitPassages(text: string): Span[] {
   const passages: Span[] = []
   let current: Draft | undefined
-  for (const whole of blocks(text)) {
+  for (const whole of blocksOf(text)) {
     for (const block of pieces(text, whole)) {
       if (current !== undefined && belongs(current, block)) {
         current = extended(current, block)
@@ -69,84 +56,29 @@ function extended(draft: Draft, block: Block): Draft {
   return { ...draft, end: block.end, headingOnly: draft.headingOnly && block.kind === 'heading' }
 }
 
-/** The headings at the beginning of a text, and its paragraphs that may hold a heading of HTML, in their order. */
-export function* headBlocks(
-  text: string,
-): Generator<{ readonly kind: 'heading' | 'html'; readonly source: string }> {
-  for (const { kind, start, end } of blocks(text)) {
-    if (kind === 'heading') yield { kind, source: text.slice(start, end) }
-    // It may go on behind a blank line.
-    else if (kind === 'prose' && /<h[1-3][\s>]/i.test(text.slice(start, end))) {
-      yield { kind: 'html', source: text.slice(start, end + LONGEST_HTML_HEADING) }
-    }
-  }
-}
-
-/** The blocks of a text: headings, fenced code, and paragraphs, which end at a blank line. */
-function* blocks(text: string): Generator<Block> {
-  let open: { start: number; end: number } | undefined
-  let fence: { marker: string; start: number; end: number } | undefined
-  for (const line of lines(text)) {
-    const content = text.slice(line.start, line.end)
-    const marker = fenceMarker(content)
-    if (fence !== undefined) {
-      if (content.trim() !== '') fence.end = line.end
-      if (marker !== undefined && content.trim() === marker && marker.startsWith(fence.marker)) {
-        yield { start: fence.start, end: line.end, kind: 'code', level: 0 }
-        fence = undefined
-      }
-      continue
-    }
-    const level = /^ {0,3}(#{1,6})(?:\s|$)/.exec(content)?.[1]?.length ?? 0
-    const blank = content.trim() === ''
-    if (open !== undefined && (blank || level > 0 || marker !== undefined)) {
-      yield paragraph(text, open)
-      open = undefined
-    }
-    if (open !== undefined && isUnderline(content) && !text.slice(open.start, open.end).includes('\n')) {
-      // What follows in the next line is a paragraph of its own.
-      yield paragraph(text, { start: open.start, end: line.end })
-      open = undefined
-      continue
-    }
-    if (marker !== undefined) fence = { marker, start: line.start, end: line.end }
-    else if (level > 0) yield { start: line.start, end: line.end, kind: 'heading', level }
-    else if (!blank) open = { start: open?.start ?? line.start, end: line.end }
-  }
-  if (fence !== undefined) yield { start: fence.start, end: fence.end, kind: 'code', level: 0 }
-  if (open !== undefined) yield paragraph(text, open)
-}
-
-/** A paragraph, or a heading underlined with `===` or `---`. */
-function paragraph(text: string, span: Span): Block {
-  const underline = /^[^\n]{1,200}\n {0,3}(=+|-{3,})$/.exec(text.slice(span.start, span.end))?.[1]
-  if (underline === undefined) return { start: span.start, end: span.end, kind: 'prose', level: 0 }
-  return { start: span.start, end: span.end, kind: 'heading', level: underline.startsWith('=') ? 1 : 2 }
-}
-
-function isUnderline(line: string): boolean {
-  return /^ {0,3}(?:=+|-{3,})$/.test(line)
-}
-
-/** The backticks or tildes that open or close a code block in this line. */
-function fenceMarker(line: string): string | undefined {
-  return /^\s*(`{3,}(?=[^`]*$)|~{3,})/.exec(line)?.[1]
-}
-
-/** The lines of a text, without the white space that they end with. */
-function* lines(text: string): Generator<Span> {
-  let start = 0
-  while (start < text.length) {
-    const newline = text.indexOf('\n', start)
-    const next = newline === -1 ? text.length : newline + 1
-    yield { start, end: trimmedEnd(text, start, next) }
-    start = next
-  }
-}
-
-/** A block as it is, or cut where it hurts least when it is too long. */
+/** A block as it is, or in pieces when it is too long: lists and quotes in what they hold, the rest where a cut hurts least. */
 function* pieces(text: string, block: Block): Generator<Block> {
   const longest = block.kind === 'code' ? LONGEST_CODE : LONGEST_BLOCK
+  if (block.end - block.start <= longest) yield block
+  else if (block.parts.length > 0) yield* runs(text, block)
+  else yield* cuts(text, block, longest)
+}
+
+/** The parts of a block, as many together as may be. */
+function* runs(text: string, block: Block): Generator<Block> {
+  let run: Block | undefined
+  for (const part of block.parts) {
+    if (run !== undefined && part.end - run.start <= LONGEST_BLOCK) {
+      run = { ...block, start: run.start, end: part.end }
+      continue
+    }
+    if (run !== undefined) yield* pieces(text, run)
+    run = part
+  }
+  if (run !== undefined) yield* pieces(text, run)
+}
+
+function* cuts(text: string, block: Block, longest: number): Generator<Block> {
   let start = block.start
   while (block.end - start > longest) {
     const cut = cutBefore(text, start, start + longest)

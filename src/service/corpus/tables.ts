@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { transaction } from '../database.ts'
 
 /** Counts up whenever documents are read or split in another way: an index made by another version is made anew. */
-const LAYOUT = 3
+const LAYOUT = 4
 
 /** How FTS5 takes texts apart: words without their accents and endings. */
 export const TOKENIZER = 'porter unicode61 remove_diacritics 2'

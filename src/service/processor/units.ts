@@ -1,3 +1,5 @@
+import { type Block, blocksOf, inlineText } from '../corpus/blocks.ts'
+
 /** A sentence, a list item, a table row or a line of code: what an answer is made of. */
 export interface Unit {
   /** Without the markup around it; stands word for word in the text. */
@@ -17,54 +19,33 @@ const ABBREVIATION = /(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|dr|mr|mrs|st)|\b[A-Z
 export function unitsOf(text: string): Unit[] {
   const units: Unit[] = []
   let heading = ''
-  let fence: string | undefined
-  let paragraph: string[] = []
 
   function add(raw: string, kind: Unit['kind']): void {
     const bare = withoutMarkup(raw)
     if (isReadable(bare)) units.push({ text: bare, kind, heading })
   }
 
-  function endParagraph(): void {
-    const block = paragraph.join('\n')
-    paragraph = []
-    const isItem = LIST_MARKER.test(block)
-    if (isItem && block.length <= LONGEST_ITEM) add(block, 'item')
-    else for (const sentence of sentencesOf(block)) add(sentence, isItem ? 'item' : 'sentence')
+  function addLines(raw: string, kind: Unit['kind']): void {
+    for (const line of raw.split('\n')) add(line, kind)
   }
 
-  for (const raw of text.split('\n')) {
-    const line = raw.trimEnd()
-    const marker = /^\s*(`{3,}(?=[^`]*$)|~{3,})/.exec(line)?.[1]
-    if (fence !== undefined) {
-      if (marker?.startsWith(fence)) fence = undefined
-      else add(line, 'code')
-      continue
+  function read({ kind, start, end, content, parts }: Block, isItem: boolean): void {
+    const raw = text.slice(start, end)
+    if (kind === 'heading') heading = inlineText(content)
+    else if (kind === 'code') addLines(content, 'code')
+    // A passage may begin within a table: its rows are a paragraph then.
+    else if (kind === 'table' || (kind === 'paragraph' && content.startsWith('|'))) addLines(raw, 'row')
+    else if (kind === 'paragraph' || kind === 'html') {
+      if (isItem && raw.length <= LONGEST_ITEM) add(raw, 'item')
+      else for (const sentence of sentencesOf(raw)) add(sentence, isItem ? 'item' : 'sentence')
     }
-    const title = /^ {0,3}#{1,6}\s+(.*)$/.exec(line)?.[1]
-    const isBreak = line === '' || LINK_DEFINITION.test(line) || /^\s*(?:[-*_=]\s*){3,}$/.test(line)
-    if (/^ {0,3}(?:=+|-{3,})$/.test(line) && paragraph.length === 1) {
-      heading = paragraph[0]?.trim() ?? ''
-      paragraph = []
-    } else if (marker !== undefined || title !== undefined || isBreak) {
-      endParagraph()
-      fence = marker
-      heading = title ?? heading
-    } else if (/^\s*\|/.test(line)) {
-      endParagraph()
-      add(line, 'row')
-    } else {
-      if (LIST_MARKER.test(line)) endParagraph()
-      // With its carriage return, so that the paragraph stays word for word.
-      paragraph.push(raw)
-    }
+    for (const [index, part] of parts.entries()) read(part, kind === 'item' && index === 0)
   }
-  endParagraph()
+
+  for (const block of blocksOf(text)) read(block, false)
   return units
 }
 
-/** `[name]: address`, which readers do not see. */
-const LINK_DEFINITION = /^ {0,3}\[[^\]]+\]:\s+\S/
 const LIST_MARKER = /^\s*(?:[-*+•]|\d{1,3}[.)])\s+/
 
 /** The sentences of a paragraph, which may run over several lines. Images and tags around them are left out. */
