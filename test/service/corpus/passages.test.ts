@@ -54,6 +54,21 @@ describe('splitPassages', () => {
     for (const passage of passages) expect(passage).toMatch(/\.$/)
   })
 
+  it('cuts a long list between its items, and a listing within one from what is around it', () => {
+    const item = `- ${prose(60)}\n  ${prose(20)}`
+    const [first, ...rest] = passagesOf(Array.from({ length: 12 }, () => item).join('\n'))
+    expect(rest.length).toBeGreaterThan(3)
+    for (const passage of [first, ...rest]) expect(passage?.split(item).join('').trim()).toBe('')
+
+    const listing = `    \`\`\`\n    ${'let x = 1\n    '.repeat(100)}\`\`\``
+    expect(passagesOf(`1. ${prose(60)}\n\n${listing}\n\n2. ${prose(60)}`)).toContain(listing.trim())
+  })
+
+  it('begins no passage at what looks like a heading in a comment', () => {
+    const comment = '<!--\n# one\n\n# two\n-->'
+    expect(passagesOf(`# Title\n\n${comment}`)).toEqual([`# Title\n\n${comment}`])
+  })
+
   it('never cuts a character in two', () => {
     for (const passage of passagesOf('🌍'.repeat(3_000))) expect(passage.isWellFormed()).toBe(true)
   })

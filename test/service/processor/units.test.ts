@@ -42,6 +42,35 @@ describe('unitsOf', () => {
     ])
   })
 
+  it('knows a table without lines at its sides, and the rows of one whose head is in another passage', () => {
+    expect(unitsOf('Name | Use\n---|---\none | first\n\n| two | second |\n| three | third |')).toEqual([
+      { text: 'Name | Use', kind: 'row', heading: '' },
+      { text: 'one | first', kind: 'row', heading: '' },
+      { text: '| two | second |', kind: 'row', heading: '' },
+      { text: '| three | third |', kind: 'row', heading: '' },
+    ])
+  })
+
+  it('reads what is indented as code, and as text within a list', () => {
+    expect(unitsOf('Run:\n\n    npm install x\n\n1. An item\n\n    that goes on')).toEqual([
+      { text: 'Run:', kind: 'sentence', heading: '' },
+      { text: 'npm install x', kind: 'code', heading: '' },
+      { text: 'An item', kind: 'item', heading: '' },
+      { text: 'that goes on', kind: 'sentence', heading: '' },
+    ])
+  })
+
+  it('reads the paragraphs and headings of a quote', () => {
+    expect(unitsOf('> One thing\n>\n> ## Name\n>\n> Another thing')).toEqual([
+      { text: 'One thing', kind: 'sentence', heading: '' },
+      { text: 'Another thing', kind: 'sentence', heading: 'Name' },
+    ])
+  })
+
+  it('names headings without their marks', () => {
+    expect(unitsOf('## The `name` of [it](x) ##\n\ntext')).toMatchObject([{ heading: 'The name of it' }])
+  })
+
   it.each([
     '[![build status](a.svg)](https://x)',
     '[![MIT licensed][badge]][url]',
@@ -49,6 +78,8 @@ describe('unitsOf', () => {
     '<p align="center"><img src="logo.svg"></p>',
     '---',
     '[badge]: https://img.shields.io/badge/license-MIT-blue.svg',
+    '[badge]:\n  https://img.shields.io/badge/license-MIT-blue.svg\n  "a title"',
+    '<!--\n\n- version: 1\n\n# Heading\n-->',
   ])('sees nothing to read in %s', (text) => {
     expect(unitsOf(text)).toEqual([])
   })

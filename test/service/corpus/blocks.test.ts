@@ -1,0 +1,210 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Block, blocksOf, inlineText } from '../../../src/service/corpus/blocks.ts'
+
+/** Each block as its kind and text, those within others behind it. */
+function outline(text: string, blocks: readonly Block[] = blocksOf(text)): unknown[] {
+  return blocks.map(({ kind, start, end, parts }) =>
+    parts.length === 0 ? [kind, text.slice(start, end)] : [kind, ...outline(text, parts)],
+  )
+}
+
+describe('blocksOf', () => {
+  it.each([
+    ['# One #\ntext\n### Three', [1, 0, 3]],
+    ['Over\ntwo lines\n---\ntext', [2, 0]],
+    ['#none\n\n    # none', [0, 0]],
+    ['```\n# none\n```\n\n<!--\n\n# none\n\n-->', [0, 0]],
+  ])('knows the headings of %j', (text, levels) => {
+    expect(blocksOf(text).map(({ level }) => level)).toEqual(levels)
+  })
+
+  it('holds what a heading says without its marks', () => {
+    expect(blocksOf('## Two ##\n\nOne\n===').map(({ content }) => content)).toEqual(['Two', 'One'])
+  })
+
+  it.each([
+    [
+      '~~~\n```\n\n~~~\ntext',
+      [
+        ['code', '~~~\n```\n\n~~~'],
+        ['paragraph', 'text'],
+      ],
+    ],
+    [
+      'text\n\n    code\n\n    more\n\ntext',
+      [
+        ['paragraph', 'text'],
+        ['code', 'code\n\n    more'],
+        ['paragraph', 'text'],
+      ],
+    ],
+    [
+      '<!-- a\n\n- b\n-->\ntext',
+      [
+        ['html', '<!-- a\n\n- b\n-->'],
+        ['paragraph', 'text'],
+      ],
+    ],
+    [
+      '<div>\n*a*\n</div>\n\ntext',
+      [
+        ['html', '<div>\n*a*\n</div>'],
+        ['paragraph', 'text'],
+      ],
+    ],
+    [
+      'a | b\n--|--\n1 | 2\n\ntext',
+      [
+        ['table', 'a | b\n--|--\n1 | 2'],
+        ['paragraph', 'text'],
+      ],
+    ],
+    ['text\n[a]: b', [['paragraph', 'text\n[a]: b']]],
+    [
+      '[a]:\n  b\n  "c"\ntext\n\n* * *',
+      [
+        ['other', '[a]:\n  b\n  "c"'],
+        ['paragraph', 'text'],
+        ['other', '* * *'],
+      ],
+    ],
+    [
+      '> a\n> # b\n> c\nlazy',
+      [['quote', ['paragraph', '> a'], ['heading', '> # b'], ['paragraph', '> c\nlazy']]],
+    ],
+    [
+      '- a\n\n  ```\n  b\n  ```\n- c\n  1. d\n\n[x]: y\n',
+      [
+        [
+          'list',
+          ['item', ['paragraph', '- a'], ['code', '```\n  b\n  ```']],
+          ['item', ['paragraph', '- c'], ['list', ['item', ['paragraph', '1. d']]]],
+        ],
+        ['other', '[x]: y'],
+      ],
+    ],
+    [
+      'a\r\n\r\n# b\r\rc',
+      [
+        ['paragraph', 'a'],
+        ['heading', '# b'],
+        ['paragraph', 'c'],
+      ],
+    ],
+    [' \n\t\n', []],
+  ])('takes %j apart', (text, blocks) => {
+    expect(outline(text)).toEqual(blocks)
+  })
+
+  it('gives what is in a list or a quote without their markers', () => {
+    const [list] = blocksOf('- > a\n  > b')
+    expect(list?.parts[0]?.parts[0]?.parts[0]).toMatchObject({ kind: 'paragraph', content: 'a\nb' })
+  })
+
+  it('covers any text, with white space only in between, in blocks and in their parts', () => {
+    const line = fc.oneof(
+      fc.string({ unit: 'grapheme', maxLength: 30 }),
+      fc.constantFrom('', '', '# a', '---', '===', '```', '- a', '  - b', '1. c', '> q', '>> r', '    d'),
+      fc.constantFrom(
+        '| a | b |',
+        '|-|-|',
+        '[a]: b',
+        '"t"',
+        '<!--',
+        '-->',
+        '<div>',
+        '\r',
+        '\u00A0',
+        '-',
+        '>',
+        '\t- e',
+      ),
+    )
+    function checkCover(text: string, blocks: readonly Block[], from: number, to: number): void {
+      let end = from
+      for (const block of blocks) {
+        expect(text.slice(end, block.start).trim()).toBe('')
+        expect(block.end).toBeGreaterThan(block.start)
+        if (block.parts.length > 0) checkCover(text, block.parts, block.start, block.end)
+        end = block.end
+      }
+      expect(text.slice(end, to).trim()).toBe('')
+    }
+    fc.assert(
+      fc.property(fc.array(line, { maxLength: 30 }), (lines) => {
+        const text = lines.join('\n')
+        checkCover(text, blocksOf(text), 0, text.length)
+      }),
+    )
+  })
+})
+
+/** What parsers of Markdown are known to be slow on when it is repeated. */
+const UNITS = [
+  ...'[ ![ ] [a]( []( [](< [a][b] ( * _ *a_ a**b a_b_ ~~ ` \\`` < <> a<!-- <![CDATA[ & \\ | -| # ~ = > a'.split(
+    ' ',
+  ),
+  ...'] [;~~a ;a <?;<a href=";# ; ;\t;> ;- ;1. ;- > ;* * ;[a]: '.split(';'),
+  ...'[;- a;-;> a;> - a;| a;|-|;a\n-|-;[a]: ";<!--;<div>\n;<?;```;~~~ `;a\n=;    a\n;- a\n\n;'
+    .split(';')
+    .map((line) => `${line}\n`),
+]
+
+/** Texts of about so many characters. */
+const HOSTILE: Readonly<Record<string, (length: number) => string>> = {
+  ...Object.fromEntries(UNITS.map((unit) => [unit, (length: number) => unit.repeat(length / unit.length)])),
+  'fences that grow': (length) => growing(length, (size) => `${'`'.repeat(size)}\n`),
+  'quotes that grow': (length) => growing(length, (size) => `${'>'.repeat(size)}a\n`),
+  'lists that grow': (length) => growing(length, (size) => `${'  '.repeat(size)}- a\n`),
+  'a quote that goes on': (length) => `${'>'.repeat(length / 2)}a\n${'a\n'.repeat(length / 4)}`,
+  'a list that ends late': (length) => `${'- '.repeat(length / 4)}a${'\n'.repeat(length / 2)}b`,
+  'a title that never ends': (length) => `[a]: b "${'x\n'.repeat(length / 2)}`,
+  'many definitions': (length) => growing(length, (size) => `[a${size}]: b\n`),
+  'a wide table': (length) => ['a', '-', 'b'].map((cell) => `|${cell}`.repeat(length / 6)).join('\n'),
+}
+
+function growing(length: number, part: (size: number) => string): string {
+  let text = ''
+  for (let size = 1; text.length < length; size++) text += part(size)
+  return text
+}
+
+/** How often characters are looked at while a text is parsed: the same number on any machine. */
+function workOf(text: string): number {
+  const original = String.prototype.charCodeAt
+  let calls = 0
+  // oxlint-disable-next-line no-extend-native -- The parser reads characters in this one way.
+  String.prototype.charCodeAt = function charCodeAt(index) {
+    calls += 1
+    return original.call(this, index)
+  }
+  try {
+    blocksOf(text)
+  } finally {
+    // oxlint-disable-next-line no-extend-native
+    String.prototype.charCodeAt = original
+  }
+  return calls
+}
+
+describe('a hostile text', () => {
+  it.each(Object.entries(HOSTILE))('of %j takes work that grows with its length', (_, text) => {
+    const short = workOf(text(10_000))
+    expect(short).toBeGreaterThan(0)
+    // Four times the text; work that grew with the square would be sixteen times as much.
+    expect(workOf(text(40_000))).toBeLessThan(6 * short + 10_000)
+  })
+})
+
+describe('inlineText', () => {
+  it.each([
+    ['**Bold**, _not_ snake_case and `a*b`', 'Bold, not snake_case and a*b'],
+    ['[link](<a b> "t") to <https://a.example>', 'link to https://a.example'],
+    ['a \\*star\\* &lt;b&gt;<br>c', 'a *star* <b>c'],
+    ['[![badge][1]][2]', 'badge'],
+    ['one\ntwo', 'one two'],
+  ])('reads %j as %j', (content, text) => {
+    expect(inlineText(content)).toBe(text)
+  })
+})
