@@ -1,6 +1,4 @@
-import MarkdownIt from 'markdown-it'
-import type { Token } from 'markdown-it'
-import { imageDescriptions } from './html.ts'
+import MarkdownIt, { type Token } from 'markdown-it'
 
 /** A stretch of a text, from `start` up to but without `end`. */
 export interface Span {
@@ -24,12 +22,32 @@ export interface Block extends Span {
  * Blocks alone are parsed, in time that grows with the text. What is within their lines is parsed where it is needed, in
  * pieces: the time for it grows with the square of some hostile texts.
  */
-const markdown = new MarkdownIt({
+export const markdown = new MarkdownIt({
   html: true,
   // As the parser's own preset for CommonMark has it. What is nested deeper has no blocks of its own.
   maxNesting: 20,
 })
 markdown.core.ruler.enableOnly(['normalize', 'block'])
+// Addresses are not used: any makes a link.
+markdown.normalizeLink = (address) => address
+markdown.validateLink = () => true
+
+/**
+ * Leaves the cells of tables out, which are not used. Each row has as many as the head: a short text can make tens of
+ * thousands of them.
+ */
+class StateWithoutCells extends markdown.block.State {
+  readonly #cell = new this.Token('cell', '', 0)
+  #inCell = false
+
+  override push(type: string, tag: string, nesting: -1 | 0 | 1): Token {
+    if (type === 'th_open' || type === 'td_open') this.#inCell = true
+    if (!this.#inCell) return super.push(type, tag, nesting)
+    if (type === 'th_close' || type === 'td_close') this.#inCell = false
+    return this.#cell
+  }
+}
+markdown.block.State = StateWithoutCells
 
 /**
  * The blocks of a text in Markdown (CommonMark, and GitHub's tables). They cover the text: between two of them there is
@@ -100,7 +118,7 @@ function nodesOf(tokens: readonly Token[]): Node[] {
       node = { kind, level, content: token.content, first, end, nodes: [] }
       const siblings = parent?.nodes ?? top
       siblings.push(node)
-    } else if (token.type === 'inline' && parent !== undefined && parent.kind !== 'table') {
+    } else if (token.type === 'inline' && parent !== undefined) {
       parent.content = token.content
     }
     if (token.nesting > 0) open.push(node)
@@ -139,52 +157,4 @@ function trimmed({ text, lines }: Source, first: number, end: number): Span | un
   if (bare === '') return undefined
   const start = to - bare.length
   return { start, end: start + bare.trimEnd().length }
-}
-
-/** Characters of a heading that are read: more than a title or an answer has use for. */
-const LONGEST_HEADING = 1_000
-
-/**
- * What a heading says, without its markup and badges. Where images are all that there is, they stand for their
- * descriptions.
- *
- * @param content As {@link Block.content} has it.
- */
-export function inlineText(content: string): string {
-  const tokens = inlineTokens(content.slice(0, LONGEST_HEADING))
-  return oneLine(tokens.map(textOf).join('')) || oneLine(tokens.map(imageOf).join(' '))
-}
-
-function inlineTokens(content: string): Token[] {
-  // What its links and images refer to stands elsewhere in the document: any address makes them what they are.
-  const names = [...content.matchAll(/\]\[([^[\]]+)\]/g)].map(([, name = '']) => name)
-  const references = Object.fromEntries(
-    names.map((name) => [markdown.utils.normalizeReference(name), { href: '#', title: '' }]),
-  )
-  const tokens: Token[] = []
-  markdown.inline.parse(content, markdown, { references }, tokens)
-  return tokens
-}
-
-function textOf(token: Token): string {
-  switch (token.type) {
-    case 'text':
-    case 'text_special':
-    case 'code_inline':
-      return token.content
-    case 'softbreak':
-    case 'hardbreak':
-      return ' '
-    default:
-      return ''
-  }
-}
-
-function imageOf(token: Token): string {
-  if (token.type === 'image') return token.children?.map(textOf).join('') ?? ''
-  return token.type === 'html_inline' ? imageDescriptions(token.content) : ''
-}
-
-function oneLine(text: string): string {
-  return text.replace(/\s+/g, ' ').trim()
 }

@@ -1,7 +1,8 @@
 import { parse } from 'yaml'
 import { isObject } from '../../protocol/event.ts'
-import { blocksOf, inlineText } from './blocks.ts'
+import { blocksOf } from './blocks.ts'
 import { htmlHeading } from './html.ts'
+import { inlineText } from './inline.ts'
 import type { ParsedText } from './parsed-text.ts'
 
 /** Reads Markdown: its text as it is, without the front matter, whose `title`, `date` and `url` are used. */

@@ -1,4 +1,5 @@
-import { type Block, blocksOf, inlineText } from '../corpus/blocks.ts'
+import { type Block, blocksOf } from '../corpus/blocks.ts'
+import { type Inline, inlinesOf, inlineText } from '../corpus/inline.ts'
 
 /** A sentence, a list item, a table row or a line of code: what an answer is made of. */
 export interface Unit {
@@ -22,7 +23,7 @@ export function unitsOf(text: string): Unit[] {
 
   function add(raw: string, kind: Unit['kind']): void {
     const bare = withoutMarkup(raw)
-    if (isReadable(bare)) units.push({ text: bare, kind, heading })
+    if (isReadable(bare, kind)) units.push({ text: bare, kind, heading })
   }
 
   function addLines(raw: string, kind: Unit['kind']): void {
@@ -63,30 +64,45 @@ function sentencesOf(paragraph: string): string[] {
   return found.map(({ start, end }) => paragraph.slice(start, end))
 }
 
-/** What an image or a link points to, in the source of a RegExp: its address, which may stand in angle brackets, or a name. */
-const TARGET = String.raw`(?:\((?:<[^<>\n]*>)?[^)]*\)|\[[^\]]*\])`
-
-/** An image, and the link around it. */
-const BADGE = new RegExp(String.raw`\[?!\[[^\]]*\]${TARGET}(?:\]${TARGET})?`, 'g')
-
 /**
  * A text of the same length in which only sentences end sentences: no line, no full stop in an address or in code, no
  * exclamation mark of an image.
  */
 function masked(text: string): string {
-  return text
-    .replace(BADGE, blank)
-    .replace(/<\/?(?:h[1-6]|p|div|br|hr|li|ul|ol|table|tr|td)\b[^<>]*>/gi, separator)
-    .replace(/<!--[\s\S]*?-->|<\/?[a-z][^<>]*>/gi, blank)
-    .replace(/(?<=\])\([^()\s]*\)/g, letters)
-    .replace(/`[^`\n]*`/g, letters)
-    .replace(/[\r\n]/g, ' ')
+  // Most texts are plain, and need no parser.
+  if (!/[`[<]/.test(text)) return withoutLines(text)
+  let plain = ''
+  for (const inline of inlinesOf(text)) plain += maskOf(text, inline)
+  return plain
 }
 
-const blank = (match: string) => ' '.repeat(match.length)
+function maskOf(text: string, { kind, start, end, label }: Inline): string {
+  const source = text.slice(start, end)
+  switch (kind) {
+    case 'code':
+      return letters(source)
+    case 'image':
+      return blank(source)
+    case 'html':
+      return BLOCK_TAG.test(source) ? separator(source) : blank(source)
+    case 'link': {
+      const shown = label === undefined ? '' : masked(text.slice(label.start, label.end))
+      // A link around an image is a badge.
+      return shown.trim() === '' ? blank(source) : `[${shown}${letters(source.slice(shown.length + 1))}`
+    }
+    default:
+      return withoutLines(source)
+  }
+}
+
+/** A tag of HTML that begins or ends a block. */
+const BLOCK_TAG = /^<\/?(?:h[1-6]|p|div|br|hr|li|ul|ol|table|tr|td)\b/i
+
+const withoutLines = (source: string) => source.replace(/[\r\n]/g, ' ')
+const blank = (source: string) => ' '.repeat(source.length)
 /** What separates paragraphs in Unicode; a block of HTML is one. */
-const separator = (match: string) => '\u2029'.padEnd(match.length)
-const letters = (match: string) => 'x'.repeat(match.length)
+const separator = (source: string) => '\u2029'.padEnd(source.length)
+const letters = (source: string) => 'x'.repeat(source.length)
 
 /** What markup can stand around a text. */
 const BEGINNINGS = [LIST_MARKER, /^\s*>\s?/, /^\s*\[[ x]\]\s+/, /^\s*\$\s+(?=\w)/, /^\s*<\/?[a-z][^<>]*>/i]
@@ -114,8 +130,8 @@ function withoutMarkup(raw: string): string {
 }
 
 /** Whether there is something to read: not a badge, a tag, or the address of a link. */
-function isReadable(text: string): boolean {
-  return /[\p{L}\p{N}]{2}/u.test(masked(text))
+function isReadable(text: string, kind: Unit['kind']): boolean {
+  return /[\p{L}\p{N}]{2}/u.test(kind === 'code' ? text : masked(text))
 }
 
 /** Whether a unit is an address and nothing else. */

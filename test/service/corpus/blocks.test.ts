@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
-import { type Block, blocksOf, inlineText } from '../../../src/service/corpus/blocks.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { type Block, blocksOf } from '../../../src/service/corpus/blocks.ts'
 
 /** Each block as its kind and text, those within others behind it. */
 function outline(text: string, blocks: readonly Block[] = blocksOf(text)): unknown[] {
@@ -195,16 +195,15 @@ describe('a hostile text', () => {
     // Four times the text; work that grew with the square would be sixteen times as much.
     expect(workOf(text(40_000))).toBeLessThan(6 * short + 10_000)
   })
-})
 
-describe('inlineText', () => {
-  it.each([
-    ['**Bold**, _not_ snake_case and `a*b`', 'Bold, not snake_case and a*b'],
-    ['[link](<a b> "t") to <https://a.example>', 'link to https://a.example'],
-    ['a \\*star\\* &lt;b&gt;<br>c', 'a *star* <b>c'],
-    ['[![badge][1]][2]', 'badge'],
-    ['one\ntwo', 'one two'],
-  ])('reads %j as %j', (content, text) => {
-    expect(inlineText(content)).toBe(text)
+  it('of short rows in a wide table makes no cell for each column and row', () => {
+    const text = ['|a'.repeat(400), '|-'.repeat(400), '|b|\n'.repeat(100)].join('\n')
+    const pushes = vi.spyOn(Array.prototype, 'push')
+    try {
+      expect(blocksOf(text)).toMatchObject([{ kind: 'table', end: text.trim().length }])
+      expect(pushes.mock.calls.length).toBeLessThan(5 * text.length)
+    } finally {
+      pushes.mockRestore()
+    }
   })
 })
