@@ -115,7 +115,7 @@ describe('what npm installs', () => {
     )
     const bundled = [...new Set(folders)].map((folder) => {
       const { name, version } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8'))
-      const [licence = ''] = globSync('{LICENSE,license,LICENSE.md,LICENSE-MIT.txt}', {
+      const [licence = ''] = globSync('{LICENSE,license,LICENSE.md,LICENSE.txt,LICENSE-MIT.txt}', {
         cwd: join(ROOT, folder),
       })
       return { title: `${name} ${version}`, text: readFileSync(join(ROOT, folder, licence), 'utf8').trim() }
