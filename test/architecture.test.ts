@@ -1,0 +1,200 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { importsOf, packageImportsOf } from './architecture/imports.ts'
+import { readPage } from './architecture/page.ts'
+import {
+  circleOf,
+  forbiddenImports,
+  importsOfInsides,
+  permittedEdges,
+  strayFiles,
+} from './architecture/violations.ts'
+
+const root = resolve(import.meta.dirname, '..')
+const read = (file: string) => readFileSync(join(root, file), 'utf8')
+const exists = (...patterns: string[]) => globSync(patterns, { cwd: root }).length > 0
+
+const page = readPage(read('docs/architecture.md'))
+const files = globSync('{operators,src}/**/*.ts', { cwd: root })
+  .map((file) => file.replaceAll('\\', '/'))
+  .toSorted()
+const packageImports = packageImportsOf(read('package.json'))
+const imports = files.flatMap((file) => importsOf(file, read(file), packageImports))
+
+describe('the code', () => {
+  it('has no file outside of the modules of docs/architecture.md', () => {
+    expect(strayFiles(files, page.modules)).toEqual([])
+    expect(files).toEqual(expect.arrayContaining(['operators/dedupe.ts', 'src/client.ts']))
+  })
+
+  it('imports in each module only what the table of modules permits', () => {
+    expect(forbiddenImports(imports, page.modules)).toEqual([])
+    expect(imports).toContainEqual({ file: 'operators/dedupe.ts', target: 'rxjs', isType: false })
+  })
+
+  it('imports no insides of a file of another module', () => {
+    expect(importsOfInsides(imports, files, page.modules)).toEqual([])
+  })
+
+  it('has no circle of imports, not even of types', () => {
+    expect(circleOf(imports)).toBeUndefined()
+  })
+})
+
+describe('docs/architecture.md', () => {
+  it('permits no circle of modules', () => {
+    expect(circleOf(permittedEdges(page.modules))).toBeUndefined()
+  })
+
+  it('has a picture and a table of files and folders that exist', () => {
+    const paths = [...page.pictured, ...page.modules.map(({ path }) => path)]
+    expect(paths.filter((path) => !exists(path))).toEqual([])
+    expect(page.pictured).toEqual(expect.arrayContaining(['src/transport', 'src/sources', 'operators']))
+  })
+
+  it('limits permissions to files that exist', () => {
+    const limited = page.modules.flatMap(({ path, permissions }) =>
+      permissions.flatMap((permission) => permission.files.map((file) => `${path}${file}`)),
+    )
+    expect(limited.filter((file) => !exists(file))).toEqual([])
+  })
+
+  it('names no file or folder that does not exist', () => {
+    const missing = page.named.filter(
+      (name) => !exists(name, `{bench,build,docs,examples,operators,src,test}/**/${name}`),
+    )
+    expect(missing).toEqual([])
+  })
+})
+
+describe('a check of the architecture', () => {
+  const made = readPage(
+    [
+      '```',
+      ' service ◀─HTTP─▶ src/low ─▶ operators ─▶ your code',
+      '```',
+      '| Module | What lives there | May import |',
+      '| --- | --- | --- |',
+      '| `operators/` | `deep/` | `src/low/`, `rxjs` |',
+      '| `src/low/` | `gone.ts` | `rxjs`, `undici` (`http.ts`, `tcp.ts`), `node:http` (types), `zod` |',
+      '| `src/client.ts` | | `operators/`, `src/low/`, `node:*` |',
+      '| `src/cli/` | | `rivulet`, `rivulet/operators` |',
+    ].join('\n'),
+  )
+  const packages = packageImportsOf(
+    '{"imports":{"#http":{"rivulet-source":{"node":"./src/low/tcp.ts","bun":"./src/low/web.ts","default":"./src/low/web.ts"}}}}',
+  )
+  const forbidden = (file: string, text: string) =>
+    forbiddenImports(importsOf(file, text, packages), made.modules)
+
+  it('reads names, and what limits them, from the page', () => {
+    expect(made.pictured).toEqual(['src/low', 'operators'])
+    expect(made.named).toEqual(expect.arrayContaining(['deep/', 'gone.ts', 'tcp.ts']))
+    expect(made.modules[1]).toEqual({
+      path: 'src/low/',
+      permissions: [
+        { name: 'rxjs', isForTypes: false, files: [] },
+        { name: 'undici', isForTypes: false, files: ['http.ts', 'tcp.ts'] },
+        { name: 'node:http', isForTypes: true, files: [] },
+        { name: 'zod', isForTypes: false, files: [] },
+      ],
+    })
+  })
+
+  it('refuses a table that it cannot read', () => {
+    const table = (cell: string) => `| Module | May import |\n| --- | --- |\n| \`src/a/\` | ${cell} |`
+    expect(() => readPage(table('the modules above'))).toThrow('not a list of names: the modules above')
+    expect(() => readPage(table('`rxjs` (mostly)'))).toThrow('not a list of names')
+    expect(() => readPage(table('`rxjs` and `zod`'))).toThrow('not a list of names')
+    expect(() => readPage('# Nothing')).toThrow('no table of modules')
+  })
+
+  it.each([
+    ['import a from "../client.ts"', 'src/client.ts'],
+    ['import "../client.ts"', 'src/client.ts'],
+    ['import type { A } from "../client.ts"', 'types of src/client.ts'],
+    ['import { type A } from "../client.ts"', 'src/client.ts'],
+    ['export { a } from "../client.ts"', 'src/client.ts'],
+    ['export * from "../client.ts"', 'src/client.ts'],
+    ['export type { A } from "../client.ts"', 'types of src/client.ts'],
+    ['const a = async () => { await import("../client.ts") }', 'src/client.ts'],
+    ['let a: Set<import("../client.ts").A>', 'types of src/client.ts'],
+    ['let a: typeof import("../client.ts")', 'types of src/client.ts'],
+    ['declare module "../client.ts" { interface A {} }', 'types of src/client.ts'],
+    ['import a from "left-pad/sub"', 'left-pad'],
+    ['import a from "@scope/name/sub"', '@scope/name'],
+    ['import a from "rivulet"', 'rivulet'],
+    ['import a from "node:fs"', 'node:fs'],
+    ['import a from "undici"', 'undici'],
+    ['import { createServer } from "node:http"', 'node:http'],
+  ])('finds %s where it is not permitted', (text, imported) => {
+    expect(forbidden('src/low/other.ts', text)).toEqual([
+      `src/low/other.ts imports ${imported}, but src/low/ may import only: rxjs, undici (http.ts, tcp.ts), node:http (types), zod`,
+    ])
+  })
+
+  it('finds an entry point that the table does not name', () => {
+    expect(forbidden('src/cli/main.ts', 'import "rivulet/service"')).toEqual([
+      'src/cli/main.ts imports rivulet/service, but src/cli/ may import only: rivulet, rivulet/operators',
+    ])
+  })
+
+  it('follows the imports of package.json to each of their files', () => {
+    expect(importsOf('src/low/a.ts', 'import "#http"', packages).map(({ target }) => target)).toEqual([
+      'src/low/tcp.ts',
+      'src/low/web.ts',
+    ])
+    expect(forbidden('src/cli/main.ts', 'import "#http"')).toHaveLength(2)
+    expect(() => forbidden('src/low/a.ts', 'import "#other"')).toThrow('package.json has no import #other')
+  })
+
+  it('accepts what the table permits', () => {
+    expect(forbidden('operators/a.ts', 'import "./deep/b.ts"; import "../src/low/c.ts"')).toEqual([])
+    expect(forbidden('src/low/tcp.ts', 'import "undici"; import type { A } from "node:http"')).toEqual([])
+    expect(forbidden('src/client.ts', 'import "node:fs"; import "../operators/a.ts"')).toEqual([])
+    expect(
+      forbidden('src/low/a.ts', '// import "../client.ts"\nconst text = `import "../client.ts"`'),
+    ).toEqual([])
+  })
+
+  it('refuses a file that it cannot read', () => {
+    expect(() => forbidden('src/low/a.ts', 'await import(name)')).toThrow('is not a string literal')
+    expect(() => forbidden('src/low/a.ts', 'import from from from')).toThrow('src/low/a.ts: ')
+  })
+
+  it('finds a file of no module', () => {
+    expect(strayFiles(['src/low/a.ts', 'src/client.ts', 'src/high/a.ts'], made.modules)).toEqual([
+      'src/high/a.ts belongs to no module in the table',
+    ])
+  })
+
+  it('finds an import of the insides of a file of another module', () => {
+    const insides = (file: string, specifier: string) => {
+      const imported = importsOf(file, `import type { A } from "${specifier}"`, packages)
+      return importsOfInsides(imported, ['operators/deep.ts', 'operators/deep/b.ts'], made.modules)
+    }
+    expect(insides('src/client.ts', '../operators/deep/b.ts')).toEqual([
+      'src/client.ts imports types of operators/deep/b.ts, but operators/deep/ holds the insides of operators/deep.ts',
+    ])
+    expect(insides('src/client.ts', '../operators/deep.ts')).toEqual([])
+    expect(insides('operators/other.ts', './deep/b.ts')).toEqual([])
+  })
+
+  it('finds a circle, of types as well', () => {
+    const imported = [
+      ...importsOf('src/low/a.ts', 'import "./b.ts"; import "./d.ts"', packages),
+      ...importsOf('src/low/b.ts', 'import type { C } from "./c.ts"; import "./d.ts"', packages),
+      ...importsOf('src/low/c.ts', 'let a: import("./a.ts").A', packages),
+    ]
+    expect(circleOf(imported)).toBe('src/low/a.ts → src/low/b.ts → src/low/c.ts → src/low/a.ts')
+    expect(circleOf(imported.filter(({ isType }) => !isType))).toBeUndefined()
+  })
+
+  it('finds a circle of modules in the table', () => {
+    const { modules } = readPage(
+      '| Module | May import |\n| --- | --- |\n| `src/a/` | `src/b/` |\n| `src/b/` | `src/a/` |',
+    )
+    expect(circleOf(permittedEdges(modules))).toBe('src/a/ → src/b/ → src/a/')
+  })
+})

@@ -1,0 +1,97 @@
+import type { Import } from './imports.ts'
+import type { Module, Permission } from './page.ts'
+
+/** The files that belong to no module of the table, a sentence for each. */
+export function strayFiles(files: readonly string[], modules: readonly Module[]): string[] {
+  return files
+    .filter((file) => moduleOf(file, modules) === undefined)
+    .map((file) => `${file} belongs to no module in the table`)
+}
+
+/** The imports that the table of modules does not permit, a sentence for each. */
+export function forbiddenImports(imports: readonly Import[], modules: readonly Module[]): string[] {
+  return imports.flatMap((each) => {
+    const module = moduleOf(each.file, modules)
+    const target = moduleOf(each.target, modules)?.path ?? each.target
+    if (module === undefined || target === module.path) return []
+    if (module.permissions.some((permission) => permits(permission, module, target, each))) return []
+    const permitted = module.permissions.map(describePermission).join(', ') || 'nothing'
+    return [`${sentence(each)}, but ${module.path} may import only: ${permitted}`]
+  })
+}
+
+/**
+ * The imports from another module of what a folder hides, a sentence for each. A folder beside a file of the same name holds
+ * the insides of that file.
+ */
+export function importsOfInsides(
+  imports: readonly Import[],
+  files: readonly string[],
+  modules: readonly Module[],
+): string[] {
+  const known = new Set(files)
+  return imports.flatMap((each) => {
+    if (moduleOf(each.file, modules) === moduleOf(each.target, modules)) return []
+    const owner = foldersOf(each.target).find((folder) => known.has(`${folder}.ts`))
+    return owner === undefined ? [] : [`${sentence(each)}, but ${owner}/ holds the insides of ${owner}.ts`]
+  })
+}
+
+/** The shortest circle that a walk along the imports comes upon, as its files; undefined where there is none. */
+export function circleOf(edges: readonly Pick<Import, 'file' | 'target'>[]): string | undefined {
+  const targets = Map.groupBy(edges, ({ file }) => file)
+  const done = new Set<string>()
+  const path: string[] = []
+  let shortest: string[] | undefined
+  const visit = (file: string) => {
+    if (path.includes(file)) {
+      const circle = [...path.slice(path.indexOf(file)), file]
+      if (shortest === undefined || circle.length < shortest.length) shortest = circle
+      return
+    }
+    if (done.has(file)) return
+    path.push(file)
+    for (const { target } of targets.get(file) ?? []) visit(target)
+    path.pop()
+    done.add(file)
+  }
+  for (const file of targets.keys()) visit(file)
+  return shortest?.join(' → ')
+}
+
+/** What the table permits between modules, as edges for {@link circleOf}. */
+export function permittedEdges(modules: readonly Module[]): Pick<Import, 'file' | 'target'>[] {
+  return modules.flatMap(({ path, permissions }) =>
+    permissions.map(({ name }) => ({ file: path, target: name })),
+  )
+}
+
+function moduleOf(file: string, modules: readonly Module[]): Module | undefined {
+  return modules.find(({ path }) => file === path || (path.endsWith('/') && file.startsWith(path)))
+}
+
+function permits(
+  { name, isForTypes, files }: Permission,
+  module: Module,
+  target: string,
+  each: Import,
+): boolean {
+  if (isForTypes && !each.isType) return false
+  if (files.length > 0 && !files.some((file) => each.file === `${module.path}${file}`)) return false
+  return name === target || (name === 'node:*' && target.startsWith('node:'))
+}
+
+function describePermission({ name, isForTypes, files }: Permission): string {
+  const limits = isForTypes ? ['types', ...files] : files
+  return limits.length === 0 ? name : `${name} (${limits.join(', ')})`
+}
+
+function sentence({ file, target, isType }: Import): string {
+  return `${file} imports ${isType ? 'types of ' : ''}${target}`
+}
+
+/** The folders that a file stands in, from the outermost one. */
+function foldersOf(file: string): string[] {
+  const parts = file.split('/')
+  return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('/'))
+}
