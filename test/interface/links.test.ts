@@ -2,6 +2,7 @@ import { globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import MarkdownIt from 'markdown-it'
 import { describe, expect, it } from 'vitest'
+import { MANIFEST } from '../package/installed.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const pages = globSync(['*.md', 'docs/*.md', 'examples/**/*.md'], { cwd: root }).toSorted()
@@ -12,21 +13,35 @@ interface Link {
   readonly target: string
 }
 
+const parse = (page: string) => new MarkdownIt().parse(readFileSync(join(root, page), 'utf8'), {})
+const parsed = new Map<string, ReturnType<typeof parse>>()
+
+/** The tokens of a page, which is parsed once. */
+function tokensOf(page: string) {
+  const tokens = parsed.get(page) ?? parse(page)
+  parsed.set(page, tokens)
+  return tokens
+}
+
 /** The names that a page can be entered at: its headings' as GitHub makes them, and its own. */
 function anchorsOf(page: string): string[] {
-  const text = readFileSync(join(root, page), 'utf8')
-  const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-      .replaceAll(' ', '-'),
-  )
-  return [...headings, ...[...text.matchAll(/<a id="([^"]+)"/g)].map(([, id = '']) => id)]
+  const tokens = tokensOf(page)
+  const headings = tokens
+    .filter((_, index) => tokens[index - 1]?.type === 'heading_open')
+    .map(({ children }) => (children ?? []).map(({ content }) => content).join(''))
+    .map((heading) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+        .replaceAll(' ', '-'),
+    )
+  const contents = tokens.map(({ content }) => content).join('\n')
+  const own = [...contents.matchAll(/<a id="([^"]+)"/g)]
+  return [...headings, ...own.map(([, id = '']) => id)]
 }
 
 function linksOf(page: string): Link[] {
-  const blocks = new MarkdownIt().parse(readFileSync(join(root, page), 'utf8'), {})
-  return blocks
+  return tokensOf(page)
     .flatMap(({ children }) => children ?? [])
     .flatMap((token) => token.attrGet('href') ?? token.attrGet('src') ?? [])
     .map(String)
@@ -34,11 +49,18 @@ function linksOf(page: string): Link[] {
     .map((target) => ({ page, target }))
 }
 
+/** Whether npm packs a file of the repository. */
+function isPacked(file: string): boolean {
+  const packed = ['package.json', 'README.md', 'LICENSE', ...MANIFEST.files]
+  return packed.some((name) => file === name || file.startsWith(`${name}/`))
+}
+
 /** What is wrong with a link; undefined when it leads somewhere. */
 function faultOf({ page, target }: Link): string | undefined {
   const [path = '', anchor] = target.split('#')
   const file = path === '' ? page : join(dirname(page), path)
   if (statSync(join(root, file), { throwIfNoEntry: false }) === undefined) return `${page}: no file ${target}`
+  if (isPacked(page) && !isPacked(file)) return `${page}: not in the package: ${target}`
   if (anchor === undefined || anchorsOf(file).includes(anchor)) return undefined
   return `${page}: no heading ${target}`
 }
@@ -46,7 +68,7 @@ function faultOf({ page, target }: Link): string | undefined {
 describe('a link within the repository', () => {
   const links = pages.flatMap(linksOf)
 
-  it('leads to a file, and to a heading of it', () => {
+  it('leads to a file, to a heading of it, and from a page of the package to a file of the package', () => {
     expect(links.flatMap((link) => faultOf(link) ?? [])).toEqual([])
     expect(links.map(({ page }) => page)).toEqual(expect.arrayContaining(['README.md', 'docs/interface.md']))
   })
@@ -55,5 +77,12 @@ describe('a link within the repository', () => {
     expect(faultOf({ page: 'docs/interface.md', target: '../README.md#which-services' })).toBeUndefined()
     expect(faultOf({ page: 'README.md', target: 'docs/none.md' })).toBe('README.md: no file docs/none.md')
     expect(faultOf({ page: 'README.md', target: 'docs/interface.md#s4.9' })).toContain('no heading')
+    expect(faultOf({ page: 'README.md', target: 'docs/performance.md#all-figures-for-people' })).toContain(
+      'no heading',
+    )
+    expect(faultOf({ page: 'README.md', target: 'src/client.ts' })).toBe(
+      'README.md: not in the package: src/client.ts',
+    )
+    expect(faultOf({ page: 'CONTRIBUTING.md', target: 'src/client.ts' })).toBeUndefined()
   })
 })
