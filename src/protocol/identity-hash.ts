@@ -26,7 +26,7 @@ export function hashIdentity(event: Identified): void {
 export function hashString(text: string): void {
   withoutSource.begin('')
   append(text)
-  finish()
+  finish(hash)
 }
 
 /**
@@ -54,25 +54,23 @@ class Beginning {
 
 const withoutSource = new Beginning(0)
 const bySource = new Beginning(1)
-const ofRuns = new Beginning(2)
-const ofStatuses = new Beginning(3)
 
 /** A text and its hash, kept for the next time. */
 class LastHash {
-  readonly #beginning: Beginning
+  readonly #seed: number
   #text: string | undefined
   readonly #lanes = new Int32Array(4)
 
-  constructor(beginning: Beginning) {
-    this.#beginning = beginning
+  /** @param seed As that of a {@link Beginning}. */
+  constructor(seed: number) {
+    this.#seed = seed
   }
 
   of(text: string): Int32Array {
     if (text !== this.#text) {
-      this.#beginning.begin('')
-      append(text)
-      finish()
-      copy(hash, this.#lanes)
+      const lanes = this.#lanes
+      mixText(this.#seed, this.#seed, this.#seed, this.#seed, text, lanes)
+      finish(lanes)
       this.#text = text
     }
     return this.#lanes
@@ -80,18 +78,21 @@ class LastHash {
 }
 
 // A source hashes a run's id, and `dedupe` right after it its id and status: so the two are hashed each by itself.
-const lastRun = new LastHash(ofRuns)
-const lastStatus = new LastHash(ofStatuses)
+const lastRun = new LastHash(2)
+const lastStatus = new LastHash(3)
 
-/** Hashes the id of a run. */
-export function hashRunId(runId: string): void {
-  copy(lastRun.of(runId), hash)
+/** The hash of a run's id. The array is reused for the next one. */
+export function hashOfRunId(runId: string): Int32Array {
+  return lastRun.of(runId)
 }
 
 function hashRun(runId: string, status: string): void {
   const run = lastRun.of(runId)
   const ofStatus = lastStatus.of(status)
-  for (let lane = 0; lane < 4; lane++) hash[lane] = (run[lane] ?? 0) ^ (ofStatus[lane] ?? 0)
+  hash[0] = (run[0] ?? 0) ^ (ofStatus[0] ?? 0)
+  hash[1] = (run[1] ?? 0) ^ (ofStatus[1] ?? 0)
+  hash[2] = (run[2] ?? 0) ^ (ofStatus[2] ?? 0)
+  hash[3] = (run[3] ?? 0) ^ (ofStatus[3] ?? 0)
 }
 
 function hashText({ source, id }: Identified): void {
@@ -102,25 +103,26 @@ function hashText({ source, id }: Identified): void {
   } else {
     // It may be a run that comes from elsewhere, and has to be found beside those that are marked.
     const runId = source.startsWith(RUNS) ? source.slice(RUNS.length) : undefined
-    if (runId !== undefined && id.startsWith(`${runId}:`)) return hashRun(runId, id.slice(runId.length + 1))
+    if (runId !== undefined && id[runId.length] === ':' && id.startsWith(runId))
+      return hashRun(runId, id.slice(runId.length + 1))
     bySource.begin(source)
   }
   append(id)
-  finish()
+  finish(hash)
 }
 
 function append(text: string): void {
-  const a = hash[0] ?? 0
-  const b = hash[1] ?? 0
-  const c = hash[2] ?? 0
-  const d = hash[3] ?? 0
+  mixText(hash[0] ?? 0, hash[1] ?? 0, hash[2] ?? 0, hash[3] ?? 0, text, hash)
+}
+
+function mixText(a: number, b: number, c: number, d: number, text: string, to: Int32Array): void {
   // Nearly every id is of characters that fit a byte, so four of them make a word. Others begin elsewhere, so that none of
   // the one kind has the hash of one of the other.
-  if (mixBytes(a, b, c, d, text) > 0xff) mixCharacters(~a, b, c, d, text)
+  if (mixBytes(a, b, c, d, text, to) > 0xff) mixCharacters(~a, b, c, d, text, to)
 }
 
 /** Mixes four characters a word. Returns all of them, one over the other: beyond a byte, the hash is worth nothing. */
-function mixBytes(a: number, b: number, c: number, d: number, text: string): number {
+function mixBytes(a: number, b: number, c: number, d: number, text: string, to: Int32Array): number {
   const { length } = text
   const rest = length & 3
   const whole = length - rest
@@ -143,12 +145,12 @@ function mixBytes(a: number, b: number, c: number, d: number, text: string): num
     all |= character
     last = (last << 8) | character
   }
-  keep(mix(a, b, last), b, c, d, length)
+  keep(to, mix(a, b, last), b, c, d, length)
   return all
 }
 
 /** Mixes two characters a word. */
-function mixCharacters(a: number, b: number, c: number, d: number, text: string): void {
+function mixCharacters(a: number, b: number, c: number, d: number, text: string, to: Int32Array): void {
   const { length } = text
   for (let at = 0; at < length; at += 2) {
     const second = at + 1 < length ? text.charCodeAt(at + 1) : 0
@@ -158,15 +160,15 @@ function mixCharacters(a: number, b: number, c: number, d: number, text: string)
     c = d
     d = newest
   }
-  keep(a, b, c, d, length)
+  keep(to, a, b, c, d, length)
 }
 
 /** The length says where a text ends and the next begins. */
-function keep(a: number, b: number, c: number, d: number, length: number): void {
-  hash[0] = a
-  hash[1] = b
-  hash[2] = c
-  hash[3] = mix(d, a, length)
+function keep(to: Int32Array, a: number, b: number, c: number, d: number, length: number): void {
+  to[0] = a
+  to[1] = b
+  to[2] = c
+  to[3] = mix(d, a, length)
 }
 
 /** A bijection of each of the three for given others. */
@@ -176,21 +178,20 @@ function mix(oldest: number, next: number, word: number): number {
 }
 
 /** Lets each bit of the register change half the bits of the hash. */
-function finish(): void {
-  spread()
-  for (let lane = 0; lane < 4; lane++) hash[lane] = avalanche(hash[lane] ?? 0)
-  spread()
-}
-
-function spread(): void {
-  const b = hash[1] ?? 0
-  const c = hash[2] ?? 0
-  const d = hash[3] ?? 0
-  const sum = ((hash[0] ?? 0) + b + c + d) | 0
-  hash[0] = sum
-  hash[1] = b + sum
-  hash[2] = c + sum
-  hash[3] = d + sum
+function finish(lanes: Int32Array): void {
+  const b = lanes[1] ?? 0
+  const c = lanes[2] ?? 0
+  const d = lanes[3] ?? 0
+  const sum = ((lanes[0] ?? 0) + b + c + d) | 0
+  const first = avalanche(sum)
+  const second = avalanche(b + sum)
+  const third = avalanche(c + sum)
+  const fourth = avalanche(d + sum)
+  const all = (first + second + third + fourth) | 0
+  lanes[0] = all
+  lanes[1] = second + all
+  lanes[2] = third + all
+  lanes[3] = fourth + all
 }
 
 /** By hand: for four numbers, `set` of a typed array takes longer than all the rest. */

@@ -10,6 +10,9 @@ const HIDDEN = '(not shown)'
 /** A secret that is shorter would be found in ordinary words. */
 const MIN_LENGTH = 8
 
+/** A shorter beginning of a secret may be an ordinary word too. */
+const MIN_BEGINNING = 12
+
 /** An error's message, in characters, at the most: a peer's words are part of some. */
 const MAX_MESSAGE = 4_000
 
@@ -58,8 +61,8 @@ function credentialsOf(basic: string): readonly string[] {
 
 /**
  * What takes these secrets out of a text: as they are, and as a peer may repeat them: escaped for URLs, JSON or HTML, in
- * Base64 (also in the midst of a longer text) and in hexadecimal. At the end of a text, which may have been cut, the
- * beginning of a secret counts as well, if it has at least {@link MIN_LENGTH} characters.
+ * Base64 (also in the midst of a longer text) and in hexadecimal. A secret may have been cut, so a beginning of it counts as
+ * well, if it has at least {@link MIN_BEGINNING} characters.
  */
 export function createRedactor(secrets: readonly string[]): Redact {
   const forms = secrets.flatMap(formsOf)
@@ -103,7 +106,7 @@ function createReader(): ReadAt {
 
 function placesOf(form: Form, text: string, readAt: ReadAt): readonly Place[] {
   const places: Place[] = []
-  const beginning = form.slice(0, MIN_LENGTH).map((ways) => `(?:${ways.join('|')})`)
+  const beginning = form.slice(0, MIN_BEGINNING).map((ways) => `(?:${ways.join('|')})`)
   const first = new RegExp(beginning.join(''), 'gi')
   for (let match = first.exec(text); match !== null; match = first.exec(text)) {
     const to = endOf(form, text, match.index, readAt)
@@ -113,32 +116,33 @@ function placesOf(form: Form, text: string, readAt: ReadAt): readonly Place[] {
   return places
 }
 
-/** The longest that a character can be that was cut. */
-const CUT_LENGTH = 10
-
-/** Nothing, an escaped character that was cut, or the first digit of two. */
-const CUT_CHARACTER = /^(?:[%\\&]\S*|[0-9a-f]?)$/i
+/** An escaped character that was cut, or the first digit of two, at the end of a text. */
+const CUT_CHARACTER = /(?:[%\\&]\S{0,9}|[0-9a-f])$/iy
 
 /**
- * Where a form ends that begins at `from`: at the text's end, where the text was cut within it. Undefined where none begins.
- * An ampersand may be a character, or the beginning of one that is escaped, so that there may be several ways on.
+ * Where a form ends that begins at `from`, or as much of it as there is. Undefined where less than {@link MIN_BEGINNING}
+ * characters are there. An ampersand may be a character, or the beginning of one that is escaped, so that there may be
+ * several ways on.
  */
 function endOf(form: Form, text: string, from: number, readAt: ReadAt): number | undefined {
   let ends = new Set([from])
   for (const [count, ways] of form.entries()) {
     const next = new Set<number>()
     for (const at of ends) {
-      const isLast = count >= MIN_LENGTH && text.length - at <= CUT_LENGTH
-      if (isLast && CUT_CHARACTER.test(text.slice(at))) return text.length
       for (const way of ways) {
         const end = readAt(way, text, at)
         if (end !== undefined) next.add(end)
       }
     }
-    if (next.size === 0) return undefined
+    if (next.size === 0) return count < MIN_BEGINNING ? undefined : endOfCut(Math.max(...ends), text)
     ends = next
   }
   return Math.max(...ends)
+}
+
+function endOfCut(at: number, text: string): number {
+  CUT_CHARACTER.lastIndex = at
+  return CUT_CHARACTER.test(text) ? text.length : at
 }
 
 function formsOf(secret: string): readonly Form[] {

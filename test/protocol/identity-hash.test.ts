@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { hash, hashIdentity, hashRunId } from '../../src/protocol/identity-hash.ts'
+import { hash, hashIdentity, hashOfRunId } from '../../src/protocol/identity-hash.ts'
 import type { Identified } from '../../src/protocol/identified.ts'
 import { runEvent } from '../../src/protocol/event.ts'
 import type { RunStatus } from '../../src/protocol/task.ts'
@@ -51,8 +51,7 @@ describe('the hash of an identity', () => {
   it('of a run tells apart its id and status, wherever the one ends and the other begins, and is none of either alone', () => {
     const ofRun = (run_id: string, status: string) =>
       hashOf(runEvent({ run: taskRun(run_id, status as RunStatus) }, 'stream'))
-    hashRunId('ab')
-    const alone = [...hash]
+    const alone = [...hashOfRunId('ab')]
     const all = [ofRun('ab', 'c'), ofRun('a', 'bc'), ofRun('c', 'ab'), ofRun('ab', 'ab'), alone]
     expect(new Set(all.map(String)).size).toBe(all.length)
   })

@@ -338,9 +338,19 @@ describe('the redactor', () => {
     for (let end = 0; end <= said.length; end++) {
       const left = redact(`it was ${said.slice(0, end)}`)
       for (const reading of readings(left))
-        expect(reading.toLowerCase()).not.toContain(secret.slice(0, 12).toLowerCase())
+        expect(reading.toLowerCase()).not.toContain(secret.slice(0, 16).toLowerCase())
     }
-    expect(redact(`${said.slice(0, -1)} was it`)).toContain('was it')
+    for (const end of ['...', '"', '…', ' [cut] it was']) {
+      const left = redact(`${encode(secret.slice(0, 30))}${end}`)
+      expect(left).toMatch(/^.{0,4}\(not shown\)/)
+      expect(left.endsWith(end.trim())).toBe(true)
+    }
+  })
+
+  it('leaves words as they are that a secret begins with', () => {
+    const redact = createRedactor(['research-prod-4f9a77'])
+
+    expect(redact('There is no such research')).toBe('There is no such research')
   })
 
   it('takes a number and a name out of JSON, and no prototype with it', () => {

@@ -26,10 +26,9 @@ export function reportRunAhead<T>(
     for (const [index, entry] of chain.entries()) {
       const exit = chain[index + 1]
       if (exit === undefined || !answersCompletion(entry)) continue
-      const passage = Passage.to(exit, (ahead) => {
+      Probe.on(entry).enters(Probe.on(exit), (ahead) => {
         context.report({ kind: 'backpressure', source: name, ahead })
       })
-      Probe.on(entry).entryOf = passage
     }
     return source.subscribe(subscriber)
   })
@@ -42,76 +41,113 @@ function answersCompletion(subscriber: Subscriber<unknown>): boolean {
 }
 
 /**
- * The way through one operator, from its entries to its exit: `merge` has an entry for each source. Counts what enters and
- * what leaves. What leaves while nothing enters has waited; an operator of which nothing ever leaves so drops or gathers, as
- * `filter` and `reduce` do. One that passes on its first events at once keeps none, and is not counted further.
+ * One operator, with its exit and its entries: `merge` has an entry for each source. What leaves while nothing enters has
+ * waited. An operator of which nothing leaves so drops, as `filter` does, or gathers until the source completes, as `reduce`
+ * does.
  */
-class Passage {
-  readonly #report: (ahead: number) => void
-  #waiting = 0
-  #entered = 0
-  #isEntering = false
-  #hasWaited = false
-  /** Nothing is counted any more. */
+class Operator {
+  /** Nothing is counted any more: it was reported, or cannot be seen from here. */
   isOver = false
-  readonly #exit: Probe
+  /** Entries that are counted. */
+  entries = 0
+  /** The entry by which something enters, or whose source completes. */
+  #active: Entry | undefined
+  /** Entries of which something waits. */
+  readonly #behind = new Set<Entry>()
 
-  /** The passage with this exit. The first source that asks for it is the one that is reported. */
-  static to(exit: Subscriber<unknown>, report: (ahead: number) => void): Passage {
-    const probe = Probe.on(exit)
-    return (probe.exitOf ??= new Passage(probe, report))
-  }
-
-  private constructor(exit: Probe, report: (ahead: number) => void) {
-    this.#exit = exit
-    this.#report = report
-  }
-
-  /** A value enters. Returns whether another one was entering, for {@link entered}. */
-  enter(): boolean {
-    this.#waiting += 1
-    this.#entered += 1
-    const outer = this.#isEntering
-    this.#isEntering = true
+  /** Something enters by this entry, or its source completes. Returns what {@link end} needs. */
+  begin(entry: Entry): Entry | undefined {
+    const outer = this.#active
+    this.#active = entry
     return outer
   }
 
-  /** The operator has taken the value in. */
-  entered(outer: boolean): void {
-    this.#isEntering = outer
-    if (this.#waiting > BOUND) this.#check()
-    else if (this.#entered === TRIAL && this.#waiting === 0 && !this.#hasWaited) this.#stop()
+  end(outer: Entry | undefined): void {
+    this.#active = outer
   }
 
-  leave(value: unknown): void {
-    // A window passes on what enters it, unseen from here.
-    if (value instanceof Observable) return this.#stop()
-    if (!this.#isEntering && !this.#hasWaited) {
-      this.#hasWaited = true
-      this.#check()
+  entered(entry: Entry): void {
+    if (entry.waiting > 0) {
+      if (!entry.isBehind) {
+        entry.isBehind = true
+        this.#behind.add(entry)
+      }
+      if (entry.waiting > BOUND && entry.hasWaited) this.#report(entry)
+    } else if (entry.entered >= TRIAL && !entry.hasWaited) {
+      entry.isCounted = false
+      this.entries -= 1
     }
-    this.#waiting -= Array.isArray(value) ? value.length : 1
   }
 
-  #check(): void {
-    if (!this.#hasWaited || this.#waiting <= BOUND || this.isOver) return
-    this.#stop()
-    this.#report(this.#waiting)
+  left(value: unknown): void {
+    const active = this.#active
+    active?.left(value)
+    if (this.#behind.size === 0) return
+    for (const entry of this.#behind) {
+      if (entry !== active) {
+        entry.hasWaited = true
+        if (entry.waiting > BOUND) return this.#report(entry)
+        entry.left(value)
+      }
+      if (entry.waiting === 0) {
+        entry.isBehind = false
+        this.#behind.delete(entry)
+      }
+    }
   }
 
-  #stop(): void {
+  /** Counts no more. */
+  stop(): void {
     this.isOver = true
-    this.#exit.exitOf = undefined
+    this.#behind.clear()
+  }
+
+  #report(entry: Entry): void {
+    if (this.isOver) return
+    this.stop()
+    entry.report(entry.waiting)
   }
 }
 
-/** Sees what a subscriber gets, which leaves one operator and enters the next. */
+/** What enters an operator from one side, and has not left it. */
+class Entry {
+  waiting = 0
+  entered = 0
+  hasWaited = false
+  isBehind = false
+  /** One that passed its first events on at once is not counted further. */
+  isCounted = true
+  readonly operator: Operator
+  readonly report: (ahead: number) => void
+  #last: unknown
+
+  constructor(operator: Operator, report: (ahead: number) => void) {
+    this.operator = operator
+    this.report = report
+    operator.entries += 1
+  }
+
+  enter(value: unknown): void {
+    this.waiting += 1
+    this.entered += 1
+    this.#last = value
+  }
+
+  left(value: unknown): void {
+    // A buffer hands out what has entered. Any other array is one value.
+    const isBuffer = Array.isArray(value) && value.length > 0 && value.at(-1) === this.#last
+    this.waiting = Math.max(0, this.waiting - (isBuffer ? value.length : 1))
+  }
+}
+
+/** Sees what a subscriber gets: it leaves one operator and enters the next. */
 class Probe {
   static readonly #all = new WeakMap<Subscriber<unknown>, Probe>()
-  entryOf: Passage | undefined
-  exitOf: Passage | undefined
   readonly #subscriber: Subscriber<unknown>
-  readonly #next: (value: unknown) => void
+  /** The subscriber's own, while this one is in its place. */
+  #next: ((value: unknown) => void) | undefined
+  #exitOf: Operator | undefined
+  #entry: Entry | undefined
 
   static on(subscriber: Subscriber<unknown>): Probe {
     const known = Probe.#all.get(subscriber)
@@ -123,25 +159,61 @@ class Probe {
 
   private constructor(subscriber: Subscriber<unknown>) {
     this.#subscriber = subscriber
-    this.#next = subscriber.next
-    subscriber.next = (value) => this.#pass(value)
   }
 
-  #pass(value: unknown): void {
-    this.exitOf?.leave(value)
-    if (this.entryOf?.isOver === true) this.entryOf = undefined
-    const passage = this.entryOf
-    if (passage === undefined) {
-      if (this.exitOf === undefined) this.#remove()
-      return this.#next.call(this.#subscriber, value)
+  /** What the subscriber gets enters the operator with this exit. */
+  enters(exit: Probe, report: (ahead: number) => void): void {
+    const operator = (exit.#exitOf ??= new Operator())
+    if (operator.isOver) return
+    const entry = new Entry(operator, report)
+    this.#entry = entry
+    const subscriber = this.#subscriber
+    const { complete } = subscriber
+    subscriber.complete = () => {
+      const outer = operator.begin(entry)
+      try {
+        complete.call(subscriber)
+      } finally {
+        operator.end(outer)
+      }
     }
-    const outer = passage.enter()
-    this.#next.call(this.#subscriber, value)
-    passage.entered(outer)
+    this.#install()
+    exit.#install()
+  }
+
+  #install(): void {
+    if (this.#next !== undefined) return
+    const { next } = this.#subscriber
+    this.#next = next
+    this.#subscriber.next = (value) => this.#pass(value, next)
+  }
+
+  #pass(value: unknown, next: (value: unknown) => void): void {
+    const entry = this.#entry
+    const isLeaving = this.#exitOf !== undefined && this.#exitOf.entries > 0 && !this.#exitOf.isOver
+    const isEntering = entry !== undefined && entry.isCounted && !entry.operator.isOver
+    if (isLeaving) {
+      // A window passes on what enters it, unseen from here.
+      if (value instanceof Observable) this.#exitOf?.stop()
+      else this.#exitOf?.left(value)
+    }
+    if (!isEntering) {
+      if (!isLeaving) this.#remove()
+      return next.call(this.#subscriber, value)
+    }
+    const { operator } = entry
+    entry.enter(value)
+    const outer = operator.begin(entry)
+    try {
+      next.call(this.#subscriber, value)
+    } finally {
+      operator.end(outer)
+    }
+    operator.entered(entry)
   }
 
   #remove(): void {
-    this.#subscriber.next = this.#next
-    Probe.#all.delete(this.#subscriber)
+    if (this.#next !== undefined) this.#subscriber.next = this.#next
+    this.#next = undefined
   }
 }

@@ -11,7 +11,7 @@ const ENDED = ['completed', 'failed', 'cancelled'] as const satisfies readonly R
 
 /** Connections in a row that may break on one event. */
 const BROKEN = 6
-/** Connections in a row without a new event after which a stream is done, where its end is not known. */
+/** Connections in a row without a new event after which a stream is quiet, where its end is not known. */
 const EMPTY = 2
 /** The same where the count of runs may be too high, or the service has lost events. */
 const EMPTY_UNCERTAIN = 3
@@ -36,8 +36,11 @@ export interface SkippedEvent {
   readonly count: number
 }
 
-/** Whether a stream that closed goes on, is done, or is known to be incomplete. */
-export type Verdict = 'go on' | 'done' | Shortfall
+/**
+ * Whether a stream that closed goes on, is done, or is known to be incomplete; `quiet` where that cannot be known, and
+ * several connections brought nothing new.
+ */
+export type Verdict = 'go on' | 'done' | 'quiet' | Shortfall
 
 /**
  * Where a group's stream stands, kept over its connections and, as text, over restarts.
@@ -49,7 +52,7 @@ export type Verdict = 'go on' | 'done' | Shortfall
  * stream is done when as many distinct runs were seen with each status as the inactive group has; the events stream ends
  * with the status that says so. Where less was seen, the stream is known to be incomplete.
  *
- * Three things make this uncertain, and then connections without a new event decide: a stream that was opened in the middle
+ * Three things make this uncertain, and then a time without a new event decides: a stream that was opened in the middle
  * by a cursor of the caller, a group that does not say its counts, and more runs seen before a restart than the text
  * remembers, since one of those would count twice.
  */
@@ -198,7 +201,8 @@ export class GroupPosition {
     const patience = this.#isUncertain ? EMPTY_UNCERTAIN : EMPTY
     const complete = this.#complete(status)
     if (complete !== undefined) return complete
-    return this.#empty < patience && !isRefused ? 'go on' : 'done'
+    if (isRefused) return 'done'
+    return this.#empty < patience ? 'go on' : 'quiet'
   }
 
   /** Whether everything was sent that an inactive group has; undefined where that cannot be known. */
@@ -206,11 +210,11 @@ export class GroupPosition {
     if (status === undefined) return this.#last === undefined ? undefined : 'done'
     const isEnded = this.#isLast(status)
     const expected = this.#isWhole ? this.#expected(status) : undefined
-    const missing = expected === undefined ? 0 : this.#missing(expected, isEnded === true)
+    const missing = this.#missing(status, expected, isEnded === true)
     if (missing > this.#skipped || isEnded === false) {
       // What the service has lost does not come, and a `stream.gap` has said that.
       if (this.#isRewound) return undefined
-      return { missing, expected: sumOf(expected ?? []) }
+      return { missing, expected: expected === undefined ? status.num_task_runs : sumOf(expected) }
     }
     if (expected === undefined || this.#end === 'statuses') {
       // The events stream may send no status at all.
@@ -220,8 +224,17 @@ export class GroupPosition {
   }
 
   /** How many runs were not seen that the group has. */
-  #missing(expected: readonly number[], isEnded: boolean): number {
+  #missing(
+    { num_task_runs }: TaskGroupStatus,
+    expected: readonly number[] | undefined,
+    isEnded: boolean,
+  ): number {
     const { counts } = this.#seen
+    if (expected === undefined) {
+      // All runs of an inactive group have ended, whatever its counts say of how.
+      const isTotal = this.#end === 'runs' && this.#isWhole && this.#counted.every(Boolean)
+      return isTotal && isCount(num_task_runs) ? Math.max(0, num_task_runs - sumOf(counts)) : 0
+    }
     // An events stream that came to its end without any run leaves them to the runs stream.
     if (this.#end === 'statuses' && isEnded && sumOf(counts) === 0) return 0
     return sumOf(expected.map((count, n) => Math.max(0, count - (counts[n] ?? 0))))

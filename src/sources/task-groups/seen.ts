@@ -1,4 +1,4 @@
-import { hash, hashRunId, hashString } from '../../protocol/identity-hash.ts'
+import { hash, hashOfRunId, hashString } from '../../protocol/identity-hash.ts'
 
 /** Events of one generation, at the most. Two generations are remembered. */
 const CAPACITY = 2 ** 20
@@ -33,9 +33,9 @@ const SHORT = 50_000
 let first = 0
 let second = 0
 
-function toKey(kind: number): void {
-  first = (hash[0] ?? 0) ^ kind
-  second = hash[1] ?? 0
+function toKey(kind: number, lanes: Int32Array): void {
+  first = (lanes[0] ?? 0) ^ kind
+  second = lanes[1] ?? 0
 }
 
 /**
@@ -93,8 +93,7 @@ export class SeenEvents {
    * @param status 1 for `completed`, 2 for `failed`, 3 for `cancelled`.
    */
   run(runId: string, status: number, cursor: string | undefined): boolean {
-    hashRunId(runId)
-    toKey(RUN)
+    toKey(RUN, hashOfRunId(runId))
     const a = first
     const b = second
     const known = this.#find()
@@ -185,7 +184,7 @@ export class SeenEvents {
 
   #note(kind: number, text: string): boolean {
     hashString(text)
-    toKey(kind)
+    toKey(kind, hash)
     if (this.#find() !== undefined) return false
     this.#add(first, second, NO_STATUS)
     return true

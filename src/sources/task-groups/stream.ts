@@ -42,6 +42,9 @@ export interface GroupStream {
 /** Closes in a row without a new event that a stream has to have before it is incomplete for good. */
 const FRUITLESS = 3
 
+/** How long a stream has to be without a new event to be done, where nothing says how many events it has, in ms. */
+const QUIET = 10_000
+
 /**
  * A group's stream, resumed by itself until the group is done (§4.4, §4.5).
  *
@@ -80,6 +83,8 @@ class GroupReader implements StreamReader<GroupEvent> {
   readonly #groupId: string
   readonly #stream: GroupStream
   readonly #position: GroupPosition
+  /** When the stream was opened first, or its last new event came. */
+  #newAt: number
   /** When the bytes came that are being read. */
   #receivedAt = 0
   /** The group's status that says that events are missing, since when, and how many closes have said so. */
@@ -99,6 +104,7 @@ class GroupReader implements StreamReader<GroupEvent> {
     this.#groupId = groupId
     this.#stream = stream
     this.#position = position
+    this.#newAt = this.#now
   }
 
   connect(): ApiRequest {
@@ -151,7 +157,9 @@ class GroupReader implements StreamReader<GroupEvent> {
   }
 
   moveTo(cursor: string): void {
-    if (this.#position.moveTo(cursor)) this.#shortfall = undefined
+    if (!this.#position.moveTo(cursor)) return
+    this.#shortfall = undefined
+    this.#newAt = this.#receivedAt
   }
 
   rewind(error: RivuletError): GroupEvent | undefined {
@@ -203,7 +211,7 @@ class GroupReader implements StreamReader<GroupEvent> {
     const verdict = this.#position.verdict(status, this.#isRefused)
     if (typeof verdict === 'string' || status === undefined) {
       this.#shortfall = undefined
-      return verdict === 'done'
+      return verdict === 'done' || (verdict === 'quiet' && this.#isQuiet)
     }
     if (isOutOfPatience) throw new IncompleteStreamError(this.#request, verdict, this.#context.patience)
     this.#shortfall = {
@@ -212,6 +220,10 @@ class GroupReader implements StreamReader<GroupEvent> {
       closes: (this.#shortfall?.closes ?? 0) + 1,
     }
     return false
+  }
+
+  get #isQuiet(): boolean {
+    return this.#now - this.#newAt >= Math.min(QUIET, this.#context.patience)
   }
 
   /** Several closes are asked for, since a process that was suspended may find its time over at the first. */
@@ -227,7 +239,10 @@ class GroupReader implements StreamReader<GroupEvent> {
 
   #entered(event: GroupEvent, isNew: boolean): GroupEvent {
     this.isNew = isNew
-    if (isNew) this.#shortfall = undefined
+    if (isNew) {
+      this.#shortfall = undefined
+      this.#newAt = this.#receivedAt
+    }
     this.#stream.tracking?.entered(event, this.#position.place)
     return event
   }

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import {
   buffer,
   concatMap,
+  count,
   delayWhen,
   filter,
   firstValueFrom,
@@ -11,6 +12,7 @@ import {
   merge,
   mergeMap,
   of,
+  range,
   Subject,
   switchMap,
   take,
@@ -40,6 +42,7 @@ function reports(pipeline: Pipeline, events: number): readonly Diagnostic[] {
   for (let n = 0; n < events; n++) events$.next(n)
   for (let n = 0; n < 3; n++) release.next(n)
   events$.next(events)
+  events$.complete()
   subscription.unsubscribe()
   return diagnostics
 }
@@ -101,12 +104,70 @@ describe('a source that runs ahead of its consumer', () => {
       (source, release) => merge(source, release).pipe(filter((n) => n < 0)),
     ],
     ['what is gathered', (source) => source.pipe(toArray())],
+    ['what is counted', (source) => source.pipe(count())],
     ['what is grouped', (source) => source.pipe(groupBy((n) => n % 3))],
     ['windows', (source) => source.pipe(windowCount(20_000))],
     ['mergeMap that keeps up', (source) => source.pipe(mergeMap((n) => of(n)))],
     ['deliver, which holds the source back', (source) => source.pipe(deliver(() => {}))],
   ])('is not reported for %s', (_name, pipeline) => {
     expect(reports(pipeline, 10_100)).toEqual([])
+  })
+
+  it.each<[string, Pipeline]>([
+    ['answers', (source, release) => source.pipe(mergeMap(slow(release), 8))],
+    ['empty lists', (source, release) => source.pipe(mergeMap(() => slow(release)().pipe(map(() => [])), 8))],
+    [
+      'long lists',
+      (source, release) => source.pipe(mergeMap(() => slow(release)().pipe(map(() => [1, 2, 3])), 8)),
+    ],
+    [
+      'a source of its own for each',
+      (source, release) =>
+        source.pipe(mergeMap(() => reportRunAhead({ report: () => {} }, slow(release)(), '/v1/y'), 8)),
+    ],
+  ])('is not reported for a consumer that keeps up with %s', (_name, pipeline) => {
+    const diagnostics: Diagnostic[] = []
+    const events$ = new Subject<number>()
+    const release = new Subject<number>()
+    const source = reportRunAhead({ report: (each) => diagnostics.push(each) }, events$, '/v1/x')
+    const subscription = pipeline(source, release).subscribe()
+    for (let n = 0; n < 11_000; n++) {
+      events$.next(n)
+      release.next(n)
+    }
+    subscription.unsubscribe()
+
+    expect(diagnostics).toEqual([])
+  })
+
+  it.each<[string, (answer: Observable<number>) => Observable<unknown>]>([
+    ['lists', (each) => each.pipe(map(() => [1, 2, 3]))],
+    ['a source of its own for each', (each) => reportRunAhead({ report: () => {} }, each, '/v1/y')],
+  ])('is reported where what is slow answers with %s', (_name, answered) => {
+    const diagnostics = reports(
+      (source, release) => source.pipe(mergeMap(() => answered(slow(release)()), 8)),
+      10_100,
+    )
+
+    expect(diagnostics).toMatchObject([{ kind: 'backpressure', source: '/v1/x' }])
+  })
+
+  it('is reported once where several sources come to one operator one after the other', () => {
+    const diagnostics: Diagnostic[] = []
+    const release = new Subject<number>()
+    const sources = ['a', 'b', 'c'].map((name) =>
+      reportRunAhead({ report: (each) => diagnostics.push(each) }, range(0, 12_000), name),
+    )
+    const subscription = from(sources)
+      .pipe(
+        concatMap((source) => source),
+        mergeMap(() => release.pipe(take(1)), 1),
+      )
+      .subscribe()
+    for (let n = 0; n < 3; n++) release.next(n)
+
+    expect(diagnostics).toHaveLength(1)
+    subscription.unsubscribe()
   })
 
   it('is not reported for the bursts that a buffer has passed on', () => {

@@ -170,7 +170,7 @@ describe('a position that was counted to', () => {
     position.opened()
     // The text has forgotten this one, so it counts as new.
     expect(position.advance(run(1))).toBe(true)
-    const verdicts = ['go on', 'go on', 'go on', 'done']
+    const verdicts = ['go on', 'go on', 'go on', 'quiet']
     for (const verdict of verdicts) {
       expect(position.verdict(group)).toBe(verdict)
       position.opened()
@@ -220,7 +220,7 @@ describe('a position that was counted to', () => {
     expect(position.verdict(endedWith({ completed: KEPT + 10 }))).toBe('done')
   })
 
-  it('that the service no longer has all of is done when nothing more comes', () => {
+  it('that the service no longer has all of is quiet when nothing more comes', () => {
     const position = toldTo(3)
     position.rewind()
     const verdicts: unknown[] = []
@@ -229,7 +229,7 @@ describe('a position that was counted to', () => {
       position.advance(at('new', run(4)))
       verdicts.push(position.verdict(endedWith({ completed: 9 })))
     } while (verdicts.at(-1) === 'go on' && verdicts.length < 10)
-    expect(verdicts).toEqual(['go on', 'go on', 'go on', 'done'])
+    expect(verdicts).toEqual(['go on', 'go on', 'go on', 'quiet'])
   })
 
   it('takes an event that was skipped for a missing one', () => {
@@ -243,7 +243,7 @@ describe('a position that was counted to', () => {
       return verdict
     })
     expect(first).toEqual({ isNew: true, cursor: '2', count: 1 })
-    expect(verdicts).toEqual(['go on', 'go on', 'go on', 'done'])
+    expect(verdicts).toEqual(['go on', 'go on', 'go on', 'quiet'])
     expect(position.verdict(endedWith({ completed: 5 }))).toEqual({ missing: 2, expected: 5 })
   })
 
@@ -283,15 +283,17 @@ describe('a position that was counted to', () => {
     { completed: -1 },
     { completed: 1.5 },
     { completed: 7 },
-  ])('is unknown where the counts of the group are %j, and then what comes decides', (counts) => {
+  ])('is only their sum where the counts of the group are %j, and then what comes decides', (counts) => {
     const group: unknown = { ...endedWith({ completed: 3 }), task_run_status_counts: counts }
-    const position = toldTo(2)
-    const verdicts = Array.from({ length: 3 }, () => {
-      const verdict = position.verdict(group as TaskGroupStatus)
-      position.opened()
-      return verdict
-    })
-    expect(verdicts).toEqual(['go on', 'go on', 'done'])
+    const verdicts = (position: GroupPosition) =>
+      Array.from({ length: 3 }, () => {
+        const verdict = position.verdict(group as TaskGroupStatus)
+        position.opened()
+        return verdict
+      })
+    const missing = { missing: 1, expected: 3 }
+    expect(verdicts(toldTo(2))).toEqual([missing, missing, missing])
+    expect(verdicts(toldTo(3))).toEqual(['go on', 'go on', 'quiet'])
   })
 })
 

@@ -1,5 +1,14 @@
 import type { ServerResponse } from 'node:http'
-import { firstValueFrom, identity, lastValueFrom, take, tap, toArray, VirtualTimeScheduler } from 'rxjs'
+import {
+  asyncScheduler,
+  firstValueFrom,
+  identity,
+  lastValueFrom,
+  take,
+  tap,
+  toArray,
+  VirtualTimeScheduler,
+} from 'rxjs'
 import type { MonoTypeOperatorFunction } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import {
@@ -36,6 +45,7 @@ const status = (n: number, is_active: boolean) => ({
     modified_at: '2026-01-01T00:00:00Z',
   },
 })
+const six = [1, 2, 3, 4, 5, 6].map(run)
 type Log = readonly { readonly type: string; readonly event_id: string; readonly status?: object }[]
 
 /** The group that a log ends with. */
@@ -517,12 +527,60 @@ describe('a group stream', () => {
 
   it('opened at its very end is done when connections bring nothing more', async () => {
     const log = [status(1, true), run(2), status(3, false)]
-    const { client, asked } = await scripted(log, (response) => response.end())
+    const { client, asked } = await scripted(log, (response) => response.end(), 0, { patience: 0 })
 
     const events = await lastValueFrom(client.taskGroups.events('g', { last_event_id: '3' }).pipe(toArray()))
 
     expect(events).toEqual([])
     expect(asked).toEqual(['3', '3', '3'])
+  })
+
+  it.each<[string, { readonly last_event_id?: string }, (response: ServerResponse) => void]>([
+    [
+      'resumed behind a cursor of the caller',
+      { last_event_id: '0' },
+      (response) => answer(response, group(six)),
+    ],
+    ['of a service without that endpoint', {}, (response) => response.writeHead(404).end()],
+  ])('%s is not done before nothing new came for ten seconds', async (_name, params, answerGroup) => {
+    let time = 0
+    const scheduler = Object.assign(Object.create(asyncScheduler), { now: () => time })
+    let connections = 0
+    const baseUrl = await serve((request, response) => {
+      if (request.url?.includes('/runs') !== true) return answerGroup(response)
+      connections += 1
+      openStream(response)
+      if (connections === 1) return response.end(six.slice(0, 3).map(sse).join(''))
+      // It is behind for many connections, which follow each other at once.
+      if (connections === 20) time += 9_999
+      if (connections === 30) return response.end(six.slice(3).map(sse).join(''))
+      if (connections === 50) time += 10_000
+      response.end()
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, scheduler })
+
+    const events = await lastValueFrom(client.taskGroups.runs('g', params).pipe(toArray()))
+
+    expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3', '4', '5', '6'])
+    expect(connections).toBe(50)
+  })
+
+  it('waits for as many runs as the group has where the counts of how they ended do not add up', async () => {
+    let connections = 0
+    const baseUrl = await serve((request, response) => {
+      if (request.url?.includes('/runs') !== true) {
+        const { status: counted, ...rest } = group(six)
+        return answer(response, { ...rest, status: { ...counted, task_run_status_counts: {} } })
+      }
+      connections += 1
+      openStream(response)
+      response.end(connections === 1 ? six.slice(1).map(sse).join('') : '')
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, patience: 0 })
+
+    const events = lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+
+    await expect(events).rejects.toMatchObject({ name: 'IncompleteStreamError', missing: 1, expected: 6 })
   })
 
   it('begins again, and says so, when the service no longer knows a position that it gave out', async () => {
