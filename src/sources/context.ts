@@ -29,8 +29,8 @@ export type Diagnostic =
   | { readonly kind: 'warnings'; readonly source: string; readonly warnings: readonly Warning[] }
   /**
    * `ahead` events of `source` wait within an operator that takes in more than it passes on. It cannot be held back, so
-   * memory grows with the stream. Where several sources are merged, one of them stands for all. docs/architecture.md, "Holding
-   * back", says what to write instead.
+   * memory grows with the stream. Where several sources are merged, one of them stands for all. docs/architecture.md,
+   * "Backpressure", says what to write instead.
    */
   | { readonly kind: 'backpressure'; readonly source: string; readonly ahead: number }
   /** What a webhook points to could not be fetched. `event` is the webhook's own event, which is emitted in its place. */
