@@ -1,0 +1,16 @@
+import { createWebhookReceiver } from 'rivulet/webhooks'
+import type { WebhookReceiver } from 'rivulet/webhooks'
+
+let receiver: WebhookReceiver | undefined
+
+export async function POST(request: Request): Promise<Response> {
+  receiver ??= started()
+  return receiver.handle(request)
+}
+
+/** At the first request, since the build imports this module too, and has no secret. */
+function started(): WebhookReceiver {
+  const created = createWebhookReceiver({ secrets: process.env.RIVULET_WEBHOOK_SECRET ?? '' })
+  created.deliveries.subscribe(({ id }) => process.stdout.write(`${id}\n`))
+  return created
+}

@@ -1,0 +1,128 @@
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { serve as serveFetch } from '@hono/node-server'
+import { signedRequest } from 'rivulet/webhooks'
+import type { WebhookReceiver } from 'rivulet/webhooks'
+import { EMPTY, firstValueFrom, NEVER, of, Subject, throwError } from 'rxjs'
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { serve } from '../support/serve.ts'
+import { storeOf } from './store.ts'
+
+// Other recipes than those of this file are tests themselves.
+const SECRET = 'the secret of the recipes'
+const PROGRAMS = readdirSync(import.meta.dirname).filter((name) => name !== 'recipes.test.ts')
+const read = (url: string) => readFileSync(new URL(url, import.meta.url), 'utf8')
+
+const payload = { type: 'task_run.status', timestamp: '2026-01-01T00:00:00Z', data: { run_id: 'trun_1' } }
+const signed = (url: string, secrets = SECRET) => signedRequest(url, payload, { secrets })
+
+/** Posts a webhook to a recipe, and one that somebody else signed. */
+async function post(url: string, { deliveries }: WebhookReceiver) {
+  const delivery = firstValueFrom(deliveries)
+  const accepted = await fetch(await signed(url))
+  const refused = await fetch(await signed(url, 'another secret'))
+  return { accepted: accepted.status, refused: refused.status, delivered: (await delivery).payload }
+}
+
+const expected = { accepted: 204, refused: 401, delivered: payload }
+
+beforeAll(() => {
+  vi.stubEnv('RIVULET_WEBHOOK_SECRET', SECRET)
+  return () => vi.unstubAllEnvs()
+})
+
+describe('docs/recipes.md', () => {
+  it('shows the programs of this folder as they are, and no other', () => {
+    const blocks = [...read('../../docs/recipes.md').matchAll(/^```ts\n(.*?)^```$/gms)].map(
+      ([, text]) => text,
+    )
+
+    expect(blocks.toSorted()).toEqual(PROGRAMS.map((name) => read(name)).toSorted())
+  })
+})
+
+describe('a webhook recipe', () => {
+  it('for Hono accepts what the service signed and refuses what others sign', async () => {
+    const { app, receiver } = await import('./hono.ts')
+    const server = serveFetch({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' })
+    onTestFinished(() => void server.close())
+    await once(server, 'listening')
+    const address = server.address()
+    const port = typeof address === 'object' ? address?.port : undefined
+
+    expect(await post(`http://127.0.0.1:${port}/webhooks`, receiver)).toEqual(expected)
+  })
+
+  it('for Express is a handler of request, response and next', async () => {
+    const { receiver, webhooks } = await import('./express.ts')
+    // As Express calls the handlers of a route: one after another, each with the way on to the next one.
+    const handlers = [
+      (_: IncomingMessage, response: ServerResponse, next: () => void) => {
+        response.setHeader('x-powered-by', 'a router')
+        next()
+      },
+      webhooks as (request: IncomingMessage, response: ServerResponse, next: () => void) => void,
+    ]
+    const url = await serve((request, response) => {
+      const call = (index: number): void => handlers[index]?.(request, response, () => call(index + 1))
+      call(0)
+    })
+
+    expect(await post(`${url}/webhooks`, receiver)).toEqual(expected)
+  })
+
+  it('for Next is a route handler that starts at its first request and hands deliveries out', async () => {
+    vi.stubEnv('RIVULET_WEBHOOK_SECRET', '')
+    const { POST } = await import('./next.ts')
+    vi.stubEnv('RIVULET_WEBHOOK_SECRET', SECRET)
+    const written = new Promise((resolve) => {
+      const spy = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+        resolve(text)
+        return true
+      })
+      onTestFinished(() => spy.mockRestore())
+    })
+    const request = await signed('https://site.example/webhooks')
+    const id = request.headers.get('webhook-id')
+
+    expect((await POST(request)).status).toBe(204)
+    expect((await POST(await signed('https://site.example/webhooks', 'another secret'))).status).toBe(401)
+    expect(await written).toBe(`${id}\n`)
+  })
+})
+
+describe('the store of an Observable', () => {
+  it('has the latest value, and calls its listener with each change', () => {
+    const source = new Subject<number>()
+    const store = storeOf(source, 0)
+    const changed = vi.fn<() => void>()
+    const unsubscribe = store.subscribe(changed)
+
+    source.next(1)
+    source.next(2)
+
+    expect(store.getSnapshot()).toEqual({ value: 2, done: false })
+    expect(changed).toHaveBeenCalledTimes(2)
+    unsubscribe()
+    expect(source.observed).toBe(false)
+  })
+
+  it('gives out the same snapshot until something changes', () => {
+    const store = storeOf(NEVER, 0)
+    store.subscribe(() => {})
+
+    expect(store.getSnapshot()).toBe(store.getSnapshot())
+  })
+
+  it.each([
+    ['completes', EMPTY, { value: 0, done: true }],
+    ['emits and completes at once', of(1), { value: 1, done: true }],
+    ['errors', throwError(() => 'no service'), { value: 0, done: true, error: 'no service' }],
+  ])('keeps the last value when the source %s', (_, source, snapshot) => {
+    const store = storeOf(source, 0)
+    store.subscribe(() => {})
+
+    expect(store.getSnapshot()).toEqual(snapshot)
+  })
+})
