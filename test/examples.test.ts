@@ -49,8 +49,8 @@ describe('the examples', () => {
     expect(stdout).toContain('1 of 2 runs did not complete')
   })
 
-  it("stand in the README as they stand in the folder, the first pipeline's lines", () => {
-    const readme = readFileSync('README.md', 'utf8')
+  it("stand in the README as they stand in the folder, the first pipeline's lines, within its first 40", () => {
+    const readme = readFileSync('README.md', 'utf8').split('\n').slice(0, 40).join('\n')
 
     expect(readme).toContain(readFileSync('examples/first-pipeline.js', 'utf8').trim())
   })
