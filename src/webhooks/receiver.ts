@@ -6,9 +6,10 @@ import { checkDuration, checkInteger, checkOptions, checkWait } from '../protoco
 import type { WebhookDelivery } from '../protocol/webhook.ts'
 import type { Inbox } from '../state/inbox.ts'
 import { memoryInbox } from '../state/memory-inbox.ts'
-import { keepAccept } from './accept.ts'
-import type { WebhookRequest } from './accept.ts'
-import { BodyIntake, parseObject, readRequest } from './body.ts'
+import { BodyIntake } from '../http/body-intake.ts'
+import { fetchHandler } from '../http/fetch-handler.ts'
+import type { HttpAnswer, HttpRequest } from '../http/handler.ts'
+import { parseObject } from './json-object.ts'
 import { later } from './later.ts'
 import { refusalAnswer, refusalOf } from './refusal.ts'
 import type { WebhookRefusal, WebhookRefusalCode } from './refusal.ts'
@@ -116,6 +117,9 @@ const OPTIONS: { readonly [Name in keyof Required<WebhookReceiverOptions>]: true
   clock: true,
 }
 
+/** Answers a webhook whose delivery is stored. */
+const STORED: HttpAnswer = { status: 204 }
+
 /** Deliveries handed out in a row before other work gets its turn, so that a long backlog holds up no answer. */
 const TURN = 256
 
@@ -152,21 +156,11 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   let closed = false
   let scheduled = false
 
-  async function handle(request: Request): Promise<Response> {
-    const refusal = await accept({
-      method: request.method,
-      header: (name) => request.headers.get(name),
-      read: (body) => readRequest(request, body),
-    })
-    if (refusal === undefined) return new Response(null, { status: 204 })
-    const { body, ...init } = refusalAnswer(refusal)
-    return new Response(body, init)
-  }
-
-  async function accept(request: WebhookRequest): Promise<WebhookRefusal | undefined> {
+  /** Answers a webhook request. Never rejects. */
+  async function answer(request: HttpRequest): Promise<HttpAnswer> {
     try {
       const code = await receive(request)
-      if (code === undefined) return undefined
+      if (code === undefined) return STORED
       return refuse(refusalOf(code, code === 'overloaded' ? { retryAfter } : {}))
     } catch (cause) {
       return refuse(refusalOf('unavailable', { cause }))
@@ -174,7 +168,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   }
 
   /** Takes a request in; the reason where it cannot. */
-  async function receive(request: WebhookRequest): Promise<WebhookRefusalCode | undefined> {
+  async function receive(request: HttpRequest): Promise<WebhookRefusalCode | undefined> {
     const signed = checkHeaders(request)
     if (typeof signed === 'string') return signed
 
@@ -189,7 +183,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   }
 
   /** What the headers say; the reason where they alone are enough to refuse. */
-  function checkHeaders(request: WebhookRequest): SignedHeaders | WebhookRefusalCode {
+  function checkHeaders(request: HttpRequest): SignedHeaders | WebhookRefusalCode {
     if (closed) return 'closed'
     if (request.method !== 'POST') return 'method_not_allowed'
     if (!isJson(request.header('content-type'))) return 'unsupported_media_type'
@@ -228,9 +222,9 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     return undefined
   }
 
-  function refuse(refusal: WebhookRefusal): WebhookRefusal {
+  function refuse(refusal: WebhookRefusal): HttpAnswer {
     if (refused.observed) later(() => refused.next(refusal))
-    return refusal
+    return refusalAnswer(refusal)
   }
 
   /** A turn of the event loop lies between an answer and its delivery, so that no subscriber holds up the answer. */
@@ -319,9 +313,8 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     }
   }
 
-  keepAccept(handle, accept)
   return {
-    handle,
+    handle: fetchHandler(answer),
     deliveries,
     refusals: refused.asObservable(),
     done: (id) => inbox.done(id),
@@ -336,6 +329,6 @@ interface SignedHeaders {
   readonly entries: readonly string[]
 }
 
-function isJson(contentType: string | null | undefined): boolean {
+function isJson(contentType: string | null): boolean {
   return contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
 }

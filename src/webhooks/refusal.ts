@@ -1,3 +1,5 @@
+import type { HttpAnswer } from '../http/handler.ts'
+
 /** Why a webhook was not accepted: `code` for machines, `message` for people. Neither repeats anything of the request. */
 export interface WebhookRefusal {
   readonly code: WebhookRefusalCode
@@ -44,11 +46,9 @@ export function refusalOf(
 }
 
 /** What the sender gets to see of a refusal. */
-export function refusalAnswer({ code, status, message, retryAfter }: WebhookRefusal) {
-  const headers: Readonly<Record<string, string>> = {
-    'content-type': 'application/json',
-    ...(status === 405 && { allow: 'POST' }),
-    ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }),
-  }
+export function refusalAnswer({ code, status, message, retryAfter }: WebhookRefusal): HttpAnswer {
+  const headers = new Headers({ 'content-type': 'application/json' })
+  if (status === 405) headers.set('allow', 'POST')
+  if (retryAfter !== undefined) headers.set('retry-after', String(retryAfter))
   return { status, headers, body: JSON.stringify({ code, message }) }
 }

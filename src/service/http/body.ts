@@ -1,7 +1,9 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { MiddlewareHandler } from 'hono'
+import { BodyIntake, type BodyFailure } from '../../http/body-intake.ts'
+import { readIncoming } from '../../http/node-request.ts'
 import { MAX_RUN_CHARACTERS, MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
-import { problem } from './problem.ts'
+import { problem, type HttpProblem } from './problem.ts'
 
 /** Bytes of a request's body, at the most. */
 export const MAX_BODY = 4 * 1024 * 1024
@@ -22,10 +24,11 @@ export function addsRuns(path: string): boolean {
 
 /** Reads the body of a POST, and refuses one that is longer than its path takes with a 413, without keeping it. */
 export function limitBody(): MiddlewareHandler<{ Bindings: HttpBindings }> {
+  const bodies = new BodyIntake({ maxBodyBytes: MAX_BODY })
+  const runsBodies = new BodyIntake({ maxBodyBytes: MAX_RUNS_BODY })
   return async (c, next) => {
     if (c.req.method === 'POST') {
-      const limit = addsRuns(c.req.path) ? MAX_RUNS_BODY : MAX_BODY
-      const arrayBuffer = await readBody(c.env.incoming, limit)
+      const arrayBuffer = await readBody(c.env.incoming, addsRuns(c.req.path) ? runsBodies : bodies)
       // Hono keeps promises there of what it has read itself. A `Request` with this body would be made for nothing else.
       Object.assign(c.req.bodyCache, { arrayBuffer: Promise.resolve(arrayBuffer) })
     }
@@ -33,31 +36,23 @@ export function limitBody(): MiddlewareHandler<{ Bindings: HttpBindings }> {
   }
 }
 
-async function readBody(incoming: HttpBindings['incoming'], limit: number): Promise<ArrayBuffer> {
-  if (Number(incoming.headers['content-length'] ?? 0) > limit) throw tooLong(limit)
-  const chunks: Uint8Array[] = []
-  let length = 0
+async function readBody(incoming: HttpBindings['incoming'], intake: BodyIntake): Promise<ArrayBuffer> {
+  const declared = intake.refusalOf(incoming.headers['content-length'])
+  if (declared !== undefined) throw refused(declared, intake)
+  const body = intake.open()
   try {
-    // Destroying the request would also destroy the socket that the answer goes out on.
-    for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
-      length += chunk.length
-      if (length > limit) break
-      chunks.push(chunk)
-    }
-  } catch {
-    throw problem(400, 'The request broke off before its body was complete')
+    readIncoming(incoming, body)
+    const bytes = await body.bytes
+    if (typeof bytes === 'string') throw refused(bytes, intake)
+    // A copy, since a chunk of `node:http` is a part of a larger buffer.
+    return new Uint8Array(bytes).buffer
+  } finally {
+    body.release()
   }
-  if (length > limit) throw tooLong(limit)
-  const body = new Uint8Array(length)
-  let offset = 0
-  for (const chunk of chunks) {
-    body.set(chunk, offset)
-    offset += chunk.length
-  }
-  return body.buffer
 }
 
-function tooLong(limit: number) {
-  // Node reads on and drops what still comes: closing at once could destroy this answer before it is read.
-  return problem(413, `The body is longer than ${limit} bytes`)
+function refused(failure: BodyFailure, { maxBodyBytes }: BodyIntake): HttpProblem {
+  return failure === 'body_too_large'
+    ? problem(413, `The body is longer than ${maxBodyBytes} bytes`)
+    : problem(400, 'The request broke off before its body was complete')
 }
