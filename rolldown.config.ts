@@ -62,6 +62,7 @@ export default {
         // Without rxjs, which the service and the stores do not need.
         { name: 'protocol', test: /[\\/]src[\\/](protocol|state)[\\/]/, minShareCount: 2 },
         { name: 'operators', test: /[\\/](operators|transport)[\\/]/, minShareCount: 2 },
+        { name: 'http', test: /[\\/]src[\\/]http[\\/]/, minShareCount: 2 },
         { name: SERVICE_PACKAGES, test: isServicePackage },
       ],
     },

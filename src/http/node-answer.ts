@@ -28,7 +28,11 @@ export async function streamAnswer(
   answer: HttpAnswer,
   stream: ReadableStream<Uint8Array>,
 ): Promise<void> {
+  const { socket } = incoming
   const reader = stream.getReader()
+  // The promise of a stream that failed rejects once more here; the first rejection is the one that counts.
+  const cancel = () => void reader.cancel().catch(() => undefined)
+  if (socket.destroyed) return cancel()
   let resume = () => {}
   const write = async (chunk: Uint8Array) => {
     if (outgoing.write(chunk) || socket.destroyed) return
@@ -36,15 +40,11 @@ export async function streamAnswer(
       resume = resolve
     })
   }
-  // A stream that failed has passed its error on, and says it here again.
-  const cancel = () => void reader.cancel().catch(() => undefined)
-  // Not the `close` of `outgoing`: an answer that waits behind a pipelined one has no socket, and never emits it.
-  const { socket } = incoming
-  if (socket.destroyed) return cancel()
   const onClose = () => {
     cancel()
     resume()
   }
+  // Not the `close` of `outgoing`: an answer that waits behind a pipelined one does not emit it in every Node.
   socket.on('close', onClose)
   outgoing.on('drain', () => resume())
   try {

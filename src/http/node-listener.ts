@@ -12,7 +12,9 @@ interface Handling {
 
 /**
  * A listener for `node:http` and `node:https` servers, and a route handler for frameworks built on them. Mount it ahead
- * of anything that parses bodies: it throws a TypeError where the body was read before, or given an encoding.
+ * of anything that parses bodies: it throws a TypeError where the body was read before, or given an encoding. It takes a
+ * `handle` of your own as well. A `Response` whose body is a stream is sent chunk by chunk, as fast as the socket takes
+ * them, and the stream is cancelled when the connection closes.
  *
  * @example
  * createServer(nodeListener(receiver)).listen(3000)
