@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { firstValueFrom, tap } from 'rxjs'
 import { PartialWriteError, UncertainWriteError, ValidationError } from 'rivulet'
 import type { AddRunsOptions, AddRunsResponse, ResearchClient } from 'rivulet'
-import { all, HeldRuns, research } from './research.ts'
+import { all, HeldRuns, QUIET_SOON, research } from './research.ts'
 
 const RUNS = '/v1/tasks/groups'
 const inputsOf = (count: number) => Array.from({ length: count }, (_, n) => ({ input: `question ${n}` }))
@@ -139,7 +139,7 @@ describe('adding runs exactly once, end to end', () => {
   it.each(['truncated', 'malformed'] as const)(
     'finds the runs whose answer was %s, and answers with their ids in the order of inputs',
     async (kind) => {
-      const { client, service } = await research()
+      const { client, service } = await research({ client: QUIET_SOON })
       const id = await group(client)
       await outcome(client, id, 2)
       const inputs = inputsOf(1_500)

@@ -46,6 +46,9 @@ export class HeldRuns implements Processor {
   }
 }
 
+/** A stream that is opened in the middle is done when nothing new came for a while: this short a one, in ms. */
+export const QUIET_SOON: ClientOptions = { patience: 20 }
+
 /** Starts both sides. */
 export async function research(
   options: Partial<ResearchServiceOptions> & { readonly files?: Files; readonly client?: ClientOptions } = {},

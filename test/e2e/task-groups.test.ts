@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { firstValueFrom, tap } from 'rxjs'
 import { ofType } from 'rivulet/operators'
 import { withoutReceived } from '../operators/events.ts'
-import { all, HeldRuns, research } from './research.ts'
+import { all, HeldRuns, QUIET_SOON, research } from './research.ts'
 
 const names = (count: number) => Array.from({ length: count }, (_, n) => `question ${n}`)
 
@@ -49,7 +49,7 @@ describe('task groups, end to end', () => {
   )
 
   it('resumes behind every event', async () => {
-    const { client, group } = await research()
+    const { client, group } = await research({ client: QUIET_SOON })
     const id = await group(...names(4))
     const whole = await all(client.taskGroups.events(id))
 
@@ -63,7 +63,7 @@ describe('task groups, end to end', () => {
   })
 
   it('begins at the cursors that adding runs gave', async () => {
-    const { client, group } = await research()
+    const { client, group } = await research({ client: QUIET_SOON })
     const id = await group(...names(3))
     await all(client.taskGroups.events(id))
 
