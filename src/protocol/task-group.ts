@@ -67,7 +67,7 @@ export type TaskGroupStreamEvent = TaskGroupStatusEvent | TaskRunEvent | ErrorEv
 
 /** The query of `GET …/groups/{taskgroup_id}/events` (§4.4); both fields are beyond the interface document. */
 export interface GroupEventsQuery {
-  /** Resume after this event. */
+  /** Resume after this event. How much came before is not known then, so the stream is done when nothing new came for 10 s. */
   readonly last_event_id?: string
   /** Seconds of silence after which the service closes the stream. */
   readonly timeout?: number
@@ -75,7 +75,10 @@ export interface GroupEventsQuery {
 
 /** The query of `GET …/groups/{taskgroup_id}/runs` (§4.5). */
 export interface GroupRunsQuery {
-  /** Resume after this event; a `run_cursor` fits. */
+  /**
+   * Resume after this event; a `run_cursor` fits. How much came before is not known then, so the stream is done when nothing
+   * new came for 10 s.
+   */
   readonly last_event_id?: string
   /** Only runs that ended with this status. */
   readonly status?: RunStatus

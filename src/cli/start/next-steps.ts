@@ -17,7 +17,7 @@ export function nextSteps(
 
 const FILES = [
   ['README.md', 'install, a first pipeline, the picture of the flow'],
-  ['docs/architecture.md', 'the rooms of the house, and the promises it keeps'],
+  ['docs/architecture.md', 'the modules, and the promises that they keep'],
   ['examples', 'programs that run as they are'],
 ] as const
 
