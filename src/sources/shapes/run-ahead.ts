@@ -21,17 +21,33 @@ export function reportRunAhead<T>(
   source: Observable<T>,
   name: string,
 ): Source<T> {
+  const report = (ahead: number) => context.report({ kind: 'backpressure', source: name, ahead })
   return new Source((subscriber) => {
-    const chain = [...subscribersFrom(subscriber)]
-    for (const [index, entry] of chain.entries()) {
-      const exit = chain[index + 1]
-      if (exit === undefined || !answersCompletion(entry)) continue
-      Probe.on(entry).enters(Probe.on(exit), (ahead) => {
-        context.report({ kind: 'backpressure', source: name, ahead })
-      })
-    }
+    if ([...subscribersFrom(subscriber)].some(answersCompletion)) countLater(subscriber, report)
     return source.subscribe(subscriber)
   })
+}
+
+/** Values of a source that go uncounted, so that thousands of silent sources hold no counters. */
+const UNCOUNTED = 10
+
+function countLater<T>(subscriber: Subscriber<T>, report: (ahead: number) => void): void {
+  const { next } = subscriber
+  let values = 0
+  subscriber.next = (value) => {
+    if (++values <= UNCOUNTED) return next.call(subscriber, value)
+    subscriber.next = next
+    countWaiting(subscriber, report)
+    subscriber.next(value)
+  }
+}
+
+function countWaiting(subscriber: Subscriber<unknown>, report: (ahead: number) => void): void {
+  const chain = [...subscribersFrom(subscriber)]
+  for (const [index, entry] of chain.entries()) {
+    const exit = chain[index + 1]
+    if (exit !== undefined && answersCompletion(entry)) Probe.on(entry).enters(Probe.on(exit), report)
+  }
 }
 
 /** An operator of RxJS has `_complete` as a property of each of its subscribers: its own, or the one of `Subscriber`. */

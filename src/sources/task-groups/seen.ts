@@ -254,12 +254,18 @@ export class SeenMoment {
 /** The lower bits of a slot are an entry's number, counted from 1; the others are bits of its key, to be compared first. */
 const NUMBER = 2 * CAPACITY - 1
 
+/** Entries that a list has room for at first: V8 keeps so short an array on its heap, which takes less than one beside it. */
+const FEW = 5
+
 /** A list of entries, and where each key's latest stands in it. */
 class Table {
   size = 0
-  #entries = new Int32Array(8 * ENTRY)
-  /** Open addressing: a key stands in the slot of its hash or in the next that was free. At the most half are used. */
-  #slots = new Int32Array(16)
+  #entries = new Int32Array(FEW * ENTRY)
+  /**
+   * Open addressing: a key stands in the slot of its hash or in the next that was free. At the most half are used. Few
+   * entries are looked through, so that thousands of quiet streams have no slots.
+   */
+  #slots: Int32Array | undefined
 
   get(entry: number, word: number): number {
     return this.#entries[entry * ENTRY + word] ?? 0
@@ -271,8 +277,17 @@ class Table {
 
   /** The third number of the key's latest entry. */
   find(a: number, b: number): number | undefined {
-    const entry = (this.#slots[this.#slotOf(a, b)] ?? 0) & NUMBER
+    if (this.#slots === undefined) return this.#findInFew(a, b)
+    const entry = (this.#slots[this.#slotOf(this.#slots, a, b)] ?? 0) & NUMBER
     return entry === 0 ? undefined : this.#entries[(entry - 1) * ENTRY + POSITION]
+  }
+
+  #findInFew(a: number, b: number): number | undefined {
+    const entries = this.#entries
+    for (let at = (this.size - 1) * ENTRY; at >= 0; at -= ENTRY) {
+      if (entries[at] === a && entries[at + 1] === b) return entries[at + POSITION]
+    }
+    return undefined
   }
 
   add(a: number, b: number, detail: number): void {
@@ -283,12 +298,11 @@ class Table {
     entries[at + 1] = b
     entries[at + POSITION] = detail
     this.size += 1
-    this.#slots[this.#slotOf(a, b)] = this.size | (b & ~NUMBER)
+    if (this.#slots !== undefined) this.#slots[this.#slotOf(this.#slots, a, b)] = this.size | (b & ~NUMBER)
   }
 
   /** The slot of a key, or the free one that it would have. */
-  #slotOf(a: number, b: number): number {
-    const slots = this.#slots
+  #slotOf(slots: Int32Array, a: number, b: number): number {
     const mask = slots.length - 1
     for (let slot = a & mask; ; slot = (slot + 1) & mask) {
       const found = slots[slot] ?? 0
@@ -305,12 +319,13 @@ class Table {
     const entries = new Int32Array(this.#entries.length * growth)
     entries.set(this.#entries)
     this.#entries = entries
-    this.#slots = new Int32Array(this.#slots.length * growth)
+    const slots = new Int32Array(2 ** Math.ceil(Math.log2((2 * entries.length) / ENTRY)))
     for (let entry = 1; entry <= this.size; entry++) {
       const at = (entry - 1) * ENTRY
       const b = entries[at + 1] ?? 0
-      this.#slots[this.#slotOf(entries[at] ?? 0, b)] = entry | (b & ~NUMBER)
+      slots[this.#slotOf(slots, entries[at] ?? 0, b)] = entry | (b & ~NUMBER)
     }
+    this.#slots = slots
   }
 }
 
