@@ -54,10 +54,9 @@ export class Audit {
   }
 
   /** Whether the client has to find out that the service has forgotten this. */
-  #mustTell({ keys, lost }: Fact): boolean {
-    // A group says how many runs it has; elsewhere only a position tells that there was something before.
-    const isRun = [...keys].some((key) => key.startsWith('/v1/tasks/runs/'))
-    if (isRun && this.#service.script.statuses) return true
+  #mustTell({ lost }: Fact): boolean {
+    // Only a position says that there was something before. Without one, the group's own count says that runs are missing:
+    // an IncompleteStreamError, after a patience that is longer than a play.
     return [...lost].some((stream) => this.#disk.positions.has(stream))
   }
 
