@@ -180,7 +180,8 @@ class Probe {
   /** What the subscriber gets enters the operator with this exit. */
   enters(exit: Probe, report: (ahead: number) => void): void {
     const operator = (exit.#exitOf ??= new Operator())
-    if (operator.isOver) return
+    // Several sources share the operators behind `merge`: the first that comes has them counted.
+    if (operator.isOver || this.#entry !== undefined) return
     const entry = new Entry(operator, report)
     this.#entry = entry
     const subscriber = this.#subscriber
