@@ -3,9 +3,10 @@ import type { MonoTypeOperatorFunction, ObservableInput, SchedulerLike } from 'r
 import { backoffDelay, INITIAL_DELAY, isRetryable, MAX_DELAY } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { checkDuration, LONGEST_WAIT } from '../src/protocol/check.ts'
+import { checkDuration } from '../src/protocol/check.ts'
 import { subscribeHeld } from '../src/protocol/gate.ts'
 import { retryAfterOf, usableDelay } from '../src/protocol/retry-after.ts'
+import { MAX_TIMER_DELAY } from '../src/protocol/timer-limit.ts'
 
 /** One decision to connect again. */
 export interface Reconnection {
@@ -213,7 +214,7 @@ class Reconnecting<T> {
   }
 
   #again(cause: unknown, wanted: number): void {
-    const delay = Math.min(wanted, LONGEST_WAIT)
+    const delay = Math.min(wanted, MAX_TIMER_DELAY)
     this.#reconnects += 1
     this.#settings.onReconnect({ cause, attempt: this.#reconnects, delay })
     let over = false

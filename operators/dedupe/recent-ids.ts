@@ -1,7 +1,7 @@
 import { checkDuration, checkInteger } from '../../src/protocol/check.ts'
-import { covers } from '../../src/protocol/event.ts'
+import { isAtLeastAsComplete } from '../../src/protocol/event.ts'
 import { hash, hashIdentity } from '../../src/protocol/identity-hash.ts'
-import { partsOf } from '../../src/protocol/identified.ts'
+import { completenessOf } from '../../src/protocol/identified.ts'
 import type { Identified } from '../../src/protocol/identified.ts'
 
 /** How much is remembered, and for how long. */
@@ -17,7 +17,7 @@ export interface Memory {
   readonly known?: Iterable<Known>
 }
 
-/** A fact that was seen, and what the copies that were seen told of it: see `parts` of `rivulet`. */
+/** A fact that was seen, and what the copies that were seen told of it: see `completeness` of `rivulet`. */
 export interface Known extends Identified {
   readonly parts: number
 }
@@ -98,7 +98,7 @@ export class RecentIds {
 
   /** Whether the event is news: never seen, forgotten, or with something that no copy before it had. It is remembered from now on. */
   admit(event: Identified): boolean {
-    return this.#see(event, partsOf(event))
+    return this.#see(event, completenessOf(event))
   }
 
   #see(event: Identified, parts: number): boolean {
@@ -110,7 +110,7 @@ export class RecentIds {
     if (known === NONE) return true
     this.#moveToNewest(entry)
     const told = this.#get(entry, PARTS)
-    if (covers(told, parts)) return false
+    if (isAtLeastAsComplete(told, parts)) return false
     this.#set(entry, PARTS, told | parts)
     return true
   }

@@ -8,7 +8,7 @@ import { gateOf, subscribeThrough } from '../../src/protocol/gate.ts'
 import type { Gate } from '../../src/protocol/gate.ts'
 import { Slot } from './in-flight.ts'
 import type { Handling, SlotOwner } from './in-flight.ts'
-import { LONGEST_WAIT } from '../../src/protocol/check.ts'
+import { MAX_TIMER_DELAY } from '../../src/protocol/timer-limit.ts'
 
 /** How the events of one subscription are delivered. */
 export interface DeliveryPlan<T> extends Handling<T> {
@@ -179,7 +179,7 @@ export class Delivery<T> implements SlotOwner<T> {
   #limit(): void {
     const { drainTimeout, scheduler } = this.#plan
     if (this.#over || this.#deadline !== undefined || drainTimeout === Infinity) return
-    this.#deadline = scheduler.schedule(() => this.#cutOff(), Math.min(drainTimeout, LONGEST_WAIT))
+    this.#deadline = scheduler.schedule(() => this.#cutOff(), Math.min(drainTimeout, MAX_TIMER_DELAY))
   }
 
   #prolong(): void {

@@ -4,8 +4,9 @@ import type { Backoff } from '../../src/protocol/backoff.ts'
 import type { Lane } from './backlog.ts'
 import { currentGate, throughGate } from '../../src/protocol/gate.ts'
 import type { Progress } from '../progress.ts'
-import { LONGEST_WAIT } from '../../src/protocol/check.ts'
 import { retryAfterOf } from '../../src/protocol/retry-after.ts'
+import { isThenable } from '../../src/protocol/thenable.ts'
+import { MAX_TIMER_DELAY } from '../../src/protocol/timer-limit.ts'
 
 /** An event that was given up, and why. */
 export interface DeadLetter<T> {
@@ -164,7 +165,7 @@ export class Slot<T> {
     const attempts = this.#attempts
     const delay = retryAfterOf(error) ?? backoffDelay(attempts - 1, backoff, random)
     this.#waits = true
-    const wait = scheduler.schedule(this.#attempt, Math.min(delay, LONGEST_WAIT))
+    const wait = scheduler.schedule(this.#attempt, Math.min(delay, MAX_TIMER_DELAY))
     // Some schedulers call back within `schedule`; then this wait is over, and another may have begun.
     if (this.#waits && this.#attempts === attempts) this.#wait = wait
   }
@@ -188,8 +189,4 @@ export class Slot<T> {
   readonly #unsaved = (error: unknown): void => {
     if (!this.#cut) this.#owner.fail(error, this)
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }

@@ -1,6 +1,6 @@
 import { ReplaySubject } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { covers, parts } from '../../src/protocol/event.ts'
+import { isAtLeastAsComplete, completeness } from '../../src/protocol/event.ts'
 import type { ResearchEvent } from '../../src/protocol/event.ts'
 import type { RecentIds } from '../dedupe/recent-ids.ts'
 
@@ -59,14 +59,15 @@ export class Facts {
     // Most of the time nothing is held, and then no key is made.
     if (this.#held.size === 0) return
     const copy = this.#held.get(identityOf(event))
-    if (copy !== undefined && covers(parts(event), parts(copy.event))) this.#drop(copy)
+    if (copy !== undefined && isAtLeastAsComplete(completeness(event), completeness(copy.event)))
+      this.#drop(copy)
   }
 
   /** Holds the event back; undefined when a copy that says as much is held already. */
   hold(event: ResearchEvent): Held | undefined {
     const key = identityOf(event)
     const copy = this.#held.get(key)
-    if (copy !== undefined && covers(parts(copy.event), parts(event))) {
+    if (copy !== undefined && isAtLeastAsComplete(completeness(copy.event), completeness(event))) {
       this.#listeners.onDuplicate?.(event)
       return undefined
     }

@@ -11,6 +11,7 @@ import {
   parseFrequency,
 } from './limits.ts'
 import { RUN_STATUSES } from './task.ts'
+import { MAX_TIMER_DELAY } from './timer-limit.ts'
 
 /**
  * Checks of arguments at the call, before any request. Each throws an {@link ArgumentError} that names the argument,
@@ -70,12 +71,9 @@ export function checkDuration(argument: string, value: unknown, orNever = false,
     throw new ArgumentError(argument, `a number of milliseconds ${rangeOf(0, max)}`, value)
 }
 
-/** The longest that a timer can wait, in ms, some 24 days; one takes anything above for nothing. */
-export const LONGEST_WAIT = 2 ** 31 - 1
-
 /** A time in ms that a timer can wait; `Infinity` where `orNever` says that it means never. */
 export function checkWait(argument: string, value: unknown, orNever = false): void {
-  checkDuration(argument, value, orNever, LONGEST_WAIT)
+  checkDuration(argument, value, orNever, MAX_TIMER_DELAY)
 }
 
 /** Whether it is a finite number within these bounds. */

@@ -358,24 +358,24 @@ export function unknownEvent(
   return envelope('unknown', id, source, null, wire, receivedAt, via, cursor)
 }
 
-/** The parts of a run that one copy can have and another lack, a bit each. */
+/** The fields of a run that one event can have and its duplicate lack, a bit each. */
 const OUTPUT = 1
 const ERROR = 2
 const INPUT = 4
 
 /**
- * What a copy of a fact tells beyond the bare fact, as bits to be compared with another copy of the same fact. A run's
- * webhook has its error but not its output; a stream has its output when asked, and its input when asked.
+ * How complete the event is, as bits to compare with those of a duplicate: its output, error and input. A run's webhook has
+ * its error but not its output; a stream has its output and its input when asked.
  */
-export function parts(event: ResearchEvent): number {
+export function completeness(event: ResearchEvent): number {
   if (event.type !== 'task_run.state') return 0
   const { run, input, output } = event.data
   return (output == null ? 0 : OUTPUT) | (run.error == null ? 0 : ERROR) | (input == null ? 0 : INPUT)
 }
 
-/** Whether the first copy tells all that the second does. */
-export function covers(told: number, others: number): boolean {
-  return (others & ~told) === 0
+/** Whether the first completeness has every bit of the second. */
+export function isAtLeastAsComplete(first: number, second: number): boolean {
+  return (second & ~first) === 0
 }
 
 /** Text that stays as it is in UTF-8. Two texts with a lone surrogate each would become one. */

@@ -1,4 +1,4 @@
-import { isObject, parts } from './event.ts'
+import { completeness, isObject } from './event.ts'
 import type { EventOf } from './event.ts'
 
 /**
@@ -10,12 +10,12 @@ export interface Identified {
   readonly source?: string
 }
 
-/** What a copy of a fact tells beyond the bare fact, as bits; none for what is no `ResearchEvent`. */
-export function partsOf(event: Identified): number {
-  return isRunState(event) ? parts(event) : 0
+/** See {@link completeness}; 0 for anything that is not a `ResearchEvent`. */
+export function completenessOf(event: Identified): number {
+  return isRunState(event) ? completeness(event) : 0
 }
 
-/** Whether the event tells of a run, checked as far as {@link parts} relies on it: events may come from anywhere. */
+/** Whether the event is of a run, checked as far as {@link completeness} relies on it: events may come from anywhere. */
 function isRunState(event: Identified): event is EventOf<'task_run.state'> {
   if (!('type' in event) || event.type !== 'task_run.state') return false
   return 'data' in event && isObject(event.data) && isObject(event.data['run'])

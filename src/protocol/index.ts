@@ -7,7 +7,7 @@ export {
   groupSource,
   monitorEvent,
   monitorSource,
-  parts,
+  completeness,
   runEvent,
   runSource,
   unknownEvent,

@@ -1,3 +1,5 @@
+import { MAX_TIMER_DELAY } from '../protocol/timer-limit.ts'
+
 /**
  * Where the service gets its time from. All that belongs to a monitor, a run or a webhook goes by it: dates, schedules, the
  * retries of webhooks and how long they are tried. What happens between a caller and the service goes by
@@ -20,9 +22,6 @@ export function realTimeOf(clock: Clock): Clock {
   return clock.realTime ?? clock
 }
 
-/** What `setTimeout` can hold; a longer wait is made of several. */
-const LONGEST_TIMEOUT = 2 ** 31 - 1
-
 /**
  * The machine's time, `speed` times as fast. It starts at `from` (Unix time in ms, default now), so that a service that
  * ran ahead and was restarted does not fall back behind what it has written. Its {@link Clock.realTime} is not sped up.
@@ -38,7 +37,7 @@ export function systemClock(speed = 1, from = Date.now()): Clock {
       let timer: NodeJS.Timeout
       const wait = () => {
         const left = Math.ceil((due - now()) / speed)
-        timer = setTimeout(check, Math.min(Math.max(0, left), LONGEST_TIMEOUT))
+        timer = setTimeout(check, Math.min(Math.max(0, left), MAX_TIMER_DELAY))
       }
       // A timer may be early by a part of a millisecond, which is long on a fast clock.
       const check = () => (now() < due ? wait() : task())

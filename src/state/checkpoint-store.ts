@@ -2,7 +2,7 @@
 export interface HandledFact {
   readonly id: string
   readonly source: string
-  /** See `parts` of the protocol. */
+  /** See `completeness` of the protocol. */
   readonly parts: number
 }
 

@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkInteger, checkText } from '../protocol/check.ts'
+import { MAX_TIMER_DELAY } from '../protocol/timer-limit.ts'
 import { CheckpointError, CheckpointInUseError, StateInUseError } from './errors.ts'
 import { isGone, thisProcess } from './process-identity.ts'
 import type { ProcessIdentity } from './process-identity.ts'
@@ -254,7 +255,7 @@ export function leaseOptions(options: LeaseOptions): Required<LeaseOptions> {
     clock = Date.now,
   } = options
   checkText('owner', owner)
-  checkInteger('leaseDuration', leaseDuration, 1, 2 ** 31 - 1)
+  checkInteger('leaseDuration', leaseDuration, 1, MAX_TIMER_DELAY)
   if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
   return { owner, leaseDuration, clock }
 }

@@ -1,4 +1,4 @@
-import { covers, parts } from '../protocol/event.ts'
+import { isAtLeastAsComplete, completeness } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { HandledFact } from './checkpoint-store.ts'
 import { CheckpointError } from './errors.ts'
@@ -109,7 +109,7 @@ export class ProgressLog {
 
   /** A stream told a copy, behind which it stands at this cursor: where it stood before if there is none. */
   entered(stream: string, cursor: string | Place | undefined, event: ResearchEvent): void {
-    this.#tell(event, this.#stream(stream).append(cursor, parts(event)))
+    this.#tell(event, this.#stream(stream).append(cursor, completeness(event)))
   }
 
   /** A webhook told a copy of each of these facts. */
@@ -119,7 +119,7 @@ export class ProgressLog {
       return
     }
     const webhook = { left: events.length, done }
-    for (const event of events) this.#tell(event, new WebhookCopy(webhook, parts(event)))
+    for (const event of events) this.#tell(event, new WebhookCopy(webhook, completeness(event)))
   }
 
   /** Whether somebody has received the event since its emission began. */
@@ -131,8 +131,8 @@ export class ProgressLog {
   passed(event: ResearchEvent): void {
     const fact = this.#find(event)
     if (fact === undefined) return
-    const told = parts(event)
-    for (const copy of fact.copies) copy.passed ||= covers(told, copy.parts)
+    const told = completeness(event)
+    for (const copy of fact.copies) copy.passed ||= isAtLeastAsComplete(told, copy.parts)
     const emission = fact.emission
     fact.emission = undefined
     if (emission !== undefined) {
@@ -319,7 +319,7 @@ interface Webhook {
 
 class WebhookCopy {
   readonly webhook: Webhook
-  /** See `parts` of the protocol. */
+  /** See `completeness` of the protocol. */
   readonly parts: number
   /** Whether it, or another copy that says as much, was emitted. */
   passed = false
@@ -333,7 +333,7 @@ class WebhookCopy {
 /** A copy in the order of its stream, in a list of those that are not done. */
 class StreamCopy {
   readonly stream: Stream
-  /** See `parts` of the protocol. */
+  /** See `completeness` of the protocol. */
   readonly parts: number
   /** Whether it, or another copy that says as much, was emitted. */
   passed = false

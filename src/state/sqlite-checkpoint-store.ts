@@ -1,8 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkDuration, checkInteger, checkText } from '../protocol/check.ts'
-import { covers, parts } from '../protocol/event.ts'
+import { isAtLeastAsComplete, completeness } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
+import { isThenable } from '../protocol/thenable.ts'
 import type { CheckpointChanges, CheckpointState, CheckpointStore, HandledFact } from './checkpoint-store.ts'
 import { CheckpointError, StateFileError } from './errors.ts'
 import { MAX_HANDLED, MOST_HANDLED, REMEMBER } from './handled-facts.ts'
@@ -225,7 +226,7 @@ class SqliteStore implements SqliteCheckpointStore {
     this.#file.attempt(() => this.database.exec(FACT_INDEX))
     this.#transactional = true
     return (event) => {
-      const fact = { id: event.id, source: event.source, parts: parts(event) }
+      const fact = { id: event.id, source: event.source, parts: completeness(event) }
       this.#transaction(() => {
         this.#lease.check()
         if (this.#file.attempt(() => this.#isHandled(fact))) return
@@ -256,7 +257,7 @@ class SqliteStore implements SqliteCheckpointStore {
     const rows = this.#statements.find.all(this.#name, source, id)
     return (
       rows.length > 0 &&
-      covers(
+      isAtLeastAsComplete(
         rows.reduce((all, row) => all | Number(row['parts']), 0),
         told,
       )
@@ -345,8 +346,4 @@ function checkEffect(result: unknown, database: DatabaseSync): void {
 /** The text as SQL writes it. */
 function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }

@@ -2,6 +2,7 @@ import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkDuration, checkInteger } from '../protocol/check.ts'
 import { isObject } from '../protocol/event.ts'
+import { parseJson } from '../protocol/json.ts'
 import { WEBHOOK_HORIZON } from '../protocol/limits.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
 import { StateFileError } from './errors.ts'
@@ -325,15 +326,6 @@ function prepare(database: DatabaseSync) {
          9223372036854775807
        )`,
     ),
-  }
-}
-
-/** Undefined for what is no JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }
 

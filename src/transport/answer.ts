@@ -1,3 +1,4 @@
+import { parseJson } from '../protocol/json.ts'
 import { ProtocolError } from './errors.ts'
 import type { ConnectionError, RivuletError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
@@ -96,13 +97,8 @@ export class Answer implements ResponseSink {
       else this.#refuseOther('')
       return
     }
-    let body: unknown
-    try {
-      body = JSON.parse(this.#text)
-    } catch {
-      // The parser's own error quotes the body, which may be anything.
-      return this.#refuse(`answered with ${this.#size} bytes that are not JSON`)
-    }
+    const body = parseJson(this.#text)
+    if (body === undefined) return this.#refuse(`answered with ${this.#size} bytes that are not JSON`)
     this.#done({ ...response, body })
   }
 

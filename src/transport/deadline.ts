@@ -1,5 +1,4 @@
-/** What `setTimeout` can hold, in ms; a longer wait is made of several. */
-const LONGEST_TIMEOUT = 2 ** 31 - 1
+import { MAX_TIMER_DELAY } from '../protocol/timer-limit.ts'
 
 // A browser has no `setImmediate`.
 const afterSockets: (work: () => void) => void =
@@ -43,7 +42,7 @@ export class Deadline {
     this.#wakes = this.#due
     // Rounded up, since a timer that wakes early would only sleep again.
     const left = Math.ceil(this.#due - performance.now())
-    this.#timer = setTimeout(Deadline.#wake, Math.min(Math.max(left, 0), LONGEST_TIMEOUT), this)
+    this.#timer = setTimeout(Deadline.#wake, Math.min(Math.max(left, 0), MAX_TIMER_DELAY), this)
   }
 
   // Static, since each of thousands of quiet streams would have a closure of its own.

@@ -111,9 +111,10 @@ function readErrorBody(
   const excerpt = redact(text).replaceAll(/\s+/g, ' ').trim().slice(0, MAX_EXCERPT)
   let body: unknown
   try {
-    // Value by value, since the text may spell a character of the key in another way.
+    // Value by value, since the text may escape a character of the key.
     body = redactJson(JSON.parse(text), redact)
   } catch {
+    // Not JSON, or nested more deeply than the stack.
     return { excerpt }
   }
   if (!isObject(body)) return { excerpt }

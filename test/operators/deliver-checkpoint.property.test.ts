@@ -7,7 +7,7 @@ import type { Checkpoint, CheckpointStore, ResearchEvent } from 'rivulet'
 import { dedupe, deliver } from 'rivulet/operators'
 import type { Progress } from 'rivulet/operators'
 import { expect, it } from 'vitest'
-import { covers, parts } from '../../src/protocol/event.ts'
+import { isAtLeastAsComplete, completeness } from '../../src/protocol/event.ts'
 import { bareRun, fullRun } from './events.ts'
 import { Work } from './handlers.ts'
 
@@ -100,9 +100,9 @@ class World {
     const copies = this.over.filter(({ id }) => id === event.id)
     return (
       copies.length > 0 &&
-      covers(
-        copies.reduce((all, copy) => all | parts(copy), 0),
-        parts(event),
+      isAtLeastAsComplete(
+        copies.reduce((all, copy) => all | completeness(copy), 0),
+        completeness(event),
       )
     )
   }
@@ -270,7 +270,7 @@ function numberOf(id: string): number {
 
 /** The fact, and how much this copy says of it. */
 function saying(event: ResearchEvent): string {
-  return `${event.id} ${parts(event)}`
+  return `${event.id} ${completeness(event)}`
 }
 
 it('a position is saved only past what was handled, whenever the process is killed, and in the end all is handled', async () => {

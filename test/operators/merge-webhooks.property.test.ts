@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { delay, from, Subject, VirtualTimeScheduler } from 'rxjs'
-import { parts } from 'rivulet'
+import { completeness } from 'rivulet'
 import type { ResearchEvent, WebhookDelivery } from 'rivulet'
 import { mergeWebhooks } from 'rivulet/operators'
 import { expect, it } from 'vitest'
@@ -93,7 +93,7 @@ it('whatever the order, each fact is told once and by the copy that says most', 
       const { told, ends } = play(runs, executions)
 
       expect(ends).toBe(1)
-      const tellings = (id: string) => told.filter((event) => event.id === id).map(parts)
+      const tellings = (id: string) => told.filter((event) => event.id === id).map(completeness)
       for (const [index, { streamed, posted }] of runs.entries()) {
         const first = Math.min(...posted)
         const expected: number[] = []

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import type { ResearchEvent } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import { covers, parts } from '../../src/protocol/event.ts'
+import { isAtLeastAsComplete, completeness } from '../../src/protocol/event.ts'
 import { openCheckpoint } from '../../src/state/checkpoint.ts'
 import type { Checkpoint } from '../../src/state/checkpoint.ts'
 import type { CheckpointStore } from '../../src/state/checkpoint-store.ts'
@@ -141,8 +141,8 @@ class Life {
 
   #emit(event: ResearchEvent): void {
     const told = this.#told.get(event.id)
-    if (told === undefined || !covers(told, parts(event))) {
-      this.#told.set(event.id, (told ?? 0) | parts(event))
+    if (told === undefined || !isAtLeastAsComplete(told, completeness(event))) {
+      this.#told.set(event.id, (told ?? 0) | completeness(event))
       if (!FILTERED.test(event.id)) {
         if (!this.#late) this.#checkpoint.received(event)
         this.#inFlight.push(event)
@@ -204,8 +204,12 @@ describe('a process that is killed at any moment, and its pipeline retried at an
         const handled = lives.flatMap((life) => life.handled)
         const wanted = [...streams.flat(), ...webhooks.flat()].filter(({ id }) => !FILTERED.test(id))
         for (const event of wanted) {
-          const told = handled.filter(({ id }) => id === event.id).reduce((all, one) => all | parts(one), 0)
-          expect(handled.some(({ id }) => id === event.id) && covers(told, parts(event))).toBe(true)
+          const told = handled
+            .filter(({ id }) => id === event.id)
+            .reduce((all, one) => all | completeness(one), 0)
+          expect(
+            handled.some(({ id }) => id === event.id) && isAtLeastAsComplete(told, completeness(event)),
+          ).toBe(true)
         }
         const repeated = handled.length - new Set(handled.map(saying)).size
         const killed = lives.slice(0, -1).reduce((sum, { unsaved }) => sum + unsaved, 0)
@@ -220,5 +224,5 @@ describe('a process that is killed at any moment, and its pipeline retried at an
 
 /** The fact, and how much this copy says of it. */
 function saying(event: ResearchEvent): string {
-  return `${event.id} ${parts(event)}`
+  return `${event.id} ${completeness(event)}`
 }

@@ -3,7 +3,7 @@ import { ArgumentError } from 'rivulet'
 import type { ResearchEvent } from 'rivulet'
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, vi } from 'vitest'
-import { parts } from '../../src/protocol/event.ts'
+import { completeness } from '../../src/protocol/event.ts'
 import type { CheckpointChanges, CheckpointStore } from '../../src/state/checkpoint-store.ts'
 import { openCheckpoint } from '../../src/state/checkpoint.ts'
 import type { Checkpoint } from '../../src/state/checkpoint.ts'
@@ -480,7 +480,7 @@ describe('the store in memory', () => {
     receive(checkpoint, bareRun('r'), full)
     await checkpoint.handled(full)
 
-    expect([...checkpoint.handledBefore]).toEqual([expect.objectContaining({ parts: parts(full) })])
+    expect([...checkpoint.handledBefore]).toEqual([expect.objectContaining({ parts: completeness(full) })])
   })
 
   it('forgets facts beyond its number and its time', async () => {

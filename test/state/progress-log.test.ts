@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import type { ResearchEvent } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import { parts } from '../../src/protocol/event.ts'
+import { completeness } from '../../src/protocol/event.ts'
 import { CheckpointError } from '../../src/state/errors.ts'
 import { ProgressLog } from '../../src/state/progress-log.ts'
 import type { Place } from '../../src/state/progress-log.ts'
@@ -230,7 +230,7 @@ describe('a second copy', () => {
     log.handled(full)
 
     expect([log.position('s'), log.position('t')]).toEqual(['bare', 'full'])
-    expect(log.take().handled).toEqual([{ id: full.id, source: full.source, parts: parts(full) }])
+    expect(log.take().handled).toEqual([{ id: full.id, source: full.source, parts: completeness(full) }])
   })
 })
 
@@ -535,7 +535,7 @@ class Pipeline {
   /** As `dedupe` does: what says no more than was told is dropped. */
   #emit(event: ResearchEvent): void {
     const told = this.#told.get(event.id) ?? -1
-    const says = parts(event)
+    const says = completeness(event)
     if (told === -1 || (says & ~told) !== 0) {
       this.#told.set(event.id, (told === -1 ? 0 : told) | says)
       for (let count = Pipeline.#handlers(event); count > 0; count--) {
@@ -546,7 +546,7 @@ class Pipeline {
     }
     this.log.passed(event)
     for (const copy of this.copies) {
-      if (copy.event.id === event.id && (parts(copy.event) & ~says) === 0) copy.passed = true
+      if (copy.event.id === event.id && (completeness(copy.event) & ~says) === 0) copy.passed = true
     }
   }
 }

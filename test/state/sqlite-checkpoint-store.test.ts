@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { ArgumentError } from 'rivulet'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { parts } from '../../src/protocol/event.ts'
+import { completeness } from '../../src/protocol/event.ts'
 import { openCheckpoint } from '../../src/state/checkpoint.ts'
 import type { HandledFact } from '../../src/state/checkpoint-store.ts'
 import { thisProcess } from '../../src/state/process-identity.ts'
@@ -602,7 +602,7 @@ describe('exactlyOnce', () => {
     handler(bareRun('r'))
 
     expect(effects()).toEqual([fullRun('r').id, fullRun('r').id])
-    expect(Array.from(handled, ({ parts: told }) => told)).toEqual([0, parts(fullRun('r'))])
+    expect(Array.from(handled, ({ parts: told }) => told)).toEqual([0, completeness(fullRun('r'))])
   })
 
   it('leaves nothing to be recorded again for the save', () => {

@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server'
 import { Hono } from 'hono'
 import * as z from 'zod'
 import type { TaskRun } from '../../protocol/task.ts'
+import { WEBHOOK_BETA } from '../../protocol/webhook.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../http/problem.ts'
 import { issue, readJson, readQuery, seconds, unprocessable } from '../http/validation.ts'
@@ -18,9 +19,6 @@ export interface RunRoutesOptions {
   /** Ends the waiting for results, when the service closes. */
   readonly closing: AbortSignal
 }
-
-/** The value of `service-beta` that a single run's webhook needs (§6.1). */
-const WEBHOOK_BETA = 'webhook-2025-08-12'
 
 const resultQuery = z.object({ timeout: seconds.default(600) })
 

@@ -4,10 +4,11 @@ import { gateOf } from '../../protocol/gate.ts'
 import type { Gate } from '../../protocol/gate.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { isRetryable } from '../../protocol/backoff.ts'
-import { checkId, checkOptions, checkText, checkWait, LONGEST_WAIT } from '../../protocol/check.ts'
+import { checkId, checkOptions, checkText, checkWait } from '../../protocol/check.ts'
 import { cancelledEvent, gapEvent, isObject, monitorSource } from '../../protocol/event.ts'
 import type { FollowedMonitorEvent, ListedMonitorEvent } from '../../protocol/event.ts'
 import { MAX_PAGE_LIMIT } from '../../protocol/limits.ts'
+import { MAX_TIMER_DELAY } from '../../protocol/timer-limit.ts'
 import type { Monitor, MonitorEventsQuery } from '../../protocol/monitor.ts'
 import type { Place } from '../../state/progress-log.ts'
 import type { Context } from '../context.ts'
@@ -83,7 +84,7 @@ export function followMonitor(
       if (polls.over) return EMPTY
       if (woken) return timer(0, context.scheduler)
       if (pollInterval === Infinity) return wakes.pipe(take(1))
-      const delay = Math.min(pollInterval * (0.9 + 0.2 * context.random()), LONGEST_WAIT)
+      const delay = Math.min(pollInterval * (0.9 + 0.2 * context.random()), MAX_TIMER_DELAY)
       return merge(timer(delay, context.scheduler), wakes).pipe(take(1))
     }
     const poll = defer(() => {

@@ -1,9 +1,9 @@
 import { concat, defer, ignoreElements, map, of, switchMap, takeWhile, tap, throwError, timeout } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { LONGEST_WAIT } from '../../protocol/check.ts'
 import { groupSource, isObject } from '../../protocol/event.ts'
 import type { TaskRunState } from '../../protocol/event.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
+import { MAX_TIMER_DELAY } from '../../protocol/timer-limit.ts'
 import { ProtocolError } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'
 import { groupRuns } from './runs.ts'
@@ -82,7 +82,7 @@ export function settleRuns(context: Context, groupId: string, doubt: Doubt): Obs
       ),
       timeout({
         // Some 24 days are as good as for ever.
-        first: Math.min(doubt.timeout, LONGEST_WAIT),
+        first: Math.min(doubt.timeout, MAX_TIMER_DELAY),
         scheduler,
         with: () => throwError(() => new Error(`nothing was certain within ${doubt.timeout} ms`)),
       }),

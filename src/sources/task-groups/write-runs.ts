@@ -7,6 +7,7 @@ import { groupSource } from '../../protocol/event.ts'
 import { MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
 import type { AddRunsRequest, AddRunsResponse, TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { OutputSchema, RunInput } from '../../protocol/task.ts'
+import { WEBHOOK_BETA } from '../../protocol/webhook.ts'
 import { ProtocolError, RivuletError } from '../../transport/errors.ts'
 import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
@@ -43,9 +44,6 @@ export interface RunsToWrite {
 
 /** How often one input is sent, at the most, when each time it turns out that it was not taken. */
 const MAX_SENDS = 10
-
-/** The beta feature that lets a run post to a webhook (§6.1). */
-const WEBHOOK_BETA = 'webhook-2025-08-12'
 
 /**
  * Adds runs in requests of at most 1,000 inputs (§4.3), one after the other, and emits each when all of it was added. A

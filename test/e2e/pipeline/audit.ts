@@ -1,4 +1,4 @@
-import { covers } from '../../../src/protocol/event.ts'
+import { isAtLeastAsComplete } from '../../../src/protocol/event.ts'
 import type { Fact } from './ledger.ts'
 import { isFilteredOut } from './life.ts'
 import type { Setup } from './life.ts'
@@ -82,7 +82,7 @@ export class Audit {
   #isMissing({ keys }: Fact, told: number | undefined): boolean {
     if (told === undefined || [...keys].some((key) => isFilteredOut(this.#setup, key))) return false
     const handled = this.#witness.handledOf(keys)
-    return handled === undefined || !covers(handled, told)
+    return handled === undefined || !isAtLeastAsComplete(handled, told)
   }
 
   /** The streams that do not stand at their end. Where something is forgotten, a stream may end before. */

@@ -1,6 +1,6 @@
 import { groupEvent } from 'rivulet'
 import type { ResearchEvent, RunInput, TaskOutput, TaskRun } from 'rivulet'
-import { parts } from '../../../src/protocol/event.ts'
+import { completeness } from '../../../src/protocol/event.ts'
 import { keyOf } from './ledger.ts'
 import type { Fact, Ledger } from './ledger.ts'
 import type { Connection } from './wire.ts'
@@ -59,7 +59,7 @@ export class EventLog {
   append(happening: Happening, isFact = true): void {
     const index = this.#entries.length
     const fact = isFact ? this.#ledger.note(this.#keyAt(index, happening), this.#source) : undefined
-    fact?.places.set(this.stream, parts(this.#eventAt(index, happening)))
+    fact?.places.set(this.stream, completeness(this.#eventAt(index, happening)))
     this.#entries.push({ happening, fact })
     for (const [connection, wanted] of this.#listeners) {
       if (connection.over) this.#listeners.delete(connection)

@@ -4,7 +4,7 @@ export interface Fact {
   readonly source: string
   /** What the client may call it, by {@link keyOf}; several where the service gives it a new number. */
   readonly keys: Set<string>
-  /** The streams that have it, by the names that a checkpoint gives them, and what they tell of it: see `parts`. */
+  /** The streams that have it, by the names that a checkpoint gives them, and what they tell of it: see `completeness`. */
   readonly places: Map<string, number>
   /** The streams that had it. */
   readonly lost: Set<string>

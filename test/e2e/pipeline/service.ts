@@ -1,7 +1,7 @@
 import type { SchedulerLike } from 'rxjs'
 import { monitorEvent, runEvent } from 'rivulet'
 import type { ResearchEvent, TaskRun } from 'rivulet'
-import { parts } from '../../../src/protocol/event.ts'
+import { completeness } from '../../../src/protocol/event.ts'
 import { ScriptedGroup } from './group.ts'
 import type { GroupScript } from './group.ts'
 import { keyOf, Ledger } from './ledger.ts'
@@ -135,6 +135,6 @@ export class ScriptedService {
   /** The webhook of the event was answered with 2xx. */
   #accepted(event: ResearchEvent): void {
     const fact = this.ledger.note(keyOf(event), event.source)
-    fact.accepted = (fact.accepted ?? 0) | parts(event)
+    fact.accepted = (fact.accepted ?? 0) | completeness(event)
   }
 }

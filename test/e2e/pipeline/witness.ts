@@ -1,5 +1,5 @@
 import type { ResearchEvent } from 'rivulet'
-import { covers, parts } from '../../../src/protocol/event.ts'
+import { isAtLeastAsComplete, completeness } from '../../../src/protocol/event.ts'
 import { keyOf } from './ledger.ts'
 import type { ScriptedService } from './service.ts'
 
@@ -86,7 +86,7 @@ export class Witness {
   began(event: ResearchEvent): void {
     if (this.#current.has(event)) return
     const key = keyOf(event)
-    const told = parts(event)
+    const told = completeness(event)
     this.tell(`begins ${key} (${told}) by ${event.via}`)
     const handlings = this.#handlings.get(key) ?? []
     const here = handlings.filter(({ subscription }) => subscription === this.#subscription)
@@ -124,8 +124,9 @@ export class Witness {
   took(event: ResearchEvent): void {
     const key = keyOf(event)
     const before = this.#effects.get(key)
-    if (before !== undefined && covers(before, parts(event))) this.note(`its effect took place twice: ${key}`)
-    this.#effects.set(key, (before ?? 0) | parts(event))
+    if (before !== undefined && isAtLeastAsComplete(before, completeness(event)))
+      this.note(`its effect took place twice: ${key}`)
+    this.#effects.set(key, (before ?? 0) | completeness(event))
   }
 
   /** What a poll or a stream tells comes in the order of the service. */
@@ -173,7 +174,7 @@ export class Witness {
 function saysNoMore(handlings: readonly Handling[], told: number): boolean {
   return (
     handlings.length > 0 &&
-    covers(
+    isAtLeastAsComplete(
       handlings.reduce((all, handling) => all | handling.parts, 0),
       told,
     )
