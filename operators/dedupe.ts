@@ -6,25 +6,25 @@ import type { Memory } from './dedupe/recent-ids.ts'
 
 /** Settings of {@link dedupe}. */
 export interface DedupeConfig<T> extends Memory {
-  /** Called with each event that is dropped. What it throws goes to the subscriber. */
+  /** Called with each dropped event. What it throws errors the result. */
   readonly onDuplicate?: (event: T) => void
-  /** Tells the time for `timeToLive`. Default `asyncScheduler`. */
+  /** Clock for `timeToLive`. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
 
 /**
- * Drops an event whose identity was seen before, unless this copy says more than the ones before.
+ * Drops duplicates: events whose identity was seen before, unless they are more complete.
  *
  *     source:   --a--b--a--c--b--B--|
  *               dedupe()
  *     result:   --a--b-----c-----B--|
  *
- * The identity is the pair of `source` and `id`. `B` above is a fuller copy of `b`, for instance a run with its output
- * after the webhook without it: it is let through, since a copy that says less must not hide one that says more.
- * Equal and poorer copies are dropped. {@link mergeWebhooks} avoids that second emission by holding poor copies a while.
+ * The identity is the pair of `source` and `id`. `b` above is a partial event, for instance a webhook's run without its
+ * output, and `B` the complete one: both are emitted. Duplicates that are no more complete are dropped.
+ * {@link mergeWebhooks} delays a partial event for a while to avoid the second emission.
  *
- * Memory is bounded: `capacity` identities over all sources, the least recently seen forgotten first. Each subscription
- * has its own.
+ * Memory is bounded: each subscription remembers `capacity` identities over all sources, and forgets the least recently
+ * seen first.
  *
  * ```ts
  * import { of } from 'rxjs'
@@ -35,8 +35,8 @@ export interface DedupeConfig<T> extends Memory {
  *   .subscribe((event) => console.log(event.id)) // a, b
  * ```
  *
- * An error of the source passes through, and unsubscribing unsubscribes from the source; both forget everything. An event
- * whose `id` is no string ends it with an ArgumentError: such events could not be told apart.
+ * Errors pass through, and unsubscribing unsubscribes from the source; both forget all identities. An event whose `id` is
+ * not a string has no identity and errors the result with an ArgumentError.
  *
  * @throws ArgumentError at the call, for a `capacity` below 1 or a negative `timeToLive`.
  */

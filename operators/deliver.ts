@@ -12,71 +12,69 @@ import type { DeadLetters } from './deliver/in-flight.ts'
 
 /** Settings of {@link deliver}. */
 export interface DeliverConfig<T> extends Backoff {
-  /** Events that are in flight at once, at the most: handled, waiting for another attempt, or being saved. Default 8. */
+  /** Maximum number of events in flight: being handled, waiting for a retry, or being saved. Default 8. */
   readonly concurrency?: number
   /**
-   * Events with the same key are handled one after another, in the order of their coming; those of different keys side
-   * by side, the keys taking turns. Default: none, and every event is handled as soon as there is room.
+   * Events with the same key are handled one at a time, in the order of arrival. Different keys are handled concurrently,
+   * round-robin. Default: none, and every event is handled as soon as `concurrency` permits.
    */
   readonly key?: (event: T) => string
   /**
-   * Events that may wait, besides those in flight, before sources are asked to stop reading; they go on when half of
-   * them have been started. Default 64, or twice the concurrency where that is more.
+   * Number of buffered events, without those in flight, at which sources are paused. They resume when half of the buffer
+   * is left. Default: 64 or twice the concurrency, whichever is greater.
    */
   readonly highWaterMark?: number
   /**
-   * A gate to close along with the one that the source is subscribed under: for sources that were subscribed elsewhere,
-   * behind `share` or a `Subject` for instance, with `underGate`. It serves one subscription.
+   * Another gate to close and open with the one that `deliver` subscribes through, for a source that is subscribed elsewhere
+   * with `underGate`, behind `share` or a `Subject` for instance. Use it for one subscription only.
    */
   readonly gate?: Gate
-  /** Attempts after the first, as long as an event's handler fails. Default 4; `Infinity` never gives up. */
+  /** Maximum number of retries for an event whose handler fails. Default 4; `Infinity` never gives up. */
   readonly retries?: number
-  /** Whether the handler may succeed after this error. Default: unless the error itself says `retryable: false`. */
+  /** Whether to retry after this error. Default: unless the error has `retryable: false`. */
   readonly retryable?: (error: unknown) => boolean
   /**
-   * Takes the events that were given up. Default: none, and the first one is the end of the stream. One that throws, or
-   * whose promise rejects, is the end too; a `Subject` that nobody listens to is none.
+   * Takes the events whose handler failed for good. Default: none, and the first of them errors the stream. The stream also
+   * errors when `next` throws or its promise rejects. A `Subject` without subscribers counts as none.
    */
   readonly deadLetters?: DeadLetters<T>
   /** Keeps the place of the pipeline: an event is over once its `handled` has settled. Default: none. */
   readonly checkpoint?: Progress<T>
-  /** Ends the delivery in good order when it is aborted. Default: none. */
+  /** When aborted, no more events are started, and the result completes once those in flight have ended. Default: none. */
   readonly signal?: AbortSignal
   /**
-   * How long handlers in flight have to end after an abort or a failure, in ms; `Infinity` for as long as it takes. What
-   * waits is still handled after an error of the source, so there each event that is over begins the time anew. Default
-   * 10,000.
+   * How long handlers in flight may take to end after an abort or a failure, in ms; `Infinity` sets no limit. After an
+   * error of the source, buffered events are still handled, and each event that ends restarts the timeout. Default 10,000.
    */
   readonly drainTimeout?: number
-  /** A number from 0 to 1, for the jitter. Default `Math.random`. */
+  /** Returns a number from 0 to 1, for the jitter. Default `Math.random`. */
   readonly random?: () => number
-  /** Waits. Default `asyncScheduler`. */
+  /** Schedules retries and the drain timeout. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
 
 /**
- * Calls a handler for each event, several at a time, holds the sources back while it is behind, and emits each event once
- * it was handled.
+ * Calls a handler for each event, with bounded concurrency, retries and backpressure, and emits each event once it is
+ * handled.
  *
  *     source:   --a--b-c--------d--|
- *     handler:    aaaaaaaaaa                how long each takes
+ *     handler:    aaaaaaaaaa                duration of each call
  *                    bbbb
- *                        ccccc              waited for a slot
+ *                        ccccc              waited for `b` to end
  *                               ddddd
  *               deliver(handler, { concurrency: 2 })
  *     result:   ---------b--a-c------(d|)
  *
- * - **Order**: events are started in the order of their coming and emitted in the order of completion. With `key`, each
- *   key has its own order, and a key whose handler hangs does not keep the others waiting until its own events fill the
- *   queue.
- * - **Slow handlers**: the source is subscribed under a {@link Gate}. It closes when `highWaterMark` events wait, and
- *   while the gate of the subscriber is closed, so that sources stop reading, whenever they were subscribed: by `switchMap`
- *   or after the delay of a `retry` as well. What comes nevertheless waits in memory.
- * - **Failures**: a handler that throws or rejects is called again, after the error's `retryAfter` or a backoff with full
- *   jitter. An event whose last attempt failed goes to `deadLetters` and not to the result: each event ends in one of
- *   them. Without `deadLetters` it ends the stream.
+ * - **Order**: events start in the order of arrival and are emitted in the order of completion. With `key`, order is kept
+ *   within each key. A key whose handler hangs does not block the other keys until its own events fill the buffer.
+ * - **Backpressure**: the source is subscribed under a {@link Gate}, which closes while `highWaterMark` events are buffered
+ *   and while the gate of the subscriber is closed. Sources pause then, also those that `switchMap` or `retry` subscribe to
+ *   later. Events that arrive nevertheless are buffered in memory.
+ * - **Failures**: when a handler throws or rejects, it is called again after the error's `retryAfter`, or after a backoff
+ *   with full jitter. After the last attempt the event goes to `deadLetters` instead of the result. Without `deadLetters`
+ *   the result errors.
  * - **Checkpoint**: `received` hears of each event as it comes, `handled` of each that was handled or became a dead letter.
- *   The event is emitted, and its slot is free, once that is saved.
+ *   The event is emitted, and no longer in flight, once that is saved.
  *
  * ```ts
  * import { range } from 'rxjs'
@@ -100,23 +98,22 @@ export interface DeliverConfig<T> extends Backoff {
  *
  * How it ends:
  *
- * - The source completes: what waits and what is in flight is handled first, however long that takes, then the result
- *   completes.
- * - The source errors: so does the result, once what waits and what is in flight is handled.
- * - An event cannot be handled or buried, or its place cannot be saved: the source is unsubscribed and nothing is started
- *   or tried again; what is being handled ends, then the result errors.
- * - `signal` is aborted: the source is unsubscribed and nothing that waits is started; what is in flight ends, its
- *   retries included, then the result completes.
- * - It is unsubscribed: all at once. The signals of the handlers are aborted, and nothing more is emitted or saved.
+ * - The source completes: the result completes once buffered events and those in flight are handled, without a timeout.
+ * - The source errors: the result errors once buffered events and those in flight are handled.
+ * - An event can be neither handled nor dead-lettered, or its checkpoint cannot be saved: the source is unsubscribed, no
+ *   event is started or retried, and the result errors once the running handlers have ended.
+ * - `signal` is aborted: the source is unsubscribed and no event is started. The result completes once those in flight have
+ *   ended, retries included.
+ * - The subscriber unsubscribes: the signal of the handlers is aborted at once, and nothing more is emitted or saved.
  *
- * A handler that hangs does not hang the end: where that takes longer than `drainTimeout` after an error or an abort, the
- * signals of the handlers are aborted, and the result errors with a `DrainTimeoutError`, whose `cause` is what had failed.
+ * If handlers do not end within `drainTimeout` after an error or an abort, their signal is aborted, and the result errors
+ * with a `DrainTimeoutError`, whose `cause` is the failure.
  *
- * What was not handled has not moved the checkpoint, so the next start gets it.
+ * The checkpoint does not move past an unhandled event, so the next start delivers it again.
  *
- * @param handler Gets the event and a signal that tells it to give up; one signal for all handlers of a subscription. One
- * that returns no promise is done when it returns, and costs none.
- * @throws ArgumentError at the call, for a setting that cannot be right.
+ * @param handler Called with the event and a signal that is aborted when it should stop; all handlers of a subscription
+ * share the signal. A handler that returns no promise is done when it returns, and no promise is created for it.
+ * @throws ArgumentError at the call, for an invalid setting.
  */
 export function deliver<T>(
   handler: (event: T, signal: AbortSignal) => void | PromiseLike<unknown>,
@@ -128,7 +125,7 @@ export function deliver<T>(
     retries = 4,
     initialDelay = INITIAL_DELAY,
     maxDelay = MAX_DELAY,
-    retryable = notRefused,
+    retryable = isNotFinal,
     drainTimeout = 10_000,
     random = Math.random,
     scheduler = asyncScheduler,
@@ -180,7 +177,7 @@ function checkFunctions(given: Readonly<Record<string, unknown>>): void {
   }
 }
 
-/** A handler's error mostly says nothing of trying again, so it has to say that there is no use in it. */
-function notRefused(error: unknown): boolean {
+/** Most errors of a handler have no `retryable`, so only an explicit `false` prevents a retry. */
+function isNotFinal(error: unknown): boolean {
   return !(typeof error === 'object' && error !== null && 'retryable' in error && error.retryable === false)
 }

@@ -1,5 +1,5 @@
 /**
- * RxJS operators for streams of research events. They know nothing of HTTP and work on any observable.
+ * RxJS operators for streams of research events. They do not depend on HTTP and work with any observable.
  *
  * @module
  */

@@ -7,23 +7,23 @@ import { Queue } from './queue.ts'
 
 /** Settings of {@link iterate}. */
 export interface IterateConfig {
-  /** Values that may wait before the source is asked to stop reading. Default 1,000. */
+  /** Number of buffered values at which the source is paused. Default 1,000. */
   readonly highWaterMark?: number
 }
 
 /**
- * Reads an observable with `for await`, and holds its source back while the loop is behind.
+ * Reads an observable with `for await`, with backpressure: pauses the source while the loop is behind.
  *
  *     source:   --a--b--c-----------d--|
  *               iterate(source, { highWaterMark: 2 })
  *     gate:     --------x--o------------      x: closes, o: opens
  *     loop:     --a--------b-----c--d--|
  *
- * The observable is subscribed at the first `next()`, under a {@link Gate} of the iteration's own. The gate closes
- * when `highWaterMark` values wait and opens when half of them are read, so that the source stops and starts seldom.
- * Only sources that obey a gate are held back; what others push waits in memory. The loop has to wait for its own work:
- * RxJS asks an async generator around the loop for each next value at once, so nothing is held back.
- * `from(iterate(source))` subscribes to `source` itself as long as no value was asked for, and emits what is left after that.
+ * The first `next()` subscribes, under a {@link Gate} that closes when `highWaterMark` values are buffered and opens when
+ * half of them are read. Values of a source without support for gates are buffered in memory without a limit.
+ *
+ * The loop must await its own work. Do not pass an async generator around it to RxJS, which requests each next value at
+ * once. `from(iterate(source))` subscribes to `source` itself, or emits the remaining values if iteration has begun.
  *
  * ```ts
  * import { interval, take } from 'rxjs'
@@ -32,10 +32,10 @@ export interface IterateConfig {
  * for await (const n of iterate(interval(10).pipe(take(3)))) console.log(n) // 0, 1, 2
  * ```
  *
- * An error of the source is thrown once the values before it are read. Leaving the loop unsubscribes, drops what waits and
- * opens the gate. `next()` may be called again before the last answer came: answers come in order.
+ * An error of the source is thrown once the values before it are read. Leaving the loop unsubscribes, drops buffered values
+ * and opens the gate. Concurrent calls of `next()` are resolved in order.
  *
- * @throws ArgumentError at the call, for something that is no observable or a `highWaterMark` below 1.
+ * @throws ArgumentError at the call, for a `source` that is not an Observable or a `highWaterMark` below 1.
  */
 export function iterate<T>(source: Observable<T>, config: IterateConfig = {}): AsyncIterableIterator<T> {
   const { highWaterMark = 1_000 } = config
@@ -44,7 +44,7 @@ export function iterate<T>(source: Observable<T>, config: IterateConfig = {}): A
   return new ObservableIterator(source, highWaterMark)
 }
 
-/** A `next()` that waits for its answer. */
+/** A pending `next()`. */
 interface Waiter<T> {
   readonly resolve: (result: IteratorResult<T, undefined>) => void
   readonly reject: (error: unknown) => void
@@ -56,7 +56,7 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
   readonly #source: Observable<T>
   readonly #highWaterMark: number
   readonly #gate = new Gate()
-  // Of these two one is empty at any time.
+  // At least one of the two is empty.
   readonly #results = new Queue<IteratorYieldResult<T>>()
   readonly #waiters = new Queue<Waiter<T>>()
   #subscription: Subscription | undefined
@@ -72,11 +72,11 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
     return this
   }
 
-  /** RxJS would ask for each next value as soon as it has one, and no gate of a consumer would reach the source. */
+  /** RxJS would otherwise request each next value at once, and the gate of a consumer would not reach the source. */
   [observable](): Observable<T> {
     if (this.#subscription === undefined && !this.#ended) return this.#source
-    const rest: AsyncIterable<T> = { [Symbol.asyncIterator]: () => this }
-    return from(rest)
+    const remaining: AsyncIterable<T> = { [Symbol.asyncIterator]: () => this }
+    return from(remaining)
   }
 
   next(): Promise<IteratorResult<T, undefined>> {
@@ -108,13 +108,13 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
   #subscribe(): void {
     if (this.#subscription !== undefined || this.#ended) return
     this.#subscription = subscribeThrough(this.#gate, undefined, this.#source, {
-      next: (value) => this.#take(value),
+      next: (value) => this.#next(value),
       error: (error: unknown) => this.#end({ error }),
       complete: () => this.#end(),
     })
   }
 
-  #take(value: T): void {
+  #next(value: T): void {
     const result: IteratorYieldResult<T> = { done: false, value }
     const waiter = this.#waiters.shift()
     if (waiter !== undefined) {
@@ -127,7 +127,7 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
 
   #end(failure?: { readonly error: unknown }): void {
     this.#ended = true
-    // Whoever shares the source with this loop is not to be held by it for ever.
+    // Other subscribers of a shared source must not stay paused.
     this.#gate.open()
     const first = failure && this.#waiters.shift()
     if (first === undefined) this.#failure = failure

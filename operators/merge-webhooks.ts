@@ -29,9 +29,9 @@ import { checkDuration } from '../src/protocol/check.ts'
 import type { EventOf, ResearchEvent } from '../src/protocol/event.ts'
 import type { TaskRun } from '../src/protocol/task.ts'
 import type { WebhookDelivery } from '../src/protocol/webhook.ts'
+import { Deduplicator } from './merge-webhooks/deduplicator.ts'
+import type { HeldEvent } from './merge-webhooks/deduplicator.ts'
 import { expandInOrder } from './merge-webhooks/expand-in-order.ts'
-import { Facts } from './merge-webhooks/facts.ts'
-import type { Held } from './merge-webhooks/facts.ts'
 import { Gate, gateOf, throughGate } from '../src/protocol/gate.ts'
 import { checkMemory, RecentIds } from './dedupe/recent-ids.ts'
 import type { Memory } from './dedupe/recent-ids.ts'
@@ -43,57 +43,56 @@ import type { Detection } from '../src/protocol/webhook-event.ts'
 /** Settings of {@link mergeWebhooks}. */
 export interface MergeWebhooksConfig extends Memory {
   /**
-   * Fetches the events that a thin webhook announces (§6.2), oldest first, and completes. Default: none, and the
-   * webhook is passed on as an `unknown` event.
+   * Fetches the events that a thin webhook announces (§6.2), oldest first, and completes. Default: none, and the webhook
+   * becomes an `unknown` event.
    */
   readonly expandMonitor?: (monitorId: string, eventGroupId: string) => ObservableInput<ResearchEvent>
   /**
-   * Fetches the full copy of a run whose webhook lacks its output, when the stream did not bring it in time, and
-   * completes. Default: none, and the webhook's copy is passed on.
+   * Fetches the complete event of a run whose webhook lacks its output, if the stream does not emit it within `hold`, and
+   * completes. Default: none, and the partial event is emitted.
    */
   readonly expandRun?: (run: TaskRun) => ObservableInput<ResearchEvent>
-  /** How long a run's webhook that lacks something waits for the stream's fuller copy, in ms. Default 2,000. */
+  /** How long a partial event of a run is held for the stream's complete one, in ms. Default 2,000. */
   readonly hold?: number
   /**
-   * Called when an expansion failed, with the error and the webhook's own event, which is passed on instead. What it
-   * throws goes to the subscriber: for an error that concerns more than this webhook.
+   * Called when an expansion failed, with the error and the webhook's own event, which is emitted instead. What it throws
+   * errors the result: rethrow an error that concerns more than this webhook.
    */
   readonly onError?: (error: unknown, event: ResearchEvent) => void
-  /** Called with each copy that is dropped, because the fact was told. What it throws goes to the subscriber. */
+  /** Called with each dropped duplicate. What it throws errors the result. */
   readonly onDuplicate?: (event: ResearchEvent) => void
   /**
-   * Called with each delivery and the events that it stands for, as soon as they are known and before they are told.
-   * Once they are handled, so is the delivery.
+   * Called with each delivery and its events, as soon as they are known and before they are emitted. The delivery is
+   * handled once they are handled.
    */
   readonly onDelivery?: (delivery: WebhookDelivery, events: readonly ResearchEvent[]) => void
-  /** Called with those of the dropped copies whose fact was told before, rather than by the copy that comes next. */
+  /** Called with each dropped duplicate whose event was emitted before it, rather than after it. */
   readonly onDrop?: (event: ResearchEvent) => void
-  /** Holds, and tells the time for `timeToLive`. Default `asyncScheduler`. */
+  /** Schedules `hold`, and is the clock for `timeToLive`. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
 
-/** Webhooks that may wait for their expansion before no more are taken in. */
+/** Number of held events at which deliveries are paused. */
 const MAX_HELD = 1_000
 
-/** Expansions of runs that go on at once, and as many of monitors. */
-const EXPANSIONS = 4
+/** Maximum number of concurrent expansions, of runs and of monitors each. */
+const MAX_EXPANSIONS = 4
 
 /**
- * Joins webhooks with the stream of events, so that each fact is told once and by the copy that says most.
+ * Merges webhooks into a stream of events, and emits each event once, in its most complete form.
  *
  *     stream:      --a-------R-----c--|
- *     deliveries:  ----A-r-----[d]----      A: about a; r: run R without its output; [d]: a thin webhook about d
+ *     deliveries:  ----A-r-----[d]----      A: also a; r: run R without its output; [d]: a thin webhook of d
  *                  mergeWebhooks(deliveries, { expandMonitor })
  *     result:      --a-------R--d--c--|
  *
- * - A webhook about something that was told is dropped; so is the stream's copy of what a webhook told.
- * - A completed run's webhook lacks the output. It waits `hold` ms for the stream's fuller copy; if none comes, it is
- *   expanded with `expandRun` or passed on as it is. A failed run's webhook with its error does not wait.
+ * - A duplicate is dropped, whether the webhook or the stream's event came first.
+ * - A completed run's webhook lacks the output. This partial event is held for `hold` ms; if the stream does not emit the
+ *   complete one, it is expanded with `expandRun` or emitted as it is. A failed run's webhook with its error is not held.
  * - A thin webhook of a monitor (§6.2) is expanded into its events with `expandMonitor`, several at a time, in order.
  * - A webhook of an unknown kind becomes an `unknown` event.
  *
- * Completes when the stream has completed and what its webhooks had announced by then is told. Webhooks never end, so
- * they do not keep a finished stream alive.
+ * Completes when the stream has completed and the events of earlier webhooks are emitted. `deliveries` need not complete.
  *
  * ```ts
  * import { EMPTY, of } from 'rxjs'
@@ -113,14 +112,13 @@ const EXPANSIONS = 4
  *   .subscribe((event) => console.log(event.id))
  * ```
  *
- * An error of the stream or of the deliveries passes through, after the webhooks that still wait, each as it came, unless
- * `onDelivery` keeps account of them. A
- * failed expansion ends nothing: it is told to `onError`, and the webhook's own event takes its place, an `unknown` one
- * for a monitor. So does it when an expansion finds nothing. With `onDelivery`, a failure that says of itself that it is
- * `retryable` is an error: the delivery is not handled, and comes again.
- * Unsubscribing unsubscribes from both and ends waits and expansions.
+ * An error of the stream or of the deliveries passes through. Without `onDelivery`, the held events are emitted first.
  *
- * @throws ArgumentError at the call, for `deliveries` that are no Observable, a negative `hold`, a `capacity` below 1 or
+ * When an expansion fails, `onError` is called and the webhook's own event is emitted, which is `unknown` for a monitor; an
+ * empty expansion is the same without `onError`. With `onDelivery`, a `retryable` failure errors the result instead: the
+ * delivery is not handled, and comes again. Unsubscribing unsubscribes from both sources and ends delays and expansions.
+ *
+ * @throws ArgumentError at the call, for `deliveries` that are not an Observable, a negative `hold`, a `capacity` below 1 or
  * a negative `timeToLive`.
  */
 export function mergeWebhooks(
@@ -136,98 +134,102 @@ export function mergeWebhooks(
   return (stream) =>
     new Observable((subscriber) => {
       const gate = gateOf(subscriber)
-      // Deliveries are held back by whoever holds the stream back, and while too many wait to be expanded.
-      const intake = new Gate()
-      let waiting = 0
-      const regulate = () => {
-        if (gate?.closed === true || waiting >= MAX_HELD) intake.close()
-        else intake.open()
+      // Pauses deliveries while the subscriber is paused or too many events are held.
+      const deliveriesGate = new Gate()
+      let heldCount = 0
+      const updateGate = () => {
+        if (gate?.closed === true || heldCount >= MAX_HELD) deliveriesGate.close()
+        else deliveriesGate.open()
       }
-      const unlisten = gate?.onChange(regulate)
-      regulate()
-      const facts = new Facts(new RecentIds(config, () => scheduler.now()), {
+      const unlisten = gate?.onChange(updateGate)
+      updateGate()
+      const deduplicator = new Deduplicator(new RecentIds(config, () => scheduler.now()), {
         onDuplicate,
         onDrop,
         onHeld(count) {
-          waiting = count
-          regulate()
+          heldCount = count
+          updateGate()
         },
       })
       const streamEnded = new ReplaySubject<void>(1)
 
-      const arrive = (delivery: WebhookDelivery): Arrival | undefined => {
+      const toAction = (delivery: WebhookDelivery): Action | undefined => {
         const { payload } = delivery
         const event = webhookEvent(payload, scheduler.now())
-        const found = expandMonitor && detection(payload)
-        if (found !== undefined) {
-          const held = facts.hold(event)
-          if (held !== undefined) return { type: 'detection', delivery, held, found }
-          // The delivery whose expansion is under way stands for the events.
+        const detected = expandMonitor && detection(payload)
+        if (detected !== undefined) {
+          const held = deduplicator.hold(event)
+          if (held !== undefined) return { type: 'detection', delivery, held, detected }
+          // Another delivery of the same detection is being expanded, and has the events.
           onDelivery?.(delivery, [])
           return undefined
         }
         onDelivery?.(delivery, [event])
-        if (awaitsMore(event) && !facts.isTold(event)) {
-          const held = facts.hold(event)
+        if (isPartial(event) && !deduplicator.wasEmitted(event)) {
+          const held = deduplicator.hold(event)
           return held && { type: 'run', held, run: event.data.run }
         }
-        facts.settle(event)
+        deduplicator.supersede(event)
         return { type: 'event', event }
       }
 
-      const untilHeldEnough = ({ held }: HeldRun) =>
-        merge(timer(hold, scheduler), streamEnded).pipe(take(1), takeUntil(held.settled))
+      const holdTimeout = ({ held }: HeldRun) =>
+        merge(timer(hold, scheduler), streamEnded).pipe(take(1), takeUntil(held.superseded))
 
-      const expand = (held: Held, ask: () => ObservableInput<ResearchEvent>, otherwise: ResearchEvent[]) =>
-        defer(ask).pipe(
+      const expand = (
+        held: HeldEvent,
+        fetch: () => ObservableInput<ResearchEvent>,
+        fallback: ResearchEvent[],
+      ) =>
+        defer(fetch).pipe(
           underGate(gate),
           catchError((error: unknown) => {
             onError?.(error, held.event)
-            // A delivery counts as handled once its events are. They may still become known after a failure that passes.
-            return onDelivery !== undefined && isRetryable(error) ? throwError(() => error) : otherwise
+            // The delivery is only handled once its events are, and a retry may still find them.
+            return onDelivery !== undefined && isRetryable(error) ? throwError(() => error) : fallback
           }),
         )
 
-      // The held copy comes last, and is dropped as a duplicate where the expansion brought one that says as much. Only
-      // the stream and other webhooks end the expansion: if its own event did, that event could not pass any more.
+      // The partial event comes last, and is dropped if the expansion emitted one that is at least as complete. Events of the
+      // expansion do not call `supersede`, which would unsubscribe from the expansion before they are emitted.
       const expandHeldRun = ({ held, run }: HeldRun) =>
         concat(
           expand(held, () => expandRun?.(run) ?? EMPTY, []),
           defer(() => {
-            facts.release(held)
+            deduplicator.release(held)
             return of(held.event)
           }),
-        ).pipe(takeUntil(held.settled))
+        ).pipe(takeUntil(held.superseded))
 
-      // What is found is held until its turn, so that an error of the stream meanwhile does not lose the webhook.
-      const expandDetection = ({ delivery, held, found }: HeldDetection) =>
-        expand(held, () => expandMonitor?.(found.monitorId, found.eventGroupId) ?? EMPTY, [held.event]).pipe(
+      // The webhook's event stays held until its events are emitted in order: an error of the stream does not lose it.
+      const expandDetection = ({ delivery, held, detected: { monitorId, eventGroupId } }: HeldDetection) =>
+        expand(held, () => expandMonitor?.(monitorId, eventGroupId) ?? EMPTY, [held.event]).pipe(
           defaultIfEmpty(held.event),
           toArray(),
           map((events) => ({ delivery, held, events })),
         )
 
       const webhookEvents = deliveries.pipe(
-        underGate(intake),
+        underGate(deliveriesGate),
         takeUntil(streamEnded),
-        map(arrive),
-        filter((arrival) => arrival !== undefined),
-        connect((arrivals) =>
+        map(toAction),
+        filter((action) => action !== undefined),
+        connect((actions) =>
           merge(
-            arrivals.pipe(
+            actions.pipe(
               ofType('event'),
               map(({ event }) => event),
             ),
-            arrivals.pipe(
+            actions.pipe(
               ofType('run'),
-              mergeMap((copy) => untilHeldEnough(copy).pipe(map(() => copy))),
-              mergeMap(expandHeldRun, EXPANSIONS),
+              mergeMap((run) => holdTimeout(run).pipe(map(() => run))),
+              mergeMap(expandHeldRun, MAX_EXPANSIONS),
             ),
-            arrivals.pipe(
+            actions.pipe(
               ofType('detection'),
-              expandInOrder(expandDetection, EXPANSIONS),
+              expandInOrder(expandDetection, MAX_EXPANSIONS),
               mergeMap(({ delivery, held, events }) => {
-                facts.release(held)
+                deduplicator.release(held)
                 onDelivery?.(delivery, events)
                 return events
               }),
@@ -236,19 +238,19 @@ export function mergeWebhooks(
         ),
       )
       const streamEvents = stream.pipe(
-        tap({ next: (event) => facts.settle(event), complete: () => streamEnded.next() }),
+        tap({ next: (event) => deduplicator.supersede(event), complete: () => streamEnded.next() }),
       )
 
-      // Webhooks first, so that none is missed while a stream emits within its subscription.
+      // Subscribes to webhooks first, so that none is missed while the stream emits synchronously.
       const events = merge(webhookEvents, streamEvents).pipe(
-        // Whoever keeps account of the deliveries gets those again that were not handled, when there is a fuller copy.
+        // With `onDelivery`, the caller gets unhandled deliveries again, and may then get more complete events.
         catchError((error: unknown) =>
           concat(
-            onDelivery === undefined ? facts.held : EMPTY,
+            onDelivery === undefined ? deduplicator.held : EMPTY,
             throwError(() => error),
           ),
         ),
-        filter((event) => facts.admit(event)),
+        filter((event) => deduplicator.admit(event)),
         finalize(() => unlisten?.()),
       )
       return throughGate(gate, () => events.subscribe(subscriber))
@@ -257,22 +259,22 @@ export function mergeWebhooks(
 
 interface HeldRun {
   readonly type: 'run'
-  readonly held: Held
+  readonly held: HeldEvent
   readonly run: TaskRun
 }
 
 interface HeldDetection {
   readonly type: 'detection'
   readonly delivery: WebhookDelivery
-  readonly held: Held
-  readonly found: Detection
+  readonly held: HeldEvent
+  readonly detected: Detection
 }
 
-/** What becomes of a webhook: told at once, held for a fuller copy, or expanded. */
-type Arrival = { readonly type: 'event'; readonly event: ResearchEvent } | HeldRun | HeldDetection
+/** How a webhook is processed: emitted at once, held for a complete event, or expanded. */
+type Action = { readonly type: 'event'; readonly event: ResearchEvent } | HeldRun | HeldDetection
 
-/** Whether another copy of the run will say what this one should but does not: an output, or why it failed. */
-function awaitsMore(event: ResearchEvent): event is EventOf<'task_run.state'> {
+/** Whether the event lacks the output or the error of its run, which a duplicate has. */
+function isPartial(event: ResearchEvent): event is EventOf<'task_run.state'> {
   if (event.type !== 'task_run.state') return false
   const { run, output } = event.data
   if (run.status === 'completed') return output == null

@@ -2,7 +2,7 @@ import { filter } from 'rxjs'
 import type { OperatorFunction } from 'rxjs'
 import { checkList, checkText } from '../src/protocol/check.ts'
 
-/** Anything that says by its `type` what it is. */
+/** A value with a discriminant `type`. */
 export interface Typed {
   readonly type: string
 }
@@ -10,13 +10,13 @@ export interface Typed {
 /** The members of the union `T` that have one of these types. */
 export type OfType<T extends Typed, Type extends string> = T extends { readonly type: Type }
   ? T
-  : // A member whose type is no more than `string` may be the one.
+  : // A member whose `type` is only known as `string` may match.
     string extends T['type']
     ? T & { readonly type: Type }
     : never
 
 /**
- * Keeps the events of the given types, and narrows the union to them.
+ * Emits only the events of the given types, and narrows the union to them.
  *
  *     source:   --a--b--c--a--|
  *               ofType('a', 'c')
@@ -34,9 +34,9 @@ export type OfType<T extends Typed, Type extends string> = T extends { readonly 
  *   .subscribe((event) => console.log(event.data.output.content))
  * ```
  *
- * An error of the source passes through, and unsubscribing unsubscribes from the source.
+ * Errors pass through, and unsubscribing unsubscribes from the source.
  *
- * @throws ArgumentError at the call, when there is no type or one that is empty.
+ * @throws ArgumentError at the call, when no type is given or a type is empty.
  */
 export function ofType<T extends Typed, const Type extends T['type']>(
   ...types: readonly [Type, ...Type[]]

@@ -1,24 +1,24 @@
-/** First in, first out. `Array.shift` moves everything that is left, which a long queue would feel. */
+/** A FIFO queue. `shift` is O(1) amortized, while `Array.shift` moves every remaining item. */
 export class Queue<T> {
   #items: T[] = []
   #head = 0
 
-  /** How many wait. */
+  /** Number of items. */
   get size(): number {
     return this.#items.length - this.#head
   }
 
-  /** Adds at the end. */
+  /** Appends an item. */
   push(item: T): void {
     this.#items.push(item)
   }
 
-  /** Takes the first; undefined when nothing waits. */
+  /** Removes and returns the first item; undefined when the queue is empty. */
   shift(): T | undefined {
     if (this.size === 0) return undefined
     const item = this.#items[this.#head]
     this.#head += 1
-    // Each item is moved once at the most on average, and those taken do not stay in memory for long.
+    // Compacts when half of the array is consumed: each item moves at most once on average, and consumed items are freed soon.
     if (this.#head >= 64 && this.#head * 2 >= this.#items.length) {
       this.#items = this.#items.slice(this.#head)
       this.#head = 0
@@ -26,7 +26,7 @@ export class Queue<T> {
     return item
   }
 
-  /** Drops everything. */
+  /** Removes all items. */
   clear(): void {
     this.#items = []
     this.#head = 0

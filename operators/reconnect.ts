@@ -8,48 +8,48 @@ import { subscribeHeld } from '../src/protocol/gate.ts'
 import { retryAfterOf, usableDelay } from '../src/protocol/retry-after.ts'
 import { MAX_TIMER_DELAY } from '../src/protocol/timer-limit.ts'
 
-/** One decision to connect again. */
+/** A reconnection, reported before its delay. */
 export interface Reconnection {
   /** The error that ended the connection; undefined after a clean close. */
   readonly cause: unknown
-  /** How many times in a row it was tried again without progress in between, this time included. */
+  /** Number of reconnections in a row without progress, including this one. */
   readonly attempt: number
-  /** How long is waited before, in ms. */
+  /** The delay before it, in ms. */
   readonly delay: number
 }
 
 /** Settings of {@link reconnect}. */
 export interface ReconnectConfig<T = unknown> extends Backoff {
-  /** Failures in a row, without progress in between, that are borne; the next one goes through. Default `Infinity`. */
+  /** Maximum number of failures in a row without progress; one more errors the result. Default `Infinity`. */
   readonly maxFailures?: number
-  /** Whether the source may succeed after this error. Default: the error's own `retryable`. */
+  /** Whether to reconnect after this error. Default: the `retryable` of the error. */
   readonly retryable?: (error: unknown) => boolean
   /**
-   * Asked when the source completes whether that was the end. Its first value counts, and no value is `false`; its
-   * error is a failure like one of the source. Default: it was.
+   * Called when the source completes. If the first value is true, the result completes; else it reconnects, also when there
+   * is no value. An error counts as a failure of the source. Default: true.
    */
   readonly done?: () => ObservableInput<boolean>
   /**
-   * Whether the value is progress, after which the backoff begins anew. Return `false` for what the server repeats: else a
-   * server that repeats an event and closes is connected to again and again without a growing wait. Called once for each
-   * value, before its emission. Default: every value is.
+   * Whether the value is progress, which resets the backoff. Return `false` for repeated events: else a server that repeats
+   * an event and closes would be reconnected to without a growing delay. Called once per value, before it is emitted.
+   * Default: true.
    */
   readonly progress?: (value: T) => boolean
   /**
-   * The latest `retry:` that the server sent, in ms: the least that is waited before each reconnection, after a clean close
-   * as well, and what the backoff grows from. An error's `retryAfter` wins over it. Default: none.
+   * Returns the latest `retry:` of the server, in ms: the minimum delay before each reconnection, after a clean close too, and
+   * the initial delay of the backoff. An error's `retryAfter` takes precedence. Default: none.
    */
   readonly serverDelay?: () => number | undefined
-  /** Called when it is decided to connect again, before the wait. What it throws goes to the subscriber. */
+  /** Called before the delay of each reconnection. What it throws errors the result. */
   readonly onReconnect?: (reconnection: Reconnection) => void
-  /** A number from 0 to 1, for the jitter. Default `Math.random`. */
+  /** Returns a number from 0 to 1, for the jitter. Default `Math.random`. */
   readonly random?: () => number
-  /** Waits. Default `asyncScheduler`. */
+  /** Schedules reconnections. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
 
 /**
- * Subscribes to a cold source again when it drops, and tells a clean close from a failure.
+ * Resubscribes to a cold source when its connection ends, with backoff after a failure and without it after a clean close.
  *
  *     source 1: --a--b--#
  *     source 2:               --c--|
@@ -57,15 +57,14 @@ export interface ReconnectConfig<T = unknown> extends Backoff {
  *               reconnect({ done: () => of(runsLeft === 0), initialDelay: 2 })
  *     result:   --a--b----------c----d--|
  *
- * - **Failure**: waits as long as the error's `retryAfter` says, else for a backoff with full jitter that keeps to the
- *   server's `retry:`. Progress begins the backoff anew: a value for which `progress` is true, or a connection that held longer
- *   than `maxDelay`.
- * - **Clean close** that was not the end: connects again as soon as the server's `retry:` allows. It backs off where the
- *   connection before brought no progress either, and where this one held shorter than the first delay, which is
- *   `retry:` or `initialDelay`: a server that accepts and closes in a loop is as good as down.
+ * - **Failure** (the source errors): reconnects after the error's `retryAfter`, else after a backoff with full jitter, and not
+ *   before the server's `retry:`. Progress resets the backoff: a value for which `progress` is true, or a connection that
+ *   lasted longer than `maxDelay`.
+ * - **Clean close** (the source completes, `done` is false): reconnects after the server's `retry:`. It backs off if the
+ *   previous connection made no progress either, or if this one lasted shorter than `retry:` or `initialDelay`: a server that
+ *   accepts and closes in a loop is treated as down.
  *
- * The source has to know itself where to resume, for instance with `defer`. Each connection is held by the gate of the
- * subscriber.
+ * The source resumes from its own position, for instance with `defer`. The gate of the subscriber pauses every connection.
  *
  * ```ts
  * import { defer, of, throwError } from 'rxjs'
@@ -79,10 +78,10 @@ export interface ReconnectConfig<T = unknown> extends Backoff {
  *   .subscribe((state) => console.log(state, connections)) // up 3
  * ```
  *
- * An error that is not retryable, or one failure too many, passes through. Unsubscribing ends the connection, the wait
- * or the question whether it is done, whichever it is at.
+ * An error passes through when it is not retryable or exceeds `maxFailures`. Unsubscribing ends the connection, the pending
+ * delay and `done`.
  *
- * @throws ArgumentError at the call, for a negative delay or a `maxFailures` that is no count.
+ * @throws ArgumentError at the call, for a negative delay or a `maxFailures` that is not a non-negative integer.
  */
 export function reconnect<T>(config: ReconnectConfig<T> = {}): MonoTypeOperatorFunction<T> {
   const {
@@ -115,29 +114,30 @@ export function reconnect<T>(config: ReconnectConfig<T> = {}): MonoTypeOperatorF
     scheduler,
   }
 
-  return (source) => new Observable((subscriber) => new Reconnecting(source, settings, subscriber).connect())
+  return (source) =>
+    new Observable((subscriber) => new ReconnectingSubscription(source, settings, subscriber).connect())
 }
 
 type Settings<T> = Required<ReconnectConfig<T>>
 
-/** One subscription, over all of its connections. */
-class Reconnecting<T> {
+/** One subscription of `reconnect`, over all of its connections. */
+class ReconnectingSubscription<T> {
   readonly #source: Observable<T>
   readonly #settings: Settings<T>
   readonly #subscriber: Subscriber<T>
-  // Each counts what happened since the last progress.
+  // Counts since the last progress.
   #reconnects = 0
   #failures = 0
   #backoffs = 0
   #connectedAt = 0
-  /** What it does between two connections: asks whether it was the end, or waits. */
-  #between = Subscription.EMPTY
+  /** Between two connections: the subscription to `done`, or the delay. */
+  #pending = Subscription.EMPTY
 
   constructor(source: Observable<T>, settings: Settings<T>, subscriber: Subscriber<T>) {
     this.#source = source
     this.#settings = settings
     this.#subscriber = subscriber
-    subscriber.add(() => this.#between.unsubscribe())
+    subscriber.add(() => this.#pending.unsubscribe())
   }
 
   connect(): void {
@@ -146,8 +146,8 @@ class Reconnecting<T> {
     subscribeHeld(this.#source, new Connection(this.#subscriber, this))
   }
 
-  /** A value is about to be emitted. */
-  came(value: T): void {
+  /** Called before each value is emitted. */
+  beforeNext(value: T): void {
     try {
       if (!this.#settings.progress(value)) return
     } catch (thrown) {
@@ -156,26 +156,26 @@ class Reconnecting<T> {
     if (this.#reconnects > 0) this.#reconnects = this.#failures = this.#backoffs = 0
   }
 
-  /** The connection closed in good order. */
-  closed(): void {
-    const answer = defer(this.#settings.done).pipe(take(1), defaultIfEmpty(false))
-    const held = this.#held()
-    const goOn = (isDone: boolean) => {
+  /** Called when the connection completes. */
+  completed(): void {
+    const done = defer(this.#settings.done).pipe(take(1), defaultIfEmpty(false))
+    const duration = this.#connectionDuration()
+    const completeOrReconnect = (isDone: boolean) => {
       if (isDone) return this.#subscriber.complete()
-      this.#again(undefined, this.#afterClose(held))
+      this.#reconnect(undefined, this.#delayAfterClose(duration))
     }
-    const asking = answer.subscribe({
-      next: (isDone) => this.guarded(() => goOn(isDone)),
-      error: (error: unknown) => this.guarded(() => this.failed(error)),
+    const pending = done.subscribe({
+      next: (isDone) => this.guard(() => completeOrReconnect(isDone)),
+      error: (error: unknown) => this.guard(() => this.errored(error)),
     })
-    // An answer that came at once has begun the wait already.
-    if (asking.closed) return
-    this.#between = asking
-    this.#leaveNothing()
+    // A synchronous `done` has set the delay as pending already.
+    if (pending.closed) return
+    this.#pending = pending
+    this.#cancelIfClosed()
   }
 
-  /** What the settings' own functions throw goes to the subscriber. */
-  guarded(step: () => void): void {
+  /** Passes what a callback of the settings throws to the subscriber. */
+  guard(step: () => void): void {
     try {
       step()
     } catch (thrown) {
@@ -183,89 +183,89 @@ class Reconnecting<T> {
     }
   }
 
-  /** The connection failed. */
-  failed(error: unknown): void {
+  /** Called when the connection or `done` errors. */
+  errored(error: unknown): void {
     this.#failures += 1
-    this.#held()
+    this.#connectionDuration()
     const { maxFailures, retryable } = this.#settings
     if (this.#failures > maxFailures || !retryable(error)) this.#subscriber.error(error)
-    else this.#again(error, retryAfterOf(error) ?? this.#backoff())
+    else this.#reconnect(error, retryAfterOf(error) ?? this.#backoff())
   }
 
-  /** How long the connection held, in ms. A stream may be quiet for long: beyond the longest wait it was no failed attempt. */
-  #held(): number {
+  /** How long the connection lasted, in ms. Above `maxDelay` it resets the backoff, since a stream may be quiet for long. */
+  #connectionDuration(): number {
     const { maxDelay, scheduler } = this.#settings
-    const held = scheduler.now() - this.#connectedAt
-    if (held > maxDelay) this.#reconnects = this.#backoffs = 0
-    return held
+    const duration = scheduler.now() - this.#connectedAt
+    if (duration > maxDelay) this.#reconnects = this.#backoffs = 0
+    return duration
   }
 
-  #afterClose(held: number): number {
+  #delayAfterClose(duration: number): number {
     const { initialDelay, serverDelay } = this.#settings
-    const least = usableDelay(serverDelay()) ?? 0
-    return this.#reconnects === 0 && held >= (least || initialDelay) ? least : this.#backoff()
+    const min = usableDelay(serverDelay()) ?? 0
+    return this.#reconnects === 0 && duration >= (min || initialDelay) ? min : this.#backoff()
   }
 
   #backoff(): number {
     const { initialDelay, maxDelay, serverDelay, random } = this.#settings
-    const least = usableDelay(serverDelay()) ?? 0
-    const wait = backoffDelay(this.#backoffs++, { initialDelay: least || initialDelay, maxDelay }, random)
-    return Math.max(least, wait)
+    const min = usableDelay(serverDelay()) ?? 0
+    const delay = backoffDelay(this.#backoffs++, { initialDelay: min || initialDelay, maxDelay }, random)
+    return Math.max(min, delay)
   }
 
-  #again(cause: unknown, wanted: number): void {
-    const delay = Math.min(wanted, MAX_TIMER_DELAY)
+  #reconnect(cause: unknown, wantedDelay: number): void {
+    const delay = Math.min(wantedDelay, MAX_TIMER_DELAY)
     this.#reconnects += 1
     this.#settings.onReconnect({ cause, attempt: this.#reconnects, delay })
-    let over = false
-    // Always through the scheduler, so that sources that end within their subscription do not grow the stack.
-    const wait = this.#settings.scheduler.schedule(() => {
-      over = true
+    let connected = false
+    // Scheduled even without a delay, so that sources that end synchronously do not grow the stack.
+    const pending = this.#settings.scheduler.schedule(() => {
+      connected = true
       this.connect()
     }, delay)
-    // A scheduler that does not wait has come further by now.
-    if (over) return
-    this.#between = wait
-    this.#leaveNothing()
+    // A synchronous scheduler has connected already.
+    if (connected) return
+    this.#pending = pending
+    this.#cancelIfClosed()
   }
 
-  /** A subscriber that had enough within a callback is not to be left with what began after it. */
-  #leaveNothing(): void {
-    if (this.#subscriber.closed) this.#between.unsubscribe()
+  /** A callback may have unsubscribed before `#pending` was set. */
+  #cancelIfClosed(): void {
+    if (this.#subscriber.closed) this.#pending.unsubscribe()
   }
 }
 
 /**
- * One connection's subscriber. A class of its own instead of `tap`, `repeat` and `retry`, since every event of every stream
- * comes through here: one call instead of six.
+ * The subscriber of one connection. A class instead of `tap`, `repeat` and `retry`, because every event of every stream passes
+ * through it: one call instead of six.
  */
 class Connection<T> extends Subscriber<T> {
   readonly #subscriber: Subscriber<T>
-  readonly #connections: Reconnecting<T>
+  readonly #owner: ReconnectingSubscription<T>
 
-  constructor(subscriber: Subscriber<T>, connections: Reconnecting<T>) {
+  constructor(subscriber: Subscriber<T>, owner: ReconnectingSubscription<T>) {
     super(subscriber)
     this.#subscriber = subscriber
-    this.#connections = connections
+    this.#owner = owner
   }
 
   override next(value: T): void {
     if (this.closed) return
-    this.#connections.came(value)
+    this.#owner.beforeNext(value)
     this.#subscriber.next(value)
   }
 
   override error(error: unknown): void {
-    this.#end(() => this.#connections.failed(error))
+    this.#end(() => this.#owner.errored(error))
   }
 
   override complete(): void {
-    this.#end(() => this.#connections.closed())
+    this.#end(() => this.#owner.completed())
   }
 
-  #end(tell: () => void): void {
+  #end(notify: () => void): void {
     if (this.closed) return
     this.unsubscribe()
-    this.#connections.guarded(tell)
+    this.#owner.guard(notify)
   }
 }

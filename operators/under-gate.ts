@@ -4,42 +4,42 @@ import { gateOf, subscribeThrough } from '../src/protocol/gate.ts'
 import type { Gate } from '../src/protocol/gate.ts'
 
 /**
- * Lets a gate hold what stands before it, for a consumer of your own: `deliver` and `iterate` bring theirs.
+ * Applies backpressure: pauses the sources upstream while the gate is closed.
  *
  *     gate:     -------x-------o------      x: closes, o: opens
- *     source:   --a--b-|       |-c--d--|    reads on where it stopped
+ *     source:   --a--b-|       |-c--d--|    resumes where it paused
  *               underGate(gate)
  *     result:   --a--b------------c--d--|
  *
- * Sources find it whenever they are subscribed, after the delay of a `retry` as well. It holds nothing itself: what a
- * source had read when the gate closed, and what comes from one that obeys no gate, passes through. The nearest gate
- * counts; an outer one is not obeyed any more.
+ * For a consumer of your own; `deliver` and `iterate` have a gate already. Sources find the gate whenever they are subscribed,
+ * after the delay of a `retry` too. The operator has no buffer: values that a source had read when the gate closed, and
+ * values of a source without support for gates, pass through. Sources obey the nearest gate only.
  *
  * ```ts
  * import { share } from 'rxjs'
  * import { createClient } from 'rivulet'
  * import { deliver, Gate, underGate } from 'rivulet/operators'
  *
- * // One connection for two, as fast as the handler is.
+ * // Two subscribers share one connection, which the slower one pauses.
  * const gate = new Gate()
  * const runs = createClient().taskGroups.runs('g').pipe(underGate(gate), share())
  * runs.subscribe(({ id }) => console.log(id))
  * runs.pipe(deliver(async () => {}, { gate })).subscribe()
  * ```
  *
- * Errors pass through; unsubscribing unsubscribes.
+ * Errors pass through, and unsubscribing unsubscribes from the source.
  *
- * @param gate Undefined leaves everything as it is.
+ * @param gate With undefined, the source is returned unchanged.
  */
 export function underGate<T>(gate: Gate | undefined): MonoTypeOperatorFunction<T> {
   if (gate === undefined) return (source) => source
   return (source) =>
     new Observable((subscriber) => {
-      // Unsubscribed with the subscriber at once, so that a synchronous source stops when it has enough.
-      const untilClosed = new Observable<T>((held) => {
-        subscriber.add(held)
-        return source.subscribe(held)
+      // Added to the subscriber before the source emits, so that `take` stops a synchronous source.
+      const closable = new Observable<T>((inner) => {
+        subscriber.add(inner)
+        return source.subscribe(inner)
       })
-      subscribeThrough(gate, gateOf(subscriber), untilClosed, subscriber)
+      subscribeThrough(gate, gateOf(subscriber), closable, subscriber)
     })
 }

@@ -4,125 +4,123 @@ import { hash, hashIdentity } from '../../src/protocol/identity-hash.ts'
 import { completenessOf } from '../../src/protocol/identified.ts'
 import type { Identified } from '../../src/protocol/identified.ts'
 
-/** How much is remembered, and for how long. */
+/** How many identities are remembered, and for how long. */
 export interface Memory {
   /**
-   * Identities that are remembered, 1 to 100,000,000; the least recently seen is forgotten first. Each takes some 45
-   * bytes once it is seen. Default 100,000.
+   * Maximum number of identities, 1 to 100,000,000; the least recently seen is forgotten first. Each takes about 45 bytes.
+   * Default 100,000.
    */
   readonly capacity?: number
   /** How long an identity is remembered after it was last seen, in ms. Default `Infinity`. */
   readonly timeToLive?: number
-  /** What was seen before the start, oldest first; each subscription remembers it. Default nothing. */
+  /** Identities to remember from the start of each subscription, oldest first. Default: none. */
   readonly known?: Iterable<Known>
 }
 
-/** A fact that was seen, and what the copies that were seen told of it: see `completeness` of `rivulet`. */
+/** The identity of an event that was seen, and as `parts` its completeness: see `completeness` of `rivulet`. */
 export interface Known extends Identified {
   readonly parts: number
 }
 
 /** Default of {@link Memory.capacity}. */
 const CAPACITY = 100_000
-/** The indices stay within 32 bits. */
+/** Keeps indices within 32 bits. */
 const MAX_CAPACITY = 100_000_000
 
-/** Refuses a memory that cannot be right. */
+/** Throws an ArgumentError for an invalid setting. */
 export function checkMemory({ capacity = CAPACITY, timeToLive = Infinity }: Memory): void {
   checkInteger('capacity', capacity, 1, MAX_CAPACITY)
   checkDuration('timeToLive', timeToLive, true)
 }
 
 /**
- * An entry is seven numbers side by side: the four of the hash, what the admitted copies told, taken together, and its
- * neighbours in the list from the least to the most recently seen. One that is free has nothing but `NEWER`, the next
- * that is free.
+ * An entry is seven numbers: the four of the hash, the completeness of the admitted events combined, and its neighbours in
+ * the list from least to most recently seen. A free entry uses only `NEWER`, for the next free entry.
  */
 const ENTRY = 7
-const PARTS = 4
+const COMPLETENESS = 4
 const OLDER = 5
 const NEWER = 6
 
-/** No entry. Entries are numbered from 1, so that a new table is one of empty slots. */
+/** No entry. Entries are numbered from 1, so a new typed array is an empty hash table. */
 const NONE = 0
-/** Room for so many at first; it doubles whenever it is used up. */
-const FIRST_ROOM = 64
+/** Number of entries allocated at first; doubles when all are in use. */
+const INITIAL_SIZE = 64
 
 /**
- * Remembers which events were seen lately, and what the copies of each told.
+ * A bounded LRU set of event identities, with the completeness of each event.
  *
- * Each call takes the same short time however much is remembered, and needs no timer: what is too old is forgotten when
- * the next event comes. A hash of 128 bits stands for each identity, and all of it stands in typed arrays: some 45 bytes an
- * identity, where the strings alone would take twice that, and nothing for the garbage collector to walk.
+ * Each call is O(1) and needs no timer: expired identities are removed when the next event arrives. Identities are 128-bit
+ * hashes in typed arrays: about 45 bytes each, where the strings alone take twice that, and no work for the garbage collector.
  *
- * What takes time with many identities are accesses to memory that is far apart. So a slot of the hash table has the first
- * number of the hash beside the entry's: to see that an identity is new takes one such access, to forget one another.
+ * With many identities, cache misses dominate. So a slot of the hash table stores the first number of the hash beside the
+ * entry: detecting a new identity costs one miss, and forgetting an old one another.
  */
 export class RecentIds {
   readonly #capacity: number
   readonly #timeToLive: number
   readonly #now: () => number
-  /** How many entries there is room for. */
-  #room: number
+  /** Number of allocated entries. */
+  #allocated: number
   #entries: Int32Array
-  /** When each entry was seen last; empty where nothing grows old. */
+  /** When each entry was last seen; empty without a `timeToLive`. */
   #seenAt: Float64Array
   /**
-   * The hash table: for each slot the first number of the hash, then the entry. Open addressing: an identity stands in the
-   * slot of its hash or in the next that was free.
+   * The hash table, with open addressing and linear probing. A slot is two numbers: the first number of the hash, and
+   * the entry.
    */
   #slots: Int32Array
   #size = 0
-  /** Entries from here on were never used. */
+  /** The first entry that was never used. */
   #unused = 1
   #free = NONE
   #oldest = NONE
   #newest = NONE
 
-  /** @param now The present time in ms; only asked when there is a `timeToLive`. */
+  /** @param now Returns the current time in ms; called only with a `timeToLive`. */
   constructor({ capacity = CAPACITY, timeToLive = Infinity, known = [] }: Memory, now: () => number) {
     this.#capacity = capacity
     this.#timeToLive = timeToLive
     this.#now = now
-    this.#room = Math.min(FIRST_ROOM, capacity)
-    this.#entries = new Int32Array((this.#room + 1) * ENTRY)
-    this.#seenAt = new Float64Array(timeToLive === Infinity ? 0 : this.#room + 1)
-    this.#slots = newSlots(this.#room)
-    for (const fact of known) this.#see(fact, fact.parts)
+    this.#allocated = Math.min(INITIAL_SIZE, capacity)
+    this.#entries = new Int32Array((this.#allocated + 1) * ENTRY)
+    this.#seenAt = new Float64Array(timeToLive === Infinity ? 0 : this.#allocated + 1)
+    this.#slots = newSlots(this.#allocated)
+    for (const event of known) this.#see(event, event.parts)
   }
 
-  /** How many identities are remembered. */
+  /** Number of remembered identities. */
   get size(): number {
     return this.#size
   }
 
-  /** Whether the event is news: never seen, forgotten, or with something that no copy before it had. It is remembered from now on. */
+  /** Remembers the event. Returns whether it is new or more complete than the events seen before it. */
   admit(event: Identified): boolean {
     return this.#see(event, completenessOf(event))
   }
 
-  #see(event: Identified, parts: number): boolean {
-    const now = this.#forgetExpired()
+  #see(event: Identified, completeness: number): boolean {
+    const now = this.#evictExpired()
     hashIdentity(event)
     const known = this.#find()
-    const entry = known === NONE ? this.#add(parts) : known
+    const entry = known === NONE ? this.#add(completeness) : known
     if (this.#timeToLive !== Infinity) this.#seenAt[entry] = now
     if (known === NONE) return true
     this.#moveToNewest(entry)
-    const told = this.#get(entry, PARTS)
-    if (isAtLeastAsComplete(told, parts)) return false
-    this.#set(entry, PARTS, told | parts)
+    const seen = this.#get(entry, COMPLETENESS)
+    if (isAtLeastAsComplete(seen, completeness)) return false
+    this.#set(entry, COMPLETENESS, seen | completeness)
     return true
   }
 
-  /** Whether a copy of the event is remembered. Looking does not count as seeing. */
+  /** Whether the identity of the event is remembered. Does not count as seeing it. */
   has(event: Identified): boolean {
-    this.#forgetExpired()
+    this.#evictExpired()
     hashIdentity(event)
     return this.#find() !== NONE
   }
 
-  /** The entry of the hash that was made last. */
+  /** Returns the entry of the current hash. */
   #find(): number {
     const slots = this.#slots
     const mask = slots.length - 1
@@ -139,24 +137,24 @@ export class RecentIds {
     return entries[at + 1] === hash[1] && entries[at + 2] === hash[2] && entries[at + 3] === hash[3]
   }
 
-  /** Adds an entry of the hash that was made last. */
-  #add(parts: number): number {
-    const entry = this.#size === this.#capacity ? this.#takeOldest() : this.#allot()
+  /** Adds an entry for the current hash. */
+  #add(completeness: number): number {
+    const entry = this.#size === this.#capacity ? this.#evictOldest() : this.#allocate()
     const entries = this.#entries
     const at = entry * ENTRY
     entries[at] = hash[0] ?? 0
     entries[at + 1] = hash[1] ?? 0
     entries[at + 2] = hash[2] ?? 0
     entries[at + 3] = hash[3] ?? 0
-    entries[at + PARTS] = parts
+    entries[at + COMPLETENESS] = completeness
     this.#append(entry)
     this.#fillSlot(entry)
     this.#size += 1
     return entry
   }
 
-  /** The entry that was seen least lately, to be used for another identity. */
-  #takeOldest(): number {
+  /** Removes the least recently seen entry, and returns it for reuse. */
+  #evictOldest(): number {
     const entry = this.#oldest
     this.#freeSlot(entry)
     this.#unlink(entry)
@@ -164,34 +162,34 @@ export class RecentIds {
     return entry
   }
 
-  #allot(): number {
+  #allocate(): number {
     const free = this.#free
     if (free !== NONE) {
       this.#free = this.#get(free, NEWER)
       return free
     }
-    if (this.#unused > this.#room) this.#grow()
+    if (this.#unused > this.#allocated) this.#grow()
     const entry = this.#unused
     this.#unused += 1
     return entry
   }
 
-  /** All entries are in use. */
+  /** Doubles the number of entries, and rebuilds the hash table. */
   #grow(): void {
-    this.#room = Math.min(2 * this.#room, this.#capacity)
-    const entries = new Int32Array((this.#room + 1) * ENTRY)
+    this.#allocated = Math.min(2 * this.#allocated, this.#capacity)
+    const entries = new Int32Array((this.#allocated + 1) * ENTRY)
     entries.set(this.#entries)
     this.#entries = entries
     if (this.#timeToLive !== Infinity) {
-      const seenAt = new Float64Array(this.#room + 1)
+      const seenAt = new Float64Array(this.#allocated + 1)
       seenAt.set(this.#seenAt)
       this.#seenAt = seenAt
     }
-    this.#slots = newSlots(this.#room)
+    this.#slots = newSlots(this.#allocated)
     for (let entry = 1; entry < this.#unused; entry++) this.#fillSlot(entry)
   }
 
-  /** Fills the first slot that is free for the entry. */
+  /** Inserts the entry into the hash table. */
   #fillSlot(entry: number): void {
     const slots = this.#slots
     const mask = slots.length - 1
@@ -202,7 +200,7 @@ export class RecentIds {
     slots[slot + 1] = entry
   }
 
-  /** Frees the entry's slot, and moves those up that stand behind it because it was not free. */
+  /** Removes the entry from the hash table, and shifts later entries back into the gap so that probing still finds them. */
   #freeSlot(entry: number): void {
     const slots = this.#slots
     const mask = slots.length - 1
@@ -219,11 +217,11 @@ export class RecentIds {
     slots[gap + 1] = NONE
   }
 
-  #forgetExpired(): number {
+  #evictExpired(): number {
     if (this.#timeToLive === Infinity) return 0
     const now = this.#now()
     while (this.#oldest !== NONE && now - (this.#seenAt[this.#oldest] ?? 0) >= this.#timeToLive) {
-      const entry = this.#takeOldest()
+      const entry = this.#evictOldest()
       this.#set(entry, NEWER, this.#free)
       this.#free = entry
     }
@@ -263,12 +261,12 @@ export class RecentIds {
   }
 }
 
-/** Slots for so many entries, two numbers each: a power of two, and a quarter of them free at the least. */
-function newSlots(room: number): Int32Array {
-  return new Int32Array(2 * 2 ** Math.ceil(Math.log2((room * 4) / 3)))
+/** Creates a hash table for `size` entries: a power of two slots, at least a quarter of them free. */
+function newSlots(size: number): Int32Array {
+  return new Int32Array(2 * 2 ** Math.ceil(Math.log2((size * 4) / 3)))
 }
 
-/** Where the slot of a hash begins. */
+/** The index of the slot that a hash maps to. */
 function homeOf(first: number, mask: number): number {
   return (first << 1) & mask
 }

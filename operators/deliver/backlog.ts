@@ -1,35 +1,35 @@
 import { Queue } from '../queue.ts'
 
-/** Events that are started one after another. */
-export interface Lane<T> {
-  /** Takes the first. */
+/** Waiting events that are started in order. */
+export interface Partition<T> {
+  /** Removes and returns the first event. */
   shift(): T | undefined
 }
 
-/** Events that wait to be started, and the order in which they are. */
+/** Buffers events until they are started. */
 export interface Backlog<T> {
-  /** How many wait. */
+  /** Number of waiting events. */
   readonly size: number
-  /** Adds an event at the end of its lane. */
+  /** Appends an event to its partition. */
   push(event: T): void
-  /** The lane whose turn it is, for its first event to be taken; undefined where none may be started now. */
-  turn(): Lane<T> | undefined
-  /** What was taken from the lane is over. */
-  release(lane: Lane<T>): void
-  /** Drops everything. */
+  /** Selects the partition whose first event is started next; undefined when none is ready. */
+  next(): Partition<T> | undefined
+  /** Reports that the event taken from this partition has ended. */
+  release(partition: Partition<T>): void
+  /** Drops all waiting events. */
   clear(): void
 }
 
-/** One lane for everything, which never waits for what was taken from it. */
-export class OpenBacklog<T> extends Queue<T> implements Backlog<T> {
-  turn(): Lane<T> | undefined {
+/** A single partition that is always ready: events start in order and run concurrently. */
+export class UnkeyedBacklog<T> extends Queue<T> implements Backlog<T> {
+  next(): Partition<T> | undefined {
     return this.size === 0 ? undefined : this
   }
 
   release(): void {}
 }
 
-class KeyLane<T> extends Queue<T> {
+class KeyPartition<T> extends Queue<T> {
   readonly key: string
 
   constructor(key: string) {
@@ -39,14 +39,14 @@ class KeyLane<T> extends Queue<T> {
 }
 
 /**
- * A lane for each key, from which nothing is taken while something of it is under way. Lanes take turns, so that a key
- * with many events does not keep the others waiting. A key that has nothing left costs nothing.
+ * One partition per key, with at most one event in flight each. Partitions are served round-robin, so a busy key does
+ * not starve the others. A key without events uses no memory.
  */
 export class KeyedBacklog<T> implements Backlog<T> {
   readonly #keyOf: (event: T) => string
-  readonly #lanes = new Map<string, KeyLane<T>>()
-  /** Lanes with something in them and nothing under way. */
-  readonly #ready = new Queue<KeyLane<T>>()
+  readonly #partitions = new Map<string, KeyPartition<T>>()
+  /** Partitions with waiting events and none in flight. */
+  readonly #ready = new Queue<KeyPartition<T>>()
   #size = 0
 
   constructor(keyOf: (event: T) => string) {
@@ -59,30 +59,30 @@ export class KeyedBacklog<T> implements Backlog<T> {
 
   push(event: T): void {
     const key = this.#keyOf(event)
-    let lane = this.#lanes.get(key)
-    if (lane === undefined) {
-      lane = new KeyLane(key)
-      this.#lanes.set(key, lane)
-      this.#ready.push(lane)
+    let partition = this.#partitions.get(key)
+    if (partition === undefined) {
+      partition = new KeyPartition(key)
+      this.#partitions.set(key, partition)
+      this.#ready.push(partition)
     }
-    lane.push(event)
+    partition.push(event)
     this.#size += 1
   }
 
-  turn(): Lane<T> | undefined {
-    const lane = this.#ready.shift()
-    if (lane !== undefined) this.#size -= 1
-    return lane
+  next(): Partition<T> | undefined {
+    const partition = this.#ready.shift()
+    if (partition !== undefined) this.#size -= 1
+    return partition
   }
 
-  release(lane: KeyLane<T>): void {
-    if (lane.size > 0) this.#ready.push(lane)
-    else this.#lanes.delete(lane.key)
+  release(partition: KeyPartition<T>): void {
+    if (partition.size > 0) this.#ready.push(partition)
+    else this.#partitions.delete(partition.key)
   }
 
   clear(): void {
-    for (const lane of this.#lanes.values()) lane.clear()
-    this.#lanes.clear()
+    for (const partition of this.#partitions.values()) partition.clear()
+    this.#partitions.clear()
     this.#ready.clear()
     this.#size = 0
   }

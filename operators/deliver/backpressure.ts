@@ -1,51 +1,49 @@
 import { Gate } from '../../src/protocol/gate.ts'
 
-/**
- * Holds the sources of a consumer while it is full, and while the consumer that it feeds holds it.
- */
-export class Brake {
-  /** For the sources to be subscribed through. */
+/** Pauses the sources of a consumer while its buffer is full, and while its own subscriber is paused. */
+export class Backpressure {
+  /** The gate to subscribe to the sources through. */
   readonly gate = new Gate()
-  readonly #outer: Gate | undefined
-  readonly #elsewhere: Gate | undefined
-  readonly #leave: (() => void) | undefined
+  readonly #downstream: Gate | undefined
+  readonly #extra: Gate | undefined
+  readonly #unlisten: (() => void) | undefined
   #full = false
   #released = false
 
   /**
-   * @param outer The gate of the consumer that is fed.
-   * @param elsewhere Closed and opened along with `gate`.
+   * @param downstream The gate of the subscriber.
+   * @param extra Closes and opens together with `gate`.
    */
-  constructor(outer: Gate | undefined, elsewhere: Gate | undefined) {
-    // A gate that was its own reason to be closed would never open again.
-    this.#outer = outer === elsewhere ? undefined : outer
-    this.#elsewhere = elsewhere
-    this.#leave = this.#outer?.onChange(() => this.#apply())
-    this.#apply()
+  constructor(downstream: Gate | undefined, extra: Gate | undefined) {
+    // A gate that waits for itself to open would stay closed forever.
+    this.#downstream = downstream === extra ? undefined : downstream
+    this.#extra = extra
+    this.#unlisten = this.#downstream?.onChange(() => this.#update())
+    this.#update()
   }
 
-  /** The consumer is full, or has room again. */
-  set(full: boolean): void {
+  /** Sets whether the consumer's buffer is full. */
+  setFull(full: boolean): void {
     if (this.#full === full) return
     this.#full = full
-    this.#apply()
+    this.#update()
   }
 
-  /** The consumer takes no more: nobody is held any longer. */
+  /** Resumes the sources for good: the consumer takes no more events. */
   release(): void {
     if (this.#released) return
     this.#released = true
-    this.#leave?.()
-    this.#apply()
+    this.#unlisten?.()
+    this.#update()
   }
 
-  #apply(): void {
-    const closed = !this.#released && (this.#full || this.#outer?.closed === true)
+  #update(): void {
+    const closed = !this.#released && (this.#full || this.#downstream?.closed === true)
     if (closed === this.gate.closed) return
     if (closed) this.gate.close()
     else this.gate.open()
-    // Not by `closed`: a source that is let go on may fill the consumer at once.
-    if (this.gate.closed) this.#elsewhere?.close()
-    else this.#elsewhere?.open()
+    // Reads the gate again: a resumed source may have filled the buffer synchronously.
+    if (this.gate.closed) this.#extra?.close()
+    else this.#extra?.open()
   }
 }

@@ -1,13 +1,13 @@
 import { Subject, takeUntil } from 'rxjs'
 import type { Observable, Subscriber, Subscription } from 'rxjs'
-import { KeyedBacklog, OpenBacklog } from './backlog.ts'
+import { KeyedBacklog, UnkeyedBacklog } from './backlog.ts'
 import type { Backlog } from './backlog.ts'
-import { Brake } from './backpressure.ts'
+import { Backpressure } from './backpressure.ts'
 import { DrainTimeoutError } from './drain-timeout-error.ts'
 import { gateOf, subscribeThrough } from '../../src/protocol/gate.ts'
 import type { Gate } from '../../src/protocol/gate.ts'
-import { Slot } from './in-flight.ts'
-import type { Handling, SlotOwner } from './in-flight.ts'
+import { InFlightTask } from './in-flight.ts'
+import type { Handling, InFlightOwner } from './in-flight.ts'
 import { MAX_TIMER_DELAY } from '../../src/protocol/timer-limit.ts'
 
 /** How the events of one subscription are delivered. */
@@ -20,39 +20,39 @@ export interface DeliveryPlan<T> extends Handling<T> {
   readonly drainTimeout: number
 }
 
-/** One subscription of `deliver`: what waits, what is in flight, who is held back, and how it ends. */
-export class Delivery<T> implements SlotOwner<T> {
+/** One subscription of `deliver`: its backlog, the events in flight, backpressure and how it ends. */
+export class Delivery<T> implements InFlightOwner<T> {
   readonly #plan: DeliveryPlan<T>
   readonly #subscriber: Subscriber<T>
-  /** The gate of whoever is fed. */
-  readonly #outer: Gate | undefined
-  readonly #brake: Brake
+  /** The gate of the subscriber. */
+  readonly #downstream: Gate | undefined
+  readonly #backpressure: Backpressure
   readonly #backlog: Backlog<T>
-  /** All slots that were ever needed; those in `#idle` are free. */
-  readonly #slots: Slot<T>[] = []
-  readonly #idle: Slot<T>[] = []
+  /** Every task that was created; `#idle` has those without an event. */
+  readonly #tasks: InFlightTask<T>[] = []
+  readonly #idle: InFlightTask<T>[] = []
   readonly #handlers = new AbortController()
   readonly #stop = new Subject<void>()
   #source: Subscription | undefined
   #inFlight = 0
-  #pumping = false
-  /** Nothing comes from the source any more. */
-  #ended = false
-  /** Nothing is to be started any more. */
+  #starting = false
+  /** The source has completed or errored, or `#stop` has completed it. */
+  #sourceEnded = false
+  /** No more events are started. */
   #stopped = false
-  /** The subscriber has heard its last. */
-  #over = false
+  /** The subscriber has completed, errored or unsubscribed. */
+  #closed = false
   #sourceFailure: { readonly error: unknown } | undefined
   #failure: { readonly error: unknown } | undefined
-  #deadline: Subscription | undefined
+  #drainTimer: Subscription | undefined
 
   constructor(plan: DeliveryPlan<T>, subscriber: Subscriber<T>) {
     this.#plan = plan
     this.#subscriber = subscriber
-    this.#outer = gateOf(subscriber)
-    this.#brake = new Brake(this.#outer, plan.gate)
-    this.#backlog = plan.key === undefined ? new OpenBacklog() : new KeyedBacklog(plan.key)
-    subscriber.add(() => this.#close())
+    this.#downstream = gateOf(subscriber)
+    this.#backpressure = new Backpressure(this.#downstream, plan.gate)
+    this.#backlog = plan.key === undefined ? new UnkeyedBacklog() : new KeyedBacklog(plan.key)
+    subscriber.add(() => this.#teardown())
   }
 
   get signal(): AbortSignal {
@@ -68,158 +68,156 @@ export class Delivery<T> implements SlotOwner<T> {
     const { abort } = this.#plan
     if (abort?.aborted === true) return this.#subscriber.complete()
     this.#subscriber.add(this.#plan.checkpoint?.attach?.())
-    // Before the source can listen to the same signal: it would error, and what waits would still be started.
+    // Registered before the source can listen to the same signal: if the source errored first, the backlog would still be started.
     abort?.addEventListener('abort', this.#abort)
-    this.#source = subscribeThrough(this.#brake.gate, this.#outer, source.pipe(takeUntil(this.#stop)), {
-      next: (event) => this.#take(event),
-      error: (error: unknown) => this.#end({ error }),
-      complete: () => this.#end(),
+    const stoppable = source.pipe(takeUntil(this.#stop))
+    this.#source = subscribeThrough(this.#backpressure.gate, this.#downstream, stoppable, {
+      next: (event) => this.#next(event),
+      error: (error: unknown) => this.#endSource({ error }),
+      complete: () => this.#endSource(),
     })
   }
 
-  handled(slot: Slot<T>): void {
-    const { event } = slot
-    this.#free(slot)
+  handled(task: InFlightTask<T>): void {
+    const { event } = task
+    this.#release(task)
     this.#subscriber.next(event)
-    this.#pump()
+    this.#startReady()
   }
 
-  buried(slot: Slot<T>): void {
-    this.#free(slot)
-    this.#pump()
+  deadLettered(task: InFlightTask<T>): void {
+    this.#release(task)
+    this.#startReady()
   }
 
-  fail(error: unknown, slot?: Slot<T>): void {
+  fail(error: unknown, task?: InFlightTask<T>): void {
     this.#failure ??= { error }
-    if (slot !== undefined) this.#free(slot)
-    for (const other of this.#slots) if (other.waits) this.#free(other)
-    this.#stopTaking()
-    this.#limit()
+    if (task !== undefined) this.#release(task)
+    for (const other of this.#tasks) if (other.waiting) this.#release(other)
+    this.#stopSource()
+    this.#startDrainTimer()
   }
 
-  #take(event: T): void {
+  #next(event: T): void {
     try {
       this.#plan.checkpoint?.received(event)
       this.#backlog.push(event)
     } catch (error) {
       return this.fail(error)
     }
-    this.#pump()
+    this.#startReady()
   }
 
-  /** Starts what can be started. Not from within itself, so that handlers which are done at once do not grow the stack. */
-  #pump(): void {
-    if (this.#pumping) return this.#regulate()
-    this.#pumping = true
+  /** Starts events while `concurrency` permits. Not reentrant: synchronous handlers would grow the stack. */
+  #startReady(): void {
+    if (this.#starting) return this.#updateBackpressure()
+    this.#starting = true
     while (!this.#stopped && this.#inFlight < this.#plan.concurrency) {
-      const lane = this.#backlog.turn()
-      if (lane === undefined) break
+      const partition = this.#backlog.next()
+      if (partition === undefined) break
       this.#inFlight += 1
-      const slot = this.#idle.pop() ?? this.#newSlot()
-      slot.take(lane)
+      const task = this.#idle.pop() ?? this.#createTask()
+      task.start(partition)
     }
-    this.#pumping = false
-    this.#regulate()
+    this.#starting = false
+    this.#updateBackpressure()
     this.#endIfDone()
   }
 
-  #newSlot(): Slot<T> {
-    const slot = new Slot(this.#plan, this)
-    this.#slots.push(slot)
-    return slot
+  #createTask(): InFlightTask<T> {
+    const task = new InFlightTask(this.#plan, this)
+    this.#tasks.push(task)
+    return task
   }
 
-  #free(slot: Slot<T>): void {
-    if (slot.lane !== undefined) this.#backlog.release(slot.lane)
-    slot.clear()
-    this.#idle.push(slot)
+  #release(task: InFlightTask<T>): void {
+    if (task.partition !== undefined) this.#backlog.release(task.partition)
+    task.clear()
+    this.#idle.push(task)
     this.#inFlight -= 1
-    // What waits is still handled after an error of the source. As long as one after another ends, none of them hangs.
-    if (this.#sourceFailure !== undefined && !this.#stopped) this.#prolong()
+    // The backlog is still handled after an error of the source. As long as tasks keep ending, no handler hangs.
+    if (this.#sourceFailure !== undefined && !this.#stopped) this.#restartDrainTimer()
   }
 
-  #regulate(): void {
+  #updateBackpressure(): void {
     const { highWaterMark } = this.#plan
     const { size } = this.#backlog
-    // Between the two marks it stays as it is, so that sources stop and go on seldom.
-    if (size >= highWaterMark) this.#brake.set(true)
-    else if (size <= highWaterMark / 2) this.#brake.set(false)
+    // No change between half and the full mark: sources pause and resume less often.
+    if (size >= highWaterMark) this.#backpressure.setFull(true)
+    else if (size <= highWaterMark / 2) this.#backpressure.setFull(false)
   }
 
-  /** The source has ended. */
-  #end(failure?: { readonly error: unknown }): void {
-    // It tears down only after it has told us, and a `retry` behind us would subscribe to it again before that.
+  #endSource(failure?: { readonly error: unknown }): void {
+    // RxJS tears the source down after this call. A `retry` downstream would subscribe to it again before that.
     this.#source?.unsubscribe()
     this.#sourceFailure = failure
-    this.#ended = true
-    this.#brake.release()
-    this.#pump()
-    // A source that has completed is no failure: its last events may take as long as any others.
-    if (failure !== undefined) this.#limit()
+    this.#sourceEnded = true
+    this.#backpressure.release()
+    this.#startReady()
+    // Without a timeout after completion, which is no failure.
+    if (failure !== undefined) this.#startDrainTimer()
   }
 
-  #stopTaking(): void {
+  #stopSource(): void {
     this.#stopped = true
     this.#backlog.clear()
-    // To the source this is an unsubscription, to us it has completed. Whoever is fed hears of it afterwards: it may be a
-    // `retry`, which subscribes to the source again at once.
-    const pumping = this.#pumping
-    this.#pumping = true
+    // `#stop` calls `#endSource`. The subscriber must not be notified within it: it may be a `retry`, which resubscribes at once.
+    const starting = this.#starting
+    this.#starting = true
     this.#stop.next()
-    this.#pumping = pumping
-    this.#pump()
+    this.#starting = starting
+    this.#startReady()
   }
 
   readonly #abort = (): void => {
-    this.#stopTaking()
-    this.#limit()
+    this.#stopSource()
+    this.#startDrainTimer()
   }
 
-  /** What is in flight has its time to end from now on, unless that runs already. */
-  #limit(): void {
+  /** Limits how long handlers in flight may take, unless the timer runs already. */
+  #startDrainTimer(): void {
     const { drainTimeout, scheduler } = this.#plan
-    if (this.#over || this.#deadline !== undefined || drainTimeout === Infinity) return
-    this.#deadline = scheduler.schedule(() => this.#cutOff(), Math.min(drainTimeout, MAX_TIMER_DELAY))
+    if (this.#closed || this.#drainTimer !== undefined || drainTimeout === Infinity) return
+    this.#drainTimer = scheduler.schedule(() => this.#timeOut(), Math.min(drainTimeout, MAX_TIMER_DELAY))
   }
 
-  #prolong(): void {
-    this.#deadline?.unsubscribe()
-    this.#deadline = undefined
-    this.#limit()
+  #restartDrainTimer(): void {
+    this.#drainTimer?.unsubscribe()
+    this.#drainTimer = undefined
+    this.#startDrainTimer()
   }
 
-  #cutOff(): void {
+  #timeOut(): void {
     const cause = this.#failure ?? this.#sourceFailure
     const error = new DrainTimeoutError(
       this.#inFlight,
       this.#plan.drainTimeout,
       cause && { cause: cause.error },
     )
-    this.#over = true
+    this.#closed = true
     this.#handlers.abort(error)
     this.#subscriber.error(error)
   }
 
   #endIfDone(): void {
-    if (this.#over || !this.#ended || this.#inFlight > 0) return
+    if (this.#closed || !this.#sourceEnded || this.#inFlight > 0) return
     if (this.#backlog.size > 0 && !this.#stopped) return
-    this.#over = true
-    // What could not be handled goes first: the source's error would say that all that came before it was.
+    this.#closed = true
+    // A failure to handle an event takes precedence: the source's error means that every event before it was handled.
     const failure = this.#failure ?? this.#sourceFailure
     if (failure === undefined) this.#subscriber.complete()
     else this.#subscriber.error(failure.error)
   }
 
-  /** The subscriber is gone: by itself, or since it was told of the end. */
-  #close(): void {
-    const left = !this.#over
-    this.#over = this.#stopped = true
+  #teardown(): void {
+    const unsubscribed = !this.#closed
+    this.#closed = this.#stopped = true
     this.#stop.next()
     this.#backlog.clear()
-    this.#brake.release()
-    this.#deadline?.unsubscribe()
+    this.#backpressure.release()
+    this.#drainTimer?.unsubscribe()
     this.#plan.abort?.removeEventListener('abort', this.#abort)
-    for (const slot of this.#slots) slot.cut()
-    if (left) this.#handlers.abort()
+    for (const task of this.#tasks) task.cancel()
+    if (unsubscribed) this.#handlers.abort()
   }
 }

@@ -1,19 +1,19 @@
 /**
- * A delivery was aborted or has failed, and not all that was in flight ended in time. What was cut off was not saved as
- * handled, so it comes again where there is a checkpoint; what its handler had done by then is done. `cause` is what had
- * failed before, if something had.
+ * Handlers did not end within `drainTimeout` after an abort or a failure. The events they were handling are not saved as
+ * handled, so a checkpoint delivers them again, although their handlers may have had effects. `cause` is the failure, if
+ * there was one.
  */
 export class DrainTimeoutError extends Error {
   override readonly name = 'DrainTimeoutError'
-  /** How many events were cut off. */
+  /** Number of events that were in flight. */
   readonly cutOff: number
-  /** How long they had, in ms. */
+  /** The timeout that elapsed, in ms. */
   readonly drainTimeout: number
 
   constructor(cutOff: number, drainTimeout: number, options?: ErrorOptions) {
     super(
       `${cutOff} ${cutOff === 1 ? 'event was' : 'events were'} still being handled when the drainTimeout of ` +
-        `${drainTimeout} ms was over: give handlers a longer one, or have them obey their signal`,
+        `${drainTimeout} ms was over: use a longer drainTimeout, or make the handlers stop when their signal aborts`,
       options,
     )
     this.cutOff = cutOff

@@ -1,30 +1,30 @@
 import type { SchedulerLike, Subscription } from 'rxjs'
 import { backoffDelay } from '../../src/protocol/backoff.ts'
 import type { Backoff } from '../../src/protocol/backoff.ts'
-import type { Lane } from './backlog.ts'
+import type { Partition } from './backlog.ts'
 import { currentGate, throughGate } from '../../src/protocol/gate.ts'
 import type { Progress } from '../progress.ts'
 import { retryAfterOf } from '../../src/protocol/retry-after.ts'
 import { isThenable } from '../../src/protocol/thenable.ts'
 import { MAX_TIMER_DELAY } from '../../src/protocol/timer-limit.ts'
 
-/** An event that was given up, and why. */
+/** An event whose handler failed for good. */
 export interface DeadLetter<T> {
   readonly event: T
-  /** What the last attempt failed with. */
+  /** The error of the last attempt. */
   readonly error: unknown
-  /** How often the handler was called. */
+  /** Number of attempts. */
   readonly attempts: number
 }
 
-/** Takes dead letters: an observer, or whatever stores them. A promise is awaited before the event counts as handled. */
+/** Takes dead letters: an observer, or a store. A returned promise is awaited before the event counts as handled. */
 export interface DeadLetters<T> {
   next(letter: DeadLetter<T>): unknown
-  /** What a `Subject` says of its listeners. */
+  /** Whether anything subscribes to it; a `Subject` has this property. */
   readonly observed?: boolean
 }
 
-/** How one event is handled. */
+/** How an event is handled. */
 export interface Handling<T> {
   readonly handler: (event: T, signal: AbortSignal) => void | PromiseLike<unknown>
   readonly retries: number
@@ -36,81 +36,80 @@ export interface Handling<T> {
   readonly checkpoint: Progress<T> | undefined
 }
 
-/** Who a slot works for. */
-export interface SlotOwner<T> {
-  /** For the handler. */
+/** The delivery that a task belongs to. */
+export interface InFlightOwner<T> {
+  /** Passed to the handler. */
   readonly signal: AbortSignal
-  /** Whether something failed for good: nothing is tried again then. */
+  /** Whether the delivery has failed; then nothing is retried. */
   readonly failed: boolean
-  /** The handler has done its work, and that is saved. */
-  handled(slot: Slot<T>): void
+  /** The event was handled, and that is saved. */
+  handled(task: InFlightTask<T>): void
   /** The event became a dead letter, and that is saved. */
-  buried(slot: Slot<T>): void
-  /** The event could neither be handled nor buried, or that could not be saved. */
-  fail(error: unknown, slot: Slot<T>): void
+  deadLettered(task: InFlightTask<T>): void
+  /** The event was neither handled nor dead-lettered, or that could not be saved. */
+  fail(error: unknown, task: InFlightTask<T>): void
 }
 
 /**
- * A place in which one event at a time is handled: its attempts, the waits between them, its dead letter, its saving.
+ * One event in flight: its attempts, the delays between them, its dead letter and its checkpoint.
  *
- * A slot is used again for the next event, and what it hands to promises was made once: so an event costs no object and
- * no closure of its own.
+ * A task is reused for later events, and its promise callbacks are created once: an event allocates no object and no closure.
  */
-export class Slot<T> {
-  /** Where its event was taken from. */
-  lane: Lane<T> | undefined
+export class InFlightTask<T> {
+  /** The partition of the event. */
+  partition: Partition<T> | undefined
   readonly #handling: Handling<T>
-  readonly #owner: SlotOwner<T>
+  readonly #owner: InFlightOwner<T>
   #event: T | undefined
   #attempts = 0
   #dead = false
-  #waits = false
-  #wait: Subscription | undefined
-  #cut = false
+  #waiting = false
+  #retry: Subscription | undefined
+  #cancelled = false
 
-  constructor(handling: Handling<T>, owner: SlotOwner<T>) {
+  constructor(handling: Handling<T>, owner: InFlightOwner<T>) {
     this.#handling = handling
     this.#owner = owner
   }
 
-  /** The event that is being handled. */
+  /** The event in flight. */
   get event(): T {
-    // Not undefined while there is one, unless undefined is the event.
+    // Undefined between two events, and when the event itself is undefined.
     return this.#event as T
   }
 
-  /** Whether it waits for the next attempt. */
-  get waits(): boolean {
-    return this.#waits
+  /** Whether the task waits for its next attempt. */
+  get waiting(): boolean {
+    return this.#waiting
   }
 
-  /** Handles the first event of the lane. */
-  take(lane: Lane<T>): void {
-    this.lane = lane
-    this.#event = lane.shift()
+  /** Starts the first event of the partition. */
+  start(partition: Partition<T>): void {
+    this.partition = partition
+    this.#event = partition.shift()
     this.#attempts = 0
     this.#dead = false
     this.#attempt()
   }
 
-  /** Lets go of its event. */
+  /** Drops the event and its pending retry. */
   clear(): void {
-    this.#waits = false
-    this.#wait?.unsubscribe()
-    this.#wait = undefined
-    this.lane = undefined
+    this.#waiting = false
+    this.#retry?.unsubscribe()
+    this.#retry = undefined
+    this.partition = undefined
     this.#event = undefined
   }
 
-  /** Lets go of its event for ever: the owner hears no more, whatever the handler does. */
-  cut(): void {
-    this.#cut = true
+  /** Drops the event and never calls the owner again, even when the handler ends later. */
+  cancel(): void {
+    this.#cancelled = true
     this.clear()
   }
 
   readonly #attempt = (): void => {
-    this.#waits = false
-    this.#wait = undefined
+    this.#waiting = false
+    this.#retry = undefined
     this.#attempts += 1
     try {
       const result = this.#call()
@@ -125,49 +124,49 @@ export class Slot<T> {
     const { handler } = this.#handling
     const { signal } = this.#owner
     if (currentGate() === undefined) return handler(this.event, signal)
-    // It is called while somebody subscribes. What it subscribes to itself must not be held until it has ended.
+    // A consumer is subscribing right now. Its gate must not pause what the handler subscribes to.
     return throughGate(undefined, () => handler(this.event, signal))
   }
 
   readonly #succeed = (): void => {
-    if (!this.#cut) this.#save()
+    if (!this.#cancelled) this.#save()
   }
 
   readonly #fail = (reason: unknown): void => {
-    if (this.#cut) return
+    if (this.#cancelled) return
     const { retries, retryable } = this.#handling
     try {
-      if (!this.#owner.failed && this.#attempts <= retries && retryable(reason)) this.#waitAndTryAgain(reason)
+      if (!this.#owner.failed && this.#attempts <= retries && retryable(reason)) this.#retryLater(reason)
       else this.#giveUp(reason)
     } catch (thrown) {
-      // Whoever was asked or told may have unsubscribed before.
-      if (!this.#cut) this.#owner.fail(thrown, this)
+      // The callback that threw may have unsubscribed first.
+      if (!this.#cancelled) this.#owner.fail(thrown, this)
     }
   }
 
   #giveUp(reason: unknown): void {
     const { deadLetters } = this.#handling
-    // A subject that nobody listens to would swallow it.
-    const unheard = deadLetters === undefined || deadLetters.observed === false
-    if (this.#owner.failed || unheard) return this.#owner.fail(reason, this)
-    const told = deadLetters.next({ event: this.event, error: reason, attempts: this.#attempts })
-    if (isThenable(told)) told.then(this.#bury, this.#unsaved)
-    else this.#bury()
+    // A subject without subscribers would drop the event silently.
+    const unobserved = deadLetters === undefined || deadLetters.observed === false
+    if (this.#owner.failed || unobserved) return this.#owner.fail(reason, this)
+    const stored = deadLetters.next({ event: this.event, error: reason, attempts: this.#attempts })
+    if (isThenable(stored)) stored.then(this.#deadLetter, this.#unsaved)
+    else this.#deadLetter()
   }
 
-  readonly #bury = (): void => {
+  readonly #deadLetter = (): void => {
     this.#dead = true
-    if (!this.#cut) this.#save()
+    if (!this.#cancelled) this.#save()
   }
 
-  #waitAndTryAgain(error: unknown): void {
+  #retryLater(error: unknown): void {
     const { scheduler, backoff, random } = this.#handling
     const attempts = this.#attempts
     const delay = retryAfterOf(error) ?? backoffDelay(attempts - 1, backoff, random)
-    this.#waits = true
-    const wait = scheduler.schedule(this.#attempt, Math.min(delay, MAX_TIMER_DELAY))
-    // Some schedulers call back within `schedule`; then this wait is over, and another may have begun.
-    if (this.#waits && this.#attempts === attempts) this.#wait = wait
+    this.#waiting = true
+    const retry = scheduler.schedule(this.#attempt, Math.min(delay, MAX_TIMER_DELAY))
+    // Some schedulers run the attempt within `schedule`, and a later retry may be pending already.
+    if (this.#waiting && this.#attempts === attempts) this.#retry = retry
   }
 
   #save(): void {
@@ -181,12 +180,12 @@ export class Slot<T> {
   }
 
   readonly #saved = (): void => {
-    if (this.#cut) return
-    if (this.#dead) this.#owner.buried(this)
+    if (this.#cancelled) return
+    if (this.#dead) this.#owner.deadLettered(this)
     else this.#owner.handled(this)
   }
 
   readonly #unsaved = (error: unknown): void => {
-    if (!this.#cut) this.#owner.fail(error, this)
+    if (!this.#cancelled) this.#owner.fail(error, this)
   }
 }

@@ -2,7 +2,7 @@ import { concatMap, defer, map, mergeMap, toArray } from 'rxjs'
 import type { Observable, OperatorFunction } from 'rxjs'
 
 /**
- * Turns each value into what `expand` finds for it, several at a time, in the order of the values.
+ * Maps each value to an inner observable, several at a time, and emits their values in the order of the source.
  *
  *     source:   --1--2--------|
  *     expand 1:   -------a|
@@ -10,8 +10,8 @@ import type { Observable, OperatorFunction } from 'rxjs'
  *               expandInOrder(expand, 2)
  *     result:   ----------(ab)|
  *
- * What `expand` finds is held until it completes, so it has to end, and better be short. An error of the source or of
- * `expand` passes through; unsubscribing ends every expansion.
+ * Inner values are buffered until their observable completes, so it must complete. Errors of the source and of inner
+ * observables pass through; unsubscribing unsubscribes from all of them.
  */
 export function expandInOrder<T, R>(
   expand: (value: T) => Observable<R>,
@@ -19,15 +19,15 @@ export function expandInOrder<T, R>(
 ): OperatorFunction<T, R> {
   return (source) =>
     defer(() => {
-      const early = new Map<number, readonly R[]>()
-      let turn = 0
+      const buffer = new Map<number, readonly R[]>()
+      let nextIndex = 0
 
-      const inTurn = (index: number, found: readonly R[]) => {
-        early.set(index, found)
+      const takeReady = (index: number, values: readonly R[]) => {
+        buffer.set(index, values)
         const ready: R[] = []
-        for (let next = early.get(turn); next !== undefined; next = early.get(turn)) {
-          early.delete(turn)
-          turn += 1
+        for (let next = buffer.get(nextIndex); next !== undefined; next = buffer.get(nextIndex)) {
+          buffer.delete(nextIndex)
+          nextIndex += 1
           ready.push(...next)
         }
         return ready
@@ -38,7 +38,7 @@ export function expandInOrder<T, R>(
           (value, index) =>
             expand(value).pipe(
               toArray(),
-              map((found) => inTurn(index, found)),
+              map((values) => takeReady(index, values)),
             ),
           concurrency,
         ),
