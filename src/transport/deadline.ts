@@ -4,15 +4,15 @@ import { MAX_TIMER_DELAY } from '../protocol/timer-limit.ts'
 const afterSockets: (work: () => void) => void =
   typeof setImmediate === 'function' ? setImmediate : setTimeout
 
-/** Whom the deadline tells. */
+/** Is called by a {@link Deadline}. */
 export interface DeadlineListener {
-  /** It has passed. */
-  late(): void
+  /** The deadline has passed. */
+  onDeadline(): void
 }
 
 /**
- * A moment that keeps being put off. Putting it off only notes the new moment: the one timer that runs looks at it when
- * it wakes, so that a busy stream sets no timer for each of its chunks.
+ * A deadline that is postponed often. Postponing only stores the new time, and the running timer checks it when it fires. A
+ * busy stream thus starts no timer per chunk.
  */
 export class Deadline {
   readonly #listener: DeadlineListener
@@ -24,13 +24,13 @@ export class Deadline {
     this.#listener = listener
   }
 
-  /** Moves the deadline to `delay` ms from now; Infinity means that it never comes. */
+  /** Moves the deadline to `delay` ms from now; Infinity for never. */
   set(delay: number): void {
     this.#due = performance.now() + delay
     if (this.#due < this.#wakes) this.#sleep()
   }
 
-  /** Calls it off. */
+  /** Cancels the deadline. */
   clear(): void {
     this.#due = Infinity
     this.#wakes = Infinity
@@ -40,24 +40,24 @@ export class Deadline {
   #sleep(): void {
     clearTimeout(this.#timer)
     this.#wakes = this.#due
-    // Rounded up, since a timer that wakes early would only sleep again.
+    // Rounded up, since a timer that fires early would only be started again.
     const left = Math.ceil(this.#due - performance.now())
     this.#timer = setTimeout(Deadline.#wake, Math.min(Math.max(left, 0), MAX_TIMER_DELAY), this)
   }
 
-  // Static, since each of thousands of quiet streams would have a closure of its own.
+  // Static, to save a closure for each of thousands of idle streams.
   static #wake(this: void, deadline: Deadline): void {
     deadline.#wakes = Infinity
-    // Timers come before sockets: where the process itself stood still, what its sockets have is read first. What a
-    // `fetch` still has to unpack may come too late all the same.
-    if (performance.now() >= deadline.#due) afterSockets(() => deadline.#look())
-    else deadline.#look()
+    // The event loop runs timers before sockets. After the process was blocked, bytes that have arrived must be read first.
+    // A `fetch` may still decompress too late.
+    if (performance.now() >= deadline.#due) afterSockets(() => deadline.#check())
+    else deadline.#check()
   }
 
-  #look(): void {
+  #check(): void {
     if (performance.now() >= this.#due) {
       this.#due = Infinity
-      this.#listener.late()
+      this.#listener.onDeadline()
     } else if (this.#due !== Infinity) {
       this.#sleep()
     }

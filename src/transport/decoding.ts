@@ -1,13 +1,13 @@
 import { interceptors } from 'undici'
 import type { Dispatcher } from 'undici'
 
-/** What a {@link Decoding} reports to. */
+/** Receives the output of a {@link Decoding}. */
 export interface DecodedSink {
   /** Decoded bytes. */
   decoded(bytes: Uint8Array): void
-  /** All has been decoded. */
+  /** The body is complete. */
   decodedAll(): void
-  /** What came is not in the coding that it was announced in, or ends too early. */
+  /** The body is not in the announced coding, or ends too early. */
   undecodable(error: Error): void
 }
 
@@ -17,9 +17,9 @@ type Controller = Dispatcher.DispatchController
 let decompress: Dispatcher.DispatcherComposeInterceptor | undefined
 
 /**
- * Undoes the content coding of one response with undici's own interceptor. It is not composed onto the agent, but made for
- * a response that needs it: then it costs nothing for all others, and the exchange keeps its own way to pause (the
- * interceptor pauses in the midst of undici's parsing, see `hold` of the exchange) and to report what came before a cut.
+ * Decodes the content coding of one response with undici's own interceptor. It is created per encoded response instead of
+ * composed onto the agent, so that other responses cost nothing and the exchange keeps control of pausing (see its
+ * `#pauseSocket`) and of the bytes before a disconnect.
  */
 export class Decoding implements Handler {
   readonly #sink: DecodedSink
@@ -44,7 +44,7 @@ export class Decoding implements Handler {
     try {
       this.#encoded.onResponseStart?.(this.#given, status, { 'content-encoding': coding }, '')
     } catch {
-      // More codings on top of each other than undici undoes.
+      // More nested codings than undici decodes.
     }
     return this.#known
   }
@@ -53,12 +53,12 @@ export class Decoding implements Handler {
     this.#encoded.onResponseData?.(this.#given, bytes)
   }
 
-  /** No more bytes come. What came is decoded first. */
+  /** No more bytes arrive. Reports the end after everything written is decoded. */
   end(): void {
     this.#encoded.onResponseEnd?.(this.#given, {})
   }
 
-  /** Lets the memory go; reports nothing more. */
+  /** Releases the decoder's memory; reports nothing more. */
   destroy(): void {
     this.#encoded.onResponseError?.(this.#given, new Error('aborted'))
   }
@@ -85,7 +85,7 @@ export class Decoding implements Handler {
     _status: number,
     headers: Readonly<Record<string, string | string[] | undefined>>,
   ): void {
-    // What undici does not know it leaves as it is, and the header too.
+    // Undici leaves an unknown coding as it is, and keeps its header.
     this.#known = headers['content-encoding'] === undefined
   }
 
@@ -102,15 +102,12 @@ export class Decoding implements Handler {
   }
 }
 
-/**
- * Undici warns that its interceptor is experimental, once, when it is made. That is ours to know: it would be on the
- * stderr of every program that uses this library.
- */
+/** Silences undici's warning that its interceptor is experimental: every program that uses this library would print it. */
 function makeDecompress(): Dispatcher.DispatcherComposeInterceptor {
   const { emitWarning } = process
   process.emitWarning = () => {}
   try {
-    // An error's body is read too.
+    // The body of an error is decoded too.
     return interceptors.decompress({ skipErrorResponses: false })
   } finally {
     process.emitWarning = emitWarning

@@ -4,62 +4,60 @@ import type { Timeouts, WireRequest } from './exchange.ts'
 import { createRedactor, secretsIn } from './redact.ts'
 import type { Redact } from './redact.ts'
 
-/** A value in a query: undefined and null are left out, a list repeats its name. */
+/** A value in a query. Undefined and null are omitted; a list repeats its name. */
 type QueryValue = string | number | boolean | null | undefined | readonly (string | number | boolean)[]
 
 /** One request to the service. */
 export interface ApiRequest {
   readonly method: 'GET' | 'POST'
-  /** Begins with `/`; ids in it are encoded already, and it has no query. */
+  /** Begins with `/`, contains encoded ids, and has no query. */
   readonly path: string
   readonly query?: Readonly<Record<string, QueryValue>> | undefined
   /** Sent as JSON; undefined sends no body. */
   readonly body?: unknown
-  /** Headers of this request alone, on top of the transport's. */
+  /** Headers of this request, in addition to the transport's. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Beta features that the request asks for, as values of the beta header (§9). */
   readonly betas?: readonly string[] | undefined
-  /** In place of the transport's, for a request that is known to take longer. */
+  /** Override the transport's, for a request that takes longer. */
   readonly timeouts?: Partial<Timeouts> | undefined
-  /** Whether an answer without a body is one. Default false: it is a ProtocolError. */
+  /** Whether the response may have no body. Default false: an empty body is a ProtocolError. */
   readonly mayBeEmpty?: boolean | undefined
-  /** Whether it may be sent again even if the service can have acted on it. */
+  /** Whether it may be sent again even if the service may have acted on it. */
   readonly idempotent: boolean
 }
 
-/** Where requests go and what goes with each of them. */
+/** Where requests are sent, and what is sent with each of them. */
 export interface EndpointSettings {
   /**
-   * Address of the service, `https://host` or, under a prefix, `https://host/prefix`: without credentials, query or
-   * fragment. In a browser also a path, `/api`, on the page's own host.
+   * Address of the service, `https://host` or `https://host/prefix`, without credentials, query or fragment. In a browser
+   * also a path on the page's own host, such as `/api`.
    */
   readonly baseUrl: string
-  /**
-   * Goes with every request as `x-api-key` (§5), and nowhere else. `null` sends none: for a gateway that adds the key itself.
-   */
+  /** Sent with every request as `x-api-key` (§5), and nowhere else. `null` sends none, for a gateway that adds the key. */
   readonly apiKey: string | null
-  /** Name of the header that asks for beta features (§9). Default `service-beta`. */
+  /** Name of the header that requests beta features (§9). Default `service-beta`. */
   readonly betaHeader?: string | undefined
   /** More headers for every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Allows plain http, which shows secrets to everybody on the way, beyond this machine. Default false. */
+  /** Allows plain http to other machines, which exposes secrets to the network. Default false. */
   readonly allowInsecure?: boolean | undefined
-  /** How long to wait for what; see {@link Timeouts} for the defaults. Infinity waits for ever. */
+  /** Timeouts of each request, in ms; see {@link Timeouts} for the defaults. Infinity disables one. */
   readonly timeouts?: Partial<Timeouts> | undefined
 }
 
-/** Makes requests ready for the wire. */
+/** Prepares requests for the wire. */
 export interface Endpoint {
   prepare(request: ApiRequest, accept: string, coding: string): WireRequest
-  /** Takes the secrets that every request has out of a text. */
+  /** Removes the secrets that every request has from a text. */
   readonly redact: Redact
-  /** What takes the secrets of a request out of a text. */
+  /** Returns the function that removes the secrets of a request from a text. */
   redactorOf(request: WireRequest): Redact
 }
 
 const TIMEOUTS: Timeouts = { connect: 10_000, headers: 30_000, silence: 60_000 }
 
-/** Headers that are the transport's to set, or HTTP's own. */
+/** Headers that the transport or HTTP sets. */
 const RESERVED = new Set([
   'x-api-key',
   'accept',
@@ -75,7 +73,7 @@ const RESERVED = new Set([
   'trailer',
 ])
 
-/** Checks the settings, throwing an ArgumentError that does not repeat what may be secret. */
+/** Checks the settings. Throws an ArgumentError, which never contains a value that may be secret. */
 export function createEndpoint(settings: EndpointSettings): Endpoint {
   const { apiKey, betaHeader = 'service-beta', allowInsecure = false } = settings
   if (apiKey !== null && (typeof apiKey !== 'string' || !/^[!-~]+$/.test(apiKey))) {
@@ -94,7 +92,7 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
   const base = parseBaseUrl(settings.baseUrl, allowInsecure || !hasSecrets)
   const timeouts = readTimeouts(settings.timeouts, TIMEOUTS)
   const redactorOf = (headers: WireRequest['headers']): Redact => {
-    // Made for the first failure, since most requests have none.
+    // Created at the first failure, since most requests have none.
     let redact: Redact | undefined
     return (text) => (redact ??= createRedactor(secretsIn(headers, isPublic)))(text)
   }
@@ -112,8 +110,8 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
         ...(apiKey !== null && { 'x-api-key': apiKey }),
       }
       if (body !== undefined) headers['content-type'] = 'application/json'
-      const asked = [headers[beta] ?? [], readBetas(betas)].flat()
-      if (asked.length > 0) headers[beta] = asked.join(',')
+      const requested = [headers[beta] ?? [], readBetas(betas)].flat()
+      if (requested.length > 0) headers[beta] = requested.join(',')
       return {
         origin: base.origin,
         path: base.prefix + readPath(request.path) + queryString(request.query),
@@ -139,7 +137,7 @@ function parseBaseUrl(
     throw mustBe('a URL without credentials; the key is the setting apiKey')
   if (url.search !== '' || url.hash !== '') throw mustBe('a URL without query and fragment')
   if (url.protocol === 'http:' && !allowInsecure && !isLoopback(url.hostname)) {
-    throw mustBe('an https URL, since plain http would show the key on the way (allowInsecure allows it)')
+    throw mustBe('an https URL, since plain http would expose the key (allowInsecure allows it)')
   }
   return { origin: url.origin, prefix: url.pathname.replace(/\/+$/, '') }
 }
@@ -152,17 +150,17 @@ function isPath(value: unknown): value is string {
   return typeof value === 'string' && /^\/(?!\/)[!-~]*$/.test(value) && !value.includes('\\')
 }
 
-/** The address of a path on the host of the page that this runs in. */
+/** The address of a path on the host of the current page. */
 function onThisPage(path: string): URL {
   const page = globalThis.location?.href
   if (page === undefined || !URL.canParse(path, page)) {
-    const expected = 'a whole URL: a path is resolved against the address of a page, and there is none here'
+    const expected = 'a whole URL: a path is resolved against the address of a page, which only a browser has'
     throw new ArgumentError('baseUrl', expected, path)
   }
   return new URL(path, page)
 }
 
-/** By the name alone: who resolves another name to this machine must say allowInsecure. */
+/** Checks the name only. Another name that resolves to this machine needs allowInsecure. */
 function isLoopback(hostname: string): boolean {
   return /^(127\.\d+\.\d+\.\d+|\[::1\]|(.+\.)?localhost)$/.test(hostname)
 }
@@ -188,13 +186,13 @@ function toJson(body: unknown): string {
     const text: unknown = JSON.stringify(body)
     if (typeof text === 'string') return text
   } catch {
-    // A cycle or a bigint: refused below.
+    // A cycle or a bigint is refused below.
   }
-  // Not repeated: a body may carry the credentials of tool servers (§5).
-  throw new ArgumentError('body', 'something that JSON can hold', hidden(body))
+  // Hidden, since a body may contain the credentials of tool servers (§5).
+  throw new ArgumentError('body', 'a JSON value', hidden(body))
 }
 
-/** Headers with their names in lower case. Values may be secret too, so errors name the header only. */
+/** Headers with their names in lower case. Errors name only the header, since its value may be secret. */
 function readHeaders(headers: unknown): Record<string, string> {
   const read: Record<string, string> = {}
   if (headers === undefined) return read
@@ -202,7 +200,7 @@ function readHeaders(headers: unknown): Record<string, string> {
     throw new ArgumentError('headers', 'an object', hidden(headers))
   for (const [given, value] of Object.entries(headers)) {
     const name = given.toLowerCase()
-    if (!isToken(name)) throw new ArgumentError('headers', 'an object with names of headers', given)
+    if (!isToken(name)) throw new ArgumentError('headers', 'an object whose keys are header names', given)
     if (RESERVED.has(name))
       throw new ArgumentError('headers', `without ${name}, which the transport sets itself`, name)
     if (typeof value !== 'string' || !isHeaderValue(value))
@@ -225,7 +223,7 @@ function readTimeouts(given: Partial<Timeouts> | undefined, defaults: Timeouts):
   const timeouts = { connect, headers, silence }
   for (const [name, value] of Object.entries(timeouts)) {
     checkDuration(`timeouts.${name}`, value, true)
-    if (value === 0) throw new ArgumentError(`timeouts.${name}`, 'more than 0 ms; Infinity waits for ever', 0)
+    if (value === 0) throw new ArgumentError(`timeouts.${name}`, 'more than 0 ms; Infinity disables it', 0)
   }
   return timeouts
 }

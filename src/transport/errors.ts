@@ -1,20 +1,20 @@
 import type { ServiceProblem, ValidationIssue } from '../protocol/problem.ts'
 import type { Retryable } from '../protocol/backoff.ts'
 
-/** Which request an error is about. A path never carries a secret: keys travel in headers. */
+/** The request that an error is about. A path never contains a secret: keys are sent in headers. */
 export interface RequestLine {
   readonly method: string
   /** Path and query. */
   readonly path: string
 }
 
-/** Root of the library's own errors. */
+/** Base class of the library's own errors. */
 export abstract class RivuletError extends Error implements Retryable {
   readonly method: string
   readonly path: string
   abstract readonly retryable: boolean
   readonly retryAfter: number | undefined = undefined
-  /** Whether the service can have acted on the request. */
+  /** Whether the service may have acted on the request. */
   readonly taken: 'no' | 'maybe' = 'maybe'
 
   constructor(message: string, request: RequestLine, options?: ErrorOptions) {
@@ -23,18 +23,18 @@ export abstract class RivuletError extends Error implements Retryable {
     this.path = request.path
   }
 
-  /** What of it goes into JSON: an error by itself would be `{}` or all that it holds. */
+  /** The fields that `JSON.stringify` writes; without this method an error becomes `{}`. */
   toJSON(): Readonly<Record<string, unknown>> {
     const { name, message, method, path, retryable } = this
     return { name, message, method, path, retryable }
   }
 }
 
-/** What the service said when it refused or failed (§2.5, §7). */
+/** The service's response other than 2xx (§2.5, §7). */
 export interface Refusal {
   readonly status: number
   readonly problem?: (Omit<ServiceProblem, 'ref_id'> & Partial<ServiceProblem>) | undefined
-  /** The beginning of a body that is none of the interface's: a proxy's page, say. */
+  /** The beginning of a body that the interface does not define, such as a proxy's page. */
   readonly excerpt?: string | undefined
   readonly issues?: readonly ValidationIssue[] | undefined
   /** From the `Retry-After` header, in ms. */
@@ -43,14 +43,14 @@ export interface Refusal {
   readonly taken: 'no' | 'maybe'
 }
 
-/** The service answered with a status other than 2xx. Its subclasses name the common ones. */
+/** The service answered with a status other than 2xx. Common ones have a subclass. */
 export class ApiError extends RivuletError {
   override readonly name: string = 'ApiError'
   readonly status: number
-  /** The service's reference for this problem, where its answer had one. */
+  /** The service's reference for this problem, where its response has one. */
   readonly ref_id: string | undefined
   readonly detail: Readonly<Record<string, unknown>> | null | undefined
-  /** What was wrong with the request, in the service's words; empty where it did not say. */
+  /** What was wrong with the request, in the service's words; empty where it gave no details. */
   readonly issues: readonly ValidationIssue[]
   readonly retryable: boolean
   override readonly retryAfter: number | undefined
@@ -59,9 +59,9 @@ export class ApiError extends RivuletError {
   constructor(request: RequestLine, refusal: Refusal) {
     const { status, problem, excerpt = '', issues = [] } = refusal
     const faults = issues.map((issue) => `${issue.loc.join('.')}: ${issue.msg}`).join('; ')
-    const said = problem?.message ?? (faults === '' ? excerpt : faults)
+    const text = problem?.message ?? (faults === '' ? excerpt : faults)
     const reference = problem?.ref_id === undefined ? '' : ` (ref_id ${problem.ref_id})`
-    super(`${status}${said === '' ? '' : ` ${said}`}${reference}`, request)
+    super(`${status}${text === '' ? '' : ` ${text}`}${reference}`, request)
     this.status = status
     this.ref_id = problem?.ref_id
     this.detail = problem?.detail
@@ -101,12 +101,12 @@ export class ConflictError extends ApiError {
   override readonly name = 'ConflictError'
 }
 
-/** 422: the service found fault with the request (§7); see `issues`. */
+/** 422: the request is not valid (§7); see `issues`. */
 export class ValidationError extends ApiError {
   override readonly name = 'ValidationError'
 }
 
-/** 429: too many requests; `retryAfter` tells when to come back, where the service said it. */
+/** 429: too many requests. `retryAfter` is how long to wait, in ms, where the service gave it. */
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'
 }
@@ -119,7 +119,7 @@ export class ServerError extends ApiError {
 /** How a connection failed. */
 export type ConnectionFailure = 'refused' | 'connect-timeout' | 'headers-timeout' | 'silence' | 'broken'
 
-/** The service could not be reached, or the connection broke. `failure` tells how, `cause` is the platform's error. */
+/** The service could not be reached, or the connection broke. `failure` is how, `cause` the platform's error. */
 export class ConnectionError extends RivuletError {
   override readonly name = 'ConnectionError'
   readonly failure: ConnectionFailure
@@ -135,13 +135,13 @@ export class ConnectionError extends RivuletError {
 
 /** Options of a {@link ProtocolError}. */
 export interface ProtocolErrorOptions extends ErrorOptions {
-  /** Whether the same request may succeed later. Default true: a proxy's page or a truncated answer passes. */
+  /** Whether the same request may succeed later. Default true: a proxy's page or a truncated response is transient. */
   readonly retryable?: boolean
 }
 
 /**
- * The service answered with something that the interface does not allow: no JSON, another content type, a redirect, more
- * than the limits let in.
+ * The service answered with something that the interface does not allow: malformed JSON, another content type, a redirect,
+ * or more than the limits allow.
  */
 export class ProtocolError extends RivuletError {
   override readonly name = 'ProtocolError'

@@ -1,12 +1,12 @@
 import type { ConnectionError, ProtocolError } from './errors.ts'
 
-/** How long to wait for what, each in ms. */
+/** Timeouts of a request, each in ms. */
 export interface Timeouts {
-  /** For the connection. Default 10,000. */
+  /** To make the connection. Default 10,000. */
   readonly connect: number
   /** From the request to the status line and headers. Default 30,000. */
   readonly headers: number
-  /** Between two chunks of a body; does not count while the reader holds the flow. Default 60,000. */
+  /** Between two chunks of a body; does not run while the flow is paused. Default 60,000. */
   readonly silence: number
 }
 
@@ -26,28 +26,28 @@ export interface WireRequest {
 export type HeaderReader = (name: string) => string | undefined
 
 /**
- * Takes in one response: `head`, any number of `chunk`s, then either `end` or `error`. An `error` may come at any time
- * and is the last call. Nothing is called after `abort`, and nothing before the exchange has returned its flow.
+ * Receives one response: `head`, any number of `chunk`s, then exactly one of `end` and `error`. `error` may come at any
+ * time. Nothing is called after `abort`, or before the exchange has returned its flow.
  */
 export interface ResponseSink {
   head(status: number, header: HeaderReader): void
-  /** The bytes are only the sink's until it returns. */
+  /** The bytes are valid only until this call returns. */
   chunk(bytes: Uint8Array): void
   end(): void
   error(error: ConnectionError | ProtocolError): void
 }
 
-/** The reader's hold on a response. */
+/** Controls a response: backpressure and cancellation. */
 export interface Flow {
-  /** Stops reading the socket; chunks already on their way may still come. */
+  /** Stops reading the socket. Chunks that were already read may still arrive. */
   pause(): void
   resume(): void
-  /** Destroys the socket; the sink hears no more. */
+  /** Destroys the socket. The sink is called no more. */
   abort(): void
 }
 
 /**
- * The one face of HTTP: sends a request, pushes the response into a sink. It neither follows redirects nor retries.
- * Its bodies are undici's dispatch on Node and `fetch` elsewhere.
+ * The interface to HTTP: sends a request and pushes the response into a sink. It neither follows redirects nor retries.
+ * It is implemented by undici's dispatch on Node and by `fetch` elsewhere.
  */
 export type Exchange = (request: WireRequest, sink: ResponseSink) => Flow

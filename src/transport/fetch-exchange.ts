@@ -3,12 +3,12 @@ import type { Exchange, ResponseSink, WireRequest } from './exchange.ts'
 import { Incoming } from './incoming.ts'
 import type { Wire } from './incoming.ts'
 
-/** What is needed of a `fetch`: the platform's own fits. It must follow no redirect where `init.redirect` is `manual`. */
+/** A `fetch` function, such as the platform's. It must not follow redirects where `init.redirect` is `manual`. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 /**
- * HTTP by `fetch`, for browsers and whatever else has it. Where it differs from Node's: connecting counts into the time
- * for the headers, and a browser does not tell a refused connection from one that broke, nor which redirect it met.
+ * HTTP by `fetch`, for browsers and other runtimes. Unlike on Node, the headers timeout includes connecting. A browser
+ * reports neither whether a connection was refused or broke, nor the status of a redirect.
  */
 export function createExchange(fetch: Fetch = (url, init) => globalThis.fetch(url, init)): Exchange {
   return (request, sink) => {
@@ -18,7 +18,7 @@ export function createExchange(fetch: Fetch = (url, init) => globalThis.fetch(ur
   }
 }
 
-/** One request under way. */
+/** One request in flight. */
 class Call implements Wire {
   readonly incoming: Incoming
   readonly #request: WireRequest
@@ -46,14 +46,14 @@ class Call implements Wire {
       referrerPolicy: 'no-referrer',
       signal: this.#controller.signal,
     }
-    // A `fetch` that is not the platform's may throw at the call, and answer with less than a Response.
+    // A custom `fetch` may throw synchronously, or resolve with something other than a Response.
     new Promise<Response>((resolve) => resolve(this.#fetch(origin + path, init)))
       .then(this.#onResponse)
       .catch(this.#onFailure)
   }
 
   pause(): void {
-    // The next chunk is not asked for; see #onChunk.
+    // The next chunk is not read; see #read.
   }
 
   resume(): void {
@@ -65,12 +65,12 @@ class Call implements Wire {
     void this.#cancelBody()
   }
 
-  /** A `fetch` that is not the platform's may ignore the signal. */
+  /** A custom `fetch` may ignore the signal. */
   async #cancelBody(): Promise<void> {
     try {
       await this.#reader?.cancel()
     } catch {
-      // The body is over, or the platform has ended it by the signal.
+      // The body has ended, or the signal has aborted it.
     }
   }
 
@@ -83,7 +83,7 @@ class Call implements Wire {
   readonly #onResponse = (response: Response): void => {
     this.#reader = response.body?.getReader()
     if (this.incoming.over) return void this.#cancelBody()
-    // Browsers hide the status of a redirect that they were told not to follow.
+    // Browsers hide the status of a redirect that is not followed.
     const status = response.type === 'opaqueredirect' ? 302 : response.status
     this.incoming.head(status, (name) => response.headers.get(name) ?? undefined)
     if (this.#reader === undefined) this.incoming.end()
@@ -104,21 +104,18 @@ class Call implements Wire {
   readonly #onBreak = (error: unknown): void => {
     const code = codeOf(error) ?? (error instanceof Error ? codeOf(error.cause) : undefined)
     if (code !== undefined && /^Z_(?!BUF_ERROR)/.test(code))
-      this.incoming.garbled('answered with a body that is not in its content coding', error)
+      this.incoming.malformed('answered with a body that is not in its content coding', error)
     else this.incoming.broken('broken', error)
   }
 }
 
-/**
- * Whether the request can have been sent. Node's fetch gives the system's error as its cause, and that says which call
- * failed; where nothing says so, it may have been sent.
- */
+/** Which failure the error is. Where it does not name the system call that failed, the request may have been sent: `broken`. */
 function failureOf(error: unknown): ConnectionFailure {
   const cause: unknown = error instanceof Error ? error.cause : undefined
   if (!(cause instanceof Error)) return 'broken'
   const code = codeOf(cause)
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect-timeout'
-  // Several addresses were tried; the code is that of the first.
+  // After several addresses were tried, the code is that of the first.
   const attempt: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
   const call = attempt instanceof Error && 'syscall' in attempt ? attempt.syscall : undefined
   if (call !== 'connect' && call !== 'getaddrinfo') return 'broken'

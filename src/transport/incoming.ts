@@ -4,20 +4,19 @@ import { ConnectionError, ProtocolError } from './errors.ts'
 import type { ConnectionFailure } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink, WireRequest } from './exchange.ts'
 
-/** What a body of the exchange does to its socket. */
+/** How an implementation of the exchange controls its socket. */
 export interface Wire {
-  /** Reads no more. */
+  /** Stops reading. */
   pause(): void
-  /** Reads again. */
+  /** Continues to read. */
   resume(): void
-  /** Destroys the socket, or makes sure that there never is one. May be called before anything else. */
+  /** Destroys the socket, or prevents it from being opened. May be called before anything else. */
   destroy(): void
 }
 
 /**
- * One response on its way to its sink. It keeps the promises of the exchange's face for both of its bodies: each phase
- * ends in time, the last word is said once, nothing is said after `abort`, and a sink that throws ends its own response
- * and nothing else.
+ * One response, passed on to its sink by the rules of {@link Exchange} for both implementations. Each phase has a timeout.
+ * Exactly one of `end` and `error` is called, and nothing after `abort`. A sink that throws ends only its own response.
  */
 export class Incoming implements Flow, DeadlineListener {
   readonly #request: WireRequest
@@ -39,7 +38,7 @@ export class Incoming implements Flow, DeadlineListener {
     return this.#paused
   }
 
-  /** Whether the sink hears no more. */
+  /** Whether the response has ended, failed or been aborted: the sink is called no more. */
   get over(): boolean {
     return this.#over
   }
@@ -49,7 +48,7 @@ export class Incoming implements Flow, DeadlineListener {
     this.#deadline.set(this.#request.timeouts.connect)
   }
 
-  /** The request goes out; from here on the service may have taken it. */
+  /** The request is being sent. From here on the service may have acted on it. */
   sending(): void {
     if (this.#over) return
     this.#phase = 'headers-timeout'
@@ -77,7 +76,7 @@ export class Incoming implements Flow, DeadlineListener {
     }
   }
 
-  /** Bytes came: silence begins anew, unless the reader holds the flow. */
+  /** Bytes arrived: restarts the idle timeout, unless the flow is paused. */
   alive(): void {
     if (!this.#paused) this.#deadline.set(this.#request.timeouts.silence)
   }
@@ -88,25 +87,25 @@ export class Incoming implements Flow, DeadlineListener {
     try {
       this.#sink.end()
     } catch {
-      // It has had its last call; there is nobody left to tell.
+      // The sink has had its last call, so the error cannot be reported to it.
     }
   }
 
-  /** The connection failed: it could not be made, or it broke. */
+  /** The connection could not be made, or it broke. */
   broken(failure: ConnectionFailure, cause: unknown): void {
     const { origin } = this.#request
     const text = {
       refused: `no connection to ${origin}`,
       'connect-timeout': `no connection to ${origin} in time`,
-      'headers-timeout': 'no answer in time',
-      silence: 'the connection fell silent',
+      'headers-timeout': 'no response in time',
+      silence: 'the connection was idle for too long',
       broken: 'the connection broke',
     }[failure]
     this.#fail(failure, `${text}${reason(cause)}`, cause)
   }
 
-  /** What came cannot be read as what it was announced to be. */
-  garbled(message: string, cause?: unknown): void {
+  /** The body cannot be decoded. */
+  malformed(message: string, cause?: unknown): void {
     this.#report(new ProtocolError(message, this.#request, { cause }))
   }
 
@@ -130,19 +129,19 @@ export class Incoming implements Flow, DeadlineListener {
     this.#wire.destroy()
   }
 
-  late(): void {
-    this.#fail(this.#phase, this.#lateness())
+  onDeadline(): void {
+    this.#fail(this.#phase, this.#timeoutMessage())
   }
 
-  #lateness(): string {
+  #timeoutMessage(): string {
     const { origin, timeouts } = this.#request
     if (this.#phase === 'connect-timeout') return `no connection to ${origin} within ${timeouts.connect} ms`
-    if (this.#phase === 'headers-timeout') return `no answer within ${timeouts.headers} ms`
-    return `nothing came for ${timeouts.silence} ms`
+    if (this.#phase === 'headers-timeout') return `no response within ${timeouts.headers} ms`
+    return `no data received for ${timeouts.silence} ms`
   }
 
   #thrown(thrown: unknown): void {
-    this.#fail('broken', 'the reader of the answer threw', thrown)
+    this.#fail('broken', 'the reader of the response threw', thrown)
   }
 
   #fail(failure: ConnectionFailure, message: string, cause?: unknown): void {
@@ -166,10 +165,10 @@ export class Incoming implements Flow, DeadlineListener {
   }
 }
 
-/** The platform's own short word for what happened, such as ` (ECONNRESET)`. */
+/** The platform's code for what happened, such as ` (ECONNRESET)`, or its message. */
 function reason(cause: unknown): string {
   if (!(cause instanceof Error)) return ''
   if ('code' in cause && typeof cause.code === 'string') return ` (${cause.code})`
-  // What fetch throws says nothing itself.
+  // The message of an error of `fetch` is generic; its cause is specific.
   return cause.cause instanceof Error ? reason(cause.cause) : ` (${cause.message})`
 }

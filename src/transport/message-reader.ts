@@ -3,7 +3,7 @@ import type { EventSourceParser } from 'eventsource-parser'
 
 /** One message of an event stream, its fields as the server wrote them. */
 export interface StreamMessage {
-  /** The `id:` field, where this message has one; it does not stand for the messages after it. */
+  /** The `id:` field of this message; undefined where it has none, even after a message with one. */
   readonly id?: string | undefined
   /** The `event:` field. */
   readonly event?: string | undefined
@@ -11,35 +11,35 @@ export interface StreamMessage {
   readonly data: string
 }
 
-/** Takes what a {@link MessageReader} reads. */
+/** Receives what a {@link MessageReader} reads. */
 export interface MessageListener {
   message(message: StreamMessage): void
   /** The server's `retry:` field: how long to wait before connecting again, in ms. */
   retry(delay: number): void
-  /** An `id:` came without data. */
+  /** An `id:` field arrived without data. */
   id(id: string): void
-  /** A message longer than the limit was met. Where it returns true, the stream goes on after that message. */
+  /** A message exceeds the limit. Returns whether to continue after that message. */
   tooLong(): boolean
   /** A message longer than the limit has ended. */
   skipped(): void
 }
 
-/** Where the end of a skipped message is looked for: within a line, at a line's start, or there after a carriage return. */
+/** Where a skip has got to: within a line, at a line's start, or at a line's start after a carriage return. */
 type SkipState = 'in-line' | 'line-start' | 'after-return'
 
-/** `data: `, which the parser counts for a line that is not complete, and which is not part of the data. */
+/** The length of `data: `, which the parser counts for an incomplete line although it is not data. */
 const FIELD_PREFIX = 6
 
 const NEWLINE = 0x0a
 
 const STREAM: TextDecodeOptions = { stream: true }
 
-/** Unused readers that are kept for the next chunks. */
+/** Unused readers that are kept for reuse. */
 const MAX_UNUSED = 16
 
 /**
- * The readers of many event streams. A stream needs one only while it is within a message: a decoder and a parser for each
- * of thousands of streams, most of them silent, would take most of the memory that such a stream takes.
+ * A pool of readers for many event streams. A stream holds one only while it is within a message: a decoder and a parser
+ * for each of thousands of idle streams would be most of the memory of such a stream.
  */
 export class MessageReaders {
   readonly #maxLength: number
@@ -63,23 +63,23 @@ export class MessageReaders {
   }
 }
 
-/** What a reader without a stream reports to. */
+/** The listener of a reader in the pool. */
 const NO_LISTENER: MessageListener = { message() {}, retry() {}, id() {}, tooLong: () => false, skipped() {} }
 
-/** Reads the messages of one event stream (HTML standard, "event stream format") from its bytes, cut anywhere. */
+/** Reads the messages of one event stream (HTML standard, "event stream format") from its bytes, split anywhere. */
 export class MessageReader {
-  /** Whether the stream is between two messages, so that another stream's chunk can be read. */
+  /** Whether the stream is between two messages, so that the reader can be used for another stream. */
   betweenMessages = false
   #listener: MessageListener = NO_LISTENER
   readonly #maxLength: number
   // The parser skips the byte order mark.
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   readonly #parser: EventSourceParser
-  /** No fewer characters than the parser holds. */
-  #held = 0
-  /** A message ended within the text that is being parsed. */
+  /** An upper bound of the characters that the parser has buffered. */
+  #buffered = 0
+  /** Whether a message ended within the text that is being parsed. */
   #dispatched = false
-  /** An id whose message may still follow: the parser reports it first. */
+  /** An id whose message may still follow. The parser reports the id first. */
   #id: string | undefined
   #overflowed = false
   #foundInvalid = false
@@ -103,30 +103,30 @@ export class MessageReader {
         else this.#foundInvalid = true
       },
     })
-    // It may be taken for the midst of a stream, where a byte order mark is none.
+    // The reader may be taken in the middle of a stream, where U+FEFF is not a byte order mark.
     this.#parser.feed('\n')
   }
 
-  /** Reads on for this stream. */
+  /** Starts to read for this stream. */
   begin(listener: MessageListener, atBeginning: boolean): void {
     this.#listener = listener
-    this.#held = 0
-    // Then it skips a byte order mark again.
+    this.#buffered = 0
+    // A reset parser skips a byte order mark again.
     if (atBeginning) this.#parser.reset()
   }
 
-  /** Nothing more is reported, not even what the present chunk still holds. */
+  /** Reports nothing more, not even the rest of the current chunk. */
   stop(): void {
     this.#stopped = true
   }
 
   read(bytes: Uint8Array): void {
     const text = this.#decoder.decode(bytes, STREAM)
-    if (this.#skipping === undefined && this.#held + text.length <= this.#maxLength) this.#feed(text)
+    if (this.#skipping === undefined && this.#buffered + text.length <= this.#maxLength) this.#feed(text)
     else this.#feedLines(text)
     this.#flushId()
     this.#endedLine = text === '' ? this.#endedLine : text.endsWith('\n') || text.endsWith('\r')
-    // By the last byte too: the decoder may hold the beginning of a character.
+    // The last byte counts too, since the decoder may have buffered the beginning of a character.
     this.betweenMessages =
       !this.#stopped &&
       this.#skipping === undefined &&
@@ -135,7 +135,7 @@ export class MessageReader {
     if (this.betweenMessages) this.#listener = NO_LISTENER
   }
 
-  /** Whether the stream ended within a message. Nothing more can be read. */
+  /** Whether the stream ended within a message. Call it at the end of the stream; nothing more can be read after it. */
   endsWithinMessage(): boolean {
     if (this.#skipping !== undefined) return true
     let isAlone = false
@@ -144,7 +144,7 @@ export class MessageReader {
       message: ({ id, event, data }) => (isAlone = id === undefined && event === undefined && data === ''),
     }
     this.#foundInvalid = false
-    // A message is put behind what came. It has more than its own field where another one had begun.
+    // Append an empty message. If it is reported with more than its own field, another message had begun.
     const rest = this.#decoder.decode()
     this.#feed(rest === '' && this.#endedLine ? '' : `${rest}\n`)
     this.#feed('data:\n\n')
@@ -154,10 +154,10 @@ export class MessageReader {
   #feed(text: string): void {
     this.#dispatched = false
     this.#parser.feed(text)
-    this.#held = this.#dispatched ? text.length : this.#held + text.length
+    this.#buffered = this.#dispatched ? text.length : this.#buffered + text.length
   }
 
-  /** Line by line: a parser that overflows drops all that it was given in the same call. */
+  /** Feeds line by line, since a parser that overflows drops all of the text of that call. */
   #feedLines(text: string): void {
     let from = 0
     while (from < text.length && !this.#stopped) {
@@ -180,7 +180,7 @@ export class MessageReader {
     if (!this.#listener.tooLong()) this.stop()
   }
 
-  /** Skips one line, or finds the blank one, which the parser then begins with. Returns where to go on. */
+  /** Skips one line, or ends the skip at the blank line, which the parser gets first. Returns where to continue. */
   #skip(text: string, from: number, state: SkipState): number {
     const first = text[from]
     if (state === 'after-return' && first === '\n') {
@@ -189,7 +189,7 @@ export class MessageReader {
     }
     if (state !== 'in-line' && (first === '\n' || first === '\r')) {
       this.#skipping = undefined
-      this.#held = 0
+      this.#buffered = 0
       this.#parser.reset()
       this.#listener.skipped()
       return from
@@ -223,7 +223,7 @@ export class MessageReader {
   }
 }
 
-/** Where the line that begins at `from` ends, behind its line end; the text's end where it has none. */
+/** The index after the line that begins at `from` and its line end; the text's length where it has no line end. */
 function lineEnd(text: string, from: number): number {
   const end = /\r\n?|\n/g
   end.lastIndex = from

@@ -1,48 +1,48 @@
-import { Answer } from './answer.ts'
+import { ResponseReader } from './response-reader.ts'
 import { ProtocolError } from './errors.ts'
 import type { ConnectionError, RivuletError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
 import type { MessageListener, MessageReader, StreamMessage } from './message-reader.ts'
-import type { Reading } from './reading.ts'
+import type { ResponseContext } from './response-context.ts'
 import { redactError } from './redact.ts'
 
-/** Takes in one event stream: any number of messages, then `end` or `error`. */
+/** Receives one event stream: any number of messages, then one of `end`, `endWithinEvent`, `noContent` and `error`. */
 export interface MessageSink {
-  /** The service accepted: the stream is open, and nothing may have come yet. */
+  /** The service accepted the request and the stream is open. */
   open?(): void
-  /** Bytes came. The messages that end in them follow at once. */
+  /** Bytes arrived. The messages that they complete follow synchronously. */
   received?(): void
   message(message: StreamMessage): void
   /** The server's `retry:` field: how long to wait before connecting again, in ms. */
   retry(delay: number): void
-  /** An `id:` came without data: the position moves, and no message comes with it. */
+  /** An `id:` field arrived without data: the position advances without a message. */
   id?(id: string): void
-  /** A message longer than `limit` characters was skipped; the stream goes on behind it. */
+  /** A message longer than `limit` characters was skipped; the stream continues after it. */
   oversized?(limit: number): void
-  /** The server closed the stream in good order. */
+  /** The server closed the stream properly. */
   end(): void
-  /** The server closed the stream within an event, which is lost. Default: as {@link end}, which is what the HTML standard has. */
+  /** The server closed the stream within an event, which is lost. Default: as {@link end}, as in the HTML standard. */
   endWithinEvent?(): void
-  /** Answered with 204: there is no stream, and the server asks not to connect again. Default: as {@link end}. */
+  /** The server answered with 204: no stream, and a request not to reconnect. Default: as {@link end}. */
   noContent?(): void
   /** The stream could not be opened, or it broke. */
   error(error: RivuletError): void
 }
 
-/** Reads one event stream: for each chunk one decoding and one call of the parser, for each message one call of the sink. */
+/** Reads one event stream: per chunk one decoding and one call of the parser, per message one call of the sink. */
 export class MessageStream implements ResponseSink, Flow, MessageListener {
-  /** The response's own flow, set before anything comes. */
+  /** The response's own flow. Set before anything arrives. */
   flow: Flow | undefined
-  readonly #reading: Reading
+  readonly #context: ResponseContext
   readonly #sink: MessageSink
-  /** Only while the stream is within a message. */
+  /** Set only while the stream is within a message. */
   #reader: MessageReader | undefined
   #begun = false
-  #refusal: Answer | undefined
+  #refusal: ResponseReader | undefined
   #over = false
 
-  constructor(reading: Reading, sink: MessageSink) {
-    this.#reading = reading
+  constructor(context: ResponseContext, sink: MessageSink) {
+    this.#context = context
     this.#sink = sink
   }
 
@@ -52,8 +52,8 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
     } else if (status === 204) {
       this.#finish(() => (this.#sink.noContent === undefined ? this.#sink.end() : this.#sink.noContent()))
     } else {
-      this.#refusal = new Answer(
-        this.#reading,
+      this.#refusal = new ResponseReader(
+        this.#context,
         'an event stream',
         () => {},
         (error) => this.#fail(error),
@@ -69,7 +69,7 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
   }
 
   #read(bytes: Uint8Array): void {
-    const { readers } = this.#reading
+    const { readers } = this.#context
     const reader = (this.#reader ??= readers.take(this, !this.#begun))
     this.#begun = true
     this.#sink.received?.()
@@ -93,12 +93,12 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
 
   tooLong(): boolean {
     if (this.#sink.oversized !== undefined) return true
-    this.#refuse(`an event is longer than ${this.#reading.maxEventLength} characters`, false)
+    this.#refuse(`an event is longer than ${this.#context.maxEventLength} characters`, false)
     return false
   }
 
   skipped(): void {
-    this.#sink.oversized?.(this.#reading.maxEventLength)
+    this.#sink.oversized?.(this.#context.maxEventLength)
   }
 
   end(): void {
@@ -110,7 +110,7 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
 
   error(error: ConnectionError | ProtocolError): void {
     if (this.#refusal !== undefined) this.#refusal.error(error)
-    else this.#fail(redactError(error, this.#reading.redact))
+    else this.#fail(redactError(error, this.#context.redact))
   }
 
   pause(): void {
@@ -123,14 +123,14 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
 
   abort(): void {
     this.#over = true
-    // The rest of a chunk would still be told.
+    // The reader would still report the rest of a chunk.
     this.#reader?.stop()
     this.flow?.abort()
   }
 
   #refuse(message: string, retryable = true): void {
     this.flow?.abort()
-    this.#fail(new ProtocolError(message, this.#reading.request, { retryable }))
+    this.#fail(new ProtocolError(message, this.#context.request, { retryable }))
   }
 
   #fail(error: RivuletError): void {

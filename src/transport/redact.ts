@@ -1,25 +1,25 @@
 import { isObject } from '../protocol/event.ts'
 import type { RivuletError } from './errors.ts'
 
-/** Takes secrets out of a text. */
+/** Removes secrets from a text. */
 export type Redact = (text: string) => string
 
-/** What stands in errors for a secret. */
+/** Replaces a secret in errors. */
 const HIDDEN = '(not shown)'
 
-/** A secret that is shorter would be found in ordinary words. */
+/** The shortest secret, in characters. A shorter one would occur in ordinary words. */
 const MIN_LENGTH = 8
 
-/** A shorter beginning of a secret may be an ordinary word too. */
+/** The shortest beginning of a secret that is removed. A shorter one may be an ordinary word. */
 const MIN_BEGINNING = 12
 
-/** An error's message, in characters, at the most: a peer's words are part of some. */
+/** The longest error message, in characters: some contain text of the peer. */
 const MAX_MESSAGE = 4_000
 
-/** How deep the causes of an error are followed. */
+/** How deeply the causes of an error are followed. */
 const MAX_DEPTH = 4
 
-/** Headers whose values are no secrets. */
+/** Headers whose values are not secret. */
 const PUBLIC_HEADERS = new Set([
   'accept',
   'accept-encoding',
@@ -30,7 +30,7 @@ const PUBLIC_HEADERS = new Set([
   'user-agent',
 ])
 
-/** The values of a request's headers that may be secret, and the parts of them that may be so alone. */
+/** The values of a request's headers that may be secret, and their parts that may be secret alone. */
 export function secretsIn(
   headers: Readonly<Record<string, string>>,
   isPublic: (name: string) => boolean,
@@ -39,7 +39,7 @@ export function secretsIn(
   for (const [name, value] of Object.entries(headers)) {
     if (PUBLIC_HEADERS.has(name) || isPublic(name)) continue
     secrets.add(value)
-    // What comes after a scheme (`Bearer`), the values of cookies and parameters, and the password of Basic.
+    // The credentials after a scheme (`Bearer`), the values of cookies and parameters, and the password of Basic.
     for (const part of value.split(/[\s;,]+/)) {
       secrets.add(part)
       secrets.add(part.replace(/^[^=]*=/, ''))
@@ -60,21 +60,20 @@ function credentialsOf(basic: string): readonly string[] {
 }
 
 /**
- * What takes these secrets out of a text: as they are, and as a peer may repeat them: escaped for URLs, JSON or HTML, in
- * Base64 (also in the midst of a longer text) and in hexadecimal. A secret may have been cut, so a beginning of it counts as
- * well, if it has at least {@link MIN_BEGINNING} characters.
+ * Creates a function that removes these secrets from a text: plain, escaped for URLs, JSON or HTML, in Base64 (also within a
+ * longer text) and in hexadecimal. A truncated secret is removed too, if at least {@link MIN_BEGINNING} characters are left.
  */
 export function createRedactor(secrets: readonly string[]): Redact {
   const forms = secrets.flatMap(formsOf)
   const readAt = createReader()
   return (text) => {
     const found = forms
-      .flatMap((form) => placesOf(form, text, readAt))
+      .flatMap((form) => rangesOf(form, text, readAt))
       .toSorted((one, other) => one.from - other.from)
     let left = ''
     let at = 0
     for (const { from, to } of found) {
-      // One secret may be a part of another.
+      // One secret may be contained in another.
       if (from >= at) left += text.slice(at, from) + HIDDEN
       at = Math.max(at, to)
     }
@@ -82,18 +81,18 @@ export function createRedactor(secrets: readonly string[]): Redact {
   }
 }
 
-/** One form of a secret: for each of its characters the ways to write it, as sources of regular expressions. */
+/** One form of a secret: for each of its characters the spellings, as sources of regular expressions. */
 type Form = readonly (readonly string[])[]
 
-interface Place {
+interface Range {
   readonly from: number
   readonly to: number
 }
 
-/** Where the match of a regular expression ends that begins at `from`; undefined where there is none. */
+/** The end of the regular expression's match that begins at `from`; undefined where there is none. */
 type ReadAt = (source: string, text: string, from: number) => number | undefined
 
-/** Most characters of a secret are written in the same ways, each of which needs one regular expression. */
+/** Caches the regular expressions, since most characters of a secret share their spellings. */
 function createReader(): ReadAt {
   const expressions = new Map<string, RegExp>()
   return (source, text, from) => {
@@ -104,25 +103,24 @@ function createReader(): ReadAt {
   }
 }
 
-function placesOf(form: Form, text: string, readAt: ReadAt): readonly Place[] {
-  const places: Place[] = []
+function rangesOf(form: Form, text: string, readAt: ReadAt): readonly Range[] {
+  const ranges: Range[] = []
   const beginning = form.slice(0, MIN_BEGINNING).map((ways) => `(?:${ways.join('|')})`)
   const first = new RegExp(beginning.join(''), 'gi')
   for (let match = first.exec(text); match !== null; match = first.exec(text)) {
     const to = endOf(form, text, match.index, readAt)
-    if (to !== undefined) places.push({ from: match.index, to })
+    if (to !== undefined) ranges.push({ from: match.index, to })
     first.lastIndex = to ?? match.index + 1
   }
-  return places
+  return ranges
 }
 
-/** An escaped character that was cut, or the first digit of two, at the end of a text. */
-const CUT_CHARACTER = /(?:[%\\&]\S{0,9}|[0-9a-f])$/iy
+/** A truncated escape, or the first digit of two, at the end of a text. */
+const TRUNCATED_CHARACTER = /(?:[%\\&]\S{0,9}|[0-9a-f])$/iy
 
 /**
- * Where a form ends that begins at `from`, or as much of it as there is. Undefined where less than {@link MIN_BEGINNING}
- * characters are there. An ampersand may be a character, or the beginning of one that is escaped, so that there may be
- * several ways on.
+ * The end of the form that begins at `from`, or of its beginning where it is truncated; undefined below
+ * {@link MIN_BEGINNING} characters. An ampersand may be a character or begin an escape, so several ends are followed.
  */
 function endOf(form: Form, text: string, from: number, readAt: ReadAt): number | undefined {
   let ends = new Set([from])
@@ -134,15 +132,15 @@ function endOf(form: Form, text: string, from: number, readAt: ReadAt): number |
         if (end !== undefined) next.add(end)
       }
     }
-    if (next.size === 0) return count < MIN_BEGINNING ? undefined : endOfCut(Math.max(...ends), text)
+    if (next.size === 0) return count < MIN_BEGINNING ? undefined : endOfTruncated(Math.max(...ends), text)
     ends = next
   }
   return Math.max(...ends)
 }
 
-function endOfCut(at: number, text: string): number {
-  CUT_CHARACTER.lastIndex = at
-  return CUT_CHARACTER.test(text) ? text.length : at
+function endOfTruncated(at: number, text: string): number {
+  TRUNCATED_CHARACTER.lastIndex = at
+  return TRUNCATED_CHARACTER.test(text) ? text.length : at
 }
 
 function formsOf(secret: string): readonly Form[] {
@@ -151,7 +149,7 @@ function formsOf(secret: string): readonly Form[] {
   return [Array.from(secret, characterForms), hex, ...base64Forms(bytes)]
 }
 
-/** One character of a secret as URLs, JSON, HTML and sources of programs escape it. */
+/** The spellings of one character in URLs, JSON, HTML and source code. */
 function characterForms(character: string): readonly string[] {
   const code = character.charCodeAt(0)
   const hex = hexOf(code)
@@ -159,7 +157,7 @@ function characterForms(character: string): readonly string[] {
   const plain = character.replace(/[\\^$.*+?()[\]{}|/-]/, '\\$&')
   return [
     `\\\\?${plain}`,
-    // Each on its own: the `25` of an escaped percent sign may also be two characters of the secret.
+    // Separately, since the `25` of an escaped percent sign may also be two characters of the secret.
     ...[0, 1, 2].map((times) => `%${'25'.repeat(times)}${hex}`),
     `%(?:25){3,}${hex}`,
     `\\\\(?:u00|x)${hex}`,
@@ -173,7 +171,7 @@ function hexOf(code: number): string {
   return code.toString(16).padStart(2, '0')
 }
 
-/** The characters that the secret alone decides, for each of the three places where it can begin. */
+/** The characters that depend on the secret alone, for each of its three alignments in Base64. */
 function base64Forms(bytes: readonly number[]): readonly Form[] {
   const binary = bytes.map((byte) => String.fromCharCode(byte)).join('')
   return [0, 1, 2].map((before) => {
@@ -183,13 +181,13 @@ function base64Forms(bytes: readonly number[]): readonly Form[] {
   })
 }
 
-/** One character of Base64, as it is or as URLs and JSON have it. */
+/** The spellings of one character of Base64, plain and in URLs and JSON. */
 function base64Character(character: string): string {
   if (character === '+') return '(?:[+-]|%2B)'
   return character === '/' ? '(?:[/_]|%2F|\\\\/)' : character
 }
 
-/** A JSON value without the secrets: in texts, in numbers, in names. */
+/** A JSON value without the secrets in its strings, numbers and keys. */
 export function redactJson(value: unknown, redact: Redact): unknown {
   if (typeof value === 'string') return redact(value)
   if (typeof value === 'number') return redact(String(value)) === String(value) ? value : HIDDEN
@@ -200,10 +198,7 @@ export function redactJson(value: unknown, redact: Redact): unknown {
   )
 }
 
-/**
- * The same error without the secrets. Of its cause a copy remains, with what says what happened: the platform's own error
- * may hold the bytes that the peer sent.
- */
+/** Removes the secrets from the error. Its cause is replaced by a redacted copy, since the platform's error may hold the peer's bytes. */
 export function redactError<Failure extends RivuletError>(error: Failure, redact: Redact): Failure {
   error.message = redact(error.message).slice(0, MAX_MESSAGE)
   if (error.stack !== undefined) error.stack = redact(error.stack)
@@ -211,8 +206,8 @@ export function redactError<Failure extends RivuletError>(error: Failure, redact
   return error
 }
 
-/** Fields of the platform's errors that say what happened. */
-const TELLING = ['code', 'errno', 'syscall', 'hostname', 'address', 'port'] as const
+/** Fields of the platform's errors that are copied. */
+const COPIED = ['code', 'errno', 'syscall', 'hostname', 'address', 'port'] as const
 
 function copyOf(cause: unknown, redact: Redact, depth: number): unknown {
   if (typeof cause === 'string') return redact(cause)
@@ -220,7 +215,7 @@ function copyOf(cause: unknown, redact: Redact, depth: number): unknown {
   const copy: Error & { errors?: readonly unknown[] } = new Error(redact(cause.message).slice(0, MAX_MESSAGE))
   Object.defineProperty(copy, 'name', { value: redact(cause.name), configurable: true })
   if (cause.stack !== undefined) copy.stack = redact(cause.stack)
-  for (const field of TELLING) {
+  for (const field of COPIED) {
     const value: unknown = field in cause ? Reflect.get(cause, field) : undefined
     if (typeof value === 'string') Reflect.set(copy, field, redact(value))
     else if (typeof value === 'number') Reflect.set(copy, field, value)

@@ -14,50 +14,50 @@ import {
 } from './errors.ts'
 import type { Refusal } from './errors.ts'
 import type { HeaderReader } from './exchange.ts'
-import type { Reading } from './reading.ts'
+import type { ResponseContext } from './response-context.ts'
 import { redactJson } from './redact.ts'
 
-/** The longest wait that `Retry-After` and `retry:` can ask for, in ms: one hour, the longest window of the service's quotas. */
+/** The longest wait that `Retry-After` and `retry:` can request, in ms: one hour, the longest window of the service's quotas. */
 export const MAX_RETRY_AFTER = 3_600_000
 
-/** How much of a body that is none of the interface's goes into an error's message, in characters. */
+/** How much of a body that the interface does not define goes into an error's message, in characters. */
 const MAX_EXCERPT = 200
 
-/** Whether a failed request may be sent again: it can succeed, and twice does no harm or it was not taken the first time. */
-export function maySendAgain(error: unknown, idempotent: boolean): boolean {
+/** Whether to send a failed request again: it can succeed, and it is idempotent or the service has not acted on it. */
+export function mayRetry(error: unknown, idempotent: boolean): boolean {
   return error instanceof RivuletError && error.retryable && (idempotent || error.taken === 'no')
 }
 
-/** Whether a request answered with this status may succeed later. Which ones is beyond the interface document. */
+/** Whether a request with this status may succeed later. The choice is beyond the interface document. */
 function isRetryableStatus(status: number): boolean {
   if (status === 408 || status === 429) return true
-  // 501 and 505 say that the service cannot do this at all; every other 5xx is a state that passes.
+  // 501 and 505 are permanent; every other 5xx is transient.
   return status >= 500 && status !== 501 && status !== 505
 }
 
-/** Whether the service can have acted on a request that it answered with this status. `own` = the answer is its own word. */
-function takenAt(status: number, own: boolean): 'no' | 'maybe' {
-  // 408 comes when a deadline passed, perhaps with the work under way. A service says 503 before any work begins, but a
-  // proxy says it as well when the service behind it went away in the middle.
-  if (status === 503) return own ? 'no' : 'maybe'
+/** Whether the service may have acted on a request with this status. `fromService` is false where a proxy may have answered. */
+function takenAt(status: number, fromService: boolean): 'no' | 'maybe' {
+  // A 408 may come while the work is in progress. The service sends 503 before any work begins, but a proxy also sends it when
+  // the service fails midway.
+  if (status === 503) return fromService ? 'no' : 'maybe'
   return status >= 400 && status < 500 && status !== 408 ? 'no' : 'maybe'
 }
 
-/** The error that an answer other than 2xx stands for. `text` is its body. */
-export function refusalOf(
-  { request, now, redact }: Pick<Reading, 'request' | 'now' | 'redact'>,
+/** The error for a response other than 2xx. `text` is its body. */
+export function apiErrorOf(
+  { request, now, redact }: Pick<ResponseContext, 'request' | 'now' | 'redact'>,
   status: number,
   header: HeaderReader,
   text: string,
 ): ApiError {
-  const said = readErrorBody(text, redact)
+  const body = readErrorBody(text, redact)
   const retryAfter = parseRetryAfter(header('retry-after'), header('date'), now())
   const refusal: Refusal = {
     status,
-    ...said,
+    ...body,
     retryAfter,
     retryable: isRetryableStatus(status),
-    taken: takenAt(status, said.problem?.ref_id !== undefined),
+    taken: takenAt(status, body.problem?.ref_id !== undefined),
   }
   switch (status) {
     case 401:
@@ -80,8 +80,8 @@ export function refusalOf(
 }
 
 /**
- * A `Retry-After` header in ms from now, at most {@link MAX_RETRY_AFTER}; undefined where there is none that can be read.
- * A date is held against the answer's own `Date`, so that a clock that is wrong here does not matter.
+ * A `Retry-After` header in ms from now, at most {@link MAX_RETRY_AFTER}; undefined where it is absent or malformed. A date
+ * is compared with the response's own `Date`, so that a wrong local clock does not matter.
  */
 export function parseRetryAfter(
   value: string | undefined,
@@ -96,17 +96,17 @@ export function parseRetryAfter(
   return Math.min(Math.max(0, until - (parseHttpDate(date ?? '') ?? now)), MAX_RETRY_AFTER)
 }
 
-/** Any of the three forms of an HTTP date, which all begin with the day's name and are all in GMT. */
+/** Parses the three forms of an HTTP date. All begin with the day's name and are in GMT. */
 function parseHttpDate(text: string): number | undefined {
   if (!/^[A-Za-z]{3,9},? /.test(text)) return undefined
   const ms = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`)
   return Number.isNaN(ms) ? undefined : ms
 }
 
-/** What an error body says: an ErrorResponse (§2.5), a `detail` list (§4.3), or a body of somebody else. */
+/** Reads an error body: an ErrorResponse (§2.5), a `detail` list (§4.3), or the page of a proxy. */
 function readErrorBody(
   text: string,
-  redact: Reading['redact'],
+  redact: ResponseContext['redact'],
 ): Pick<Refusal, 'problem' | 'issues' | 'excerpt'> {
   const excerpt = redact(text).replaceAll(/\s+/g, ' ').trim().slice(0, MAX_EXCERPT)
   let body: unknown

@@ -6,8 +6,8 @@ import { ArgumentError } from '../protocol/argument-error.ts'
 import { backoffDelay } from '../protocol/backoff.ts'
 import type { Backoff } from '../protocol/backoff.ts'
 import { checkDuration, checkInteger } from '../protocol/check.ts'
-import { Answer } from './answer.ts'
-import type { ApiResponse, Expected } from './answer.ts'
+import { ResponseReader } from './response-reader.ts'
+import type { ApiResponse, Expected } from './response-reader.ts'
 import { createEndpoint } from './endpoint.ts'
 import type { ApiRequest, EndpointSettings } from './endpoint.ts'
 import { RivuletError } from './errors.ts'
@@ -17,70 +17,70 @@ import type { Fetch } from './fetch-exchange.ts'
 import { MessageReaders } from './message-reader.ts'
 import { MessageStream } from './message-stream.ts'
 import type { MessageSink } from './message-stream.ts'
-import type { Reading } from './reading.ts'
+import type { ResponseContext } from './response-context.ts'
 import type { Redact } from './redact.ts'
-import { maySendAgain } from './retry-policy.ts'
+import { mayRetry } from './retry-policy.ts'
 
 export type { ApiRequest } from './endpoint.ts'
 export type { StreamMessage } from './message-reader.ts'
 export type { MessageSink } from './message-stream.ts'
 
-/** Requests to one service, with one key. */
+/** Sends requests to one service, with one key. */
 export interface Transport {
-  /** Takes the key and what else may be secret of every request's headers out of a text. */
+  /** Removes the key and the other secrets of every request's headers from a text. */
   readonly redact: Redact
-  /** Throws the ArgumentError of a request that cannot be right, without sending it. */
+  /** Throws an ArgumentError for an invalid request, without sending it. */
   check(request: ApiRequest): void
   /**
-   * Sends a request until it is answered or nothing more can be hoped for. Rejects with a RivuletError, or with the
-   * signal's reason; throws an ArgumentError where the request cannot be right.
+   * Sends a request. Retries until it succeeds or the error is not retryable. Rejects with a RivuletError, or with the
+   * signal's reason; throws an ArgumentError for an invalid request.
    */
   request(request: ApiRequest, signal?: AbortSignal): Promise<ApiResponse>
   /**
-   * Opens an event stream over one connection; connecting again is the caller's. The sink hears nothing before this
-   * returns and nothing after the flow's `abort`. Throws an ArgumentError where the request cannot be right.
+   * Opens an event stream over one connection, without reconnecting. The sink is called only after this returns, and never
+   * after the flow's `abort`. Throws an ArgumentError for an invalid request.
    */
   stream(request: ApiRequest, sink: MessageSink): Flow
 }
 
-/** A request that failed and is sent again. */
+/** A request that failed and is retried. */
 export interface RetryInfo {
   readonly method: string
   /** Path and query. */
   readonly path: string
   /** Which attempt failed, counted from 1. */
   readonly attempt: number
-  /** How long until the next one, in ms. */
+  /** Delay before the next attempt, in ms. */
   readonly delay: number
   readonly error: RivuletError
 }
 
 /** Settings of a transport. */
 export interface TransportSettings extends EndpointSettings {
-  /** How often a single request is sent again, at the most. Default 4. */
+  /** The most retries of a single request. Default 4. */
   readonly retries?: number | undefined
-  /** How waits between attempts grow, where the service does not say how long to wait. */
+  /** How the delay between attempts grows, where the service sends no `Retry-After`. */
   readonly backoff?: Backoff | undefined
-  /** Bytes of a whole answer, decoded, at the most. Default 32 MiB. */
+  /** The largest response body, decoded, in bytes. Default 32 MiB. */
   readonly maxBodyBytes?: number | undefined
   /**
-   * Characters of one event's data in a stream, at the most. Default 16 Mi. A group's stream skips a longer one
+   * The longest data of one event in a stream, in characters. Default 16 Mi. A group's stream skips a longer one
    * and emits `stream.oversized`; `client.stream` errors with a ProtocolError.
    */
   readonly maxEventLength?: number | undefined
-  /** Where waits between attempts take place. Default asyncScheduler. */
+  /** Schedules the delays between attempts. Default asyncScheduler. */
   readonly scheduler?: SchedulerLike | undefined
   /** For jitter, from 0 up to 1. Default Math.random. */
   readonly random?: (() => number) | undefined
-  /** Called before each wait between attempts. */
+  /** Called before each delay between attempts. */
   readonly onRetry?: ((info: RetryInfo) => void) | undefined
-  /** What makes the requests, in place of undici on Node and the global `fetch` elsewhere. */
+  /** Makes the requests. Default undici on Node and the global `fetch` elsewhere. */
   readonly fetch?: Fetch | undefined
-  /** What speaks HTTP, for what {@link fetch} cannot do; not both. Default undici on Node and `fetch` elsewhere. */
+  /** An HTTP client for what {@link fetch} cannot do; not both. Default undici on Node and `fetch` elsewhere. */
   readonly exchange?: Exchange | undefined
 }
 
-/** A transport to the service of these settings. Throws an ArgumentError where one of them cannot be right. */
+/** Creates a transport. Throws an ArgumentError for an invalid setting. */
 export function createTransport(settings: TransportSettings): Transport {
   const {
     retries = 4,
@@ -102,26 +102,25 @@ export function createTransport(settings: TransportSettings): Transport {
   const now = () => scheduler.now()
   const readers = new MessageReaders(maxEventLength)
   const limits = { maxBodyBytes, maxEventLength, readers }
-  const reading = (request: WireRequest): Reading => ({
+  const contextOf = (request: WireRequest): ResponseContext => ({
     request,
     ...limits,
     now,
     redact: redactorOf(request),
   })
 
-  /** Attempt after attempt; what may be sent again, and when, is ours to say. */
-  const untilAnswered = (
+  const withRetries = (
     wire: WireRequest,
     { idempotent, mayBeEmpty = false }: ApiRequest,
     signal: AbortSignal | undefined,
   ) =>
-    pRetry(() => attempt(exchange, wire, mayBeEmpty ? 'JSON or nothing' : 'JSON', reading(wire), signal), {
+    pRetry(() => attempt(exchange, wire, mayBeEmpty ? 'JSON or nothing' : 'JSON', contextOf(wire), signal), {
       retries,
       minTimeout: 0,
       signal,
-      // Called only where there is a retry left. It waits here, where the scheduler says what time is.
+      // Called only while retries are left. The delay is here, on our scheduler, and not in p-retry.
       async shouldRetry({ error, attemptNumber }) {
-        if (!(error instanceof RivuletError) || !maySendAgain(error, idempotent)) return false
+        if (!(error instanceof RivuletError) || !mayRetry(error, idempotent)) return false
         const delay = error.retryAfter ?? backoffDelay(attemptNumber - 1, backoff, random)
         onRetry?.({ method: wire.method, path: wire.path, attempt: attemptNumber, delay, error })
         await wait(delay, scheduler, signal)
@@ -136,12 +135,12 @@ export function createTransport(settings: TransportSettings): Transport {
     },
     request(request, signal) {
       const wire = prepare(request, 'application/json', 'gzip, deflate, br')
-      return untilAnswered(wire, request, signal)
+      return withRetries(wire, request, signal)
     },
     stream(request, sink) {
-      // Compressing holds events back until there is enough to compress.
+      // Compression would delay events until a block is full.
       const wire = prepare(request, 'text/event-stream', 'identity')
-      const stream = new MessageStream(reading(wire), sink)
+      const stream = new MessageStream(contextOf(wire), sink)
       stream.flow = exchange(wire, stream)
       return stream
     },
@@ -161,16 +160,16 @@ function attempt(
   exchange: Exchange,
   wire: WireRequest,
   expected: Expected,
-  reading: Reading,
+  context: ResponseContext,
   signal: AbortSignal | undefined,
 ): Promise<ApiResponse> {
   return new Promise((resolve, reject) => {
     const aborted = () => {
-      answer.flow?.abort()
+      reader.flow?.abort()
       reject(signal?.reason)
     }
-    const answer = new Answer(
-      reading,
+    const reader = new ResponseReader(
+      context,
       expected,
       (response) => {
         signal?.removeEventListener('abort', aborted)
@@ -181,7 +180,7 @@ function attempt(
         reject(error)
       },
     )
-    answer.flow = exchange(wire, answer)
+    reader.flow = exchange(wire, reader)
     signal?.addEventListener('abort', aborted, { once: true })
   })
 }

@@ -7,11 +7,10 @@ import type { Exchange, ResponseSink, WireRequest } from './exchange.ts'
 import { Incoming } from './incoming.ts'
 import type { Wire } from './incoming.ts'
 
-/** HTTP on Node: undici's dispatch, chunk by chunk, without a Node stream in between. Each exchange has its own sockets. */
+/** HTTP on Node: undici's dispatch, without a Node stream in between. Each exchange has its own sockets. */
 export function createExchange(): Exchange {
   let dialling: Call | undefined
-  // A call keeps its own time for connecting, so the connector keeps none. HTTP/1.1, where a paused stream holds up its
-  // own socket and no other request's.
+  // A call has its own connect timeout, so the connector has none. HTTP/1.1, where a paused stream blocks only its own socket.
   const dial = buildConnector({ timeout: 0, allowH2: false })
   const agent = new Agent({
     allowH2: false,
@@ -21,8 +20,8 @@ export function createExchange(): Exchange {
     },
   })
   const dispatch = (call: Call, options: Dispatcher.DispatchOptions) => {
-    // Where undici needs a new connection it asks for it before dispatch returns: so the call learns which socket is being
-    // connected for it, and can give that up too.
+    // Undici requests a new connection before dispatch returns. So the call learns which socket is connecting for it, and can
+    // destroy it on abort.
     dialling = call
     try {
       agent.dispatch(options, call)
@@ -32,8 +31,8 @@ export function createExchange(): Exchange {
   }
   return (request, sink) => {
     const call = new Call(request, sink)
-    // Not at once: the caller must have its flow before anything can fail, and undici's parser, which may be in the midst
-    // of another response's chunk, must not be entered twice.
+    // Asynchronously: the caller must have its flow before anything can fail, and undici's parser is not reentrant while it
+    // is within another response's chunk.
     queueMicrotask(() => {
       if (!call.incoming.over) call.start(dispatch)
     })
@@ -41,21 +40,22 @@ export function createExchange(): Exchange {
   }
 }
 
-/** One request under way. */
+/** One request in flight. */
 class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
   readonly incoming: Incoming
   /** The socket that is being connected for this call, while it is. */
   socket: Socket | undefined
   readonly #request: WireRequest
-  /** Undici gives it once the connection stands and right before it writes: without it nothing was sent. */
+  /** Set when the connection is made, right before undici writes the request. While undefined, nothing was sent. */
   #controller: Dispatcher.DispatchController | undefined
   #decoding: Decoding | undefined
-  /** Nothing is to be read from the socket: the reader holds the flow, or the decoder has enough. */
-  #held = false
+  /** Whether the socket is paused, by the reader or by the decoder's backpressure. */
+  #paused = false
   #empty = true
-  /** No more comes from the socket; `cut` says why, where it broke. */
+  /** The socket delivers no more. */
   #ended = false
-  #cut: Error | undefined
+  /** Why the connection broke. */
+  #brokenBy: Error | undefined
 
   constructor(request: WireRequest, sink: ResponseSink) {
     this.#request = request
@@ -65,7 +65,7 @@ class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
   start(dispatch: (call: Call, options: Dispatcher.DispatchOptions) => void): void {
     const { origin, path, method, headers, body } = this.#request
     this.incoming.connecting()
-    // Undici's own time-outs go on while the reader holds a flow on which nothing comes, so they are off.
+    // Disabled, since undici's own timeouts keep running while a flow is paused.
     dispatch(this, {
       origin,
       path,
@@ -90,7 +90,7 @@ class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
     status: number,
     headers: Readonly<Record<string, string | string[] | undefined>>,
   ): void {
-    // An interim answer, such as 103; the answer itself follows.
+    // An interim response, such as 103; the final response follows.
     if (status < 200) return
     const header = (name: string) => {
       const value = headers[name]
@@ -99,11 +99,11 @@ class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
     const coding = header('content-encoding')
     const known = coding === undefined || coding === 'identity' || this.#decode(controller, status, headers)
     this.incoming.head(status, header)
-    if (!known) this.incoming.garbled(`answered in the content coding ${coding}, which is not known`)
+    if (!known) this.incoming.malformed(`answered in the content coding ${coding}, which is not known`)
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, bytes: Buffer): void {
-    // Undici flushes its parser when it is resumed: no bytes, and no news.
+    // Undici flushes its parser with no bytes when it is resumed.
     if (bytes.byteLength === 0) return
     if (this.#decoding === undefined) return this.incoming.chunk(bytes)
     this.#empty = false
@@ -113,7 +113,7 @@ class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
 
   onResponseEnd(): void {
     this.#ended = true
-    // An empty body is no gzip.
+    // An empty body is not valid gzip.
     if (this.#decoding === undefined || this.#empty) this.#finish()
     else this.#decoding.end()
   }
@@ -122,11 +122,12 @@ class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
     this.#ended = true
     if (this.incoming.over) return this.#decoding?.destroy()
     if (this.#controller === undefined) {
-      const late = 'code' in error && (error.code === 'UND_ERR_CONNECT_TIMEOUT' || error.code === 'ETIMEDOUT')
-      return this.incoming.broken(late ? 'connect-timeout' : 'refused', error)
+      const timedOut =
+        'code' in error && (error.code === 'UND_ERR_CONNECT_TIMEOUT' || error.code === 'ETIMEDOUT')
+      return this.incoming.broken(timedOut ? 'connect-timeout' : 'refused', error)
     }
-    // What came before is reported first: a stream that is cut time and again would else never get on.
-    this.#cut = error
+    // Bytes before the disconnect are reported first. Otherwise a stream that breaks often would never make progress.
+    this.#brokenBy = error
     if (this.#decoding === undefined || this.#empty) this.#finish()
     else this.#decoding.end()
   }
@@ -140,21 +141,21 @@ class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
   }
 
   undecodable(error: Error): void {
-    if (this.#cut === undefined && !isTooShort(error)) {
-      this.incoming.garbled('answered with a body that is not in its content coding', error)
+    if (this.#brokenBy === undefined && !isTruncated(error)) {
+      this.incoming.malformed('answered with a body that is not in its content coding', error)
     } else {
-      this.incoming.broken('broken', this.#cut ?? error)
+      this.incoming.broken('broken', this.#brokenBy ?? error)
     }
   }
 
   pause(): void {
-    if (this.#decoding === undefined) this.#hold()
+    if (this.#decoding === undefined) this.#pauseSocket()
     else this.#decoding.pause()
   }
 
   resume(): void {
-    if (this.#decoding === undefined) return this.#release()
-    // What is decoded already is passed on within `resume`, and the reader may be in the midst of another chunk.
+    if (this.#decoding === undefined) return this.#resumeSocket()
+    // `resume` emits decoded bytes synchronously, and the reader may be within another chunk.
     queueMicrotask(() => {
       if (!this.incoming.over && !this.incoming.paused) this.#decoding?.resume()
     })
@@ -163,32 +164,32 @@ class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
   destroy(): void {
     const reason = new Error('aborted')
     this.#controller?.abort(reason)
-    // Without an error undici would wait for this connection for ever.
+    // With an error, since undici would otherwise wait for this connection forever.
     this.socket?.destroy(reason)
     this.#decoding?.destroy()
   }
 
   /**
-   * Stops reading once undici has parsed what it has read. Paused in the midst of that, it gives the rest back to its
-   * socket, which by then reads on: each time more comes in than was taken, until the whole response is in memory.
+   * Pauses after undici has parsed the current chunk. If paused within it, undici unshifts the rest onto a socket that keeps
+   * reading, until the whole response is in memory.
    */
-  #hold(): void {
-    this.#held = true
+  #pauseSocket(): void {
+    this.#paused = true
     queueMicrotask(() => {
-      if (this.#held) this.#controller?.pause()
+      if (this.#paused) this.#controller?.pause()
     })
   }
 
-  #release(): void {
-    this.#held = false
-    // Undici parses on within `resume`, and its one parser may be in the midst of another response's chunk: a consumer
+  #resumeSocket(): void {
+    this.#paused = false
+    // `resume` continues parsing synchronously. Undici's one parser may be within another response's chunk, and a consumer
     // that opens its gate there would break both.
     queueMicrotask(() => {
-      if (!this.incoming.over && !this.#held) this.#controller?.resume()
+      if (!this.incoming.over && !this.#paused) this.#controller?.resume()
     })
   }
 
-  /** Begins to undo the content coding. Returns whether it is known. */
+  /** Starts to decode the body. Returns whether its content coding is known. */
   #decode(
     controller: Dispatcher.DispatchController,
     status: number,
@@ -198,9 +199,9 @@ class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
       aborted: false,
       paused: false,
       reason: null,
-      pause: () => this.#hold(),
-      resume: () => this.#release(),
-      // What cannot be decoded: the decoder waits for undici's error.
+      pause: () => this.#pauseSocket(),
+      resume: () => this.#resumeSocket(),
+      // Called for a body that cannot be decoded. The decoder itself would wait for undici's error.
       abort: (reason) => {
         this.undecodable(reason)
         controller.abort(reason)
@@ -214,20 +215,20 @@ class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
   }
 
   #finish(): void {
-    if (this.#cut !== undefined) this.incoming.broken('broken', this.#cut)
+    if (this.#brokenBy !== undefined) this.incoming.broken('broken', this.#brokenBy)
     else this.incoming.end()
     this.#decoding?.destroy()
-    // What comes after the end of a compressed body would otherwise be read for as long as it comes.
+    // Bytes after the end of a compressed body would otherwise be read without limit.
     if (!this.#ended) this.#controller?.abort(new Error('more came after the end of the compressed body'))
   }
 }
 
-/** With what the HTML standard wants for an event stream, and `fetch` adds by itself: no cache on the way may answer. */
+/** Adds `no-cache` to the request of an event stream, as the HTML standard requires. `fetch` adds it itself. */
 function uncached(headers: WireRequest['headers']): WireRequest['headers'] {
   return headers['accept'] === 'text/event-stream' ? { 'cache-control': 'no-cache', ...headers } : headers
 }
 
-/** Whether compressed data ended before its end. */
-function isTooShort(error: Error): boolean {
+/** Whether the compressed body is truncated. */
+function isTruncated(error: Error): boolean {
   return 'code' in error && error.code === 'Z_BUF_ERROR'
 }

@@ -175,8 +175,8 @@ describe('an argument that cannot be right is refused at the call', () => {
       'webhook.url must be an http or https URL without credentials, got an empty string',
       (c) => c.monitors.create(monitor({ webhook: { url: '', event_types: ['a'] } })),
     ],
-    ['body must be something that JSON can hold, got a bigint', (c) => c.post('/v1/x', 1n)],
-    ['body must be something that JSON can hold, got a function', (c) => c.post('/v1/x', () => 1)],
+    ['body must be a JSON value, got a bigint', (c) => c.post('/v1/x', 1n)],
+    ['body must be a JSON value, got a function', (c) => c.post('/v1/x', () => 1)],
     [
       'headers must be an object, got a string (not shown)',
       () => createClient({ baseUrl: 'http://127.0.0.1', apiKey: 'key', headers: 'x' as Untyped }),

@@ -85,7 +85,7 @@ describe('the address', () => {
 
   it('is refused as a path where there is no page', () => {
     expect(() => createClient({ baseUrl: '/api', apiKey })).toThrow(
-      'a path is resolved against the address of a page, and there is none here, got "/api"',
+      'a path is resolved against the address of a page, which only a browser has, got "/api"',
     )
   })
 })

@@ -13,7 +13,7 @@ const SECRET = 'the account secret'
 const KIB = 1024
 const encoder = new TextEncoder()
 
-/** A body whose chunks come when the test sends them. */
+/** A body whose chunks the test sends. */
 function pipe() {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined
   const cancelled = Promise.withResolvers<void>()
@@ -52,7 +52,7 @@ async function dial(url: string): Promise<Socket> {
 }
 
 describe('nodeListener and a Response whose body is a stream', () => {
-  it('sends each chunk when it comes, long before the end', async () => {
+  it('sends each chunk when it arrives, before the end', async () => {
     const body = pipe()
     const response = await fetch(await answered(body, 'data: 1\n\n'))
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
@@ -67,7 +67,7 @@ describe('nodeListener and a Response whose body is a stream', () => {
     expect(response.headers.get('content-length')).toBeNull()
   })
 
-  it('cancels the stream when the reader goes away', async () => {
+  it('cancels the stream when the client disconnects', async () => {
     const body = pipe()
     const response = await get(await answered(body, 'data: 1\n\n'))
 
@@ -76,7 +76,7 @@ describe('nodeListener and a Response whose body is a stream', () => {
     await expect(body.cancelled).resolves.toBeUndefined()
   })
 
-  it('cancels the stream when the connection closes before an earlier answer has been sent', async () => {
+  it('cancels the stream when the connection closes before an earlier response has been sent', async () => {
     const body = pipe()
     body.send('data: 1\n\n')
     const asked = Promise.withResolvers<void>()
@@ -95,7 +95,7 @@ describe('nodeListener and a Response whose body is a stream', () => {
     await expect(body.cancelled).resolves.toBeUndefined()
   })
 
-  it('takes no more from the stream than the socket takes from it', async () => {
+  it('reads the stream only as fast as the socket', async () => {
     const chunk = new Uint8Array(64 * KIB)
     let left = 400
     let waiting = 0
@@ -118,7 +118,7 @@ describe('nodeListener and a Response whose body is a stream', () => {
     })
     const response = await get(url)
     response.pause()
-    // The buffers of the sockets take some of it.
+    // The buffers of the sockets hold some of it.
     while (!answers.some(({ writableNeedDrain }) => writableNeedDrain)) await nextTurn()
 
     let received = 0
@@ -128,7 +128,7 @@ describe('nodeListener and a Response whose body is a stream', () => {
     expect(waiting).toBeLessThan(4 * chunk.byteLength)
   })
 
-  it('cuts the connection when the stream fails, so that nobody takes the answer for whole', async () => {
+  it('destroys the connection when the stream fails, so that the response is visibly incomplete', async () => {
     const body = pipe()
     const response = await get(await answered(body, 'data: 1\n\n'))
     const failed = once(response, 'error')
@@ -146,7 +146,7 @@ describe('nodeListener and a Response whose body is a stream', () => {
     expect((await fetch(await serve(answering(body.stream)))).status).toBe(500)
   })
 
-  it.each(['', 'whole'])('sends a body that is whole at once with its length: "%s"', async (text) => {
+  it.each(['', 'whole'])('sends a body of one chunk with its length: "%s"', async (text) => {
     const response = await fetch(await serve(answering(text)))
 
     expect(response.headers.get('content-length')).toBe(String(text.length))
@@ -155,7 +155,7 @@ describe('nodeListener and a Response whose body is a stream', () => {
 })
 
 describe('nodeListener', () => {
-  it('keeps cookies apart', async () => {
+  it('keeps cookies in separate headers', async () => {
     const headers = new Headers({ 'x-other': 'yes' })
     headers.append('set-cookie', 'a=1')
     headers.append('set-cookie', 'b=2')
@@ -166,7 +166,7 @@ describe('nodeListener', () => {
     expect(response.headers.get('x-other')).toBe('yes')
   })
 
-  it('calls a function around a receiver that copies the properties of its handle', async () => {
+  it("calls a wrapper that copies the properties of the receiver's handle", async () => {
     const receiver = createWebhookReceiver({ secrets: SECRET })
     let calls = 0
     const around = (request: Request) => {
@@ -185,7 +185,7 @@ describe('nodeListener', () => {
   })
 })
 
-/** The address of a server that answers with this body, which begins with this text. */
+/** The address of a server that answers with this body, which starts with this text. */
 async function answered({ stream, send }: ReturnType<typeof pipe>, text: string): Promise<string> {
   send(text)
   return serve(answering(stream))

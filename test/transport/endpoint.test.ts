@@ -42,16 +42,16 @@ describe('settings of a transport', () => {
     ['http://127.0.0.1.example', 'https'],
     ['http://localhost.example', 'https'],
     ['http://10.0.0.1', 'https'],
-  ])('refuse the base URL %s without repeating it', (baseUrl, said) => {
+  ])('refuse the base URL %s without repeating it', (baseUrl, expected) => {
     const error = thrownBy(() => createTransport({ ...settings, baseUrl }))
 
     expect(error).toBeInstanceOf(ArgumentError)
-    expect(error).toMatchObject({ argument: 'baseUrl', message: expect.stringContaining(said) })
+    expect(error).toMatchObject({ argument: 'baseUrl', message: expect.stringContaining(expected) })
     expect(inspect(error).split('\n')[0]).not.toContain('hunter2')
     expect(error).not.toMatchObject({ value: baseUrl })
   })
 
-  it('accept plain http elsewhere where it is asked for', () => {
+  it('accept plain http to another host with allowInsecure', () => {
     const baseUrl = 'http://research.example'
 
     expect(() => createTransport({ ...settings, baseUrl, allowInsecure: true })).not.toThrow()
@@ -92,14 +92,14 @@ describe('settings of a transport', () => {
     expect(String(error)).not.toContain('other')
   })
 
-  it('are not to be seen in the transport', () => {
+  it('are not visible in the transport', () => {
     const transport = createTransport({ ...settings, headers: { authorization: 'hunter2' } })
 
     expect(inspect(transport, { depth: 10, showHidden: true })).not.toMatch(/key-0123456789|hunter2/)
   })
 })
 
-describe('a request that cannot be right', () => {
+describe('an invalid request', () => {
   const transport = createTransport({
     ...settings,
     exchange: () => expect.unreachable('something was sent'),

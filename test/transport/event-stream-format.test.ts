@@ -8,7 +8,7 @@ import { serve } from '../support/serve.ts'
 
 const apiKey = 'key-0123456789-secret'
 
-/** What a stream sends, and the messages that it consists of. `id` and `event` are undefined where a message has none. */
+/** The text of a stream, and its messages. `id` and `event` are undefined where a message has none. */
 type Case = readonly [
   name: string,
   text: string,
@@ -46,8 +46,8 @@ const CASES: readonly Case[] = [
     'data:{"a":1}\nid: a:b\nevent::\n\n',
     [{ data: '{"a":1}', id: 'a:b', event: ':' }],
   ],
-  ['fields that nobody knows', 'datum:1\nData:2\n data:3\ndata :4\nhello\ndata:5\n\n', [{ data: '5' }]],
-  ['an id for its own message alone', 'id:1\ndata:a\n\ndata:b\n\n', [{ id: '1', data: 'a' }, { data: 'b' }]],
+  ['unknown fields', 'datum:1\nData:2\n data:3\ndata :4\nhello\ndata:5\n\n', [{ data: '5' }]],
+  ['an id for its own message only', 'id:1\ndata:a\n\ndata:b\n\n', [{ id: '1', data: 'a' }, { data: 'b' }]],
   [
     'an id without a value',
     'id:1\ndata:a\n\nid\ndata:b\n\n',
@@ -59,7 +59,7 @@ const CASES: readonly Case[] = [
   ['an id with NUL', 'id:1\0\ndata:a\n\nid:2\nid:\0\ndata:b\n\n', [{ data: 'a' }, { id: '2', data: 'b' }]],
   ['NUL in data', 'data:\0\n\n', [{ data: '\0' }]],
   [
-    'an event name for its own message alone',
+    'an event name for its own message only',
     'event: a\ndata:1\n\ndata:2\n\n',
     [{ event: 'a', data: '1' }, { data: '2' }],
   ],
@@ -71,15 +71,15 @@ const CASES: readonly Case[] = [
     'event:ß\ndata:€🌊\nid:é\n\n',
     [{ event: 'ß', data: '€🌊', id: 'é' }],
   ],
-  ['a line separator that is none', 'data:a\u2028b\u0085c\n\n', [{ data: 'a\u2028b\u0085c' }]],
+  ['a Unicode line separator, which ends no line', 'data:a\u2028b\u0085c\n\n', [{ data: 'a\u2028b\u0085c' }]],
   ['a last message without its blank line', 'data:1\n\ndata:2\nid:3\n', [{ data: '1' }]],
   ['a last line without its end', 'data:1\n\ndata:2\n\ndata:3', [{ data: '1' }, { data: '2' }]],
 ]
 
-/** Where the bytes of a case may be cut in two; 0 sends each byte by itself. */
+/** The offsets at which the bytes of a case are split in two; 0 sends each byte alone. */
 const cutsOf = (bytes: Uint8Array) => Array.from(bytes, (_byte, index) => index)
 
-/** Sends the parts, each when the one before has been written and its reader has had a turn. */
+/** Sends the parts, each after the previous one was written and its reader has had a turn. */
 async function send(response: ServerResponse, parts: readonly Uint8Array[]): Promise<void> {
   response.socket?.setNoDelay()
   for (const part of parts) {
@@ -99,18 +99,18 @@ describe.each([
 ])('client.stream over $name', ({ createExchange }) => {
   const clientOf = (baseUrl: string) => createClient({ baseUrl, apiKey, exchange: createExchange() })
 
-  /** The messages of one connection, with the fields that a message has of its own. */
+  /** The messages of one connection, each with only its own fields. */
   async function messagesOf(baseUrl: string, query: Readonly<Record<string, number>> = {}) {
     const messages = await lastValueFrom(clientOf(baseUrl).stream('/stream', { query }).pipe(toArray()))
     return messages.map(({ id, event, data }) => ({ id, event, data }))
   }
 
-  /** What comes of a stream that the listener answers. */
+  /** The messages of the stream that the listener sends. */
   async function answered(listener: (request: IncomingMessage, response: ServerResponse) => void) {
     return messagesOf(await serve(listener))
   }
 
-  it.each(CASES)('reads %s, wherever its bytes are cut', async (_name, text, messages) => {
+  it.each(CASES)('reads %s, wherever its bytes are split', async (_name, text, messages) => {
     const bytes = new TextEncoder().encode(text)
     const baseUrl = await serve((request, response) => {
       const at = Number(new URL(request.url ?? '', 'http://localhost').searchParams.get('at'))
@@ -138,7 +138,7 @@ describe.each([
     ).resolves.toEqual([{ data: '€' }])
   })
 
-  it('decodes UTF-8, whatever the content type says of characters', async () => {
+  it('decodes UTF-8 with any charset in the content type', async () => {
     const type = 'text/event-stream;charset=windows-1252'
 
     await expect(
@@ -159,7 +159,7 @@ describe.each([
     await expect(stream).rejects.toThrow(type)
   })
 
-  it.each([205, 206, 210, 299])('refuses a %i, which is no open stream', async (status) => {
+  it.each([205, 206, 210, 299])('refuses a %i, which is not an open stream', async (status) => {
     const stream = answered((_request, response) => {
       response
         .writeHead(status, { 'content-type': 'text/event-stream' })
@@ -170,11 +170,11 @@ describe.each([
     await expect(stream).rejects.toThrow(String(status))
   })
 
-  it('ends with a 204, after which an event source connects no more', async () => {
+  it('ends with a 204, after which an event source does not reconnect', async () => {
     await expect(answered((_request, response) => response.writeHead(204).end())).resolves.toEqual([])
   })
 
-  it('asks for an event stream past every cache', async () => {
+  it('requests an event stream without caches', async () => {
     const asked: unknown[] = []
     await answered((request, response) => {
       asked.push(request.headers)
@@ -185,7 +185,7 @@ describe.each([
   })
 
   it.each([301, 302, 303, 307, 308])(
-    'follows no %i, so that no other server gets the key',
+    'does not follow a %i, which would send the key to another server',
     async (status) => {
       const followed: unknown[] = []
       const elsewhere = await serve((request, response) => {

@@ -21,10 +21,10 @@ describe.each([
   { name: 'undici', createExchange: createUndiciExchange },
   { name: 'fetch', createExchange: createFetchExchange },
 ])('the $name exchange', ({ createExchange }) => {
-  it('sends the request as it is and tells the response in order', async () => {
+  it('sends the request unchanged and reports the response in order', async () => {
     const { origin } = await serve(async (request, response) => {
-      const said = [request.method, request.url, request.headers['x-extra'], await bodyOf(request)]
-      response.writeHead(201, { 'x-answer': 'yes' }).end(said.join(' '))
+      const received = [request.method, request.url, request.headers['x-extra'], await bodyOf(request)]
+      response.writeHead(201, { 'x-answer': 'yes' }).end(received.join(' '))
     })
     const sink = new Recorder()
 
@@ -41,7 +41,7 @@ describe.each([
     expect(sink.text).toBe('POST /a/b?c=d%20e one {"ü":1}')
   })
 
-  it('tells an answer without a body', async () => {
+  it('reports a response without a body', async () => {
     const { origin } = await serve((_request, response) => response.writeHead(204).end())
     const sink = new Recorder()
 
@@ -51,7 +51,7 @@ describe.each([
     expect(sink.calls).toEqual(['head', 'end'])
   })
 
-  it('does not take an interim answer for the answer', async () => {
+  it('skips an interim response', async () => {
     const { origin } = await serve((_request, response) => {
       response.writeEarlyHints({ link: '</style.css>; rel=preload' })
       response.end('done')
@@ -65,7 +65,7 @@ describe.each([
     expect(sink.calls).toEqual(['head', 'chunk', 'end'])
   })
 
-  it('says of a refused connection that nothing was taken', async () => {
+  it('reports that a refused connection sent nothing', async () => {
     const sink = new Recorder()
 
     createExchange()(wire(await closedOrigin()), sink)
@@ -77,17 +77,17 @@ describe.each([
     expect(sink.failure?.message).toContain('ECONNREFUSED')
   })
 
-  it('says of a host without an address that nothing was taken', async () => {
+  it('reports that a host without an address was sent nothing', async () => {
     const sink = new Recorder()
 
-    // A label of more than 63 characters has no address in any DNS, and nobody needs to be asked.
+    // A label of more than 63 characters is not valid in DNS, so no query is sent.
     createExchange()(wire(`http://${'x'.repeat(64)}.invalid`), sink)
     await sink.ended
 
     expect(sink.failure).toMatchObject({ failure: 'refused', taken: 'no' })
   })
 
-  it('gives up on an answer that does not begin in time, and closes', async () => {
+  it('times out a response that does not begin, and closes', async () => {
     const closed = Promise.withResolvers<void>()
     const { origin } = await serve((request) => request.socket.on('close', () => closed.resolve()))
     const sink = new Recorder()
@@ -100,7 +100,7 @@ describe.each([
     expect(sink.failure?.message).toContain('40 ms')
   })
 
-  it('gives up on a body that falls silent, and closes', async () => {
+  it('times out a body that becomes idle, and closes', async () => {
     const closed = Promise.withResolvers<void>()
     const { origin } = await serve((request, response) => {
       request.socket.on('close', () => closed.resolve())
@@ -116,7 +116,7 @@ describe.each([
     expect(sink.failure).toMatchObject({ failure: 'silence', taken: 'maybe' })
   })
 
-  it('does not take it for silence that the process itself stood still', async () => {
+  it('does not count the time that the process was blocked as idle', async () => {
     const { origin } = await serve((_request, response) => {
       response.write('one')
       sink.onChunk = () => {
@@ -135,7 +135,7 @@ describe.each([
     expect(sink.text).toBe('onetwo')
   })
 
-  it('counts no silence while the reader holds the flow, and begins anew after it', async () => {
+  it('stops the idle timeout while the flow is paused, and restarts it on resume', async () => {
     const { origin } = await serve((_request, response) => response.write('one'))
     const sink = new Recorder()
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
@@ -157,7 +157,7 @@ describe.each([
     expect(sink.failure).toMatchObject({ failure: 'silence' })
   })
 
-  it('tells a body that was cut as a broken connection', async () => {
+  it('reports a truncated body as a broken connection', async () => {
     const { origin } = await serve((request, response) => {
       response.writeHead(200, { 'content-length': '100' })
       response.write('some', () => request.socket.destroy())
@@ -172,7 +172,7 @@ describe.each([
     expect(sink.failure?.cause).toBeInstanceOf(Error)
   })
 
-  it('tells a chunked body that was ended by a close as a broken connection', async () => {
+  it('reports a chunked body that ends with a close as a broken connection', async () => {
     const port = await serveTcp((socket) => {
       socket.once('data', () =>
         socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nsome\r\n'),
@@ -186,7 +186,7 @@ describe.each([
     expect(sink.failure).toMatchObject({ failure: 'broken', taken: 'maybe' })
   })
 
-  it('says maybe where a kept connection dies under a request that was written', async () => {
+  it('reports that a request may have been taken when a kept-alive connection dies under it', async () => {
     let requests = 0
     const { origin } = await serve((request, response) => {
       requests += 1
@@ -205,7 +205,7 @@ describe.each([
     expect(requests).toBe(2)
   })
 
-  it('destroys the socket on abort and says nothing more', async () => {
+  it('destroys the socket on abort and calls nothing more', async () => {
     const closed = Promise.withResolvers<void>()
     const { origin } = await serve((request, response) => {
       request.socket.on('close', () => closed.resolve())
@@ -223,7 +223,7 @@ describe.each([
     expect(sink.calls).toEqual(['head', 'chunk'])
   })
 
-  it('says nothing more when it is aborted from within a chunk', async () => {
+  it('calls nothing more when it is aborted from within a chunk', async () => {
     const closed = Promise.withResolvers<void>()
     const { origin } = await serve((request, response) => {
       request.socket.on('close', () => closed.resolve())
@@ -243,7 +243,7 @@ describe.each([
     expect(sink.calls).toEqual(['head', 'chunk'])
   })
 
-  it('sends nothing when it is aborted at once', async () => {
+  it('sends nothing when it is aborted immediately', async () => {
     const paths: (string | undefined)[] = []
     const { origin } = await serve((request, response) => {
       paths.push(request.url)
@@ -280,30 +280,27 @@ describe.each([
     expect(sink.failure).toMatchObject({ failure: 'broken', cause: bug })
   })
 
-  it.each(['end', 'error'] as const)(
-    'goes on with other requests where a sink throws in %s',
-    async (where) => {
-      const { origin } = await serve((request, response) => {
-        if (request.url === '/cut') request.socket.destroy()
-        else response.end('ok')
-      })
-      const exchange = createExchange()
-      const [bad, good] = [new Recorder(), new Recorder()]
-      const thrown = Promise.withResolvers<void>()
-      vi.spyOn(bad, where).mockImplementation(() => {
-        thrown.resolve()
-        throw new Error('a bug of the sink')
-      })
+  it.each(['end', 'error'] as const)('continues other requests when a sink throws in %s', async (where) => {
+    const { origin } = await serve((request, response) => {
+      if (request.url === '/cut') request.socket.destroy()
+      else response.end('ok')
+    })
+    const exchange = createExchange()
+    const [bad, good] = [new Recorder(), new Recorder()]
+    const thrown = Promise.withResolvers<void>()
+    vi.spyOn(bad, where).mockImplementation(() => {
+      thrown.resolve()
+      throw new Error('a bug of the sink')
+    })
 
-      exchange(wire(origin, { path: where === 'error' ? '/cut' : '/' }), bad)
-      await thrown.promise
-      exchange(wire(origin), good)
-      await good.ended
+    exchange(wire(origin, { path: where === 'error' ? '/cut' : '/' }), bad)
+    await thrown.promise
+    exchange(wire(origin), good)
+    await good.ended
 
-      expect(good.text).toBe('ok')
-      expect(bad.calls).not.toContain(where === 'end' ? 'error' : 'end')
-    },
-  )
+    expect(good.text).toBe('ok')
+    expect(bad.calls).not.toContain(where === 'end' ? 'error' : 'end')
+  })
 
   it('stops reading the socket while it is paused, and loses nothing', async () => {
     const size = 32 * 1024 * 1024
@@ -318,7 +315,7 @@ describe.each([
     sink.onChunk = () => flow.pause()
     await sink.begun
 
-    // Still as long as it takes other requests to come and go.
+    // Nothing arrives while other requests complete.
     for (let quiet = 0, before = -1; quiet < 20; quiet = written === before ? quiet + 1 : 0) {
       before = written
       const tick = new Recorder()
@@ -335,7 +332,7 @@ describe.each([
     expect(sink.bytes).toBe(size)
   })
 
-  it('keeps a pause that came before the response', async () => {
+  it('keeps a pause from before the response', async () => {
     const size = 16 * 1024 * 1024
     const { origin } = await serve((_request, response) => pour(response, size))
     const sink = new Recorder()
@@ -402,7 +399,7 @@ describe.each([
     expect([first.text, second.text]).toEqual(['/first', '/second'])
   })
 
-  it('follows no redirect', async () => {
+  it('does not follow a redirect', async () => {
     let elsewhere = 0
     const other = await serve((_request, response) => {
       elsewhere += 1
@@ -438,7 +435,7 @@ describe.each([
     expect(sink.text).toBe(text)
   })
 
-  it('passes on what a compressed body has said so far', async () => {
+  it('emits the decodable part of a compressed body immediately', async () => {
     const released = Promise.withResolvers<void>()
     const { origin } = await serve(async (_request, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' })
@@ -460,7 +457,7 @@ describe.each([
     expect(sink.text).toBe('onetwo')
   })
 
-  it('holds a compressed body too while it is paused', async () => {
+  it('pauses a compressed body too', async () => {
     const size = 64 * 1024 * 1024
     const { origin } = await serve((_request, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(size)))
@@ -479,7 +476,7 @@ describe.each([
     expect(sink.bytes).toBe(size)
   })
 
-  it('takes an empty body for empty, whatever coding it announces', async () => {
+  it('accepts an empty body with any content coding', async () => {
     const { origin } = await serve((_request, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip', 'content-length': '0' }).end()
     })
@@ -495,9 +492,9 @@ describe.each([
 describe('the undici exchange', () => {
   const exchange: Exchange = createUndiciExchange()
 
-  it('gives up a connection that does not stand yet when it is aborted', async () => {
+  it('destroys a connecting socket on abort', async () => {
     const connected = Promise.withResolvers<Socket>()
-    // TLS is asked for and never answered.
+    // The TLS handshake is never answered.
     const port = await serveTcp((socket) => connected.resolve(socket.resume()))
     const sink = new Recorder()
     const flow = exchange(wire(`https://127.0.0.1:${port}`), sink)
@@ -509,7 +506,7 @@ describe('the undici exchange', () => {
     expect(sink.calls).toEqual([])
   })
 
-  it('gives up a connection that does not stand in time', async () => {
+  it('destroys a connecting socket on timeout', async () => {
     const connected = Promise.withResolvers<Socket>()
     const port = await serveTcp((socket) => connected.resolve(socket.resume()))
     const sink = new Recorder()
@@ -522,11 +519,11 @@ describe('the undici exchange', () => {
     expect(sink.failure).toMatchObject({ failure: 'connect-timeout', taken: 'no' })
   })
 
-  it('tells what a compressed body had said before the connection broke', async () => {
+  it('emits the decodable part of a compressed body when the connection breaks', async () => {
     const { origin } = await serve((_request, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' })
-      const said = gzipSync('one', { finishFlush: constants.Z_SYNC_FLUSH })
-      response.write(said, () => response.destroy())
+      const partial = gzipSync('one', { finishFlush: constants.Z_SYNC_FLUSH })
+      response.write(partial, () => response.destroy())
     })
     const sink = new Recorder()
 
@@ -538,7 +535,7 @@ describe('the undici exchange', () => {
     expect(sink.failure).toMatchObject({ failure: 'broken' })
   })
 
-  it('tells a compressed body that ends too early as a broken connection', async () => {
+  it('reports a truncated compressed body as a broken connection', async () => {
     const { origin } = await serve((_request, response) => {
       const whole = gzipSync('some text that is long enough to be cut')
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(whole.subarray(0, whole.length - 12))
@@ -551,7 +548,7 @@ describe('the undici exchange', () => {
     expect(sink.failure).toMatchObject({ failure: 'broken' })
   })
 
-  it('names a content coding that it does not know', async () => {
+  it('names an unknown content coding', async () => {
     const { origin } = await serve((_request, response) => {
       response.writeHead(200, { 'content-encoding': 'compress' }).end('???')
     })
@@ -589,7 +586,7 @@ describe('the undici exchange', () => {
 
   it.each([
     ['more than one member', 'gzip', Buffer.concat([gzipSync('one'), gzipSync('two')])],
-    ['zeroes after it', 'gzip', Buffer.concat([gzipSync('onetwo'), Buffer.alloc(99)])],
+    ['zeroes at the end', 'gzip', Buffer.concat([gzipSync('onetwo'), Buffer.alloc(99)])],
     ['another coding beneath', 'br, x-gzip', gzipSync(brotliCompressSync('onetwo'))],
     ['capitals in the name', 'GZip', gzipSync('onetwo')],
   ])('decodes a body with %s', async (_what, coding, body) => {
@@ -605,7 +602,7 @@ describe('the undici exchange', () => {
     expect(sink.text).toBe('onetwo')
   })
 
-  it('closes where more comes after the end of a compressed body, without end', async () => {
+  it('closes when data follows the end of a compressed body', async () => {
     const closed = Promise.withResolvers<void>()
     const { origin } = await serve((request, response) => {
       request.socket.on('close', () => closed.resolve())
@@ -627,7 +624,7 @@ describe('the undici exchange', () => {
   })
 
   it.each(['gzip', 'br', 'deflate', 'zstd'])(
-    'takes an empty body in chunks for empty, where it is announced as %s',
+    'accepts an empty chunked body announced as %s',
     async (coding) => {
       const { origin } = await serve((_request, response) => {
         response.writeHead(200, { 'content-encoding': coding, 'transfer-encoding': 'chunked' }).end()
@@ -641,7 +638,7 @@ describe('the undici exchange', () => {
     },
   )
 
-  it('reads an error that is compressed, and the status of one that cannot be decoded', async () => {
+  it('reads a compressed error, and the status of one that cannot be decoded', async () => {
     const { origin } = await serve((request, response) => {
       const coding = request.url === '/' ? 'gzip' : 'none-such'
       response.writeHead(402, { 'content-encoding': coding }).end(gzipSync('{"no":"credit"}'))
@@ -656,13 +653,13 @@ describe('the undici exchange', () => {
     expect([bad.status, bad.calls]).toEqual([402, ['head', 'error']])
   })
 
-  it('reads no more of a compressed body than its reader takes', async () => {
+  it('reads a compressed body only as fast as its reader', async () => {
     const size = 64 * 1024 * 1024
     let written = 0
     const { origin } = await serve((request, response) => {
       if (request.url === '/tick') return response.end()
       response.writeHead(200, { 'content-encoding': 'gzip' })
-      // Stored, not compressed: what is held back of it is as much as what would be decoded.
+      // Stored, not compressed: as many bytes are encoded as decoded.
       const gzip = createGzip({ level: 0 })
       gzip.pipe(response)
       return pour(gzip, size, (bytes) => (written += bytes))
@@ -694,7 +691,7 @@ describe('the undici exchange', () => {
     expect(sink.bytes).toBe(size)
   })
 
-  it('decodes no more of a body that swells than its reader takes before it aborts', async () => {
+  it('stops decoding a decompression bomb when its reader aborts', async () => {
     const closed = Promise.withResolvers<void>()
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024))
     const { origin } = await serve((request, response) => {
@@ -712,7 +709,7 @@ describe('the undici exchange', () => {
     expect(sink.calls).toEqual(['head', 'chunk'])
   })
 
-  it('prints no warning, and leaves warnings to the program', async () => {
+  it("prints no warning, and keeps the program's own warnings", async () => {
     const program = `
       const warn = process.emitWarning
       const { createExchange } = await import('./src/transport/undici-exchange.ts')
@@ -733,7 +730,7 @@ describe('the undici exchange', () => {
     expect([out, err]).toEqual(['onetrue\n', ''])
   })
 
-  it('uses connections again', async () => {
+  it('reuses connections', async () => {
     const sockets = new Set<unknown>()
     const { origin } = await serve((request, response) => {
       sockets.add(request.socket)
@@ -745,11 +742,11 @@ describe('the undici exchange', () => {
       await sink.ended
     }
 
-    // Undici lets a connection rest for a moment before it uses it again.
+    // Undici reuses a connection only after a moment.
     expect(sockets.size).toBeLessThanOrEqual(2)
   })
 
-  it('tells a request that cannot be sent after it has returned', async () => {
+  it('reports a request that cannot be sent after it has returned', async () => {
     const sink = new Recorder()
 
     exchange(wire('http://127.0.0.1:1', { headers: { 'bad header': 'x' } }), sink)
@@ -761,7 +758,7 @@ describe('the undici exchange', () => {
 })
 
 describe('the fetch exchange', () => {
-  it('counts connecting into the time for the headers', async () => {
+  it('includes connecting in the headers timeout', async () => {
     const port = await serveTcp((socket) => socket.resume())
     const sink = new Recorder()
 

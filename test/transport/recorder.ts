@@ -1,13 +1,13 @@
 import type { ConnectionError, ProtocolError } from '../../src/transport/errors.ts'
 import type { HeaderReader, ResponseSink, WireRequest } from '../../src/transport/exchange.ts'
 
-/** A request with time enough for everything, to be changed where a test needs it. */
+/** A request with long timeouts; a test overrides what it needs. */
 export function wire(origin: string, changes: Partial<WireRequest> = {}): WireRequest {
   const timeouts = { connect: 60_000, headers: 60_000, silence: 60_000 }
   return { origin, path: '/', method: 'GET', headers: {}, timeouts, ...changes }
 }
 
-/** Writes down what a sink is told. */
+/** Records the calls of a sink. */
 export class Recorder implements ResponseSink {
   /** The names of the calls, in order; chunks that follow each other count as one. */
   readonly calls: string[] = []

@@ -14,7 +14,7 @@ const apiKey = 'key-0123456789-secret'
 const get: ApiRequest = { method: 'GET', path: '/v1/x', idempotent: true }
 const post: ApiRequest = { method: 'POST', path: '/v1/x', body: { a: 1 }, idempotent: false }
 
-/** Time that passes as soon as somebody waits. */
+/** A clock on which every delay passes immediately. */
 class ImpatientScheduler extends VirtualTimeScheduler {
   override schedule<T>(
     work: (this: SchedulerAction<T>, state?: T) => void,
@@ -40,14 +40,14 @@ describe.each([
       ...settings,
     })
 
-  /** The error that a request ends with. */
+  /** The error of a request. */
   const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
     promise.then(
       () => expect.unreachable('the request was answered'),
       (error: unknown) => error,
     )
 
-  it('sends key, headers, betas, query and JSON, and reads the answer', async () => {
+  it('sends key, headers, betas, query and JSON, and reads the response', async () => {
     const { origin } = await serve(async (request, response) => {
       const body: unknown = JSON.parse(await bodyOf(request))
       json(response, 200, { method: request.method, url: request.url, headers: request.headers, body })
@@ -81,7 +81,7 @@ describe.each([
     })
   })
 
-  it('uses the name of the beta header that it is given', async () => {
+  it('uses the configured name of the beta header', async () => {
     const { origin } = await serve((request, response) => json(response, 200, request.headers))
 
     const { body } = await transportTo(origin, { betaHeader: 'X-Beta' }).request({ ...get, betas: ['b'] })
@@ -108,7 +108,7 @@ describe.each([
     expect(body).toBe(`${prefix.replace(/\/$/, '')}/v1/x?a=1`)
   })
 
-  it.each([204, 200, 202])('takes an empty %i for an answer without a body', async (status) => {
+  it.each([204, 200, 202])('accepts an empty %i as a response without a body', async (status) => {
     const { origin } = await serve((_request, response) => response.writeHead(status).end())
 
     const answer = await transportTo(origin).request({ ...post, mayBeEmpty: true })
@@ -127,7 +127,7 @@ describe.each([
       'text/html where JSON was expected: "<p>Sign in!</p>"',
     ],
     [200, { 'content-type': 'image/png' }, 'PNG', '200 and image/png where JSON was expected'],
-  ])('refuses a %i with %o that is no JSON, after a few tries', async (status, headers, body, said) => {
+  ])('refuses a %i with %o that is not JSON, after its retries', async (status, headers, body, expected) => {
     let requests = 0
     const { origin } = await serve((_request, response) => {
       requests += 1
@@ -137,11 +137,11 @@ describe.each([
     const error = await failureOf(transportTo(origin).request(get))
 
     expect(error).toBeInstanceOf(ProtocolError)
-    expect(String(error)).toMatch(new RegExp(`${said.replaceAll(/[?.]/g, '.')}$`))
+    expect(String(error)).toMatch(new RegExp(`${expected.replaceAll(/[?.]/g, '.')}$`))
     expect(requests).toBe(5)
   })
 
-  it('reads compressed answers and other kinds of JSON', async () => {
+  it('reads compressed responses and other kinds of JSON', async () => {
     const { origin } = await serve((_request, response) => {
       const headers = {
         'content-type': 'application/problem+json; charset=utf-8',
@@ -167,14 +167,14 @@ describe.each([
 
   it.each([
     ['another content type', 'text/html', '<html></html>', 'text/html'],
-    ['JSON that is cut', 'application/json', '{"a":', '5 bytes that are not JSON'],
+    ['truncated JSON', 'application/json', '{"a":', '5 bytes that are not JSON'],
     [
-      'a character that is cut',
+      'a truncated character',
       'application/json',
       Buffer.from('1€').subarray(0, 2),
       '2 bytes that are not JSON',
     ],
-  ])('refuses %s as a ProtocolError', async (_what, type, body, said) => {
+  ])('refuses %s as a ProtocolError', async (_what, type, body, expected) => {
     const { origin } = await serve((_request, response) => {
       response.writeHead(200, { 'content-type': type }).end(body)
     })
@@ -182,7 +182,7 @@ describe.each([
     const error = await failureOf(transportTo(origin, { retries: 0 }).request(get))
 
     expect(error).toBeInstanceOf(ProtocolError)
-    expect(error).toMatchObject({ retryable: true, message: expect.stringContaining(said) })
+    expect(error).toMatchObject({ retryable: true, message: expect.stringContaining(expected) })
   })
 
   it.each([
@@ -205,7 +205,7 @@ describe.each([
     expect(requests).toBe(1)
   })
 
-  it('destroys the socket of an answer that never stops', async () => {
+  it('destroys the socket of a response that never ends', async () => {
     const closed = Promise.withResolvers<void>()
     const { origin } = await serve((request, response) => {
       request.socket.on('close', () => closed.resolve())
@@ -224,7 +224,7 @@ describe.each([
   })
 
   it.each([301, 302, 303, 307, 308])(
-    'follows no %i, so that the key stays where it belongs',
+    'does not follow a %i, which would send the key elsewhere',
     async (status) => {
       const elsewhere: unknown[] = []
       const other = await serve((request, response) => {
@@ -288,7 +288,7 @@ describe.each([
     expect(requests).toBe(times)
   })
 
-  it("sends a write once that is answered with a proxy's 503", async () => {
+  it("does not retry a write after a proxy's 503", async () => {
     let requests = 0
     const { origin } = await serve((_request, response) => {
       requests += 1
@@ -312,7 +312,7 @@ describe.each([
 
   it.each([
     ['breaks off', (response: { destroy(): unknown }) => response.destroy()],
-    ['falls silent', () => {}],
+    ['becomes idle', () => {}],
   ])('knows the status of a refusal whose body %s', async (_how, then) => {
     const { origin } = await serve((_request, response) => {
       response.writeHead(403, { 'content-length': '1000' })
@@ -324,7 +324,7 @@ describe.each([
     expect(error).toMatchObject({ name: 'PermissionError', status: 403 })
   })
 
-  it('reads no more than the beginning of a refusal without end', async () => {
+  it('reads only the beginning of an endless error body', async () => {
     const closed = Promise.withResolvers<void>()
     const { origin } = await serve((request, response) => {
       request.socket.on('close', () => closed.resolve())
@@ -342,7 +342,7 @@ describe.each([
     expect(error).toMatchObject({ name: 'NotFoundError' })
   })
 
-  it('comes through after failures, backing off with full jitter', async () => {
+  it('succeeds after failures, with backoff and full jitter', async () => {
     const answers = [500, 502, 503, 200]
     const { origin } = await serve((_request, response) => json(response, answers.shift() ?? 0, { ok: true }))
     const scheduler = new ImpatientScheduler()
@@ -369,7 +369,7 @@ describe.each([
   it.each([
     ['seconds', '7', 7_000],
     ['a date', 'Sun, 06 Nov 1994 08:49:37 GMT', 37_000],
-  ])('waits as long as Retry-After says in %s', async (_form, value, delay) => {
+  ])('waits for a Retry-After in %s', async (_form, value, delay) => {
     let requests = 0
     const { origin } = await serve((_request, response) => {
       requests += 1
@@ -383,7 +383,7 @@ describe.each([
     expect(scheduler.now()).toBe(delay)
   })
 
-  it('tells a Retry-After that it did not wait for', async () => {
+  it('reports a Retry-After that it did not wait for', async () => {
     const { origin } = await serve((_request, response) => json(response, 429, {}, { 'retry-after': '9' }))
 
     const error = await failureOf(transportTo(origin, { retries: 0 }).request(get))
@@ -391,7 +391,7 @@ describe.each([
     expect(error).toMatchObject({ name: 'RateLimitError', retryAfter: 9_000 })
   })
 
-  it('sends even a write again where no connection was made', async () => {
+  it('retries even a write where no connection was made', async () => {
     const retries: RetryInfo[] = []
     const transport = transportTo(await closedOrigin(), { retries: 3, onRetry: (info) => retries.push(info) })
 
@@ -419,7 +419,7 @@ describe.each([
     expect(error).toMatchObject({ name: 'ConnectionError', failure: 'broken', taken: 'maybe' })
   })
 
-  it('gives a request the time that it asks for', async () => {
+  it('uses the timeouts of a request', async () => {
     const { origin } = await serve(() => {})
 
     const error = await failureOf(
@@ -429,7 +429,7 @@ describe.each([
     expect(error).toMatchObject({ failure: 'headers-timeout', message: expect.stringContaining('30 ms') })
   })
 
-  it('leaves nothing on the signal, whether it was answered or not', async () => {
+  it('leaves no listener on the signal, with or without a response', async () => {
     let requests = 0
     const { origin } = await serve((_request, response) => {
       requests += 1
@@ -444,7 +444,7 @@ describe.each([
     expect([requests, answered, getEventListeners(signal, 'abort').length]).toEqual([5, 0, 0])
   })
 
-  it('sends nothing with a signal that is aborted already', async () => {
+  it('sends nothing with an aborted signal', async () => {
     let requests = 0
     const { origin } = await serve((_request, response) => {
       requests += 1
@@ -496,7 +496,7 @@ describe.each([
     expect(requests).toBe(1)
   })
 
-  it('does not begin to wait when the signal aborts right before', async () => {
+  it('does not start a delay when the signal aborts right before', async () => {
     const { origin } = await serve((_request, response) => json(response, 503, {}))
     const controller = new AbortController()
     const transport = transportTo(origin, {

@@ -13,25 +13,20 @@ import {
   ServerError,
   ValidationError,
 } from '../../src/transport/errors.ts'
-import {
-  MAX_RETRY_AFTER,
-  maySendAgain,
-  parseRetryAfter,
-  refusalOf,
-} from '../../src/transport/retry-policy.ts'
+import { MAX_RETRY_AFTER, mayRetry, parseRetryAfter, apiErrorOf } from '../../src/transport/retry-policy.ts'
 
 const request = { method: 'POST', path: '/v1/x?a=1' }
 
-/** The error of an answer with this status and body, to a request whose key was `hunter2`. */
+/** The error of a response with this status and body, for a request with the key `hunter2`. */
 const refuse = (status: number, text = '') =>
-  refusalOf(
-    { request, now: () => 0, redact: (said) => said.replaceAll('hunter2', '***') },
+  apiErrorOf(
+    { request, now: () => 0, redact: (one) => one.replaceAll('hunter2', '***') },
     status,
     () => undefined,
     text,
   )
 
-describe('refusalOf', () => {
+describe('apiErrorOf', () => {
   it.each([
     [400, ApiError, false, 'no'],
     [401, AuthenticationError, false, 'no'],
@@ -49,7 +44,7 @@ describe('refusalOf', () => {
     [503, ServerError, true, 'maybe'],
     [504, ServerError, true, 'maybe'],
     [529, ServerError, true, 'maybe'],
-  ] as const)('knows what a %i stands for', (status, type, retryable, taken) => {
+  ] as const)('maps a %i', (status, type, retryable, taken) => {
     const error = refuse(status)
 
     expect(error).toBeInstanceOf(type)
@@ -64,7 +59,7 @@ describe('refusalOf', () => {
     expect(error.message).toBe(`POST /v1/x?a=1: ${status}`)
   })
 
-  it('keeps what an ErrorResponse says', () => {
+  it('keeps the fields of an ErrorResponse', () => {
     const body = { type: 'error', error: { ref_id: 'r-1', message: 'no such monitor', detail: { id: 'm' } } }
 
     const error = refuse(404, JSON.stringify(body))
@@ -80,7 +75,7 @@ describe('refusalOf', () => {
     expect(error.message).toBe('POST /v1/x?a=1: 500 oh')
   })
 
-  it('keeps the issues of a detail list, and drops what is none', () => {
+  it('keeps the issues of a detail list, and drops other entries', () => {
     const issue = { loc: ['body', 'inputs', 0], msg: 'field required', type: 'missing' }
 
     const error = refuse(422, JSON.stringify({ detail: [issue, 'odd', null] }))
@@ -92,9 +87,9 @@ describe('refusalOf', () => {
   it.each([
     ['a page of a proxy', '<html>\n  <h1>Bad gateway</h1>', '<html> <h1>Bad gateway</h1>'],
     ['a list', '[1]', '[1]'],
-    ['a detail that is text', '{"detail":"Not Found"}', 'Not Found'],
-    ['JSON that is cut', '{"error":{"mess', '{"error":{"mess'],
-    ['an error that is no object', '{"error":"oh"}', '{"error":"oh"}'],
+    ['a detail of text', '{"detail":"Not Found"}', 'Not Found'],
+    ['truncated JSON', '{"error":{"mess', '{"error":{"mess'],
+    ['an error that is not an object', '{"error":"oh"}', '{"error":"oh"}'],
   ])('quotes %s', (_kind, text, quoted) => {
     const error = refuse(502, text)
 
@@ -102,7 +97,7 @@ describe('refusalOf', () => {
     expect(error.ref_id).toBeUndefined()
   })
 
-  it('shows the key neither in a quotation nor in what the service says, however it is spelled', () => {
+  it("shows the key neither in a quotation nor in the service's message, in any spelling", () => {
     const page = refuse(502, 'Bad key: hunter2')
     const body = refuse(
       401,
@@ -113,7 +108,7 @@ describe('refusalOf', () => {
     expect(body).toMatchObject({ detail: { key: ['***'] }, message: expect.stringContaining('bad key ***') })
   })
 
-  it('quotes no more than the beginning', () => {
+  it('quotes only the beginning', () => {
     const error = refuse(502, 'x'.repeat(100_000))
 
     expect(error.message.length).toBeLessThan(300)
@@ -142,22 +137,22 @@ describe('parseRetryAfter', () => {
     expect(parseRetryAfter(value, undefined, now)).toBe(delay)
   })
 
-  it("holds a date against the answer's own clock", () => {
+  it("compares a date with the response's own clock", () => {
     const date = 'Sun, 06 Nov 1994 08:49:00 GMT'
 
     expect(parseRetryAfter('Sun, 06 Nov 1994 08:49:37 GMT', date, now + 999_999)).toBe(37_000)
   })
 })
 
-describe('maySendAgain', () => {
+describe('mayRetry', () => {
   it.each([
     ['a refused connection', new ConnectionError('refused', 'x', request), true, true],
     ['a connection that took too long', new ConnectionError('connect-timeout', 'x', request), true, true],
     ['a broken connection', new ConnectionError('broken', 'x', request), true, false],
-    ['silence', new ConnectionError('silence', 'x', request), true, false],
-    ['a late answer', new ConnectionError('headers-timeout', 'x', request), true, false],
-    ['an answer that is no JSON', new ProtocolError('x', request), true, false],
-    ['an answer that is too large', new ProtocolError('x', request, { retryable: false }), false, false],
+    ['an idle timeout', new ConnectionError('silence', 'x', request), true, false],
+    ['a headers timeout', new ConnectionError('headers-timeout', 'x', request), true, false],
+    ['a response that is not JSON', new ProtocolError('x', request), true, false],
+    ['a response that is too large', new ProtocolError('x', request, { retryable: false }), false, false],
     ['429', refuse(429), true, true],
     ['503 of a proxy', refuse(503), true, false],
     [
@@ -172,6 +167,6 @@ describe('maySendAgain', () => {
     ['an argument', new ArgumentError('a', 'b', 'c'), false, false],
     ['anything else', { retryable: true, taken: 'no' }, false, false],
   ])('after %s: %#', (_what, error, idempotent, other) => {
-    expect([maySendAgain(error, true), maySendAgain(error, false)]).toEqual([idempotent, other])
+    expect([mayRetry(error, true), mayRetry(error, false)]).toEqual([idempotent, other])
   })
 })

@@ -11,7 +11,7 @@ import type { ApiRequest } from '../../src/transport/transport.ts'
 import { createExchange as createUndiciExchange } from '../../src/transport/undici-exchange.ts'
 import { closedOrigin, serve, serveTcp } from './server.ts'
 
-// With all that escaping changes.
+// With every character that an escape changes.
 const apiKey = 'k+/9=&<">~\\x{Zq'
 const token = 'tok-0123456789/abc'
 const password = 'pass+word?word'
@@ -25,9 +25,9 @@ const headers = {
 const secrets = [apiKey, token, password, cookie]
 const get: ApiRequest = { method: 'GET', path: '/v1/x', headers, idempotent: true }
 
-/** The ways in which a peer may write a text. */
+/** The encodings in which a peer may write a text. */
 const ENCODINGS: readonly [string, (text: string) => string][] = [
-  ['as it is', (text) => text],
+  ['plain', (text) => text],
   ['in capitals', (text) => text.toUpperCase()],
   ['for a URL', (text) => encodeURIComponent(text)],
   ['for a URL, twice', (text) => encodeURIComponent(encodeURIComponent(text))],
@@ -54,8 +54,8 @@ const ENCODINGS: readonly [string, (text: string) => string][] = [
   ['in hexadecimal', (text) => Buffer.from(text).toString('hex')],
 ]
 
-/** Each encoding with one of the secrets, and each secret as it is. */
-const SAYINGS = [
+/** Each encoding with one of the secrets, and each secret plain. */
+const ENCODED_SECRETS = [
   ...secrets,
   ...ENCODINGS.map(([, encode], index) => encode(secrets[index % secrets.length] ?? '')),
 ]
@@ -64,7 +64,7 @@ function each(text: string, write: (code: number) => string): string {
   return Array.from(text, (character) => write(character.charCodeAt(0))).join('')
 }
 
-/** What a text says to somebody who knows the encodings: itself, and all that can be decoded of it. */
+/** The text, and everything that can be decoded from it. */
 function* readings(text: string): Generator<string> {
   yield text
   const numbers = (pattern: RegExp, base: number) =>
@@ -138,7 +138,7 @@ describe.each([
     return await Promise.all([requested, streamed.promise])
   }
 
-  type Place = (said: string, response: ServerResponse, request: IncomingMessage) => unknown
+  type Place = (text: string, response: ServerResponse, request: IncomingMessage) => unknown
   const error =
     (body: unknown): Place =>
     (_said, response) =>
@@ -147,118 +147,118 @@ describe.each([
   it.each<[string, Place]>([
     [
       'the message of an error',
-      (said, ...rest) => error({ error: { ref_id: said, message: `bad ${said}` } })(said, ...rest),
+      (text, ...rest) => error({ error: { ref_id: text, message: `bad ${text}` } })(text, ...rest),
     ],
     [
       'the detail of an error, its names too',
-      (said, ...rest) =>
+      (text, ...rest) =>
         error({
-          error: { ref_id: 'r', message: 'bad', detail: { [said]: { [said]: [said, { a: said }] } } },
-        })(said, ...rest),
+          error: { ref_id: 'r', message: 'bad', detail: { [text]: { [text]: [text, { a: text }] } } },
+        })(text, ...rest),
     ],
     [
       'an issue',
-      (said, ...rest) =>
-        error({ detail: [{ loc: [said, 0], msg: said, type: said, input: { [said]: said } }] })(
-          said,
+      (text, ...rest) =>
+        error({ detail: [{ loc: [text, 0], msg: text, type: text, input: { [text]: text } }] })(
+          text,
           ...rest,
         ),
     ],
-    ['a detail in words', (said, ...rest) => error({ detail: said })(said, ...rest)],
+    ['a detail in words', (text, ...rest) => error({ detail: text })(text, ...rest)],
     [
       'a page',
-      (said, response) => response.writeHead(502, { 'content-type': 'text/html' }).end(`<p>${said}</p>`),
+      (text, response) => response.writeHead(502, { 'content-type': 'text/html' }).end(`<p>${text}</p>`),
     ],
     [
-      'a page that is none of the kind',
-      (said, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(`<p>${said}</p> end`),
+      'a page with the wrong content type',
+      (text, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(`<p>${text}</p> end`),
     ],
     [
       'a compressed page',
-      (said, response) =>
+      (text, response) =>
         response
           .writeHead(200, { 'content-type': 'text/plain', 'content-encoding': 'gzip' })
-          .end(gzipSync(`${said} end`)),
+          .end(gzipSync(`${text} end`)),
     ],
     [
-      'JSON that is none',
-      (said, response) => response.writeHead(200, { 'content-type': 'application/json' }).end(`${said}{`),
+      'malformed JSON',
+      (text, response) => response.writeHead(200, { 'content-type': 'application/json' }).end(`${text}{`),
     ],
     [
       'a body in another coding',
-      (said, response) =>
+      (text, response) =>
         response
           .writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'deflate' })
-          .end(deflateRawSync(said)),
+          .end(deflateRawSync(text)),
     ],
     [
       'a body that is not in its coding',
-      (said, response) =>
-        response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(said),
+      (text, response) =>
+        response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(text),
     ],
     [
-      'a body that is cut',
-      (said, response) =>
+      'a truncated body',
+      (text, response) =>
         response
           .writeHead(200, { 'content-length': '9999', 'content-type': 'application/json' })
-          .write(said, () => response.destroy()),
+          .write(text, () => response.destroy()),
     ],
     [
-      'a refusal that is cut',
-      (said, response) =>
-        response.writeHead(403, { 'content-length': '9999' }).write(said, () => response.destroy()),
+      'a truncated error body',
+      (text, response) =>
+        response.writeHead(403, { 'content-length': '9999' }).write(text, () => response.destroy()),
     ],
   ])('keeps it out of the errors that come of %s', async (_what, place) => {
-    for (const said of SAYINGS) {
-      const { origin } = await serve((request, response) => place(said, response, request))
+    for (const text of ENCODED_SECRETS) {
+      const { origin } = await serve((request, response) => place(text, response, request))
       for (const failure of await failures(origin)) expect(leaks(failure)).toEqual([])
     }
   })
 
-  // A header takes no character but ASCII, and the server of these writes the bytes itself.
-  it.each<[string, (said: string) => string]>([
+  // A header can hold only ASCII, so the server of these cases writes the bytes itself.
+  it.each<[string, (text: string) => string]>([
     [
       'a content type',
-      (said) => `HTTP/1.1 200 OK\r\ncontent-type: text/plain; ${said}\r\ncontent-length: 5\r\n\r\nhello`,
+      (text) => `HTTP/1.1 200 OK\r\ncontent-type: text/plain; ${text}\r\ncontent-length: 5\r\n\r\nhello`,
     ],
     [
       'a content coding',
-      (said) =>
-        `HTTP/1.1 200 OK\r\ncontent-encoding: ${said}\r\ncontent-type: application/json\r\ncontent-length: 5\r\n\r\nhello`,
+      (text) =>
+        `HTTP/1.1 200 OK\r\ncontent-encoding: ${text}\r\ncontent-type: application/json\r\ncontent-length: 5\r\n\r\nhello`,
     ],
     [
       'many content codings',
-      (said) =>
-        `HTTP/1.1 200 OK\r\ncontent-encoding: ${`${said},`.repeat(9)}\r\ncontent-length: 5\r\n\r\nhello`,
+      (text) =>
+        `HTTP/1.1 200 OK\r\ncontent-encoding: ${`${text},`.repeat(9)}\r\ncontent-length: 5\r\n\r\nhello`,
     ],
-    ['a redirect', (said) => `HTTP/1.1 302 ${said}\r\nlocation: /${said}\r\ncontent-length: 0\r\n\r\n`],
+    ['a redirect', (text) => `HTTP/1.1 302 ${text}\r\nlocation: /${text}\r\ncontent-length: 0\r\n\r\n`],
     [
-      'the time to come back',
-      (said) => `HTTP/1.1 429 ${said}\r\nretry-after: ${said}\r\ndate: ${said}\r\ncontent-length: 0\r\n\r\n`,
+      'the time to retry',
+      (text) => `HTTP/1.1 429 ${text}\r\nretry-after: ${text}\r\ndate: ${text}\r\ncontent-length: 0\r\n\r\n`,
     ],
-    ['what is no HTTP', (said) => `${said}\r\n\r\n`],
-    ['a status line that is none', (said) => `HTTP/1.1 ${said}\r\n\r\n`],
-    ['a header that is none', (said) => `HTTP/1.1 200 OK\r\n${said}\r\n: ${said}\r\n\r\n`],
+    ['a response that is not HTTP', (text) => `${text}\r\n\r\n`],
+    ['a malformed status line', (text) => `HTTP/1.1 ${text}\r\n\r\n`],
+    ['a malformed header', (text) => `HTTP/1.1 200 OK\r\n${text}\r\n: ${text}\r\n\r\n`],
     [
-      'a chunk that is none',
-      (said) =>
-        `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n${said}\r\n`,
+      'a malformed chunk',
+      (text) =>
+        `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n${text}\r\n`,
     ],
-    ['two lengths', (said) => `HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: ${said}\r\n\r\nhello`],
+    ['two lengths', (text) => `HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: ${text}\r\n\r\nhello`],
   ])('keeps it out of the errors that come of %s', async (_what, answer) => {
-    for (const said of SAYINGS) {
-      const port = await serveTcp((socket) => socket.once('data', () => socket.end(answer(said))))
+    for (const text of ENCODED_SECRETS) {
+      const port = await serveTcp((socket) => socket.once('data', () => socket.end(answer(text))))
       for (const failure of await failures(`http://127.0.0.1:${port}`)) expect(leaks(failure)).toEqual([])
     }
   })
 
-  it('keeps it out where there is nobody', async () => {
+  it('keeps it out of the error where nothing listens', async () => {
     for (const failure of await failures(await closedOrigin())) expect(leaks(failure)).toEqual([])
   })
 })
 
 describe('a token of several thousand characters', () => {
-  it('leaves each failure the error that it is', async () => {
+  it('does not change the type of an error', async () => {
     const { origin } = await serve((_request, response) => void response.writeHead(404).end('no such thing'))
     const long = { authorization: `Bearer ${'aB3-'.repeat(2_000)}` }
     const transport = createTransport({ baseUrl: origin, apiKey, headers: long, retries: 0 })
@@ -269,8 +269,8 @@ describe('a token of several thousand characters', () => {
   })
 })
 
-describe('an error of an exchange or a fetch that is not ours', () => {
-  it('is passed on without what it holds of the request', async () => {
+describe('an error of a custom exchange or fetch', () => {
+  it('is passed on without the secrets of the request', async () => {
     const leaking = Object.assign(
       new TypeError(`failed with ${apiKey}`, { cause: new AggregateError([new Error(token)], password) }),
       {
@@ -295,48 +295,45 @@ describe('an error of an exchange or a fetch that is not ours', () => {
 })
 
 describe('the redactor', () => {
-  it('leaves what is no secret as it is', () => {
+  it('does not change text without a secret', () => {
     const redact = createRedactor(secrets)
     const ordinary = fc.string({ unit: fc.constantFrom(...'abc 012/+="%&\\<'), maxLength: 200 })
-    const expected = (said: string) => (secretsOf(said).length === 0 ? said : redact(said))
+    const expected = (text: string) => (secretsOf(text).length === 0 ? text : redact(text))
     fc.assert(
-      fc.property(ordinary, (said) => {
-        expect(redact(said)).toBe(expected(said))
+      fc.property(ordinary, (text) => {
+        expect(redact(text)).toBe(expected(text))
       }),
     )
   })
 
-  it('takes any secret out, wherever it stands and however it is written', () => {
+  it('removes any secret, at any position and in any encoding', () => {
     const text = fc.string({ unit: 'grapheme-ascii', maxLength: 20 })
     const any = fc.string({ unit: 'grapheme-ascii', minLength: 8, maxLength: 40 })
     fc.assert(
       fc.property(any, text, text, fc.constantFrom(...ENCODINGS), (secret, before, after, [, encode]) => {
-        const said = `${before} ${encode(secret)} ${after}`
-        const left = createRedactor([secret])(said)
+        const leak = `${before} ${encode(secret)} ${after}`
+        const left = createRedactor([secret])(leak)
         expect(left).toContain('(not shown)')
         expect([...readings(left)].some((reading) => reading.includes(secret))).toBe(false)
       }),
     )
   })
 
-  it.each(ENCODINGS)(
-    'takes a secret out that is as long as a token or a cookie can be: %s',
-    (_how, encode) => {
-      const secret = `eyJ%25&\\${'Zx9-'.repeat(3_000)}end`
-      const redact = createRedactor([secret, secret.slice(5, 50)])
+  it.each(ENCODINGS)('removes a secret as long as a token or a cookie: %s', (_how, encode) => {
+    const secret = `eyJ%25&\\${'Zx9-'.repeat(3_000)}end`
+    const redact = createRedactor([secret, secret.slice(5, 50)])
 
-      // Base64 may have a part of the bytes around it in its first and last character.
-      expect(redact(`it was ${encode(secret)}, yes`)).toMatch(/^it was .{0,4}\(not shown\).{0,4}, yes$/)
-    },
-  )
+    // The first and last character of Base64 may contain bits of the bytes around it.
+    expect(redact(`it was ${encode(secret)}, yes`)).toMatch(/^it was .{0,4}\(not shown\).{0,4}, yes$/)
+  })
 
-  it.each(ENCODINGS)('takes out the beginning of a secret that a text was cut in: %s', (_how, encode) => {
+  it.each(ENCODINGS)('removes a truncated secret: %s', (_how, encode) => {
     const secret = 'rv-9f%8/a+2C&1d4e7b0c3aa65Zx9-QW7-last'
     const redact = createRedactor([secret])
-    const said = encode(secret)
+    const text = encode(secret)
 
-    for (let end = 0; end <= said.length; end++) {
-      const left = redact(`it was ${said.slice(0, end)}`)
+    for (let end = 0; end <= text.length; end++) {
+      const left = redact(`it was ${text.slice(0, end)}`)
       for (const reading of readings(left))
         expect(reading.toLowerCase()).not.toContain(secret.slice(0, 16).toLowerCase())
     }
@@ -347,13 +344,13 @@ describe('the redactor', () => {
     }
   })
 
-  it('leaves words as they are that a secret begins with', () => {
+  it('does not change a word that a secret begins with', () => {
     const redact = createRedactor(['research-prod-4f9a77'])
 
     expect(redact('There is no such research')).toBe('There is no such research')
   })
 
-  it('takes a number and a name out of JSON, and no prototype with it', () => {
+  it('removes secrets from numbers and keys of JSON, without setting a prototype', () => {
     const redact = createRedactor(['1234567890'])
     const value: unknown = JSON.parse('{"__proto__":{"a":1234567890},"1234567890":[12345678901,5,null,true]}')
 

@@ -5,7 +5,7 @@ import { createServer as createTcpServer } from 'node:net'
 import type { Server as TcpServer, Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** An HTTP server on a free port of this machine, for as long as the test runs. */
+/** An HTTP server on a free port, until the test ends. */
 export async function serve(listener: RequestListener): Promise<{ origin: string; server: Server }> {
   const server = createServer(listener)
   onTestFinished(() => {
@@ -15,7 +15,7 @@ export async function serve(listener: RequestListener): Promise<{ origin: string
   return { origin: `http://127.0.0.1:${await listen(server)}`, server }
 }
 
-/** A TCP server that leaves everything to the listener, for as long as the test runs. */
+/** A TCP server with this listener, until the test ends. */
 export async function serveTcp(listener: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>()
   const server = createTcpServer((socket) => {

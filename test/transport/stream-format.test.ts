@@ -4,9 +4,9 @@ import { ProtocolError } from '../../src/transport/errors.ts'
 import type { Exchange, ResponseSink } from '../../src/transport/exchange.ts'
 import { createTransport } from '../../src/transport/transport.ts'
 import type { TransportSettings } from '../../src/transport/transport.ts'
-import { Listener, saying } from './stream-listener.ts'
+import { Listener, exchangeOf } from './stream-listener.ts'
 
-/** Also writes down ids without data and skipped messages. */
+/** Also records ids without data and skipped messages. */
 class FullListener extends Listener {
   id(id: string): void {
     this.calls.push({ id })
@@ -17,7 +17,7 @@ class FullListener extends Listener {
   }
 }
 
-/** All that a stream of these chunks reports between `open` and `end`. */
+/** Everything that a stream of these chunks reports between `open` and `end`. */
 async function reported(
   chunks: readonly Uint8Array[],
   settings: Partial<TransportSettings> = {},
@@ -26,7 +26,7 @@ async function reported(
   const transport = createTransport({
     baseUrl: 'http://localhost',
     apiKey: 'key',
-    exchange: saying(chunks),
+    exchange: exchangeOf(chunks),
     ...settings,
   })
   transport.stream({ method: 'GET', path: '/v1/stream', idempotent: true }, sink)
@@ -54,7 +54,7 @@ describe('the format of the HTML standard, over all splits', () => {
     ['comments of any length', `data:1\n:${'x'.repeat(99)}\n:\ndata:2\n:data:3\n\n`, ['1\n2']],
     ['carriage returns', 'data:1\rdata:2\r\rdata:3\r\r', ['1\n2', '3']],
     ['carriage returns with newlines', 'data:1\r\ndata:2\r\n\r\ndata:3\r\n\r\n', ['1\n2', '3']],
-    ['all line ends at once', 'data:1\ndata:2\r\ndata:3\r\r\ndata:4\n\r\n', ['1\n2\n3', '4']],
+    ['all line ends together', 'data:1\ndata:2\r\ndata:3\r\r\ndata:4\n\r\n', ['1\n2\n3', '4']],
     ['an event before the end without its blank line', 'data:1\n\ndata:2\n', ['1']],
     ['an event before the end without its line end', 'data:1\n\ndata:2', ['1']],
     ['data without a value', 'data:\n\ndata\ndata\n\ndata:test\n\n', ['', '\n', 'test']],
@@ -68,7 +68,7 @@ describe('the format of the HTML standard, over all splits', () => {
     ['a retry', 'retry:3000\ndata:x\n\n', [3_000, 'x']],
     ['a retry with zeroes before it', 'retry:0003\ndata:x\n\n', [3, 'x']],
     [
-      'a retry that is no number',
+      'a retry that is not a number',
       'retry:3000\nretry:1000x\nretry:\nretry: -1\nretry:1e3\ndata:x\n\n',
       [3_000, 'x'],
     ],
@@ -100,7 +100,7 @@ describe('the format of the HTML standard, over all splits', () => {
     }
   })
 
-  it('reads bytes that are no UTF-8 as a decoder of the whole would', async () => {
+  it('decodes malformed UTF-8 as if it were in one chunk', async () => {
     const bytes = Uint8Array.of(
       ...encode('data:a'),
       0xe2,
@@ -116,7 +116,7 @@ describe('the format of the HTML standard, over all splits', () => {
   })
 })
 
-it('reads many streams of one transport at once, each as if it were alone', async () => {
+it('keeps concurrent streams of one transport apart', async () => {
   const text =
     '\uFEFFid:1\ndata:a🌊\n\n\uFEFFdata:no\n\nretry:5\nid:2\n\ndata:b\ndata:c\r\n\r\ndata:d\n\ndata:half'
   const bytes = encode(text)
@@ -144,7 +144,7 @@ it('reads many streams of one transport at once, each as if it were alone', asyn
       }
       for (const { sink } of streams) expect(sink.calls).toEqual(['open', 'a🌊', 5, { id: '2' }, 'b\nc', 'd'])
     }),
-    // The first stream is cut within a character that follows a blank line.
+    // The first stream is split within a character that follows a blank line.
     { numRuns: 300, examples: [[[[21], [32]], fc.stream([1, 0, 1][Symbol.iterator]())]] },
   )
 })
@@ -157,9 +157,9 @@ describe('an event that is too long', () => {
     ['by far, of one line', `data: ${'x'.repeat(200)}`],
     ['of many lines', `${`data:${'x'.repeat(20)}\n`.repeat(3)}id:9\nevent:y`],
     ['with carriage returns in it', `data:${'x'.repeat(60)}\r\ndata:y\rdata:z\n\uFEFFdata:0`],
-    ['with a line that is not known', `data:${'x'.repeat(60)}\n${'what'.repeat(30)}`],
+    ['with a line of an unknown field', `data:${'x'.repeat(60)}\n${'what'.repeat(30)}`],
   ])(
-    '%s is skipped, and no other, wherever the bytes are cut and whatever ends the lines',
+    '%s is skipped, and no other, wherever the bytes are split and with any line end',
     async (_how, text) => {
       for (const end of ['\n', '\r\n', '\r', '\r\n\n', '\n\r\n']) {
         const blank = end.replaceAll('\r\n', '\n').length > 1 ? end : end + end
@@ -173,7 +173,7 @@ describe('an event that is too long', () => {
     },
   )
 
-  it('has more characters of data than the limit: one that has just as many is not', async () => {
+  it('has more characters of data than the limit, not as many', async () => {
     const longest = `${'x'.repeat(24)}\n${'y'.repeat(25)}`
     const text = `data: ${longest.replace('\n', '\ndata: ')}\n\ndata: ${'z'.repeat(50)}\n\n`
     for (const chunks of splits(encode(text))) {
@@ -181,14 +181,14 @@ describe('an event that is too long', () => {
     }
   })
 
-  it('takes no byte order mark of a later event away', async () => {
+  it('does not remove U+FEFF from a later event', async () => {
     const text = `data:${'x'.repeat(60)}\n\n\uFEFFdata:1\n\ndata:2\n\n`
     for (const chunks of splits(encode(text))) {
       expect(await reported(chunks, { maxEventLength: 50 })).toEqual([skipped, '2'])
     }
   })
 
-  it('does not come of many short ones, nor of signs of life', async () => {
+  it('is not assembled from many short events or comments', async () => {
     const text = `${': alive\n'.repeat(50)}\n${`data:${'x'.repeat(30)}\n\n`.repeat(20)}${':\n\n'.repeat(99)}`
     expect(await reported([encode(text)], { maxEventLength: 50 })).toEqual(Array(20).fill('x'.repeat(30)))
   })
@@ -202,9 +202,9 @@ describe('an event that is too long', () => {
         fc.array(fc.nat(), { maxLength: 30 }),
         fc.constantFrom('\n', '\r\n', '\r'),
         async (events, at, eol) => {
-          const told = events.map(({ lines }) => lines.map((size) => 'é'.repeat(size)).join('\n'))
+          const texts = events.map(({ lines }) => lines.map((size) => 'é'.repeat(size)).join('\n'))
           const blocks = events.map(({ named }, n) => {
-            const data = told[n]?.split('\n').map((line) => `data:${line}${eol}`) ?? []
+            const data = texts[n]?.split('\n').map((line) => `data:${line}${eol}`) ?? []
             return `${named ? `id:${n}${eol}` : ''}${data.join('')}${eol}`
           })
           const bytes = encode(blocks.join(''))
@@ -214,7 +214,7 @@ describe('an event that is too long', () => {
           const chunks = borders.slice(1).map((border, n) => bytes.slice(borders[n], border))
 
           expect(await reported(chunks, { maxEventLength: 50 })).toEqual(
-            told.map((data) => (data.length > 50 ? skipped : data)),
+            texts.map((data) => (data.length > 50 ? skipped : data)),
           )
         },
       ),
@@ -222,10 +222,10 @@ describe('an event that is too long', () => {
     )
   })
 
-  it('ends a stream whose reader does not know what to do with it', async () => {
+  it('ends a stream whose sink has no oversized', async () => {
     const sink = new Listener()
     const text = `data:1\n\ndata:${'x'.repeat(60)}\n\ndata:2\n\n`
-    const exchange = saying([encode(text)])
+    const exchange = exchangeOf([encode(text)])
     const transport = createTransport({
       baseUrl: 'http://localhost',
       apiKey: 'key',

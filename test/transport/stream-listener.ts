@@ -2,7 +2,7 @@ import type { RivuletError } from '../../src/transport/errors.ts'
 import type { Exchange } from '../../src/transport/exchange.ts'
 import type { MessageSink, StreamMessage } from '../../src/transport/transport.ts'
 
-/** Writes down what a stream says. */
+/** Records the calls of a stream. */
 export class Listener implements MessageSink {
   readonly calls: unknown[] = []
   readonly messages: StreamMessage[] = []
@@ -45,8 +45,8 @@ export class Listener implements MessageSink {
   }
 }
 
-/** Answers with an event stream of these chunks, as a server would. */
-export function saying(chunks: readonly Uint8Array[]): Exchange {
+/** An exchange that answers with an event stream of these chunks. */
+export function exchangeOf(chunks: readonly Uint8Array[]): Exchange {
   return (_request, sink) => {
     let over = false
     queueMicrotask(() => {

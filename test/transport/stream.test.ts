@@ -8,7 +8,7 @@ import { createTransport } from '../../src/transport/transport.ts'
 import type { ApiRequest, TransportSettings } from '../../src/transport/transport.ts'
 import { createExchange as createUndiciExchange } from '../../src/transport/undici-exchange.ts'
 import { closedOrigin, json, serve } from './server.ts'
-import { Listener, saying } from './stream-listener.ts'
+import { Listener, exchangeOf } from './stream-listener.ts'
 
 const apiKey = 'key-0123456789-secret'
 const get: ApiRequest = { method: 'GET', path: '/v1/stream', idempotent: true }
@@ -25,7 +25,7 @@ describe.each([
   const transportTo = (baseUrl: string, settings: Partial<TransportSettings> = {}) =>
     createTransport({ baseUrl, apiKey, exchange: createExchange(), ...settings })
 
-  /** What a stream says until it is over. */
+  /** All calls that a stream makes on its sink. */
   async function listen(
     listener: (request: IncomingMessage, response: ServerResponse) => unknown,
     settings?: Partial<TransportSettings>,
@@ -37,7 +37,7 @@ describe.each([
     return sink
   }
 
-  it('tells that it is open, each message, the delay to retry after, and the end', async () => {
+  it('reports that it is open, each message, the retry delay, and the end', async () => {
     const sink = await listen((_request, response) => {
       open(response).end(
         'retry: 1500\n\nid: 1\nevent: a\ndata: one\n\n: a comment\n\ndata: two\ndata: lines\n\n',
@@ -51,7 +51,7 @@ describe.each([
     ])
   })
 
-  it('says nothing before it has returned its flow', async () => {
+  it('calls nothing before it has returned its flow', async () => {
     const sink = new Listener()
     transportTo(await closedOrigin()).stream(get, sink)
 
@@ -60,7 +60,7 @@ describe.each([
     expect(sink.failure).toMatchObject({ failure: 'refused', path: '/v1/stream' })
   })
 
-  it('asks for an event stream, with the key, and posts where it is to', async () => {
+  it('requests an event stream with the key, also by POST', async () => {
     const { origin } = await serve((request, response) => {
       open(response).end(`data: ${JSON.stringify([request.method, request.url, request.headers])}\n\n`)
     })
@@ -79,7 +79,7 @@ describe.each([
     ])
   })
 
-  it('is open before the first message comes', async () => {
+  it('is open before the first message arrives', async () => {
     const opened = Promise.withResolvers<void>()
     const { origin } = await serve((_request, response) => open(response).flushHeaders())
     const sink = new Listener()
@@ -96,20 +96,20 @@ describe.each([
     ['carriage returns', 'data: a\r\rdata: b\r\r'],
     ['both line ends', 'data: a\r\n\r\ndata: b\r\n\r\n'],
     ['a byte order mark', '\uFEFFdata: a\n\ndata: b\n\n'],
-    ['unknown fields and a retry that is no number', 'what: x\nretry: soon\ndata: a\n\ndata: b\n\n'],
+    ['unknown fields and a retry that is not a number', 'what: x\nretry: soon\ndata: a\n\ndata: b\n\n'],
   ])('reads a stream with %s', async (_what, text) => {
     const sink = await listen((_request, response) => open(response).end(text))
 
     expect(sink.calls).toEqual(['open', 'a', 'b', 'end'])
   })
 
-  it('does not tell an event whose blank line never came', async () => {
+  it('does not emit an event without its final blank line', async () => {
     const sink = await listen((_request, response) => open(response).end('data: whole\n\ndata: half\n'))
 
     expect(sink.calls).toEqual(['open', 'whole', 'end'])
   })
 
-  it('puts a character together that came in two chunks', async () => {
+  it('decodes a character that is split over two chunks', async () => {
     const bytes = Buffer.from('data: 🌊\n\n')
     const first = Promise.withResolvers<void>()
     const { origin } = await serve(async (_request, response) => {
@@ -127,7 +127,7 @@ describe.each([
     expect(sink.calls).toEqual(['open', 'first', '🌊', 'end'])
   })
 
-  it('tells a cut in the midst of a character as a broken connection, without half an event', async () => {
+  it('reports a disconnect within a character as a broken connection, without a partial event', async () => {
     const sink = await listen((_request, response) => {
       const bytes = Buffer.from('data: one\n\ndata: 🌊')
       open(response).write(bytes.subarray(0, -2), () => response.destroy())
@@ -137,7 +137,7 @@ describe.each([
     expect(sink.failure).toMatchObject({ failure: 'broken', retryable: true })
   })
 
-  it('tells silence', async () => {
+  it('reports the idle timeout', async () => {
     const sink = await listen((_request, response) => open(response).write('data: one\n\n'), {
       timeouts: { silence: 40 },
     })
@@ -150,16 +150,16 @@ describe.each([
     ['another content type', 200, { 'content-type': 'text/html' }, 'text/html'],
     ['no content', 200, {}, '200 and no content'],
     ['JSON', 200, { 'content-type': 'application/json' }, '200 and application/json'],
-    ['an answer for later', 202, { 'content-type': 'text/event-stream' }, '202 and text/event-stream'],
-  ])('refuses %s as a ProtocolError', async (_what, status, headers, said) => {
+    ['a 202', 202, { 'content-type': 'text/event-stream' }, '202 and text/event-stream'],
+  ])('refuses %s as a ProtocolError', async (_what, status, headers, expected) => {
     const sink = await listen((_request, response) => response.writeHead(status, headers).end())
 
     expect(sink.calls).toEqual(['error'])
     expect(sink.failure).toBeInstanceOf(ProtocolError)
-    expect(sink.failure?.message).toContain(said)
+    expect(sink.failure?.message).toContain(expected)
   })
 
-  it('says what came in place of a stream, in its own words and without the key', async () => {
+  it('quotes the body that came instead of a stream, without the key', async () => {
     const sink = await listen((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/html' })
       response.end(`<h1>Sign in</h1>\n <p>${apiKey} ${'x'.repeat(500)}</p>`)
@@ -175,7 +175,7 @@ describe.each([
     })
   })
 
-  it('says so where what came in place of a stream never ends', async () => {
+  it('reports a body that came instead of a stream and never ends', async () => {
     const sink = await listen(
       (_request, response) => response.writeHead(200, { 'content-type': 'text/html' }).flushHeaders(),
       { timeouts: { silence: 40 } },
@@ -187,7 +187,7 @@ describe.each([
     })
   })
 
-  it('tells a 204 as what it is, and as an end to who does not care', async () => {
+  it('reports a 204 as noContent, or as the end to a sink without noContent', async () => {
     const { origin } = await serve((_request, response) => response.writeHead(204).end())
     const [caring, other] = [new Listener(), new Listener()]
     const ended = Promise.withResolvers<void>()
@@ -208,7 +208,7 @@ describe.each([
     expect(other.calls).toEqual(['end'])
   })
 
-  it('wants no answer out of a cache', async () => {
+  it('refuses cached responses', async () => {
     const sink = await listen((request, response) => {
       open(response).end(`data: ${request.headers['cache-control']}\n\n`)
     })
@@ -216,7 +216,7 @@ describe.each([
     expect(sink.messages[0]?.data).toBe('no-cache')
   })
 
-  /** What a stream says that has this behind its first event, to a sink that asks whether it ended within one. */
+  /** The calls of a stream with `rest` after its first event, on a sink with `endWithinEvent`. */
   async function closedBehind(rest: string | Uint8Array): Promise<unknown[]> {
     const { origin } = await serve((_request, response) => {
       open(response).write('data: one\n\n')
@@ -247,19 +247,19 @@ describe.each([
     'data\n',
     ': comment\ndata: two\n',
     Buffer.from('data: 🌊').subarray(0, -2),
-  ])('tells a close within an event to a sink that asks for it: %j', async (rest) => {
+  ])('reports a close within an event to a sink with endWithinEvent: %j', async (rest) => {
     expect(await closedBehind(rest)).toEqual(['open', 'one', 'end', 'end within event'])
   })
 
   it.each(['', '\n', '\r', ': bye', ': bye\n', 'retry: 5\n', ': bye\n\n', ':\r\n\r\n', 'data: two\r\r'])(
-    'tells a close behind an event as the end to that sink too: %j',
+    'reports a close after an event as the end to that sink: %j',
     async (rest) => {
       const calls = await closedBehind(rest)
       expect(calls.filter((call) => call !== 5 && call !== 'two')).toEqual(['open', 'one', 'end'])
     },
   )
 
-  it('follows no redirect', async () => {
+  it('does not follow a redirect', async () => {
     const sink = await listen((_request, response) => response.writeHead(302, { location: '/' }).end())
 
     expect(sink.failure).toBeInstanceOf(ProtocolError)
@@ -271,7 +271,7 @@ describe.each([
     [404, 'NotFoundError', false],
     [429, 'RateLimitError', true],
     [503, 'ServerError', true],
-  ])('tells a %i as %s, and does not try again itself', async (status, errorName, retryable) => {
+  ])('reports a %i as %s, without a retry', async (status, errorName, retryable) => {
     let requests = 0
     const sink = await listen((_request, response) => {
       requests += 1
@@ -298,7 +298,7 @@ describe.each([
     expect(sink.failure).toMatchObject({ name: 'ValidationError', issues: detail })
   })
 
-  it('knows the status of a refusal that breaks off', async () => {
+  it('reports the status of an error response that is truncated', async () => {
     const sink = await listen((_request, response) => {
       response.writeHead(404, { 'content-length': '100' }).write('{', () => response.destroy())
     })
@@ -331,7 +331,7 @@ describe.each([
     expect(sink.failure).toMatchObject({ retryable: false, message: expect.stringContaining('50000') })
   })
 
-  it('tells no message after an abort, not even one of the same chunk', async () => {
+  it('emits no message after an abort, not even one of the same chunk', async () => {
     const closed = Promise.withResolvers<void>()
     const { origin } = await serve((request, response) => {
       request.socket.on('close', () => closed.resolve())
@@ -370,7 +370,7 @@ describe.each([
     expect(thrown).toBe(1)
   })
 
-  it('holds back while it is paused, and goes on', async () => {
+  it('applies backpressure while it is paused, and continues', async () => {
     const { origin } = await serve((_request, response) => {
       open(response)
       for (let i = 0; i < 4_000; i++) response.write(`data: ${i} ${'x'.repeat(1_000)}\n\n`)
@@ -405,7 +405,7 @@ describe('the messages of a stream', () => {
     comment: fc.option(text, { nil: undefined }),
   })
 
-  it('are the same wherever the bytes are cut', async () => {
+  it('are the same wherever the bytes are split', async () => {
     const cuts = fc.array(fc.nat(), { maxLength: 30 })
     const lineEnd = fc.constantFrom('\n', '\r\n', '\r')
     await fc.assert(
@@ -426,7 +426,10 @@ describe('the messages of a stream', () => {
         const chunks = borders.slice(1).map((border, i) => bytes.slice(borders[i], border))
         const sink = new Listener()
 
-        createTransport({ baseUrl: 'http://localhost', apiKey, exchange: saying(chunks) }).stream(get, sink)
+        createTransport({ baseUrl: 'http://localhost', apiKey, exchange: exchangeOf(chunks) }).stream(
+          get,
+          sink,
+        )
         await sink.ended
 
         expect(sink.messages).toEqual(

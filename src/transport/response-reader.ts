@@ -2,11 +2,11 @@ import { parseJson } from '../protocol/json.ts'
 import { ProtocolError } from './errors.ts'
 import type { ConnectionError, RivuletError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
-import type { Reading } from './reading.ts'
+import type { ResponseContext } from './response-context.ts'
 import { redactError } from './redact.ts'
-import { refusalOf } from './retry-policy.ts'
+import { apiErrorOf } from './retry-policy.ts'
 
-/** The answer to a single request. */
+/** The response to a single request. */
 export interface ApiResponse {
   readonly status: number
   /** Reads one header, by its name in lower case. */
@@ -15,20 +15,20 @@ export interface ApiResponse {
   readonly body: unknown
 }
 
-/** What a 2xx has to bring: `JSON or nothing` is an answer as well. */
+/** What a 2xx must contain. `JSON or nothing` allows an empty body. */
 export type Expected = 'JSON' | 'JSON or nothing' | 'an event stream'
 
-/** How much of an error body is read, in bytes: more than any of the interface's takes. */
+/** How much of an error body is read, in bytes: more than any error body of the interface has. */
 const MAX_ERROR_BODY = 65_536
 
-/** How much of a body that was not asked for goes into an error's message, in characters. */
+/** How much of an unexpected body goes into an error's message, in characters. */
 const MAX_EXCERPT = 200
 
-/** Reads one answer to its end: a 2xx with what is expected, or the error that it stands for. */
-export class Answer implements ResponseSink {
-  /** The reader's hold on the response, set before anything comes. */
+/** Reads one response to its end. Calls `done` with an expected 2xx, and `failed` with the error for any other. */
+export class ResponseReader implements ResponseSink {
+  /** Controls the response. Set before anything arrives. */
   flow: Flow | undefined
-  readonly #reading: Reading
+  readonly #context: ResponseContext
   readonly #expected: Expected
   readonly #done: (response: ApiResponse) => void
   readonly #failed: (error: RivuletError) => void
@@ -39,12 +39,12 @@ export class Answer implements ResponseSink {
   #text = ''
 
   constructor(
-    reading: Reading,
+    context: ResponseContext,
     expected: Expected,
     done: (response: ApiResponse) => void,
     failed: (error: RivuletError) => void,
   ) {
-    this.#reading = reading
+    this.#context = context
     this.#expected = expected
     this.#done = done
     this.#failed = failed
@@ -53,16 +53,16 @@ export class Answer implements ResponseSink {
   head(status: number, header: HeaderReader): void {
     this.#status = status
     this.#header = header
-    // Followed, a redirect would take the key to wherever it points.
+    // Following a redirect would send the key to another server.
     if (status < 200 || (status >= 300 && status < 400))
       this.#refuse(`answered with ${status}, which is never followed`, false)
-    else if (this.#ok && Number(header('content-length') ?? 0) > this.#reading.maxBodyBytes) this.#tooLarge()
+    else if (this.#ok && Number(header('content-length') ?? 0) > this.#context.maxBodyBytes) this.#tooLarge()
   }
 
   chunk(bytes: Uint8Array): void {
     if (this.#ok && !this.#asExpected) return this.#refuseOther(this.#decoder.decode(bytes))
     this.#size += bytes.byteLength
-    if (this.#ok && this.#size > this.#reading.maxBodyBytes) return this.#tooLarge()
+    if (this.#ok && this.#size > this.#context.maxBodyBytes) return this.#tooLarge()
     this.#text += this.#decoder.decode(bytes, { stream: true })
     if (this.#ok || this.#size <= MAX_ERROR_BODY) return
     this.flow?.abort()
@@ -76,10 +76,10 @@ export class Answer implements ResponseSink {
   }
 
   error(error: ConnectionError | ProtocolError): void {
-    // The status alone says what happened, even if the rest of the answer never comes.
+    // The status is enough to report the failure, even if the rest of the response never arrives.
     if (this.#status !== 0 && !this.#ok) this.#finishRefusal()
     else if (this.#ok && this.#expected === 'an event stream') this.#refuseOther('')
-    else this.#failed(redactError(error, this.#reading.redact))
+    else this.#failed(redactError(error, this.#context.redact))
   }
 
   get #ok(): boolean {
@@ -103,26 +103,26 @@ export class Answer implements ResponseSink {
   }
 
   #finishRefusal(): void {
-    this.#failed(refusalOf(this.#reading, this.#status, this.#header, this.#text))
+    this.#failed(apiErrorOf(this.#context, this.#status, this.#header, this.#text))
   }
 
-  /** A 2xx that is not what was asked for. `beginning` is what has come of its body. */
+  /** Refuses a 2xx that is not of the expected type. `beginning` is the part of its body that has arrived. */
   #refuseOther(beginning: string): void {
-    const type = describeType(this.#header, this.#reading)
+    const type = describeType(this.#header, this.#context)
     const what = beginning === '' && type === 'no content type' ? 'no content' : type
     const expected = this.#expected === 'an event stream' ? 'an event stream' : 'JSON'
-    const excerpt = isText(this.#header('content-type')) ? excerptOf(beginning, this.#reading) : ''
+    const excerpt = isText(this.#header('content-type')) ? excerptOf(beginning, this.#context) : ''
     const quoted = excerpt === '' ? '' : `: ${JSON.stringify(excerpt)}`
     this.#refuse(`answered with ${this.#status} and ${what} where ${expected} was expected${quoted}`)
   }
 
   #tooLarge(): void {
-    this.#refuse(`the answer is larger than ${this.#reading.maxBodyBytes} bytes`, false)
+    this.#refuse(`the response is larger than ${this.#context.maxBodyBytes} bytes`, false)
   }
 
   #refuse(message: string, retryable = true): void {
     this.flow?.abort()
-    this.#failed(new ProtocolError(message, this.#reading.request, { retryable }))
+    this.#failed(new ProtocolError(message, this.#context.request, { retryable }))
   }
 }
 
@@ -134,8 +134,8 @@ function isText(type: string | undefined): boolean {
   return type === undefined || isJson(type) || /^\s*(text\/|application\/(xml|xhtml))/i.test(type)
 }
 
-/** The beginning of a body that goes on: its last word may be the beginning of the key. */
-function excerptOf(beginning: string, { redact }: Reading): string {
+/** The beginning of a longer body, without its last word, which may be a part of the key. */
+function excerptOf(beginning: string, { redact }: ResponseContext): string {
   return redact(beginning)
     .replace(/[^\s<>"'(){}[\],;]+$/, '')
     .replaceAll(/\s+/g, ' ')
@@ -143,8 +143,8 @@ function excerptOf(beginning: string, { redact }: Reading): string {
     .slice(0, MAX_EXCERPT)
 }
 
-/** The answer's content type, as text for a message. */
-function describeType(header: HeaderReader, { redact }: Reading): string {
+/** The response's content type, as text for a message. */
+function describeType(header: HeaderReader, { redact }: ResponseContext): string {
   const type = header('content-type')
   return type === undefined ? 'no content type' : redact(type).slice(0, 80)
 }
