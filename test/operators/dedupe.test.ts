@@ -17,14 +17,14 @@ const fail = () => {
 }
 
 describe('dedupe', () => {
-  it('drops what was seen and completes with the source', () =>
+  it('drops duplicates and completes with the source', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('-a-b-a-c-b-|', values)
       expectObservable(source.pipe(dedupe())).toBe('-a-b---c---|', values)
       expectSubscriptions(source.subscriptions).toBe('^----------!')
     }))
 
-  it('passes an error on and ends the subscription', () =>
+  it('passes on an error and unsubscribes from the source', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('-a-a-#', values)
       expectObservable(source.pipe(dedupe())).toBe('-a---#', values)
@@ -49,16 +49,16 @@ describe('dedupe', () => {
     expect(produced).toBe(2)
   })
 
-  it('lets a fuller copy of a fact through, and no poorer or equal one', () => {
-    const copies = [bareRun('r'), bareRun('r'), fullRun('r'), bareRun('r'), fullRun('r')]
+  it('emits a duplicate only if it is more complete', () => {
+    const duplicates = [bareRun('r'), bareRun('r'), fullRun('r'), bareRun('r'), fullRun('r')]
     const got: ResearchEvent[] = []
-    of(...copies)
+    of(...duplicates)
       .pipe(dedupe())
       .subscribe((event) => got.push(event))
-    expect(got).toEqual([copies[0], copies[2]])
+    expect(got).toEqual([duplicates[0], duplicates[2]])
   })
 
-  it('takes the same id from two sources for two facts', () => {
+  it('treats the same id of two sources as two events', () => {
     const events = [groupStatus('1', 'g'), groupStatus('1', 'h'), groupStatus('1', 'g')]
     const got: ResearchEvent[] = []
     of(...events)
@@ -80,14 +80,14 @@ describe('dedupe', () => {
       expectObservable(source.pipe(dedupe({ timeToLive: 6, scheduler }))).toBe('a-------------a|', values)
     }))
 
-  it('remembers for each subscription anew', () =>
+  it('remembers events separately for each subscription', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const events = cold('-a-a-|', values).pipe(dedupe())
       expectObservable(events).toBe('-a---|', values)
       expectObservable(events, '--^').toBe('---a---|', values)
     }))
 
-  it('tells of each event that it drops', () => {
+  it('calls onDuplicate with each dropped event', () => {
     const dropped: { id: string; n: number }[] = []
     of({ id: 'a', n: 1 }, { id: 'a', n: 2 }, { id: 'b', n: 3 }, { id: 'a', n: 4 })
       .pipe(dedupe({ onDuplicate: (event) => dropped.push(event) }))
@@ -95,14 +95,14 @@ describe('dedupe', () => {
     expect(dropped.map(({ n }) => n)).toEqual([2, 4])
   })
 
-  it('hands what onDuplicate throws to the subscriber', () =>
+  it('errors with what onDuplicate throws', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('-a-a-b-|', values)
       expectObservable(source.pipe(dedupe({ onDuplicate: fail }))).toBe('-a-#', values, new Error('full'))
       expectSubscriptions(source.subscriptions).toBe('^--!')
     }))
 
-  it('takes events that only look like runs for what they are', () => {
+  it('accepts malformed events of runs', () => {
     const odd = [
       { id: 'x', type: 'task_run.state' },
       { id: 'x', type: 'task_run.state', data: null },
@@ -115,14 +115,17 @@ describe('dedupe', () => {
     expect(got).toEqual(['x', 'y'])
   })
 
-  it('refuses ids that are no texts, instead of taking all of them for one', () => {
+  it('errors for an id that is not a string', () => {
     const numbered: readonly Identified[] = JSON.parse('[{"id":1},{"id":2}]')
-    const told: unknown[] = []
+    const notifications: unknown[] = []
     from(numbered)
       .pipe(dedupe())
-      .subscribe({ next: (event) => told.push(event), error: (error: unknown) => told.push(error) })
+      .subscribe({
+        next: (event) => notifications.push(event),
+        error: (error: unknown) => notifications.push(error),
+      })
 
-    expect(told).toEqual([expect.any(ArgumentError)])
+    expect(notifications).toEqual([expect.any(ArgumentError)])
   })
 
   it.each([

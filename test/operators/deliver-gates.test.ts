@@ -6,7 +6,7 @@ import { currentGate, throughGate } from '../../src/protocol/gate.ts'
 import { Work } from './handlers.ts'
 import { inVirtualTime } from './virtual-time.ts'
 
-/** A source under the test's hand, which remembers the gate that it was subscribed under. */
+/** A source that the test controls, with the gate that it was subscribed under. */
 class Tap<T> extends Subject<T> {
   gate: Gate | undefined
   readonly values = defer(() => {
@@ -15,8 +15,8 @@ class Tap<T> extends Subject<T> {
   })
 }
 
-/** A source that emits as long as its gate is open, and goes on within the opening. */
-function obedient(count: number, onProduced: (n: number) => void = () => {}): Observable<number> {
+/** A source that emits while its gate is open, and resumes synchronously when it opens. */
+function gatedRange(count: number, onProduced: (n: number) => void = () => {}): Observable<number> {
   return new Observable((subscriber) => {
     const gate = currentGate()
     let produced = 0
@@ -28,9 +28,9 @@ function obedient(count: number, onProduced: (n: number) => void = () => {}): Ob
       }
       if (produced === count) subscriber.complete()
     }
-    const leave = gate?.onChange(produce)
+    const unlisten = gate?.onChange(produce)
     produce()
-    return leave
+    return unlisten
   })
 }
 
@@ -38,7 +38,7 @@ function obedient(count: number, onProduced: (n: number) => void = () => {}): Ob
 class Handlers {
   readonly #ends: (() => void)[] = []
   readonly handler = (): PromiseLike<void> => ({
-    // A promise of the platform would call back later.
+    // A native promise would call back later.
     // oxlint-disable-next-line unicorn/no-thenable
     then: (fulfilled) => {
       this.#ends.push(() => fulfilled?.())
@@ -46,14 +46,14 @@ class Handlers {
     },
   })
 
-  /** Ends the oldest. */
+  /** Ends the oldest handler. */
   end(): void {
     this.#ends.shift()?.()
   }
 }
 
 describe('deliver and gates', () => {
-  it('closes the gate when the queue is full and opens it when half of it was started', () => {
+  it('closes the gate at the high-water mark and opens it at half of it', () => {
     const source = new Tap<number>()
     const handlers = new Handlers()
     const subscription = source.values
@@ -74,7 +74,7 @@ describe('deliver and gates', () => {
     subscription.unsubscribe()
   })
 
-  it('lets 64 events wait unless told otherwise, or twice the concurrency where that is more', () => {
+  it('has a high-water mark of 64 or twice the concurrency, whichever is greater', () => {
     const waiting = (concurrency?: number) => {
       const source = new Tap<number>()
       const config = concurrency === undefined ? {} : { concurrency }
@@ -89,7 +89,7 @@ describe('deliver and gates', () => {
     expect(waiting(100)).toBe(200)
   })
 
-  it('drops nothing that comes although the gate is closed', () =>
+  it('drops no event that arrives while the gate is closed', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const handled: number[] = []
       of(...Array.from({ length: 100 }, (_, n) => n))
@@ -99,13 +99,13 @@ describe('deliver and gates', () => {
       expect(handled).toEqual(Array.from({ length: 100 }, (_, n) => n))
     }))
 
-  it('never keeps more than its marks allow of sources that obey, through merge and synchronous operators', () =>
+  it('never buffers more than its high-water mark, through merge and synchronous operators', () =>
     inVirtualTime(({ flush }, scheduler) => {
       let produced = 0
       let handled = 0
       let most = 0
       const source = () =>
-        obedient(500, () => {
+        gatedRange(500, () => {
           produced += 1
           most = Math.max(most, produced - handled)
         })
@@ -123,11 +123,11 @@ describe('deliver and gates', () => {
       })
       flush()
       expect([completed, handled]).toEqual([true, 1_000])
-      // Those in flight and those that wait.
+      // In flight and buffered.
       expect(most).toBe(14)
     }))
 
-  it('closes another gate along with its own, for a source that was subscribed elsewhere', () => {
+  it('closes another gate with its own, for a source that was subscribed elsewhere', () => {
     const gate = new Gate()
     const source = new Tap<number>()
     const shared = new Subject<number>()
@@ -165,7 +165,7 @@ describe('deliver and gates', () => {
     subscription.unsubscribe()
   })
 
-  it('holds its sources while its own subscriber holds it', () => {
+  it('pauses its sources while its own subscriber is paused', () => {
     const outer = new Gate()
     const source = new Tap<number>()
     outer.close()
@@ -180,7 +180,7 @@ describe('deliver and gates', () => {
     subscription.unsubscribe()
   })
 
-  it('opens only when it has room and its subscriber has too', () => {
+  it('opens only when both its buffer and its subscriber permit it', () => {
     const outer = new Gate()
     const source = new Tap<number>()
     const handlers = new Handlers()
@@ -200,7 +200,7 @@ describe('deliver and gates', () => {
     subscription.unsubscribe()
   })
 
-  it('holds the sources of a chain of two while the last of them is behind', () => {
+  it('pauses the sources of a chain of two while the last of them is behind', () => {
     const source = new Tap<number>()
     const slow = new Handlers()
     const subscription = source.values
@@ -218,7 +218,7 @@ describe('deliver and gates', () => {
     subscription.unsubscribe()
   })
 
-  it('is held by a loop that reads it', async () => {
+  it('is paused by a loop that reads it', async () => {
     const source = new Tap<number>()
     const values = iterate(source.values.pipe(deliver(() => {})), { highWaterMark: 1 })
     const first = values.next()
@@ -231,7 +231,7 @@ describe('deliver and gates', () => {
     await values.return?.()
   })
 
-  it('opens again when the gate that it closes is also the one of its subscriber', () => {
+  it('opens again when its option gate is also the gate of its subscriber', () => {
     const gate = new Gate()
     const source = new Tap<number>()
     const handlers = new Handlers()
@@ -247,7 +247,7 @@ describe('deliver and gates', () => {
     subscription.unsubscribe()
   })
 
-  it('lets a handler subscribe to what it needs, without the gate that waits for the handler', () => {
+  it('hides its gate from what a handler subscribes to', () => {
     const gates: (Gate | undefined)[] = []
     const handler = () => void defer(() => of(gates.push(currentGate()))).subscribe()
     of(0, 1).pipe(deliver(handler)).subscribe()
@@ -255,7 +255,7 @@ describe('deliver and gates', () => {
     expect(gates).toEqual([undefined, undefined, undefined])
   })
 
-  it('hands the gate of its subscriber to what is subscribed downstream while its source is', () => {
+  it('passes the gate of its subscriber to what is subscribed downstream during its own subscription', () => {
     const outer = new Gate()
     const gates: (Gate | undefined)[] = []
     const next = defer(() => of(gates.push(currentGate())))
@@ -267,13 +267,13 @@ describe('deliver and gates', () => {
     expect(gates).toEqual([outer, outer])
   })
 
-  it('may be filled again within the opening of its gate', () =>
+  it('may fill its buffer again while its gate opens', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const closed: boolean[] = []
       const gate = new Gate()
       gate.onChange((now) => closed.push(now))
       let handled = 0
-      obedient(12)
+      gatedRange(12)
         .pipe(
           deliver(() => new Work(scheduler, 1), { concurrency: 1, highWaterMark: 4, gate }),
           take(12),
@@ -285,7 +285,7 @@ describe('deliver and gates', () => {
       expect(closed).toEqual(closed.map((_, index) => index % 2 === 0))
     }))
 
-  it('closes its gate within a handler that causes more events than may wait', () => {
+  it('closes its gate within a handler that causes more events than the high-water mark', () => {
     const source = new Tap<number>()
     const closed: (boolean | undefined)[] = []
     const handler = (n: number) => {
@@ -305,13 +305,13 @@ describe('deliver and gates', () => {
 })
 
 describe('a gate that is closed again while it opens', () => {
-  it('tells the state of now to those who have not heard yet', () => {
+  it('notifies later listeners of its current state', () => {
     const gate = new Gate()
     gate.close()
     gate.onChange(() => gate.close())
-    const heard: boolean[] = []
-    gate.onChange((closed) => heard.push(closed))
+    const notified: boolean[] = []
+    gate.onChange((closed) => notified.push(closed))
     gate.open()
-    expect(heard).toEqual([true, true])
+    expect(notified).toEqual([true, true])
   })
 })

@@ -11,16 +11,16 @@ type MarbleTest = (helpers: RunHelpers, scheduler: TestScheduler) => void
 
 const refused = new Refused('no')
 
-/** The longest wait that the backoff allows, instead of a random one up to it. */
+/** The maximum delay of the backoff instead of a random one. */
 const full = { initialDelay: 2, maxDelay: 8, random: () => 1 }
 
-/** A handler that takes 1 ms and fails so often. */
+/** A handler that takes 1 ms and fails the given number of times. */
 function failing(scheduler: SchedulerLike, times: number) {
   let left = times
   return () => new Work(scheduler, 1, left-- > 0 ? { error: refused } : {})
 }
 
-/** A source that reads a letter each ms, unless its gate is closed. `read` tells of each. */
+/** A source that reads a letter each ms, unless its gate is closed. `read` emits each. */
 function reading(scheduler: SchedulerLike, letters: string) {
   const read = new Subject<string>()
   const source = new Observable<string>((subscriber) => {
@@ -37,12 +37,12 @@ function reading(scheduler: SchedulerLike, letters: string) {
   return { source, read }
 }
 
-/** Every option, and what it does to the time of events. */
+/** Every option, and its effect on when events are emitted. */
 const EVERY_OPTION: {
   readonly [Option in keyof DeliverConfig<string>]-?: Readonly<Record<string, MarbleTest>>
 } = {
   concurrency: {
-    'is how many events are in flight at once'({ cold, expectObservable }, scheduler) {
+    'limits how many events are in flight'({ cold, expectObservable }, scheduler) {
       const handler = () => new Work(scheduler, 3)
       expectObservable(cold('abc------|').pipe(deliver(handler, { concurrency: 1 }))).toBe('---a--b--(c|)')
       expectObservable(cold('abc------|').pipe(deliver(handler, { concurrency: 2 }))).toBe('---ab-c--|')
@@ -50,7 +50,10 @@ const EVERY_OPTION: {
     },
   },
   key: {
-    'has events wait for one of their own'({ cold, expectObservable }, scheduler) {
+    'delays an event until the one before it with the same key is handled'(
+      { cold, expectObservable },
+      scheduler,
+    ) {
       const values = { a: 'x1', b: 'x2', c: 'y1' }
       const handler = () => new Work(scheduler, 3)
       const key = (event: string) => event.slice(0, 1)
@@ -58,7 +61,7 @@ const EVERY_OPTION: {
     },
   },
   highWaterMark: {
-    'holds the source back while so many events wait, and lets it go on at half of them'(
+    'pauses the source when so many events are buffered, and resumes it at half of them'(
       { expectObservable },
       scheduler,
     ) {
@@ -70,40 +73,40 @@ const EVERY_OPTION: {
     },
   },
   gate: {
-    'holds a source back that was subscribed elsewhere'({ expectObservable }, scheduler) {
+    'pauses a source that was subscribed elsewhere'({ expectObservable }, scheduler) {
       const gate = new Gate()
       const handler = () => new Work(scheduler, 4)
       const { source } = reading(scheduler, 'abcdef')
       const shared = new Subject<string>()
       const handled = shared.pipe(deliver(handler, { concurrency: 1, highWaterMark: 2, gate }))
       const read = source.pipe(underGate(gate), tap(shared))
-      // Each listens before the one that feeds it.
+      // The downstream one subscribes first.
       expectObservable(handled).toBe('-----a---b---c---d---e---(f|)')
       expectObservable(read).toBe('   -abc-d---e---f---|')
     },
   },
   retries: {
-    'is how often a handler is called again'({ cold, expectObservable }, scheduler) {
+    'limits how often a handler is retried'({ cold, expectObservable }, scheduler) {
       const handled = cold('           a').pipe(deliver(failing(scheduler, 9), { ...full, retries: 2 }))
       expectObservable(handled).toBe('---------#', undefined, refused)
     },
   },
   retryable: {
-    'tells after which errors'({ cold, expectObservable }, scheduler) {
+    'decides after which errors'({ cold, expectObservable }, scheduler) {
       const retryable = (error: unknown) => error !== refused
       const handled = cold('           a').pipe(deliver(failing(scheduler, 9), { ...full, retryable }))
       expectObservable(handled).toBe('-#', undefined, refused)
     },
   },
   initialDelay: {
-    'is how long is waited before the first retry'({ cold, expectObservable }, scheduler) {
+    'is the delay before the first retry'({ cold, expectObservable }, scheduler) {
       const config = { ...full, initialDelay: 5 }
       const handled = cold('           a|').pipe(deliver(failing(scheduler, 1), config))
       expectObservable(handled).toBe('-------(a|)')
     },
   },
   maxDelay: {
-    'is how long is waited at the most'({ cold, expectObservable }, scheduler) {
+    'is the maximum delay'({ cold, expectObservable }, scheduler) {
       const config = { ...full, maxDelay: 3 }
       // 1 + 2 + 1 + 3 + 1 + 3 + 1
       const handled = cold('           a|').pipe(deliver(failing(scheduler, 3), config))
@@ -111,14 +114,14 @@ const EVERY_OPTION: {
     },
   },
   random: {
-    'tells which part of the wait is waited'({ cold, expectObservable }, scheduler) {
+    'selects a part of the delay'({ cold, expectObservable }, scheduler) {
       const config = { ...full, initialDelay: 8, random: () => 0.25 }
       const handled = cold('           a|').pipe(deliver(failing(scheduler, 1), config))
       expectObservable(handled).toBe('----(a|)')
     },
   },
   deadLetters: {
-    'are told of events that were given up, which are not emitted'({ cold, expectObservable }, scheduler) {
+    'get the events that failed for good, which are not emitted'({ cold, expectObservable }, scheduler) {
       const deadLetters = new Subject<DeadLetter<string>>()
       const letters = deadLetters.pipe(map(({ event }) => event))
       const handled = cold('           ab|').pipe(deliver(failing(scheduler, 1), { retries: 0, deadLetters }))
@@ -127,14 +130,17 @@ const EVERY_OPTION: {
     },
   },
   checkpoint: {
-    'has an event over once that is saved'({ cold, expectObservable }, scheduler) {
+    'delays an event until it is saved'({ cold, expectObservable }, scheduler) {
       const checkpoint = { received() {}, handled: () => new Work(scheduler, 3) }
       const handled = cold('           ab|').pipe(deliver(() => {}, { concurrency: 1, checkpoint }))
       expectObservable(handled).toBe('---a--(b|)')
     },
   },
   signal: {
-    'ends the delivery with what is in flight'({ cold, expectObservable, expectSubscriptions }, scheduler) {
+    'completes the result once the events in flight have ended'(
+      { cold, expectObservable, expectSubscriptions },
+      scheduler,
+    ) {
       const stopping = new AbortController()
       scheduler.schedule(() => stopping.abort(), 2)
       const source = cold('                           ab-c')
@@ -144,7 +150,7 @@ const EVERY_OPTION: {
     },
   },
   drainTimeout: {
-    'is how long that may take'({ cold, expectObservable }, scheduler) {
+    'limits how long that may take'({ cold, expectObservable }, scheduler) {
       const stopping = new AbortController()
       scheduler.schedule(() => stopping.abort(), 2)
       const handler = (event: string) => new Work(scheduler, event === 'a' ? 4 : 9)
@@ -152,7 +158,7 @@ const EVERY_OPTION: {
       const handled = cold('           ab-c').pipe(deliver(handler, config))
       expectObservable(handled).toBe('----a#', undefined, new DrainTimeoutError(1, 3))
     },
-    'is how long the others may take when one has failed'({ cold, expectObservable }, scheduler) {
+    'limits how long the others may take when one has failed'({ cold, expectObservable }, scheduler) {
       const handler = (event: string) =>
         event === 'a' ? new Work(scheduler, 2, { error: refused }) : new Work(scheduler, 9)
       const handled = cold('           ab--').pipe(deliver(handler, { retries: 0, drainTimeout: 3 }))
@@ -160,7 +166,7 @@ const EVERY_OPTION: {
     },
   },
   scheduler: {
-    'is what waits: before a retry, and for the end'({ cold, expectObservable }, scheduler) {
+    'schedules retries and the drainTimeout'({ cold, expectObservable }, scheduler) {
       const slow = {
         now: () => scheduler.now(),
         schedule<T>(work: (this: SchedulerAction<T>, state?: T) => void, delay = 0, state?: T) {

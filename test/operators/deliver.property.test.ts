@@ -6,14 +6,14 @@ import { expect, it } from 'vitest'
 import { currentGate } from '../../src/protocol/gate.ts'
 import { Work } from './handlers.ts'
 
-/** An event, and what becomes of it. Times are in ms; `undefined` is done within the call. */
+/** An event and how it is handled. Times are in ms; `undefined` is synchronous. */
 interface Script {
   readonly id: number
   readonly key: string
   readonly comes: number
   readonly takes: number | undefined
   readonly saving: number | undefined
-  /** How many calls of the handler fail. */
+  /** Number of calls of the handler that fail. */
   readonly failures: number
 }
 
@@ -22,12 +22,12 @@ interface Settings {
   readonly highWaterMark: number
   readonly retries: number
   readonly keyed: boolean
-  /** Whether there are dead letters. */
-  readonly buries: boolean
+  /** Whether `deadLetters` is set. */
+  readonly deadLetters: boolean
   readonly abortAt: number | undefined
 }
 
-/** After this time nothing comes. */
+/** The time of the last event. */
 const END = 60
 
 const time = fc.option(fc.nat(9), { nil: undefined })
@@ -55,13 +55,13 @@ const anySettings: fc.Arbitrary<Settings> = fc.record({
   highWaterMark: fc.integer({ min: 1, max: 10 }),
   retries: fc.nat(3),
   keyed: fc.boolean(),
-  buries: fc.boolean(),
+  deadLetters: fc.boolean(),
   abortAt: fc.option(fc.nat(END), { nil: undefined }),
 })
 
-/** Plays the scripts in virtual time and looks at the state of things after each step; returns what was seen. */
+/** Plays the scripts in virtual time and checks invariants after each step; returns what was recorded. */
 function play(events: readonly Script[], settings: Settings) {
-  const { concurrency, highWaterMark, retries, keyed, buries, abortAt } = settings
+  const { concurrency, highWaterMark, retries, keyed, deadLetters, abortAt } = settings
   const scheduler = new VirtualTimeScheduler()
   const source = new Subject<Script>()
   const stopping = new AbortController()
@@ -75,11 +75,11 @@ function play(events: readonly Script[], settings: Settings) {
   const ends: unknown[] = []
   const violations: string[] = []
   let gate: Gate | undefined
-  /** Whether nothing may be started any more. */
+  /** Whether no more events may be started. */
   let stopped = false
 
-  // Noted rather than thrown, since it would be a failure of the handler.
-  const note = (violation: string, holds: boolean) => {
+  // Recorded rather than thrown, since a handler that throws is retried.
+  const check = (violation: string, holds: boolean) => {
     if (!holds) violations.push(violation)
   }
   const keysInFlight = () => new Set(Array.from(inFlight, ({ key }) => key))
@@ -89,14 +89,14 @@ function play(events: readonly Script[], settings: Settings) {
     attempts.set(event, attempt)
     if (attempt === 1) {
       started.push(event)
-      note('started after the end', !stopped)
-      note('two of a key at once', !keyed || !keysInFlight().has(event.key))
+      check('started after the end', !stopped)
+      check('two of a key at once', !keyed || !keysInFlight().has(event.key))
       inFlight.add(event)
-      note('too many at once', inFlight.size <= concurrency)
+      check('too many at once', inFlight.size <= concurrency)
     }
     const fails = attempt <= event.failures
     const onSettled = () => {
-      if (fails && attempt > retries && !buries) stopped = true
+      if (fails && attempt > retries && !deadLetters) stopped = true
     }
     const error = `${event.id}, attempt ${attempt}`
     if (event.takes !== undefined) {
@@ -119,20 +119,23 @@ function play(events: readonly Script[], settings: Settings) {
     },
   }
 
-  /** What must hold between two steps, while things go on. */
-  function lookAround(): void {
+  /** Checks the invariants between two steps. */
+  function checkInvariants(): void {
     if (stopped || ends.length > 0) return
     const waiting = received.filter((event) => !attempts.has(event))
     const busy = keysInFlight()
     const startable = waiting.filter(({ key }) => !keyed || !busy.has(key))
-    note(
-      'a slot is free although one could be started',
+    check(
+      'below concurrency although an event could be started',
       inFlight.size === concurrency || startable.length === 0,
     )
-    // A source that has ended needs no gate.
+    // The gate does not matter once the source has ended.
     if (scheduler.now() > END) return
-    note('full, and the gate open', waiting.length < highWaterMark || gate?.closed === true)
-    note('half empty, and the gate closed', waiting.length > highWaterMark / 2 || gate?.closed === false)
+    check('at the high-water mark with an open gate', waiting.length < highWaterMark || gate?.closed === true)
+    check(
+      'at half of the high-water mark with a closed gate',
+      waiting.length > highWaterMark / 2 || gate?.closed === false,
+    )
   }
 
   defer(() => {
@@ -152,12 +155,14 @@ function play(events: readonly Script[], settings: Settings) {
         signal: stopping.signal,
         drainTimeout: Infinity,
         ...(keyed && { key: ({ key }: Script) => key }),
-        ...(buries && { deadLetters: { next: (letter: DeadLetter<Script>) => void letters.push(letter) } }),
+        ...(deadLetters && {
+          deadLetters: { next: (letter: DeadLetter<Script>) => void letters.push(letter) },
+        }),
       }),
     )
     .subscribe({
       next(event) {
-        note('emitted before it was saved', saved.includes(event))
+        check('emitted before it was saved', saved.includes(event))
         emitted.push(event)
       },
       error: (error: unknown) => ends.push(error),
@@ -165,7 +170,7 @@ function play(events: readonly Script[], settings: Settings) {
     })
 
   for (const event of events) scheduler.schedule(() => source.next(event), event.comes)
-  for (let now = 0.5; now < 10 * END; now++) scheduler.schedule(lookAround, now)
+  for (let now = 0.5; now < 10 * END; now++) scheduler.schedule(checkInvariants, now)
   scheduler.schedule(() => source.complete(), END + 0.25)
   if (abortAt !== undefined) {
     scheduler.schedule(() => {
@@ -190,18 +195,18 @@ function orders(events: readonly Script[], { keyed }: Settings): readonly (reado
 it('each event is handled or becomes a dead letter, once and in order, and is saved', () => {
   fc.assert(
     fc.property(scripts, anySettings, (events, given) => {
-      const chosen = { ...given, buries: true, abortAt: undefined }
+      const chosen = { ...given, deadLetters: true, abortAt: undefined }
       const { retries } = chosen
       const { received, started, attempts, saved, emitted, letters, ends, violations } = play(events, chosen)
 
-      const hopeless = (event: Script) => event.failures > retries
+      const failsForGood = (event: Script) => event.failures > retries
       expect(violations).toEqual([])
       expect(ends).toEqual(['complete'])
       expect(ids(received)).toEqual(ids(events))
       expect(orders(started, chosen)).toEqual(orders(events, chosen))
       expect(sorted(saved)).toEqual(ids(events))
-      expect(sorted(emitted)).toEqual(ids(events.filter((event) => !hopeless(event))))
-      expect(sorted(letters.map(({ event }) => event))).toEqual(ids(events.filter(hopeless)))
+      expect(sorted(emitted)).toEqual(ids(events.filter((event) => !failsForGood(event))))
+      expect(sorted(letters.map(({ event }) => event))).toEqual(ids(events.filter(failsForGood)))
       for (const letter of letters) {
         expect(letter.attempts).toBe(retries + 1)
         expect(letter.error).toBe(`${letter.event.id}, attempt ${retries + 1}`)
@@ -212,7 +217,7 @@ it('each event is handled or becomes a dead letter, once and in order, and is sa
   )
 })
 
-it('whatever ends it, what was started is accounted for, and nothing else was touched', () => {
+it('however it ends, each started event is emitted, dead-lettered or failed, and no other is saved', () => {
   fc.assert(
     fc.property(scripts, anySettings, (events, given) => {
       const { received, started, saved, emitted, letters, ends, violations } = play(events, given)
@@ -223,13 +228,13 @@ it('whatever ends it, what was started is accounted for, and nothing else was to
       for (const [index, order] of orders(started, given).entries()) {
         expect(order).toEqual(orders(received, given)[index]?.slice(0, order.length))
       }
-      const over = [...emitted, ...letters.map(({ event }) => event)]
-      expect(sorted(saved)).toEqual(sorted(over))
-      expect(new Set(over).size).toBe(over.length)
-      // Only a failure for good lets something that was started go without an end of its own.
-      const failed = !given.buries && started.some((event) => event.failures > given.retries)
+      const ended = [...emitted, ...letters.map(({ event }) => event)]
+      expect(sorted(saved)).toEqual(sorted(ended))
+      expect(new Set(ended).size).toBe(ended.length)
+      // Only a failure without dead letters leaves started events without an end of their own.
+      const failed = !given.deadLetters && started.some((event) => event.failures > given.retries)
       expect(ends[0] === 'complete').toBe(!failed)
-      expect(sorted(failed ? [] : over)).toEqual(sorted(failed ? [] : started))
+      expect(sorted(failed ? [] : ended)).toEqual(sorted(failed ? [] : started))
       const cutShort = failed || given.abortAt !== undefined
       expect(received.length === events.length || cutShort).toBe(true)
     }),

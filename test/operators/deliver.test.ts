@@ -24,14 +24,14 @@ import { describe, expect, expectTypeOf, it } from 'vitest'
 import { Refused, Work } from './handlers.ts'
 import { inVirtualTime } from './virtual-time.ts'
 
-/** The longest wait that the backoff allows, instead of a random one up to it. */
+/** The maximum delay of the backoff instead of a random one. */
 const full = { initialDelay: 2, maxDelay: 8, random: () => 1 }
 const refused = new Refused('no')
 const fail = (): never => {
   throw refused
 }
 
-/** A handler that takes so long for each event, in virtual time, and notes when it was called. */
+/** A handler that takes the given time for each event, in virtual time, and records its calls. */
 function working(scheduler: SchedulerLike, times: Readonly<Record<string, number>>) {
   const calls: string[] = []
   const handler = (event: string) => {
@@ -41,7 +41,7 @@ function working(scheduler: SchedulerLike, times: Readonly<Record<string, number
   return { calls, handler }
 }
 
-/** A handler that takes 1 ms and fails so often for each event. */
+/** A handler that takes 1 ms and fails the given number of times for each event. */
 function failing(
   scheduler: SchedulerLike,
   times: Readonly<Record<string, number>>,
@@ -58,8 +58,8 @@ function failing(
   return { calls, handler }
 }
 
-/** Keeps a place, and notes what it is told. */
-function noting(scheduler: SchedulerLike, save: (event: string) => void | PromiseLike<void> = () => {}) {
+/** A checkpoint that records its calls. */
+function recording(scheduler: SchedulerLike, save: (event: string) => void | PromiseLike<void> = () => {}) {
   const notes: string[] = []
   const checkpoint: Progress<string> = {
     received: (event) => void notes.push(`received ${event}@${scheduler.now()}`),
@@ -71,8 +71,8 @@ function noting(scheduler: SchedulerLike, save: (event: string) => void | Promis
   return { notes, checkpoint }
 }
 
-/** Takes dead letters, and notes them. */
-function burying(scheduler: SchedulerLike) {
+/** Dead letters that are recorded. */
+function deadLettering(scheduler: SchedulerLike) {
   const letters: string[] = []
   const deadLetters = {
     next: ({ event, error, attempts }: DeadLetter<string>) =>
@@ -98,7 +98,7 @@ describe('deliver, handling', () => {
       expectObservable(handled).toBe('----a-b(c|)')
     }))
 
-  it('handles 8 events at once unless told otherwise', () =>
+  it('handles 8 events at once by default', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const { handler, calls } = working(scheduler, {})
       of(...'abcdefghij')
@@ -108,7 +108,7 @@ describe('deliver, handling', () => {
       expect(calls).toEqual([...'abcdefgh'].map((event) => `${event}@0`).concat('i@1', 'j@1'))
     }))
 
-  it('hands on what a synchronous handler is done with within its emission', () => {
+  it('emits an event synchronously when its handler is synchronous', () => {
     const log: string[] = []
     const source = new Subject<string>()
     source
@@ -131,7 +131,7 @@ describe('deliver, handling', () => {
     expect(sum).toBe(499_999_500_000)
   })
 
-  it('handles events that are sent because one was emitted without growing the stack', () => {
+  it('handles reentrant events without growing the stack', () => {
     const source = new Subject<number>()
     let last = 0
     source.pipe(deliver(() => {})).subscribe((n) => {
@@ -154,14 +154,14 @@ describe('deliver, handling', () => {
     expect(log).toEqual(['began a', 'ended a', 'began b', 'ended b'])
   })
 
-  it('handles undefined as the event that it is', async () => {
+  it('handles undefined as an event', async () => {
     const got: unknown[] = []
     const handler = (event: unknown) => void got.push(event)
     await lastValueFrom(of(undefined, null, 0).pipe(deliver(handler, { concurrency: 1 })))
     expect(got).toEqual([undefined, null, 0])
   })
 
-  it('has slots and a queue of its own for each subscription', () =>
+  it('has a separate concurrency limit and backlog for each subscription', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const { handler } = working(scheduler, { a: 3 })
       const handled = cold('a|').pipe(deliver(handler, { concurrency: 1 }))
@@ -206,7 +206,7 @@ describe('deliver, order by key', () => {
       expect(calls).toEqual(['a1@0', 'b1@0', 'c1@2', 'b2@3', 'a2@1000', 'a3@1001'])
     }))
 
-  it('lets keys take turns', () =>
+  it('serves keys round-robin', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const { handler, calls } = working(scheduler, {})
       of('a1', 'a2', 'a3', 'b1', 'b2', 'c1')
@@ -216,10 +216,10 @@ describe('deliver, order by key', () => {
       expect(calls).toEqual(['a1@0', 'b1@1', 'c1@2', 'a2@3', 'b2@4', 'a3@5'])
     }))
 
-  it('keeps the order of a key over retries and dead letters', () =>
+  it('keeps the order of a key across retries and dead letters', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const { handler, calls } = failing(scheduler, { a1: 1, a2: 9 })
-      const { deadLetters } = burying(scheduler)
+      const { deadLetters } = deadLettering(scheduler)
       of('a1', 'a2', 'a3')
         .pipe(deliver(handler, { ...full, ...byLetter, retries: 1, deadLetters }))
         .subscribe()
@@ -227,10 +227,10 @@ describe('deliver, order by key', () => {
       expect(calls).toEqual(['a1@0', 'a1@3', 'a2@4', 'a2@7', 'a3@8'])
     }))
 
-  it('keeps the order of a key until what was handled is saved', () =>
+  it('starts the next event of a key only when the one before is saved', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const { handler, calls } = working(scheduler, {})
-      const { checkpoint } = noting(scheduler, () => new Work(scheduler, 5))
+      const { checkpoint } = recording(scheduler, () => new Work(scheduler, 5))
       of('a1', 'a2')
         .pipe(deliver(handler, { ...byLetter, checkpoint }))
         .subscribe()
@@ -238,7 +238,7 @@ describe('deliver, order by key', () => {
       expect(calls).toEqual(['a1@0', 'a2@6'])
     }))
 
-  it('ends with what a key function throws, once what is in flight has ended', () =>
+  it('errors with what a key function throws, once the events in flight have ended', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const source = cold('                           ab----')
       const { handler } = working(scheduler, { a: 4 })
@@ -249,16 +249,16 @@ describe('deliver, order by key', () => {
 })
 
 describe('deliver, retries', () => {
-  it('calls a handler again that failed, after waits that double up to the longest', () =>
+  it('retries a failed handler after delays that double up to maxDelay', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const { handler, calls } = failing(scheduler, { a: 4 })
       of('a').pipe(deliver(handler, full)).subscribe()
       flush()
-      // Each call lasts 1 ms; waits of 2, 4, 8 and 8.
+      // Each call takes 1 ms; delays of 2, 4, 8 and 8.
       expect(calls).toEqual(['a@0', 'a@3', 'a@8', 'a@17', 'a@26'])
     }))
 
-  it('waits a random part of the bound', () =>
+  it('waits a random part of the backoff', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const { handler, calls } = failing(scheduler, { a: 2 })
       of('a')
@@ -268,14 +268,14 @@ describe('deliver, retries', () => {
       expect(calls).toEqual(['a@0', 'a@3', 'a@7'])
     }))
 
-  it('calls a handler again that threw, as if it had rejected', () =>
+  it('retries a handler that threw as one that rejected', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       let calls = 0
       const handler = () => (++calls < 3 ? fail() : undefined)
       expectObservable(cold('a|').pipe(deliver(handler, full))).toBe('------(a|)')
     }))
 
-  it('waits as long as the error asks for', () =>
+  it('waits for the retryAfter of the error', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const { handler, calls } = failing(scheduler, { a: 1 }, new Refused('later', { retryAfter: 50 }))
       of('a').pipe(deliver(handler, full)).subscribe()
@@ -283,7 +283,7 @@ describe('deliver, retries', () => {
       expect(calls).toEqual(['a@0', 'a@51'])
     }))
 
-  it('takes no delay from an error whose delay makes no sense', () =>
+  it('ignores an invalid retryAfter', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const { handler, calls } = failing(
         scheduler,
@@ -295,7 +295,7 @@ describe('deliver, retries', () => {
       expect(calls).toEqual(['a@0', 'a@3'])
     }))
 
-  it('takes the longest time that a timer can wait for an even longer one', () => {
+  it('caps the delay at the limit of setTimeout', () => {
     const scheduler = new VirtualTimeScheduler()
     const handler = () => {
       throw new Refused('later', { retryAfter: Infinity })
@@ -305,7 +305,7 @@ describe('deliver, retries', () => {
     subscription.unsubscribe()
   })
 
-  it('keeps the slot of an event that waits for its next attempt', () =>
+  it('counts an event that waits for a retry as in flight', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const { handler, calls } = failing(scheduler, { a: 1 })
       of('a', 'b')
@@ -315,7 +315,7 @@ describe('deliver, retries', () => {
       expect(calls).toEqual(['a@0', 'a@3', 'b@4'])
     }))
 
-  it('waits on its scheduler, which may call back at once', () => {
+  it('schedules retries on its scheduler, which may be synchronous', () => {
     let calls = 0
     const got: number[] = []
     const handler = () => (++calls < 3 ? fail() : undefined)
@@ -325,7 +325,7 @@ describe('deliver, retries', () => {
     expect([calls, got]).toEqual([3, [0]])
   })
 
-  it('does not take a second attempt that is under way for one that is waited for', () =>
+  it('does not mistake a running second attempt for a pending retry', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const calls = new Set<string>()
       const handler = (event: string) => {
@@ -339,10 +339,10 @@ describe('deliver, retries', () => {
       expectObservable(handled).toBe('------(a#)', undefined, new Refused('for good', { retryable: false }))
     }))
 
-  it('gives up after four retries unless told otherwise', () =>
+  it('gives up after four retries by default', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const { handler, calls } = failing(scheduler, { a: 9 })
-      const { deadLetters, letters } = burying(scheduler)
+      const { deadLetters, letters } = deadLettering(scheduler)
       of('a')
         .pipe(deliver(handler, { ...full, deadLetters }))
         .subscribe()
@@ -355,11 +355,11 @@ describe('deliver, retries', () => {
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const { handler } = failing(scheduler, { a: 20 })
       const handled = cold('a|').pipe(deliver(handler, { ...full, maxDelay: 1, retries: Infinity }))
-      // 21 calls and 20 waits of 1 ms.
+      // 21 calls and 20 delays of 1 ms.
       expectObservable(handled).toBe('41ms (a|)')
     }))
 
-  it('tries nothing again with retries of 0', () =>
+  it('does not retry with retries of 0', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const { handler } = failing(scheduler, { a: 1 })
       expectObservable(cold('a|').pipe(deliver(handler, { ...full, retries: 0 }))).toBe(
@@ -369,14 +369,14 @@ describe('deliver, retries', () => {
       )
     }))
 
-  it('does not try again after an error that says that there is no use in it', () =>
+  it('does not retry after an error with retryable false', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const final = new Refused('for good', { retryable: false })
       const { handler } = failing(scheduler, { a: 1 }, final)
       expectObservable(cold('a|').pipe(deliver(handler, full))).toBe('-#', undefined, final)
     }))
 
-  it('lets its caller decide what is retryable', () =>
+  it('decides with the option retryable whether to retry', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const { handler } = failing(scheduler, { a: 1 }, new Refused('for good', { retryable: false }))
       const retryable = (error: unknown) => error instanceof Refused
@@ -386,7 +386,7 @@ describe('deliver, retries', () => {
       expectObservable(cold('a|').pipe(never)).toBe('-#', undefined, refused)
     }))
 
-  it('ends with what its callbacks throw', () =>
+  it('errors with what its callbacks throw', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       for (const config of [{ retryable: fail }, { random: fail }]) {
         const { handler } = failing(scheduler, { a: 1 }, 'an error of the handler')
@@ -396,30 +396,30 @@ describe('deliver, retries', () => {
 })
 
 describe('deliver, dead letters', () => {
-  it('gives up an event with its error and goes on with the others', () =>
+  it('dead-letters an event with its error and continues with the others', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler } = failing(scheduler, { a: 2 })
-      const { deadLetters, letters } = burying(scheduler)
+      const { deadLetters, letters } = deadLettering(scheduler)
       const handled = cold('           ab|').pipe(deliver(handler, { ...full, retries: 1, deadLetters }))
       expectObservable(handled).toBe('--b-|')
       flush()
       expect(letters).toEqual(['a after 2: Error: no@4'])
     }))
 
-  it('gives up an event at once whose error says that there is no use in trying again', () =>
+  it('dead-letters an event at once after an error with retryable false', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler } = failing(scheduler, { a: 1 }, new Refused('for good', { retryable: false }))
-      const { deadLetters, letters } = burying(scheduler)
+      const { deadLetters, letters } = deadLettering(scheduler)
       expectObservable(cold('a|').pipe(deliver(handler, { ...full, deadLetters }))).toBe('-|')
       flush()
       expect(letters).toEqual(['a after 1: Error: for good@1'])
     }))
 
-  it('saves that an event was given up, and frees its slot only then', () =>
+  it('keeps a dead-lettered event in flight until it is saved', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler, calls } = failing(scheduler, { a: 1 })
-      const { deadLetters } = burying(scheduler)
-      const { checkpoint, notes } = noting(scheduler, () => new Work(scheduler, 5))
+      const { deadLetters } = deadLettering(scheduler)
+      const { checkpoint, notes } = recording(scheduler, () => new Work(scheduler, 5))
       const config = { concurrency: 1, retries: 0, deadLetters, checkpoint }
       expectObservable(cold('(ab|)').pipe(deliver(handler, config))).toBe('------------(b|)')
       flush()
@@ -427,10 +427,10 @@ describe('deliver, dead letters', () => {
       expect(calls).toEqual(['a@0', 'b@6'])
     }))
 
-  it('ends when the letter cannot be taken, with nothing saved', () =>
+  it('errors when deadLetters throws, and saves nothing', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler } = failing(scheduler, { a: 1 }, 'an error of the handler')
-      const { checkpoint, notes } = noting(scheduler)
+      const { checkpoint, notes } = recording(scheduler)
       const handled = cold('a|').pipe(
         deliver(handler, { retries: 0, deadLetters: { next: fail }, checkpoint }),
       )
@@ -439,10 +439,10 @@ describe('deliver, dead letters', () => {
       expect(notes).toEqual(['received a@0'])
     }))
 
-  it('counts the event as handled only once a letter that takes its time is stored', () =>
+  it('counts the event as handled only once its dead letter is stored asynchronously', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler } = failing(scheduler, { a: 1 })
-      const { checkpoint, notes } = noting(scheduler)
+      const { checkpoint, notes } = recording(scheduler)
       const deadLetters = { next: () => new Work(scheduler, 3) }
       const handled = cold('a|').pipe(deliver(handler, { retries: 0, deadLetters, checkpoint }))
       expectObservable(handled).toBe('----|')
@@ -450,10 +450,10 @@ describe('deliver, dead letters', () => {
       expect(notes).toEqual(['received a@0', 'handled a@4'])
     }))
 
-  it('ends when a letter that takes its time cannot be stored, with nothing saved', () =>
+  it('errors when a dead letter cannot be stored asynchronously, and saves nothing', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler } = failing(scheduler, { a: 1 }, 'an error of the handler')
-      const { checkpoint, notes } = noting(scheduler)
+      const { checkpoint, notes } = recording(scheduler)
       const deadLetters = { next: () => new Work(scheduler, 3, { error: refused }) }
       const handled = cold('a|').pipe(deliver(handler, { retries: 0, deadLetters, checkpoint }))
       expectObservable(handled).toBe('----#', undefined, refused)
@@ -461,10 +461,10 @@ describe('deliver, dead letters', () => {
       expect(notes).toEqual(['received a@0'])
     }))
 
-  it('ends rather than tell a Subject that nobody listens to', () =>
+  it('errors when deadLetters is a Subject without subscribers', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler } = failing(scheduler, { a: 1 })
-      const { checkpoint, notes } = noting(scheduler)
+      const { checkpoint, notes } = recording(scheduler)
       const deadLetters = new Subject<DeadLetter<string>>()
       const handled = cold('a|').pipe(deliver(handler, { retries: 0, deadLetters, checkpoint }))
       expectObservable(handled).toBe('-#', undefined, refused)
@@ -472,7 +472,7 @@ describe('deliver, dead letters', () => {
       expect(notes).toEqual(['received a@0'])
     }))
 
-  it('takes a Subject, and saves nothing for a reader of it who unsubscribes', () => {
+  it('saves nothing when a subscriber of the deadLetters Subject unsubscribes from the result', () => {
     const letters = new Subject<DeadLetter<string>>()
     const saved: string[] = []
     const checkpoint = { received() {}, handled: (event: string) => void saved.push(event) }
@@ -488,7 +488,7 @@ describe('deliver, dead letters', () => {
 })
 
 describe('deliver, failing without dead letters', () => {
-  it('lets what is being handled end, starts nothing that waits, and errors', () =>
+  it('waits for the running handlers, starts no other event, and errors', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const source = cold('                           abc-----')
       const calls: string[] = []
@@ -503,7 +503,7 @@ describe('deliver, failing without dead letters', () => {
       expect(calls).toEqual(['a', 'b'])
     }))
 
-  it('tries nothing again, neither what waits for it nor what fails now', () =>
+  it('retries nothing, neither pending retries nor handlers that fail later', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const final = new Refused('for good', { retryable: false })
       const calls: string[] = []
@@ -526,11 +526,11 @@ describe('deliver, failing without dead letters', () => {
       expectObservable(cold('(ab)').pipe(deliver(handler, { retries: 0 }))).toBe('-----#', undefined, 'b')
     }))
 
-  it('emits and saves what ends well after the failure', () =>
+  it('emits and saves events that are handled after the failure', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const handler = (event: string) =>
         event === 'a' ? new Work(scheduler, 1, { error: refused }) : new Work(scheduler, 3)
-      const { checkpoint, notes } = noting(scheduler, () => new Work(scheduler, 2))
+      const { checkpoint, notes } = recording(scheduler, () => new Work(scheduler, 2))
       const handled = cold('(ab)').pipe(deliver(handler, { retries: 0, checkpoint }))
       expectObservable(handled).toBe('-----(b#)', undefined, refused)
       flush()
@@ -539,7 +539,7 @@ describe('deliver, failing without dead letters', () => {
 })
 
 describe('deliver, failing while handlers hang', () => {
-  /** Fails at 1 ms for `a`, and takes 99 ms for the others; notes why they were told to give up. */
+  /** Fails at 1 ms for `a`, and takes 99 ms for the others; records their abort reasons. */
   function hanging(scheduler: SchedulerLike) {
     const reasons: unknown[] = []
     const handler = (event: string, signal: AbortSignal) => {
@@ -550,7 +550,7 @@ describe('deliver, failing while handlers hang', () => {
     return { reasons, handler }
   }
 
-  it('aborts them at the deadline after the failure, which is the cause of its error', () =>
+  it('aborts them at the drainTimeout after the failure, which is the cause of the error', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler, reasons } = hanging(scheduler)
       const handled = cold('(abc)').pipe(deliver(handler, { retries: 0, drainTimeout: 5 }))
@@ -564,17 +564,17 @@ describe('deliver, failing while handlers hang', () => {
   it.each<[string, DeliverConfig<string>]>([
     ['a key function throws', { key: (event) => (event === 'c' ? fail() : event) }],
     [
-      'the place of an event is not known',
+      'the position of an event is not known',
       { checkpoint: { received: (event) => void (event === 'c' && fail()), handled() {} } },
     ],
-  ])('ends at the deadline when %s', (_name, config) =>
+  ])('errors at the drainTimeout when %s', (_name, config) =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const handled = cold('bc---').pipe(deliver(hanging(scheduler).handler, { ...config, drainTimeout: 5 }))
       expectObservable(handled).toBe('------#', undefined, new DrainTimeoutError(1, 5, { cause: refused }))
     }),
   )
 
-  it('does not give them the time anew when it is aborted as well', () =>
+  it('does not restart the drainTimeout when it is aborted as well', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const stopping = new AbortController()
       scheduler.schedule(() => stopping.abort(), 4)
@@ -583,14 +583,14 @@ describe('deliver, failing while handlers hang', () => {
       expectObservable(handled).toBe('------#', undefined, new DrainTimeoutError(1, 5, { cause: refused }))
     }))
 
-  it('waits for them as long as it takes with a drainTimeout of Infinity', () =>
+  it('waits for them without a limit with a drainTimeout of Infinity', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const config = { retries: 0, drainTimeout: Infinity }
       const handled = cold('(ab)').pipe(deliver(hanging(scheduler).handler, config))
       expectObservable(handled).toBe('99ms (b#)', undefined, refused)
     }))
 
-  it('aborts them at the deadline after the source has failed, too', () =>
+  it('aborts them at the drainTimeout after an error of the source, too', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler, reasons } = hanging(scheduler)
       const source = cold<string>('-b-#', undefined, refused)
@@ -600,7 +600,7 @@ describe('deliver, failing while handlers hang', () => {
       expect(reasons).toHaveProperty('0.cause', refused)
     }))
 
-  it('handles what waits after the source has failed, however long all of it takes', () =>
+  it('handles buffered events after an error of the source, however long all of them take', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const source = cold<string>('(bcd#)', undefined, refused)
       const handler = () => new Work(scheduler, 4)
@@ -608,7 +608,7 @@ describe('deliver, failing while handlers hang', () => {
       expectObservable(handled).toBe('----b---c---(d#)', undefined, refused)
     }))
 
-  it('cuts off what hangs behind others after the source has failed', () =>
+  it('aborts a hanging handler behind others after an error of the source', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const source = cold<string>('(bcd#)', undefined, refused)
       const handler = (event: string) => new Work(scheduler, event === 'd' ? 99 : 4)
@@ -620,7 +620,7 @@ describe('deliver, failing while handlers hang', () => {
       )
     }))
 
-  it('waits for them as long as it takes when the source has completed, which is no failure', () =>
+  it('waits for them without a limit when the source has completed, which is no failure', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const handled = cold<string>('(b|)').pipe(deliver(hanging(scheduler).handler, { drainTimeout: 5 }))
       expectObservable(handled).toBe('99ms (b|)')
@@ -628,10 +628,10 @@ describe('deliver, failing while handlers hang', () => {
 })
 
 describe('deliver, checkpoint', () => {
-  it('tells of an event as it comes, and waits for what was handled to be saved', () =>
+  it('calls received when an event arrives, and waits for handled to settle', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler, calls } = working(scheduler, { a: 2, b: 1 })
-      const { checkpoint, notes } = noting(scheduler, () => new Work(scheduler, 3))
+      const { checkpoint, notes } = recording(scheduler, () => new Work(scheduler, 3))
       const handled = cold('           ab---|').pipe(deliver(handler, { concurrency: 1, checkpoint }))
       expectObservable(handled).toBe('-----a---(b|)')
       flush()
@@ -639,7 +639,7 @@ describe('deliver, checkpoint', () => {
       expect(calls).toEqual(['a@0', 'b@5'])
     }))
 
-  it('goes on at once where saving is synchronous', () => {
+  it('emits synchronously when saving is synchronous', () => {
     const source = new Subject<string>()
     const emitted: string[] = []
     const checkpoint = { received() {}, handled() {} }
@@ -648,7 +648,7 @@ describe('deliver, checkpoint', () => {
     expect(emitted).toEqual(['a'])
   })
 
-  it('ends with an error where the place of an event is not known, and does not handle it', () =>
+  it('errors when the position of an event is not known, and does not handle it', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const source = cold('                           abc')
       const { handler, calls } = working(scheduler, { a: 4 })
@@ -660,7 +660,7 @@ describe('deliver, checkpoint', () => {
       expect(calls).toEqual(['a@0'])
     }))
 
-  it('ends with an error where saving fails, thrown or rejected, and does not emit the event', () =>
+  it('errors when saving throws or rejects, and does not emit the event', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       for (const handled of [fail, () => new Work(scheduler, 0, { error: refused })]) {
         const source = cold('a--')
@@ -672,7 +672,7 @@ describe('deliver, checkpoint', () => {
 })
 
 describe('deliver, ends', () => {
-  it('completes once all that came is handled', () =>
+  it('completes once all events are handled', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const source = cold('                           (abc|)')
       const { handler } = working(scheduler, { a: 2, b: 2, c: 2 })
@@ -686,7 +686,7 @@ describe('deliver, ends', () => {
       expectObservable(cold<string>('--|').pipe(deliver(() => {}))).toBe('--|')
     }))
 
-  it('errors with the source once all that came before is handled', () =>
+  it('errors with the source once all earlier events are handled', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const source = cold<string>('                   ab#', undefined, refused)
       const { handler } = working(scheduler, { a: 4, b: 2 })
@@ -695,14 +695,14 @@ describe('deliver, ends', () => {
       expectSubscriptions(source.subscriptions).toBe('^-!')
     }))
 
-  it('errors with what could not be handled rather than with the source', () =>
+  it('errors with the failure of a handler rather than that of the source', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const { handler } = failing(scheduler, { a: 1 })
       const source = cold<string>('(a#)', undefined, 'an error of the source')
       expectObservable(source.pipe(deliver(handler, { retries: 0 }))).toBe('-#', undefined, refused)
     }))
 
-  it('does not abort the signal of handlers that have done their work', async () => {
+  it('does not abort the signal of handlers that have ended', async () => {
     let given: AbortSignal | undefined
     const handler = (_: string, signal: AbortSignal) => {
       given = signal
@@ -721,14 +721,14 @@ describe('deliver, unsubscribed', () => {
       expectSubscriptions(source.subscriptions).toBe('^---!')
     }))
 
-  it('aborts the signal of the handlers, and saves nothing of what they do then', () =>
+  it('aborts the signal of the handlers, and saves nothing that they handle after that', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const signals: AbortSignal[] = []
       const handler = (_: string, signal: AbortSignal) => {
         signals.push(signal)
         return new Work(scheduler, 5)
       }
-      const { checkpoint, notes } = noting(scheduler)
+      const { checkpoint, notes } = recording(scheduler)
       const subscription = of('a').pipe(deliver(handler, { checkpoint })).subscribe()
       scheduler.schedule(() => subscription.unsubscribe(), 2)
       flush()
@@ -736,11 +736,11 @@ describe('deliver, unsubscribed', () => {
       expect(notes).toEqual(['received a@0'])
     }))
 
-  it('emits nothing of what is saved too late', () =>
+  it('emits nothing that is saved after that', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
-      const { checkpoint } = noting(scheduler, () => new Work(scheduler, 5))
+      const { checkpoint } = recording(scheduler, () => new Work(scheduler, 5))
       expectObservable(cold('a').pipe(deliver(() => {}, { checkpoint })), '^--!').toBe('')
-      const failingToSave = noting(scheduler, () => new Work(scheduler, 5, { error: refused })).checkpoint
+      const failingToSave = recording(scheduler, () => new Work(scheduler, 5, { error: refused })).checkpoint
       expectObservable(cold('a').pipe(deliver(() => {}, { checkpoint: failingToSave })), '^--!').toBe('')
     }))
 
@@ -756,7 +756,7 @@ describe('deliver, unsubscribed', () => {
     expect(scheduler.actions).toEqual([])
   })
 
-  it('ends within a handler too, whether that returns or throws', () => {
+  it('may be unsubscribed within a handler, whether that returns or throws', () => {
     for (const then of [() => {}, fail]) {
       const source = new Subject<string>()
       const log: string[] = []
@@ -803,11 +803,11 @@ describe('deliver, aborted', () => {
     return stopping.signal
   }
 
-  it('takes no more, lets what is in flight end, starts nothing that waits, and completes', () =>
+  it('unsubscribes from the source, waits for events in flight, starts no other, and completes', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const source = cold('                           abcd-----')
       const { handler, calls } = working(scheduler, { a: 6, b: 4 })
-      const { checkpoint, notes } = noting(scheduler)
+      const { checkpoint, notes } = recording(scheduler)
       const signal = abortAt(scheduler, 3)
       const handled = source.pipe(deliver(handler, { concurrency: 2, signal, checkpoint }))
       expectObservable(handled).toBe('                -----b(a|)')
@@ -833,14 +833,14 @@ describe('deliver, aborted', () => {
       expectSubscriptions(source.subscriptions).toBe([])
     }))
 
-  it('lets what is in flight be tried again', () =>
+  it('retries events in flight', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const { handler } = failing(scheduler, { a: 2 })
       const signal = abortAt(scheduler, 2)
       expectObservable(cold('a-----').pipe(deliver(handler, { ...full, signal }))).toBe('---------(a|)')
     }))
 
-  it('errors with what fails for good meanwhile', () =>
+  it('errors when a handler fails for good after the abort', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const handler = () => new Work(scheduler, 3, { error: refused })
       const signal = abortAt(scheduler, 1)
@@ -851,7 +851,7 @@ describe('deliver, aborted', () => {
       )
     }))
 
-  it('aborts the handlers at the deadline, and tells how many were cut off', () =>
+  it('aborts the handlers at the drainTimeout, and reports how many were in flight', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const reasons: unknown[] = []
       const handler = (event: string, signal: AbortSignal) => {
@@ -871,7 +871,7 @@ describe('deliver, aborted', () => {
       )
     }))
 
-  it('cuts off what waits for another attempt or to be saved at the deadline', () =>
+  it('cancels pending retries and saves at the drainTimeout', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const signal = abortAt(scheduler, 2)
       const config = { signal, drainTimeout: 5 }
@@ -881,7 +881,7 @@ describe('deliver, aborted', () => {
         undefined,
         new DrainTimeoutError(1, 5),
       )
-      const { checkpoint } = noting(scheduler, () => new Work(scheduler, 50))
+      const { checkpoint } = recording(scheduler, () => new Work(scheduler, 50))
       expectObservable(cold('a').pipe(deliver(() => {}, { ...config, checkpoint }))).toBe(
         '-------#',
         undefined,
@@ -889,7 +889,7 @@ describe('deliver, aborted', () => {
       )
     }))
 
-  it('drains for 10 seconds unless told otherwise, and as long as it takes with Infinity', () =>
+  it('drains for 10 seconds by default, and without a limit with Infinity', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const { handler } = working(scheduler, { a: 20_000 })
       const signal = abortAt(scheduler, 1)
@@ -898,7 +898,7 @@ describe('deliver, aborted', () => {
       expectObservable(cold('a').pipe(deliver(handler, { signal, drainTimeout: Infinity }))).toBe('20s (a|)')
     }))
 
-  it('starts nothing that waits after the source has ended, and keeps the error of the source', () =>
+  it('starts no buffered event after the source has ended, and keeps the error of the source', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler, calls } = working(scheduler, { a: 4 })
       const config = { concurrency: 1, signal: abortAt(scheduler, 2) }
@@ -909,7 +909,7 @@ describe('deliver, aborted', () => {
       expect(calls).toEqual(['a@0', 'a@0'])
     }))
 
-  it('tells at the deadline what had failed before', () =>
+  it('reports the earlier failure as the cause at the drainTimeout', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const handler = (event: string) =>
         event === 'a' ? new Work(scheduler, 1, { error: refused }) : new Work(scheduler, 50)
@@ -922,7 +922,7 @@ describe('deliver, aborted', () => {
       expect(errors).toHaveProperty('0.cause', refused)
     }))
 
-  it('comes before a source that ends with the same signal', () => {
+  it('completes before a source that errors with the same signal', () => {
     const stopping = new AbortController()
     const source = new Observable<string>((subscriber) => {
       stopping.signal.addEventListener('abort', () => subscriber.error(stopping.signal.reason))
@@ -936,7 +936,7 @@ describe('deliver, aborted', () => {
     expect(ends).toEqual(['complete'])
   })
 
-  it('may be aborted by whoever is asked about an event that comes', () =>
+  it('may be aborted within the key function', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const stopping = new AbortController()
       const { handler } = working(scheduler, { a: 3 })
@@ -948,7 +948,7 @@ describe('deliver, aborted', () => {
     }))
 })
 
-describe('deliver, its settings', () => {
+describe('deliver, its config', () => {
   const wrong: readonly (readonly [string, DeliverConfig<string>])[] = [
     ['concurrency', { concurrency: 0 }],
     ['concurrency', { concurrency: Infinity }],
@@ -986,7 +986,7 @@ describe('deliver, its settings', () => {
 })
 
 describe('a retry behind deliver', () => {
-  /** A source that ends as `end` says, and notes how many subscriptions of it were open at the beginning of each. */
+  /** A source that ends by `end`, and records how many subscriptions were open at each new one. */
   function counted(end: (subscriber: Subscriber<number>, attempt: number) => void) {
     const openBefore: number[] = []
     let open = 0
@@ -1001,7 +1001,7 @@ describe('a retry behind deliver', () => {
     return { source, openBefore }
   }
 
-  it('subscribes anew when the source whose event could not be handled is closed', async () => {
+  it('resubscribes after a failed handler when the source is closed', async () => {
     const { source, openBefore } = counted((subscriber, attempt) => subscriber.next(attempt))
     const handler = async (attempt: number) => {
       if (attempt === 1) throw new Error('not yet')
@@ -1012,7 +1012,7 @@ describe('a retry behind deliver', () => {
     expect(openBefore).toEqual([0, 0])
   })
 
-  it('subscribes anew when the source that failed is closed', async () => {
+  it('resubscribes after an error of the source when it is closed', async () => {
     const { source, openBefore } = counted((subscriber, attempt) =>
       queueMicrotask(() => (attempt < 3 ? subscriber.error(new Error('broken')) : subscriber.next(attempt))),
     )
@@ -1027,7 +1027,7 @@ describe('a retry behind deliver', () => {
     expect(openBefore).toEqual([0, 0, 0])
   })
 
-  it('repeats when the source that completed is closed', async () => {
+  it('repeats after completion when the source is closed', async () => {
     const { source, openBefore } = counted((subscriber) => queueMicrotask(() => subscriber.complete()))
 
     await lastValueFrom(

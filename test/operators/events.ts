@@ -3,7 +3,7 @@ import type { ResearchEvent, RunStatus, TaskRun, WebhookDelivery } from 'rivulet
 
 const TIME = '2026-01-01T00:00:00Z'
 
-/** A run as the service shows it. */
+/** A run as the service returns it. */
 export function taskRun(id: string, status: RunStatus = 'completed', more: Partial<TaskRun> = {}): TaskRun {
   return {
     run_id: id,
@@ -17,7 +17,7 @@ export function taskRun(id: string, status: RunStatus = 'completed', more: Parti
   }
 }
 
-/** A completed run as a group's stream tells it, with its output. */
+/** The event of a completed run from a group's stream, with its output. */
 export function fullRun(id: string): ResearchEvent {
   return runEvent(
     { run: taskRun(id), output: { type: 'text', content: `found by ${id}`, basis: [] } },
@@ -26,12 +26,12 @@ export function fullRun(id: string): ResearchEvent {
   )
 }
 
-/** A completed run as a group's stream tells it without `include_output`. */
+/** The event of a completed run from a group's stream without `include_output`. */
 export function bareRun(id: string): ResearchEvent {
   return runEvent({ run: taskRun(id) }, 'stream', `at-${id}`)
 }
 
-/** A completed run as its webhook tells it. */
+/** The event of a completed run from its webhook. */
 export function webhookRun(id: string): ResearchEvent {
   return runEvent({ run: taskRun(id) }, 'webhook')
 }
@@ -87,7 +87,7 @@ export function detected(group: string, monitor = 'm') {
   }
 }
 
-/** The same without the time at which each event in it was received, which is no part of what an event is. */
+/** The value without the `received` time of each event in it, which is not part of its identity. */
 export function withoutReceived(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutReceived)
   if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)

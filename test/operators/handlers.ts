@@ -2,13 +2,13 @@ import type { SchedulerLike } from 'rxjs'
 
 /** How a {@link Work} ends. */
 export interface Outcome {
-  /** What it fails with. Default: it does not. */
+  /** The error to reject with. Default: none. */
   readonly error?: unknown
-  /** Called right before whoever waits for it. */
+  /** Called right before it settles. */
   readonly onSettled?: () => void
 }
 
-/** A handler's work in virtual time: settles after `ms` of the scheduler's time, and calls back right then. */
+/** A handler's work in virtual time: settles after `ms` of the scheduler's time, synchronously. */
 export class Work implements PromiseLike<void> {
   readonly #scheduler: SchedulerLike
   readonly #ms: number
@@ -20,7 +20,7 @@ export class Work implements PromiseLike<void> {
     this.#outcome = outcome
   }
 
-  // A promise of the platform settles in no virtual time.
+  // A native promise does not settle in virtual time.
   // oxlint-disable-next-line unicorn/no-thenable
   then<A = void, B = never>(
     fulfilled?: ((value: void) => A | PromiseLike<A>) | null,
@@ -35,14 +35,14 @@ export class Work implements PromiseLike<void> {
   }
 }
 
-/** What a handler that fails on purpose throws; says of retries what it is told to. */
+/** The error of a handler that fails on purpose, with the given retry hints. */
 export class Refused extends Error {
   readonly retryable: boolean | undefined
   readonly retryAfter: number | undefined
 
-  constructor(message: string, says: { readonly retryable?: boolean; readonly retryAfter?: number } = {}) {
+  constructor(message: string, hints: { readonly retryable?: boolean; readonly retryAfter?: number } = {}) {
     super(message)
-    this.retryable = says.retryable
-    this.retryAfter = says.retryAfter
+    this.retryable = hints.retryable
+    this.retryAfter = hints.retryAfter
   }
 }

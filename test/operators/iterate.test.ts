@@ -15,7 +15,7 @@ import { ArgumentError } from 'rivulet'
 import { Gate, gateOf, iterate, underGate } from 'rivulet/operators'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 
-/** A source under the test's hand, which remembers the gate that it was subscribed under. */
+/** A source that the test controls, with the gate that it was subscribed under. */
 class Tap<T> extends Subject<T> {
   gate: Gate | undefined
   readonly values = new Observable<T>((subscriber) => {
@@ -37,7 +37,7 @@ describe('iterate', () => {
     expect(await readAll(iterate(of(1, 2, 3)))).toEqual([1, 2, 3])
   })
 
-  it('reads undefined as the value that it is', async () => {
+  it('reads undefined as a value', async () => {
     expect(await readAll(iterate(of(1, undefined, 2)))).toEqual([1, undefined, 2])
   })
 
@@ -65,7 +65,7 @@ describe('iterate', () => {
     expect(await values.next()).toEqual(done)
   })
 
-  it('throws the error to who waits first, and ends for the others', async () => {
+  it('throws the error from the oldest pending next(), and ends for the others', async () => {
     const tap = new Tap<number>()
     const values = iterate(tap.values)
     const [first, second] = [values.next(), values.next()]
@@ -75,7 +75,7 @@ describe('iterate', () => {
     expect(await values.next()).toEqual(done)
   })
 
-  it('answers several next() at once in their order', async () => {
+  it('resolves concurrent next() calls in order', async () => {
     const tap = new Tap<string>()
     const values = iterate(tap.values)
     const answers = Promise.all([values.next(), values.next(), values.next()])
@@ -85,7 +85,7 @@ describe('iterate', () => {
     expect(await answers).toEqual([{ done: false, value: 'a' }, { done: false, value: 'b' }, done])
   })
 
-  it('closes the gate when the queue is full and opens it when half is read', async () => {
+  it('closes the gate at the high-water mark and opens it at half of it', async () => {
     const tap = new Tap<number>()
     const values = iterate(tap.values, { highWaterMark: 4 })
     const first = values.next()
@@ -105,7 +105,7 @@ describe('iterate', () => {
     await values.return?.()
   })
 
-  it('holds every source below back, through merge and map', async () => {
+  it('pauses every source upstream, through merge and map', async () => {
     const [one, two] = [new Tap<number>(), new Tap<number>()]
     const values = iterate(merge(one.values.pipe(map((n) => n * 10)), two.values), { highWaterMark: 1 })
     const first = values.next()
@@ -119,11 +119,11 @@ describe('iterate', () => {
     await values.return?.()
   })
 
-  it('never keeps more than its high-water mark of a source that obeys', async () => {
+  it('never buffers more than its high-water mark from a source with support for gates', async () => {
     let produced = 0
     let read = 0
     let most = 0
-    const obedient = new Observable<number>((subscriber) => {
+    const gated = new Observable<number>((subscriber) => {
       const gate = gateOf(subscriber)
       const mayProduce = () => produced < 1_000 && gate?.closed === false
       const produce = () => {
@@ -133,20 +133,20 @@ describe('iterate', () => {
         }
         if (produced === 1_000) subscriber.complete()
       }
-      const leave = gate?.onChange(produce)
+      const unlisten = gate?.onChange(produce)
       produce()
-      return leave
+      return unlisten
     })
-    for await (const n of iterate(obedient, { highWaterMark: 16 })) {
+    for await (const n of iterate(gated, { highWaterMark: 16 })) {
       expect(n).toBe(read)
       read += 1
     }
     expect(read).toBe(1_000)
-    // The one on its way to the reader is not in the queue any more.
+    // Plus the one that the loop has taken.
     expect(most).toBeLessThanOrEqual(17)
   })
 
-  it('unsubscribes and drops what waits when the loop is left', async () => {
+  it('unsubscribes and drops buffered values when the loop is left', async () => {
     let ended = false
     const source = new Observable<number>((subscriber) => {
       for (const n of [1, 2, 3]) subscriber.next(n)
@@ -178,7 +178,7 @@ describe('iterate', () => {
     expect(closed).toEqual([true, false])
   })
 
-  it('holds a source back that is subscribed later than the loop began', async () => {
+  it('pauses a source that is subscribed after the loop began', async () => {
     const [begin, tap] = [new Subject<void>(), new Tap<number>()]
     const values = iterate(begin.pipe(switchMap(() => tap.values)), { highWaterMark: 1 })
     const first = values.next()
@@ -190,7 +190,7 @@ describe('iterate', () => {
     await values.return?.()
   })
 
-  it('ends those who wait when it is returned', async () => {
+  it('ends pending next() calls when it is returned', async () => {
     const tap = new Tap<number>()
     const values = iterate(tap.values)
     const waiting = values.next()
@@ -216,13 +216,13 @@ describe('iterate', () => {
     expect(tap.gate).toBeUndefined()
   })
 
-  it('refuses what is no observable and a wrong high-water mark at the call', () => {
+  it('refuses a source that is not an Observable and a wrong highWaterMark at the call', () => {
     // @ts-expect-error an array is no observable
     expect(() => iterate([1])).toThrow(ArgumentError)
     expect(() => iterate(of(1), { highWaterMark: 0 })).toThrow(/highWaterMark/)
   })
 
-  it('is its source to RxJS, so that from() holds it back as a consumer asks', async () => {
+  it('is its source to RxJS, so that a consumer of from() pauses it', async () => {
     const tap = new Tap<number>()
     const gate = new Gate()
     const seen: number[] = []
@@ -242,7 +242,7 @@ describe('iterate', () => {
     expect(tap.observed).toBe(false)
   })
 
-  it('is subscribed to anew by each subscription of from(), and leaves a loop its own', async () => {
+  it('is subscribed to separately by each subscription of from() and by a loop', async () => {
     const values = iterate(of(1, 2))
     const seen: number[] = []
 
@@ -253,14 +253,14 @@ describe('iterate', () => {
     expect(await readAll(values)).toEqual([1, 2])
   })
 
-  it('gives from() what a loop has left', async () => {
+  it('emits the values that a loop left unread through from()', async () => {
     const values = iterate(of(1, 2, 3))
     await values.next()
     expect(await lastValueFrom(from(values).pipe(toArray()))).toEqual([2, 3])
     expect(await lastValueFrom(from(values).pipe(toArray()))).toEqual([])
   })
 
-  it('gives from() nothing once it was returned', async () => {
+  it('emits nothing through from() once it was returned', async () => {
     const tap = new Tap<number>()
     const values = iterate(tap.values)
     await values.return?.()

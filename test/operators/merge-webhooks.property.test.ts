@@ -9,13 +9,13 @@ import { change, detectedDelivery, fullRun, runDelivery, taskRun } from './event
 const HOLD = 10
 const END = 60
 
-/** When the stream brings each run, if it does, and when its webhook comes, as often as it does. */
+/** When the stream emits a run, if it does, and when each of its webhooks arrives. */
 interface RunScript {
   readonly streamed: number | undefined
   readonly posted: readonly number[]
 }
 
-/** When each execution's events are polled, if they are, and when its webhook comes; how long the expansion takes. */
+/** As {@link RunScript} for the events of an execution; how many there are, and how long their expansion takes. */
 interface ExecutionScript extends RunScript {
   readonly found: number
   readonly takes: number
@@ -37,12 +37,12 @@ function changesOf(group: number, { found }: ExecutionScript, via: 'poll' | 'web
   return Array.from({ length: found }, (_, n) => change(`${group}-${n}`, 'm', via))
 }
 
-/** Plays the scripts in virtual time, and returns what was told and what was dropped. */
+/** Plays the scripts in virtual time, and returns the emitted and the dropped events. */
 function play(runs: readonly RunScript[], executions: readonly ExecutionScript[]) {
   const scheduler = new VirtualTimeScheduler()
   const stream = new Subject<ResearchEvent>()
   const deliveries = new Subject<WebhookDelivery>()
-  const told: ResearchEvent[] = []
+  const emitted: ResearchEvent[] = []
   const dropped: ResearchEvent[] = []
   let offered = 0
   let ends = 0
@@ -61,9 +61,9 @@ function play(runs: readonly RunScript[], executions: readonly ExecutionScript[]
         },
       }),
     )
-    .subscribe({ next: (event) => told.push(event), complete: () => (ends += 1) })
+    .subscribe({ next: (event) => emitted.push(event), complete: () => (ends += 1) })
 
-  const bring = (time: number, event: ResearchEvent) => {
+  const emit = (time: number, event: ResearchEvent) => {
     offered += 1
     scheduler.schedule(() => stream.next(event), time)
   }
@@ -72,53 +72,54 @@ function play(runs: readonly RunScript[], executions: readonly ExecutionScript[]
 
   for (const [index, { streamed, posted }] of runs.entries()) {
     const id = String(index)
-    if (streamed !== undefined) bring(streamed, fullRun(id))
+    if (streamed !== undefined) emit(streamed, fullRun(id))
     for (const time of posted) post(time, runDelivery(taskRun(id)))
     offered += posted.length
   }
   for (const [group, script] of executions.entries()) {
     const { streamed, posted } = script
-    if (streamed !== undefined) for (const event of changesOf(group, script, 'poll')) bring(streamed, event)
+    if (streamed !== undefined) for (const event of changesOf(group, script, 'poll')) emit(streamed, event)
     for (const time of posted) post(time, detectedDelivery(String(group)))
   }
   scheduler.schedule(() => stream.complete(), END)
   scheduler.flush()
-  return { told, dropped, offered, ends }
+  return { emitted, dropped, offered, ends }
 }
 
-it('whatever the order, each fact is told once and by the copy that says most', () => {
+it('in any order, each event is emitted once in its most complete form', () => {
   const scripts = [fc.array(run, { maxLength: 6 }), fc.array(execution, { maxLength: 6 })] as const
   fc.assert(
     fc.property(...scripts, (runs, executions) => {
-      const { told, ends } = play(runs, executions)
+      const { emitted, ends } = play(runs, executions)
 
       expect(ends).toBe(1)
-      const tellings = (id: string) => told.filter((event) => event.id === id).map(completeness)
+      const emissionsOf = (id: string) => emitted.filter((event) => event.id === id).map(completeness)
       for (const [index, { streamed, posted }] of runs.entries()) {
         const first = Math.min(...posted)
         const expected: number[] = []
-        // Only a webhook that waited in vain is told before the stream's fuller copy.
+        // A partial event is emitted only if the complete one is later than `hold`.
         if (posted.length > 0 && (streamed === undefined || streamed > first + HOLD)) expected.push(0)
         if (streamed !== undefined) expected.push(1)
-        expect(tellings(`${index}:completed`)).toEqual(expected)
+        expect(emissionsOf(`${index}:completed`)).toEqual(expected)
       }
       for (const [group, script] of executions.entries()) {
-        const heard = script.streamed !== undefined || script.posted.length > 0
-        for (const { id } of changesOf(group, script, 'poll')) expect(tellings(id)).toEqual(heard ? [0] : [])
+        const exists = script.streamed !== undefined || script.posted.length > 0
+        for (const { id } of changesOf(group, script, 'poll'))
+          expect(emissionsOf(id)).toEqual(exists ? [0] : [])
       }
     }),
     { numRuns: 300 },
   )
 })
 
-it('whatever the order, each copy of an event is told or counted as dropped', () => {
+it('in any order, each duplicate is emitted or reported as dropped', () => {
   const scripts = [fc.array(run, { maxLength: 6 }), fc.array(execution, { maxLength: 6 })] as const
   fc.assert(
     fc.property(...scripts, (runs, executions) => {
-      const { told, dropped, offered } = play(runs, executions)
+      const { emitted, dropped, offered } = play(runs, executions)
       const isNotice = (event: ResearchEvent) => event.type === 'unknown'
-      expect(told.filter(isNotice)).toEqual([])
-      expect(told.length + dropped.filter((event) => !isNotice(event)).length).toBe(offered)
+      expect(emitted.filter(isNotice)).toEqual([])
+      expect(emitted.length + dropped.filter((event) => !isNotice(event)).length).toBe(offered)
     }),
     { numRuns: 300 },
   )

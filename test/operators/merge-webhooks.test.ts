@@ -36,7 +36,7 @@ import { inVirtualTime } from './virtual-time.ts'
 
 const failedRun = taskRun('f', 'failed', { error: { message: 'no source' } })
 
-/** Capital letters are what the stream says or an expansion finds, small ones what a webhook says of the same. */
+/** Capital letters: events of the stream or of an expansion. Small letters: events of webhooks. */
 const events: Record<string, ResearchEvent> = {
   R: fullRun('r'),
   b: bareRun('r'),
@@ -69,7 +69,7 @@ const fail = (): never => {
 }
 
 describe('mergeWebhooks', () => {
-  it('tells what only the stream has and what only a webhook has', () =>
+  it('emits what only the stream has and what only a webhook has', () =>
     inVirtualTime(({ cold, hot, expectObservable, expectSubscriptions }) => {
       const stream = cold('-X---Y-|', events)
       const webhooks = hot('---f-----', deliveries)
@@ -78,34 +78,34 @@ describe('mergeWebhooks', () => {
       expectSubscriptions(webhooks.subscriptions).toBe('^------!')
     }))
 
-  it('drops the webhook about what the stream told, and the copy of what a webhook told', () =>
+  it('drops the later of two duplicates, whether the stream or a webhook was first', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const stream = cold('-R-----F-|', events)
       const webhooks = hot('---r-f-r-', deliveries)
       expectObservable(stream.pipe(mergeWebhooks(webhooks))).toBe('-R---f---|', events)
     }))
 
-  it('holds a webhook without the output until the stream brings the fuller copy', () =>
+  it('holds a partial event until the stream emits the complete one', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const stream = cold('-----R-----|', events)
       const webhooks = hot('-r---------', deliveries)
       expectObservable(stream.pipe(mergeWebhooks(webhooks, { hold: 5 }))).toBe('-----R-----|', events)
     }))
 
-  it('holds it for two seconds when nothing else is said', () =>
+  it('holds it for two seconds by default', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const webhooks = hot('r', deliveries)
       expectObservable(cold('3s |', events).pipe(mergeWebhooks(webhooks))).toBe('2s r 999ms |', events)
     }))
 
-  it('passes it on as it is when no fuller copy comes in time, and the fuller one later', () =>
+  it('emits the partial event when the complete one is late, and then the complete one', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const stream = cold('--------R--|', events)
       const webhooks = hot('-r---------', deliveries)
       expectObservable(stream.pipe(mergeWebhooks(webhooks, { hold: 5 }))).toBe('------r-R--|', events)
     }))
 
-  it('fetches the full copy when none comes in time', () =>
+  it('expands the partial event when the complete one is late', () =>
     inVirtualTime(({ cold, hot, expectObservable, expectSubscriptions }) => {
       const full = cold('--R|', events)
       const webhooks = hot('-r---------', deliveries)
@@ -116,7 +116,7 @@ describe('mergeWebhooks', () => {
       expectSubscriptions(full.subscriptions).toBe('----^--!')
     }))
 
-  it('ends the fetching when the stream brings the full copy after all', () =>
+  it('unsubscribes from the expansion when the stream emits the complete event', () =>
     inVirtualTime(({ cold, hot, expectObservable, expectSubscriptions }) => {
       const full = cold('-----R|', events)
       const webhooks = hot('-r---------', deliveries)
@@ -126,7 +126,7 @@ describe('mergeWebhooks', () => {
       expectSubscriptions(full.subscriptions).toBe('----^-!')
     }))
 
-  it('passes the poor copy on and tells of the error when the fetching fails', () =>
+  it('emits the partial event and calls onError when the expansion fails', () =>
     inVirtualTime(({ cold, hot, expectObservable, flush }) => {
       const failures: unknown[] = []
       const webhooks = hot('-r---------', deliveries)
@@ -142,7 +142,7 @@ describe('mergeWebhooks', () => {
       expect(withoutReceived(failures)).toEqual(withoutReceived([['down', events['r']]]))
     }))
 
-  it('passes the poor copy on when the fetching throws, finds nothing, or something else', () =>
+  it('emits the partial event when the expansion throws, is empty, or has another event', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const merged = (expandRun: () => Observable<ResearchEvent>) =>
         cold('-------|', events).pipe(mergeWebhooks(hot('-r-----', deliveries), { hold: 2, expandRun }))
@@ -151,7 +151,7 @@ describe('mergeWebhooks', () => {
       expectObservable(merged(() => of(change('x')))).toBe('---(Xr)|', events)
     }))
 
-  it('drops the held webhook for a copy of the stream that says no more', () =>
+  it('drops the held event for a duplicate of the stream that is as complete', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const full = () => cold('R|', events)
       const merged = cold('--b------|', events).pipe(
@@ -160,7 +160,7 @@ describe('mergeWebhooks', () => {
       expectObservable(merged).toBe('--b------|', events)
     }))
 
-  it('holds a repeated webhook once, from its first coming', () =>
+  it('holds a repeated webhook once, from its first arrival', () =>
     inVirtualTime(({ cold, hot, expectObservable, flush }) => {
       const dropped: ResearchEvent[] = []
       const webhooks = hot('-r-r-------', deliveries)
@@ -173,7 +173,7 @@ describe('mergeWebhooks', () => {
       expect(withoutReceived(dropped)).toEqual(withoutReceived([events['r']]))
     }))
 
-  it('does not hold a run that failed with its error or was cancelled, but one that lacks its error', () =>
+  it('holds a failed run only without its error, and no cancelled run', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const webhooks = hot('-f-c-e------', deliveries)
       const e = webhookEvent(deliveries['e']?.payload)
@@ -183,7 +183,7 @@ describe('mergeWebhooks', () => {
       )
     }))
 
-  it('tells what it fetches after the stream has completed', () =>
+  it('emits the events of an expansion after the stream has completed', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const webhooks = hot('-r', deliveries)
       const expandRun = () => cold('-R|', events)
@@ -193,18 +193,18 @@ describe('mergeWebhooks', () => {
       )
     }))
 
-  it('settles what it holds when the stream completes, and completes after that', () =>
+  it('expands or emits held events when the stream completes, and then completes', () =>
     inVirtualTime(({ cold, hot, expectObservable, expectSubscriptions }) => {
       const webhooks = hot('-rs----f--', deliveries)
       const stream = cold<ResearchEvent>('----|')
       const expandRun = () => cold('---S|', events)
       expectObservable(stream.pipe(mergeWebhooks(webhooks))).toBe('----(rs|)', events)
-      // The one that is fetched as r is not r, so r comes as it was.
+      // The expansion of r has no event of r, so r is emitted as it is.
       expectObservable(stream.pipe(mergeWebhooks(webhooks, { expandRun }))).toBe('-------S(r|)', events)
       expectSubscriptions(webhooks.subscriptions).toBe(['^---!', '^---!'])
     }))
 
-  it('fetches four runs at once', () =>
+  it('expands four runs at once', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const nothing = cold<ResearchEvent>('--|')
       const webhooks = of(...['1', '2', '3', '4', '5'].map((id) => runDelivery(taskRun(id))))
@@ -221,24 +221,24 @@ describe('mergeWebhooks', () => {
       expectSubscriptions(nothing.subscriptions).toBe(['-^-!', '-^-!', '-^-!', '-^-!', '---^-!'])
     }))
 
-  it('expands a thin webhook into its events, each told once', () =>
+  it('expands a thin webhook into its events, each emitted once', () =>
     inVirtualTime(({ cold, hot, expectObservable, flush }) => {
-      const asked: string[][] = []
+      const expanded: string[][] = []
       const webhooks = hot('-g--------', deliveries)
       const merged = cold('X--------Y-|', events).pipe(
         mergeWebhooks(webhooks, {
           expandMonitor: (...ids) => {
-            asked.push(ids)
+            expanded.push(ids)
             return cold('--(XY)|', events)
           },
         }),
       )
       expectObservable(merged).toBe('X------Y---|', events)
       flush()
-      expect(asked).toEqual([['m', 'g']])
+      expect(expanded).toEqual([['m', 'g']])
     }))
 
-  it('expands several in the order of their coming', () =>
+  it('expands several in the order of arrival', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const webhooks = hot('-gh-------', deliveries)
       const found: Record<string, Observable<ResearchEvent>> = {
@@ -251,13 +251,13 @@ describe('mergeWebhooks', () => {
       expectObservable(merged).toBe('-----(XY)|', events)
     }))
 
-  it('passes a thin webhook on as unknown when there is nothing to expand it with', () =>
+  it('emits a thin webhook as unknown without expandMonitor', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const webhooks = hot('-g-g-o-', deliveries)
       expectObservable(cold('------|', events).pipe(mergeWebhooks(webhooks))).toBe('-g---o|', events)
     }))
 
-  it('passes it on after what was found, when the expansion fails', () =>
+  it('emits it after the events of an expansion that fails', () =>
     inVirtualTime(({ cold, hot, expectObservable, flush }) => {
       const failures: unknown[] = []
       const webhooks = hot('-g--------', deliveries)
@@ -272,14 +272,14 @@ describe('mergeWebhooks', () => {
       expect(withoutReceived(failures)).toEqual(withoutReceived([['down', events['g']]]))
     }))
 
-  it('passes it on when the expansion finds nothing', () =>
+  it('emits it when the expansion is empty', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const webhooks = hot('-g---', deliveries)
       const merged = cold('----|', events).pipe(mergeWebhooks(webhooks, { expandMonitor: () => EMPTY }))
       expectObservable(merged).toBe('-g--|', events)
     }))
 
-  it('expands a repeated webhook once while it is at it, and again later', () =>
+  it('expands a repeated webhook once during an expansion, and again later', () =>
     inVirtualTime(({ cold, hot, expectObservable, expectSubscriptions }) => {
       const found = cold('--X|', events)
       const webhooks = hot('-g-g----g----', deliveries)
@@ -300,14 +300,14 @@ describe('mergeWebhooks', () => {
       )
     }))
 
-  it('goes on with the stream when the deliveries complete', () =>
+  it('continues with the stream when the deliveries complete', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const webhooks = cold('-f|', deliveries)
       expectObservable(cold('---X-|', events).pipe(mergeWebhooks(webhooks))).toBe('-f-X-|', events)
       expectSubscriptions(webhooks.subscriptions).toBe('^-!')
     }))
 
-  it('passes an error of the stream on after the webhooks that wait', () =>
+  it('passes on an error of the stream after the held events', () =>
     inVirtualTime(({ cold, hot, expectObservable, expectSubscriptions }) => {
       const found = cold<ResearchEvent>('-----')
       const webhooks = hot('-rg-----', deliveries)
@@ -319,49 +319,49 @@ describe('mergeWebhooks', () => {
       expectSubscriptions(found.subscriptions).toBe('--^-!')
     }))
 
-  it('leaves the webhooks that wait to whoever keeps account of them when the stream fails', () =>
+  it('does not emit held events with onDelivery when the stream errors', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const webhooks = hot('-rf-----', deliveries)
-      const told: [string, string[]][] = []
+      const reported: [string, string[]][] = []
       const onDelivery = ({ id }: WebhookDelivery, found: readonly ResearchEvent[]) =>
-        void told.push([id, found.map((event) => event.id)])
+        void reported.push([id, found.map((event) => event.id)])
       const merged = cold<ResearchEvent>('----#').pipe(mergeWebhooks(webhooks, { onDelivery }))
-      expectObservable(merged.pipe(finalize(() => expect(told).toHaveLength(2)))).toBe('--f-#', events)
+      expectObservable(merged.pipe(finalize(() => expect(reported).toHaveLength(2)))).toBe('--f-#', events)
     }))
 
-  it('takes no webhook for handled whose expansion may succeed later, where somebody keeps account', () =>
+  it('errors with a retryable failure of an expansion, with onDelivery', () =>
     inVirtualTime(({ cold, hot, expectObservable, flush }) => {
       const webhooks = hot('-g-----', deliveries)
-      const told: string[] = []
+      const reported: string[] = []
       const merged = cold<ResearchEvent>('-------').pipe(
         mergeWebhooks(webhooks, {
           expandMonitor: () => cold<ResearchEvent>('--#', undefined, { retryable: true }),
-          onDelivery: ({ id }) => void told.push(id),
+          onDelivery: ({ id }) => void reported.push(id),
         }),
       )
       expectObservable(merged).toBe('---#', undefined, { retryable: true })
       flush()
-      expect(told).toEqual([])
+      expect(reported).toEqual([])
     }))
 
-  it('passes a webhook on as it is whose expansion is refused for good, where somebody keeps account', () =>
+  it('emits the webhook as it is after a final failure of its expansion, with onDelivery', () =>
     inVirtualTime(({ cold, hot, expectObservable, flush }) => {
       const webhooks = hot('-g-----', deliveries)
-      const told: (readonly ResearchEvent[])[] = []
+      const reported: (readonly ResearchEvent[])[] = []
       const errors: unknown[] = []
       const merged = cold<ResearchEvent>('-------').pipe(
         mergeWebhooks(webhooks, {
           expandMonitor: () => cold<ResearchEvent>('--#', undefined, 'refused'),
-          onDelivery: (_, found) => void told.push(found),
+          onDelivery: (_, found) => void reported.push(found),
           onError: (error) => void errors.push(error),
         }),
       )
       expectObservable(merged).toBe('---g---', events)
       flush()
-      expect(withoutReceived([told, errors])).toEqual(withoutReceived([[[events.g]], ['refused']]))
+      expect(withoutReceived([reported, errors])).toEqual(withoutReceived([[[events.g]], ['refused']]))
     }))
 
-  it('passes a run on as its webhook has it whose expansion is refused for good, where somebody keeps account', () =>
+  it('emits a partial run after a final failure of its expansion, with onDelivery', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const webhooks = hot('r------', deliveries)
       const merged = cold<ResearchEvent>('-------').pipe(
@@ -374,14 +374,14 @@ describe('mergeWebhooks', () => {
       expectObservable(merged).toBe('---r---', events)
     }))
 
-  it('fails with what `onError` throws, and takes the webhook for nothing', () =>
+  it('errors with what onError throws, and does not call onDelivery', () =>
     inVirtualTime(({ cold, hot, expectObservable, flush }) => {
       const webhooks = hot('-g-----', deliveries)
-      const told: string[] = []
+      const reported: string[] = []
       const merged = cold<ResearchEvent>('-------').pipe(
         mergeWebhooks(webhooks, {
           expandMonitor: () => cold<ResearchEvent>('--#', undefined, 'the key is refused'),
-          onDelivery: ({ id }) => void told.push(id),
+          onDelivery: ({ id }) => void reported.push(id),
           onError: (error) => {
             throw error
           },
@@ -389,10 +389,10 @@ describe('mergeWebhooks', () => {
       )
       expectObservable(merged).toBe('---#', undefined, 'the key is refused')
       flush()
-      expect(told).toEqual([])
+      expect(reported).toEqual([])
     }))
 
-  it('does not lose what was found and waits for its turn when the stream fails', () =>
+  it('does not lose expanded events that wait for earlier ones when the stream errors', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const found: Record<string, Observable<ResearchEvent>> = { g: NEVER, h: cold('Y|', events) }
       const webhooks = hot('-gh-----', deliveries)
@@ -401,7 +401,7 @@ describe('mergeWebhooks', () => {
       expectObservable(merged).toBe('----(gh#)', events)
     }))
 
-  it('passes an error of the deliveries on after the webhooks that wait', () =>
+  it('passes on an error of the deliveries after the held events', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const stream = cold('-X------', events)
       const webhooks = cold('--r-#', deliveries)
@@ -409,7 +409,7 @@ describe('mergeWebhooks', () => {
       expectSubscriptions(stream.subscriptions).toBe('^---!')
     }))
 
-  it('ends everything when it is unsubscribed', () =>
+  it('unsubscribes from the stream, the deliveries and expansions when it is unsubscribed', () =>
     inVirtualTime(({ cold, hot, expectObservable, expectSubscriptions, flush }) => {
       const stream = cold('-X---------', events)
       const webhooks = hot('rg---s-----', deliveries)
@@ -434,7 +434,7 @@ describe('mergeWebhooks', () => {
     expect(produced).toBe(2)
   })
 
-  it('ends the hold at once when the fuller copy comes, or when it is unsubscribed', () => {
+  it('cancels the hold when the complete event arrives, or when it is unsubscribed', () => {
     const scheduler = new VirtualTimeScheduler()
     const webhooks = new Subject<WebhookDelivery>()
     const stream = new Subject<ResearchEvent>()
@@ -447,10 +447,10 @@ describe('mergeWebhooks', () => {
     expect(scheduler.actions).toEqual([])
   })
 
-  it('neither holds nor fetches what was told', () => {
+  it('neither holds nor expands a duplicate of an emitted event', () => {
     const scheduler = new VirtualTimeScheduler()
     const webhooks = of(runDelivery(taskRun('r')))
-    const expandRun = () => throwError(() => new Error('asked for'))
+    const expandRun = () => throwError(() => new Error('expanded'))
     const got: ResearchEvent[] = []
     const stream = new Subject<ResearchEvent>()
     stream
@@ -463,7 +463,7 @@ describe('mergeWebhooks', () => {
     expect(scheduler.frame).toBe(1)
   })
 
-  it('drops a held webhook for a later one that lacks nothing, and fetches nothing', () =>
+  it('replaces a held event by the complete one of a later webhook, without an expansion', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const webhooks = hot('-p-r------', {
         p: runDelivery(taskRun('f', 'failed')),
@@ -476,7 +476,7 @@ describe('mergeWebhooks', () => {
       )
     }))
 
-  it('tells of each copy that it drops', () =>
+  it('calls onDuplicate with each dropped duplicate', () =>
     inVirtualTime(({ cold, hot, expectObservable, flush }) => {
       const dropped: ResearchEvent[] = []
       const stream = cold('---R---R-|', events)
@@ -487,7 +487,7 @@ describe('mergeWebhooks', () => {
       expect(withoutReceived(dropped)).toEqual(withoutReceived([events['r'], events['r'], events['R']]))
     }))
 
-  it('hands what its callbacks throw to the subscriber', () =>
+  it('errors with what its callbacks throw', () =>
     inVirtualTime(({ cold, hot, expectObservable, expectSubscriptions }) => {
       const stream = cold('-X-X-|', events)
       const webhooks = hot('-----g-', deliveries)
@@ -504,7 +504,7 @@ describe('mergeWebhooks', () => {
       ).toBe('-----(g#)', events, new Error('callback'))
     }))
 
-  it('forgets what it told after the time to live, on the clock of its scheduler', () =>
+  it('forgets emitted events after the time to live, on the clock of its scheduler', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const stream = cold('X--X-----X|', events)
       expectObservable(stream.pipe(mergeWebhooks(NEVER, { timeToLive: 5, scheduler }))).toBe(
@@ -513,7 +513,7 @@ describe('mergeWebhooks', () => {
       )
     }))
 
-  it('remembers for each subscription anew', () =>
+  it('remembers events separately for each subscription', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const merged = cold('X-X|', events).pipe(mergeWebhooks(NEVER))
       expectObservable(merged).toBe('X--|', events)
@@ -524,17 +524,19 @@ describe('mergeWebhooks', () => {
     inVirtualTime(({ cold, expectObservable, flush }) => {
       const gate = new Gate()
       const gates: (Gate | undefined)[] = []
-      const noting = <T>(source: Observable<T>) =>
+      const recordingGate = <T>(source: Observable<T>) =>
         defer(() => {
           gates.push(currentGate())
           return source
         })
       const config = {
         hold: 1,
-        expandRun: () => noting(cold('R|', events)),
-        expandMonitor: () => noting(cold('X|', events)),
+        expandRun: () => recordingGate(cold('R|', events)),
+        expandMonitor: () => recordingGate(cold('X|', events)),
       }
-      const merged = noting(cold('----|', events)).pipe(mergeWebhooks(noting(cold('rg', deliveries)), config))
+      const merged = recordingGate(cold('----|', events)).pipe(
+        mergeWebhooks(recordingGate(cold('rg', deliveries)), config),
+      )
       const gated = new Observable<ResearchEvent>((subscriber) =>
         throughGate(gate, () => merged.subscribe(subscriber)),
       )
@@ -543,7 +545,7 @@ describe('mergeWebhooks', () => {
       expect(gates).toEqual([gate, gate, gate, gate])
     }))
 
-  it('misses no webhook while the stream emits within its subscription', () => {
+  it('misses no webhook while the stream emits synchronously', () => {
     const webhooks = new Subject<WebhookDelivery>()
     const got: ResearchEvent[] = []
     const stream = new Observable<ResearchEvent>((subscriber) => {
@@ -556,7 +558,7 @@ describe('mergeWebhooks', () => {
     expect(webhooks.observed).toBe(false)
   })
 
-  it('refuses deliveries that are none and a wrong hold, capacity or time to live at the call', () => {
+  it('refuses deliveries that are not an Observable and a wrong hold, capacity or timeToLive at the call', () => {
     // @ts-expect-error no observable
     expect(() => mergeWebhooks([])).toThrow(ArgumentError)
     expect(() => mergeWebhooks(NEVER, { hold: -1 })).toThrow(/hold/)
@@ -565,7 +567,7 @@ describe('mergeWebhooks', () => {
     expect(() => mergeWebhooks(NEVER, { timeToLive: -1 })).toThrow(/timeToLive/)
   })
 
-  it('takes a narrower stream and gives the whole union', () => {
+  it('accepts a narrower stream and emits the whole union', () => {
     const narrow = of(runEvent({ run: failedRun }, 'stream'))
     expectTypeOf(narrow.pipe(mergeWebhooks(NEVER))).toEqualTypeOf<Observable<ResearchEvent>>()
   })

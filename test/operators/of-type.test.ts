@@ -14,14 +14,14 @@ type Mine = Envelope<'up', { load: number }> | Envelope<'down', { since: string 
 const upAndDown = <T extends Mine>(events: Observable<T>) => events.pipe(ofType('up', 'down'))
 
 describe('ofType', () => {
-  it('keeps the events of one type and completes with the source', () =>
+  it('emits the events of one type and completes with the source', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold<ResearchEvent>('-m-g-r-m-|', values)
       expectObservable(source.pipe(ofType('monitor.event_stream'))).toBe('-m-----m-|', values)
       expectSubscriptions(source.subscriptions).toBe('^--------!')
     }))
 
-  it('keeps the events of several types and passes an error on', () =>
+  it('emits the events of several types and passes on an error', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold<ResearchEvent>('-m-g-r-#', values)
       const kept = source.pipe(ofType('monitor.event_stream', 'task_run.state'))

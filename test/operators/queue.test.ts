@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Queue } from '../../operators/queue.ts'
 
-it('a queue gives back what was put in, in order, however pushes and shifts are mixed', () => {
+it('a queue returns its items in order for any sequence of pushes and shifts', () => {
   const steps = fc.array(fc.tuple(fc.nat(200), fc.nat(200)), { maxLength: 20 })
   fc.assert(
     fc.property(steps, (bursts) => {

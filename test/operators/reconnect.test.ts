@@ -20,7 +20,7 @@ import { describe, expect, it } from 'vitest'
 import { currentGate, throughGate } from '../../src/protocol/gate.ts'
 import { inVirtualTime } from './virtual-time.ts'
 
-/** A failure that says that it may pass, and when to come back where that is given. */
+/** A retryable error, with an optional retryAfter in ms. */
 class Dropped extends Error {
   readonly retryable = true
   readonly retryAfter: number | undefined
@@ -32,7 +32,7 @@ class Dropped extends Error {
 }
 
 const dropped = new Dropped()
-/** The longest wait that the backoff allows, instead of a random one up to it. */
+/** The maximum delay of the backoff instead of a random one. */
 const full = { initialDelay: 2, maxDelay: 8, random: () => 1 }
 const never = () => of(false)
 const isOdd = (error: unknown) => error === 'odd'
@@ -40,21 +40,21 @@ const fail = (): never => {
   throw new Error('callback')
 }
 
-/** Each subscription gets the next of these sources; the last one again and again. */
+/** Subscribes to the next of these sources each time, and to the last one from then on. */
 function inTurn<T>(...sources: readonly Observable<T>[]): Observable<T> {
   let next = 0
   return defer(() => sources[Math.min(next++, sources.length - 1)] ?? EMPTY)
 }
 
 describe('reconnect', () => {
-  it('passes a source that completes through', () =>
+  it('completes with the source', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('-a-b-|')
       expectObservable(source.pipe(reconnect())).toBe('-a-b-|')
       expectSubscriptions(source.subscriptions).toBe('^----!')
     }))
 
-  it('subscribes again after a failure, once the backoff is over', () =>
+  it('resubscribes after a failure and its backoff', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const first = cold<string>('-a-#', undefined, dropped)
       const second = cold('-b-|')
@@ -63,11 +63,11 @@ describe('reconnect', () => {
       expectSubscriptions(second.subscriptions).toBe('-----^--!')
     }))
 
-  it('doubles the wait with each failure, up to the longest', () =>
+  it('doubles the delay with each failure, up to maxDelay', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold<string>('#', undefined, dropped)
       expectObservable(source.pipe(reconnect(full)), '^-----------------------!').toBe('')
-      // Waits of 2, 4, 8 and 8.
+      // Delays of 2, 4, 8 and 8.
       expectSubscriptions(source.subscriptions).toBe([
         '(^!)',
         '--(^!)',
@@ -77,7 +77,7 @@ describe('reconnect', () => {
       ])
     }))
 
-  it('begins the backoff anew after an event', () =>
+  it('resets the backoff after an event', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const bad = cold<string>('#', undefined, dropped)
       const good = cold<string>('a#', undefined, dropped)
@@ -88,7 +88,7 @@ describe('reconnect', () => {
       expectSubscriptions(last.subscriptions).toBe('---------^!')
     }))
 
-  it('waits a random part of the bound', () =>
+  it('waits a random part of the backoff', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold<string>('#', undefined, dropped)
       const half = reconnect<string>({ initialDelay: 4, maxDelay: 8, random: () => 0.5 })
@@ -96,7 +96,7 @@ describe('reconnect', () => {
       expectSubscriptions(source.subscriptions).toBe(['(^!)', '--(^!)'])
     }))
 
-  it('waits as long as an error asks for, whatever else says otherwise', () =>
+  it('waits for the retryAfter of the error, which takes precedence', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const first = cold<string>('#', undefined, new Dropped(20))
       const second = cold('a|')
@@ -105,7 +105,7 @@ describe('reconnect', () => {
       expectSubscriptions(second.subscriptions).toBe('20ms ^!')
     }))
 
-  it('waits at least for the delay of the server, and backs off from there', () =>
+  it('waits at least for the delay of the server, and backs off from it', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold<string>('#', undefined, dropped)
       const config = { ...full, random: () => 0.75, maxDelay: 9, serverDelay: () => 4 }
@@ -114,7 +114,7 @@ describe('reconnect', () => {
       expectSubscriptions(source.subscriptions).toBe(['(^!)', '----(^!)', '10ms (^!)', '16.75ms (^!)'])
     }))
 
-  it('takes no delay from a server whose delay makes no sense', () =>
+  it('ignores an invalid delay of the server', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const source = inTurn(
         cold<string>('#', undefined, new Dropped(Number.NaN)),
@@ -124,7 +124,7 @@ describe('reconnect', () => {
       expectObservable(source.pipe(reconnect({ ...full, serverDelay: () => Number.NaN }))).toBe('------a|')
     }))
 
-  it('takes the longest time that a timer can wait for an even longer one', () =>
+  it('caps the delay at the limit of setTimeout', () =>
     inVirtualTime(({ cold, expectObservable, flush }) => {
       const delays: number[] = []
       const source = inTurn(cold<string>('#', undefined, new Dropped(Infinity)), NEVER)
@@ -134,20 +134,20 @@ describe('reconnect', () => {
       expect(delays).toEqual([2 ** 31 - 1])
     }))
 
-  it('passes an error on that is not retryable', () =>
+  it('passes on an error that is not retryable', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('-a-#')
       expectObservable(source.pipe(reconnect(full))).toBe('-a-#')
       expectSubscriptions(source.subscriptions).toBe('^--!')
     }))
 
-  it('lets its caller decide what is retryable', () =>
+  it('decides with the option retryable whether to reconnect', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const source = inTurn(cold<string>('#', undefined, 'odd'), cold('a#', undefined, 'bad'))
       expectObservable(source.pipe(reconnect({ ...full, retryable: isOdd }))).toBe('--a#', undefined, 'bad')
     }))
 
-  it('passes on the failure that is one too many in a row', () =>
+  it('passes on the failure that exceeds maxFailures in a row', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const bad = cold<string>('#', undefined, dropped)
       const good = cold<string>('a#', undefined, dropped)
@@ -161,18 +161,18 @@ describe('reconnect', () => {
       expectSubscriptions(bad.subscriptions).toBe(['(^!)', '--(^!)', '---------(^!)', '-------------(^!)'])
     }))
 
-  it('bears no failure with maxFailures 0', () =>
+  it('passes on the first failure with maxFailures 0', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const source = cold<string>('a#', undefined, dropped)
       expectObservable(source.pipe(reconnect({ maxFailures: 0 }))).toBe('a#', undefined, dropped)
     }))
 
-  it('connects again at once after a clean close that is not the end', () =>
+  it('reconnects at once after a clean close when it is not done', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const first = cold('-a-|')
       const second = cold('-b-|')
-      let asked = 0
-      const done = () => of(++asked === 2)
+      let calls = 0
+      const done = () => of(++calls === 2)
       expectObservable(inTurn(first, second).pipe(reconnect({ ...full, done }))).toBe('-a--b-|')
       expectSubscriptions(first.subscriptions).toBe('^--!')
       expectSubscriptions(second.subscriptions).toBe('---^--!')
@@ -182,18 +182,18 @@ describe('reconnect', () => {
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold<string>('-|')
       expectObservable(source.pipe(reconnect({ ...full, done: never })), '^-----------------!').toBe('')
-      // Waits of 2, 4 and 8.
+      // Delays of 2, 4 and 8.
       expectSubscriptions(source.subscriptions).toBe(['^!', '---^!', '--------^!', '-----------------^!'])
     }))
 
-  it('connects again at once after a first quiet connection that held, and then backs off', () =>
+  it('reconnects at once after a first connection without events that lasted, and then backs off', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold<string>('--|')
       expectObservable(source.pipe(reconnect({ ...full, done: never })), '^------------!').toBe('')
       expectSubscriptions(source.subscriptions).toBe(['^-!', '--^-!', '------^-!', '------------^!'])
     }))
 
-  it('waits for the first delay after a clean close of a connection that was shorter, whatever it brought', () =>
+  it('waits for initialDelay after a connection that lasted shorter, with events or without', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('a|')
       const config = { ...full, initialDelay: 3, done: never }
@@ -201,19 +201,19 @@ describe('reconnect', () => {
       expectSubscriptions(source.subscriptions).toBe(['^!', '----^!', '--------^!'])
     }))
 
-  it("waits for the server's delay after every clean close, and backs off from there without progress", () =>
+  it("waits for the server's delay after every clean close, and backs off from it without progress", () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const steady = cold('-----a|')
       const quiet = cold<string>('-|')
       const source = inTurn(steady, steady, quiet, quiet, NEVER)
       const config = { ...full, maxDelay: 20, done: never, serverDelay: () => 5 }
       expectObservable(source.pipe(reconnect(config)), '^ 40ms !').toBe('-----a----------a')
-      // A wait of 5 after each of the two that held; then 5 and 10.
+      // A delay of 5 after each of the two that lasted; then 5 and 10.
       expectSubscriptions(steady.subscriptions).toBe(['^-----!', '-----------^-----!'])
       expectSubscriptions(quiet.subscriptions).toBe(['22ms ^!', '28ms ^!'])
     }))
 
-  it('takes for progress what its caller takes for it: what is repeated begins no backoff anew', () =>
+  it('does not reset the backoff for a value that is no progress', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('--a|')
       const seen = new Set<string>()
@@ -221,7 +221,7 @@ describe('reconnect', () => {
       expectObservable(source.pipe(reconnect({ ...full, done: never, progress })), '^----------------!').toBe(
         '--a--a----a-----',
       )
-      // At once after the first, then waits of 2 and 4.
+      // At once after the first, then delays of 2 and 4.
       expectSubscriptions(source.subscriptions).toBe([
         '^--!',
         '---^--!',
@@ -230,32 +230,32 @@ describe('reconnect', () => {
       ])
     }))
 
-  it('counts failures until there is progress, and not until any value comes', () =>
+  it('does not reset the count of failures for a value that is no progress', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const source = cold<string>('a#', undefined, dropped)
       const config = { ...full, maxFailures: 2, progress: () => false }
       expectObservable(source.pipe(reconnect(config))).toBe('a--a----a#', undefined, dropped)
     }))
 
-  it('backs off from closes and failures that take turns', () =>
+  it('backs off from alternating closes and failures', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const closes = cold<string>('-|')
       const fails = cold<string>('-#', undefined, dropped)
       const source = inTurn(fails, closes, fails, NEVER)
       expectObservable(source.pipe(reconnect({ ...full, done: never })), '^------------------!').toBe('')
-      // Waits of 2, 4 and 8: the close is not the first of its kind without an event before it.
+      // Delays of 2, 4 and 8: the close is not the first end without an event.
       expectSubscriptions(fails.subscriptions).toBe(['^!', '--------^!'])
       expectSubscriptions(closes.subscriptions).toBe('---^!')
     }))
 
-  it('connects at once after each close that had an event before it', () =>
+  it('reconnects at once after each close with an event before it', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('-a-|')
       expectObservable(source.pipe(reconnect({ ...full, done: never })), '^-------!').toBe('-a--a--a')
       expectSubscriptions(source.subscriptions).toBe(['^--!', '---^--!', '------^-!'])
     }))
 
-  it('waits for an answer whether it is done, and takes the first', () =>
+  it('waits for the first value of done', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('-a|')
       const answer = cold('--tf', { t: true, f: false })
@@ -263,7 +263,7 @@ describe('reconnect', () => {
       expectSubscriptions(answer.subscriptions).toBe('--^-!')
     }))
 
-  it('takes no answer for a no', () =>
+  it('reconnects when done completes without a value', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const answers: ObservableInput<boolean>[] = [EMPTY, of(true)]
       const source = cold('-a-|')
@@ -271,7 +271,7 @@ describe('reconnect', () => {
       expectObservable(source.pipe(reconnect({ ...full, done }))).toBe('-a--a-|')
     }))
 
-  it('takes a failed answer for a failure of the source', () =>
+  it('treats an error of done as a failure of the source', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('-a-|')
       const answers: ObservableInput<boolean>[] = [throwError(() => dropped), of(true)]
@@ -280,7 +280,7 @@ describe('reconnect', () => {
       expectSubscriptions(source.subscriptions).toBe(['^--!', '-----^--!'])
     }))
 
-  it('passes on an answer that failed for good, thrown or emitted', () =>
+  it('passes on an error of done that is not retryable, thrown or emitted', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       expectObservable(cold('-a|').pipe(reconnect({ done: fail }))).toBe(
         '-a#',
@@ -294,14 +294,14 @@ describe('reconnect', () => {
       )
     }))
 
-  it('ends the connection when it is unsubscribed', () =>
+  it('unsubscribes from the source when it is unsubscribed', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('-a-b-c-')
       expectObservable(source.pipe(reconnect()), '^---!').toBe('-a-b-')
       expectSubscriptions(source.subscriptions).toBe('^---!')
     }))
 
-  it('waits on its scheduler, and ends the wait when it is unsubscribed', () => {
+  it('schedules the delay on its scheduler, and cancels it when it is unsubscribed', () => {
     const scheduler = new VirtualTimeScheduler()
     let connections = 0
     const source = defer(() => {
@@ -315,14 +315,14 @@ describe('reconnect', () => {
     expect(connections).toBe(1)
   })
 
-  it('ends the question whether it is done when it is unsubscribed', () =>
+  it('unsubscribes from done when it is unsubscribed', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const answer = cold<boolean>('-----')
       expectObservable(cold('-a|').pipe(reconnect({ done: () => answer })), '^---!').toBe('-a')
       expectSubscriptions(answer.subscriptions).toBe('--^-!')
     }))
 
-  it('ends a question that was asked by somebody who then left', () =>
+  it('unsubscribes from done when done itself unsubscribes the result', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const answer = cold<boolean>('-----')
       const left = new Subject<void>()
@@ -334,7 +334,7 @@ describe('reconnect', () => {
       expectSubscriptions(answer.subscriptions).toBe('--(^!)')
     }))
 
-  it('waits for nobody who leaves when the reconnection is told', () => {
+  it('does not reconnect when onReconnect unsubscribes', () => {
     const scheduler = new VirtualTimeScheduler()
     let connections = 0
     const source = defer(() => {
@@ -349,7 +349,7 @@ describe('reconnect', () => {
     expect(connections).toBe(1)
   })
 
-  it('ends the present wait on a scheduler that does not wait for the first', () => {
+  it('cancels the current delay on a scheduler that ran the first one synchronously', () => {
     const scheduler = new VirtualTimeScheduler()
     const mixed: SchedulerLike = {
       now: () => scheduler.now(),
@@ -362,7 +362,7 @@ describe('reconnect', () => {
       connections += 1
       return connections === 1 ? EMPTY : throwError(() => dropped)
     })
-    // The first wait is none.
+    // The first delay is 0.
     const random = () => (connections === 1 ? 0 : 1)
     const subscription = source
       .pipe(reconnect({ ...full, random, scheduler: mixed, done: never }))
@@ -374,9 +374,9 @@ describe('reconnect', () => {
     expect([waiting, connections]).toEqual([1, 2])
   })
 
-  it('tells of each reconnection', () =>
+  it('calls onReconnect before each reconnection', () =>
     inVirtualTime(({ cold, expectObservable, flush }) => {
-      const told: Reconnection[] = []
+      const reconnections: Reconnection[] = []
       const source = inTurn(
         cold<string>('#', undefined, dropped),
         cold<string>('#', undefined, dropped),
@@ -384,11 +384,11 @@ describe('reconnect', () => {
         cold('b-|'),
         cold('c'),
       )
-      const onReconnect = (reconnection: Reconnection) => told.push(reconnection)
+      const onReconnect = (reconnection: Reconnection) => reconnections.push(reconnection)
       const config = { ...full, done: never, onReconnect }
       expectObservable(source.pipe(reconnect(config)), '^-----------!').toBe('------a-b-c')
       flush()
-      expect(told).toEqual([
+      expect(reconnections).toEqual([
         { cause: dropped, attempt: 1, delay: 2 },
         { cause: dropped, attempt: 2, delay: 4 },
         { cause: undefined, attempt: 1, delay: 0 },
@@ -396,7 +396,7 @@ describe('reconnect', () => {
       ])
     }))
 
-  it('hands what its callbacks throw to the subscriber', () =>
+  it('errors with what its callbacks throw', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const source = cold<string>('-#', undefined, dropped)
       for (const config of [
@@ -409,7 +409,7 @@ describe('reconnect', () => {
       }
     }))
 
-  it('hands what its question for progress throws to the subscriber, and ends the connection', () =>
+  it('errors with what progress throws, and unsubscribes from the source', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold<string>('a--#', undefined, dropped)
       const config = { ...full, progress: fail }
@@ -417,7 +417,7 @@ describe('reconnect', () => {
       expectSubscriptions(source.subscriptions).toBe('(^!)')
     }))
 
-  it('hands what they throw after a clean close to the subscriber as well', () =>
+  it('errors with what its callbacks throw after a clean close', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const thrown = new Error('callback')
       const closes = cold<string>('-|')
@@ -434,7 +434,7 @@ describe('reconnect', () => {
       }
     }))
 
-  it('keeps nothing of the connections and waits that are over', () =>
+  it('keeps no reference to ended connections and delays', () =>
     inVirtualTime(({ cold, expectObservable, flush }) => {
       const flaky = cold<string>('-#', undefined, dropped)
       let connections = 0
@@ -447,7 +447,7 @@ describe('reconnect', () => {
         const subscription = counted.pipe(reconnect({ ...full, maxDelay: 2 })).subscribe()
         subscriber.add(
           timer(9_000).subscribe(() => {
-            // RxJS tells it nowhere else: what the subscription would have to tear down.
+            // A private field of RxJS: the teardowns of the subscription.
             kept = Reflect.get(subscription, '_finalizers')
             subscriber.complete()
           }),
@@ -460,14 +460,14 @@ describe('reconnect', () => {
       expect(Array.isArray(kept) ? kept.length : Infinity).toBeLessThan(4)
     }))
 
-  it('counts for each subscription anew', () =>
+  it('counts separately for each subscription', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const source = cold<string>('#', undefined, dropped).pipe(reconnect({ ...full, maxFailures: 1 }))
       expectObservable(source).toBe('--#', undefined, dropped)
       expectObservable(source, '-^').toBe('---#', undefined, dropped)
     }))
 
-  it('does not grow the stack when the source ends within its subscription', () =>
+  it('does not grow the stack when the source ends synchronously', () =>
     inVirtualTime(({ expectObservable, flush }) => {
       let connections = 0
       const source = defer(() => (++connections % 2 === 0 ? of('a') : throwError(() => dropped)))

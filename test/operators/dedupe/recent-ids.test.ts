@@ -4,10 +4,10 @@ import { RecentIds } from '../../../operators/dedupe/recent-ids.ts'
 import { bareRun, fullRun } from '../events.ts'
 
 const never = () => {
-  throw new Error('asked for the time')
+  throw new Error('read the clock')
 }
 
-/** The same rules in the plainest way: a list from the least to the most recently seen. */
+/** The simplest implementation: a list from the least to the most recently seen. */
 class Model {
   readonly #capacity: number
   readonly #timeToLive: number
@@ -31,7 +31,7 @@ class Model {
 }
 
 describe('RecentIds', () => {
-  const agreesWithModel = (ids: fc.Arbitrary<string>, length: number, capacity: number) => {
+  const agreesWithModel = (ids: fc.Arbitrary<string>, length: number, maxCapacity: number) => {
     const step = fc.record({
       id: ids,
       source: fc.constantFrom(undefined, 's', 't', 'u'),
@@ -39,12 +39,12 @@ describe('RecentIds', () => {
     })
     return fc.property(
       fc.array(step, { maxLength: length, size: 'max' }),
-      fc.integer({ min: 1, max: capacity }),
+      fc.integer({ min: 1, max: maxCapacity }),
       fc.constantFrom(0, 1, 5, 20, Infinity),
-      (steps, room, ttl) => {
+      (steps, capacity, timeToLive) => {
         let now = 0
-        const recent = new RecentIds({ capacity: room, timeToLive: ttl }, () => now)
-        const model = new Model(room, ttl)
+        const recent = new RecentIds({ capacity, timeToLive }, () => now)
+        const model = new Model(capacity, timeToLive)
         for (const { id, source, wait } of steps) {
           now += wait
           const event = source === undefined ? { id } : { id, source }
@@ -65,13 +65,13 @@ describe('RecentIds', () => {
     expect(() => fc.assert(property, { numRuns: 20 })).not.toThrow()
   })
 
-  it('admits the same run again only when the copy says more', () => {
+  it('admits a duplicate only if it is more complete', () => {
     const recent = new RecentIds({}, never)
-    const copies = [bareRun('r'), bareRun('r'), fullRun('r'), bareRun('r'), fullRun('r')]
-    expect(copies.map((copy) => recent.admit(copy))).toEqual([true, false, true, false, false])
+    const duplicates = [bareRun('r'), bareRun('r'), fullRun('r'), bareRun('r'), fullRun('r')]
+    expect(duplicates.map((event) => recent.admit(event))).toEqual([true, false, true, false, false])
   })
 
-  it('does not count looking as seeing', () => {
+  it('does not count has() as seeing', () => {
     const recent = new RecentIds({ capacity: 2 }, never)
     recent.admit({ id: 'a' })
     recent.admit({ id: 'b' })
@@ -81,7 +81,7 @@ describe('RecentIds', () => {
     expect(recent.has({ id: 'b' })).toBe(true)
   })
 
-  it('has forgotten what is too old when it is looked for', () => {
+  it('forgets expired identities before has()', () => {
     let now = 0
     const recent = new RecentIds({ timeToLive: 10 }, () => now)
     recent.admit({ id: 'a' })
@@ -92,7 +92,7 @@ describe('RecentIds', () => {
     expect(recent.size).toBe(0)
   })
 
-  it('never asks for the time when nothing grows old', () => {
+  it('does not read the clock without a timeToLive', () => {
     const recent = new RecentIds({}, never)
     expect(recent.admit({ id: 'a' })).toBe(true)
   })

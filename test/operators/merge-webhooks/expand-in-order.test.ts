@@ -7,7 +7,7 @@ import { inVirtualTime } from '../virtual-time.ts'
 const pick = <T>(found: Readonly<Record<string, Observable<T>>>, value: string) => found[value] ?? NEVER
 
 describe('expandInOrder', () => {
-  it('keeps the order of the values, whichever is ready first', () =>
+  it('keeps the order of the source, whichever inner observable completes first', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const source = cold('-1-2-3-|')
       const found = { 1: cold('------a|'), 2: cold('b|'), 3: cold('-c|') }
@@ -15,7 +15,7 @@ describe('expandInOrder', () => {
       expectObservable(expanded).toBe('--------(abc|)')
     }))
 
-  it('expands no more than so many at once', () =>
+  it('limits the number of concurrent inner observables', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const first = cold('----a|')
       const second = cold('--b|')
@@ -28,7 +28,7 @@ describe('expandInOrder', () => {
       expectSubscriptions(third.subscriptions).toBe('---^-!')
     }))
 
-  it('passes an error on and ends the other expansions', () =>
+  it('passes on an error and unsubscribes from the others', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('12---')
       const first = cold('----a|')
@@ -38,7 +38,7 @@ describe('expandInOrder', () => {
       expectSubscriptions(first.subscriptions).toBe('^-!')
     }))
 
-  it('ends every expansion when it is unsubscribed', () =>
+  it('unsubscribes from every inner observable when it is unsubscribed', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const found = cold('----a|')
       expectObservable(cold('12---').pipe(expandInOrder(() => found, 2)), '^--!').toBe('----')
