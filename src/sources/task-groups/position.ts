@@ -60,8 +60,8 @@ export class GroupPosition {
   /** The position of the last new event, or what the stream was opened with. */
   cursor: string | undefined
   readonly #end: StreamEnd
-  /** Which statuses make an event of the stream, in the order of {@link ENDED}. */
-  readonly #counted: readonly boolean[]
+  /** The one status whose runs the stream has; undefined for all of {@link ENDED}. */
+  readonly #asked: RunStatus | undefined
   /** The cursor that the caller chose; the service's refusal of that one is final. */
   #opened: string | undefined
   /** Whether the stream was read from its beginning. */
@@ -89,7 +89,7 @@ export class GroupPosition {
     this.#end = end
     this.cursor = this.#opened = cursor
     this.#isWhole = cursor === undefined
-    this.#counted = ENDED.map((status) => asked === undefined || asked === status)
+    this.#asked = asked
   }
 
   /** The position whose text a {@link place} wrote before; undefined for a text that it cannot have written. */
@@ -232,7 +232,7 @@ export class GroupPosition {
     const { counts } = this.#seen
     if (expected === undefined) {
       // All runs of an inactive group have ended, whatever its counts say of how.
-      const isTotal = this.#end === 'runs' && this.#isWhole && this.#counted.every(Boolean)
+      const isTotal = this.#end === 'runs' && this.#isWhole && this.#asked === undefined
       return isTotal && isCount(num_task_runs) ? Math.max(0, num_task_runs - sumOf(counts)) : 0
     }
     // An events stream that came to its end without any run leaves them to the runs stream.
@@ -248,11 +248,16 @@ export class GroupPosition {
 
   /** How many runs of each status the stream has to send, where the group says that. */
   #expected({ num_task_runs, task_run_status_counts: counts }: TaskGroupStatus): number[] | undefined {
-    if (!isObject(counts) || !this.#counted.includes(true)) return undefined
+    if (!isObject(counts) || !ENDED.some((status) => this.#isCounted(status))) return undefined
     const all: unknown[] = Object.values(counts)
     // Counts that do not add up cannot be relied on.
     if (!all.every(isCount) || sumOf(all) !== num_task_runs) return undefined
-    return ENDED.map((status, n) => (this.#counted[n] === true ? (counts[status] ?? 0) : 0))
+    return ENDED.map((status) => (this.#isCounted(status) ? (counts[status] ?? 0) : 0))
+  }
+
+  /** Whether the end of a run with this status makes an event of the stream. */
+  #isCounted(status: RunStatus): boolean {
+    return this.#asked === undefined || this.#asked === status
   }
 
   /** Whether more may be counted than was seen, or less may come than there was. */

@@ -1,14 +1,5 @@
 import { hash, hashOfRunId, hashString } from '../../protocol/identity-hash.ts'
-
-/** Events of one generation, at the most. Two generations are remembered. */
-const CAPACITY = 2 ** 20
-
-/** Entries that are written as text: the latest. */
-export const KEPT = 500
-
-/** An entry is three numbers: two of the key's hash, then its position and its status. */
-const ENTRY = 3
-const POSITION = 2
+import { BLOCK, CAPACITY, ENTRY, KEPT, parseWords, POSITION, SeenEntries } from './seen-entries.ts'
 
 /** The lowest bits of an entry's third number are the status of a run; the others are a hash of the event's position. */
 const STATUS = 0b11
@@ -25,9 +16,6 @@ const RUN = 0x0a11ce
 const PLACE = 0x0b0b
 const MOVE = 0x3070ed
 const SKIPPED = 0x5c1bbed
-
-/** A short list that is full becomes four times as long and not twice: copying is most of what an event costs. */
-const SHORT = 50_000
 
 /** The hash of a key. One place for all: an array for each event would cost more than its hash. */
 let first = 0
@@ -64,8 +52,8 @@ export type EndedCounts = readonly [completed: number, failed: number, cancelled
  * begun, and the one before the last is forgotten.
  */
 export class SeenEvents {
-  #current = new Table()
-  #previous: Table | undefined
+  #current = new SeenEntries()
+  #previous: SeenEntries | undefined
   #isPartial = false
   #completed = 0
   #failed = 0
@@ -141,7 +129,7 @@ export class SeenEvents {
    */
   forgetPositions(): void {
     const tables = this.#previous === undefined ? [this.#current] : [this.#previous, this.#current]
-    this.#current = new Table()
+    this.#current = new SeenEntries()
     this.#previous = undefined
     if (this.#isPartial) {
       this.#isPartial = false
@@ -198,7 +186,7 @@ export class SeenEvents {
     if (this.#current.size === this.#capacity) {
       if (this.#previous !== undefined) this.#isPartial = true
       this.#previous = this.#current
-      this.#current = new Table()
+      this.#current = new SeenEntries()
     }
     this.#current.add(a, b, detail)
   }
@@ -212,8 +200,8 @@ export class SeenEvents {
 
 /** What was seen at one moment. It is written as text only when it is asked for. */
 export class SeenMoment {
-  readonly #previous: Table | undefined
-  readonly #current: Table
+  readonly #previous: SeenEntries | undefined
+  readonly #current: SeenEntries
   readonly #size: number
 
   readonly #completed: number
@@ -221,8 +209,8 @@ export class SeenMoment {
   readonly #cancelled: number
 
   constructor(
-    previous: Table | undefined,
-    current: Table,
+    previous: SeenEntries | undefined,
+    current: SeenEntries,
     completed: number,
     failed: number,
     cancelled: number,
@@ -240,116 +228,10 @@ export class SeenMoment {
     return [this.#completed, this.#failed, this.#cancelled]
   }
 
-  /** The last {@link KEPT} entries. */
+  /** The last {@link KEPT} entries, or less than {@link BLOCK} fewer. */
   text(): string {
-    const own = Math.min(this.#size, KEPT)
-    const others = Math.min(this.#previous?.size ?? 0, KEPT - own)
-    const words = new Int32Array((own + others) * ENTRY)
-    if (others > 0) this.#previous?.copy(words, 0, this.#previous.size - others, this.#previous.size)
-    this.#current.copy(words, others * ENTRY, this.#size - own, this.#size)
-    return textOf(words)
+    const blocks = Math.ceil(this.#size / BLOCK)
+    const before = this.#previous?.text(this.#previous.size, KEPT / BLOCK - blocks) ?? ''
+    return before + this.#current.text(this.#size, KEPT / BLOCK)
   }
-}
-
-/** The lower bits of a slot are an entry's number, counted from 1; the others are bits of its key, to be compared first. */
-const NUMBER = 2 * CAPACITY - 1
-
-/** Entries that a list has room for at first: V8 keeps so short an array on its heap, which takes less than one beside it. */
-const FEW = 5
-
-/** A list of entries, and where each key's latest stands in it. */
-class Table {
-  size = 0
-  #entries = new Int32Array(FEW * ENTRY)
-  /**
-   * Open addressing: a key stands in the slot of its hash or in the next that was free. At the most half are used. Few
-   * entries are looked through, so that thousands of quiet streams have no slots.
-   */
-  #slots: Int32Array | undefined
-
-  get(entry: number, word: number): number {
-    return this.#entries[entry * ENTRY + word] ?? 0
-  }
-
-  copy(to: Int32Array, at: number, from: number, until: number): void {
-    to.set(this.#entries.subarray(from * ENTRY, until * ENTRY), at)
-  }
-
-  /** The third number of the key's latest entry. */
-  find(a: number, b: number): number | undefined {
-    if (this.#slots === undefined) return this.#findInFew(a, b)
-    const entry = (this.#slots[this.#slotOf(this.#slots, a, b)] ?? 0) & NUMBER
-    return entry === 0 ? undefined : this.#entries[(entry - 1) * ENTRY + POSITION]
-  }
-
-  #findInFew(a: number, b: number): number | undefined {
-    const entries = this.#entries
-    for (let at = (this.size - 1) * ENTRY; at >= 0; at -= ENTRY) {
-      if (entries[at] === a && entries[at + 1] === b) return entries[at + POSITION]
-    }
-    return undefined
-  }
-
-  add(a: number, b: number, detail: number): void {
-    if ((this.size + 1) * ENTRY > this.#entries.length) this.#grow()
-    const at = this.size * ENTRY
-    const entries = this.#entries
-    entries[at] = a
-    entries[at + 1] = b
-    entries[at + POSITION] = detail
-    this.size += 1
-    if (this.#slots !== undefined) this.#slots[this.#slotOf(this.#slots, a, b)] = this.size | (b & ~NUMBER)
-  }
-
-  /** The slot of a key, or the free one that it would have. */
-  #slotOf(slots: Int32Array, a: number, b: number): number {
-    const mask = slots.length - 1
-    for (let slot = a & mask; ; slot = (slot + 1) & mask) {
-      const found = slots[slot] ?? 0
-      if (found === 0) return slot
-      // Most keys differ here, and their entries are far apart in memory.
-      if (((found ^ b) & ~NUMBER) !== 0) continue
-      const at = ((found & NUMBER) - 1) * ENTRY
-      if (this.#entries[at] === a && this.#entries[at + 1] === b) return slot
-    }
-  }
-
-  #grow(): void {
-    const growth = this.size < SHORT ? 4 : 2
-    const entries = new Int32Array(this.#entries.length * growth)
-    entries.set(this.#entries)
-    this.#entries = entries
-    const slots = new Int32Array(2 ** Math.ceil(Math.log2((2 * entries.length) / ENTRY)))
-    for (let entry = 1; entry <= this.size; entry++) {
-      const at = (entry - 1) * ENTRY
-      const b = entries[at + 1] ?? 0
-      slots[this.#slotOf(slots, entries[at] ?? 0, b)] = entry | (b & ~NUMBER)
-    }
-    this.#slots = slots
-  }
-}
-
-/** Base64 of the numbers, the lowest byte first. */
-function textOf(words: Int32Array): string {
-  let bytes = ''
-  for (const word of words) {
-    bytes += String.fromCharCode(word & 0xff, (word >>> 8) & 0xff, (word >>> 16) & 0xff, word >>> 24)
-  }
-  return btoa(bytes)
-}
-
-/** The numbers of whole entries; undefined for a text that has none. */
-function parseWords(text: string): Int32Array | undefined {
-  let bytes: string
-  try {
-    bytes = atob(text)
-  } catch {
-    return undefined
-  }
-  if (bytes.length % (4 * ENTRY) !== 0 || bytes.length > KEPT * 4 * ENTRY) return undefined
-  const words = new Int32Array(bytes.length / 4)
-  for (let at = 0; at < bytes.length; at++) {
-    words[at >> 2] = (words[at >> 2] ?? 0) | (bytes.charCodeAt(at) << ((at & 3) * 8))
-  }
-  return words
 }

@@ -5,7 +5,7 @@ import type { ResearchEvent } from '../../../src/protocol/event.ts'
 import type { TaskGroupStatus } from '../../../src/protocol/task-group.ts'
 import type { RunStatus } from '../../../src/protocol/task.ts'
 import { GroupPosition } from '../../../src/sources/task-groups/position.ts'
-import { KEPT } from '../../../src/sources/task-groups/seen.ts'
+import { KEPT } from '../../../src/sources/task-groups/seen-entries.ts'
 
 const run = (n: number, status: RunStatus = 'completed') =>
   groupEvent(

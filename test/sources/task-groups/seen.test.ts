@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { KEPT, SeenEvents } from '../../../src/sources/task-groups/seen.ts'
+import { BLOCK, KEPT } from '../../../src/sources/task-groups/seen-entries.ts'
+import { SeenEvents } from '../../../src/sources/task-groups/seen.ts'
 
 const COMPLETED = 1
 const FAILED = 2
@@ -67,8 +68,19 @@ describe('the events that were seen', () => {
     const read = new SeenEvents()
     expect(read.read(moment.text(), moment.counts)).toBe(true)
     expect(read.isPartial).toBe(true)
-    expect(read.run('1', COMPLETED, '1')).toBe(false)
+    for (let n = KEPT; n > BLOCK; n--) expect(read.run(`${n}`, COMPLETED, `${n}`)).toBe(false)
     expect(read.run('0', COMPLETED, '0')).toBe(true)
+  })
+
+  it('are as many in a text, however often one was written before', () => {
+    const often = new SeenEvents()
+    const once = new SeenEvents()
+    for (let n = 0; n < 3 * KEPT; n++) {
+      for (const seen of [often, once]) seen.run(`${n}`, COMPLETED, `${n}`)
+      if (n % 7 === 0) often.moment.text()
+    }
+    expect(often.moment.text()).toBe(once.moment.text())
+    expect(new SeenEvents().read(once.moment.text(), once.counts)).toBe(true)
   })
 
   it('are a text of at most 8 kB', () => {

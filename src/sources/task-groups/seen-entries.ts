@@ -1,0 +1,166 @@
+/** Entries of one list, at the most. */
+export const CAPACITY = 2 ** 20
+
+/** Entries that a text has at the most: the latest. */
+export const KEPT = 500
+
+/** Entries that become text together. Their text is kept, so that a save after a few events encodes only those. */
+export const BLOCK = 20
+
+/** An entry is three numbers: two of the key's hash, then its position and its status. */
+export const ENTRY = 3
+export const POSITION = 2
+
+/** A short list that is full becomes four times as long and not twice: copying is most of what an event costs. */
+const SHORT = 50_000
+
+/** The lower bits of a slot are an entry's number, counted from 1; the others are bits of its key, to be compared first. */
+const NUMBER = 2 * CAPACITY - 1
+
+/** Entries that a list has without slots. */
+const FEW = 5
+
+const EMPTY = new Int32Array()
+
+/** A list of entries, and where each key's latest stands in it. */
+export class SeenEntries {
+  size = 0
+  /** The entries while they are few: thousands of quiet streams have no more, and a typed array takes 300 bytes. */
+  #few: readonly number[] = []
+  #entries = EMPTY
+  /**
+   * Open addressing: a key stands in the slot of its hash or in the next that was free. At the most half are used. Few
+   * entries are looked through and have none.
+   */
+  #slots: Int32Array | undefined
+  /** The texts of whole blocks, by the block's number: the latest that were asked for. */
+  #texts: Map<number, string> | undefined
+
+  get(entry: number, word: number): number {
+    return (this.#slots === undefined ? this.#few : this.#entries)[entry * ENTRY + word] ?? 0
+  }
+
+  /** Base64 of the first `size` entries, or of as many of their last blocks. */
+  text(size: number, blocks: number): string {
+    if (blocks <= 0) return ''
+    const whole = Math.floor(size / BLOCK)
+    const from = Math.max(0, Math.ceil(size / BLOCK) - blocks)
+    this.#forgetTexts(from)
+    let text = ''
+    for (let block = from; block < whole; block++) text += this.#textOfBlock(block)
+    return text + this.#encode(whole * BLOCK, size)
+  }
+
+  #textOfBlock(block: number): string {
+    this.#texts ??= new Map()
+    let text = this.#texts.get(block)
+    if (text === undefined) {
+      text = this.#encode(block * BLOCK, (block + 1) * BLOCK)
+      this.#texts.set(block, text)
+    }
+    return text
+  }
+
+  /** Forgets the texts of earlier blocks. */
+  #forgetTexts(from: number): void {
+    for (const block of this.#texts?.keys() ?? []) {
+      if (block >= from) return
+      this.#texts?.delete(block)
+    }
+  }
+
+  #encode(from: number, until: number): string {
+    const list = this.#slots === undefined ? this.#few : this.#entries
+    return textOf(list.slice(from * ENTRY, until * ENTRY))
+  }
+
+  /** The third number of the key's latest entry. */
+  find(a: number, b: number): number | undefined {
+    if (this.#slots === undefined) return this.#findInFew(a, b)
+    const entry = (this.#slots[this.#slotOf(this.#slots, a, b)] ?? 0) & NUMBER
+    return entry === 0 ? undefined : this.#entries[(entry - 1) * ENTRY + POSITION]
+  }
+
+  #findInFew(a: number, b: number): number | undefined {
+    const entries = this.#few
+    for (let at = entries.length - ENTRY; at >= 0; at -= ENTRY) {
+      if (entries[at] === a && entries[at + 1] === b) return entries[at + POSITION]
+    }
+    return undefined
+  }
+
+  add(a: number, b: number, detail: number): void {
+    if (this.#slots === undefined && this.size < FEW) {
+      this.#few = [...this.#few, a, b, detail]
+      this.size += 1
+      return
+    }
+    const slots = this.#slots === undefined || this.#isFull ? this.#grow() : this.#slots
+    const at = this.size * ENTRY
+    const entries = this.#entries
+    entries[at] = a
+    entries[at + 1] = b
+    entries[at + POSITION] = detail
+    this.size += 1
+    slots[this.#slotOf(slots, a, b)] = this.size | (b & ~NUMBER)
+  }
+
+  get #isFull(): boolean {
+    return (this.size + 1) * ENTRY > this.#entries.length
+  }
+
+  /** The slot of a key, or the free one that it would have. */
+  #slotOf(slots: Int32Array, a: number, b: number): number {
+    const mask = slots.length - 1
+    for (let slot = a & mask; ; slot = (slot + 1) & mask) {
+      const found = slots[slot] ?? 0
+      if (found === 0) return slot
+      // Most keys differ here, and their entries are far apart in memory.
+      if (((found ^ b) & ~NUMBER) !== 0) continue
+      const at = ((found & NUMBER) - 1) * ENTRY
+      if (this.#entries[at] === a && this.#entries[at + 1] === b) return slot
+    }
+  }
+
+  /** Makes room for more entries. Returns the new slots. */
+  #grow(): Int32Array {
+    const growth = this.size < SHORT ? 4 : 2
+    const entries = new Int32Array(this.size * ENTRY * growth)
+    entries.set(this.#slots === undefined ? this.#few : this.#entries)
+    this.#entries = entries
+    this.#few = []
+    const slots = new Int32Array(2 ** Math.ceil(Math.log2((2 * entries.length) / ENTRY)))
+    for (let entry = 1; entry <= this.size; entry++) {
+      const at = (entry - 1) * ENTRY
+      const b = entries[at + 1] ?? 0
+      slots[this.#slotOf(slots, entries[at] ?? 0, b)] = entry | (b & ~NUMBER)
+    }
+    this.#slots = slots
+    return slots
+  }
+}
+
+/** Base64 of the numbers, the lowest byte first. */
+function textOf(words: Iterable<number>): string {
+  let bytes = ''
+  for (const word of words) {
+    bytes += String.fromCharCode(word & 0xff, (word >>> 8) & 0xff, (word >>> 16) & 0xff, word >>> 24)
+  }
+  return btoa(bytes)
+}
+
+/** The numbers of whole entries; undefined for a text that has none. */
+export function parseWords(text: string): Int32Array | undefined {
+  let bytes: string
+  try {
+    bytes = atob(text)
+  } catch {
+    return undefined
+  }
+  if (bytes.length % (4 * ENTRY) !== 0 || bytes.length > KEPT * 4 * ENTRY) return undefined
+  const words = new Int32Array(bytes.length / 4)
+  for (let at = 0; at < bytes.length; at++) {
+    words[at >> 2] = (words[at >> 2] ?? 0) | (bytes.charCodeAt(at) << ((at & 3) * 8))
+  }
+  return words
+}
