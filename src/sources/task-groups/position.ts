@@ -98,14 +98,16 @@ export class GroupPosition {
     asked: RunStatus | undefined,
     end: StreamEnd = 'runs',
   ): GroupPosition | undefined {
-    const parsed = parseJson(text)
-    if (!isObject(parsed)) return undefined
-    const { cursor, whole = false, rewound = false, ended, seen, skipped = 0, last } = parsed
+    const lineEnd = text.indexOf('\n')
+    const seen = text.slice(lineEnd + 1)
+    const parsed = parseJson(text.slice(0, lineEnd))
+    if (lineEnd === -1 || !isObject(parsed)) return undefined
+    const { cursor, whole = false, rewound = false, ended, skipped = 0, last } = parsed
     if (cursor !== undefined && typeof cursor !== 'string') return undefined
     if (typeof whole !== 'boolean' || typeof rewound !== 'boolean') return undefined
     // Only behind a cursor of the caller the beginning is not known.
     if (cursor === undefined && !whole) return undefined
-    if (!isEndedCounts(ended) || typeof seen !== 'string' || !isCount(skipped)) return undefined
+    if (!isEndedCounts(ended) || !isCount(skipped)) return undefined
     const status = lastStatus(last)
     if (last !== undefined && status === undefined) return undefined
     const position = new GroupPosition(undefined, asked, end)
@@ -307,15 +309,16 @@ class GroupPlace implements Place {
   }
 
   text(): string {
-    return JSON.stringify({
+    const position = JSON.stringify({
       cursor: this.#cursor,
       whole: this.#isWhole || undefined,
       rewound: this.#isRewound || undefined,
       skipped: this.#skipped || undefined,
       last: this.#last,
       ended: this.#seen.counts,
-      seen: this.#seen.text(),
     })
+    // As a value of the JSON, the entries would be copied and searched for characters to escape on each save.
+    return `${position}\n${this.#seen.text()}`
   }
 }
 

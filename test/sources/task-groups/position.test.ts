@@ -40,26 +40,27 @@ describe('a position as text', () => {
     '5',
     'null',
     '{}',
-    '{"cursor":5}',
-    '{"cursor":"5","seen":""}',
-    '{"cursor":"5","ended":[1,0],"seen":""}',
-    '{"cursor":"5","ended":[1,0,-1],"seen":""}',
+    'null\n',
+    '{}\n',
+    '{"cursor":5,"ended":[1,0,0]}\n',
+    '{"cursor":"5"}\n',
+    '{"cursor":"5","ended":[1,0]}\n',
+    '{"cursor":"5","ended":[1,0,-1]}\n',
     '{"cursor":"5","ended":[1,0,0]}',
-    '{"cursor":"5","ended":[1,0,0],"seen":"?"}',
-    '{"cursor":"5","ended":[1,0,0],"seen":"AAAA"}',
-    '{"cursor":"5","ended":[1,0,0],"seen":"","whole":1}',
-    '{"cursor":"5","ended":[1,0,0],"seen":"","skipped":0.5}',
-    '{"ended":[1,0,0],"seen":""}',
-  ])('is refused where it is %s', (text) => {
+    '{"cursor":"5","ended":[1,0,0]}\n?',
+    '{"cursor":"5","ended":[1,0,0]}\nAAAA',
+    '{"cursor":"5","ended":[1,0,0],"whole":1}\n',
+    '{"cursor":"5","ended":[1,0,0],"skipped":0.5}\n',
+    '{"ended":[1,0,0]}\n',
+  ])('is refused where it is %j', (text) => {
     expect(GroupPosition.parse(text, undefined)).toBeUndefined()
   })
 
   it.each([null, [], {}, { is_active: 1, num_task_runs: 2 }, { is_active: false }])(
     'is refused where its last status is %j',
     (last) => {
-      expect(
-        GroupPosition.parse(JSON.stringify({ cursor: '5', ended: [5, 0, 0], seen: '', last }), undefined),
-      ).toBeUndefined()
+      const text = `${JSON.stringify({ cursor: '5', ended: [5, 0, 0], last })}\n`
+      expect(GroupPosition.parse(text, undefined)).toBeUndefined()
     },
   )
 
@@ -216,7 +217,7 @@ describe('a position that was counted to', () => {
     position.rewind()
     position.opened()
     for (let n = 1; n <= KEPT + 10; n++) position.advance(at(`new ${n}`, run(n)))
-    expect(JSON.parse(position.place.text())).toMatchObject({ ended: [KEPT + 10, 0, 0] })
+    expect(JSON.parse(position.place.text().split('\n')[0] ?? '')).toMatchObject({ ended: [KEPT + 10, 0, 0] })
     expect(position.verdict(endedWith({ completed: KEPT + 10 }))).toBe('done')
   })
 
