@@ -1,5 +1,5 @@
 import { asyncScheduler, defaultIfEmpty, defer, Observable, of, Subscriber, Subscription, take } from 'rxjs'
-import type { MonoTypeOperatorFunction, ObservableInput, SchedulerLike } from 'rxjs'
+import type { MonoTypeOperatorFunction, ObservableInput, SchedulerLike, Unsubscribable } from 'rxjs'
 import { backoffDelay, INITIAL_DELAY, isRetryable, MAX_DELAY } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
@@ -88,11 +88,6 @@ export function reconnect<T>(config: ReconnectConfig<T> = {}): MonoTypeOperatorF
     initialDelay = INITIAL_DELAY,
     maxDelay = MAX_DELAY,
     maxFailures = Infinity,
-    retryable = isRetryable,
-    done = () => of(true),
-    progress = () => true,
-    serverDelay = () => undefined,
-    onReconnect = () => {},
     random = Math.random,
     scheduler = asyncScheduler,
   } = config
@@ -101,27 +96,23 @@ export function reconnect<T>(config: ReconnectConfig<T> = {}): MonoTypeOperatorF
   if (maxFailures !== Infinity && !(Number.isSafeInteger(maxFailures) && maxFailures >= 0)) {
     throw new ArgumentError('maxFailures', 'an integer of at least 0, or Infinity', maxFailures)
   }
-  const settings: Settings<T> = {
-    initialDelay,
-    maxDelay,
-    maxFailures,
-    retryable,
-    done,
-    progress,
-    serverDelay,
-    onReconnect,
-    random,
-    scheduler,
-  }
-
+  const settings = { initialDelay, maxDelay, maxFailures, random, scheduler, callbacks: config }
   return (source) =>
     new Observable((subscriber) => new ReconnectingSubscription(source, settings, subscriber).connect())
 }
 
-type Settings<T> = Required<ReconnectConfig<T>>
+/** The config with its defaults. The callbacks are called on the config itself, which may be an instance of a class. */
+interface Settings<T> extends Required<Omit<ReconnectConfig<T>, keyof Callbacks<T>>> {
+  readonly callbacks: Callbacks<T>
+}
+
+type Callbacks<T> = Pick<
+  ReconnectConfig<T>,
+  'retryable' | 'done' | 'progress' | 'serverDelay' | 'onReconnect'
+>
 
 /** One subscription of `reconnect`, over all of its connections. */
-class ReconnectingSubscription<T> {
+class ReconnectingSubscription<T> implements Unsubscribable {
   readonly #source: Observable<T>
   readonly #settings: Settings<T>
   readonly #subscriber: Subscriber<T>
@@ -137,7 +128,12 @@ class ReconnectingSubscription<T> {
     this.#source = source
     this.#settings = settings
     this.#subscriber = subscriber
-    subscriber.add(() => this.#pending.unsubscribe())
+    subscriber.add(this)
+  }
+
+  /** Called when the subscriber unsubscribes. A method, because thousands of quiet streams would have a closure each. */
+  unsubscribe(): void {
+    this.#pending.unsubscribe()
   }
 
   connect(): void {
@@ -149,7 +145,7 @@ class ReconnectingSubscription<T> {
   /** Called before each value is emitted. */
   beforeNext(value: T): void {
     try {
-      if (!this.#settings.progress(value)) return
+      if (this.#settings.callbacks.progress?.(value) === false) return
     } catch (thrown) {
       return this.#subscriber.error(thrown)
     }
@@ -158,7 +154,10 @@ class ReconnectingSubscription<T> {
 
   /** Called when the connection completes. */
   completed(): void {
-    const done = defer(this.#settings.done).pipe(take(1), defaultIfEmpty(false))
+    const done = defer(() => this.#settings.callbacks.done?.() ?? of(true)).pipe(
+      take(1),
+      defaultIfEmpty(false),
+    )
     const duration = this.#connectionDuration()
     const completeOrReconnect = (isDone: boolean) => {
       if (isDone) return this.#subscriber.complete()
@@ -187,9 +186,12 @@ class ReconnectingSubscription<T> {
   errored(error: unknown): void {
     this.#failures += 1
     this.#connectionDuration()
-    const { maxFailures, retryable } = this.#settings
-    if (this.#failures > maxFailures || !retryable(error)) this.#subscriber.error(error)
-    else this.#reconnect(error, retryAfterOf(error) ?? this.#backoff())
+    const { maxFailures, callbacks } = this.#settings
+    if (this.#failures <= maxFailures && (callbacks.retryable?.(error) ?? isRetryable(error))) {
+      this.#reconnect(error, retryAfterOf(error) ?? this.#backoff())
+    } else {
+      this.#subscriber.error(error)
+    }
   }
 
   /** How long the connection lasted, in ms. Above `maxDelay` it resets the backoff, since a stream may be quiet for long. */
@@ -201,14 +203,18 @@ class ReconnectingSubscription<T> {
   }
 
   #delayAfterClose(duration: number): number {
-    const { initialDelay, serverDelay } = this.#settings
-    const min = usableDelay(serverDelay()) ?? 0
-    return this.#reconnects === 0 && duration >= (min || initialDelay) ? min : this.#backoff()
+    const min = this.#minDelay
+    const longEnough = min || this.#settings.initialDelay
+    return this.#reconnects === 0 && duration >= longEnough ? min : this.#backoff()
+  }
+
+  get #minDelay(): number {
+    return usableDelay(this.#settings.callbacks.serverDelay?.()) ?? 0
   }
 
   #backoff(): number {
-    const { initialDelay, maxDelay, serverDelay, random } = this.#settings
-    const min = usableDelay(serverDelay()) ?? 0
+    const { initialDelay, maxDelay, random } = this.#settings
+    const min = this.#minDelay
     const delay = backoffDelay(this.#backoffs++, { initialDelay: min || initialDelay, maxDelay }, random)
     return Math.max(min, delay)
   }
@@ -216,7 +222,7 @@ class ReconnectingSubscription<T> {
   #reconnect(cause: unknown, wantedDelay: number): void {
     const delay = Math.min(wantedDelay, MAX_TIMER_DELAY)
     this.#reconnects += 1
-    this.#settings.onReconnect({ cause, attempt: this.#reconnects, delay })
+    this.#settings.callbacks.onReconnect?.({ cause, attempt: this.#reconnects, delay })
     let connected = false
     // Scheduled even without a delay, so that sources that end synchronously do not grow the stack.
     const pending = this.#settings.scheduler.schedule(() => {

@@ -2,6 +2,7 @@ import { asyncScheduler } from 'rxjs'
 import type { Observable, SchedulerLike } from 'rxjs'
 import { Subject } from 'rxjs'
 import { ArgumentError } from './protocol/argument-error.ts'
+import { INITIAL_DELAY, MAX_DELAY } from './protocol/backoff.ts'
 import type { Backoff } from './protocol/backoff.ts'
 import { checkDuration, checkOptions } from './protocol/check.ts'
 import type {
@@ -180,12 +181,10 @@ const PATIENCE = 300_000
  */
 export function createClient(options: ClientOptions = {}): ResearchClient {
   checkOptions('options', options, OPTIONS)
-  const { initialDelay, maxDelay, logger, patience = PATIENCE, ...settings } = options
+  const { initialDelay = INITIAL_DELAY, maxDelay = MAX_DELAY, patience = PATIENCE, ...others } = options
+  const { logger, ...settings } = others
   checkDuration('patience', patience, true)
-  const backoff = {
-    ...(initialDelay !== undefined && { initialDelay }),
-    ...(maxDelay !== undefined && { maxDelay }),
-  }
+  const backoff = { initialDelay, maxDelay }
   const diagnostics = new Subject<Diagnostic>()
   const report = (diagnostic: Diagnostic) => diagnostics.next(diagnostic)
   if (logger !== undefined) logTo(logger, diagnostics)

@@ -39,7 +39,7 @@ export type Diagnostic =
 /** What every source is made of: the transport, and how time passes. */
 export interface Context {
   readonly transport: Transport
-  readonly backoff: Backoff
+  readonly backoff: Required<Backoff>
   readonly scheduler: SchedulerLike
   readonly random: () => number
   /** How long a stream that is known to be incomplete is resumed without a new event, in ms. */

@@ -1,5 +1,7 @@
 import { Observable } from 'rxjs'
-import type { Subscriber } from 'rxjs'
+import type { SchedulerLike, Subscriber } from 'rxjs'
+import { reconnect } from '../../../operators/reconnect.ts'
+import type { ReconnectConfig, Reconnection } from '../../../operators/reconnect.ts'
 import { ConnectionError, ProtocolError } from '../../transport/errors.ts'
 import type { RivuletError } from '../../transport/errors.ts'
 import type { Flow } from '../../transport/exchange.ts'
@@ -7,7 +9,6 @@ import { MAX_RETRY_AFTER } from '../../transport/retry-policy.ts'
 import type { ApiRequest, MessageSink, StreamMessage } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { gated } from './gated.ts'
-import { persisting } from './persisting.ts'
 
 /** What is special about one kind of stream: its requests, its events, its position, and when it is done. */
 export interface StreamReader<Event> {
@@ -49,22 +50,65 @@ export function resumableStream<Event>(
   context: Context,
   createReader: () => StreamReader<Event>,
 ): Observable<Event> {
-  return new Observable((subscriber) => {
-    const reader = createReader()
-    const connections = new Observable<Event>((connected) => {
-      const request = reader.connect()
-      const connection = new Connection(reader, request, connected)
-      connection.flow = context.transport.stream(request, connection)
-      return gated(connection.flow, connected)
-    })
-    const config = {
-      done: () => reader.isDone(),
-      progress: () => reader.isNew,
-      retryable: (error: unknown) => reader.mayGoOn(error),
-      serverDelay: () => reader.serverDelay,
-    }
-    return connections.pipe(persisting(context, reader.source, config)).subscribe(subscriber)
+  return new Observable((subscriber) => connections(context, createReader()).subscribe(subscriber))
+}
+
+/** A function of its own, so that an open stream does not keep the closures of its source. */
+function connections<Event>(context: Context, reader: StreamReader<Event>): Observable<Event> {
+  const connection = new Observable<Event>((subscriber) => {
+    const request = reader.connect()
+    const sink = new Connection(reader, request, subscriber)
+    sink.flow = context.transport.stream(request, sink)
+    return gated(sink.flow, subscriber)
   })
+  return connection.pipe(reconnect(new Reconnecting(context, reader)))
+}
+
+/** When to connect again. A class, because its callbacks as closures take 400 bytes for each open stream. */
+class Reconnecting<Event> implements ReconnectConfig<Event> {
+  readonly #context: Context
+  readonly #reader: StreamReader<Event>
+
+  constructor(context: Context, reader: StreamReader<Event>) {
+    this.#context = context
+    this.#reader = reader
+  }
+
+  get initialDelay(): number {
+    return this.#context.backoff.initialDelay
+  }
+
+  get maxDelay(): number {
+    return this.#context.backoff.maxDelay
+  }
+
+  get scheduler(): SchedulerLike {
+    return this.#context.scheduler
+  }
+
+  get random(): () => number {
+    return this.#context.random
+  }
+
+  done(): Observable<boolean> {
+    return this.#reader.isDone()
+  }
+
+  progress(): boolean {
+    return this.#reader.isNew
+  }
+
+  retryable(error: unknown): boolean {
+    return this.#reader.mayGoOn(error)
+  }
+
+  serverDelay(): number | undefined {
+    return this.#reader.serverDelay
+  }
+
+  onReconnect(reconnection: Reconnection): void {
+    this.#context.report({ kind: 'reconnect', source: this.#reader.source, ...reconnection })
+  }
 }
 
 class Connection<Event> implements MessageSink {

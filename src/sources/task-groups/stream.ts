@@ -76,7 +76,6 @@ function positionOf({ end, query, tracking }: GroupStream): GroupPosition {
 
 /** Reads a group's stream, and keeps the position as it goes. */
 class GroupReader implements StreamReader<GroupEvent> {
-  readonly source: string
   serverDelay: number | undefined
   isNew = false
   readonly #context: Context
@@ -99,12 +98,15 @@ class GroupReader implements StreamReader<GroupEvent> {
   #isRewound = false
 
   constructor(context: Context, groupId: string, stream: GroupStream, position: GroupPosition) {
-    this.source = groupSource(groupId)
     this.#context = context
     this.#groupId = groupId
     this.#stream = stream
     this.#position = position
     this.#newAt = this.#now
+  }
+
+  get source(): string {
+    return groupSource(this.#groupId)
   }
 
   connect(): ApiRequest {
