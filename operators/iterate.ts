@@ -2,7 +2,7 @@ import { from, isObservable, observable } from 'rxjs'
 import type { Observable, Subscription } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { checkInteger } from '../src/protocol/check.ts'
-import { Gate, subscribeThrough } from '../src/protocol/gate.ts'
+import { Gate, subscribeUnderGate } from '../src/protocol/gate.ts'
 import { Queue } from './queue.ts'
 
 /** Settings of {@link iterate}. */
@@ -107,7 +107,7 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
 
   #subscribe(): void {
     if (this.#subscription !== undefined || this.#ended) return
-    this.#subscription = subscribeThrough(this.#gate, undefined, this.#source, {
+    this.#subscription = subscribeUnderGate(this.#gate, undefined, this.#source, {
       next: (value) => this.#next(value),
       error: (error: unknown) => this.#end({ error }),
       complete: () => this.#end(),

@@ -32,7 +32,7 @@ import type { WebhookDelivery } from '../src/protocol/webhook.ts'
 import { Deduplicator } from './merge-webhooks/deduplicator.ts'
 import type { HeldEvent } from './merge-webhooks/deduplicator.ts'
 import { expandInOrder } from './merge-webhooks/expand-in-order.ts'
-import { Gate, gateOf, throughGate } from '../src/protocol/gate.ts'
+import { Gate, gateOf, withGate } from '../src/protocol/gate.ts'
 import { checkMemory, RecentIds } from './dedupe/recent-ids.ts'
 import type { Memory } from './dedupe/recent-ids.ts'
 import { ofType } from './of-type.ts'
@@ -253,7 +253,7 @@ export function mergeWebhooks(
         filter((event) => deduplicator.admit(event)),
         finalize(() => unlisten?.()),
       )
-      return throughGate(gate, () => events.subscribe(subscriber))
+      return withGate(gate, () => events.subscribe(subscriber))
     })
 }
 

@@ -4,7 +4,7 @@ import { backoffDelay, INITIAL_DELAY, isRetryable, MAX_DELAY } from '../src/prot
 import type { Backoff } from '../src/protocol/backoff.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { checkDuration } from '../src/protocol/check.ts'
-import { subscribeHeld } from '../src/protocol/gate.ts'
+import { subscribeWithGate } from '../src/protocol/gate.ts'
 import { retryAfterOf, usableDelay } from '../src/protocol/retry-after.ts'
 import { MAX_TIMER_DELAY } from '../src/protocol/timer-limit.ts'
 
@@ -139,7 +139,7 @@ class ReconnectingSubscription<T> implements Unsubscribable {
   connect(): void {
     if (this.#subscriber.closed) return
     this.#connectedAt = this.#settings.scheduler.now()
-    subscribeHeld(this.#source, new Connection(this.#subscriber, this))
+    subscribeWithGate(this.#source, new Connection(this.#subscriber, this))
   }
 
   /** Called before each value is emitted. */

@@ -1,6 +1,6 @@
 import { Observable } from 'rxjs'
 import type { MonoTypeOperatorFunction } from 'rxjs'
-import { gateOf, subscribeThrough } from '../src/protocol/gate.ts'
+import { gateOf, subscribeUnderGate } from '../src/protocol/gate.ts'
 import type { Gate } from '../src/protocol/gate.ts'
 
 /**
@@ -40,6 +40,6 @@ export function underGate<T>(gate: Gate | undefined): MonoTypeOperatorFunction<T
         subscriber.add(inner)
         return source.subscribe(inner)
       })
-      subscribeThrough(gate, gateOf(subscriber), closable, subscriber)
+      subscribeUnderGate(gate, gateOf(subscriber), closable, subscriber)
     })
 }

@@ -4,7 +4,7 @@ import { KeyedBacklog, UnkeyedBacklog } from './backlog.ts'
 import type { Backlog } from './backlog.ts'
 import { Backpressure } from './backpressure.ts'
 import { DrainTimeoutError } from './drain-timeout-error.ts'
-import { gateOf, subscribeThrough } from '../../src/protocol/gate.ts'
+import { gateOf, subscribeUnderGate } from '../../src/protocol/gate.ts'
 import type { Gate } from '../../src/protocol/gate.ts'
 import { InFlightTask } from './in-flight.ts'
 import type { Handling, InFlightOwner } from './in-flight.ts'
@@ -71,7 +71,7 @@ export class Delivery<T> implements InFlightOwner<T> {
     // Registered before the source can listen to the same signal: if the source errored first, the backlog would still be started.
     abort?.addEventListener('abort', this.#abort)
     const stoppable = source.pipe(takeUntil(this.#stop))
-    this.#source = subscribeThrough(this.#backpressure.gate, this.#downstream, stoppable, {
+    this.#source = subscribeUnderGate(this.#backpressure.gate, this.#downstream, stoppable, {
       next: (event) => this.#next(event),
       error: (error: unknown) => this.#endSource({ error }),
       complete: () => this.#endSource(),

@@ -2,7 +2,7 @@ import type { SchedulerLike, Subscription } from 'rxjs'
 import { backoffDelay } from '../../src/protocol/backoff.ts'
 import type { Backoff } from '../../src/protocol/backoff.ts'
 import type { Partition } from './backlog.ts'
-import { currentGate, throughGate } from '../../src/protocol/gate.ts'
+import { currentGate, withGate } from '../../src/protocol/gate.ts'
 import type { Progress } from '../progress.ts'
 import { retryAfterOf } from '../../src/protocol/retry-after.ts'
 import { isThenable } from '../../src/protocol/thenable.ts'
@@ -125,7 +125,7 @@ export class InFlightTask<T> {
     const { signal } = this.#owner
     if (currentGate() === undefined) return handler(this.event, signal)
     // A consumer is subscribing right now. Its gate must not pause what the handler subscribes to.
-    return throughGate(undefined, () => handler(this.event, signal))
+    return withGate(undefined, () => handler(this.event, signal))
   }
 
   readonly #succeed = (): void => {

@@ -1,7 +1,7 @@
 /**
- * An argument that cannot be right, refused at the call and before any request.
+ * An invalid argument, reported at the call and before any request.
  *
- * `argument` names it (`advanced_settings.location`), `value` is what was given; `(not shown)` where that may be secret.
+ * `argument` is its name (`advanced_settings.location`), `value` the given value, or `(not shown)` where it may be secret.
  */
 export class ArgumentError extends TypeError {
   override readonly name = 'ArgumentError'
@@ -10,7 +10,7 @@ export class ArgumentError extends TypeError {
 
   /**
    * @param expected What it must be, as in "limit must be an integer from 1 to 100, got 500", or the whole message.
-   * @param value What was given; {@link hidden} where it may be secret.
+   * @param value The given value; {@link hidden} where it may be secret.
    */
   constructor(argument: string, expected: string | { readonly message: string }, value: unknown) {
     super(
@@ -23,7 +23,7 @@ export class ArgumentError extends TypeError {
   }
 }
 
-/** What is said of a value in its place. */
+/** A description of a value, used instead of the value. */
 class Hidden {
   readonly description: string
 
@@ -32,14 +32,14 @@ class Hidden {
   }
 }
 
-/** A value that may be secret: an {@link ArgumentError} says only what kind of value it is. */
+/** Hides a value that may be secret: an {@link ArgumentError} shows only its kind. */
 export function hidden(value: unknown): unknown {
   if (typeof value !== 'string')
     return new Hidden(value === null || value === undefined ? String(value) : kindOf(value))
   return new Hidden(value === '' ? 'an empty string' : 'a string (not shown)')
 }
 
-/** An address as far as it holds no secret: without user, password, query and fragment. */
+/** The part of a URL that is not secret: without user, password, query and fragment. */
 export function shownUrl(value: unknown): unknown {
   const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined
   if (url === undefined || url.host === '') return hidden(value)

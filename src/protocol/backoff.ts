@@ -1,8 +1,8 @@
-/** How the wait between attempts grows. */
+/** How the delay between attempts grows. */
 export interface Backoff {
-  /** Upper bound of the first wait, in ms. Default 500. */
+  /** Upper bound of the first delay, in ms. Default 500. */
   readonly initialDelay?: number
-  /** Upper bound of every wait, in ms. Default 30,000. */
+  /** Upper bound of every delay, in ms. Default 30,000. */
   readonly maxDelay?: number
 }
 
@@ -12,8 +12,8 @@ export const INITIAL_DELAY = 500
 export const MAX_DELAY = 30_000
 
 /**
- * Full jitter: anything from nothing to a bound that doubles with each failure, so that clients which failed
- * together do not come back together. `attempt` counts from 0.
+ * Exponential backoff with full jitter, in ms: a random delay below a bound that doubles with each failure, so that clients
+ * that failed together do not retry together. `attempt` counts from 0.
  */
 export function backoffDelay(
   attempt: number,
@@ -24,15 +24,15 @@ export function backoffDelay(
   return random() * Math.min(maxDelay, initialDelay * 2 ** Math.min(attempt, 30))
 }
 
-/** What an error says of trying again: the library's own errors carry it, and any error may. */
+/** Whether and when a failed request can be retried. The library's own errors have it, and any error may. */
 export interface Retryable {
   /** Whether the same request may succeed later. */
   readonly retryable: boolean
-  /** How long the service asks to wait, in ms. */
+  /** How long to wait before a retry, in ms, where the service gave it. */
   readonly retryAfter?: number | undefined
 }
 
-/** Whether an error says that the same request may succeed later. */
+/** Whether the error is retryable: the same request may succeed later. */
 export function isRetryable(error: unknown): error is Retryable {
   return typeof error === 'object' && error !== null && 'retryable' in error && error.retryable === true
 }

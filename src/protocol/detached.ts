@@ -1,4 +1,4 @@
-/** The same text in memory of its own. A part that was cut out of a text keeps all of that text in memory. */
+/** A copy of a substring that does not keep the whole text in memory, as a slice in V8 does. */
 export function detached(part: string): string {
   return ` ${part}`.slice(1)
 }

@@ -8,20 +8,20 @@ import type {
   MonitorEventStreamEvent,
   MonitorSnapshotEvent,
 } from './monitor.ts'
-import { markRun, RUNS } from './run-identity.ts'
+import { RUNS, tagRun } from './run-identity.ts'
 import type { TaskOutput } from './output.ts'
 import { rfc3339 } from './timestamp.ts'
 import type { ErrorEvent, TaskGroupStatusEvent } from './task-group.ts'
 import type { RunInput, TaskRun } from './task.ts'
 
-/** How an event got here. */
+/** How an event arrived. */
 export type Via = 'poll' | 'stream' | 'webhook'
 
-/** One fact. `id`, `source`, `type`, `time` and `data` are CloudEvents 1.0 attributes. */
+/** One event. `id`, `source`, `type`, `time` and `data` are CloudEvents 1.0 attributes. */
 export interface Envelope<Type extends string, Data> {
-  /** The same fact has the same id, however it arrived. */
+  /** Duplicates of an event have the same id, however they arrived. */
   readonly id: string
-  /** The resource that it is about: `/v1/monitors/{id}`, `/v1/tasks/groups/{id}` or `/v1/tasks/runs/{id}`. */
+  /** The resource of the event: `/v1/monitors/{id}`, `/v1/tasks/groups/{id}` or `/v1/tasks/runs/{id}`. */
   readonly source: string
   /** Discriminates `data`. */
   readonly type: Type
@@ -29,42 +29,42 @@ export interface Envelope<Type extends string, Data> {
   readonly time: string | null
   /** The wire object, in the interface's own names. */
   readonly data: Data
-  /** RFC 3339, when this process got it. Not a part of its identity. */
+  /** RFC 3339, when this process received it. Not part of its identity. */
   readonly received: string
   readonly via: Via
   /** Where to resume after this event: a `last_event_id` of a group's stream, an `after` of a monitor's. */
   readonly cursor?: string
 }
 
-/** That a run ended: a stream's event as it is, or a webhook's run in the same place. */
+/** A run that ended: a stream's event as it is, or a webhook's run in the same shape. */
 export interface TaskRunState {
   readonly run: TaskRun
   readonly input?: RunInput | null
   readonly output?: TaskOutput | null
 }
 
-/** Events that the service no longer has, so that nobody can deliver them any more. */
+/** Events are missing because the service no longer has them. */
 export interface StreamGap {
-  /** When the last event before the gap was, where that is known: a time, or an `event_date`. */
+  /** The time or `event_date` of the last event before the gap; null where unknown. */
   readonly from: string | null
-  /** When the first event after the gap was, where that is known: a time, or an `event_date`. */
+  /** The time or `event_date` of the first event after the gap; null where unknown. */
   readonly to: string | null
   readonly reason: string
 }
 
-/** An event of a stream that is longer than the client reads. It was skipped, and the stream goes on behind it. */
+/** An event of a stream exceeded the limit. It was skipped, and the stream continues after it. */
 export interface OversizedEvent {
-  /** The bound that it exceeded, in characters: `maxEventLength` of the client. */
+  /** The limit that it exceeded, in characters: `maxEventLength` of the client. */
   readonly limit: number
 }
 
-/** A source that failed for good: nothing more comes from it, while the other sources go on. */
+/** A source failed permanently and emits nothing more. The other sources continue. */
 export interface SourceFailure {
-  /** Why. The library's own errors have `status`, `ref_id`, `method` and `path`. */
+  /** The library's own errors have `status`, `ref_id`, `method` and `path`. */
   readonly error: Error
 }
 
-/** Each type of event and the data that comes with it. */
+/** The data of each type of event. */
 export interface ResearchEventData {
   'monitor.event_stream': MonitorEventStreamEvent
   'monitor.snapshot': MonitorSnapshotEvent
@@ -78,24 +78,24 @@ export interface ResearchEventData {
   'stream.oversized': OversizedEvent
   /** `source` is the resource that failed. */
   'source.failed': SourceFailure
-  /** The monitor was cancelled, reports nothing more and is polled no more. */
+  /** The monitor was cancelled. It reports nothing more and is no longer polled. */
   'monitor.cancelled': Monitor
-  /** What the service sends and this version does not know, passed on as it came. */
+  /** Something that this version does not know, passed on unchanged. */
   unknown: unknown
 }
 
 /** The name of an event's type. */
 export type ResearchEventType = keyof ResearchEventData
 
-/** Everything that can happen, as one union discriminated by `type`. */
+/** Every event, as one union discriminated by `type`. */
 export type ResearchEvent = {
   [Type in ResearchEventType]: Envelope<Type, ResearchEventData[Type]>
 }[ResearchEventType]
 
-/** The one member of the union that has this type. */
+/** The member of the union with this type. */
 export type EventOf<Type extends ResearchEventType> = Envelope<Type, ResearchEventData[Type]>
 
-/** What `monitors.events` emits: what a monitor lists (§2.2), discriminated by `type`. */
+/** What `monitors.events` emits: the events in a monitor's list (§2.2), discriminated by `type`. */
 export type ListedMonitorEvent =
   | EventOf<'monitor.event_stream'>
   | EventOf<'monitor.snapshot'>
@@ -106,7 +106,7 @@ export type ListedMonitorEvent =
 /** What `monitors.follow` emits, discriminated by `type`. */
 export type FollowedMonitorEvent = ListedMonitorEvent | EventOf<'monitor.cancelled'> | EventOf<'stream.gap'>
 
-/** What a message of a group's streams becomes (§4.4, §4.5). */
+/** The event of a message of a group's streams (§4.4, §4.5). */
 type GroupMessageEvent =
   | EventOf<'task_group.status'>
   | EventOf<'task_run.state'>
@@ -121,14 +121,14 @@ export type GroupRunEvent = Exclude<GroupEvent, EventOf<'task_group.status'>>
 
 type Wire = Readonly<Record<string, unknown>>
 
-/** Whether the value is a JSON object: the one thing that is checked of everything that comes in. */
+/** Whether the value is a JSON object. Everything received is checked for it. */
 export function isObject(value: unknown): value is Wire {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** `/v1/monitors/{id}`: the source of a monitor's events. */
 export function monitorSource(monitorId: string): string {
-  // Asked for each event of a page.
+  // Cached, since it is called for each event of a page.
   if (monitorId !== lastMonitor.id)
     lastMonitor = { id: monitorId, source: `/v1/monitors/${segment(monitorId)}` }
   return lastMonitor.source
@@ -146,10 +146,7 @@ export function runSource(runId: string): string {
   return RUNS + segment(runId)
 }
 
-/**
- * One envelope. Two whole objects, since to spread a part into one costs as much as all the rest of making an event; and one
- * place for both, so that all events have the same two shapes.
- */
+/** Creates an envelope. Two literals, since a spread costs as much as the rest; only here, so that events have two shapes. */
 function envelope<Type extends ResearchEventType>(
   type: Type,
   id: string,
@@ -165,7 +162,7 @@ function envelope<Type extends ResearchEventType>(
   return { id, source, type, time, data, received, via, cursor }
 }
 
-/** The event that a listed or fetched monitor event stands for (§2.2). `receivedAt` is Unix time in ms. */
+/** The event of a listed or fetched monitor event (§2.2). `receivedAt` is Unix time in ms. */
 export function monitorEvent(
   monitorId: string,
   wire: unknown,
@@ -174,9 +171,9 @@ export function monitorEvent(
 ): ListedMonitorEvent {
   const source = monitorSource(monitorId)
   if (!isObject(wire)) return unknownEvent(source, wire, via, undefined, receivedAt)
-  // A webhook may be ahead of the list, and whoever resumed after it would miss what the list had before.
+  // A webhook may be ahead of the list. Resuming after it would miss the events before it in the list.
   const cursorOf = (id: string) => (via === 'webhook' ? undefined : id)
-  // The kind is checked here, and the interface promises the fields that go with it.
+  // Only the kind is checked. The interface guarantees the other fields.
   switch (wire['event_type'] ?? impliedKind(wire)) {
     case 'event_stream': {
       const id = wire['event_id']
@@ -201,7 +198,7 @@ export function monitorEvent(
       const { timestamp } = wire
       if (!isText(timestamp)) break
       const message = isText(wire['error_message']) ? wire['error_message'] : ''
-      // Two executions may fail within the precision of the time.
+      // Two executions may fail within the precision of the timestamp.
       const id = `${monitorId}:error:${instant(timestamp)}:${contentHash(message)}`
       const data = wire as unknown as MonitorErrorEvent
       return envelope('monitor.error', id, source, timestamp, data, receivedAt, via, cursorOf(id))
@@ -211,7 +208,7 @@ export function monitorEvent(
   return unknownEvent(source, wire, via, undefined, receivedAt)
 }
 
-/** `event_type` may be left out, since its default is the variant's own name (§2.2). */
+/** The kind of an event without `event_type`, which defaults to the variant's own name (§2.2). */
 function impliedKind(wire: Wire): string | undefined {
   if ('changed_output' in wire) return 'snapshot'
   if ('output' in wire) return 'event_stream'
@@ -223,7 +220,7 @@ function impliedKind(wire: Wire): string | undefined {
 /** Fields of the variants that report a change. */
 const DETECTED = ['event_id', 'event_group_id', 'event_date', 'previous_output']
 
-/** The event that a message of a group's streams stands for (§4.4, §4.5). `position` is the message's own `id:`. */
+/** The event of a message of a group's streams (§4.4, §4.5). `position` is the message's own `id:`. */
 export function groupEvent(
   groupId: string,
   wire: unknown,
@@ -250,7 +247,7 @@ export function groupEvent(
     case 'error': {
       const problem = wire['error']
       if (!isObject(problem)) break
-      // Not the `event_id`: each of a group's streams numbers its events by itself.
+      // Not the `event_id`, since each of a group's streams numbers its events separately.
       const id = `${groupId}:error:${isText(problem['ref_id']) ? problem['ref_id'] : contentHash(wire)}`
       const data = wire as unknown as ErrorEvent
       return envelope('error', id, groupSource(groupId), null, data, receivedAt, via, cursor)
@@ -261,9 +258,9 @@ export function groupEvent(
 }
 
 /**
- * The event of a run that ended. Its id comes from the run and its status, not from the stream's `event_id`, since two
- * streams and a webhook number the same fact each in its own way. A run completes once; any other status it may reach
- * again, after a retry within its group, so there `modified_at` is a part of the id.
+ * The event of a run that ended. Its id is made from the run and its status, since two streams and a webhook number
+ * duplicates differently. A run completes once. It may reach another status again, after a retry within its group, so
+ * `modified_at` is then part of the id.
  */
 export function runEvent(
   data: TaskRunState,
@@ -278,8 +275,8 @@ export function runEvent(
   const once = status === 'completed' || time === null
   const id = once ? `${run_id}:${status}` : `${run_id}:${status}:${instant(time)}`
   const event = envelope('task_run.state', id, source, time, data, receivedAt, via, cursor)
-  // An id that had to be escaped has become longer.
-  return once && source.length === RUNS.length + run_id.length ? markRun(event, run) : event
+  // A longer source contains an escaped id.
+  return once && source.length === RUNS.length + run_id.length ? tagRun(event, run) : event
 }
 
 /** Whether the value can be a task run: an object with an id that can be part of a path, and a status. */
@@ -287,19 +284,19 @@ export function isRun(value: unknown): value is TaskRun {
   return isObject(value) && isId(value['run_id']) && isText(value['status'])
 }
 
-/** Says that events of a source were lost at the service. `place` tells this gap from others of the source. */
+/** Reports that the service lost events of a source. `key` distinguishes this gap from others of the source. */
 export function gapEvent(
   source: string,
   data: StreamGap,
   via: Via,
-  place: string,
+  key: string,
   receivedAt: number = Date.now(),
 ): EventOf<'stream.gap'> {
-  const id = `${source}:gap:${contentHash([data, place])}`
+  const id = `${source}:gap:${contentHash([data, key])}`
   return envelope('stream.gap', id, source, null, data, receivedAt, via, undefined)
 }
 
-/** Reports an event that is longer than the client reads. `cursor` is the position before it. */
+/** Reports an event that exceeds the limit. `cursor` is the position before it. */
 export function oversizedEvent(
   source: string,
   data: OversizedEvent,
@@ -311,7 +308,7 @@ export function oversizedEvent(
   return envelope('stream.oversized', id, source, null, data, receivedAt, via, cursor)
 }
 
-/** Reports that a source failed for good. Each failure is a fact of its own: the service gives it no identity. */
+/** Reports that a source failed permanently. Each failure has its own id, since the service gives it none. */
 export function failureEvent(
   source: string,
   data: SourceFailure,
@@ -343,10 +340,7 @@ export function cancelledEvent(
   )
 }
 
-/**
- * Passes on what this version does not know. Its id is made from the content, since nobody can say what an `event_id` in it
- * is unique among.
- */
+/** Passes on an unknown event. Its id is made from the content, since the scope of an `event_id` in it is not known. */
 export function unknownEvent(
   source: string,
   wire: unknown,
@@ -378,7 +372,7 @@ export function isAtLeastAsComplete(first: number, second: number): boolean {
   return (second & ~first) === 0
 }
 
-/** Text that stays as it is in UTF-8. Two texts with a lone surrogate each would become one. */
+/** Non-empty text that UTF-8 preserves. Two different texts with lone surrogates would become equal. */
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.isWellFormed()
 }

@@ -2,33 +2,32 @@ import { Observable, Subscriber } from 'rxjs'
 import type { Observer, Subscription } from 'rxjs'
 
 /**
- * A consumer's way to hold back its sources. RxJS pushes: a source that reads a socket cannot know that its subscriber
- * is behind. So the consumer closes the gate that it subscribed through, and sources stop reading while it is closed.
+ * Backpressure: a consumer closes its gate to pause its sources, and opens it to resume them. RxJS pushes, so a source
+ * cannot see that its subscriber is slow.
  *
- * A consumer subscribes with `underGate`, and a source asks {@link gateOf} for the gate that it is held by.
- *
- * Events that a source had already read when the gate closed may still arrive: at the most one chunk or one page.
+ * A consumer subscribes with `underGate`; a source gets the gate of its consumer from {@link gateOf}. After the gate closes,
+ * events that a source has already read may still arrive: at most one chunk or one page.
  */
 export class Gate {
   #closed = false
   readonly #listeners = new Set<(closed: boolean) => void>()
 
-  /** Whether sources shall stop reading. */
+  /** Whether sources must pause. */
   get closed(): boolean {
     return this.#closed
   }
 
-  /** Asks sources to stop reading. */
+  /** Pauses the sources. */
   close(): void {
     this.#set(true)
   }
 
-  /** Lets sources read again. */
+  /** Resumes the sources. */
   open(): void {
     this.#set(false)
   }
 
-  /** Calls the listener at each change until the function that it returns is called. */
+  /** Calls the listener at each change. Returns a function that removes it. */
   onChange(listener: (closed: boolean) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -37,22 +36,22 @@ export class Gate {
   #set(closed: boolean): void {
     if (this.#closed === closed) return
     this.#closed = closed
-    // Not with `closed`: a source that is let go on may fill its consumer at once, who closes again before the others hear.
+    // Not with `closed`: a resumed source may fill its consumer, which closes the gate again before the other listeners run.
     for (const listener of this.#listeners) listener(this.#closed)
   }
 }
 
-// A source finds the gate of its consumer along the subscribers between them: each knows the one that it feeds. So it is
-// found whenever the source is subscribed, by `switchMap` or after the delay of a `retry` as well.
+// A source finds the gate by following the chain of subscribers to its consumer. This also works for a late subscription, by
+// `switchMap` or after the delay of a `retry`.
 const gates = new WeakMap<Subscriber<unknown>, Gate>()
 
-// An operator that subscribes with an observer of its own hides the subscriber that it feeds. Mostly it does so while its
-// consumer subscribes, and that is synchronous from the consumer up to every source: meanwhile the gate stands here.
+// An operator that subscribes with its own observer breaks that chain. Usually it does so while its consumer subscribes, which
+// is synchronous from the consumer up to every source. During that time the gate is here.
 let ambient: Gate | undefined
 
 /**
- * The gate that holds what this subscriber is sent, for a source to obey as long as it is subscribed; undefined where
- * nobody does. To be asked while the source is being subscribed.
+ * The gate that a source must obey while this subscriber is subscribed; undefined for a consumer without one. Call it while
+ * the source is being subscribed.
  *
  * ```ts
  * import { Observable } from 'rxjs'
@@ -66,9 +65,9 @@ let ambient: Gate | undefined
  * })
  * ```
  *
- * It is found through operators that know nothing of it, whenever they subscribe to the source. Two kinds may hide it: what
- * shares one subscription among several (`share`, a `Subject`), and an operator of your own that subscribes with an
- * observer. There, hand it on: `source.pipe(underGate(gateOf(subscriber))).subscribe({ next, error, complete })`.
+ * It is found through operators that are unaware of it, whenever they subscribe to the source. Two kinds may hide it:
+ * multicasting (`share`, a `Subject`), and a custom operator that subscribes with an observer. There, pass it on:
+ * `source.pipe(underGate(gateOf(subscriber))).subscribe({ next, error, complete })`.
  */
 export function gateOf(subscriber: Subscriber<unknown>): Gate | undefined {
   let last = subscriber
@@ -77,24 +76,24 @@ export function gateOf(subscriber: Subscriber<unknown>): Gate | undefined {
     if (gate !== undefined) return gate
     last = next
   }
-  // What feeds the last one later shall find it too, when nobody is subscribing any more.
+  // Stored for a source that subscribes later, when there is no ambient gate.
   if (ambient !== undefined) gates.set(last, ambient)
   return ambient
 }
 
-/** The subscriber, the one that it feeds, and so on to the consumer, or to an operator that hides the one that it feeds. */
+/** The chain of subscribers from this one to the consumer, or to an operator that hides its destination. */
 export function* subscribersFrom(subscriber: Subscriber<unknown>): Generator<Subscriber<unknown>> {
-  // RxJS keeps `destination` to itself, but has no other way to tell where values go.
+  // `destination` is private in RxJS, but there is no public way to follow the chain.
   for (let next: unknown = subscriber; next instanceof Subscriber; next = next['destination']) yield next
 }
 
-/** The gate of the consumer that is subscribing right now. */
+/** The gate of the consumer that is currently subscribing. */
 export function currentGate(): Gate | undefined {
   return ambient
 }
 
-/** Calls `subscribe` on behalf of a consumer with this gate; undefined for one that holds nobody back. */
-export function throughGate<T>(gate: Gate | undefined, subscribe: () => T): T {
+/** Calls `subscribe` with this gate as the current one; undefined for a consumer without backpressure. */
+export function withGate<T>(gate: Gate | undefined, subscribe: () => T): T {
   const outer = ambient
   ambient = gate
   try {
@@ -104,32 +103,30 @@ export function throughGate<T>(gate: Gate | undefined, subscribe: () => T): T {
   }
 }
 
-/** Subscribes under the gate that holds the subscriber, so that it is found even by an operator that hides the subscriber. */
-export function subscribeHeld<T>(source: Observable<T>, subscriber: Subscriber<T>): Subscription {
-  return throughGate(gateOf(subscriber), () => source.subscribe(subscriber))
+/** Subscribes under the subscriber's own gate, so that even an operator that hides the subscriber passes it on. */
+export function subscribeWithGate<T>(source: Observable<T>, subscriber: Subscriber<T>): Subscription {
+  return withGate(gateOf(subscriber), () => source.subscribe(subscriber))
 }
 
 /**
- * Subscribes on behalf of a consumer with this gate: what is subscribed for it obeys, now and later.
+ * Subscribes a consumer under this gate. Sources that are subscribed for it, now or later, obey it.
  *
- * @param outer The gate that holds what the consumer feeds; undefined where it feeds nobody who has one.
+ * @param outer The gate of the consumer's own subscriber; undefined where it has none.
  */
-export function subscribeThrough<T>(
+export function subscribeUnderGate<T>(
   gate: Gate,
   outer: Gate | undefined,
   source: Observable<T>,
   consumer: Observer<T>,
 ): Subscription {
-  const held = new Observable<T>((subscriber) => {
+  const gated = new Observable<T>((subscriber) => {
     gates.set(subscriber, gate)
-    return throughGate(gate, () => source.subscribe(subscriber))
+    return withGate(gate, () => source.subscribe(subscriber))
   })
-  // A source that emits within its subscription does so while this gate is the ambient one. What is subscribed behind the
-  // consumer is not to take it for its own.
-  return held.subscribe({
-    next: (value) =>
-      ambient === gate ? throughGate(outer, () => consumer.next(value)) : consumer.next(value),
-    error: (error: unknown) => throughGate(outer, () => consumer.error(error)),
-    complete: () => throughGate(outer, () => consumer.complete()),
+  // A source that emits synchronously does so while this gate is ambient. Subscriptions downstream must not find it.
+  return gated.subscribe({
+    next: (value) => (ambient === gate ? withGate(outer, () => consumer.next(value)) : consumer.next(value)),
+    error: (error: unknown) => withGate(outer, () => consumer.error(error)),
+    complete: () => withGate(outer, () => consumer.complete()),
   })
 }

@@ -1,16 +1,16 @@
-/** The most characters that an id of the service can have. */
+/** The longest id of the service, in characters. */
 const MAX_ID = 512
 
 /**
- * Whether the value can be an id of the service: text that is not empty, not a dot segment, well-formed, without control
- * characters and of at most 512 characters. What is no id must not become part of a path.
+ * Whether the value can be an id of the service: well-formed text of 1 to 512 characters, without control characters, and
+ * not a dot segment. Anything else must not become part of a path.
  */
 export function isId(value: unknown): value is string {
   if (typeof value !== 'string' || value.length > MAX_ID) return false
   return isPlainText(value) || isUnusualId(value)
 }
 
-/** An id as a segment of a path. */
+/** The id, encoded as a segment of a path. */
 export function segment(id: string): string {
   return isPlainText(id) ? id : encodeURIComponent(id.toWellFormed())
 }
@@ -21,10 +21,10 @@ function isUnusualId(text: string): boolean {
   return text.isWellFormed() && /^(?!\.\.?$)[^\u0000-\u001F\u007F]+$/.test(text)
 }
 
-/** The last text that was plain: an id is checked first, and made a segment right after it. */
+/** The last plain text. An id is checked, and encoded immediately after. */
 let lastPlain = 'x'
 
-/** Letters, digits, `-` and `_`, at least one. Nearly all ids are such, and this loop is faster than a regular expression. */
+/** Whether the text has only letters, digits, `-` and `_`, as nearly all ids do. The loop is faster than a regular expression. */
 function isPlainText(text: string): boolean {
   if (text === lastPlain) return true
   for (let at = 0; at < text.length; at++) {

@@ -2,8 +2,8 @@ import { completeness, isObject } from './event.ts'
 import type { EventOf } from './event.ts'
 
 /**
- * Anything that has an identity: the pair of `source` and `id`, as in CloudEvents, where an id is unique within its
- * source alone. Every `ResearchEvent` is one. Without a `source` the `id` is the identity.
+ * Anything with an identity: the pair of `source` and `id`, as in CloudEvents, where an id is unique only within its
+ * source. Every `ResearchEvent` has one. Without a `source`, the `id` is the identity.
  */
 export interface Identified {
   readonly id: string

@@ -1,83 +1,76 @@
 import { ArgumentError } from './argument-error.ts'
-import { markedRun, RUNS } from './run-identity.ts'
+import { RUNS, taggedRun } from './run-identity.ts'
 import type { Identified } from './identified.ts'
 
-/**
- * The hash of the identity that {@link hashIdentity} was given last, 32 bits each. One place for all, because an array for
- * each event would cost more than its hash.
- */
+/** The last result of {@link hashIdentity}, in 32-bit words. Reused, since an array per event would cost more than its hash. */
 export const hash = new Int32Array(4)
 
 /**
- * Hashes an identity into 128 bits. That two of a million identities share one hash has a chance of one in 10²⁶, so the
- * hash may stand for the identity.
+ * Hashes an identity to 128 bits. A million identities collide with a probability of 10⁻²⁶, so the hash represents the
+ * identity. It does not resist attacks with chosen ids; the service chooses them.
  *
- * A register of four words: each word of the text is mixed into the oldest, which makes the newest. How it mixes, and the
- * finish, are those of MurmurHash3 (x86, 128 bits). It is no defence against somebody who chooses ids in order to make
- * them collide; ids are the service's.
+ * The state has four words. Each word of the text is mixed into the oldest one. Mixing and finalization are those of
+ * MurmurHash3 (x86, 128 bits).
  */
 export function hashIdentity(event: Identified): void {
-  const run = markedRun(event)
+  const run = taggedRun(event)
   if (run === undefined) hashText(event)
   else hashRun(run.run_id, run.status)
 }
 
-/** Hashes a text alone, as {@link hashIdentity} does an identity without a source. */
+/** Hashes a text, as {@link hashIdentity} hashes an identity without a source. */
 export function hashString(text: string): void {
   withoutSource.begin('')
   append(text)
   finish(hash)
 }
 
-/**
- * Where a hash begins: with the register that a first text leaves, and that of the last such text is remembered. Many runs in
- * a row have the same status, and many events the same source.
- */
-class Beginning {
+/** The state after hashing a first text. The last one is cached, since many events in a row have the same source. */
+class Prefix {
   readonly #seed: number
   #text: string | undefined
-  readonly #register = new Int32Array(4)
+  readonly #state = new Int32Array(4)
 
-  /** @param seed Another for each kind of identity, so that none of one kind has the hash of one of another. */
+  /** @param seed Differs per kind of identity, so that two kinds never share a hash. */
   constructor(seed: number) {
     this.#seed = seed
   }
 
   begin(text: string): void {
-    if (text === this.#text) return copy(this.#register, hash)
-    for (let lane = 0; lane < 4; lane++) hash[lane] = this.#seed
+    if (text === this.#text) return copy(this.#state, hash)
+    for (let index = 0; index < 4; index++) hash[index] = this.#seed
     append(text)
-    copy(hash, this.#register)
+    copy(hash, this.#state)
     this.#text = text
   }
 }
 
-const withoutSource = new Beginning(0)
-const bySource = new Beginning(1)
+const withoutSource = new Prefix(0)
+const bySource = new Prefix(1)
 
-/** A text and its hash, kept for the next time. */
+/** Caches the hash of the last text. */
 class LastHash {
   readonly #seed: number
   #text: string | undefined
-  readonly #lanes = new Int32Array(4)
+  readonly #words = new Int32Array(4)
 
-  /** @param seed As that of a {@link Beginning}. */
+  /** @param seed As for {@link Prefix}. */
   constructor(seed: number) {
     this.#seed = seed
   }
 
   of(text: string): Int32Array {
     if (text !== this.#text) {
-      const lanes = this.#lanes
-      mixText(this.#seed, this.#seed, this.#seed, this.#seed, text, lanes)
-      finish(lanes)
+      const words = this.#words
+      mixText(this.#seed, this.#seed, this.#seed, this.#seed, text, words)
+      finish(words)
       this.#text = text
     }
-    return this.#lanes
+    return this.#words
   }
 }
 
-// A source hashes a run's id, and `dedupe` right after it its id and status: so the two are hashed each by itself.
+// Hashed separately, since a source hashes a run's id, and `dedupe` hashes its id and status immediately after.
 const lastRun = new LastHash(2)
 const lastStatus = new LastHash(3)
 
@@ -96,12 +89,12 @@ function hashRun(runId: string, status: string): void {
 }
 
 function hashText({ source, id }: Identified): void {
-  // All that is no text would have one hash, and pass for one event.
+  // Values other than strings would all have the same hash.
   if (typeof id !== 'string') throw new ArgumentError('id', 'a string', id)
   if (source === undefined) {
     withoutSource.begin('')
   } else {
-    // It may be a run that comes from elsewhere, and has to be found beside those that are marked.
+    // The event of a run that was not created here must hash like a tagged one.
     const runId = source.startsWith(RUNS) ? source.slice(RUNS.length) : undefined
     if (runId !== undefined && id[runId.length] === ':' && id.startsWith(runId))
       return hashRun(runId, id.slice(runId.length + 1))
@@ -116,12 +109,12 @@ function append(text: string): void {
 }
 
 function mixText(a: number, b: number, c: number, d: number, text: string, to: Int32Array): void {
-  // Nearly every id is of characters that fit a byte, so four of them make a word. Others begin elsewhere, so that none of
-  // the one kind has the hash of one of the other.
+  // The characters of nearly every id fit a byte, so a word holds four. Other texts start from another state, so that the two
+  // encodings never share a hash.
   if (mixBytes(a, b, c, d, text, to) > 0xff) mixCharacters(~a, b, c, d, text, to)
 }
 
-/** Mixes four characters a word. Returns all of them, one over the other: beyond a byte, the hash is worth nothing. */
+/** Mixes four characters per word. Returns the bitwise OR of all; the hash is not valid if it exceeds a byte. */
 function mixBytes(a: number, b: number, c: number, d: number, text: string, to: Int32Array): number {
   const { length } = text
   const rest = length & 3
@@ -145,11 +138,11 @@ function mixBytes(a: number, b: number, c: number, d: number, text: string, to: 
     all |= character
     last = (last << 8) | character
   }
-  keep(to, mix(a, b, last), b, c, d, length)
+  store(to, mix(a, b, last), b, c, d, length)
   return all
 }
 
-/** Mixes two characters a word. */
+/** Mixes two characters per word. */
 function mixCharacters(a: number, b: number, c: number, d: number, text: string, to: Int32Array): void {
   const { length } = text
   for (let at = 0; at < length; at += 2) {
@@ -160,43 +153,43 @@ function mixCharacters(a: number, b: number, c: number, d: number, text: string,
     c = d
     d = newest
   }
-  keep(to, a, b, c, d, length)
+  store(to, a, b, c, d, length)
 }
 
-/** The length says where a text ends and the next begins. */
-function keep(to: Int32Array, a: number, b: number, c: number, d: number, length: number): void {
+/** Stores the state. The length is mixed in, to separate a text from the next. */
+function store(to: Int32Array, a: number, b: number, c: number, d: number, length: number): void {
   to[0] = a
   to[1] = b
   to[2] = c
   to[3] = mix(d, a, length)
 }
 
-/** A bijection of each of the three for given others. */
+/** A bijection in each argument when the other two are fixed. */
 function mix(oldest: number, next: number, word: number): number {
   const mixed = oldest ^ Math.imul(rotate(Math.imul(word, 0x239b961b), 15), 0xab0e9789)
   return (Math.imul(rotate(mixed, 19) + next, 5) + 0x561ccd1b) | 0
 }
 
-/** Lets each bit of the register change half the bits of the hash. */
-function finish(lanes: Int32Array): void {
-  const b = lanes[1] ?? 0
-  const c = lanes[2] ?? 0
-  const d = lanes[3] ?? 0
-  const sum = ((lanes[0] ?? 0) + b + c + d) | 0
+/** Finalization: each bit of the state changes half the bits of the hash. */
+function finish(words: Int32Array): void {
+  const b = words[1] ?? 0
+  const c = words[2] ?? 0
+  const d = words[3] ?? 0
+  const sum = ((words[0] ?? 0) + b + c + d) | 0
   const first = avalanche(sum)
   const second = avalanche(b + sum)
   const third = avalanche(c + sum)
   const fourth = avalanche(d + sum)
   const all = (first + second + third + fourth) | 0
-  lanes[0] = all
-  lanes[1] = second + all
-  lanes[2] = third + all
-  lanes[3] = fourth + all
+  words[0] = all
+  words[1] = second + all
+  words[2] = third + all
+  words[3] = fourth + all
 }
 
-/** By hand: for four numbers, `set` of a typed array takes longer than all the rest. */
+/** A loop, since `set` of a typed array takes longer for four numbers than the rest of a hash. */
 function copy(from: Int32Array, to: Int32Array): void {
-  for (let lane = 0; lane < 4; lane++) to[lane] = from[lane] ?? 0
+  for (let index = 0; index < 4; index++) to[index] = from[index] ?? 0
 }
 
 function avalanche(word: number): number {

@@ -1,22 +1,16 @@
-/**
- * A timestamp in one spelling, to the picosecond, so that `…00Z` and `…00.000+00:00` name the same instant. Others stay as
- * they are.
- */
+/** Normalizes a timestamp, to the picosecond: `…00Z` and `…00.000+00:00` become equal. Other text is returned unchanged. */
 export function instant(timestamp: string): string {
   const ms = Date.parse(timestamp)
   if (Number.isNaN(ms)) return timestamp
-  // A Date drops what is finer than a millisecond.
+  // A Date drops digits below a millisecond.
   const finer = /\.\d{3}(\d{1,9})/.exec(timestamp)?.[1]?.replace(/0+$/, '') ?? ''
   return new Date(ms).toISOString().replace('Z', `${finer}Z`)
 }
 
-/**
- * 53 bits of a JSON value's content, in base 36. Good to tell apart what has no id of its own; no defence against
- * somebody who looks for collisions.
- */
+/** A hash of a JSON value's content, 53 bits in base 36, for events without an id. It does not resist deliberate collisions. */
 export function contentHash(value: unknown): string {
   const text = contentText(value)
-  // cyrb53: two 32-bit lanes, so that a long-lived stream does not meet a 32-bit hash's birthday.
+  // cyrb53, since a long-lived stream would reach the birthday bound of a 32-bit hash.
   let a = 0xdeadbeef
   let b = 0x41c6ce57
   for (let i = 0; i < text.length; i++) {
@@ -30,8 +24,8 @@ export function contentHash(value: unknown): string {
 }
 
 /**
- * All of a JSON value, each list and object with its length ahead. Not `JSON.stringify`, which refuses what is nested more
- * deeply than its stack: `JSON.parse` has no such limit, so that it may come over the wire.
+ * A canonical text of a JSON value, with the length before each array and object. Not `JSON.stringify`, which overflows the
+ * stack on nesting that `JSON.parse` accepts.
  */
 function contentText(value: unknown): string {
   const rest: unknown[] = [value]
@@ -42,7 +36,7 @@ function contentText(value: unknown): string {
       text += `${JSON.stringify(next)} `
       continue
     }
-    // JSON has nothing that is undefined.
+    // JSON omits undefined fields.
     const entries = Object.entries(next).filter(([, entry]) => entry !== undefined)
     text += `${Array.isArray(next) ? '[' : '{'}${entries.length} `
     for (const [key, entry] of entries) rest.push(entry, key)

@@ -1,31 +1,31 @@
-/** The figures that the interface fixes (§8), and those beyond the interface document that a client must know. */
+/** The limits of the interface (§8), and those beyond the interface document that a client must know. */
 
-/** Events a page of a monitor's list, at the most (§4.1). */
+/** The most events in a page of a monitor's list (§4.1). */
 export const MAX_PAGE_LIMIT = 100
-/** Events a page when none is asked for (§4.1). */
+/** Events in a page by default (§4.1). */
 export const DEFAULT_PAGE_LIMIT = 20
-/** Inputs in one add-runs request, at the most (§4.3). */
+/** The most inputs in one add-runs request (§4.3). */
 export const MAX_RUNS_PER_REQUEST = 1_000
 /** How long the service keeps a group's event stream open, in ms (§4.4). */
 export const MAX_STREAM_DURATION = 3_600_000
-/** Characters of a monitor's metadata key, at the most (§2.1). */
+/** The longest key of a monitor's metadata, in characters (§2.1). */
 export const MAX_METADATA_KEY = 16
-/** Characters of a monitor's metadata value, at the most (§2.1). */
+/** The longest value of a monitor's metadata, in characters (§2.1). */
 export const MAX_METADATA_VALUE = 512
 /** Shortest time between a monitor's executions, in ms (§2.1). */
 const MIN_FREQUENCY = 3_600_000
 /** Longest time between a monitor's executions, in ms (§2.1). */
 const MAX_FREQUENCY = 30 * 86_400_000
-/** Delay before a webhook's first retry, in ms; it doubles from there (§6.1). */
+/** Delay before a webhook's first retry, in ms; it doubles with each retry (§6.1). */
 export const FIRST_WEBHOOK_RETRY = 5_000
-/** How long a webhook is tried, in ms (§6.1). */
+/** How long a webhook is retried, in ms (§6.1). */
 export const WEBHOOK_HORIZON = 48 * 3_600_000
-/** Characters of a run's spec and input together, at the most; beyond the interface document. */
+/** The longest spec and input of a run together, in characters; beyond the interface document. */
 export const MAX_RUN_CHARACTERS = 25_000
 
 const FREQUENCY_UNITS: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
-/** A frequency such as `12h` in ms (§2.1), or undefined where it is malformed or outside 1h to 30d. */
+/** A frequency such as `12h` in ms (§2.1); undefined where it is malformed or outside 1h to 30d. */
 export function parseFrequency(frequency: string): number | undefined {
   const match = /^([1-9]\d{0,3})([hdw])$/.exec(frequency)
   if (match === null) return undefined
@@ -40,7 +40,7 @@ export function isCalendarDate(text: string): boolean {
   return !Number.isNaN(date.valueOf()) && date.toISOString().startsWith(text)
 }
 
-/** Whether the text has the form of an ISO 3166-1 alpha-2 country code, in either case. */
+/** Whether the text has the form of an ISO 3166-1 alpha-2 country code, case-insensitively. */
 export function isCountryCode(text: string): boolean {
   return /^[A-Za-z]{2}$/.test(text)
 }

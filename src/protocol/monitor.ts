@@ -6,7 +6,7 @@ import type { JsonSchemaSpec, SourcePolicy } from './task.ts'
 export interface EventStreamSettings {
   readonly query: string
   readonly output_schema?: JsonSchemaSpec
-  /** Whether the first execution also reports a sample of what was there before. */
+  /** Whether the first execution also reports a sample of earlier events. */
   readonly include_backfill?: boolean
   readonly advanced_settings?: { readonly source_policy?: SourcePolicy; readonly location?: string }
 }
@@ -18,13 +18,13 @@ export interface SnapshotSettings {
   readonly output_schema?: unknown
 }
 
-/** How hard a monitor looks, from the cheapest to the most thorough (§2.1). */
+/** The effort of a monitor, from the cheapest to the most thorough (§2.1). */
 export type MonitorProcessor = 'lite' | 'base' | 'core'
 
-/** Where a monitor's news are posted (§2.1). */
+/** Where a monitor's webhooks are posted (§2.1). */
 export interface MonitorWebhook {
   readonly url: string
-  /** Absent where the service leaves it to its default. */
+  /** Absent for the service's default. */
   readonly event_types?: readonly string[] | null
 }
 
@@ -40,7 +40,7 @@ interface MonitorBase {
   readonly metadata?: Readonly<Record<string, string>> | null
 }
 
-/** A standing question that the service asks again and again (§2.1). */
+/** A query that the service repeats on a schedule (§2.1). */
 export type Monitor =
   | (MonitorBase & {
       readonly type: 'event_stream'
@@ -54,7 +54,7 @@ export type Monitor =
     })
 
 interface DetectedChange {
-  /** Stable: the same across pages and retries. */
+  /** Stable across pages and retries. */
   readonly event_id: string
   /** The execution that found it. */
   readonly event_group_id: string
@@ -64,7 +64,7 @@ interface DetectedChange {
 
 /** A material change that a search monitor found (§2.2). */
 export interface MonitorEventStreamEvent extends DetectedChange {
-  /** Absent where the service relies on its default, as in the other variants: the envelope's `type` is always there. */
+  /** Absent for the default, as in the other variants. The envelope's `type` is always present. */
   readonly event_type?: 'event_stream'
   readonly output: TaskOutput
 }
@@ -104,7 +104,7 @@ export interface MonitorEventsQuery {
   readonly event_group_id?: string
   /** A `next_cursor`. */
   readonly cursor?: string
-  /** Events a page, 1 to 100. Default 20. */
+  /** Events per page, 1 to 100. Default 20. */
   readonly limit?: number
   /** Default false. */
   readonly include_completions?: boolean

@@ -1,17 +1,17 @@
-/** One place that an answer rests on (§2.3). */
+/** One source of an answer (§2.3). */
 export interface Citation {
   readonly url: string
   readonly title?: string | null
-  /** Passages of the cited page; only some processors supply them. */
+  /** Passages of the cited page; only some processors provide them. */
   readonly excerpts?: readonly string[] | null
 }
 
-/** Why one output field says what it says (§2.3). */
+/** The reasoning and citations of one output field (§2.3). */
 export interface FieldBasis {
   readonly field: string
   readonly reasoning: string
   readonly citations?: readonly Citation[]
-  /** `low`, `medium` or `high` have been seen; only some processors supply it. */
+  /** `low`, `medium` or `high` have been seen; only some processors provide it. */
   readonly confidence?: string | null
 }
 
@@ -38,13 +38,13 @@ export interface TextOutput extends OutputBase {
   readonly content: string
 }
 
-/** An answer that follows the task's JSON schema; its basis has one entry a top-level field (§2.3). */
+/** An answer that follows the task's JSON schema; its basis has one entry per top-level field (§2.3). */
 export interface JsonOutput extends OutputBase {
   readonly type: 'json'
   readonly content: Readonly<Record<string, unknown>>
-  /** The schema that the service chose, when the task left it to the service. */
+  /** The schema that the service chose, where the task gave none. */
   readonly output_schema?: Readonly<Record<string, unknown>> | null
 }
 
-/** What a task run found, discriminated by `type` (§2.3). */
+/** The output of a task run, discriminated by `type` (§2.3). */
 export type TaskOutput = TextOutput | JsonOutput

@@ -1,11 +1,11 @@
-/** A remark of the service that did not stop it (§2.4). New types may appear at any time. */
+/** A warning of the service about a request that succeeded (§2.4). New types may appear at any time. */
 export interface Warning {
   readonly type: 'spec_validation_warning' | 'input_validation_warning' | 'warning' | (string & {})
   readonly message: string
   readonly detail?: Readonly<Record<string, unknown>> | null
 }
 
-/** What went wrong, as the service words it (§2.5). */
+/** The service's description of an error (§2.5). */
 export interface ServiceProblem {
   /** A UUID that the service's operators can look up. */
   readonly ref_id: string
@@ -19,7 +19,7 @@ export interface ErrorResponse {
   readonly error: ServiceProblem
 }
 
-/** One fault in a request (§4.3); `loc` leads to it. */
+/** One problem of a request (§4.3); `loc` is the path to it. */
 export interface ValidationIssue {
   readonly loc: readonly (string | number)[]
   readonly msg: string

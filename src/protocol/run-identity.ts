@@ -1,9 +1,9 @@
 import type { TaskRun } from './task.ts'
 
-/** `/v1/tasks/runs/`: what the source of every run begins with. */
+/** `/v1/tasks/runs/`: the prefix of the source of every run. */
 export const RUNS = '/v1/tasks/runs/'
 
-/** Hands on the object that it is given, for a subclass to put its private fields into. */
+/** Its constructor returns the given object, so that a subclass adds its private fields to it. */
 // oxlint-disable-next-line typescript/no-extraneous-class
 class Given {
   constructor(object: object) {
@@ -12,11 +12,8 @@ class Given {
   }
 }
 
-/**
- * Remembers of which run an event was made. The event stays the plain object that it is, and a copy of it, which may have
- * another id, does not inherit the mark.
- */
-class Mark extends Given {
+/** Tags an event with its run in a private field. A copy of the event, which may have another id, does not inherit the tag. */
+class RunTag extends Given {
   readonly #run: TaskRun
 
   constructor(event: object, run: TaskRun) {
@@ -29,17 +26,17 @@ class Mark extends Given {
   }
 }
 
-/** Marks an event whose source and id are those of the run: `/v1/tasks/runs/{run_id}` and `{run_id}:{status}`. */
-export function markRun<Event extends object>(event: Event, run: TaskRun): Event {
+/** Tags an event whose source and id are `/v1/tasks/runs/{run_id}` and `{run_id}:{status}` of the run. */
+export function tagRun<Event extends object>(event: Event, run: TaskRun): Event {
   // oxlint-disable-next-line no-new
-  new Mark(event, run)
+  new RunTag(event, run)
   return event
 }
 
 /**
- * The run that gave the event its source and id, where that is known. Both are put together of its id and status, and texts
- * that were put together are costly to read: who needs the identity alone reads the parts.
+ * The run of a tagged event, else undefined. Hashing the run's id and status is cheaper than reading the event's source and
+ * id, which are concatenated strings.
  */
-export function markedRun(event: object): TaskRun | undefined {
-  return Mark.runOf(event)
+export function taggedRun(event: object): TaskRun | undefined {
+  return RunTag.runOf(event)
 }

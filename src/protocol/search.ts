@@ -9,15 +9,15 @@ export interface SearchResult {
   readonly excerpts: readonly string[]
 }
 
-/** Every search mode, from the quickest to the most thorough (§4.7). */
+/** Every search mode, from the fastest to the most thorough (§4.7). */
 export const SEARCH_MODES = ['turbo', 'fast', 'basic', 'advanced'] as const
 
-/** How much a search may take (§4.7). */
+/** The effort of a search (§4.7). */
 export type SearchMode = (typeof SEARCH_MODES)[number]
 
 /** The body of `POST /v1/search` (§4.7). */
 export interface SearchRequest {
-  /** Keyword queries, searched in one call. At least one. */
+  /** Keyword queries, at least one. */
   readonly search_queries: readonly string[]
   /** What the search is for, in natural language. */
   readonly objective?: string
@@ -45,7 +45,7 @@ export interface SearchRequest {
   readonly client_model?: string
 }
 
-/** What `POST /v1/search` found, best first (§4.7). */
+/** The response of `POST /v1/search`, best results first (§4.7). */
 export interface SearchResponse {
   readonly results: readonly SearchResult[]
   readonly warnings?: readonly Warning[] | null
@@ -57,7 +57,7 @@ export interface SearchResponse {
   readonly usage?: readonly { readonly name: string; readonly count: number }[] | null
 }
 
-/** The body of `POST /v1beta/search` (§4.6). An objective or a query must be there. */
+/** The body of `POST /v1beta/search` (§4.6). Requires an objective or a query. */
 export interface SearchBetaRequest {
   readonly objective?: string
   readonly search_queries?: readonly string[]
@@ -67,7 +67,7 @@ export interface SearchBetaRequest {
   readonly source_policy?: SourcePolicy
 }
 
-/** What `POST /v1beta/search` found, best first (§4.6). */
+/** The response of `POST /v1beta/search`, best results first (§4.6). */
 export interface SearchBetaResponse {
   readonly search_id: string
   readonly results: readonly SearchResult[]

@@ -3,36 +3,36 @@ export interface StandardSchema<Output = unknown> {
   readonly '~standard': {
     readonly version: 1
     readonly vendor: string
-    /** Checks a value. It may be asynchronous, and give another value than it got. */
+    /** Validates a value. May be asynchronous, and may return a transformed value. */
     readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>
     /** For the compiler only. */
     readonly types?: { readonly input: unknown; readonly output: Output } | undefined
   }
 }
 
-/** What a schema says of a value. */
+/** The result of a validation. */
 export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] }
 
-/** One thing that is wrong with a value. */
+/** One problem of a value. */
 export interface StandardIssue {
   readonly message: string
-  /** Where in the value, from the outside in. */
+  /** The path to it within the value, from the outside in. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
 
-/** A schema that can say itself as JSON Schema: Standard JSON Schema, version 1, which zod has from 4.2 on. */
+/** A schema that converts itself to JSON Schema: Standard JSON Schema, version 1, which zod has since 4.2. */
 export interface StandardJsonSchema {
   readonly '~standard': {
     readonly jsonSchema: {
-      /** The JSON Schema of what the schema takes in. Throws where there is none. */
+      /** The JSON Schema of the schema's input. Throws where there is none. */
       readonly input: (options: { readonly target: string }) => Readonly<Record<string, unknown>>
     }
   }
 }
 
-/** The schema of an answer: one that can say itself as JSON Schema, or any Standard Schema with its JSON Schema beside it. */
+/** The schema of an answer: one that converts itself to JSON Schema, or any Standard Schema together with its JSON Schema. */
 export type AnswerSchema<Content> =
   | (StandardSchema<Content> & StandardJsonSchema)
   | {

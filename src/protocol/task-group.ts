@@ -2,7 +2,7 @@ import type { TaskOutput } from './output.ts'
 import type { ServiceProblem } from './problem.ts'
 import type { RunInput, RunStatus, TaskRun, TaskSpec } from './task.ts'
 
-/** How far a task group is (§2.6). */
+/** The progress of a task group (§2.6). */
 export interface TaskGroupStatus {
   readonly num_task_runs: number
   readonly task_run_status_counts: Readonly<Partial<Record<RunStatus, number>>>
@@ -27,7 +27,7 @@ export interface AddRunsRequest {
   readonly default_task_spec?: TaskSpec
 }
 
-/** What came of adding runs (§4.3). Empty cursors stand for the beginning of the streams; null ones for no position. */
+/** The response to adding runs (§4.3). An empty cursor is the beginning of its stream; a null one is no position. */
 export interface AddRunsResponse {
   readonly status: TaskGroupStatus
   readonly run_ids: readonly string[]
@@ -44,18 +44,18 @@ export interface TaskGroupStatusEvent {
   readonly status: TaskGroupStatus
 }
 
-/** A run ended (§4.5); the shape within the events stream (§4.4) is beyond the interface document. */
+/** A run ended (§4.5); its shape in the events stream (§4.4) is beyond the interface document. */
 export interface TaskRunEvent {
   readonly type: 'task_run.state'
   readonly event_id: string | null
   readonly run: TaskRun
-  /** Sent when asked for with `include_input`. */
+  /** Sent with `include_input`. */
   readonly input?: RunInput | null
-  /** Sent when asked for with `include_output` and the run completed; beyond the interface document. */
+  /** Sent with `include_output`, where the run completed; beyond the interface document. */
   readonly output?: TaskOutput | null
 }
 
-/** The stream met a problem (§4.4); the shape is beyond the interface document. */
+/** The stream reports a problem (§4.4); the shape is beyond the interface document. */
 export interface ErrorEvent {
   readonly type: 'error'
   readonly event_id?: string
@@ -67,17 +67,17 @@ export type TaskGroupStreamEvent = TaskGroupStatusEvent | TaskRunEvent | ErrorEv
 
 /** The query of `GET …/groups/{taskgroup_id}/events` (§4.4); both fields are beyond the interface document. */
 export interface GroupEventsQuery {
-  /** Resume after this event. How much came before is not known then, so the stream is done when nothing new came for 10 s. */
+  /** Resume after this event. How many came before is unknown, so the stream completes after 10 s without a new event. */
   readonly last_event_id?: string
-  /** Seconds of silence after which the service closes the stream. */
+  /** Seconds without an event after which the service closes the stream. */
   readonly timeout?: number
 }
 
 /** The query of `GET …/groups/{taskgroup_id}/runs` (§4.5). */
 export interface GroupRunsQuery {
   /**
-   * Resume after this event; a `run_cursor` fits. How much came before is not known then, so the stream is done when nothing
-   * new came for 10 s.
+   * Resume after this event; a `run_cursor` is valid too. How many came before is unknown, so the stream completes after
+   * 10 s without a new event.
    */
   readonly last_event_id?: string
   /** Only runs that ended with this status. */

@@ -1,6 +1,6 @@
 import type { Warning } from './problem.ts'
 
-/** Every status that a task run can have (§2.7). */
+/** Every status of a task run (§2.7). */
 export const RUN_STATUSES = [
   'queued',
   'action_required',
@@ -11,7 +11,7 @@ export const RUN_STATUSES = [
   'cancelled',
 ] as const
 
-/** Where a task run stands (§2.7). */
+/** The status of a task run (§2.7). */
 export type RunStatus = (typeof RUN_STATUSES)[number]
 
 /** Why a task run failed (§2.7). `ref_id` is beyond the interface document. */
@@ -22,7 +22,7 @@ export interface TaskRunError {
   readonly ref_id?: string
 }
 
-/** A task run as run events and webhooks show it (§2.7). */
+/** A task run, as in run events and webhooks (§2.7). */
 export interface TaskRun {
   readonly run_id: string
   readonly status: RunStatus
@@ -35,7 +35,7 @@ export interface TaskRun {
   readonly modified_at: string | null
   /** The group that the run belongs to; beyond the interface document. */
   readonly taskgroup_id?: string | null
-  /** Passed as `previous_interaction_id` to carry context on; beyond the interface document. */
+  /** Passed as `previous_interaction_id` to continue with its context; beyond the interface document. */
   readonly interaction_id?: string
 }
 
@@ -53,7 +53,7 @@ export interface JsonSchemaSpec {
   readonly json_schema: Readonly<Record<string, unknown>>
 }
 
-/** What a run shall answer with (§2.8); all but the `json` form are beyond the interface document. */
+/** The form of a run's answer (§2.8); all but the `json` form are beyond the interface document. */
 export type OutputSchema =
   | JsonSchemaSpec
   | { readonly type: 'text'; readonly description?: string }
@@ -66,13 +66,13 @@ export interface TaskSpec {
   readonly input_schema?: string | Readonly<Record<string, unknown>>
 }
 
-/** Where the service posts what happened (§2.8, §6). */
+/** Where the service posts webhooks (§2.8, §6). */
 export interface WebhookTarget {
   readonly url: string
   readonly event_types: readonly string[]
 }
 
-/** A tool server that a run may call (§2.8). Its headers may hold a credential: never log them. */
+/** A tool server that a run may call (§2.8). Its headers may contain a credential: never log them. */
 export interface McpServer {
   readonly type: 'url'
   readonly url: string
@@ -81,7 +81,7 @@ export interface McpServer {
   readonly allowed_tools?: readonly string[]
 }
 
-/** One run to be added to a group (§2.8). */
+/** One run to add to a group (§2.8). */
 export interface RunInput {
   readonly input: string | Readonly<Record<string, unknown>>
   readonly processor?: string

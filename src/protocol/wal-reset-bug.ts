@@ -1,5 +1,5 @@
-/** The first release of each line of SQLite's releases in which the bug is mended. */
-const MENDED = [
+/** The first release with a fix, in each line of SQLite's releases. */
+const FIXED = [
   [3, 44, 6],
   [3, 50, 7],
   [3, 51, 3],
@@ -8,9 +8,9 @@ const MENDED = [
 const FIRST = [3, 7, 0] as const
 
 /**
- * Whether a version of SQLite (`3.51.2`, as in `process.versions.sqlite`) has the WAL-reset bug: where several connections
- * write and checkpoint one file, a transaction that was committed can be lost (sqlite.org/wal.html). True as well for a
- * text that is no version.
+ * Whether a version of SQLite (`3.51.2`, as in `process.versions.sqlite`) has the WAL-reset bug: if several connections
+ * write and checkpoint one file, a committed transaction can be lost (sqlite.org/wal.html). Also true for text that is not a
+ * version.
  */
 export function hasWalResetBug(version: string): boolean {
   const match = /^(\d+)\.(\d+)(?:\.(\d+))?/.exec(version)
@@ -18,11 +18,11 @@ export function hasWalResetBug(version: string): boolean {
   const [major, minor, patch] = [Number(match[1]), Number(match[2]), Number(match[3] ?? 0)]
   const found = [major, minor, patch] as const
   if (isBefore(found, FIRST)) return false
-  const mended = MENDED.find((release) => release[0] === major && release[1] === minor) ?? MENDED.at(-1)
-  return mended === undefined || isBefore(found, mended)
+  const fixed = FIXED.find((release) => release[0] === major && release[1] === minor) ?? FIXED.at(-1)
+  return fixed === undefined || isBefore(found, fixed)
 }
 
-/** What to say of a file that such a version shall not write to. */
+/** The error message for a file that such a version must not write. */
 export function walResetBugMessage(version: string): string {
   return (
     `cannot be kept safe by this Node, whose SQLite ${version} can lose committed transactions ` +

@@ -2,21 +2,21 @@ import { isObject, isRun, monitorEvent, monitorSource, runEvent, unknownEvent } 
 import type { ResearchEvent } from './event.ts'
 import { isId } from './id.ts'
 
-/** The source of webhooks that name no resource known to this version. */
+/** The source of webhooks without a resource that this version knows. */
 const WEBHOOKS = '/v1/webhooks'
 
-/** Where the events are that a thin webhook announces (§6.2). */
+/** The ids by which to fetch the events of a thin webhook (§6.2). */
 export interface Detection {
   readonly monitorId: string
   readonly eventGroupId: string
 }
 
 /**
- * The event that a webhook's body stands for (§6), by itself and without asking the service.
+ * The event of a webhook's body (§6), made without a request to the service.
  *
- * A run has the identity that the group's streams give it; a monitor's completion or error the one that its list of
- * events gives it (both beyond the interface document). A detection carries no events, so it is `unknown` with the
- * monitor as its source: see {@link detection}. Anything else is `unknown` too. Never throws. `receivedAt` is Unix time in ms.
+ * A run has the same identity as in the group's streams; a monitor's completion or error the same as in its list of events
+ * (both beyond the interface document). A detection contains no events, so it is `unknown` with the monitor as its source:
+ * see {@link detection}. Anything else is `unknown` too. Never throws. `receivedAt` is Unix time in ms.
  */
 export function webhookEvent(payload: unknown, receivedAt: number = Date.now()): ResearchEvent {
   if (!isObject(payload)) return unknownEvent(WEBHOOKS, payload, 'webhook', undefined, receivedAt)
@@ -38,10 +38,7 @@ export function webhookEvent(payload: unknown, receivedAt: number = Date.now()):
   }
 }
 
-/**
- * What is to be fetched for this webhook's body; undefined for all but a monitor's detection. The ids become part of a
- * request, so what could lead to another path is none.
- */
+/** The ids to fetch for a monitor's detection; undefined for any other body, or for an id that is not safe in a path. */
 export function detection(payload: unknown): Detection | undefined {
   if (!isObject(payload) || payload['type'] !== 'monitor.event.detected') return undefined
   const { data } = payload
@@ -51,7 +48,7 @@ export function detection(payload: unknown): Detection | undefined {
   return isId(monitorId) && isId(eventGroupId) ? { monitorId, eventGroupId } : undefined
 }
 
-/** An execution's one outcome, in the shape in which the list of events has it. */
+/** An execution's outcome, in the same shape as in the list of events. */
 function execution(
   monitorId: string,
   payload: Readonly<Record<string, unknown>>,
@@ -61,13 +58,13 @@ function execution(
   const { data } = payload
   const event = isObject(data) && isObject(data['event']) ? data['event'] : {}
   const timestamp = event['timestamp'] ?? payload['timestamp']
-  // Without its time the execution cannot be told from the others of this monitor.
+  // Without its timestamp, the execution cannot be distinguished from others of this monitor.
   if (!isText(timestamp))
     return unknownEvent(monitorSource(monitorId), payload, 'webhook', undefined, receivedAt)
 
   const wire = { ...event, event_type: kind, timestamp }
   if (kind === 'completion') return monitorEvent(monitorId, wire, 'webhook', receivedAt)
-  // The type promises a message, so there is one even where the service gave none.
+  // The type has a message, so it is empty where the service sent none.
   const message = isText(event['error_message']) ? event['error_message'] : ''
   return monitorEvent(monitorId, { ...wire, error_message: message }, 'webhook', receivedAt)
 }

@@ -22,7 +22,7 @@ interface MonitorWebhookBase<Type extends string, Event> {
   }
 }
 
-/** A monitor found something; the events themselves are fetched by their group (§6.2, beyond the interface document). */
+/** A monitor found something; the events are fetched by their group (§6.2, beyond the interface document). */
 export type MonitorDetectedWebhook = MonitorWebhookBase<
   'monitor.event.detected',
   { readonly event_group_id: string }
@@ -44,7 +44,7 @@ export type WebhookPayload =
   | MonitorCompletedWebhook
   | MonitorFailedWebhook
 
-/** A verified webhook request: its id, and its body as parsed JSON that nobody has checked further. */
+/** A verified webhook request: its id, and its body as parsed, otherwise unchecked JSON. */
 export interface WebhookDelivery {
   /** The `webhook-id` header: the same for every attempt at one event (§6.1). */
   readonly id: string

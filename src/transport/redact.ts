@@ -198,7 +198,7 @@ export function redactJson(value: unknown, redact: Redact): unknown {
   )
 }
 
-/** Removes the secrets from the error. Its cause is replaced by a redacted copy, since the platform's error may hold the peer's bytes. */
+/** Removes the secrets from the error, and replaces its cause by a redacted copy without the bytes that the peer sent. */
 export function redactError<Failure extends RivuletError>(error: Failure, redact: Redact): Failure {
   error.message = redact(error.message).slice(0, MAX_MESSAGE)
   if (error.stack !== undefined) error.stack = redact(error.stack)

@@ -2,7 +2,7 @@ import { concat, defer, filter, map, merge, Observable, of, Subject, take, tap }
 import type { Subscription } from 'rxjs'
 import { dedupe, deliver, Gate, iterate } from 'rivulet/operators'
 import { describe, expect, it } from 'vitest'
-import { currentGate, throughGate } from '../../src/protocol/gate.ts'
+import { currentGate, withGate } from '../../src/protocol/gate.ts'
 import { Work } from './handlers.ts'
 import { inVirtualTime } from './virtual-time.ts'
 
@@ -131,7 +131,7 @@ describe('deliver and gates', () => {
     const gate = new Gate()
     const source = new Tap<number>()
     const shared = new Subject<number>()
-    throughGate(gate, () => source.values.subscribe(shared))
+    withGate(gate, () => source.values.subscribe(shared))
     const handlers = new Handlers()
     const subscription = shared
       .pipe(deliver(handlers.handler, { concurrency: 1, highWaterMark: 2, gate }))
@@ -169,7 +169,7 @@ describe('deliver and gates', () => {
     const outer = new Gate()
     const source = new Tap<number>()
     outer.close()
-    const subscription = throughGate(outer, () => source.values.pipe(deliver(() => {})).subscribe())
+    const subscription = withGate(outer, () => source.values.pipe(deliver(() => {})).subscribe())
     const closed = [source.gate?.closed]
     for (const change of [() => outer.open(), () => outer.close(), () => outer.open()]) {
       change()
@@ -185,7 +185,7 @@ describe('deliver and gates', () => {
     const source = new Tap<number>()
     const handlers = new Handlers()
     const config = { concurrency: 1, highWaterMark: 1 }
-    const subscription = throughGate(outer, () =>
+    const subscription = withGate(outer, () =>
       source.values.pipe(deliver(handlers.handler, config)).subscribe(),
     )
     source.next(0)
@@ -236,7 +236,7 @@ describe('deliver and gates', () => {
     const source = new Tap<number>()
     const handlers = new Handlers()
     const config = { concurrency: 1, highWaterMark: 1, gate }
-    const subscription = throughGate(gate, () =>
+    const subscription = withGate(gate, () =>
       source.values.pipe(deliver(handlers.handler, config)).subscribe(),
     )
     source.next(0)
@@ -251,7 +251,7 @@ describe('deliver and gates', () => {
     const gates: (Gate | undefined)[] = []
     const handler = () => void defer(() => of(gates.push(currentGate()))).subscribe()
     of(0, 1).pipe(deliver(handler)).subscribe()
-    throughGate(new Gate(), () => of(2).pipe(deliver(handler)).subscribe())
+    withGate(new Gate(), () => of(2).pipe(deliver(handler)).subscribe())
     expect(gates).toEqual([undefined, undefined, undefined])
   })
 
@@ -263,7 +263,7 @@ describe('deliver and gates', () => {
       deliver(() => {}),
       tap(() => gates.push(currentGate())),
     )
-    throughGate(outer, () => concat(down, next).subscribe())
+    withGate(outer, () => concat(down, next).subscribe())
     expect(gates).toEqual([outer, outer])
   })
 

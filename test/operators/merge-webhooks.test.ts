@@ -18,7 +18,7 @@ import { ArgumentError, runEvent } from 'rivulet'
 import type { ResearchEvent, WebhookDelivery } from 'rivulet'
 import { Gate, mergeWebhooks } from 'rivulet/operators'
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import { currentGate, throughGate } from '../../src/protocol/gate.ts'
+import { currentGate, withGate } from '../../src/protocol/gate.ts'
 import { webhookEvent } from '../../src/protocol/webhook-event.ts'
 import {
   bareRun,
@@ -538,7 +538,7 @@ describe('mergeWebhooks', () => {
         mergeWebhooks(recordingGate(cold('rg', deliveries)), config),
       )
       const gated = new Observable<ResearchEvent>((subscriber) =>
-        throughGate(gate, () => merged.subscribe(subscriber)),
+        withGate(gate, () => merged.subscribe(subscriber)),
       )
       expectObservable(gated).toBe('-R X-|'.replaceAll(' ', ''), events)
       flush()

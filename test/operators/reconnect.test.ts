@@ -17,7 +17,7 @@ import { ArgumentError } from 'rivulet'
 import { Gate, reconnect } from 'rivulet/operators'
 import type { Reconnection } from 'rivulet/operators'
 import { describe, expect, it } from 'vitest'
-import { currentGate, throughGate } from '../../src/protocol/gate.ts'
+import { currentGate, withGate } from '../../src/protocol/gate.ts'
 import { inVirtualTime } from './virtual-time.ts'
 
 /** A retryable error, with an optional retryAfter in ms. */
@@ -500,7 +500,7 @@ describe('reconnect', () => {
         return sources.shift() ?? EMPTY
       })
       const gated = new Observable<string>((subscriber) =>
-        throughGate(gate, () => source.pipe(reconnect(full)).subscribe(subscriber)),
+        withGate(gate, () => source.pipe(reconnect(full)).subscribe(subscriber)),
       )
       expectObservable(gated).toBe('--a|')
       flush()

@@ -5,7 +5,7 @@ import { checkOptions } from '../../src/protocol/check.ts'
 const known = ['pollInterval', 'include_completions', 'signal', 'apiKey', 'status']
 
 describe('checkOptions', () => {
-  it.each([undefined, {}, { signal: undefined, pollInterval: 5 }])('takes %o', (options) => {
+  it.each([undefined, {}, { signal: undefined, pollInterval: 5 }])('accepts %o', (options) => {
     expect(() => checkOptions('options', options, known)).not.toThrow()
   })
 
@@ -25,12 +25,12 @@ describe('checkOptions', () => {
     expect(refused).toThrow(expect.objectContaining({ argument: name, value: undefined }))
   })
 
-  it.each([null, 5, 'text', []])('refuses %o, which is no object', (options) => {
+  it.each([null, 5, 'text', []])('refuses %o, which is not an object', (options) => {
     expect(() => checkOptions('options', options, known)).toThrow('options must be an object')
   })
 })
 
-describe('what an ArgumentError says of a value', () => {
+describe('the value in an ArgumentError', () => {
   it.each([
     [hidden(''), 'an empty string'],
     [hidden('sesame'), 'a string (not shown)'],
@@ -52,7 +52,7 @@ describe('what an ArgumentError says of a value', () => {
     expect(error.message).toBe(`thing must be right, got ${description}`)
   })
 
-  it('leaves a value out that may be secret', () => {
+  it('hides a value that may be secret', () => {
     expect(new ArgumentError('apiKey', 'right', hidden('sesame')).value).toBe('(not shown)')
   })
 })

@@ -41,11 +41,11 @@ describe('the identity of a monitor error', () => {
   const failed = (error_message: unknown, timestamp = TIME) =>
     monitorEvent('m', { event_type: 'error', error_message, timestamp }, 'poll').id
 
-  it('tells two errors of one instant apart by their messages', () => {
+  it('distinguishes two errors of one instant by their messages', () => {
     expect(failed('over quota')).not.toBe(failed('no source'))
   })
 
-  it('tells two errors with one message apart within a millisecond', () => {
+  it('distinguishes two errors with one message within a millisecond', () => {
     const at = (fraction: string) => failed('over quota', `2026-01-01T00:00:00.${fraction}Z`)
 
     expect(new Set(['120', '120001', '120002', '1200021'].map(at)).size).toBe(4)
@@ -53,7 +53,7 @@ describe('the identity of a monitor error', () => {
     expect(at('000000000')).toBe(failed('over quota'))
   })
 
-  it('is the same however the instant is written', () => {
+  it('does not depend on the format of the instant', () => {
     expect(failed('over quota', '2026-01-01T01:00:00.000+01:00')).toBe(failed('over quota'))
   })
 
@@ -64,7 +64,7 @@ describe('the identity of a monitor error', () => {
     expect(webhookEvent(payload).id).toBe(failed('over quota'))
   })
 
-  it.each([null, 7, '', undefined])('needs no message: %j', (message) => {
+  it.each([null, 7, '', undefined])('does not need a message: %j', (message) => {
     expect(failed(message)).toBe(failed(''))
   })
 })
@@ -73,32 +73,32 @@ describe('the identity of a run', () => {
   const id = (status: RunStatus, modified_at: string | null, via: 'stream' | 'webhook' = 'stream') =>
     runEvent({ run: { ...taskRun('run_1', status), modified_at } as never }, via).id
 
-  it('tells the failures of two attempts apart', () => {
+  it('distinguishes the failures of two attempts', () => {
     expect(id('failed', '2026-01-01T00:00:00Z')).not.toBe(id('failed', '2026-01-01T00:05:00Z'))
     expect(id('cancelled', '2026-01-01T00:00:00Z')).not.toBe(id('cancelled', '2026-01-01T00:05:00Z'))
   })
 
-  it('is the same for one failure, by stream and by webhook, however the instant is written', () => {
+  it('is the same for one failure, by stream and by webhook, in any format of the instant', () => {
     const stream = id('failed', '2026-01-01T00:00:00.120000Z')
 
     expect(id('failed', '2026-01-01T00:00:00.12Z', 'webhook')).toBe(stream)
     expect(id('failed', '2026-01-01T01:00:00.120+01:00')).toBe(stream)
   })
 
-  it('is the same for each copy of a completed run, since a run completes once', () => {
+  it('is the same for duplicates of a completed run, since a run completes once', () => {
     expect(id('completed', '2026-01-01T00:00:00Z')).toBe('run_1:completed')
     expect(id('completed', '2026-01-01T00:05:00Z')).toBe('run_1:completed')
   })
 
-  it('needs no time', () => {
+  it('does not need a time', () => {
     expect(id('failed', null)).toBe('run_1:failed')
   })
 })
 
-describe('an id that is no well-formed text', () => {
+describe('an id that is not well-formed text', () => {
   const [one, other] = ['x\uD800', 'x\uD801']
 
-  it('does not make two monitor events one', () => {
+  it('does not make two monitor events duplicates', () => {
     const change = (event_id: string) =>
       monitorEvent('m', { event_type: 'event_stream', event_id, event_group_id: 'x', output: {} }, 'poll')
 
@@ -127,17 +127,17 @@ describe('an id that is no well-formed text', () => {
       'a completion',
       (text: string) => monitorEvent('m', { event_type: 'completion', timestamp: text }, 'poll'),
     ],
-  ])('does not make two events one: %s', (_what, eventOf) => {
+  ])('does not make two events duplicates: %s', (_what, eventOf) => {
     const [first, second] = [eventOf(one), eventOf(other)]
 
-    // As UTF-8, which is what a file or a socket keeps of it.
+    // As UTF-8, as in a file or a socket.
     expect(Buffer.from(`${first.source} ${first.id}`)).not.toEqual(
       Buffer.from(`${second.source} ${second.id}`),
     )
     expect(first.cursor ?? '').not.toContain('\uD800')
   })
 
-  it('does not hide the position that the message itself has', () => {
+  it("does not hide the message's own position", () => {
     const wire = { type: 'task_group_status', event_id: one, status: {} }
 
     expect(groupEvent('g', wire, 'stream', '7')).toMatchObject({
@@ -148,7 +148,7 @@ describe('an id that is no well-formed text', () => {
   })
 })
 
-describe('a run id that would lead to another path', () => {
+describe('a run id that would change the path', () => {
   it.each(['.', '..', 'a\nb', 'x'.repeat(513)])('makes an unknown event: %j', (run_id) => {
     const wire = { type: 'task_run.state', event_id: '1', run: taskRun(run_id) }
 

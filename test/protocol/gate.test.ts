@@ -44,7 +44,7 @@ import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs'
 import type { ResearchEvent } from 'rivulet'
 import { dedupe, deliver, Gate, gateOf, mergeWebhooks, reconnect, underGate } from 'rivulet/operators'
 import { describe, expect, it } from 'vitest'
-import { currentGate, throughGate } from '../../src/protocol/gate.ts'
+import { currentGate, withGate } from '../../src/protocol/gate.ts'
 import { unknownEvent } from '../../src/protocol/event.ts'
 import { inVirtualTime } from '../operators/virtual-time.ts'
 
@@ -52,7 +52,7 @@ const fail = () => {
   throw new Error('no')
 }
 
-/** A source that notes the gate that it is held by at each subscription, and then does as another. */
+/** A source that records its gate at each subscription, and then behaves as another source. */
 class Noting {
   readonly gates: (Gate | undefined)[] = []
 
@@ -64,7 +64,7 @@ class Noting {
   }
 }
 
-/** An operator as many write them: an observer of its own hides the subscriber that it feeds. */
+/** An operator that hides its subscriber, by subscribing with its own observer as many do. */
 function hiding<T>(): MonoTypeOperatorFunction<T> {
   return (source) =>
     new Observable((subscriber) =>
@@ -77,7 +77,7 @@ function hiding<T>(): MonoTypeOperatorFunction<T> {
 }
 
 describe('Gate', () => {
-  it('tells its listeners of changes only, until they leave', () => {
+  it('calls its listeners only on a change, until they are removed', () => {
     const gate = new Gate()
     const heard: boolean[] = []
     const leave = gate.onChange((closed) => heard.push(closed))
@@ -92,26 +92,26 @@ describe('Gate', () => {
   })
 })
 
-describe('throughGate', () => {
-  it('reaches every source that is subscribed within, through operators that know nothing of it', () => {
+describe('withGate', () => {
+  it('reaches every source that is subscribed within, through operators that are unaware of it', () => {
     const gate = new Gate()
     const noting = new Noting()
     const source = noting.source(NEVER)
-    throughGate(gate, () => merge(source, source.pipe(hiding())).subscribe()).unsubscribe()
+    withGate(gate, () => merge(source, source.pipe(hiding())).subscribe()).unsubscribe()
     expect(noting.gates).toEqual([gate, gate])
     expect(currentGate()).toBeUndefined()
   })
 
-  it('is the outer one again after an inner subscription, even one that throws', () => {
+  it('restores the outer gate after an inner subscription, even one that throws', () => {
     const [outer, inner] = [new Gate(), new Gate()]
-    throughGate(outer, () => {
-      expect(() => throughGate(inner, fail)).toThrow('no')
+    withGate(outer, () => {
+      expect(() => withGate(inner, fail)).toThrow('no')
       expect(currentGate()).toBe(outer)
     })
   })
 })
 
-/** Fails, or completes, when it is subscribed first, and is the source from then on. */
+/** Fails or completes at the first subscription, and is the source after that. */
 function unlikeAtFirst<T>(first: Observable<never>, source: Observable<T>): Observable<T> {
   let subscriptions = 0
   return defer(() => (subscriptions++ === 0 ? first : source))
@@ -119,7 +119,7 @@ function unlikeAtFirst<T>(first: Observable<never>, source: Observable<T>): Obse
 
 const failing = throwError(() => new Error('not yet'))
 
-/** Subscribes to the source once `later` emits, in each of the ways that there are. */
+/** Every way to subscribe to the source when `later` emits. */
 type Way = (
   source: Observable<number>,
   later: Observable<number>,
@@ -148,7 +148,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   zip: (source, later) => later.pipe(switchMap(() => zip(source, of(1)))),
 }
 
-/** What may stand between a source and its consumer. */
+/** Operators between a source and its consumer. */
 const BETWEEN: Readonly<Record<string, MonoTypeOperatorFunction<number>>> = {
   buffer: (source) =>
     source.pipe(
@@ -218,7 +218,7 @@ describe('a source that is subscribed later than its consumer subscribed', () =>
     subscription.unsubscribe()
   })
 
-  it('finds the gate behind an operator that hides its subscriber, if a source was subscribed at once', () => {
+  it('finds the gate behind an operator that hides its subscriber, if a source was subscribed synchronously', () => {
     const gate = new Gate()
     const noting = new Noting()
     const later = new Subject<number>()
@@ -252,7 +252,7 @@ describe('a source that is subscribed later than its consumer subscribed', () =>
     subscription.unsubscribe()
   })
 
-  it('finds the gate behind an operator that hides its subscriber and hands the gate on', () => {
+  it('finds the gate behind an operator that hides its subscriber and passes the gate on', () => {
     const gate = new Gate()
     const noting = new Noting()
     const later = new Subject<void>()
@@ -272,7 +272,7 @@ describe('a source that is subscribed later than its consumer subscribed', () =>
     subscription.unsubscribe()
   })
 
-  it('finds no gate where its consumer has none, whatever subscribes meanwhile', () => {
+  it('finds no gate where its consumer has none, even if another subscribes meanwhile', () => {
     const noting = new Noting()
     const later = new Subject<void>()
     const plain = later.pipe(switchMap(() => noting.source(NEVER))).subscribe()
@@ -285,7 +285,7 @@ describe('a source that is subscribed later than its consumer subscribed', () =>
 })
 
 describe('underGate', () => {
-  it('holds what stands before it, and nothing that stands behind it', () => {
+  it('pauses the sources upstream of it, and none downstream', () => {
     const [before, behind] = [new Gate(), new Gate()]
     const noting = new Noting()
     noting
@@ -324,7 +324,7 @@ describe('underGate', () => {
     expect(underGate(undefined)(source)).toBe(source)
   })
 
-  it('passes values, the end and errors on', () =>
+  it('passes on values, completion and errors', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       expectObservable(cold('-a-b|').pipe(underGate(new Gate()))).toBe('-a-b|')
       expectObservable(cold('-a-#').pipe(underGate(new Gate()))).toBe('-a-#')
@@ -337,7 +337,7 @@ describe('underGate', () => {
       expectSubscriptions(source.subscriptions).toBe('^---!')
     }))
 
-  it('stops a synchronous source once the subscriber has enough', () => {
+  it('stops a synchronous source once its subscriber unsubscribes', () => {
     let produced = 0
     const endless = new Observable<number>((subscriber) => {
       while (!subscriber.closed) subscriber.next(produced++)

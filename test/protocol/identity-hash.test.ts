@@ -11,7 +11,7 @@ const hashOf = (identity: Identified) => {
   return [...hash]
 }
 
-/** Identities as services make them: numbers that count up, in various wrappings. */
+/** Identities as services make them: increasing numbers, in various formats. */
 function* identities(): Generator<Identified> {
   for (let n = 0; n < 10_000; n++) {
     yield { id: String(n) }
@@ -24,7 +24,7 @@ function* identities(): Generator<Identified> {
 }
 
 describe('the hash of an identity', () => {
-  it('is the same for the same identity, whatever was hashed in between', () => {
+  it('does not depend on what was hashed in between', () => {
     const text = fc.string({ unit: 'binary', maxLength: 40 })
     const identity = fc.record({ id: text, source: text }, { requiredKeys: ['id'] })
     fc.assert(
@@ -36,7 +36,7 @@ describe('the hash of an identity', () => {
     )
   })
 
-  it('of a run is the same whether the event was made here or came from elsewhere', () => {
+  it('of a run is the same whether or not the event was created here', () => {
     const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 40 })
     const plain = fc.string({ unit: fc.constantFrom(...'aZ09_-'), minLength: 1, maxLength: 40 })
     fc.assert(
@@ -48,7 +48,7 @@ describe('the hash of an identity', () => {
     )
   })
 
-  it('of a run tells apart its id and status, wherever the one ends and the other begins, and is none of either alone', () => {
+  it('of a run separates its id and status, and differs from that of either alone', () => {
     const ofRun = (run_id: string, status: string) =>
       hashOf(runEvent({ run: taskRun(run_id, status as RunStatus) }, 'stream'))
     const alone = [...hashOfRunId('ab')]
@@ -56,7 +56,7 @@ describe('the hash of an identity', () => {
     expect(new Set(all.map(String)).size).toBe(all.length)
   })
 
-  it('tells source and id apart, wherever the one ends and the other begins', () => {
+  it('separates source and id', () => {
     const text = fc.string({ unit: 'binary', maxLength: 12 })
     fc.assert(
       fc.property(text, fc.nat(12), fc.nat(12), (joined, at, otherAt) => {
@@ -68,14 +68,14 @@ describe('the hash of an identity', () => {
     expect(hashOf({ id: 'a', source: '' })).not.toEqual(hashOf({ id: 'a' }))
   })
 
-  it('tells characters apart that differ beyond their first byte', () => {
-    // U+0141 is U+0041 and a bit that would stand in the next character's byte.
+  it('distinguishes characters that differ above their first byte', () => {
+    // U+0141 is U+0041 plus a bit that would fall into the next character's byte.
     expect(hashOf({ id: '\u{141}\0' })).not.toEqual(hashOf({ id: 'A\u{1}' }))
     expect(hashOf({ id: '\u{141}' })).not.toEqual(hashOf({ id: 'A' }))
     expect(hashOf({ id: 'a' })).not.toEqual(hashOf({ id: 'a\0' }))
   })
 
-  it('is spread so well that each half of it tells all of them apart', () => {
+  it('has no collision even in each half of it', () => {
     const all = [...identities()].map(hashOf)
     for (const [one, other] of [
       [0, 1],

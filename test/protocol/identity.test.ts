@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { contentHash } from '../../src/protocol/identity.ts'
 
-it('the hash of a content is that of the same JSON, and of no other', () => {
+it('the hash of a content is the same only for equal JSON', () => {
   const small = fc.letrec((value) => ({
     any: fc.oneof(
       { depthSize: 'small' },
@@ -20,11 +20,11 @@ it('the hash of a content is that of the same JSON, and of no other', () => {
   )
 })
 
-it('a content that is not there is no part of it', () => {
+it('undefined fields do not change the hash of a content', () => {
   expect(contentHash({ a: 1, b: undefined })).toBe(contentHash({ a: 1 }))
 })
 
-it('a content may be nested as deeply as the wire can have it', () => {
+it('a content may be nested as deeply as JSON.parse allows', () => {
   const nested = (text: string) => JSON.parse('['.repeat(100_000) + text + ']'.repeat(100_000))
 
   expect(contentHash(nested('1'))).toBe(contentHash(nested('1')))

@@ -22,7 +22,7 @@ describe('hasWalResetBug', () => {
     ['nonsense', true],
   ])('of SQLite %s is %s', (version, expected) => expect(hasWalResetBug(version)).toBe(expected))
 
-  it('is false of the SQLite that these tests run with', () => {
+  it('is false for the SQLite that runs these tests', () => {
     expect(hasWalResetBug(process.versions.sqlite ?? '')).toBe(false)
   })
 })

@@ -8,28 +8,28 @@ const TIME = '2026-01-01T00:00:00Z'
 const NOW = Date.parse(TIME)
 
 describe('webhookEvent', () => {
-  it('gives a run the identity that the stream gives it', () => {
+  it('gives a run the same identity as the stream', () => {
     const run = taskRun('r')
     const event = webhookEvent({ type: 'task_run.status', timestamp: TIME, data: run }, NOW)
     expect(event).toEqual(runEvent({ run }, 'webhook', undefined, NOW))
     expect([event.source, event.id]).toEqual([fullRun('r').source, fullRun('r').id])
   })
 
-  it('gives an execution that found nothing the identity that the list gives it', () => {
+  it('gives an execution that found nothing the same identity as the list', () => {
     const payload = { type: 'monitor.execution.completed', timestamp: TIME, data: { monitor_id: 'm' } }
     const listed = monitorEvent('m', { event_type: 'completion', timestamp: TIME }, 'poll', NOW)
-    const { cursor: _listOnly, ...fact } = listed
-    expect(webhookEvent(payload, NOW)).toEqual({ ...fact, via: 'webhook' })
+    const { cursor: _listOnly, ...event } = listed
+    expect(webhookEvent(payload, NOW)).toEqual({ ...event, via: 'webhook' })
   })
 
-  it('takes the time of the execution rather than that of the webhook', () => {
+  it('uses the time of the execution, not of the webhook', () => {
     const event = { timestamp: '2025-12-31T23:59:59Z' }
     const payload = { type: 'monitor.execution.completed', timestamp: TIME, data: { monitor_id: 'm', event } }
     const listed = monitorEvent('m', { event_type: 'completion', ...event }, 'poll')
     expect(webhookEvent(payload).id).toBe(listed.id)
   })
 
-  it('gives an execution that failed the identity and the message that the list gives it', () => {
+  it('gives an execution that failed the same identity and message as the list', () => {
     const event = { event_type: 'error', error_message: 'over quota', timestamp: TIME }
     const payload = { type: 'monitor.execution.failed', timestamp: TIME, data: { monitor_id: 'm', event } }
     expect(webhookEvent(payload, NOW)).toEqual(monitorEvent('m', event, 'webhook', NOW))
@@ -56,17 +56,17 @@ describe('webhookEvent', () => {
 
   it.each([
     ['a run without an id', { type: 'task_run.status', data: { status: 'completed' } }],
-    ['a run that is none', { type: 'task_run.status', data: null }],
+    ['a run that is null', { type: 'task_run.status', data: null }],
     [
-      'a run whose id leads to another path',
+      'a run whose id would change the path',
       { type: 'task_run.status', data: { run_id: '..', status: 'failed' } },
     ],
     [
-      'a monitor whose id leads to another path',
+      'a monitor whose id would change the path',
       { ...detected('g'), data: { monitor_id: '..', event: { event_group_id: 'g' } } },
     ],
     ['a monitor without an id', { type: 'monitor.execution.failed', data: { event: {} } }],
-    ['a type of its own', { type: 'monitor.paused', data: { monitor_id: 'm' } }],
+    ['an unknown type', { type: 'monitor.paused', data: { monitor_id: 'm' } }],
     ['no type', { data: {} }],
     ['no object', 'hello'],
   ])('passes on as unknown what has %s', (_what, payload) => {
@@ -82,7 +82,7 @@ describe('webhookEvent', () => {
     })
   })
 
-  it('makes of any JSON the same event each time and never throws', () => {
+  it('makes the same event from the same JSON, and never throws', () => {
     const type = fc.constantFrom(
       'task_run.status',
       'monitor.event.detected',
@@ -110,7 +110,7 @@ describe('webhookEvent', () => {
 })
 
 describe('detection', () => {
-  it('tells which execution of which monitor found something', () => {
+  it('returns the monitor and the execution that found something', () => {
     expect(detection(detected('g', 'm'))).toEqual({ monitorId: 'm', eventGroupId: 'g' })
   })
 
@@ -121,8 +121,8 @@ describe('detection', () => {
     ['no monitor', { ...detected('g'), data: { event: { event_group_id: 'g' } } }],
     ['an empty group', detected('')],
     ['a monitor that is a dot segment', detected('g', '..')],
-    ['a monitor that is no well-formed text', detected('g', 'm\uD800')],
-    ['a group that is no well-formed text', detected('g\uD800')],
+    ['a monitor that is not well-formed text', detected('g', 'm\uD800')],
+    ['a group that is not well-formed text', detected('g\uD800')],
     ['a group with a control character', detected('g\n')],
     ['no data', { type: 'monitor.event.detected' }],
     ['no object', null],

@@ -12,7 +12,7 @@ import type {
 } from 'rivulet/webhooks'
 import { config as rxjs, firstValueFrom, map, take, toArray } from 'rxjs'
 import { afterEach, describe, expect, it } from 'vitest'
-import { Gate, throughGate } from '../../src/protocol/gate.ts'
+import { Gate, withGate } from '../../src/protocol/gate.ts'
 import { sign } from '../support/sign.ts'
 
 const URL = 'http://127.0.0.1/webhooks'
@@ -677,7 +677,7 @@ describe('a subscriber that is behind', () => {
   /** What somebody gets who subscribes through this gate. */
   function recordThrough(gate: Gate, receiver: WebhookReceiver) {
     const ids: string[] = []
-    const subscription = throughGate(gate, () => receiver.deliveries.subscribe(({ id }) => ids.push(id)))
+    const subscription = withGate(gate, () => receiver.deliveries.subscribe(({ id }) => ids.push(id)))
     return { ids, subscription }
   }
 
@@ -706,7 +706,7 @@ describe('a subscriber that is behind', () => {
     const receiver = receiverWith()
     const gate = new Gate()
     const ids: string[] = []
-    throughGate(gate, () =>
+    withGate(gate, () =>
       receiver.deliveries.subscribe(({ id }) => {
         ids.push(id)
         gate.close()

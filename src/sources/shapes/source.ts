@@ -1,6 +1,6 @@
 import { lastValueFrom, Observable, reduce } from 'rxjs'
 import type { Subscriber, TeardownLogic } from 'rxjs'
-import { subscribeHeld } from '../../protocol/gate.ts'
+import { subscribeWithGate } from '../../protocol/gate.ts'
 import { iterate } from '../../../operators/iterate.ts'
 import { checkSignal } from '../../protocol/check.ts'
 
@@ -85,7 +85,7 @@ function subscribing<T>(
   observable: Observable<T>,
   signal: AbortSignal | undefined,
 ): (subscriber: Subscriber<T>) => TeardownLogic {
-  if (signal === undefined) return (subscriber) => subscribeHeld(observable, subscriber)
+  if (signal === undefined) return (subscriber) => subscribeWithGate(observable, subscriber)
   checkSignal('signal', signal)
   return (subscriber) => {
     if (signal.aborted) {
@@ -95,6 +95,6 @@ function subscribing<T>(
     const abort = () => subscriber.error(signal.reason)
     signal.addEventListener('abort', abort, { once: true })
     subscriber.add(() => signal.removeEventListener('abort', abort))
-    subscriber.add(subscribeHeld(observable, subscriber))
+    subscriber.add(subscribeWithGate(observable, subscriber))
   }
 }

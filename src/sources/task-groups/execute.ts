@@ -1,6 +1,6 @@
 import { Observable, Subscription } from 'rxjs'
 import type { Subscriber } from 'rxjs'
-import { currentGate, Gate, throughGate } from '../../protocol/gate.ts'
+import { currentGate, Gate, withGate } from '../../protocol/gate.ts'
 import { checkInteger, checkOptions } from '../../protocol/check.ts'
 import { groupSource } from '../../protocol/event.ts'
 import type { ResearchEvent, TaskRunState } from '../../protocol/event.ts'
@@ -243,7 +243,7 @@ class Execution {
           this.#guarded(() => this.#readOut())
         },
       })
-    reading.add(throughGate(this.#gate, subscribe))
+    reading.add(withGate(this.#gate, subscribe))
   }
 
   #heard(event: ResearchEvent): void {

@@ -1,5 +1,5 @@
 import { Observable } from 'rxjs'
-import { Gate, gateOf, subscribeThrough } from '../../protocol/gate.ts'
+import { Gate, gateOf, subscribeUnderGate } from '../../protocol/gate.ts'
 import { checkOptions } from '../../protocol/check.ts'
 import { groupSource } from '../../protocol/event.ts'
 import type { Envelope, EventOf, GroupRunEvent, TaskRunState } from '../../protocol/event.ts'
@@ -128,7 +128,7 @@ function checkedRuns<Content>(
     subscriber.add(outer?.onChange(hold))
     hold()
     subscriber.add(
-      subscribeThrough(gate, outer, source, {
+      subscribeUnderGate(gate, outer, source, {
         next(event) {
           const checked = check(event)
           if (waiting === 0 && !(checked instanceof Promise)) return subscriber.next(checked)

@@ -4,7 +4,7 @@ import { filter, firstValueFrom, ReplaySubject, Subject, tap } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { createClient, ProtocolError } from 'rivulet'
 import type { AddRunsRequest, ExecutedRun, ExecuteOptions, RunInput } from 'rivulet'
-import { Gate, throughGate } from '../../../src/protocol/gate.ts'
+import { Gate, withGate } from '../../../src/protocol/gate.ts'
 import { createExchange } from '../../../src/transport/undici-exchange.ts'
 import type { Exchange } from '../../../src/transport/exchange.ts'
 import { all } from '../../e2e/research.ts'
@@ -212,9 +212,7 @@ describe('execute', () => {
     const gate = new Gate()
     gate.close()
     const results: ExecutedRun[] = []
-    const done = throughGate(gate, () =>
-      all(execute(inputsOf(2)).pipe(tap((result) => results.push(result)))),
-    )
+    const done = withGate(gate, () => all(execute(inputsOf(2)).pipe(tap((result) => results.push(result)))))
 
     await held
     const before = results.length
