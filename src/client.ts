@@ -64,11 +64,11 @@ import type { StreamMessage, TransportSettings } from './transport/transport.ts'
 /** Settings of a client. */
 export interface ClientOptions extends Backoff, Partial<Omit<TransportSettings, 'backoff' | 'onRetry'>> {
   /**
-   * How long a task group's stream that is known to be incomplete is resumed without a new event, in ms; then it errors
-   * with an `IncompleteStreamError`. `Infinity` for ever. Default 300,000.
+   * How long an incomplete stream of a task group is resumed without a new event, in ms. Then it errors with an
+   * `IncompleteStreamError`. `Infinity` resumes forever. Default 300,000.
    */
   readonly patience?: number | undefined
-  /** Gets what `diagnostics` reports, at fitting levels and without secrets. Default: none. */
+  /** Logs the `diagnostics`, with a level for each kind and without secrets. Default: none. */
   readonly logger?: Logger | undefined
 }
 
@@ -93,32 +93,32 @@ const OPTIONS = Object.keys({
 } satisfies Record<keyof ClientOptions, true>)
 
 /**
- * The service as streams. Every method checks its arguments at once, and requests nothing before it is subscribed or, where it
- * gives one answer, awaited.
+ * The service as streams. Every method checks its arguments synchronously, and sends no request before its result is
+ * subscribed to or, for a single response, awaited.
  */
 export interface ResearchClient {
-  /** Searches (§4.7): one emission, then completes. */
+  /** Searches (§4.7). Emits the response, then completes. */
   search(request: SearchRequest, options?: SourceOptions): AwaitableSource<SearchResponse>
-  /** Searches the way of the beta interface (§4.6): one emission, then completes. */
+  /** Searches with the beta interface (§4.6). Emits the response, then completes. */
   searchBeta(request: SearchBetaRequest, options?: SourceOptions): AwaitableSource<SearchBetaResponse>
   readonly monitors: {
-    /** What a monitor has reported (§4.1): walks the pages, newest first, then completes. */
+    /** Emits the past events of a monitor (§4.1), page by page, newest first, then completes. */
     events(monitorId: string, options?: MonitorEventsOptions): Source<ListedMonitorEvent>
-    /** All that a monitor reports, oldest first, each event once; completes only when the monitor was cancelled. */
+    /** Emits all events of a monitor, oldest first, each once. Completes only when the monitor is cancelled. */
     follow(monitorId: string, options?: FollowMonitorOptions): Source<FollowedMonitorEvent>
-    /** Cancels a monitor for good and emits it (§4.2). */
+    /** Cancels a monitor permanently and emits it (§4.2). */
     cancel(monitorId: string, options?: SourceOptions): AwaitableSource<Monitor>
     /** Creates a monitor. Beyond the interface document. */
     create(request: CreateMonitorRequest, options?: SourceOptions): AwaitableSource<Monitor>
     /** Reads a monitor. Beyond the interface document. */
     get(monitorId: string, options?: SourceOptions): AwaitableSource<Monitor>
-    /** Lists monitors, one by one, over all pages. Beyond the interface document. */
+    /** Emits each monitor, over all pages. Beyond the interface document. */
     list(options?: ListMonitorsOptions): Source<Monitor>
-    /** Has a monitor run once now. Beyond the interface document. */
+    /** Runs a monitor once, now. Beyond the interface document. */
     trigger(monitorId: string, options?: SourceOptions): AwaitableSource<void>
   }
   readonly taskGroups: {
-    /** Adds any number of runs (§4.3): one emission for each request of at most 1,000, one answer for all to an `await`. */
+    /** Adds any number of runs (§4.3). Emits a response for each request of at most 1,000; an `await` returns one for all. */
     addRuns(
       groupId: string,
       request: AddRunsRequest,
@@ -130,37 +130,37 @@ export interface ResearchClient {
       inputs: readonly RunInput[] | AddRunsRequest,
       options?: ExecuteOptions,
     ): Source<ExecutedRun>
-    /** The same, with answers that follow a schema: it is sent, what comes is checked, and `output.content` has its type. */
+    /** The same with a schema for the answers: it is sent, outputs are checked, and `output.content` has its type. */
     execute<Content>(
       groupId: string,
       inputs: readonly RunInput[] | AddRunsRequest,
       options: TypedExecuteOptions<Content>,
     ): Source<ExecutedRun<CheckedOutput<Content>>>
-    /** Status updates and run completions (§4.4), resumed by itself until the group is done. */
+    /** Emits status updates and run completions (§4.4), resumed automatically until the group is done. */
     events(groupId: string, options?: GroupEventsOptions): Source<GroupEvent>
-    /** Each run as it ends (§4.5), resumed by itself until the group is done. */
+    /** Emits each run as it ends (§4.5), resumed automatically until the group is done. */
     runs(groupId: string, options?: GroupRunsOptions): Source<GroupRunEvent>
-    /** The same, with outputs that are checked with a schema: `output.content` has its type, `misfit` says what does not fit. */
+    /** The same with a schema for the outputs: `output.content` has its type, `misfit` lists what does not match it. */
     runs<Content>(
       groupId: string,
       options: TypedGroupRunsOptions<Content>,
     ): Source<CheckedGroupRunEvent<Content>>
-    /** How far a group is (§4.4), each time that this changes; completes with the group. */
+    /** Emits the progress of a group (§4.4) at each change; completes with the group. */
     progress(groupId: string, options?: GroupProgressOptions): Source<GroupProgress>
     /** Creates an empty group. Beyond the interface document. */
     create(options?: CreateTaskGroupOptions): AwaitableSource<TaskGroup>
     /** Reads a group. Beyond the interface document. */
     get(groupId: string, options?: SourceOptions): AwaitableSource<TaskGroup>
   }
-  /** Monitors, task groups and webhooks as one stream, each fact once. */
+  /** Monitors, task groups and webhooks as one stream, each event once. */
   watch(options: WatchOptions): Source<ResearchEvent>
-  /** `GET path`, unchecked: for what the library does not know yet. */
+  /** `GET path`, unchecked, for endpoints that the library does not support yet. */
   get(path: string, options?: UntypedOptions): AwaitableSource<unknown>
-  /** `POST path`, unchecked: for what the library does not know yet. */
+  /** `POST path`, unchecked, for endpoints that the library does not support yet. */
   post(path: string, body?: unknown, options?: UntypedPostOptions): AwaitableSource<unknown>
-  /** The messages of an event stream, unchecked, over one connection: for what the library does not know yet. */
+  /** The messages of an event stream, unchecked, over one connection, for endpoints that the library does not support yet. */
   stream(path: string, options?: UntypedStreamOptions): Source<StreamMessage>
-  /** What the library did on the way: retries, reconnects, dropped duplicates, the service's warnings. Hot. */
+  /** Retries, reconnects, dropped duplicates and the service's warnings. Hot. */
   readonly diagnostics: Observable<Diagnostic>
 }
 
@@ -168,9 +168,9 @@ export interface ResearchClient {
 const PATIENCE = 300_000
 
 /**
- * A client of a research service. `baseUrl` and `apiKey` default to the environment's `RIVULET_BASE_URL` and
- * `RIVULET_API_KEY`; `apiKey: null` sends none, for a gateway that adds it. Throws an ArgumentError where a setting cannot
- * be right or has a name that there is not.
+ * Creates a client of a research service. `baseUrl` and `apiKey` default to the environment's `RIVULET_BASE_URL` and
+ * `RIVULET_API_KEY`; `apiKey: null` sends none, for a gateway that adds it. Throws an ArgumentError for an invalid or
+ * unknown setting.
  *
  * ```ts
  * import { createClient } from 'rivulet'
@@ -229,13 +229,13 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
 }
 
 function logTo(logger: Logger, diagnostics: Observable<Diagnostic>): void {
-  const fits = LEVELS.every((level) => typeof Object(logger)[level] === 'function')
-  if (!fits) throw new ArgumentError('logger', `an object with the methods ${LEVELS.join(', ')}`, logger)
+  const isLogger = LEVELS.every((level) => typeof Object(logger)[level] === 'function')
+  if (!isLogger) throw new ArgumentError('logger', `an object with the methods ${LEVELS.join(', ')}`, logger)
   diagnostics.subscribe((diagnostic) => {
     try {
       logDiagnostic(logger, diagnostic)
     } catch {
-      // A log that fails stops no event.
+      // A failing logger must not affect events.
     }
   })
 }
@@ -254,7 +254,7 @@ function environment(name: string): string | undefined {
     // Browsers have no environment.
     return globalThis.process?.env?.[name]
   } catch {
-    // Deno throws where it is not allowed.
+    // Deno throws without the permission.
     return undefined
   }
 }

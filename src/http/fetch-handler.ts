@@ -3,10 +3,10 @@ import type { HttpHandler } from './handler.ts'
 
 const ADAPTS = Symbol('adapts')
 
-/** Answers a `Request` with a `Response`, as Bun, Deno, Workers and frameworks mount it. */
+/** Answers a `Request` with a `Response`, for Bun, Deno, Workers and frameworks. */
 export interface FetchHandler {
   (request: Request): Promise<Response>
-  /** Set by {@link fetchHandler}: which handler it adapted, and to which function. */
+  /** Set by {@link fetchHandler}: the handler that it adapted, and the resulting function. */
   readonly [ADAPTS]?: { readonly handler: HttpHandler; readonly to: FetchHandler }
 }
 
@@ -24,25 +24,25 @@ export function fetchHandler(handler: HttpHandler): FetchHandler {
 }
 
 /**
- * The inverse of {@link fetchHandler}: the handler that it adapted, undefined for any other function. With it, another
- * adapter can call the handler without a `Request` and a `Response` in between.
+ * The inverse of {@link fetchHandler}: the handler that it adapted; undefined for any other function. So another adapter can
+ * call the handler directly, without a `Request` and a `Response`.
  */
 export function adaptedHandler(handle: FetchHandler): HttpHandler | undefined {
   const adapts = handle[ADAPTS]
-  // A wrapper may have copied the properties of the function that it wraps, and must be called itself.
+  // A wrapper may have copied the properties of the function that it wraps. Then the wrapper itself must be called.
   return adapts?.to === handle ? adapts.handler : undefined
 }
 
 /** Reads the body of a `Request`, and stops reading once the body is settled. */
 function readRequest(request: Request, body: IncomingBody): void {
   if (request.bodyUsed) {
-    throw new TypeError('the body was read before: hand the request over ahead of whatever parses bodies')
+    throw new TypeError('the body was already read: pass the request on before any body parser')
   }
   if (request.body === null) return body.end()
   const reader = request.body.getReader()
   body.startTimer()
   void pump(reader, body)
-  // A sender that pauses leaves a read pending, which a failure has to end. What cancelling says is of no interest then.
+  // After a failure, a read may still be pending. Cancelling ends it; its result does not matter.
   void body.bytes.then((outcome) => {
     if (typeof outcome === 'string') reader.cancel().catch(() => undefined)
   })
@@ -53,7 +53,7 @@ async function pump(reader: ReadableStreamDefaultReader<Uint8Array>, body: Incom
     while (!body.settled) {
       const { done, value } = await reader.read()
       if (done) return body.end()
-      // A stream of the user's own may hold anything.
+      // A custom stream may contain anything.
       if (!ArrayBuffer.isView(value)) return body.fail('incomplete_body')
       body.add(value)
     }

@@ -1,23 +1,20 @@
 import type { IncomingBody } from './body-intake.ts'
 
-/** A request as a handler sees it, through whichever server it came. */
+/** A request, independent of the server. */
 export interface HttpRequest {
   readonly method: string
   /** The value of a header, null where it is absent. The name is in lower case; repeated lines are joined by `, `. */
   header(name: string): string | null
-  /** Starts to read the exact bytes of the body into `body`. Throws a TypeError if they were read before. */
+  /** Starts to read the exact bytes of the body into `body`. Throws a TypeError if they were already read. */
   read(body: IncomingBody): void
 }
 
-/** What a handler answers. */
-export interface HttpAnswer {
+/** A handler's response. */
+export interface HttpResponse {
   readonly status: number
   readonly headers?: Headers
   readonly body?: string | ReadableStream<Uint8Array> | null
 }
 
-/**
- * Answers requests. It is mounted through one of two adapters: `fetchHandler` for servers of `Request` and `Response`, and
- * `nodeListener` for `node:http`.
- */
-export type HttpHandler = (request: HttpRequest) => Promise<HttpAnswer>
+/** Answers requests. Two adapters mount it: `fetchHandler` for `Request` and `Response`, and `nodeListener` for `node:http`. */
+export type HttpHandler = (request: HttpRequest) => Promise<HttpResponse>

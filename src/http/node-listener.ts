@@ -1,20 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { adaptedHandler } from './fetch-handler.ts'
 import type { FetchHandler } from './fetch-handler.ts'
-import type { HttpAnswer } from './handler.ts'
-import { streamAnswer, writeAnswer } from './node-answer.ts'
+import type { HttpResponse } from './handler.ts'
+import { streamResponse, writeResponse } from './node-response.ts'
 import { NodeRequest, webRequest } from './node-request.ts'
 
-/** What answers a `Request` with a `Response`. */
+/** Answers a `Request` with a `Response`. */
 interface Handling {
   handle(request: Request): Promise<Response>
 }
 
 /**
- * A listener for `node:http` and `node:https` servers, and a route handler for frameworks built on them. Mount it ahead
- * of anything that parses bodies: it throws a TypeError where the body was read before, or given an encoding. It takes a
- * `handle` of your own as well. A `Response` whose body is a stream is sent chunk by chunk, as fast as the socket takes
- * them, and the stream is cancelled when the connection closes.
+ * A listener for `node:http` and `node:https` servers, and a route handler for frameworks built on them. Mount it before any
+ * body parser: it throws a TypeError if the body was already read or has an encoding. It accepts a custom `handle` too. A
+ * `Response` with a stream as its body is sent with the socket's backpressure; the stream is cancelled when the connection
+ * closes.
  *
  * @example
  * createServer(nodeListener(receiver)).listen(3000)
@@ -23,10 +23,10 @@ export function nodeListener(
   receiver: Handling,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   return (incoming, outgoing) => {
-    // Thrown here, where a framework's error handler sees it: the exact bytes are gone, and no signature can fit.
+    // Without the exact bytes, no signature matches. Thrown synchronously, for a framework's error handler.
     if (incoming.readableDidRead || incoming.readableEncoding !== null) {
       throw new TypeError(
-        'the body was read before, or given an encoding: mount nodeListener ahead of whatever parses bodies',
+        'the body was already read or has an encoding: mount nodeListener before any body parser',
       )
     }
     answer(receiver, incoming, outgoing).catch(() => {
@@ -43,16 +43,16 @@ async function answer(
 ): Promise<void> {
   const handle: FetchHandler = receiver.handle
   const handler = adaptedHandler(handle)
-  const given = await (handler?.(new NodeRequest(incoming)) ?? answerOf(receiver, incoming))
-  const { body } = given
-  if (typeof body === 'string') writeAnswer(incoming, outgoing, given, new TextEncoder().encode(body))
-  // An empty answer is written at once: a delivery follows its answer by one turn of the event loop.
-  else if (!body) writeAnswer(incoming, outgoing, given)
-  else await streamAnswer(incoming, outgoing, given, body)
+  const response = await (handler?.(new NodeRequest(incoming)) ?? responseOf(receiver, incoming))
+  const { body } = response
+  if (typeof body === 'string') writeResponse(incoming, outgoing, response, new TextEncoder().encode(body))
+  // An empty response is written synchronously, since a delivery follows its response by one turn of the event loop.
+  else if (!body) writeResponse(incoming, outgoing, response)
+  else await streamResponse(incoming, outgoing, response, body)
 }
 
-/** What a `handle` answers that is not adapted from a handler. */
-async function answerOf(receiver: Handling, incoming: IncomingMessage): Promise<HttpAnswer> {
+/** The response of a custom `handle`. */
+async function responseOf(receiver: Handling, incoming: IncomingMessage): Promise<HttpResponse> {
   const request = webRequest(incoming)
   return request === undefined ? { status: 400 } : receiver.handle(request)
 }

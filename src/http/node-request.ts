@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import type { IncomingBody } from './body-intake.ts'
 import type { HttpRequest } from './handler.ts'
 
-/** A request of `node:http`, as a handler sees it. */
+/** A request of `node:http` for a handler. */
 export class NodeRequest implements HttpRequest {
   readonly #incoming: IncomingMessage
 
@@ -15,8 +15,7 @@ export class NodeRequest implements HttpRequest {
     return this.#incoming.method ?? 'GET'
   }
 
-  // From the raw lines, since few headers are read: `headers` leaves out all but the first line of some, and
-  // `headersDistinct` makes a list for each.
+  // From the raw lines: `headers` keeps only the first line of some headers, and `headersDistinct` creates an array for each.
   header(name: string): string | null {
     const { rawHeaders } = this.#incoming
     let value: string | null = null
@@ -34,23 +33,20 @@ export class NodeRequest implements HttpRequest {
   }
 }
 
-/**
- * Reads the body of a request of `node:http` by its events, which need no promise for each chunk. What comes after the body
- * is settled is dropped.
- */
+/** Reads the body of a request of `node:http` by its events, without a promise per chunk. Drops data after the body is settled. */
 export function readIncoming(incoming: Readable, body: IncomingBody): void {
   if (incoming.destroyed) return body.fail('incomplete_body')
   incoming.on('data', (chunk: Uint8Array) => body.add(chunk))
   incoming.on('end', () => body.end())
-  // Comes after the end too, when nothing is left to settle. Without a listener for errors, none is emitted.
+  // `close` follows the end too, when the body is settled. Without a listener for errors, none is emitted.
   incoming.on('close', () => body.fail('incomplete_body'))
-  // Whatever stands before may have paused it.
+  // Middleware may have paused it.
   incoming.resume()
-  // Most bodies come whole in the turn of their headers. A timer for each of them is time that shows in benchmarks.
+  // Most bodies arrive together with their headers. A timer for each of them is measurable.
   setImmediate(() => body.startTimer())
 }
 
-/** The same request as a `Request`, or undefined for one that cannot be expressed so. */
+/** The same request as a `Request`, or undefined where that cannot represent it. */
 export function webRequest(incoming: IncomingMessage): Request | undefined {
   const { method = 'GET', headers, url = '/' } = incoming
   try {
@@ -73,7 +69,7 @@ function webHeaders(incoming: IncomingMessage): Headers {
   return headers
 }
 
-/** The body, read as it is asked for. Cancelling it leaves the socket open, which the answer still needs. */
+/** The body, read on demand. Cancelling it leaves the socket open, which the response still needs. */
 function webBody(incoming: IncomingMessage): ReadableStream<Uint8Array> {
   const chunks: AsyncIterator<Uint8Array> = incoming.iterator({ destroyOnReturn: false })
   return new ReadableStream<Uint8Array>(

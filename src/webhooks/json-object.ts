@@ -1,15 +1,15 @@
 import { isObject } from '../protocol/event.ts'
 
-/** A JSON object, and the text that it was parsed from. */
+/** A JSON object and its text. */
 interface ParsedObject {
   readonly text: string
   readonly value: Readonly<Record<string, unknown>>
 }
 
-/** Keeps nothing between two bodies, not even after one that is malformed. */
+/** Has no state between two bodies, not even after a malformed one. */
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** The JSON object that these bytes are, undefined where they are anything else. */
+/** Parses bytes as a JSON object; undefined where they are anything else. */
 export function parseObject(bytes: Uint8Array): ParsedObject | undefined {
   try {
     const text = utf8.decode(bytes)

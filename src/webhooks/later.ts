@@ -1,3 +1,3 @@
-/** Calls a function in a later turn of the event loop. Only Node, and what follows it, has `setImmediate`. */
+/** Calls a function in a later turn of the event loop. Only Node and compatible runtimes have `setImmediate`. */
 export const later: (work: () => void) => void =
   typeof setImmediate === 'function' ? setImmediate : setTimeout

@@ -8,10 +8,10 @@ import type { Inbox } from '../state/inbox.ts'
 import { memoryInbox } from '../state/memory-inbox.ts'
 import { BodyIntake } from '../http/body-intake.ts'
 import { fetchHandler } from '../http/fetch-handler.ts'
-import type { HttpAnswer, HttpRequest } from '../http/handler.ts'
+import type { HttpRequest, HttpResponse } from '../http/handler.ts'
 import { parseObject } from './json-object.ts'
 import { later } from './later.ts'
-import { refusalAnswer, refusalOf } from './refusal.ts'
+import { refusalOf, refusalResponse } from './refusal.ts'
 import type { WebhookRefusal, WebhookRefusalCode } from './refusal.ts'
 import { isWebhookId, isWebhookTimestamp, secretList, signatureEntries, verifyEntries } from './signature.ts'
 import type { WebhookSecrets } from './signature.ts'
@@ -19,22 +19,22 @@ import type { WebhookSecrets } from './signature.ts'
 /** Settings of {@link createWebhookReceiver}. */
 export interface WebhookReceiverOptions {
   /**
-   * The account's webhook secret (§5); several while it is rotated; or a function that is asked at each request, so
-   * that a rotation needs no restart.
+   * The account's webhook secret (§5); several during a rotation; or a function that is called for each request, so that a
+   * rotation needs no restart.
    */
   readonly secrets: WebhookSecrets | (() => WebhookSecrets)
-  /** How far `webhook-timestamp` may be from the present, either way, in ms. Default 5 minutes. */
+  /** How much `webhook-timestamp` may differ from the current time, in ms. Default 5 minutes. */
   readonly tolerance?: number
-  /** The largest body that is read, in bytes. Default 4 MiB. */
+  /** The largest body, in bytes. Default 4 MiB. */
   readonly maxBodyBytes?: number
   /**
-   * What the bodies of all requests may hold at once, in bytes, from their first byte to their answer. At least `maxBodyBytes`.
-   * The sender of what goes beyond it is asked to try again. Default 64 MiB, or `maxBodyBytes` where that is more.
+   * The most memory for the bodies of all requests, in bytes, from the first byte to the response. At least `maxBodyBytes`.
+   * Requests above it get a 503 with a `Retry-After`. Default 64 MiB, or `maxBodyBytes` where that is more.
    */
   readonly maxBytesInFlight?: number
-  /** How long a body may take to come once its headers are there, in ms. Default 10 seconds. */
+  /** How long a body may take to arrive after its headers, in ms. Default 10 seconds. */
   readonly bodyTimeout?: number
-  /** Where deliveries wait, and their ids are remembered. Default {@link memoryInbox}. */
+  /** Stores deliveries until they are handled, and the ids of handled ones. Default {@link memoryInbox}. */
   readonly inbox?: Inbox
   /** Unix time in ms. Default `Date.now`. */
   readonly clock?: () => number
@@ -43,10 +43,10 @@ export interface WebhookReceiverOptions {
 /** The receiving end of the service's webhooks (§6.1). */
 export interface WebhookReceiver {
   /**
-   * Answers a webhook request: 204 once its delivery is stored or was stored before, else a status of its own with a
-   * JSON body `{code, message}`. Reads the body itself, since the signature is over the exact bytes. Never rejects.
+   * Answers a webhook request: 204 when its delivery is stored or was already stored, else a status with a JSON body
+   * `{code, message}`. Reads the body itself, since the signature is over the exact bytes. Never rejects.
    *
-   * From the headers alone, before any of the body is read:
+   * From the headers, before the body is read:
    *
    * | Status | `code` | When |
    * |---|---|---|
@@ -54,59 +54,59 @@ export interface WebhookReceiver {
    * | 405 | `method_not_allowed` | not a POST |
    * | 415 | `unsupported_media_type` | the content type is not `application/json` |
    * | 400 | `missing_header` | one of the three webhook headers is missing |
-   * | 400 | `malformed_header` | the id is not visible ASCII, or the timestamp no number |
-   * | 401 | `bad_signature` | no entry of the signature is one of version `v1`, or there are more than 32 |
-   * | 403 | `timestamp_out_of_tolerance` | the timestamp is too old, or too far ahead |
-   * | 413 | `body_too_large` | `content-length` says that the body is larger than `maxBodyBytes` |
-   * | 503 | `overloaded` | the body would not fit into `maxBytesInFlight` now; with a `Retry-After` |
-   * | 503 | `inbox_full` | more deliveries wait than the inbox holds, as far as it knows beforehand |
+   * | 400 | `malformed_header` | the id is not visible ASCII, or the timestamp is not a number |
+   * | 401 | `bad_signature` | no entry of the signature has version `v1`, or there are more than 32 |
+   * | 403 | `timestamp_out_of_tolerance` | the timestamp is too old, or too far in the future |
+   * | 413 | `body_too_large` | `content-length` is larger than `maxBodyBytes` |
+   * | 503 | `overloaded` | the body would currently exceed `maxBytesInFlight`; with a `Retry-After` |
+   * | 503 | `inbox_full` | the inbox is full, where it can tell in advance |
    *
    * From the body:
    *
    * | Status | `code` | When |
    * |---|---|---|
-   * | 400 | `incomplete_body` | the body broke off |
+   * | 400 | `incomplete_body` | the connection ended within the body |
    * | 408 | `body_timeout` | the body took longer than `bodyTimeout` |
    * | 413 | `body_too_large` | the body is larger than `maxBodyBytes` |
-   * | 503 | `overloaded` | the bodies of all requests hold `maxBytesInFlight`; with a `Retry-After` |
-   * | 401 | `bad_signature` | no signature fits one of the secrets |
+   * | 503 | `overloaded` | the bodies of all requests reach `maxBytesInFlight`; with a `Retry-After` |
+   * | 401 | `bad_signature` | no signature matches one of the secrets |
    * | 422 | `malformed_json` | the body is not a JSON object |
    * | 503 | `closed` | the receiver was closed meanwhile |
-   * | 503 | `inbox_full` | more deliveries wait than the inbox holds |
-   * | 503 | `unavailable` | the inbox failed, or the secrets could not be had |
+   * | 503 | `inbox_full` | the inbox is full |
+   * | 503 | `unavailable` | the inbox failed, or the secrets are not available |
    *
    * They are checked in this order. The sender retries after any of them.
    *
-   * What is answered from the headers needs no signature. It shows an unsigned sender this clock, how
-   * large the limits are, whether there is room, and, while there is none, whether an id is known. Nothing of it is secret.
+   * The checks of the headers need no signature. They reveal this clock, the limits, whether the inbox is full, and, while it
+   * is, whether an id is known. None of it is secret.
    */
   handle(request: Request): Promise<Response>
   /**
-   * The accepted deliveries, each once, after its answer. Hot: subscribers share them. While nobody is subscribed, and
-   * while a subscriber is behind (see `Gate` of `rivulet/operators`), they wait in the inbox. Completes on `close`; errors
-   * only if the inbox cannot hand them out any more, which closes the receiver.
+   * The accepted deliveries, each once, after its response. Hot: subscribers share them. Without a subscriber, and under
+   * backpressure (see `Gate` of `rivulet/operators`), they stay in the inbox. Completes on `close`; errors only if the inbox
+   * cannot emit them any more, which closes the receiver.
    *
-   * A durable inbox hands out again what is not {@link done} when somebody subscribes and nobody else is subscribed: after
-   * a restart, and after a `retry` in the same process. Who joins others gets what comes from then on.
+   * When a subscriber is the only one, a durable inbox first emits every delivery that is not {@link done} again: after a
+   * restart, and after a `retry` in the same process. Further subscribers receive only new deliveries.
    */
   readonly deliveries: Observable<WebhookDelivery>
   /**
-   * Says that the delivery with this id was handled, so that a durable inbox hands it out no more.
-   * `client.watch({ webhooks, checkpoint })` says it by itself. May be called after `close`, as long as the inbox is open.
+   * Marks the delivery with this id as handled, so that a durable inbox does not emit it again.
+   * `client.watch({ webhooks, checkpoint })` does it automatically. May be called after `close`, while the inbox is open.
    */
   done(id: string): void | Promise<void>
-  /** What was refused and why, for logs and alerts. Hot; completes on `close`. */
+  /** Every refused request with the reason, for logs and alerts. Hot; completes on `close`. */
   readonly refusals: Observable<WebhookRefusal>
   /**
-   * Completes, and answers requests 503 from then on. An inbox in memory has its last chance here, so what it holds is
-   * handed to the subscribers there are; a durable one keeps it for the next start. The inbox is left open.
+   * Completes the streams, and answers further requests with 503. Deliveries in a memory inbox would be lost, so they are
+   * emitted to the current subscribers; a durable inbox keeps them for the next start. The inbox is left open.
    */
   close(): void
 }
 
 const MIB = 1024 * 1024
 
-/** What may be set, as the compiler knows it. */
+/** The names of the options, checked by the compiler. */
 const OPTIONS: { readonly [Name in keyof Required<WebhookReceiverOptions>]: true } = {
   secrets: true,
   tolerance: true,
@@ -117,17 +117,17 @@ const OPTIONS: { readonly [Name in keyof Required<WebhookReceiverOptions>]: true
   clock: true,
 }
 
-/** Answers a webhook whose delivery is stored. */
-const STORED: HttpAnswer = { status: 204 }
+/** The response to a webhook whose delivery is stored. */
+const STORED: HttpResponse = { status: 204 }
 
-/** Deliveries handed out in a row before other work gets its turn, so that a long backlog holds up no answer. */
+/** Deliveries emitted per turn of the event loop, so that a long backlog delays no response. */
 const TURN = 256
 
 /**
- * Creates a receiver of the service's webhooks (§6.1). Mount {@link WebhookReceiver.handle} in any server that speaks
- * `Request` and `Response`, or {@link nodeListener} in one of `node:http`.
+ * Creates a receiver of the service's webhooks (§6.1). Mount {@link WebhookReceiver.handle} in any server for `Request` and
+ * `Response`, or {@link nodeListener} in a `node:http` server.
  *
- * @throws {ArgumentError} for an option that cannot be right.
+ * @throws {ArgumentError} for an invalid option.
  * @example
  * const receiver = createWebhookReceiver({ secrets: process.env['WEBHOOK_SECRET'] ?? '' })
  * receiver.deliveries.subscribe(({ id, payload }) => console.log(id, payload))
@@ -147,17 +147,17 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   const { inbox = memoryInbox({ clock }) } = options
 
   const intake = new BodyIntake({ maxBodyBytes, maxBytesInFlight, bodyTimeout })
-  /** Whatever holds the room now has given it back by then, in s. */
+  /** In s: every body that is in flight now has settled by then. */
   const retryAfter = Math.ceil(bodyTimeout / 1000)
-  const handedOut = new Subject<WebhookDelivery>()
+  const delivered = new Subject<WebhookDelivery>()
   const refused = new Subject<WebhookRefusal>()
-  /** The gates of those who are subscribed. */
+  /** The gates of the subscribers. */
   const gates: Gate[] = []
   let closed = false
   let scheduled = false
 
   /** Answers a webhook request. Never rejects. */
-  async function answer(request: HttpRequest): Promise<HttpAnswer> {
+  async function answer(request: HttpRequest): Promise<HttpResponse> {
     try {
       const code = await receive(request)
       if (code === undefined) return STORED
@@ -167,7 +167,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     }
   }
 
-  /** Takes a request in; the reason where it cannot. */
+  /** Receives a request. Returns the reason for a refusal. */
   async function receive(request: HttpRequest): Promise<WebhookRefusalCode | undefined> {
     const signed = checkHeaders(request)
     if (typeof signed === 'string') return signed
@@ -182,7 +182,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     }
   }
 
-  /** What the headers say; the reason where they alone are enough to refuse. */
+  /** The webhook's headers, or the reason for a refusal. */
   function checkHeaders(request: HttpRequest): SignedHeaders | WebhookRefusalCode {
     if (closed) return 'closed'
     if (request.method !== 'POST') return 'method_not_allowed'
@@ -194,7 +194,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     if (!isWebhookId(id) || !isWebhookTimestamp(timestamp)) return 'malformed_header'
     const entries = signatureEntries(signature)
     if (entries.length === 0) return 'bad_signature'
-    // Written so that a clock which gives no number lets nothing pass.
+    // Negated, so that a clock that returns NaN accepts nothing.
     const age = Math.abs(clock() - Number(timestamp) * 1000)
     if (!(age <= tolerance)) return 'timestamp_out_of_tolerance'
     const refusal = intake.refusalOf(request.header('content-length'))
@@ -202,55 +202,55 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     return inbox.isFull?.(id) === true ? 'inbox_full' : { id, timestamp, entries }
   }
 
-  /** Verifies and stores a webhook whose body has come; the reason where it cannot. */
+  /** Verifies and stores a webhook. Returns the reason for a refusal. */
   async function store(
     { id, timestamp, entries }: SignedHeaders,
     body: Uint8Array,
   ): Promise<WebhookRefusalCode | undefined> {
     if (!(await verifyEntries({ id, timestamp, body }, entries, currentSecrets()))) return 'bad_signature'
 
-    // Only an object will do, which is also what makes the signed text unambiguous: the dots that join it can stand in
-    // an id too, but a body that took over part of the id or timestamp would begin with a digit.
+    // Requiring an object makes the signed text unambiguous: an id may contain the dots that join it, but a body that included
+    // part of the id or timestamp would start with a digit.
     const parsed = parseObject(body)
     if (parsed === undefined) return 'malformed_json'
 
-    // It may have been closed while the body came in.
+    // The receiver may have been closed while the body arrived.
     if (closed) return 'closed'
     const outcome = await inbox.put({ id, timestamp: Number(timestamp), payload: parsed.value }, parsed.text)
     if (outcome === 'full') return 'inbox_full'
-    if (outcome === 'stored') scheduleHandOut()
+    if (outcome === 'stored') scheduleEmit()
     return undefined
   }
 
-  function refuse(refusal: WebhookRefusal): HttpAnswer {
+  function refuse(refusal: WebhookRefusal): HttpResponse {
     if (refused.observed) later(() => refused.next(refusal))
-    return refusalAnswer(refusal)
+    return refusalResponse(refusal)
   }
 
-  /** A turn of the event loop lies between an answer and its delivery, so that no subscriber holds up the answer. */
-  function scheduleHandOut(): void {
-    // A subscriber schedules one when it comes. A runtime that ends its timers with the request needs none before.
-    if (scheduled || !handedOut.observed) return
+  /** Emits in a later turn of the event loop, so that no subscriber delays a response. */
+  function scheduleEmit(): void {
+    // A new subscriber schedules it too. Some runtimes end timers with the request, so none is set without a subscriber.
+    if (scheduled || !delivered.observed) return
     scheduled = true
     later(() => {
       scheduled = false
       let turn = 0
-      while (turn < TURN && !isHeldBack() && handOut()) turn += 1
-      if (turn === TURN) scheduleHandOut()
+      while (turn < TURN && !isPaused() && emitNext()) turn += 1
+      if (turn === TURN) scheduleEmit()
     })
   }
 
-  /** Deliveries are shared, so the subscriber who is furthest behind holds them back. */
-  function isHeldBack(): boolean {
+  /** Deliveries are shared, so the slowest subscriber pauses them for all. */
+  function isPaused(): boolean {
     return gates.some((gate) => gate.closed)
   }
 
-  /** Hands out the next delivery, if somebody listens and there is one. */
-  function handOut(): boolean {
-    if (!handedOut.observed) return false
+  /** Emits the next delivery. Returns false where there is no subscriber or no delivery. */
+  function emitNext(): boolean {
+    if (!delivered.observed) return false
     const delivery = take()
     if (delivery === undefined) return false
-    handedOut.next(delivery)
+    delivered.next(delivery)
     return true
   }
 
@@ -263,7 +263,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     }
   }
 
-  /** Has everything handed out again that is not done, where the inbox still has it. */
+  /** Makes the inbox emit again every stored delivery that is not done. */
   function rewind(): void {
     try {
       inbox.rewind?.()
@@ -272,44 +272,44 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     }
   }
 
-  /** The inbox cannot hand out any more. */
+  /** The inbox cannot emit deliveries any more. */
   function fail(error: unknown): void {
     closed = true
-    handedOut.error(error)
+    delivered.error(error)
     refused.complete()
   }
 
   function close(): void {
     if (closed) return
     closed = true
-    // They were answered 2xx, and an inbox in memory has no other chance to pass them on.
+    // Their senders got a 2xx, and a memory inbox loses them at the end of the process.
     let more = inbox.durable !== true
-    while (more) more = handOut()
-    handedOut.complete()
+    while (more) more = emitNext()
+    delivered.complete()
     refused.complete()
   }
 
   const deliveries = new Observable<WebhookDelivery>((subscriber) => {
-    // Whoever was handed something before is gone. While others listen, they would get it twice.
-    if (!closed && !handedOut.observed) rewind()
-    const subscription = handedOut.subscribe(subscriber)
+    // Only without other subscribers, which would receive deliveries twice.
+    if (!closed && !delivered.observed) rewind()
+    const subscription = delivered.subscribe(subscriber)
     const gate = gateOf(subscriber)
     if (gate !== undefined) subscription.add(obey(gate))
-    scheduleHandOut()
+    scheduleEmit()
     return subscription
   })
 
-  /** Holds deliveries back while the gate is closed, until the function that it returns is called. */
+  /** Pauses deliveries while the gate is closed. Returns a function that removes the gate. */
   function obey(gate: Gate): () => void {
     gates.push(gate)
     const stopListening = gate.onChange((isClosed) => {
-      if (!isClosed) scheduleHandOut()
+      if (!isClosed) scheduleEmit()
     })
     return () => {
       stopListening()
       gates.splice(gates.indexOf(gate), 1)
-      // It may have been the one that held back.
-      scheduleHandOut()
+      // It may have been the closed one.
+      scheduleEmit()
     }
   }
 
@@ -322,7 +322,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   }
 }
 
-/** The headers of a webhook that may be what they say. */
+/** The headers of a webhook, not yet verified. */
 interface SignedHeaders {
   readonly id: string
   readonly timestamp: string

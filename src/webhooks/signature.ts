@@ -2,24 +2,24 @@ import { hmac } from '#hmac'
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
 import { checkInteger } from '../protocol/check.ts'
 
-/** One secret, or several while they are rotated. Each is the key as it stands, in UTF-8: nothing in it is decoded. */
+/** One secret, or several during a rotation. Each is the key itself, in UTF-8; it is not decoded. */
 export type WebhookSecrets = string | readonly string[]
 
-/** What a webhook's signature is made of (§6.1). */
+/** The signed content of a webhook (§6.1). */
 export interface SignedContent {
   /** The `webhook-id` header. */
   readonly id: string
   /** The `webhook-timestamp` header, as it was sent. */
   readonly timestamp: string
-  /** The exact bytes of the body; text stands for its UTF-8 bytes. */
+  /** The exact bytes of the body; text is encoded as UTF-8. */
   readonly body: string | Uint8Array
 }
 
-/** What {@link signWebhook} signs. */
+/** The input of {@link signWebhook}. */
 export interface WebhookToSign {
-  /** The exact body that will be sent. */
+  /** The exact body to send. */
   readonly body: string | Uint8Array
-  /** The header gets a signature by each, in this order. */
+  /** The header has a signature by each, in this order. */
   readonly secrets: WebhookSecrets
   /** Visible ASCII, at most 512 characters. Default: a new random id. */
   readonly id?: string
@@ -32,23 +32,20 @@ export type WebhookHeaders = Readonly<
   Record<'content-type' | 'webhook-id' | 'webhook-timestamp' | 'webhook-signature', string>
 >
 
-/** Entries that a signature header may have; nobody rotates through more secrets than this at once. */
+/** The most entries of a signature header. A rotation needs far fewer. */
 const MAX_SIGNATURES = 32
 
-/** Whether the text can be a `webhook-id`: visible ASCII, so that its characters are its bytes, and not without end. */
+/** Whether the text is a valid `webhook-id`: 1 to 512 characters of visible ASCII. */
 export function isWebhookId(text: string): boolean {
   return /^[\u0021-\u007E]{1,512}$/.test(text)
 }
 
-/** Whether the text can be a `webhook-timestamp`: digits, within what a date can hold. */
+/** Whether the text is a valid `webhook-timestamp`: digits, within the range of a Date. */
 export function isWebhookTimestamp(text: string): boolean {
   return /^\d{1,12}$/.test(text)
 }
 
-/**
- * The entries of a signature header that can be a signature (§6.1): `v1,` and the Base64 of 32 bytes. None where the header
- * has too many entries.
- */
+/** The well-formed entries of a signature header (§6.1): `v1,` and the Base64 of 32 bytes. Empty where there are too many. */
 export function signatureEntries(signatureHeader: string): readonly string[] {
   const entries = signatureHeader.split(' ', MAX_SIGNATURES + 1)
   if (entries.length > MAX_SIGNATURES) return []
@@ -56,9 +53,9 @@ export function signatureEntries(signatureHeader: string): readonly string[] {
 }
 
 /**
- * The secrets as a list. An error never repeats them.
+ * The secrets as an array. An error never contains them.
  *
- * @throws {ArgumentError} where there is none, or one is empty or no string.
+ * @throws {ArgumentError} for an empty list, or a secret that is not a non-empty string.
  */
 export function secretList(secrets: WebhookSecrets): readonly string[] {
   const list = typeof secrets === 'string' ? [secrets] : secrets
@@ -72,9 +69,9 @@ export function secretList(secrets: WebhookSecrets): readonly string[] {
 }
 
 /**
- * Signs a webhook as the service does (§6.1), so that you can test your own endpoint.
+ * Signs a webhook as the service does (§6.1), to test your own endpoint.
  *
- * Rejects with an {@link ArgumentError} for an id or a timestamp that cannot stand in a header, and for missing secrets.
+ * Rejects with an {@link ArgumentError} for an id or a timestamp that is not valid in a header, and for missing secrets.
  *
  * @example
  * const body = JSON.stringify({ type: 'task_run.status', timestamp: new Date().toISOString(), data: run })
@@ -99,11 +96,11 @@ export async function signWebhook(webhook: WebhookToSign): Promise<WebhookHeader
   }
 }
 
-/** Settings of {@link signedRequest}: what {@link signWebhook} takes, without the body. */
+/** Settings of {@link signedRequest}: those of {@link signWebhook} without the body. */
 export type SignedRequestOptions = Omit<WebhookToSign, 'body'>
 
 /**
- * A signed webhook request as the service would send it (§6.1), for {@link WebhookReceiver.handle} or `fetch`.
+ * Creates a signed webhook request like the service's (§6.1), for {@link WebhookReceiver.handle} or `fetch`.
  *
  * Rejects as {@link signWebhook} does.
  *
@@ -121,7 +118,7 @@ export async function signedRequest(
 
 /**
  * Whether an entry of the signature header was made with one of the secrets (§6.1). Entries of versions other than
- * `v1` are passed over; a header of more than 32 entries is refused. Says nothing of the timestamp's age.
+ * `v1` are ignored; a header of more than 32 entries is refused. The timestamp's age is not checked.
  *
  * Rejects with an {@link ArgumentError} for missing secrets.
  */
@@ -133,7 +130,7 @@ export async function verifySignature(
   return verifyEntries(content, signatureEntries(signatureHeader), secrets)
 }
 
-/** As {@link verifySignature} for what {@link signatureEntries} found. */
+/** Like {@link verifySignature}, for the result of {@link signatureEntries}. */
 export async function verifyEntries(
   content: SignedContent,
   entries: readonly string[],
@@ -141,9 +138,8 @@ export async function verifyEntries(
 ): Promise<boolean> {
   const list = secretList(secrets)
 
-  // Every secret is tried on every entry, so that the time taken does not tell which of them came close. Entries are
-  // compared as they stand, their version included, and not decoded: a decoder of Base64 would let several spellings of
-  // one signature pass.
+  // Every secret is tried on every entry, so that the time does not depend on which of them matches. Entries are compared as
+  // text, since a Base64 decoder accepts several spellings of one signature.
   let matches = false
   for (const secret of list) {
     const expected = await entryOf(content, secret)
@@ -152,7 +148,7 @@ export async function verifyEntries(
   return matches
 }
 
-/** The entry of a signature header that this secret makes. */
+/** The entry of a signature header for this secret. */
 async function entryOf({ id, timestamp, body }: SignedContent, secret: string): Promise<string> {
   return `v1,${await hmac.sign(secret, `${id}.${timestamp}.`, body)}`
 }

@@ -1,12 +1,12 @@
 import type { Hmac } from './hmac.ts'
 
 const ALGORITHM: HmacKeyGenParams = { name: 'HMAC', hash: 'SHA-256' }
-/** Keys that are kept. Few secrets are current at once; a function may name very many in time. */
+/** The most cached keys. Few secrets are current at a time, but a function may return many over time. */
 const MAX_KEYS = 64
 
 const utf8 = new TextEncoder()
 
-// The keys themselves and no promises of them: some runtimes let no request wait for what another one has begun.
+// Keys instead of promises: on some runtimes, a request cannot await a promise of another request.
 const keys = new Map<string, CryptoKey>()
 let comparing: CryptoKey | undefined
 
@@ -28,8 +28,8 @@ export const hmac: Hmac = {
     return btoa(String.fromCharCode(...new Uint8Array(signature)))
   },
 
-  // Only `verify` compares in constant time. It compares a signature, so one of the expected text is made for it, with a key
-  // that nobody knows. Verifying the webhook itself would take its whole body again for each entry of the header.
+  // Only `verify` compares in constant time. It compares signatures, so the expected text is signed with a random key.
+  // Verifying the webhook itself would hash its whole body for each entry of the header.
   async equal(expected, claimed) {
     comparing ??= await crypto.subtle.generateKey(ALGORITHM, false, ['sign', 'verify'])
     const signature = await crypto.subtle.sign('HMAC', comparing, utf8.encode(expected))

@@ -19,7 +19,7 @@ function webhook(size = 10): { readonly body: string; readonly headers: Record<s
   return { body, headers }
 }
 
-/** A body whose chunks come when the test sends them, and what its reader did with it. */
+/** A body whose chunks the test sends, and a record of how it was read. */
 function pipe() {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined
   const reader = { pulled: false, cancelled: false }
@@ -67,9 +67,9 @@ function head(headers: Readonly<Record<string, string>>, method = 'POST'): strin
 
 interface Connection {
   readonly socket: Socket
-  /** All that came. */
+  /** Everything received. */
   readonly received: () => string
-  /** Resolves with the status of the first answer. */
+  /** Resolves with the status of the first response. */
   readonly status: Promise<string>
 }
 
@@ -88,7 +88,7 @@ async function dial(url: string): Promise<Connection> {
   return { socket, received: () => text, status: answered.promise }
 }
 
-describe('what the headers alone refuse', () => {
+describe('a request that its headers are enough to refuse', () => {
   const { headers } = webhook()
   const full = memoryInbox({ maxPending: 1 })
   beforeAll(async () => {
@@ -137,7 +137,7 @@ describe('what the headers alone refuse', () => {
     { what: 'a full inbox', code: 'inbox_full', options: { inbox: full } },
   ]
 
-  it.each(cases)('is refused without a look at the body: $what', async ({ code, changes, options }) => {
+  it.each(cases)('is refused before its body is read: $what', async ({ code, changes, options }) => {
     const body = pipe()
 
     const response = await receiverWith(options).handle(requestOf({ ...headers, ...changes }, body.stream))
@@ -159,7 +159,7 @@ describe('what the headers alone refuse', () => {
     },
   )
 
-  it('is not a duplicate that comes while the inbox is full', async () => {
+  it('is not a duplicate that arrives while the inbox is full', async () => {
     const inbox = memoryInbox({ maxPending: 1 })
     const receiver = receiverWith({ inbox })
     const { body, headers: first } = webhook()
@@ -174,7 +174,7 @@ describe('what the headers alone refuse', () => {
 })
 
 describe('the bodies of all requests', () => {
-  it('hold no more than maxBytesInFlight: what goes beyond it is answered 503, with a time to try again', async () => {
+  it('take no more than maxBytesInFlight: a request above it gets a 503 with a Retry-After', async () => {
     const limits = { maxBodyBytes: 1_000, maxBytesInFlight: 1_000, bodyTimeout: 7_500 }
     const receiver = receiverWith(limits)
     const slow = webhook(800)
@@ -196,7 +196,7 @@ describe('the bodies of all requests', () => {
     expect((await answer).status).toBe(204)
   })
 
-  it('count what comes, whatever their lengths say', async () => {
+  it('are counted by received bytes, not by their declared lengths', async () => {
     const receiver = receiverWith({ maxBodyBytes: 1_000, maxBytesInFlight: 1_000 })
     const { headers } = webhook()
     const { 'content-length': _, ...undeclared } = headers
@@ -259,7 +259,7 @@ describe('the bodies of all requests', () => {
     expect((await receiver.handle(requestOf(other.headers, other.body))).status).toBe(204)
   })
 
-  it('keep their share until they are stored', async () => {
+  it('keep their memory reserved until they are stored', async () => {
     const commit = Promise.withResolvers<void>()
     const memory = memoryInbox()
     const inbox = {
@@ -284,8 +284,8 @@ describe('the bodies of all requests', () => {
   })
 })
 
-describe('a body that does not come', () => {
-  it('is answered 408 after bodyTimeout, is read no further and gives its room back', async () => {
+describe('a body that does not arrive', () => {
+  it('is answered 408 after bodyTimeout, is not read any further and releases its memory', async () => {
     const receiver = receiverWith({ maxBodyBytes: 1_000, maxBytesInFlight: 1_000, bodyTimeout: 20 })
     const { body, headers } = webhook(900)
     const slow = pipe()
@@ -300,7 +300,7 @@ describe('a body that does not come', () => {
     expect((await receiver.handle(requestOf(headers, body))).status).toBe(204)
   })
 
-  it('is answered 408 over a socket, however steadily a byte at a time comes', async () => {
+  it('is answered 408 over a socket, even if it keeps sending single bytes', async () => {
     const url = await serve(nodeListener(receiverWith({ bodyTimeout: 50 })))
     const { headers } = webhook()
     const { socket, received, status } = await dial(url)
@@ -313,7 +313,7 @@ describe('a body that does not come', () => {
     expect(received()).toContain('"code":"body_timeout"')
   })
 
-  it('has no time limit left once it has come', async () => {
+  it('has no timeout after it is complete', async () => {
     const commit = Promise.withResolvers<void>()
     const inbox = { ...memoryInbox(), put: () => commit.promise.then(() => 'stored' as const) }
     const receiver = receiverWith({ inbox, bodyTimeout: 1 })
@@ -327,7 +327,7 @@ describe('a body that does not come', () => {
 })
 
 describe('300 connections that send most of a large body, and then wait', () => {
-  /** Bytes of array buffers that are alive. */
+  /** Bytes of live array buffers. */
   function heldBytes(): number {
     setFlagsFromString('--expose-gc')
     const collect: () => void = runInNewContext('gc')
@@ -335,13 +335,13 @@ describe('300 connections that send most of a large body, and then wait', () => 
     return process.memoryUsage().arrayBuffers
   }
 
-  /** A receiver behind a server, and what it refused. */
+  /** A receiver behind a server, and its refusals. */
   async function endpoint(options: Partial<WebhookReceiverOptions>) {
     const receiver = receiverWith(options)
     const listener = nodeListener(receiver)
     const refusals: string[] = []
     receiver.refusals.subscribe(({ code }) => refusals.push(code))
-    /** The server's ends of the connections, by the ports of the others. */
+    /** The server's sockets, by the ports of their clients. */
     const ends = new Map<number | undefined, Socket>()
     const url = await serve((incoming, outgoing) => {
       ends.set(incoming.socket.remotePort, incoming.socket)
@@ -350,7 +350,7 @@ describe('300 connections that send most of a large body, and then wait', () => 
     return { url, refusals, ends }
   }
 
-  /** The connections, once each is answered or has had all of its part read. */
+  /** Resolves with the connections when each is answered or its sent part is read. */
   async function attack(
     { url, ends }: Awaited<ReturnType<typeof endpoint>>,
     headers: Readonly<Record<string, string>>,
@@ -364,7 +364,7 @@ describe('300 connections that send most of a large body, and then wait', () => 
     return connections
   }
 
-  it('hold the bound and not their sum, and give it back when they go', async () => {
+  it('take no more memory than the limit, and release it when they close', async () => {
     const server = await endpoint({ maxBytesInFlight: 16 * MIB, bodyTimeout: 60_000 })
     const { body, headers } = webhook()
     const before = heldBytes()
@@ -377,7 +377,7 @@ describe('300 connections that send most of a large body, and then wait', () => 
     while (!server.refusals.includes('incomplete_body')) await nextTurn()
     const next = await fetch(server.url, { method: 'POST', headers, body })
 
-    // The buffers that sockets read into come on top: 64 KiB for each of 300. Their sum of bodies is 150 MiB.
+    // Plus the read buffers of the sockets: 64 KiB for each of 300. All bodies together are 150 MiB.
     expect(held).toBeLessThan(48 * MIB)
     expect(waiting.length).toBeGreaterThan(0)
     expect(waiting.length).toBeLessThanOrEqual(32)
@@ -385,7 +385,7 @@ describe('300 connections that send most of a large body, and then wait', () => 
     expect(next.status).toBe(204)
   })
 
-  it('hold nothing where their timestamps are stale', async () => {
+  it('take no memory when their timestamps are stale', async () => {
     const server = await endpoint({})
     const before = heldBytes()
 

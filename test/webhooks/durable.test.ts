@@ -35,7 +35,7 @@ async function endpoint() {
   return { file, db, inbox, receiver, post }
 }
 
-/** Another connection, which sees only what is committed. */
+/** Another connection, which sees only committed data. */
 function reader(file: string) {
   const db = new DatabaseSync(file)
   onTestFinished(() => db.close())
@@ -44,7 +44,7 @@ function reader(file: string) {
 }
 
 describe('a receiver with an inbox on disk', () => {
-  it('commits a burst in few transactions, each webhook before its answer', async () => {
+  it('commits a burst in few transactions, each webhook before its response', async () => {
     const { file, db, post } = await endpoint()
     const { has } = reader(file)
     const exec = vi.spyOn(db, 'exec')
@@ -56,7 +56,7 @@ describe('a receiver with an inbox on disk', () => {
     expect(exec.mock.calls.filter(([sql]) => sql === 'COMMIT').length).toBeLessThan(100)
   })
 
-  it('answers 503 while nothing can be stored, and 204 to the next try', async () => {
+  it('answers 503 while nothing can be stored, and 204 to the next attempt', async () => {
     const { file, post } = await endpoint()
     const { db: other, has } = reader(file)
     other.exec('BEGIN IMMEDIATE')
@@ -73,14 +73,14 @@ describe('a receiver with an inbox on disk', () => {
     const { db, post } = await endpoint()
     db.exec('PRAGMA max_page_count = 1')
 
-    // The pages that are there have some room left.
+    // The existing pages have some free space.
     let status = 204
     for (let i = 0; status === 204 && i < 10_000; i++) status = await post(`msg_${i}`)
 
     expect(status).toBe(503)
   })
 
-  it('hands out what was committed, and after done never again', async () => {
+  it('emits committed deliveries, and none again after done', async () => {
     const { receiver, post, db } = await endpoint()
     const handedOut = Promise.withResolvers<string>()
     receiver.deliveries.subscribe(({ id }) => handedOut.resolve(id))
@@ -95,15 +95,15 @@ describe('a receiver with an inbox on disk', () => {
   })
 })
 
-describe('a subscriber who finds no other', () => {
-  /** What somebody gets from now on. */
+describe('the only subscriber', () => {
+  /** Records what a new subscriber receives. */
   function listen(receiver: WebhookReceiver) {
     const ids: string[] = []
     const subscription = receiver.deliveries.subscribe(({ id }) => ids.push(id))
     return { ids, leave: () => subscription.unsubscribe() }
   }
 
-  it('is handed again what is not done', async () => {
+  it('receives again every delivery that is not done', async () => {
     const { receiver, post } = await endpoint()
     const first = listen(receiver)
     for (const id of ['msg_1', 'msg_2', 'msg_3']) await post(id)
@@ -118,7 +118,7 @@ describe('a subscriber who finds no other', () => {
     expect(second.ids).toEqual(['msg_1', 'msg_3'])
   })
 
-  it('within a delivery is handed that one again first, and each once', async () => {
+  it('that subscribes within a delivery receives that one again first, and each once', async () => {
     const { receiver, post } = await endpoint()
     await post('msg_1')
     await post('msg_2')
@@ -136,7 +136,7 @@ describe('a subscriber who finds no other', () => {
     expect(calls).toEqual(['msg_1', 'msg_1', 'msg_2'])
   })
 
-  it('is not one who joins others: nothing is handed out again for him', async () => {
+  it('is the only one that receives deliveries again, not a second subscriber', async () => {
     const { receiver, post } = await endpoint()
     const first = listen(receiver)
     await post('msg_1')
@@ -149,7 +149,7 @@ describe('a subscriber who finds no other', () => {
     expect([first.ids, second.ids]).toEqual([['msg_1', 'msg_2'], ['msg_2']])
   })
 
-  it('hears of it when the inbox cannot hand out again, which closes the receiver', async () => {
+  it('gets an error when the inbox fails to rewind, which closes the receiver', async () => {
     const failure = new Error('the inbox is gone')
     const inbox: Inbox = {
       ...memoryInbox(),
@@ -164,7 +164,7 @@ describe('a subscriber who finds no other', () => {
     expect((await receiver.handle(request)).status).toBe(503)
   })
 
-  it('rewinds no inbox of a receiver that is closed: the next one may have it', async () => {
+  it('does not rewind the inbox of a closed receiver, which the next one may use', async () => {
     const { receiver, inbox, post } = await endpoint()
     await post('msg_1')
     receiver.close()

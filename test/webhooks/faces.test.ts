@@ -8,7 +8,7 @@ const SECRET = 'the account secret'
 const NOW = 1_760_000_000
 const BODY = '{ "type":"task_run.status",\n "data":{"note":"na\u00efve ✓"} }'
 
-/** What a sender sees of an answer. */
+/** The parts of a response that a sender sees. */
 interface Answer {
   readonly status: number
   readonly code: string | undefined
@@ -18,7 +18,7 @@ interface Answer {
 
 type Send = (init: RequestInit) => Promise<Answer>
 
-/** The ways into a receiver. They must not differ in anything that a sender can see. */
+/** The ways to call a receiver. A sender must not see a difference. */
 const faces: readonly (readonly [name: string, reach: (receiver: WebhookReceiver) => Promise<Send>])[] = [
   [
     'handle',
@@ -33,7 +33,7 @@ const faces: readonly (readonly [name: string, reach: (receiver: WebhookReceiver
     },
   ],
   [
-    'nodeListener with a handler of your own before it',
+    'nodeListener with a custom handler before it',
     async (receiver) => {
       const url = await serve(nodeListener({ handle: (request) => receiver.handle(request) }))
       return async (init) => answerOf(await fetch(url, init))
@@ -56,7 +56,7 @@ function receiverWith(options: Partial<WebhookReceiverOptions> = {}): WebhookRec
   return createWebhookReceiver({ secrets: SECRET, clock: () => NOW * 1000, ...options })
 }
 
-/** What a receiver of {@link receiverWith} accepts, but for what is changed. */
+/** A request that a receiver of {@link receiverWith} accepts, with these changes. */
 function signed(webhook: Partial<WebhookToSign> = {}): Required<Pick<RequestInit, 'method' | 'body'>> & {
   readonly headers: Record<string, string>
 } {
@@ -69,8 +69,8 @@ function signed(webhook: Partial<WebhookToSign> = {}): Required<Pick<RequestInit
 }
 
 describe.each(faces)('a receiver that is reached by %s', (_, reach) => {
-  it('looks at one thing after the other, in the order that it documents', async () => {
-    // Wrong in every way; each step mends the one that was refused.
+  it('checks a request in the documented order', async () => {
+    // Everything is wrong; each step fixes the reason of the last refusal.
     const large = 'no JSON'.repeat(100)
     let init = { ...signed({ body: large, secrets: 'forged', timestamp: 1 }), method: 'PUT' }
     delete init.headers['webhook-id']
@@ -97,7 +97,7 @@ describe.each(faces)('a receiver that is reached by %s', (_, reach) => {
     init = signed({ body: large, secrets: 'forged', timestamp: 1 })
     answers.push(await send(init))
     init = signed({ body: large, secrets: 'forged' })
-    // What a `Request` of its own says of its length is up to its maker.
+    // A hand-made `Request` may have any content-length.
     init.headers['content-length'] = String(large.length)
     answers.push(await send(init))
     init = signed({ body: 'no JSON', secrets: 'forged' })
@@ -125,7 +125,7 @@ describe.each(faces)('a receiver that is reached by %s', (_, reach) => {
     ])
   })
 
-  it('says its refusals in JSON, and which method is allowed', async () => {
+  it('sends its refusals as JSON, with the allowed method', async () => {
     const send = await reach(receiverWith())
 
     expect(await send({ method: 'GET' })).toEqual({
@@ -151,14 +151,14 @@ describe.each(faces)('a receiver that is reached by %s', (_, reach) => {
   ])('refuses a webhook without %s', async (name, status) => {
     const send = await reach(receiverWith())
     const init = signed()
-    // Bytes have no content type of their own, which fetch would add.
+    // For bytes, unlike text, fetch adds no content type.
     const body = new TextEncoder().encode(BODY)
     delete init.headers[name]
 
     expect((await send({ ...init, body })).status).toBe(status)
   })
 
-  it('accepts a body of exactly maxBodyBytes, and none of one byte more', async () => {
+  it('accepts a body of exactly maxBodyBytes, but not of one byte more', async () => {
     const send = await reach(receiverWith({ maxBodyBytes: Buffer.byteLength(BODY) }))
 
     expect((await send(signed())).status).toBe(204)
@@ -175,7 +175,7 @@ describe.each(faces)('a receiver that is reached by %s', (_, reach) => {
     expect(codes).toEqual(['unavailable', 'unavailable'])
   })
 
-  it('hands its inbox the body as it came, and parsed', async () => {
+  it('passes the body to its inbox, both unchanged and parsed', async () => {
     const puts: unknown[] = []
     const inbox: Inbox = {
       ...memoryInbox(),

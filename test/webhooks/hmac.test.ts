@@ -22,7 +22,7 @@ describe.each(implementations)('signatures by %s', (_, hmac) => {
     )
   })
 
-  it('are those of an HMAC written down on the spot, whatever is signed', async () => {
+  it('are those of a reference implementation, for any content', async () => {
     const secrets = fc.string({ unit: 'binary', minLength: 1, maxLength: 200 })
     await fc.assert(
       fc.asyncProperty(
@@ -38,7 +38,7 @@ describe.each(implementations)('signatures by %s', (_, hmac) => {
     )
   })
 
-  it('cover those bytes of a buffer that are in view, and no others', async () => {
+  it('cover only the bytes of a view, not its whole buffer', async () => {
     const view = new Uint8Array(Buffer.from('[for nothing?]')).subarray(1, -1)
 
     expect(await hmac.sign('Jefe', 'what do ya want ', view)).toBe(
@@ -46,7 +46,7 @@ describe.each(implementations)('signatures by %s', (_, hmac) => {
     )
   })
 
-  it('stay right while more secrets are used than are kept', async () => {
+  it('stay correct while more secrets are used than cached', async () => {
     const secrets = Array.from({ length: 200 }, (_unused, i) => `secret ${i}`)
     const sign = (secret: string) => hmac.sign(secret, '', 'body')
     const expected = secrets.map((secret) => createHmac('sha256', secret).update('body').digest('base64'))
@@ -55,7 +55,7 @@ describe.each(implementations)('signatures by %s', (_, hmac) => {
     expect(await Promise.all(secrets.map(sign))).toEqual(expected)
   })
 
-  it('are equal where their texts are the same', async () => {
+  it('are equal when their texts are equal', async () => {
     await fc.assert(
       fc.asyncProperty(texts, texts, async (one, other) => {
         fc.pre(one.isWellFormed() && other.isWellFormed())

@@ -33,7 +33,7 @@ async function endpoint(options: Partial<WebhookReceiverOptions> = {}): Promise<
   receiver.deliveries.subscribe((delivery) => deliveries.push(delivery))
   const delivered = firstValueFrom(receiver.deliveries)
   const refused = firstValueFrom(receiver.refusals.pipe(map(({ code }) => code)))
-  // Most tests wait for one of them; the other ends without a value when the receiver is closed.
+  // Most tests await one of them; the other completes without a value when the receiver is closed.
   for (const promise of [delivered, refused]) promise.catch(() => undefined)
   const requested = Promise.withResolvers<void>()
   const listener = nodeListener(receiver)
@@ -56,13 +56,13 @@ function signed(webhook: Partial<WebhookToSign> = {}): Record<string, string> {
   return sign({ body: BODY, secrets: SECRET, ...webhook })
 }
 
-/** The start of a request as it goes over the wire. */
+/** The start of a request on the wire. */
 function head(headers: Readonly<Record<string, string>>, line = 'POST /hook HTTP/1.1'): string {
   const lines = Object.entries({ host: 'receiver', ...headers }).map(([name, value]) => `${name}: ${value}`)
   return `${[line, ...lines].join('\r\n')}\r\n\r\n`
 }
 
-/** A bare connection, with what it has received so far. */
+/** A raw connection and the text that it has received. */
 async function dial(
   port: number,
 ): Promise<{ socket: Socket; received: () => string; closed: Promise<unknown> }> {
@@ -71,7 +71,7 @@ async function dial(
   socket.setEncoding('latin1').on('data', (chunk: string) => {
     text += chunk
   })
-  // A server that has enough may reset the connection: that is one way to close it.
+  // A server may close the connection with a reset.
   socket.on('error', () => undefined)
   const closed = new Promise((resolve) => socket.once('close', resolve))
   onTestFinished(() => {
@@ -81,7 +81,7 @@ async function dial(
   return { socket, received: () => text, closed }
 }
 
-/** Sends these bytes over a bare connection and resolves with the status line once one comes. */
+/** Sends these bytes over a raw connection and resolves with the status line. */
 async function statusLine(port: number, bytes: string | Uint8Array): Promise<string> {
   const { socket, received } = await dial(port)
   socket.write(bytes)
@@ -105,7 +105,7 @@ describe('nodeListener', () => {
     })
   })
 
-  it('has written the answer before a subscriber sees the delivery', async () => {
+  it('writes the response before it emits the delivery', async () => {
     const receiver = createWebhookReceiver({ secrets: SECRET })
     const listener = nodeListener(receiver)
     const seen = Promise.withResolvers<boolean>()
@@ -119,7 +119,7 @@ describe('nodeListener', () => {
     expect(await seen.promise).toBe(true)
   })
 
-  it('receives a body in chunks cut at any byte', async () => {
+  it('receives a body in chunks split at any byte', async () => {
     const { port, deliveries, delivered } = await endpoint()
     const chunks = Array.from(Buffer.from(BODY), (byte) =>
       Buffer.concat([Buffer.from('1\r\n'), Buffer.of(byte), Buffer.from('\r\n')]),
@@ -149,7 +149,7 @@ describe('nodeListener', () => {
     expect(await response.json()).toEqual({ code: 'method_not_allowed', message: expect.any(String) })
   })
 
-  it('refuses a body with one byte changed on its way', async () => {
+  it('refuses a body with one changed byte', async () => {
     const { url, deliveries } = await endpoint()
 
     const response = await fetch(url, { method: 'POST', headers: signed(), body: BODY.replace('✓', '✔') })
@@ -198,7 +198,7 @@ describe('nodeListener', () => {
     expect(deliveries).toEqual([])
   })
 
-  it('lets no header of the request into the answer', async () => {
+  it('copies no header of the request into the response', async () => {
     const { port } = await endpoint()
     const { socket, received, closed } = await dial(port)
 
@@ -216,14 +216,14 @@ describe('nodeListener', () => {
     expect(received()).not.toContain('x-injected')
   })
 
-  it('does not mind a request line that is no URL', async () => {
+  it('accepts a request line that is not a URL', async () => {
     const { port } = await endpoint()
     const headers = { ...signed(), 'content-length': String(Buffer.byteLength(BODY)) }
 
     expect(await statusLine(port, head(headers, 'POST // HTTP/1.1') + BODY)).toBe('HTTP/1.1 204 No Content')
   })
 
-  it('refuses a method that the web does not know as any other', async () => {
+  it('refuses a method that fetch does not know', async () => {
     const { port } = await endpoint()
 
     expect(await statusLine(port, head({}, 'TRACE /hook HTTP/1.1'))).toBe('HTTP/1.1 405 Method Not Allowed')
@@ -261,7 +261,7 @@ describe('nodeListener', () => {
     expect(deliveries.map(({ payload }) => payload)).toEqual([JSON.parse(BODY)])
   })
 
-  it('answers requests that come in one go each in its turn, and receives those that are right', async () => {
+  it('answers pipelined requests in order, and receives the valid ones', async () => {
     const { port, deliveries } = await endpoint({ maxBodyBytes: 1_000 })
     const { socket, received } = await dial(port)
     const post = (headers: Readonly<Record<string, string>>, body = BODY) =>
@@ -288,7 +288,7 @@ describe('nodeListener', () => {
     expect(deliveries.map(({ id }) => id)).toEqual(['a', 'b'])
   })
 
-  it('has a body sent that its sender announced first', async () => {
+  it('answers Expect: 100-continue', async () => {
     const { port, delivered } = await endpoint()
     const { socket, received } = await dial(port)
 
@@ -305,7 +305,7 @@ describe('nodeListener', () => {
     expect(goOn).toMatch(/^HTTP\/1\.1 100 /)
   })
 
-  it('receives a body whose flow was stopped by what stands before it', async () => {
+  it('receives a body that middleware has paused', async () => {
     const receiver = createWebhookReceiver({ secrets: SECRET })
     const listener = nodeListener(receiver)
     const url = await serve((incoming, outgoing) => {
@@ -331,15 +331,15 @@ describe('nodeListener', () => {
   })
 
   it.each([
-    ['was read before', (incoming: IncomingMessage, next: () => void) => incoming.resume().on('end', next)],
+    ['was already read', (incoming: IncomingMessage, next: () => void) => incoming.resume().on('end', next)],
     [
-      'will come as text',
+      'has an encoding',
       (incoming: IncomingMessage, next: () => void) => {
         incoming.setEncoding('utf8')
         next()
       },
     ],
-  ])('tells a framework when the body %s', async (_what, parse) => {
+  ])('throws to a framework when the body %s', async (_what, parse) => {
     const listener = nodeListener(createWebhookReceiver({ secrets: SECRET }))
     const thrown = Promise.withResolvers<unknown>()
     const url = await serve((incoming, outgoing) => {
@@ -356,13 +356,13 @@ describe('nodeListener', () => {
     await fetch(url, { method: 'POST', headers: signed(), body: BODY })
 
     expect(await thrown.promise).toEqual(
-      expect.objectContaining({ message: expect.stringContaining('ahead of') }),
+      expect.objectContaining({ message: expect.stringContaining('before any body parser') }),
     )
   })
 })
 
-describe('nodeListener with a handler of your own', () => {
-  it('hands it the request as it came, and answers what it answers', async () => {
+describe('nodeListener with a custom handler', () => {
+  it('passes it the request unchanged, and sends its response', async () => {
     const handle = async (request: Request) =>
       new Response(
         `${request.method} ${request.url} ${request.headers.get('x-test')} ${await request.text()}`,
@@ -383,7 +383,7 @@ describe('nodeListener with a handler of your own', () => {
     expect(await response.text()).toBe(`POST ${url}/hook?a=1 ü ${BODY}`)
   })
 
-  it('calls it where it stands before a receiver', async () => {
+  it('calls it when it wraps a receiver', async () => {
     const receiver = createWebhookReceiver({ secrets: SECRET })
     const statuses: number[] = []
     const handle = async (request: Request) => {
@@ -400,7 +400,7 @@ describe('nodeListener with a handler of your own', () => {
     expect(statuses).toEqual([204, 401])
   })
 
-  it('answers at once where it does not want the body', async () => {
+  it('answers immediately when it does not read the body', async () => {
     const url = await serve(nodeListener({ handle: async () => new Response(null, { status: 401 }) }))
 
     const status = await statusLine(Number(new URL(url).port), head({ 'content-length': '100' }))
@@ -415,7 +415,7 @@ describe('nodeListener with a handler of your own', () => {
   })
 
   it.each(['POST // HTTP/1.1', 'TRACE /hook HTTP/1.1'])(
-    'answers what cannot be told as a Request by itself: %s',
+    'answers 400 to what a Request cannot represent: %s',
     async (line) => {
       const url = await serve(nodeListener({ handle: async () => new Response('never') }))
 
@@ -424,8 +424,8 @@ describe('nodeListener with a handler of your own', () => {
   )
 })
 
-describe('a sender that goes wrong', () => {
-  it('and breaks off within the body leaves nothing behind', async () => {
+describe('a faulty sender', () => {
+  it('that disconnects within the body leaves nothing behind', async () => {
     const { port, url, deliveries, delivered, refused, requested } = await endpoint()
     const { socket } = await dial(port)
     socket.write(head({ ...signed(), 'content-length': String(Buffer.byteLength(BODY)) }) + BODY.slice(0, 10))
@@ -441,11 +441,11 @@ describe('a sender that goes wrong', () => {
     expect(deliveries.map(({ id }) => id)).toEqual(['next'])
   })
 
-  it('and breaks off within a chunked body leaves nothing behind', async () => {
+  it('that disconnects within a chunked body leaves nothing behind', async () => {
     const { port, deliveries, refused, requested } = await endpoint()
     const { socket } = await dial(port)
     const length = Buffer.byteLength(BODY).toString(16)
-    // All of the body, but for the word that it is all.
+    // The whole body, without its last chunk.
     socket.write(`${head({ ...signed(), 'transfer-encoding': 'chunked' })}${length}\r\n${BODY}\r\n`)
     await requested
 
@@ -455,7 +455,7 @@ describe('a sender that goes wrong', () => {
     expect(deliveries).toEqual([])
   })
 
-  it('and sends chunks that are none is refused', async () => {
+  it('that sends malformed chunks is refused', async () => {
     const { port, deliveries, refused } = await endpoint()
     const { socket, received, closed } = await dial(port)
 
@@ -467,7 +467,7 @@ describe('a sender that goes wrong', () => {
     expect(deliveries).toEqual([])
   })
 
-  it('and is gone before its request gets its turn is refused', async () => {
+  it('that disconnects before its request is handled is refused', async () => {
     const receiver = createWebhookReceiver({ secrets: SECRET })
     const refused = firstValueFrom(receiver.refusals)
     const listener = nodeListener(receiver)
@@ -485,7 +485,7 @@ describe('a sender that goes wrong', () => {
     expect((await refused).code).toBe('incomplete_body')
   })
 
-  it('and is gone before its answer has its delivery stored nevertheless, and disturbs nobody', async () => {
+  it('that disconnects before its response still has its delivery stored, and affects no other', async () => {
     const memory = memoryInbox()
     const commit = Promise.withResolvers<void>()
     const asked = Promise.withResolvers<void>()
@@ -519,7 +519,7 @@ describe('a sender that goes wrong', () => {
     expect(next.status).toBe(204)
   })
 
-  it('and is refused before its body has come keeps its connection when the rest comes', async () => {
+  it('that is refused before its body arrives keeps its connection when it sends the rest', async () => {
     const { port, delivered } = await endpoint()
     const { socket, received } = await dial(port)
     const length = String(Buffer.byteLength(BODY))
@@ -536,7 +536,7 @@ describe('a sender that goes wrong', () => {
     expect(received()).toMatch(/^HTTP\/1\.1 415 /)
   })
 
-  it('and ends its side within the body is refused', async () => {
+  it('that ends its side within the body is refused', async () => {
     const { port, deliveries } = await endpoint()
     const { socket, received, closed } = await dial(port)
 
@@ -547,7 +547,7 @@ describe('a sender that goes wrong', () => {
     expect(deliveries).toEqual([])
   })
 
-  it('and sends a chunked body beyond the limit is answered 413 while it still sends, then cut off', async () => {
+  it('that exceeds the limit with a chunked body gets a 413 while it still sends, then is disconnected', async () => {
     const { port, deliveries } = await endpoint({ maxBodyBytes: 1_000 })
     const { socket, received, closed } = await dial(port)
     const chunk = `400\r\n${'x'.repeat(1_024)}\r\n`
@@ -560,18 +560,18 @@ describe('a sender that goes wrong', () => {
     expect(deliveries).toEqual([])
   })
 
-  it('and announces less than it sends is held to what it announced', async () => {
+  it('that sends more than its content-length is read up to that length', async () => {
     const { port, deliveries } = await endpoint()
 
     const status = await statusLine(port, head({ ...signed(), 'content-length': '2' }) + BODY)
 
-    // 400 where the server's parser meets the surplus before the answer is written.
+    // 400 if the server's parser reads the surplus before the response is written.
     expect(status).toMatch(/^HTTP\/1\.1 40[01] /)
     expect(deliveries).toEqual([])
   })
 
   it.each([1_001, 50_000, 2_000_000])(
-    'with a body of %i bytes, too many, keeps its connection',
+    'with a body of %i bytes, above the limit, keeps its connection',
     async (size) => {
       const { port, deliveries, delivered } = await endpoint({ maxBodyBytes: 1_000 })
       const { socket, received } = await dial(port)
@@ -591,7 +591,7 @@ describe('a sender that goes wrong', () => {
   )
 
   it.each([1_001, 50_000, 2_000_000])(
-    'with a body of %i bytes in chunks, too many, keeps its connection',
+    'with a chunked body of %i bytes, above the limit, keeps its connection',
     async (size) => {
       const { port, deliveries, delivered } = await endpoint({ maxBodyBytes: 1_000 })
       const { socket, received } = await dial(port)
@@ -609,7 +609,7 @@ describe('a sender that goes wrong', () => {
     },
   )
 
-  it('is told 413 while it sends, also where the connection ends with the answer', async () => {
+  it('gets a 413 while it sends, even if the connection ends with the response', async () => {
     const { url } = await endpoint({ maxBodyBytes: 1_000 })
     const headers = { ...signed(), connection: 'close', 'content-length': '3000000' }
 
@@ -632,7 +632,7 @@ describe('a sender that goes wrong', () => {
     expect(status).toBe(413)
   })
 
-  it('is told 413 when it waits for its upload to end', async () => {
+  it('gets a 413 when it reads only after its upload', async () => {
     const { url } = await endpoint({ maxBodyBytes: 1_000 })
     const headers = { ...signed(), 'content-length': '3000000' }
 

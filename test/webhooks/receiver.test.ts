@@ -25,7 +25,7 @@ function receiverWith(options: Partial<WebhookReceiverOptions> = {}): WebhookRec
   return createWebhookReceiver({ secrets: SECRET, clock: () => NOW * 1000, ...options })
 }
 
-/** A request that a receiver of {@link receiverWith} accepts, but for what is changed. */
+/** A request that a receiver of {@link receiverWith} accepts, with these changes. */
 function requestOf(
   webhook: Partial<WebhookToSign> = {},
   changes: { readonly headers?: Record<string, string | null>; readonly body?: BodyInit | null } = {},
@@ -55,7 +55,7 @@ function streamOf(...chunks: Uint8Array[]): ReadableStream<Uint8Array> {
   })
 }
 
-/** What the receiver hands out, from now on. */
+/** Records what the receiver emits from now on. */
 function record(receiver: WebhookReceiver): WebhookDelivery[] {
   const deliveries: WebhookDelivery[] = []
   receiver.deliveries.subscribe((delivery) => deliveries.push(delivery))
@@ -66,7 +66,7 @@ async function statusAt(timestamp: number, options?: Partial<WebhookReceiverOpti
   return (await outcome(requestOf({ timestamp }), options)).status
 }
 
-/** Sends one request and tells what was answered and what was handed out. */
+/** Sends one request; resolves with its response and the emitted deliveries. */
 async function outcome(request: Request, options?: Partial<WebhookReceiverOptions>) {
   const receiver = receiverWith(options)
   const deliveries = record(receiver)
@@ -78,7 +78,7 @@ async function outcome(request: Request, options?: Partial<WebhookReceiverOption
 }
 
 describe('a delivery', () => {
-  it('is answered 204 and handed out with its id, its timestamp and its payload', async () => {
+  it('is answered 204 and emitted with its id, its timestamp and its payload', async () => {
     const { status, body, deliveries } = await outcome(requestOf())
 
     expect(status).toBe(204)
@@ -86,7 +86,7 @@ describe('a delivery', () => {
     expect(deliveries).toEqual([{ id: 'msg_1', timestamp: NOW, payload: PAYLOAD }])
   })
 
-  it('is accepted as signedRequest makes it', async () => {
+  it('is accepted when signedRequest makes it', async () => {
     const receiver = createWebhookReceiver({ secrets: SECRET })
     const deliveries = record(receiver)
 
@@ -109,7 +109,7 @@ describe('a delivery', () => {
   it.each([
     ['odd whitespace', ' \n\t{ "type" :\r\n "x" ,"n":1.50e+01 }\n\n'],
     ['repeated keys', '{"type":"a","type":"x"}'],
-    ['text beyond ASCII, escaped and not', '{"type":"x","note":"na\\u00efve ✓ 漢字 \u{1F980} \\ud800"}'],
+    ['non-ASCII text, escaped and not', '{"type":"x","note":"na\\u00efve ✓ 漢字 \u{1F980} \\ud800"}'],
     ['a byte order mark', '\uFEFF{"type":"x"}'],
   ])('is verified over its exact bytes: %s', async (_, body) => {
     const accepted = await outcome(requestOf({ body }))
@@ -122,7 +122,7 @@ describe('a delivery', () => {
     expect(changed.status).toBe(401)
   })
 
-  it('may come in chunks of any size, cut within a character', async () => {
+  it('may arrive in chunks of any size, split within a character', async () => {
     const body = bytesOf('{"note":"✓ 漢字"}')
     const chunks = Array.from(body, (byte) => Uint8Array.of(byte))
 
@@ -132,7 +132,7 @@ describe('a delivery', () => {
     expect(deliveries[0]?.payload).toEqual({ note: '✓ 漢字' })
   })
 
-  it('is accepted when one of several signatures fits, beside versions that nobody knows', async () => {
+  it('is accepted when one of several signatures matches, next to unknown versions', async () => {
     const { 'webhook-signature': good } = sign({
       body: BODY,
       secrets: SECRET,
@@ -156,7 +156,7 @@ describe('a delivery', () => {
     expect(answers.map(({ status }) => status)).toEqual([204, 204, 204, 401])
   })
 
-  it('is checked against the secrets of the moment where they are a function', async () => {
+  it('is checked against the current secrets if they are a function', async () => {
     let secrets: string | string[] = 'first'
     const receiver = receiverWith({ secrets: () => secrets })
     const send = async (id: string, secret: string) =>
@@ -171,7 +171,7 @@ describe('a delivery', () => {
     expect([before, during, after]).toEqual([204, [204, 204], [401, 204]])
   })
 
-  it('is within the tolerance up to its last millisecond, either way', async () => {
+  it('is within the tolerance up to its last millisecond, in both directions', async () => {
     expect(await statusAt(NOW - 300)).toBe(204)
     expect(await statusAt(NOW + 300)).toBe(204)
     expect(await statusAt(NOW - 300, { clock: () => NOW * 1000 + 1 })).toBe(403)
@@ -182,7 +182,7 @@ describe('a delivery', () => {
 })
 
 describe('a duplicate', () => {
-  it('is answered 204 each time and handed out once', async () => {
+  it('is answered 204 each time and emitted once', async () => {
     const receiver = receiverWith()
     const deliveries = record(receiver)
 
@@ -195,7 +195,7 @@ describe('a duplicate', () => {
     expect(deliveries).toHaveLength(1)
   })
 
-  it('that comes at the same time is handed out once', async () => {
+  it('that arrives at the same time is emitted once', async () => {
     const receiver = receiverWith()
     const deliveries = record(receiver)
 
@@ -206,7 +206,7 @@ describe('a duplicate', () => {
     expect(deliveries).toHaveLength(1)
   })
 
-  it('of a request that was refused is no duplicate', async () => {
+  it('of a refused request is not a duplicate', async () => {
     const receiver = receiverWith()
     const deliveries = record(receiver)
 
@@ -223,7 +223,7 @@ describe('a refusal', () => {
   const cases: readonly (readonly [what: string, request: () => Request, status: number, code: string])[] = [
     ['a GET', () => new Request(URL), 405, 'method_not_allowed'],
     [
-      'a PUT that is otherwise right',
+      'a PUT that is otherwise valid',
       () => new Request(requestOf(), { method: 'PUT' }),
       405,
       'method_not_allowed',
@@ -270,13 +270,13 @@ describe('a refusal', () => {
       'malformed_header',
     ],
     [
-      'another id than was signed',
+      'an id that was not signed',
       () => requestOf({}, { headers: { 'webhook-id': 'm' } }),
       401,
       'bad_signature',
     ],
     [
-      'another timestamp than was signed',
+      'a timestamp that was not signed',
       () => requestOf({}, { headers: { 'webhook-timestamp': String(NOW + 1) } }),
       401,
       'bad_signature',
@@ -297,9 +297,9 @@ describe('a refusal', () => {
     ],
     ['a stale timestamp', () => requestOf({ timestamp: NOW - 301 }), 403, 'timestamp_out_of_tolerance'],
     ['a future timestamp', () => requestOf({ timestamp: NOW + 301 }), 403, 'timestamp_out_of_tolerance'],
-    ['JSON that breaks off', () => requestOf({ body: BODY.slice(0, -1) }), 422, 'malformed_json'],
-    ['a signed body of nothing', () => requestOf({ body: '' }), 422, 'malformed_json'],
-    ['JSON that is no object', () => requestOf({ body: '[{}]' }), 422, 'malformed_json'],
+    ['truncated JSON', () => requestOf({ body: BODY.slice(0, -1) }), 422, 'malformed_json'],
+    ['a signed empty body', () => requestOf({ body: '' }), 422, 'malformed_json'],
+    ['JSON that is not an object', () => requestOf({ body: '[{}]' }), 422, 'malformed_json'],
     ['JSON null', () => requestOf({ body: 'null' }), 422, 'malformed_json'],
     [
       'text that is not UTF-8',
@@ -307,9 +307,9 @@ describe('a refusal', () => {
       422,
       'malformed_json',
     ],
-    ['nesting without end', () => requestOf({ body: '['.repeat(100_000) }), 422, 'malformed_json'],
+    ['unbalanced nesting', () => requestOf({ body: '['.repeat(100_000) }), 422, 'malformed_json'],
     [
-      'a body that breaks off',
+      'a truncated body',
       () =>
         requestOf(
           {},
@@ -336,13 +336,13 @@ describe('a refusal', () => {
     expect(answer.deliveries).toEqual([])
   })
 
-  it('names the method that is allowed', async () => {
+  it('names the allowed method', async () => {
     const { headers } = await outcome(new Request(URL))
 
     expect(headers.get('allow')).toBe('POST')
   })
 
-  it.each(cases)('repeats nothing of the request: %s', async (_, request) => {
+  it.each(cases)('contains nothing of the request: %s', async (_, request) => {
     const sent = request()
     const values = ['webhook-signature', 'webhook-id'].map((name) => sent.headers.get(name) ?? '')
     const signatures = values.flatMap((value) => value.split(/[ ,]/)).filter((value) => value.length > 2)
@@ -352,18 +352,18 @@ describe('a refusal', () => {
     receiver.refusals.subscribe((refusal) => refusals.push(refusal))
     const response = await receiver.handle(sent)
     await nextTurn()
-    const said = `${await response.text()} ${JSON.stringify([...response.headers])} ${JSON.stringify(refusals)}`
+    const answered = `${await response.text()} ${JSON.stringify([...response.headers])} ${JSON.stringify(refusals)}`
 
-    for (const secret of [SECRET, ...signatures]) expect(said).not.toContain(secret)
+    for (const secret of [SECRET, ...signatures]) expect(answered).not.toContain(secret)
   })
 
-  it('looks at the signature before the JSON, so that a forger learns nothing of how a body is read', async () => {
+  it('checks the signature before the JSON, so that an unsigned sender learns nothing about the parser', async () => {
     const forged = await outcome(requestOf({ secrets: 'forged', body: 'no JSON' }))
 
     expect(forged.status).toBe(401)
   })
 
-  it('is told to subscribers of `refusals`, once the answer is decided', async () => {
+  it('is emitted to subscribers of `refusals` after the response is decided', async () => {
     const receiver = receiverWith()
     const refusals: WebhookRefusal[] = []
     receiver.refusals.subscribe((refusal) => refusals.push(refusal))
@@ -402,7 +402,7 @@ describe('a refusal', () => {
     ])
   })
 
-  it('follows any change of a single bit of the body', async () => {
+  it('follows a change of any single bit of the body', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat({ max: BODY.length * 8 - 1 }), async (bit) => {
         const body = bytesOf(BODY).map((byte, i) => (i === bit >> 3 ? byte ^ (1 << (bit & 7)) : byte))
@@ -417,7 +417,7 @@ describe('a refusal', () => {
 })
 
 describe('the limit of the body', () => {
-  it('is met by a body of exactly that size, and passed by one byte more', async () => {
+  it('allows a body of exactly that size, but not one byte more', async () => {
     const limit = { maxBodyBytes: bytesOf(BODY).length }
 
     const fits = await outcome(requestOf(), limit)
@@ -427,7 +427,7 @@ describe('the limit of the body', () => {
     expect([tooLarge.status, tooLarge.deliveries]).toEqual([413, []])
   })
 
-  it('counts what comes and not what content-length says', async () => {
+  it('counts the received bytes, not the content-length', async () => {
     const request = requestOf(
       {},
       { headers: { 'content-length': '2' }, body: streamOf(new Uint8Array(60), new Uint8Array(60)) },
@@ -438,7 +438,7 @@ describe('the limit of the body', () => {
     expect(status).toBe(413)
   })
 
-  it('stops reading with the chunk that is too much', async () => {
+  it('stops reading at the chunk that exceeds it', async () => {
     let pulled = 0
     let cancelled = false
     const endless = new ReadableStream<Uint8Array>(
@@ -468,7 +468,7 @@ describe('deliveries', () => {
     rxjs.onUnhandledError = unhandled
   })
 
-  it('come after the answer, never within the request', async () => {
+  it('are emitted after the response, never within the request', async () => {
     const receiver = receiverWith()
     const order: string[] = []
     receiver.deliveries.subscribe(() => order.push('delivery'))
@@ -479,7 +479,7 @@ describe('deliveries', () => {
     expect(order).toEqual(['answer', 'delivery'])
   })
 
-  it('do not change the answer when their subscriber throws, and go on', async () => {
+  it('continue when a subscriber throws, without changing the response', async () => {
     const errors: unknown[] = []
     const bothReported = Promise.withResolvers<void>()
     rxjs.onUnhandledError = (error) => {
@@ -502,7 +502,7 @@ describe('deliveries', () => {
     expect(errors).toEqual([broken, broken])
   })
 
-  it('wait for the first subscriber, in their order', async () => {
+  it('wait for the first subscriber, in order', async () => {
     const receiver = receiverWith()
     for (const id of ['a', 'b', 'c']) {
       await receiver.handle(requestOf({ id }))
@@ -520,7 +520,7 @@ describe('deliveries', () => {
     expect(ids).toEqual(['a', 'b', 'c'])
   })
 
-  it('are given out each once when a subscriber leaves in the middle and another comes', async () => {
+  it('are emitted once each when one subscriber is replaced by another', async () => {
     const receiver = receiverWith()
     await Promise.all(['a', 'b', 'c'].map((id) => receiver.handle(requestOf({ id }))))
 
@@ -542,7 +542,7 @@ describe('deliveries', () => {
     expect(both.map((deliveries) => deliveries.length)).toEqual([1, 1])
   })
 
-  it('leave room for other work when there are very many', async () => {
+  it('yield to other work when there are very many', async () => {
     const receiver = receiverWith()
     const ids = Array.from({ length: 600 }, (_, i) => `msg_${i}`)
     await Promise.all(ids.map((id) => receiver.handle(requestOf({ id }))))
@@ -558,7 +558,7 @@ describe('deliveries', () => {
     expect(deliveries.map(({ id }) => id)).toEqual(ids)
   })
 
-  it('that nobody takes fill the inbox: then 503, until somebody does, and nothing is lost', async () => {
+  it('without a subscriber fill the inbox: then 503 until one subscribes, and nothing is lost', async () => {
     const receiver = receiverWith({ inbox: memoryInbox({ maxPending: 2 }) })
     const send = async (id: string) => (await receiver.handle(requestOf({ id }))).status
 
@@ -574,8 +574,8 @@ describe('deliveries', () => {
   })
 })
 
-describe('an inbox of your own', () => {
-  it('is waited for before the answer', async () => {
+describe('a custom inbox', () => {
+  it('is awaited before the response', async () => {
     const memory = memoryInbox()
     const commit = Promise.withResolvers<void>()
     const inbox: Inbox = {
@@ -601,7 +601,7 @@ describe('an inbox of your own', () => {
     expect(deliveries).toHaveLength(1)
   })
 
-  it('that fails has the sender try again, and tells the cause to `refusals` alone', async () => {
+  it('that fails makes the sender retry, and reports the cause only to `refusals`', async () => {
     const failure = new Error('the disk with the secret name is full')
     let broken = true
     const memory = memoryInbox()
@@ -627,7 +627,7 @@ describe('an inbox of your own', () => {
     expect(deliveries).toHaveLength(1)
   })
 
-  it('hands out what it kept from before to the first subscriber', async () => {
+  it('emits its stored deliveries to the first subscriber', async () => {
     const inbox = memoryInbox()
     await inbox.put({ id: 'kept', timestamp: NOW, payload: {} })
 
@@ -636,7 +636,7 @@ describe('an inbox of your own', () => {
     expect(delivery.id).toBe('kept')
   })
 
-  it('that cannot hand out any more ends `deliveries` with its error and closes the receiver', async () => {
+  it('that fails to emit ends `deliveries` with its error and closes the receiver', async () => {
     const failure = new Error('row 7 cannot be read')
     const inbox: Inbox = {
       put: async () => 'stored',
@@ -653,7 +653,7 @@ describe('an inbox of your own', () => {
 })
 
 describe('done', () => {
-  it('is passed on to the inbox, also after close', async () => {
+  it('is passed on to the inbox, even after close', async () => {
     const done: string[] = []
     const inbox: Inbox = { ...memoryInbox(), done: (id) => void done.push(id) }
     const receiver = receiverWith({ inbox })
@@ -665,7 +665,7 @@ describe('done', () => {
     expect(done).toEqual(['a', 'b'])
   })
 
-  it('fails where the inbox fails', async () => {
+  it('fails when the inbox fails', async () => {
     const failure = new Error('no room')
     const receiver = receiverWith({ inbox: { ...memoryInbox(), done: () => Promise.reject(failure) } })
 
@@ -673,8 +673,8 @@ describe('done', () => {
   })
 })
 
-describe('a subscriber that is behind', () => {
-  /** What somebody gets who subscribes through this gate. */
+describe('a slow subscriber', () => {
+  /** Records what a subscriber under this gate receives. */
   function recordThrough(gate: Gate, receiver: WebhookReceiver) {
     const ids: string[] = []
     const subscription = withGate(gate, () => receiver.deliveries.subscribe(({ id }) => ids.push(id)))
@@ -687,7 +687,7 @@ describe('a subscriber that is behind', () => {
     return responses.map(({ status }) => status)
   }
 
-  it('is handed nothing while its gate is closed, and the rest once it opens', async () => {
+  it('receives nothing while its gate is closed, and the rest when it opens', async () => {
     const receiver = receiverWith()
     const gate = new Gate()
     const { ids } = recordThrough(gate, receiver)
@@ -702,7 +702,7 @@ describe('a subscriber that is behind', () => {
     expect(ids).toEqual(['a', 'b', 'c'])
   })
 
-  it('gets nothing more in the same turn after it closed its gate', async () => {
+  it('receives nothing more in the same turn after it closes its gate', async () => {
     const receiver = receiverWith()
     const gate = new Gate()
     const ids: string[] = []
@@ -732,7 +732,7 @@ describe('a subscriber that is behind', () => {
     expect(ids).toEqual(['a', 'b'])
   })
 
-  it('holds back the others too, until it leaves', async () => {
+  it('pauses the others too, until it unsubscribes', async () => {
     const receiver = receiverWith()
     const quick = record(receiver)
     const gate = new Gate()
@@ -747,7 +747,7 @@ describe('a subscriber that is behind', () => {
     expect(quick.map(({ id }) => id)).toEqual(['a'])
   })
 
-  it('still gets what waits when the receiver is closed, for an inbox in memory keeps nothing', async () => {
+  it('receives the waiting deliveries when the receiver closes, since a memory inbox would lose them', async () => {
     const receiver = receiverWith()
     const gate = new Gate()
     gate.close()
@@ -759,7 +759,7 @@ describe('a subscriber that is behind', () => {
     expect(ids).toEqual(['a'])
   })
 
-  it('gets nothing at the close of a receiver whose inbox keeps it for the next start', async () => {
+  it('receives nothing when a receiver with a durable inbox closes', async () => {
     const inbox: Inbox = { ...memoryInbox(), durable: true }
     const receiver = receiverWith({ inbox })
     const gate = new Gate()
@@ -774,7 +774,7 @@ describe('a subscriber that is behind', () => {
   })
 })
 
-describe('secrets that cannot be had', () => {
+describe('secrets that are not available', () => {
   it.each([
     [
       'throw',
@@ -797,8 +797,8 @@ describe('secrets that cannot be had', () => {
   })
 })
 
-describe('a request that was read before', () => {
-  it('is answered 503 with a cause that says what to do', async () => {
+describe('a request that was already read', () => {
+  it('is answered 503, with a cause that names the fix', async () => {
     const receiver = receiverWith()
     const refusals: WebhookRefusal[] = []
     receiver.refusals.subscribe((refusal) => refusals.push(refusal))
@@ -810,13 +810,13 @@ describe('a request that was read before', () => {
 
     expect(response.status).toBe(503)
     expect(refusals[0]?.cause).toEqual(
-      expect.objectContaining({ message: expect.stringContaining('ahead of') }),
+      expect.objectContaining({ message: expect.stringContaining('before any body parser') }),
     )
   })
 })
 
 describe('close', () => {
-  it('hands out what was answered, completes, and answers 503 afterwards', async () => {
+  it('emits what was accepted, completes, and answers 503 from then on', async () => {
     const receiver = receiverWith()
     const events: string[] = []
     receiver.deliveries.subscribe({
@@ -835,7 +835,7 @@ describe('close', () => {
     expect(await after.json()).toEqual({ code: 'closed', message: expect.any(String) })
   })
 
-  it('refuses a request whose body is still on its way', async () => {
+  it('refuses a request whose body has not arrived', async () => {
     const receiver = receiverWith()
     const deliveries = record(receiver)
     const sent = Promise.withResolvers<Uint8Array>()
@@ -854,7 +854,7 @@ describe('close', () => {
     expect(deliveries).toEqual([])
   })
 
-  it('leaves what nobody took in the inbox, for the next receiver', async () => {
+  it('leaves unread deliveries in the inbox for the next receiver', async () => {
     const inbox = memoryInbox()
     const receiver = receiverWith({ inbox })
     await receiver.handle(requestOf())
@@ -900,7 +900,7 @@ describe('createWebhookReceiver', () => {
     expect(() => receiverWith(options)).toThrow(expect.objectContaining({ argument }))
   })
 
-  it('refuses an option that it does not have, and names the nearest', () => {
+  it('refuses an unknown option, and names the nearest', () => {
     const misspelled = { secrets: SECRET, maxBodyByte: 1 }
 
     expect(() => createWebhookReceiver(misspelled)).toThrow(
@@ -911,13 +911,13 @@ describe('createWebhookReceiver', () => {
     )
   })
 
-  it.each([[''], [['one', '']]])('says of an empty secret what it is, and shows no other: %j', (secrets) => {
+  it.each([[''], [['one', '']]])('reports an empty secret, and shows no other: %j', (secrets) => {
     expect(() => receiverWith({ secrets })).toThrow(
       'secrets must be a non-empty string or a list of them, got an empty string',
     )
   })
 
-  it('lets nothing pass while its clock gives no time', async () => {
+  it('accepts nothing while its clock returns NaN', async () => {
     const { status } = await outcome(requestOf(), { clock: () => Number.NaN, inbox: memoryInbox() })
 
     expect(status).toBe(403)

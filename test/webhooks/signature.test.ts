@@ -4,7 +4,7 @@ import { ArgumentError, signedRequest, signWebhook, verifySignature } from 'rivu
 import { describe, expect, it } from 'vitest'
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
-// Made with `openssl dgst -sha256 -hmac … -binary | base64`, so that no code of ours agrees with itself.
+// Made with `openssl dgst -sha256 -hmac … -binary | base64`, as an independent reference.
 const VECTOR = {
   id: 'msg_2Lh9KRb0',
   timestamp: 1_760_000_000,
@@ -34,7 +34,7 @@ function flipTextBit(text: string, at: number): string {
 }
 
 describe('signWebhook', () => {
-  it('gives the signature that OpenSSL gives', async () => {
+  it('returns the same signature as OpenSSL', async () => {
     expect(await signWebhook({ ...VECTOR, secrets: SECRET })).toEqual({
       'content-type': 'application/json',
       'webhook-id': VECTOR.id,
@@ -43,13 +43,13 @@ describe('signWebhook', () => {
     })
   })
 
-  it('takes a secret beyond ASCII as its UTF-8 bytes', async () => {
+  it('uses the UTF-8 bytes of a non-ASCII secret', async () => {
     const headers = await signWebhook({ id: 'a', timestamp: 1, body: '{}', secrets: 'clé-秘密' })
 
     expect(headers['webhook-signature']).toBe('v1,E34UPcSt5CLrfg3G7q9V5lMXLw+FX68X/4hOZVfQDfQ=')
   })
 
-  it('signs with every secret, in their order', async () => {
+  it('signs with every secret, in order', async () => {
     const headers = await signWebhook({ id: 'a', timestamp: 1, body: '{}', secrets: ['new', 'old'] })
     const expected = ['new', 'old'].map(
       (secret) => `v1,${createHmac('sha256', secret).update('a.1.{}').digest('base64')}`,
@@ -58,7 +58,7 @@ describe('signWebhook', () => {
     expect(headers['webhook-signature']).toBe(expected.join(' '))
   })
 
-  it('makes up an id of its own each time, and takes the present as timestamp', async () => {
+  it('defaults to a new random id and the current time', async () => {
     const before = Math.floor(Date.now() / 1000)
     const one = await signWebhook({ body: '{}', secrets: SECRET })
     const other = await signWebhook({ body: '{}', secrets: SECRET })
@@ -84,7 +84,7 @@ describe('signWebhook', () => {
     await expect(sign()).rejects.toMatchObject({ argument })
   })
 
-  it('never repeats a secret in an error', async () => {
+  it('never includes a secret in an error', async () => {
     await expect(signWebhook({ body: '{}', secrets: [SECRET, ''] })).rejects.toThrow(
       expect.objectContaining({
         message: expect.not.stringContaining(SECRET),
@@ -110,11 +110,11 @@ describe('signedRequest', () => {
 })
 
 describe('verifySignature', () => {
-  it('accepts the signature that OpenSSL gives', async () => {
+  it('accepts the signature of OpenSSL', async () => {
     expect(await verifySignature(VECTOR_CONTENT, VECTOR.signature, SECRET)).toBe(true)
   })
 
-  it('accepts when any entry fits any secret, wherever they stand', async () => {
+  it('accepts when any entry matches any secret, in any order', async () => {
     const header = `v1,${'A'.repeat(43)}= v2,something v1a,x ${VECTOR.signature} v1,short`
 
     expect(await verifySignature(VECTOR_CONTENT, header, ['other', SECRET, 'another'])).toBe(true)
@@ -123,14 +123,14 @@ describe('verifySignature', () => {
   it.each([
     ['an empty header', ''],
     ['no version', VECTOR.signature.slice(3)],
-    ['a version it does not know', VECTOR.signature.replace('v1', 'v2')],
+    ['an unknown version', VECTOR.signature.replace('v1', 'v2')],
     ['a version in capitals', VECTOR.signature.replace('v1', 'V1')],
     ['no padding', VECTOR.signature.replace('=', '')],
     ['too much padding', `${VECTOR.signature}=`],
-    // U decodes to the bytes that V decodes to here: the last character carries two bits that Base64 does not use.
+    // U and V decode to the same bytes here, since Base64 ignores two bits of the last character.
     ['another spelling of the same bytes', VECTOR.signature.replace(/U=$/, 'V=')],
     ['a line break in it', VECTOR.signature.replace('sOO', 's\nOO')],
-    ['characters that are the right ones modulo 256', VECTOR.signature.replace('J', '\u014A')],
+    ['characters that are equal modulo 256', VECTOR.signature.replace('J', '\u014A')],
     ['entries joined by commas', `${VECTOR.signature},${VECTOR.signature}`],
     ['hexadecimal', `v1,${Buffer.from(VECTOR.signature.slice(3), 'base64').toString('hex')}`],
   ])('refuses %s', async (_, header) => {
@@ -147,7 +147,7 @@ describe('verifySignature', () => {
     )
   })
 
-  it('looks at 32 entries, and refuses a header of more unread', async () => {
+  it('checks 32 entries, and refuses a header with more', async () => {
     const filler = `v1,${'A'.repeat(43)}= `
 
     expect(await verifySignature(VECTOR_CONTENT, filler.repeat(31) + VECTOR.signature, SECRET)).toBe(true)
@@ -157,7 +157,7 @@ describe('verifySignature', () => {
     ).toBe(false)
   })
 
-  it('takes the secret as it stands, without decoding what follows a prefix', async () => {
+  it('uses the secret unchanged, without decoding a part after a prefix', async () => {
     const decoded = Buffer.from(SECRET.slice('whsec_'.length), 'base64')
     const content = `${VECTOR.id}.${VECTOR.timestamp}.${VECTOR.body}`
     const signature = `v1,${createHmac('sha256', decoded).update(content).digest('base64')}`
@@ -165,7 +165,7 @@ describe('verifySignature', () => {
     expect(await verifySignature(VECTOR_CONTENT, signature, SECRET)).toBe(false)
   })
 
-  it('accepts whatever was signed, with any of the secrets', async () => {
+  it('accepts any signed content, with any of the secrets', async () => {
     await fc.assert(
       fc.asyncProperty(
         ids,
@@ -184,7 +184,7 @@ describe('verifySignature', () => {
     )
   })
 
-  it('agrees with an HMAC written down on the spot', async () => {
+  it('agrees with a reference implementation of HMAC', async () => {
     await fc.assert(
       fc.asyncProperty(ids, timestamps, bodies, secrets, async (id, timestamp, body, secret) => {
         const bytes = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body])
@@ -226,10 +226,10 @@ describe('verifySignature', () => {
     )
   })
 
-  it('refuses what another secret signed', async () => {
+  it('refuses a signature by another secret', async () => {
     await fc.assert(
       fc.asyncProperty(secrets, secrets, bodies, async (mine, theirs, body) => {
-        // HMAC pads a short key with zero bytes, so two that differ in those alone are one key.
+        // HMAC pads a short key with zero bytes, so two that differ only in those are equal.
         fc.pre(mine.replace(/\0+$/, '') !== theirs.replace(/\0+$/, ''))
         const headers = await signWebhook({ id: 'a', timestamp: 1, body, secrets: theirs })
 

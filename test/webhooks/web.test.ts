@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { rolldown } from 'rolldown'
 import { beforeAll, describe, expect, it } from 'vitest'
 
-/** What every runtime of `Request` and `Response` has. There is no `process`, no `Buffer` and no `setImmediate` among it. */
+/** The globals of every runtime with `Request` and `Response`: without `process`, `Buffer` and `setImmediate`. */
 const WEB_GLOBALS = {
   AbortController,
   AbortSignal,
@@ -41,7 +41,7 @@ const PROGRAM = `
   })()
 `
 
-describe('rivulet/webhooks where there is no Node', () => {
+describe('rivulet/webhooks without Node', () => {
   let code = ''
   let imports: readonly string[] = []
   beforeAll(async () => {
@@ -65,11 +65,11 @@ describe('rivulet/webhooks where there is no Node', () => {
     imports = output[0].imports
   })
 
-  it('imports no module of Node', () => {
+  it('imports no Node module', () => {
     expect(imports).toEqual([])
   })
 
-  it('receives what is signed, once, and refuses what is not', async () => {
+  it('receives signed webhooks once, and refuses others', async () => {
     const context = createContext({ ...WEB_GLOBALS })
 
     runInContext(code, context)
