@@ -9,32 +9,32 @@ import { authenticate } from './http/authentication.ts'
 import { limitBody } from './http/body.ts'
 import { HttpProblem, problem } from './http/problem.ts'
 import { quota, QUOTAS } from './http/quota.ts'
-import { answerOnTheWay, refuseCursors } from './http/request-faults.ts'
+import { answerInsteadOfRoute, refuseCursors } from './http/request-faults.ts'
 
-/** Routes of the service, which write streams to Node's own response. */
+/** Routes of the service. Streams write to the response of `node:http`. */
 export type Routes = Hono<{ Bindings: HttpBindings }>
 
-/** What the service's one application is put together from. */
+/** Settings of {@link createApp}. */
 export interface AppOptions {
   readonly apiKeys: readonly string[]
   readonly clock: Clock
   readonly faults: Faults
-  /** Whether there is an end to the requests that a caller may send in a minute. */
+  /** Whether requests are rate-limited, per minute. */
   readonly quotas: boolean
-  /** Puts each area's routes under its path. */
+  /** Mounts the routes of each area. */
   readonly mount: (app: Routes) => void
-  /** Hears of every failure that was answered with a 500, and the reference that the caller got. */
+  /** Called with each error that was answered with a 500, and the `ref_id` of the response. */
   readonly onError: (error: unknown, ref_id: string) => void
 }
 
-/** Everything that is the same for all endpoints: credentials, limits, faults, and how a problem is told (§5, §7). */
+/** Creates the application: authentication, limits, faults and error responses of all endpoints (§5, §7). */
 export function createApp({ apiKeys, clock, faults, quotas, mount, onError }: AppOptions): Routes {
   const app: Routes = new Hono()
 
-  app.use(answerOnTheWay(faults))
+  app.use(answerInsteadOfRoute(faults))
   app.use(authenticate(apiKeys))
   app.use(async (c, next) => {
-    // Hono would answer HEAD as GET, and a stream must not begin for it.
+    // Hono handles HEAD as GET, which would start a stream.
     if (c.env.incoming.method === 'HEAD') throw methodNotAllowed('HEAD', ['GET', 'POST'])
     await next()
   })
@@ -53,18 +53,18 @@ export function createApp({ apiKeys, clock, faults, quotas, mount, onError }: Ap
   })
   app.onError((error, c) => {
     if (error instanceof HttpProblem) {
-      // The status is one that goes with a body: none of our problems is a 101, 204, 205 or 304.
+      // No problem has a status without a body (101, 204, 205 or 304).
       return c.json(error.body, error.status as ContentfulStatusCode, error.headers)
     }
     const ref_id = randomUUID()
     onError(error, ref_id)
-    const message = 'The service failed. Its log tells more under this reference'
+    const message = 'The service failed. Its log has the error under this ref_id'
     return c.json({ type: 'error', error: { ref_id, message, detail: null } }, 500)
   })
   return app
 }
 
-/** Answers known paths with 405 where the method is another one. */
+/** Responds with 405 to other methods of known paths. */
 function refuseOtherMethods(app: Routes): void {
   const methods = Map.groupBy(
     app.routes.filter(({ method }) => method !== 'ALL'),

@@ -1,34 +1,33 @@
 import { MAX_TIMER_DELAY } from '../protocol/timer-limit.ts'
 
 /**
- * Where the service gets its time from. All that belongs to a monitor, a run or a webhook goes by it: dates, schedules, the
- * retries of webhooks and how long they are tried. What happens between a caller and the service goes by
+ * The clock of the service. Monitors, runs and webhooks use it: dates, schedules and retries. Connections use
  * {@link Clock.realTime}.
  */
 export interface Clock {
   /** Unix time in ms. */
   now(): number
-  /** Runs the task once, `delay` ms of this clock from now. The function that it returns calls it off. */
+  /** Runs the task once, after `delay` ms of this clock. Returns a function that cancels it. */
   schedule(delay: number, task: () => void): () => void
   /**
-   * The time of connections, which is real however fast this clock runs: how long a stream stays open and a result is
-   * waited for, and the minutes of quotas. Default: this clock itself, so that a test can move both together.
+   * The clock of connections, which runs at real speed: durations of streams, timeouts of results and minutes of quotas.
+   * Default: this clock, so that a test can advance both together.
    */
   readonly realTime?: Clock
 }
 
-/** The time that connections go by. */
+/** The clock of connections. */
 export function realTimeOf(clock: Clock): Clock {
   return clock.realTime ?? clock
 }
 
 /**
- * The machine's time, `speed` times as fast. It starts at `from` (Unix time in ms, default now), so that a service that
- * ran ahead and was restarted does not fall back behind what it has written. Its {@link Clock.realTime} is not sped up.
+ * The system clock, `speed` times as fast. It starts at `from` (Unix time in ms, default now), so that time does not go
+ * back when a fast service is restarted. Its {@link Clock.realTime} runs at real speed.
  */
 export function systemClock(speed = 1, from = Date.now()): Clock {
-  const began = performance.now()
-  const now = () => Math.floor(from + (performance.now() - began) * speed)
+  const startedAt = performance.now()
+  const now = () => Math.floor(from + (performance.now() - startedAt) * speed)
   return {
     now,
     ...(speed !== 1 && { realTime: systemClock() }),
@@ -39,7 +38,7 @@ export function systemClock(speed = 1, from = Date.now()): Clock {
         const left = Math.ceil((due - now()) / speed)
         timer = setTimeout(check, Math.min(Math.max(0, left), MAX_TIMER_DELAY))
       }
-      // A timer may be early by a part of a millisecond, which is long on a fast clock.
+      // A timer may fire a fraction of a millisecond early, which is long on a fast clock.
       const check = () => (now() < due ? wait() : task())
       wait()
       return () => clearTimeout(timer)
@@ -47,7 +46,7 @@ export function systemClock(speed = 1, from = Date.now()): Clock {
   }
 }
 
-/** A clock that stands still until it is moved: for tests. */
+/** A clock for tests, which only moves with {@link ManualClock.advance}. */
 export class ManualClock implements Clock {
   #now: number
   #tasks: { readonly due: number; readonly task: () => void }[] = []
@@ -74,7 +73,7 @@ export class ManualClock implements Clock {
     return this.#tasks.length === 0 ? undefined : Math.min(...this.#tasks.map(({ due }) => due))
   }
 
-  /** Moves time on by `ms`, and runs what becomes due, in the order of its time. */
+  /** Advances the time by `ms`, and runs the tasks that become due, in order. */
   advance(ms: number): void {
     const end = this.#now + ms
     for (;;) {

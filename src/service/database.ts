@@ -2,10 +2,10 @@ import { chmodSync, existsSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { hasWalResetBug, walResetBugMessage } from '../protocol/wal-reset-bug.ts'
 
-/** The layout of the service's tables; a file with a newer one is refused. */
+/** Version of the service's tables; a file with a newer version is refused. */
 const SCHEMA_VERSION = 1
 
-/** A file that cannot be the service's database. `cause` is SQLite's error, where it is one. */
+/** A file that cannot be used as the service's database. `cause` is SQLite's error, if there is one. */
 export class DataFileError extends Error {
   override readonly name = 'DataFileError'
   readonly file: string
@@ -17,8 +17,8 @@ export class DataFileError extends Error {
 }
 
 /**
- * Opens the service's one database, `:memory:` or a file, which its owner alone can read and write then. Each area creates
- * the tables that it owns.
+ * Opens the service's database: `:memory:`, or a file that only its owner can read and write. Each area creates its own
+ * tables.
  *
  * @throws DataFileError when the file cannot be used, or not safely: see {@link hasWalResetBug}.
  */
@@ -36,7 +36,7 @@ export function openDatabase(file: string): DatabaseSync {
     )
   }
   database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
-  // A process that was killed can have left credentials in its log that were deleted since.
+  // A killed process may have left deleted credentials in the write-ahead log.
   truncateLog(database)
   return database
 }
@@ -45,15 +45,15 @@ function open(file: string): DatabaseSync {
   let database: DatabaseSync | undefined
   try {
     database = new DatabaseSync(file)
-    // Reads the file, so that one of another kind is refused and stays as it is.
+    // Reads the file, so that a file of another format is refused unchanged.
     database.exec('PRAGMA schema_version')
     keepPrivate(database)
     database.exec(
       'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON',
     )
-    // What is deleted is written over with zeros: the credentials of ended runs among it.
+    // Overwrites deleted data with zeros, such as the credentials of ended runs.
     database.exec('PRAGMA secure_delete = ON')
-    // KiB of pages that are kept in memory. A search looks all over the index, which the 2 MiB of the default hardly hold.
+    // Page cache in KiB. A search reads all over the index, which does not fit the default of 2 MiB.
     database.exec('PRAGMA cache_size = -32768')
     return database
   } catch (error) {
@@ -64,7 +64,7 @@ function open(file: string): DatabaseSync {
   }
 }
 
-/** Its log and the index of that, where they are not there yet, get the mode of the file from SQLite. */
+/** Restricts existing files. New `-wal` and `-shm` files get the mode of the database from SQLite. */
 function keepPrivate(database: DatabaseSync): void {
   const file = database.location()
   if (file === null) return
@@ -74,8 +74,8 @@ function keepPrivate(database: DatabaseSync): void {
 }
 
 /**
- * Carries the write-ahead log over into the file and empties it, so that what was deleted is in neither. False where a
- * reader in another process keeps it from doing so; it is not waited for.
+ * Checkpoints and truncates the write-ahead log, so that it holds no deleted data. Returns false, without waiting, when a
+ * reader in another process prevents it.
  */
 export function truncateLog(database: DatabaseSync): boolean {
   database.exec('PRAGMA busy_timeout = 0')
@@ -87,8 +87,8 @@ export function truncateLog(database: DatabaseSync): boolean {
 }
 
 /**
- * Prepares a statement whose rows are arrays, `row[0]` being the first column. For many small rows: to make an object of
- * each takes longer than to find them.
+ * Prepares a statement that returns rows as arrays. For many small rows, creating an object for each takes longer than
+ * finding them.
  */
 export function prepareArrays(database: DatabaseSync, sql: string): StatementSync {
   const statement = database.prepare(sql)
@@ -96,7 +96,7 @@ export function prepareArrays(database: DatabaseSync, sql: string): StatementSyn
   return statement
 }
 
-/** Runs the work in one transaction: all of it is stored, or none. */
+/** Runs `work` in one transaction; joins the current one if there is one. */
 export function transaction<T>(database: DatabaseSync, work: () => T): T {
   if (database.isTransaction) return work()
   database.exec('BEGIN IMMEDIATE')
@@ -105,7 +105,7 @@ export function transaction<T>(database: DatabaseSync, work: () => T): T {
     database.exec('COMMIT')
     return result
   } catch (error) {
-    // SQLite has already rolled back by itself after some errors, a full disk among them.
+    // SQLite rolls back by itself after some errors, such as a full disk.
     if (database.isTransaction) database.exec('ROLLBACK')
     throw error
   }

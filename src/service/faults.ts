@@ -1,92 +1,92 @@
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkDuration, checkId, checkInteger, checkOneOf, checkText } from '../protocol/check.ts'
 
-/** What every fault may say. */
-interface Sometimes {
-  /** How often it strikes before it is spent. Default: without end. */
+/** Options of every fault. */
+interface FaultOptions {
+  /** How often it strikes. Default: without a limit. */
   readonly times?: number
 }
 
-/** A fault of requests. */
-interface OnPath extends Sometimes {
+/** Options of faults of requests. */
+interface RequestFaultOptions extends FaultOptions {
   /** Only requests whose path begins with this, `/v1/search` for instance. Default: all. */
   readonly path?: string
 }
 
-/** A fault of a group's event streams, on any connection that comes so far. */
-interface InStream extends OnPath {
-  /** How many events of one connection pass before it strikes. Default 0. */
+/** Options of faults of a group's event streams. */
+interface StreamFaultOptions extends RequestFaultOptions {
+  /** Number of events that a connection sends before the fault strikes. Default 0. */
   readonly after?: number
 }
 
 /**
- * What the service can be told to do wrong, so that users can try their pipelines. None of it is left to chance: the same
- * faults and the same requests, in the same order, give the same failures.
+ * A fault that the service injects, so that users can test their pipelines. Faults are deterministic: the same faults and
+ * the same requests, in the same order, give the same failures.
  */
 export type Fault =
   // Event streams.
   /**
-   * Cuts a stream by destroying its socket: right after `after` events, or in the midst of the next one: within its line,
-   * within the first character of it that takes several bytes (within its line where there is none), or within a chunk
-   * of the transfer coding, of which more was announced. Default `event`.
+   * Destroys the socket of a stream, after `after` events or within the next one: within its line, within its first
+   * multi-byte character (within its line if there is none), or within a chunk of the chunked transfer coding. Default
+   * `event`.
    */
-  | ({ readonly kind: 'cut'; readonly at?: CutPoint } & InStream)
-  /** Sends nothing more, no comment either, and keeps the socket open until the reader gives up. */
-  | ({ readonly kind: 'stall' } & InStream)
-  /** Ends a stream in good order, as if all were told: with `after` 0 it accepts, and closes. */
-  | ({ readonly kind: 'close' } & InStream)
+  | ({ readonly kind: 'cut'; readonly at?: CutPoint } & StreamFaultOptions)
+  /** Sends nothing more, not even a comment, and keeps the socket open until the client closes it. */
+  | ({ readonly kind: 'stall' } & StreamFaultOptions)
+  /** Closes a stream cleanly, as if it were complete; with `after` 0 without any event. */
+  | ({ readonly kind: 'close' } & StreamFaultOptions)
   /**
-   * Sends the next event in pieces of `bytes` bytes (default 1), one each `interval` ms of real time (default 1). What is
-   * left after 1,000 pieces comes at once. Strikes once an event.
+   * Sends the next event in pieces of `bytes` bytes (default 1), one every `interval` ms of real time (default 1). After
+   * 1,000 pieces it sends the rest at once. Strikes once per event.
    */
-  | ({ readonly kind: 'slow'; readonly bytes?: number; readonly interval?: number } & InStream)
+  | ({ readonly kind: 'slow'; readonly bytes?: number; readonly interval?: number } & StreamFaultOptions)
   /**
-   * Begins a stream that is resumed `count` events (default 1) before its position, so that those are told again: as a
-   * service does that keeps its place now and then. Strikes once a connection that has a position.
+   * Resumes a stream `count` events (default 1) before its position, so that they are repeated, as by a service that only
+   * stores its position from time to time. Strikes once per connection that has a position.
    */
-  | ({ readonly kind: 'repeat-events'; readonly count?: number } & OnPath)
-  /** Deletes a group, `group` or whichever it meets: see {@link DeletedGroup}. */
+  | ({ readonly kind: 'repeat-events'; readonly count?: number } & RequestFaultOptions)
+  /** Deletes a group: see {@link DeletedGroup}. */
   | DeletedGroup
-  // Event streams and JSON answers.
-  /** Breaks off the JSON of the next event, or of an answer, in the middle, and goes on as if nothing were wrong with it. */
-  | ({ readonly kind: 'malformed' } & InStream)
-  /** Compresses with gzip, although nobody asked for it. */
-  | ({ readonly kind: 'gzip' } & OnPath)
-  /** Answers 200 with a page of HTML, as a proxy does. The request does not take effect. */
-  | ({ readonly kind: 'wrong-type' } & OnPath)
-  // Answers and requests.
-  /** Cuts a JSON answer halfway, short of its `content-length`, by destroying the socket. The request has taken effect. */
-  | ({ readonly kind: 'truncated' } & OnPath)
+  // Event streams and JSON responses.
+  /** Truncates the JSON of the next event or response in the middle, and otherwise continues normally. */
+  | ({ readonly kind: 'malformed' } & StreamFaultOptions)
+  /** Compresses with gzip, even if the request does not accept it. */
+  | ({ readonly kind: 'gzip' } & RequestFaultOptions)
+  /** Responds with 200 and an HTML page, as a proxy may. The request does not take effect. */
+  | ({ readonly kind: 'wrong-type' } & RequestFaultOptions)
+  // JSON responses and requests.
+  /** Destroys the socket in the middle of a JSON response, short of its `content-length`. The request has taken effect. */
+  | ({ readonly kind: 'truncated' } & RequestFaultOptions)
   /**
-   * Answers with this status (400 to 599), and with `Retry-After` where `retryAfter` says so: in s, written as `seconds`
-   * (default) or as a `date`. The request does not take effect.
+   * Responds with this status (400 to 599), and with a `Retry-After` of `retryAfter` seconds, written as `seconds` (default)
+   * or as a `date`. The request does not take effect.
    */
   | ({
       readonly kind: 'status'
       readonly status: number
       readonly retryAfter?: number
       readonly retryAfterForm?: RetryAfterForm
-    } & OnPath)
-  /** Answers requests that have a `cursor` or a `last_event_id` with 422, as if it were valid no longer. */
-  | ({ readonly kind: 'invalid-cursor' } & OnPath)
+    } & RequestFaultOptions)
+  /** Responds with 422 to requests with a `cursor` or a `last_event_id`, as if it were no longer valid. */
+  | ({ readonly kind: 'invalid-cursor' } & RequestFaultOptions)
   // Webhooks.
   /** Delivers a webhook twice. */
-  | ({ readonly kind: 'repeat' } & Sometimes)
-  /** Holds a webhook back until the one after it has been delivered, for a minute of the clock at the most. */
-  | ({ readonly kind: 'reorder' } & Sometimes)
+  | ({ readonly kind: 'repeat' } & FaultOptions)
+  /** Delays a webhook until the next one to the same URL is delivered, for at most a minute of the clock. */
+  | ({ readonly kind: 'reorder' } & FaultOptions)
   /** Delivers a webhook `by` ms of the clock later. */
-  | ({ readonly kind: 'delay'; readonly by: number } & Sometimes)
-  /** Loses a delivery on its way: the receiver never sees it, and a retry follows. */
-  | ({ readonly kind: 'lose' } & Sometimes)
-  /** Loses the receiver's 2xx: it has the webhook, and a retry follows nevertheless. */
-  | ({ readonly kind: 'lose-answer' } & Sometimes)
+  | ({ readonly kind: 'delay'; readonly by: number } & FaultOptions)
+  /** Drops a delivery: the receiver never gets it, and a retry follows. */
+  | ({ readonly kind: 'lose' } & FaultOptions)
+  /** Drops the receiver's 2xx: the receiver has the webhook, and a retry follows nevertheless. */
+  | ({ readonly kind: 'lose-answer' } & FaultOptions)
 
 /**
- * Deletes a group once one of its streams has sent `after` events; with 0, the default, at once. Its streams end in good
- * order, and `times` requests about it (default: all) are answered with 404. Without `group` and with `after` 0 that goes
- * for every group, else for the first one that comes so far.
+ * Deletes a group once one of its streams has sent `after` events; with 0, the default, at once. Its streams close cleanly,
+ * and `times` requests for it (default: all) get a 404. Without `group`, the fault strikes every group if `after` is 0, else
+ * the first group whose stream sends `after` events.
  */
-export interface DeletedGroup extends Sometimes {
+export interface DeletedGroup extends FaultOptions {
   readonly kind: 'deleted-group'
   readonly group?: string
   readonly after?: number
@@ -95,7 +95,7 @@ export interface DeletedGroup extends Sometimes {
 const CUT_POINTS = ['event', 'line', 'character', 'chunk'] as const
 const RETRY_AFTER_FORMS = ['seconds', 'date'] as const
 
-/** Where the fault `cut` breaks a stream. */
+/** Where the fault `cut` interrupts a stream. */
 export type CutPoint = (typeof CUT_POINTS)[number]
 
 /** How `Retry-After` is written. */
@@ -123,57 +123,57 @@ const oneOf =
   (argument, value) =>
     checkOneOf(argument, value, allowed)
 
-const sometimes = { times: optional(integer(1)) }
-const onPath = { ...sometimes, path: optional(checkText) }
-const inStream = { ...onPath, after: optional(integer(0)) }
+const faultOptions = { times: optional(integer(1)) }
+const requestOptions = { ...faultOptions, path: optional(checkText) }
+const streamOptions = { ...requestOptions, after: optional(integer(0)) }
 
-/** Every option of every kind. */
+/** The options of each kind. */
 const CHECKS: {
   readonly [Kind in FaultKind]: { readonly [Option in Exclude<keyof FaultOf<Kind>, 'kind'>]-?: Check }
 } = {
-  cut: { ...inStream, at: optional(oneOf(CUT_POINTS)) },
-  stall: inStream,
-  close: inStream,
-  slow: { ...inStream, bytes: optional(integer(1)), interval: optional(checkDuration) },
-  'repeat-events': { ...onPath, count: optional(integer(1)) },
-  'deleted-group': { ...sometimes, group: optional(checkId), after: optional(integer(0)) },
-  malformed: inStream,
-  gzip: onPath,
-  'wrong-type': onPath,
-  truncated: onPath,
+  cut: { ...streamOptions, at: optional(oneOf(CUT_POINTS)) },
+  stall: streamOptions,
+  close: streamOptions,
+  slow: { ...streamOptions, bytes: optional(integer(1)), interval: optional(checkDuration) },
+  'repeat-events': { ...requestOptions, count: optional(integer(1)) },
+  'deleted-group': { ...faultOptions, group: optional(checkId), after: optional(integer(0)) },
+  malformed: streamOptions,
+  gzip: requestOptions,
+  'wrong-type': requestOptions,
+  truncated: requestOptions,
   status: {
-    ...onPath,
+    ...requestOptions,
     status: integer(400, 599),
     retryAfter: optional(integer(0)),
     retryAfterForm: optional(oneOf(RETRY_AFTER_FORMS)),
   },
-  'invalid-cursor': onPath,
-  repeat: sometimes,
-  reorder: sometimes,
-  delay: { ...sometimes, by: checkDuration },
-  lose: sometimes,
-  'lose-answer': sometimes,
+  'invalid-cursor': requestOptions,
+  repeat: faultOptions,
+  reorder: faultOptions,
+  delay: { ...faultOptions, by: checkDuration },
+  lose: faultOptions,
+  'lose-answer': faultOptions,
 }
 
 interface Armed {
   readonly fault: Fault
-  left: number
+  timesLeft: number
 }
 
-/** The faults that are armed, in the order in which they were. */
+/** The armed faults, in the order in which they were added. */
 export class Faults {
   #armed: readonly Armed[] = []
   readonly #struck = new Map<FaultKind, number>()
   readonly #listeners = new Set<() => void>()
 
   /**
-   * Arms a fault. Streams that are open obey it too.
+   * Arms a fault, for open streams too.
    *
-   * @throws ArgumentError for one that the service cannot produce.
+   * @throws ArgumentError for an unknown kind or option, or an invalid value.
    */
   add(fault: Fault): void {
     checkFault(fault)
-    this.#armed = [...this.#armed, { fault: { ...fault }, left: fault.times ?? Infinity }]
+    this.#armed = [...this.#armed, { fault: { ...fault }, timesLeft: fault.times ?? Infinity }]
     this.#changed()
   }
 
@@ -184,52 +184,51 @@ export class Faults {
   }
 
   /**
-   * The faults that are armed, in order, each with the `times` that are left to it. Given to the service that is created
-   * after this one, they outlast a restart.
+   * The armed faults, in order, each with its remaining `times`. Pass them to a new service to keep them over a restart.
    */
   get armed(): readonly Fault[] {
-    return this.#armed.map(({ fault, left }) =>
-      left === Infinity ? { ...fault } : { ...fault, times: left },
+    return this.#armed.map(({ fault, timesLeft }) =>
+      timesLeft === Infinity ? { ...fault } : { ...fault, times: timesLeft },
     )
   }
 
-  /** How often each kind has struck so far; a kind that never has is not there. */
+  /** How often each kind has struck; kinds that never struck are absent. */
   get struck(): { readonly [Kind in FaultKind]?: number } {
     return Object.fromEntries(this.#struck)
   }
 
-  /** The first armed fault of these kinds that fits; it strikes, and is counted. */
+  /** Returns the first armed fault of these kinds that matches, and counts it as struck. */
   take<Kind extends FaultKind>(
     kinds: Kind | readonly Kind[],
-    fits?: (fault: FaultOf<Kind>) => boolean,
+    matches?: (fault: FaultOf<Kind>) => boolean,
   ): FaultOf<Kind> | undefined {
-    const fault = this.find(kinds, fits)
+    const fault = this.find(kinds, matches)
     const armed = this.#armed.find((entry) => entry.fault === fault)
     if (fault === undefined || armed === undefined) return undefined
     this.#struck.set(fault.kind, (this.#struck.get(fault.kind) ?? 0) + 1)
-    armed.left -= 1
-    if (armed.left === 0) this.#armed = this.#armed.filter((entry) => entry !== armed)
+    armed.timesLeft -= 1
+    if (armed.timesLeft === 0) this.#armed = this.#armed.filter((entry) => entry !== armed)
     return fault
   }
 
-  /** The first armed fault of these kinds that fits; it does not strike. */
+  /** Returns the first armed fault of these kinds that matches, without counting it. */
   find<Kind extends FaultKind>(
     kinds: Kind | readonly Kind[],
-    fits: (fault: FaultOf<Kind>) => boolean = () => true,
+    matches: (fault: FaultOf<Kind>) => boolean = () => true,
   ): FaultOf<Kind> | undefined {
     for (const { fault } of this.#armed) {
-      if (isOf(fault, kinds) && fits(fault)) return fault
+      if (isOf(fault, kinds) && matches(fault)) return fault
     }
     return undefined
   }
 
-  /** Puts a fault in the place of one that is armed. */
-  replace(former: Fault, fault: Fault): void {
-    this.#armed = this.#armed.map((entry) => (entry.fault === former ? { ...entry, fault } : entry))
+  /** Replaces an armed fault. */
+  replace(previous: Fault, fault: Fault): void {
+    this.#armed = this.#armed.map((entry) => (entry.fault === previous ? { ...entry, fault } : entry))
     this.#changed()
   }
 
-  /** Calls the listener when faults were armed, replaced or disarmed, until the function that it returns is called. */
+  /** Calls the listener when faults are armed, replaced or disarmed. Returns a function that removes it. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -240,8 +239,8 @@ export class Faults {
   }
 }
 
-/** Whether a fault is about requests to this path. */
-export function concerns({ path }: OnPath, requested: string): boolean {
+/** Whether a fault applies to requests to this path. */
+export function concerns({ path }: RequestFaultOptions, requested: string): boolean {
   return path === undefined || requested.startsWith(path)
 }
 

@@ -4,6 +4,6 @@ export interface ListenOptions {
   readonly port?: number
   /** Default `127.0.0.1`. */
   readonly host?: string
-  /** Whether the host may be one that other machines reach. Default false. */
+  /** Whether a host that other machines can reach is allowed. Default false. */
   readonly allowRemote?: boolean
 }

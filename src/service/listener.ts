@@ -6,7 +6,7 @@ import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkInteger, checkText } from '../protocol/check.ts'
 import type { ListenOptions } from './listen-options.ts'
 
-/** How long closing waits for answers under way before it cuts them, in ms of real time. */
+/** How long closing waits for open responses before it destroys their connections, in ms of real time. */
 const CLOSE_GRACE = 1_000
 
 /** The HTTP server around the application. */
@@ -14,28 +14,28 @@ export interface Listener {
   /** Resolves with the base address once it listens. */
   listen(options: ListenOptions): Promise<string>
   /**
-   * Takes no new request, and resolves when those under way are over. After a second their connections are cut; what
-   * works on the answers is waited for all the same.
+   * Accepts no new request, and resolves when the open ones have ended. After a second their connections are destroyed;
+   * their handlers are still awaited.
    */
   close(): Promise<void>
 }
 
 export function createListener(app: Hono<{ Bindings: HttpBindings }>): Listener {
-  /** Answers in the making. A caller may be gone long before its handler is done with the database. */
-  const underWay = new Set<Promise<unknown>>()
+  /** Pending responses. A handler may use the database long after its caller has disconnected. */
+  const pending = new Set<Promise<unknown>>()
 
-  function counted(answer: Response | Promise<Response>): Response | Promise<Response> {
-    if (answer instanceof Promise) {
-      const over = () => underWay.delete(answer)
-      underWay.add(answer)
-      answer.then(over, over)
+  function tracked(response: Response | Promise<Response>): Response | Promise<Response> {
+    if (response instanceof Promise) {
+      const settled = () => pending.delete(response)
+      pending.add(response)
+      response.then(settled, settled)
     }
-    return answer
+    return response
   }
 
-  // A library leaves the globals of the process alone.
+  // A library must not replace globals of the process.
   const server = createAdaptorServer({
-    fetch: (request, bindings) => counted(app.fetch(request, bindings)),
+    fetch: (request, bindings) => tracked(app.fetch(request, bindings)),
     overrideGlobalObjects: false,
   }) as Server
 
@@ -63,7 +63,7 @@ export function createListener(app: Hono<{ Bindings: HttpBindings }>): Listener 
       const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE)
       await closed
       clearTimeout(cut)
-      await Promise.allSettled(underWay)
+      await Promise.allSettled(pending)
     },
   }
 }
@@ -72,10 +72,10 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
-/** The address as a caller on this machine writes it. */
+/** The base URL for clients on this machine. */
 function baseUrl(address: AddressInfo | string | null): string {
-  if (address === null || typeof address === 'string') throw new Error('the server listens on no port')
-  const everywhere: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
-  const host = everywhere[address.address] ?? address.address
+  if (address === null || typeof address === 'string') throw new Error('the server does not listen on a port')
+  const loopbackOf: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+  const host = loopbackOf[address.address] ?? address.address
   return `http://${isIPv6(host) ? `[${host}]` : host}:${address.port}`
 }

@@ -10,7 +10,7 @@ import { openCorpus, type CorpusOptions } from './corpus/open-corpus.ts'
 import { checkFolders, type DocumentFolder } from './corpus/sites.ts'
 import { openDatabase } from './database.ts'
 import { Faults, type Fault } from './faults.ts'
-import { lastingClock } from './lasting-clock.ts'
+import { persistentClock } from './persistent-clock.ts'
 import type { ListenOptions } from './listen-options.ts'
 import { createListener } from './listener.ts'
 import type { MonitorRecord } from './monitors/event-log.ts'
@@ -22,78 +22,78 @@ import { createTasks } from './tasks/tasks.ts'
 import type { RunRecord } from './tasks/task-store.ts'
 import { createOutbox } from './webhooks/delivery.ts'
 
-/** What a research service is made of. */
+/** Settings of {@link createResearchService}. */
 export interface ResearchServiceOptions {
   /**
-   * The folder, or folders, of documents (Markdown, HTML, text) that it answers from: each a path, or
+   * One or more folders of documents (Markdown, HTML, text): each a path, or
    * `{ folder: './docs', site: 'https://docs.example' }`, whose documents are cited by their URLs on that site.
    */
   readonly docs: string | DocumentFolder | readonly (string | DocumentFolder)[]
   /** Whether a file, by its path within its folder, is a document. Default: Markdown, HTML and text files. */
   readonly include?: CorpusOptions['include']
-  /** Whether to look into a folder. Default: all but `node_modules` and those whose name begins with a dot. */
+  /** Whether to read a folder. Default: all but `node_modules` and those whose name begins with a dot. */
   readonly enter?: CorpusOptions['enter']
-  /** SQLite file for all that shall outlive the process, which its owner alone can read. Default `:memory:`. */
+  /** SQLite file for all state, which only its owner can read. Default `:memory:`, lost when the process ends. */
   readonly data?: string
-  /** The key, or keys, that callers may use (§5). Default a random one. */
+  /** One or more valid API keys (§5). Default: a random one. */
   readonly apiKey?: string | readonly string[]
-  /** What webhooks are signed with (§6.1); several while it is rotated. Default a random one. */
+  /** The secret that webhooks are signed with (§6.1); several during a rotation. Default: a random one. */
   readonly webhookSecret?: string | readonly string[]
-  /** Where time comes from. Default the machine's, at `speed`. */
+  /** The clock of the service. Default: the system clock, at `speed`. */
   readonly clock?: Clock
   /**
-   * How many times as fast as real time the clock runs, 1 or more: monitors and the retries of webhooks. Streams, timeouts
-   * of requests and quotas keep to real time. Default 1.
+   * The speed of the clock relative to real time, 1 or more. It applies to monitors and retries of webhooks; streams,
+   * timeouts of requests and quotas use real time. Default 1.
    */
   readonly speed?: number
-  /** Carries out task runs. Default the one that quotes from the documents. */
+  /** Executes task runs. Default: a processor that extracts answers from the documents. */
   readonly processor?: Processor
-  /** Task runs carried out at once. Default 4. */
+  /** Maximum number of task runs executed at once. Default 4. */
   readonly concurrency?: number
-  /** What it does wrong from the start. Default nothing. */
+  /** Faults that are armed from the start. Default: none. */
   readonly faults?: readonly Fault[]
-  /** How long a group's stream stays open, in ms of real time. Default an hour (§4.4). */
+  /** Maximum duration of a group's stream, in ms of real time. Default: an hour (§4.4). */
   readonly streamDuration?: number
-  /** Whether POSTs that create something are limited to so many a minute. Default true. Beyond the interface document. */
+  /** Whether POSTs that create something are rate-limited, per minute. Default true. Beyond the interface document. */
   readonly quotas?: boolean
   /**
-   * Hears of what fails inside: requests that were answered with a 500, with the `ref_id` of the answer, and work that
-   * nobody waits for. Default: a warning of the process.
+   * Called with internal errors: of requests that got a 500, with the `ref_id` of the response, and of background work.
+   * Default: a process warning.
    */
   readonly onError?: (error: unknown, ref_id?: string) => void
 }
 
-/** What the service's own database holds, to be compared with what a reader got. */
+/** The contents of the service's database, to compare with what a client received. */
 export interface ServiceRecords {
   readonly runs: readonly RunRecord[]
-  /** `id` is that of the event as this library's client tells it. */
+  /** `id` is that of the client's event. */
   readonly monitor_events: readonly (MonitorRecord & { readonly id: string })[]
 }
 
-/** A research service in this process. */
+/** A research service that runs in this process. */
 export interface ResearchService extends AsyncDisposable {
-  /** Begins to answer, and resolves with the base address. Refuses a host that other machines reach, unless told otherwise. */
+  /** Starts to listen, and resolves with the base URL. Only loopback hosts are allowed, unless `allowRemote` is true. */
   listen(options?: ListenOptions): Promise<string>
-  /** The base address; undefined before {@link listen}. */
+  /** The base URL; undefined before {@link listen}. */
   readonly url: string | undefined
-  /** A key that it accepts. */
+  /** A valid API key. */
   readonly apiKey: string
-  /** The secret that a receiver of its webhooks needs. */
+  /** The secret for receivers of its webhooks. */
   readonly webhookSecret: string
-  /** What it does wrong; may be changed at any time. */
+  /** The armed faults; may be changed at any time. */
   readonly faults: Faults
   readonly clock: Clock
   readonly corpus: Corpus
   records(): ServiceRecords
-  /** Ends streams, stops all work and closes the database; what was not finished is taken up by the next start. */
+  /** Ends streams, stops all work and closes the database. The next start resumes unfinished work. */
   close(): Promise<void>
 }
 
 /**
- * Opens a research service over folders of documents: the interface of this library's client, served from this process.
- * It carries out what a data file still holds at once, and answers once {@link ResearchService.listen} is called.
+ * Creates a research service over folders of documents, which serves the interface of this library's client. Unfinished
+ * work in the data file resumes at once; requests are served after {@link ResearchService.listen}.
  *
- * @throws ArgumentError for an option that cannot be right; {@link DataFileError} when the data file cannot be used.
+ * @throws ArgumentError for an invalid option; {@link DataFileError} when the data file cannot be used.
  * @example
  * ```ts
  * import { createClient } from 'rivulet'
@@ -115,10 +115,10 @@ export async function createResearchService(options: ResearchServiceOptions): Pr
   }
 }
 
-/** Closes one of the parts that a service is made of. */
+/** Closes a component of the service. */
 type Closer = () => unknown
 
-/** Closes the parts, the latest first, and each also where another one fails to. */
+/** Closes the components in reverse order, each even if another fails to close. */
 async function closeAll(opened: Closer[]): Promise<void> {
   const close = opened.pop()
   if (close === undefined) return
@@ -129,7 +129,7 @@ async function closeAll(opened: Closer[]): Promise<void> {
   }
 }
 
-/** Opens one part after the other. Each puts on the list how it is closed, so that whatever is open can be. */
+/** Opens the components in order, and adds the closer of each to `opened`. */
 async function assemble(
   options: ResearchServiceOptions,
   { folders, apiKeys, secrets, speed, concurrency, streamDuration }: ReturnType<typeof checked>,
@@ -143,7 +143,7 @@ async function assemble(
   opened.push(() => database.close())
   const time =
     options.clock === undefined
-      ? lastingClock(database, speed, onError)
+      ? persistentClock(database, speed, onError)
       : { clock: options.clock, close() {} }
   opened.push(() => time.close())
   const { clock } = time
@@ -179,7 +179,7 @@ async function assemble(
       },
     }),
   )
-  // The tasks come first when it closes: their streams would keep the listener waiting.
+  // Tasks are closed before the listener, which waits for their streams to end.
   opened.push(
     () => listener.close(),
     () => tasks.close(),
@@ -220,7 +220,7 @@ async function assemble(
   }
 }
 
-/** The options as they are used, or an ArgumentError for the first that cannot be right. */
+/** Returns the options with defaults. Throws an ArgumentError for the first invalid one. */
 function checked(options: ResearchServiceOptions) {
   const {
     docs,
@@ -250,14 +250,14 @@ function checked(options: ResearchServiceOptions) {
   }
 }
 
-/** One folder or several, as a list of at least one. */
+/** Returns one or more folders as a non-empty list. */
 function foldersOf(docs: ResearchServiceOptions['docs']): DocumentFolder[] {
   const list = Array.isArray(docs) ? docs : [docs]
   checkList('docs', list)
   return checkFolders('docs', list)
 }
 
-/** One text or several, as a list of at least one. */
+/** Returns one or more strings as a non-empty list. */
 function texts(argument: string, value: string | readonly string[]): readonly [string, ...string[]] {
   const [first, ...others] = Array.isArray(value) ? value : [value]
   checkText(argument, first)
@@ -270,8 +270,8 @@ function secret(): string {
 }
 
 function warn(error: unknown, ref_id?: string): void {
-  const said = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
   process.emitWarning(
-    `The research service failed${ref_id === undefined ? '' : ` (ref_id ${ref_id})`}: ${said}`,
+    `The research service failed${ref_id === undefined ? '' : ` (ref_id ${ref_id})`}: ${text}`,
   )
 }

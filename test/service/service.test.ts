@@ -12,7 +12,7 @@ import {
   systemClock,
 } from '../../src/service/index.ts'
 import { openDatabase } from '../../src/service/database.ts'
-import { lastingClock } from '../../src/service/lasting-clock.ts'
+import { persistentClock } from '../../src/service/persistent-clock.ts'
 import { documentFolder, HeldProcessor, running, temporaryFolder } from './running.ts'
 
 async function opened(options: Partial<ResearchServiceOptions> = {}) {
@@ -227,7 +227,7 @@ describe('the clock of a service that runs fast', () => {
     const database = openDatabase(':memory:')
     onTestFinished(() => database.close())
     const errors: unknown[] = []
-    const { clock, close } = lastingClock(database, 60, (error) => errors.push(error))
+    const { clock, close } = persistentClock(database, 60, (error) => errors.push(error))
     onTestFinished(close)
     const began = clock.now()
     database.exec('DROP TABLE service_clock')

@@ -1,16 +1,16 @@
 import type { FoundFile } from './files.ts'
 
-/** Files that are read and stored together, at the most. */
-const MOST_FILES = 64
-/** Bytes that are read and stored together, at the most, unless one file alone has more: storing blocks the process. */
-const MOST_BYTES = 2 ** 20
+/** Maximum number of files in a batch. */
+const MAX_FILES = 64
+/** Maximum size of a batch, in bytes, unless a single file is larger: storing blocks the event loop. */
+const MAX_BYTES = 2 ** 20
 
-/** Takes files together, in their order, to be read and stored at once. */
+/** Groups files into batches that are read and stored together, in order. */
 export function* batchesOf<File extends Pick<FoundFile, 'size'>>(files: readonly File[]): Generator<File[]> {
   let batch: File[] = []
   let bytes = 0
   for (const file of files) {
-    if (batch.length > 0 && (batch.length === MOST_FILES || bytes + file.size > MOST_BYTES)) {
+    if (batch.length > 0 && (batch.length === MAX_FILES || bytes + file.size > MAX_BYTES)) {
       yield batch
       batch = []
       bytes = 0

@@ -1,40 +1,40 @@
 import MarkdownIt, { type Token } from 'markdown-it'
 
-/** A stretch of a text, from `start` up to but without `end`. */
+/** A range of a text, from `start` to `end`, exclusive. */
 export interface Span {
   readonly start: number
   readonly end: number
 }
 
-/** A block of Markdown, in whole lines, without the white space around it. */
+/** A block of Markdown: whole lines, without the white space around them. */
 export interface Block extends Span {
-  /** `other` is what readers do not see: link reference definitions, lines across the page, markers without a text. */
+  /** `other` is not rendered as text: link reference definitions, thematic breaks, empty markers. */
   readonly kind: 'heading' | 'paragraph' | 'code' | 'html' | 'table' | 'list' | 'item' | 'quote' | 'other'
-  /** 1 to 6 for a heading, 0 for what is none. */
+  /** 1 to 6 for a heading, else 0. */
   readonly level: number
-  /** What a heading, a paragraph, code or HTML holds, without the markers of lists and quotes; else empty. */
+  /** The text of a heading, a paragraph, code or HTML, without the markers of lists and quotes; else empty. */
   readonly content: string
-  /** The blocks that a list, an item or a quote holds, in their order. Together they cover its text. */
-  readonly parts: readonly Block[]
+  /** The blocks within a list, an item or a quote, in order. They cover its text. */
+  readonly children: readonly Block[]
 }
 
 /**
- * Blocks alone are parsed, in time that grows with the text. What is within their lines is parsed where it is needed, in
- * pieces: the time for it grows with the square of some hostile texts.
+ * Parses blocks only, in linear time. Inline content is parsed where it is needed, in pieces, since that takes quadratic time
+ * for some hostile texts.
  */
 export const markdown = new MarkdownIt({
   html: true,
-  // As the parser's own preset for CommonMark has it. What is nested deeper has no blocks of its own.
+  // As in the parser's CommonMark preset. Deeper nesting yields no blocks.
   maxNesting: 20,
 })
 markdown.core.ruler.enableOnly(['normalize', 'block'])
-// Addresses are not used: any makes a link.
+// URLs of links are not used, so any is valid.
 markdown.normalizeLink = (address) => address
 markdown.validateLink = () => true
 
 /**
- * Leaves the cells of tables out, which are not used. Each row has as many as the head: a short text can make tens of
- * thousands of them.
+ * Omits the cells of tables, which are not used. Each row has as many cells as the header, so a short text can have tens of
+ * thousands.
  */
 class StateWithoutCells extends markdown.block.State {
   readonly #cell = new this.Token('cell', '', 0)
@@ -50,8 +50,8 @@ class StateWithoutCells extends markdown.block.State {
 markdown.block.State = StateWithoutCells
 
 /**
- * The blocks of a text in Markdown (CommonMark, and GitHub's tables). They cover the text: between two of them there is
- * white space only.
+ * The blocks of a Markdown text (CommonMark, and GitHub's tables). They cover the text, except for white space between
+ * them.
  */
 export function blocksOf(text: string): Block[] {
   const lines = linesOf(text)
@@ -63,7 +63,7 @@ interface Source {
   readonly lines: readonly Span[]
 }
 
-/** The lines of a text as CommonMark has them, without their ends. */
+/** The lines of a text as in CommonMark, without line endings. */
 function linesOf(text: string): Span[] {
   const lines: Span[] = []
   let start = 0
@@ -89,7 +89,7 @@ const KINDS: Readonly<Record<string, Block['kind']>> = {
   hr: 'other',
 }
 
-/** A block whose place is known in lines. */
+/** A block with its position in lines. */
 interface Node {
   readonly kind: Block['kind']
   readonly level: number
@@ -99,10 +99,10 @@ interface Node {
   readonly nodes: Node[]
 }
 
-/** The tree that the parser's list of tokens stands for. */
+/** Builds the tree of blocks from the parser's list of tokens. */
 function nodesOf(tokens: readonly Token[]): Node[] {
   const top: Node[] = []
-  /** The nodes that are open, undefined for tokens that are no blocks of their own. */
+  /** The open nodes; undefined for tokens that are not blocks. */
   const open: (Node | undefined)[] = []
   for (const token of tokens) {
     if (token.nesting < 0) {
@@ -126,13 +126,13 @@ function nodesOf(tokens: readonly Token[]): Node[] {
   return top
 }
 
-/** The blocks in the lines from `first` up to `end`, with what belongs to no node in blocks of its own. */
+/** The blocks in the lines from `first` to `end`, exclusive. Text outside of all nodes becomes blocks of kind `other`. */
 function covering(source: Source, nodes: readonly Node[], first: number, end: number): Block[] {
   const blocks: Block[] = []
   let line = first
   function fill(to: number): void {
     const span = trimmed(source, line, to)
-    if (span !== undefined) blocks.push({ ...span, kind: 'other', level: 0, content: '', parts: [] })
+    if (span !== undefined) blocks.push({ ...span, kind: 'other', level: 0, content: '', children: [] })
   }
   for (const node of nodes) {
     fill(node.first)
@@ -140,14 +140,14 @@ function covering(source: Source, nodes: readonly Node[], first: number, end: nu
     const span = trimmed(source, node.first, line)
     if (span === undefined) continue
     const { kind, level, content } = node
-    const parts = node.nodes.length === 0 ? [] : covering(source, node.nodes, node.first, line)
-    blocks.push({ ...span, kind, level, content, parts })
+    const children = node.nodes.length === 0 ? [] : covering(source, node.nodes, node.first, line)
+    blocks.push({ ...span, kind, level, content, children })
   }
   fill(end)
   return blocks
 }
 
-/** The lines from `first` up to `end` without the white space around them, or undefined where there is nothing else. */
+/** The lines from `first` to `end`, exclusive, without the white space around them; undefined if they are blank. */
 function trimmed({ text, lines }: Source, first: number, end: number): Span | undefined {
   const from = lines[first]?.start
   const to = lines[end - 1]?.end

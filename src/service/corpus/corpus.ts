@@ -4,80 +4,79 @@ import type { SourcePolicy } from '../../protocol/task.ts'
 export interface CorpusDocument {
   readonly url: string
   readonly title: string
-  /** YYYY-MM-DD: the date that it states, else the day on which its file was last written. */
+  /** YYYY-MM-DD: the date that the document states, else the day when its file was last modified. */
   readonly publishDate: string | null
-  /** The text that passages are taken from, word for word. */
+  /** The text; passages are verbatim parts of it. */
   readonly text: string
 }
 
-/** A stretch of a document that fits a query. */
+/** A part of a document that matches a query. */
 export interface Passage {
   readonly url: string
   readonly title: string
   readonly publishDate: string | null
-  /** Stands word for word in the document's text. */
+  /** A verbatim part of the document's text. */
   readonly text: string
-  /** The same for the same words in the same document. */
+  /** Equal for the same text in the same document. */
   readonly hash: string
-  /** Relevance, higher is better; comparable within one answer only. */
+  /** Relevance, higher is better; comparable within one result list only. */
   readonly score: number
 }
 
-/** A document that fits a search, with its best passages. */
+/** A document that matches a search, with its best passages. */
 export interface DocumentHit {
   readonly url: string
   readonly title: string
   readonly publishDate: string | null
-  /** Best first. Each stands word for word in the document's text. */
+  /** Best first. Verbatim parts of the document's text. */
   readonly excerpts: readonly string[]
   readonly score: number
 }
 
-/** What to look for. */
+/** A search query. */
 export interface CorpusQuery {
   readonly queries: readonly string[]
   readonly objective?: string | undefined
   readonly sourcePolicy?: SourcePolicy | undefined
-  /** Hits or passages at the most. */
+  /** Maximum number of hits or passages. */
   readonly limit: number
   /**
-   * Whether one term is enough (`any`, the default) or a passage must have, together with its document's title, all
-   * significant terms of a query (`all`; the objective then finds nothing by itself).
+   * With `any`, the default, one term is enough. With `all`, a passage and its document's title must have all significant
+   * terms of a query; the objective is then ignored.
    */
   readonly match?: 'any' | 'all'
   /**
-   * Only documents that bear this name: as their title, as their file's name, or as that of a folder which they are in
-   * (`rxjs`, `@hono/node-server`). Case does not matter.
+   * Only documents with this title, file name, or name of a parent folder (`rxjs`, `@hono/node-server`); case-insensitive.
    */
   readonly about?: string | undefined
 }
 
-/** How long the excerpts of hits may be. */
+/** Limits of excerpts. */
 export interface ExcerptBudget {
-  /** Characters of all excerpts of one document, at the most. */
+  /** Maximum length of all excerpts of one document, in characters. */
   readonly charactersPerResult: number
-  /** Characters of the excerpts of all hits, at the most; each hit gets its share. Default: no limit. */
+  /** Maximum length of all excerpts, in characters, divided among the hits. Default: no limit. */
   readonly charactersInTotal?: number | undefined
-  /** Excerpts of one document, at the most. */
+  /** Maximum number of excerpts of one document. */
   readonly excerptsPerResult: number
 }
 
-/** The documents, searchable. Answers come from what is indexed right now. */
+/** A searchable index of documents. */
 export interface Corpus {
-  /** Documents in the index. */
+  /** Number of documents in the index. */
   readonly size: number
-  /** Documents that fit, best first, each once; of documents with the same text only the best. */
+  /** Matching documents, best first; of documents with the same text only the best. */
   search(query: CorpusQuery, budget: ExcerptBudget): DocumentHit[]
-  /** Passages that fit, best first; of documents with the same text only one's. */
+  /** Matching passages, best first; of documents with the same text only those of one. */
   passages(query: CorpusQuery): Passage[]
   document(url: string): CorpusDocument | undefined
   /**
-   * Looks through the folders, and resolves when every change made before the call is in the index. Rejects when one of
-   * the folders themselves cannot be read; the index then stays as it was.
+   * Scans the folders, and resolves when every change made before the call is in the index. Rejects when one of the folders
+   * cannot be read; the index is then unchanged.
    */
   settled(): Promise<void>
-  /** Calls the listener after the index has changed, until the function that it returns is called. */
+  /** Calls the listener after each change of the index. Returns a function that removes it. */
   onChange(listener: () => void): () => void
-  /** Stops watching the files. The index stays in the database. */
+  /** Stops watching the files. The index remains in the database. */
   close(): Promise<void>
 }

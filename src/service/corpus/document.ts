@@ -14,19 +14,19 @@ export interface SourceFile {
   readonly relative: string
   /** Absolute path of the file. */
   readonly path: string
-  /** When it was last written, Unix time in ms. The date of a document that states none. */
+  /** Time of the last modification, Unix ms. The date of a document that states none. */
   readonly modified: number
-  /** Its address on the site that its folder is published under, where one is known. */
+  /** Its URL on the site of its folder, if it has one. */
   readonly address?: string | undefined
 }
 
-const LONGEST_TITLE = 300
+const MAX_TITLE_LENGTH = 300
 
 /**
- * Makes a document of a file's bytes, or nothing where they are no text: binary, not UTF-8, or empty.
+ * Parses a file into a document; undefined if it is binary, not UTF-8, or empty.
  *
- * Its URL is what the document says itself, else its address on the site that its folder is published under, else that
- * on the site whose domain the first folder is named after, else the file's own.
+ * Its URL is the one that the document states, else its URL on the site of its folder, else its URL on the site whose domain
+ * is the name of its first folder, else its `file:` URL.
  */
 export function parseDocument(file: SourceFile, bytes: Uint8Array): CorpusDocument | undefined {
   const source = decode(bytes)
@@ -64,7 +64,7 @@ function parseSource(path: string, source: string): ParsedText {
   }
 }
 
-/** The URL that a document claims, where it is one of the web. */
+/** The stated URL of a document, if it is http or https. */
 function webUrl(claimed: string | undefined): string | undefined {
   if (claimed === undefined || !URL.canParse(claimed)) return undefined
   const url = new URL(claimed)
@@ -78,24 +78,24 @@ function webUrl(claimed: string | undefined): string | undefined {
 /** `https://example.edu/papers/a.md` for the file `example.edu/papers/a.md`. */
 function siteUrl({ root, relative }: SourceFile): string | undefined {
   const [domain = '', ...rest] = relative.split('/')
-  // `socket.io` is a package there, whatever it looks like.
+  // There, `socket.io` is a package and not a domain.
   if (rest.length === 0 || basename(root) === 'node_modules') return undefined
   if (!/^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$/i.test(domain)) return undefined
   const claimed = `https://${domain}/${rest.map(encodeURIComponent).join('/')}`
   return URL.canParse(claimed) ? new URL(claimed).href : undefined
 }
 
-/** The date in what a document says of its own, as YYYY-MM-DD. */
+/** The stated date of a document, as YYYY-MM-DD. */
 function calendarDate(stated: string | undefined): string | undefined {
   const iso = /^\s*(\d{4}-\d{2}-\d{2})(?!\d)/.exec(stated ?? '')?.[1]
   if (iso !== undefined) return isCalendarDate(iso) ? iso : undefined
-  // Words such as `May 3, 2021` name a day, not an instant of the local time zone.
+  // Parsed as UTC: `May 3, 2021` is a day, not an instant of the local time zone.
   const ms = Date.parse(`${stated ?? ''} UTC`)
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString().slice(0, 10)
 }
 
 function oneLine(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- YAML can spell them, titles have no use for them.
+  // oxlint-disable-next-line no-control-regex -- YAML can contain them.
   const line = text.replace(/[\s\u0000-\u001F\u007F]+/g, ' ').trim()
-  return line.slice(0, LONGEST_TITLE).toWellFormed()
+  return line.slice(0, MAX_TITLE_LENGTH).toWellFormed()
 }

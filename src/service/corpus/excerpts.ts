@@ -7,17 +7,17 @@ export interface StoredPassage {
   readonly gap: string
 }
 
-/** The passages that {@link excerptsAround} may take, so that they can be read at once. There may be none with such an id. */
+/** The ids of the passages that {@link excerptsAround} may use, to read them at once. Some may not exist. */
 export function passagesAround(ids: readonly number[], { excerptsPerResult }: ExcerptBudget): number[] {
   return ids.slice(0, excerptsPerResult).flatMap((id) => [id - 1, id, id + 1])
 }
 
 /**
- * Excerpts around the best passages of one document. The passages come first, best first, as many as the budget holds;
- * what is left of it goes to their neighbours. Neighbours that were both chosen become one excerpt.
+ * Excerpts around the best passages of one document. Takes passages, best first, up to the budget, and then their neighbours.
+ * Adjacent passages become one excerpt.
  *
- * @param ids Passages that fit, best first.
- * @param passages What was read of {@link passagesAround}.
+ * @param ids Matching passages, best first.
+ * @param passages The stored passages of {@link passagesAround}.
  */
 export function excerptsAround(
   ids: readonly number[],
@@ -27,16 +27,16 @@ export function excerptsAround(
   const [best] = ids
   if (best === undefined || excerptsPerResult < 1 || charactersPerResult < 1) return []
   const chosen = new Map<number, StoredPassage>()
-  let left = charactersPerResult
+  let remaining = charactersPerResult
 
   function choose(id: number): void {
     if (chosen.has(id)) return
     const passage = passages.get(id)
-    // The gap is counted too: it is part of the excerpt once the next passage joins it.
+    // Includes the gap, which is part of the excerpt if the next passage is added.
     const length = passage === undefined ? 0 : passage.text.length + passage.gap.length
-    if (passage === undefined || length > left) return
+    if (passage === undefined || length > remaining) return
     chosen.set(id, passage)
-    left -= length
+    remaining -= length
   }
 
   const core = ids.slice(0, excerptsPerResult)
@@ -45,7 +45,7 @@ export function excerptsAround(
     const excerpt = shorten(passages.get(best)?.text ?? '', charactersPerResult)
     return excerpt === '' ? [] : [excerpt]
   }
-  // What follows explains more than what went before.
+  // Following passages first: they explain more than preceding ones.
   for (const id of core) if (chosen.has(id)) choose(id + 1)
   for (const id of core) if (chosen.has(id)) choose(id - 1)
   return excerptsOf(core, chosen)
@@ -72,7 +72,7 @@ function excerptsOf(core: readonly number[], chosen: ReadonlyMap<number, StoredP
   return excerpts
 }
 
-/** The beginning of a text, up to the end of a word. */
+/** Truncates a text after a word. */
 function shorten(text: string, length: number): string {
   if (text.length <= length) return text
   const head = wholeCharacters(text.slice(0, length))

@@ -5,7 +5,7 @@ import type { FoundFile } from './files.ts'
 import { splitPassages } from './passages.ts'
 import { firstPassage } from './tables.ts'
 
-/** A file as it was when it was read. */
+/** An indexed file. */
 export interface KnownFile {
   readonly root: string
   readonly path: string
@@ -14,7 +14,7 @@ export interface KnownFile {
   readonly readAt: number
 }
 
-/** Which files are in the index, and the way to put them there. The caller opens the transactions. */
+/** Adds files to the index and removes them. The caller opens the transactions. */
 export class FileIndex {
   readonly #known: StatementSync
   readonly #row: StatementSync
@@ -49,23 +49,23 @@ export class FileIndex {
       'INSERT INTO corpus_terms (rowid, title, place, text) VALUES (?, ?, ?, ?)',
     )
     this.#deletePassages = database.prepare('DELETE FROM corpus_passages WHERE id >= ? AND id < ?')
-    // One by one: FTS5 reads its whole index for a range of rows without a text of its own.
+    // By single ids: for a range, FTS5 reads its whole index when it stores no text.
     this.#deleteTerms = database.prepare(
       'DELETE FROM corpus_terms WHERE rowid IN (SELECT id FROM corpus_passages WHERE id >= ? AND id < ?)',
     )
-    // Of several documents with one URL the first path's is shown, whichever came into the index first.
+    // Of documents with the same URL only the one with the first path is visible, in any order of indexing.
     this.#showFirst = database.prepare(
       'UPDATE corpus_files SET visible = (path = (SELECT min(path) FROM corpus_files WHERE url = ?1)) WHERE url = ?1',
     )
     this.#count = database.prepare('SELECT count(*) AS documents FROM corpus_files WHERE visible = 1')
   }
 
-  /** Documents that can be found. */
+  /** Number of visible documents. */
   count(): number {
     return Number(this.#count.get()?.['documents'])
   }
 
-  /** Every file in the index, by its path. */
+  /** All files in the index, by path. */
   known(): Map<string, KnownFile> {
     const files = this.#known.all().map((row) => ({
       root: String(row['root']),
@@ -76,7 +76,7 @@ export class FileIndex {
     return new Map(files.map((file) => [file.path, file]))
   }
 
-  /** Takes a file in, or notes that it is no document. Returns whether that changes what can be found. */
+  /** Adds or updates a file, which may not be a document. Returns whether visible documents changed. */
   put(file: FoundFile, document: CorpusDocument | undefined, readAt: number): boolean {
     const place = `/${file.relative.toLowerCase()}`
     const textHash = document === undefined ? null : createHash('sha256').update(document.text).digest('hex')
@@ -101,7 +101,7 @@ export class FileIndex {
     return document !== undefined || typeof url === 'string'
   }
 
-  /** Takes a file out. Returns whether that changes what can be found. */
+  /** Removes a file. Returns whether visible documents changed. */
   remove(path: string): boolean {
     const row = this.#row.get(path)
     if (row === undefined) return false

@@ -2,33 +2,33 @@ import { lstat, readdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { SourceFile } from './document.ts'
 
-/** Which files of a folder are documents. Paths are relative to the folder that is indexed, with `/`. */
+/** Selects the files that are documents. Paths are relative to the indexed folder, with `/`. */
 export interface FileFilter {
   /** Whether a file is a document. */
   include(relativePath: string): boolean
-  /** Whether to look into a folder. */
+  /** Whether to read a folder. */
   enter(relativeFolder: string): boolean
 }
 
-/** A file as it was found. */
+/** A file found by a scan. */
 export interface FoundFile extends SourceFile {
-  /** Bytes. */
+  /** In bytes. */
   readonly size: number
-  /** Another one after each change that the file system can tell. */
+  /** Differs after each change that the file system reports. */
   readonly stamp: string
 }
 
-/** What is there now. */
+/** The result of a scan. */
 export interface Scan {
-  /** In the order of their paths, folder by folder. */
+  /** Sorted by path, folder by folder. */
   readonly files: readonly FoundFile[]
-  /** Folders that could not be read, so that nobody knows what is in them. */
+  /** Folders that could not be read, with unknown content. */
   readonly unreadable: readonly string[]
 }
 
 /**
- * Looks through the folders, and stops when `limit` files have been found. Symbolic links are not followed. Fails when
- * one of the folders itself cannot be read.
+ * Scans the folders, and stops at `limit` files. Does not follow symbolic links. Rejects when one of the root folders cannot
+ * be read.
  */
 export async function scanFolders(
   roots: readonly string[],
@@ -41,7 +41,7 @@ export async function scanFolders(
   async function scan(root: string, folder: string): Promise<void> {
     const path = join(root, folder)
     const entries = await readdir(path, { withFileTypes: true }).catch((error: unknown) => {
-      // A folder that was moved, or is not mounted, does not mean that all of its documents were deleted.
+      // A moved or unmounted root must not delete all of its documents from the index.
       if (folder === '') throw unreadableRoot(path, error)
       if (!isMissing(error)) unreadable.push(path)
       return []
@@ -59,7 +59,7 @@ export async function scanFolders(
       .toSorted()
     for (const name of folders) {
       if (files.size >= limit) return
-      // One after the other: the order decides which files the limit leaves out.
+      // Sequential, since the order decides which files exceed the limit.
       await scan(root, below(folder, name))
     }
   }
@@ -70,17 +70,17 @@ export async function scanFolders(
   return { files: [...files.values()], unreadable }
 }
 
-/** The file as it is now, or undefined where there is none. */
+/** Returns the current state of a file; undefined if it does not exist. */
 export async function findFile(root: string, relative: string): Promise<FoundFile | undefined> {
   const path = join(root, relative)
   const stats = await lstat(path).catch(() => undefined)
   if (stats === undefined || !stats.isFile()) return undefined
   const { mtimeMs, ctimeMs, size } = stats
-  // `ctime` tells of a file that was put in another's place together with its old `mtime`.
+  // `ctime` also changes when a file is replaced by one with the same `mtime`.
   return { root, relative, path, modified: mtimeMs, size, stamp: `${mtimeMs}:${ctimeMs}:${size}` }
 }
 
-/** Fails when one of the folders itself is no longer there. */
+/** Rejects when one of the root folders no longer exists. */
 export async function checkRoots(roots: Iterable<string>): Promise<void> {
   for (const root of new Set(roots)) {
     await lstat(root).catch((error: unknown) => {
@@ -94,7 +94,7 @@ function unreadableRoot(root: string, error: unknown): Error {
   return new Error(`the folder ${root} cannot be read: ${String(reason)}`, { cause: error })
 }
 
-/** Whether a file system call failed because there is nothing at the path. */
+/** Whether a file system call failed because the path does not exist. */
 export function isMissing(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return code === 'ENOENT' || code === 'ENOTDIR'

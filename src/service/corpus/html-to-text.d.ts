@@ -1,4 +1,4 @@
-/** The part of html-to-text that the corpus uses; the package comes without types. */
+/** The API of html-to-text that the corpus uses; the package has no types. */
 declare module 'html-to-text' {
   interface SelectorDefinition {
     readonly selector: string
@@ -12,6 +12,6 @@ declare module 'html-to-text' {
     readonly limits?: { readonly maxInputLength?: number; readonly maxDepth?: number }
   }
 
-  /** Prepares a converter once, for many documents. */
+  /** Creates a converter that is reused for many documents. */
   export function compile(options?: HtmlToTextOptions): (html: string) => string
 }

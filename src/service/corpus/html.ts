@@ -3,17 +3,16 @@ import { Parser } from 'htmlparser2'
 import type { ParsedText } from './parsed-text.ts'
 
 /**
- * Deeper nesting than this is no document. It would overflow the stack, and the time that the parser takes grows with the
- * square of it.
+ * Maximum nesting. Deeper HTML would overflow the stack, and takes the parser quadratic time.
  */
-const DEEPEST = 400
+const MAX_DEPTH = 400
 
 const heading = (level: number) => ({ selector: `h${level}`, options: { uppercase: false } })
 const skipped = (selector: string) => ({ selector, format: 'skip' })
 
 const toText = compile({
   wordwrap: false,
-  limits: { maxDepth: DEEPEST },
+  limits: { maxDepth: MAX_DEPTH },
   selectors: [
     { selector: 'a', options: { ignoreHref: true } },
     { selector: 'table', options: { uppercaseHeaderCells: false } },
@@ -23,8 +22,8 @@ const toText = compile({
 })
 
 /**
- * Reads HTML: its text without markup, and what its head says of title, address and date. Where it is nested absurdly
- * deep, it ends.
+ * Parses HTML: its text without markup, and the title, URL and date of its head. Content after {@link MAX_DEPTH} is exceeded is
+ * ignored.
  */
 export function parseHtml(source: string): ParsedText {
   const { title, heading: firstHeading, canonical, published, end } = readMetadata(source)
@@ -32,7 +31,7 @@ export function parseHtml(source: string): ParsedText {
   return { text, title: title ?? firstHeading, publishDate: published, url: canonical }
 }
 
-/** Where pages say when they were published, the most reliable first. */
+/** Names of meta elements with the publication date, the most reliable first. */
 const DATE_NAMES = ['article:published_time', 'datepublished', 'dc.date', 'dcterms.created', 'date']
 
 interface Metadata {
@@ -40,7 +39,7 @@ interface Metadata {
   readonly heading: string | undefined
   readonly canonical: string | undefined
   readonly published: string | undefined
-  /** How far the source can be read. */
+  /** The length of the source that is read. */
   readonly end: number
 }
 
@@ -49,18 +48,18 @@ function readMetadata(source: string): Metadata {
   const texts = new Map<string, string>()
   let canonical: string | undefined
   let open: string | undefined
-  let foreign = 0
+  let svgDepth = 0
   let depth = 0
   let end = source.length
   const parser = new Parser({
     onopentag(name, attributes) {
       depth += 1
-      if (depth > DEEPEST && end === source.length) {
+      if (depth > MAX_DEPTH && end === source.length) {
         end = parser.startIndex
         parser.pause()
       }
-      // A picture has a <title> of its own.
-      if (name === 'svg') foreign += 1
+      // An SVG image has its own <title>.
+      if (name === 'svg') svgDepth += 1
       if (name === 'meta') {
         const key = (
           attributes['property'] ??
@@ -72,7 +71,7 @@ function readMetadata(source: string): Metadata {
         if (content !== undefined && DATE_NAMES.includes(key) && !dates.has(key)) dates.set(key, content)
       } else if (name === 'link' && attributes['rel']?.toLowerCase() === 'canonical') {
         canonical ??= attributes['href']
-      } else if (foreign === 0 && (name === 'title' || name === 'h1') && !texts.has(name)) {
+      } else if (svgDepth === 0 && (name === 'title' || name === 'h1') && !texts.has(name)) {
         open = name
         texts.set(name, '')
       }
@@ -82,12 +81,12 @@ function readMetadata(source: string): Metadata {
     },
     onclosetag(name) {
       depth -= 1
-      if (name === 'svg') foreign -= 1
+      if (name === 'svg') svgDepth -= 1
       if (name === open) open = undefined
     },
   })
   parser.write(source)
-  // A parser that was paused and is ended goes on.
+  // `end` would resume a paused parser.
   if (end === source.length) parser.end()
   return {
     title: texts.get('title'),
@@ -98,7 +97,7 @@ function readMetadata(source: string): Metadata {
   }
 }
 
-/** The text of the first heading, of level 1 to 3, in a piece of HTML; where it holds images only, their descriptions. */
+/** The text of the first heading of level 1 to 3 in HTML; the descriptions of its images if it has no text. */
 export function htmlHeading(source: string): string | undefined {
   let open: string | undefined
   let text = ''
@@ -115,7 +114,7 @@ export function htmlHeading(source: string): string | undefined {
     onclosetag(name, isImplied) {
       if (name !== open) return
       open = undefined
-      // One that never ends is no heading.
+      // A heading without an end tag is ignored.
       if (!isImplied) found = text.trim() || images.trim() || undefined
       text = images = ''
     },
@@ -124,7 +123,7 @@ export function htmlHeading(source: string): string | undefined {
   return found
 }
 
-/** What images in a piece of HTML are said to show. */
+/** The descriptions of the images in HTML. */
 export function imageDescriptions(source: string): string {
   let images = ''
   const parser = new Parser({

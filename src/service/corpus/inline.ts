@@ -2,17 +2,16 @@ import type { Env, Token } from 'markdown-it'
 import { markdown, type Span } from './blocks.ts'
 import { imageDescriptions } from './html.ts'
 
-/** Characters of a heading that are read: more than a title or an answer has use for. */
-const LONGEST_HEADING = 1_000
+/** Maximum length of a heading that is read, in characters. */
+const MAX_HEADING_LENGTH = 1_000
 
 /**
- * What a heading says, without its markup and badges. Where images are all that there is, they stand for their
- * descriptions.
+ * The text of a heading, without markup and badges; the descriptions of its images if it has no text.
  *
- * @param content As {@link Block.content} has it.
+ * @param content The {@link Block.content} of the heading.
  */
 export function inlineText(content: string): string {
-  const tokens = inlineTokens(content.slice(0, LONGEST_HEADING))
+  const tokens = inlineTokens(content.slice(0, MAX_HEADING_LENGTH))
   return oneLine(tokens.map(textOf).join('')) || oneLine(tokens.map(imageOf).join(' '))
 }
 
@@ -22,7 +21,7 @@ function inlineTokens(content: string): Token[] {
   return tokens
 }
 
-/** What links and images refer to stands elsewhere in the document: any address makes them what they are. */
+/** Defines all references in the text, since their definitions are elsewhere in the document. URLs are not used. */
 function environmentOf(content: string): Env {
   const names = [...content.matchAll(/\]\[([^[\]]+)\]/g)].map(([, name = '']) => name)
   const references = names.map((name) => [markdown.utils.normalizeReference(name), { href: '#', title: '' }])
@@ -52,14 +51,14 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim()
 }
 
-/** What stands in the lines of a block. */
+/** An element within the text of a block. */
 export interface Inline extends Span {
   readonly kind: 'text' | 'code' | 'image' | 'link' | 'html'
-  /** What a link shows, within its brackets. */
+  /** The text of a link, within its brackets. */
   readonly label?: Span
 }
 
-/** The links, images, code and tags of a text, and what is between them, in their order. An address in `<…>` is a tag too. */
+/** The links, images, code and tags of a text, and the text between them, in order. A URL in `<…>` is a tag too. */
 export function* inlinesOf(content: string): Generator<Inline> {
   const state = new markdown.inline.State(content, markdown, environmentOf(content), [])
   while (state.pos < state.posMax) {
@@ -74,7 +73,7 @@ export function* inlinesOf(content: string): Generator<Inline> {
   }
 }
 
-/** What a token of the parser is, by the mark that it begins with. A mark alone begins nothing. */
+/** The kind of a token, by its first character. A single character is text. */
 function kindOf(source: string): Inline['kind'] {
   if (source.length > 1) {
     if (source.startsWith('[')) return 'link'

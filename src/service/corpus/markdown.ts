@@ -5,7 +5,7 @@ import { htmlHeading } from './html.ts'
 import { inlineText } from './inline.ts'
 import type { ParsedText } from './parsed-text.ts'
 
-/** Reads Markdown: its text as it is, without the front matter, whose `title`, `date` and `url` are used. */
+/** Parses Markdown: its text without the front matter, and the `title`, `date` and `url` of the front matter. */
 export function parseMarkdown(source: string): ParsedText {
   const { matter, text } = splitFrontMatter(source)
   return {
@@ -25,7 +25,7 @@ function splitFrontMatter(source: string): FrontMatter {
   const match = /^---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n|$)/.exec(source)
   if (match === null) return { matter: {}, text: source }
   const matter = parseYaml(match[1] ?? '')
-  // What is no YAML mapping is no front matter: a text may well begin with a line across the page.
+  // Front matter is a YAML mapping. Otherwise the text begins with a thematic break.
   return isObject(matter) ? { matter, text: source.slice(match[0].length) } : { matter: {}, text: source }
 }
 
@@ -42,26 +42,26 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'number' ? String(value) : undefined
 }
 
-/** The first heading is looked for in this many characters, and in more only where they have none: most stand at the top. */
-const HEADS = [2_000, 20_000]
-/** Characters of a heading in HTML that are read behind the blank line that ends its block. */
-const LONGEST_HTML_HEADING = 500
+/** The first heading is searched in the first prefix of these lengths, and then in the longer one. In characters. */
+const PREFIXES = [2_000, 20_000]
+/** Number of characters that are read after the blank line that ends the block of an HTML heading. */
+const MAX_HTML_HEADING = 500
 
 function firstHeading(text: string): string | undefined {
-  for (const length of HEADS) {
+  for (const length of PREFIXES) {
     const heading = headingIn(text, length)
     if (heading !== undefined || text.length <= length) return heading
   }
   return undefined
 }
 
-/** The first heading that says something, in Markdown or in HTML, and begins before `limit`. */
+/** The first heading with text, in Markdown or in HTML, that begins before `limit`. */
 function headingIn(text: string, limit: number): string | undefined {
   for (const { kind, content, start, end } of blocksOf(text.slice(0, limit))) {
     let title: string | undefined
     if (kind === 'heading') title = inlineText(content)
     else if (kind === 'html' && /<h[1-3][\s>]/i.test(content)) {
-      title = htmlHeading(text.slice(start, end + LONGEST_HTML_HEADING))
+      title = htmlHeading(text.slice(start, end + MAX_HTML_HEADING))
     }
     if (title !== undefined && title !== '') return title
   }

@@ -1,16 +1,16 @@
 import type { CorpusQuery } from './corpus.ts'
 import { significantTerms } from './terms.ts'
 
-/** Terms of a search, at the most. Each costs a walk through its postings: more make it slower, hardly better. */
+/** Maximum number of terms of a search. More terms are slower, since each is a scan of its postings, and hardly better. */
 export const MOST_TERMS = 32
-/** Characters of a query that are read for terms: all of one that a request may hold. */
-const LONGEST_QUERY = 5_000
+/** Maximum length of a query that is read, in characters; the limit of requests. */
+const MAX_QUERY_LENGTH = 5_000
 
 /**
- * The FTS5 expression for a query, or undefined where there is nothing to look for.
+ * The FTS5 expression for a query; undefined if the query has no terms.
  *
- * FTS5 has a language of its own (`NEAR(`, `col:`, `*`, quotes). None of what users write gets into it: terms hold
- * letters, marks and digits only, and each stands in quotes.
+ * User input cannot contain FTS5 syntax (`NEAR(`, `col:`, `*`, quotes): terms are letters, marks and digits only, and are
+ * quoted.
  */
 export function matchExpression(query: CorpusQuery): string | undefined {
   return query.match === 'all' ? everyTerm(query.queries) : anyTerm(query)
@@ -24,20 +24,20 @@ function anyTerm({ queries, objective = '' }: CorpusQuery): string | undefined {
 
 function everyTerm(queries: readonly string[]): string | undefined {
   const alternatives: string[] = []
-  let left = MOST_TERMS
+  let remaining = MOST_TERMS
   for (const query of queries) {
     const terms = queryTerms(query)
-    // A query with some of its terms left out would fit what it does not mean, so it is all or nothing.
-    if (terms.length === 0 || terms.length > left) continue
-    left -= terms.length
+    // A query is not truncated, since it would match other passages.
+    if (terms.length === 0 || terms.length > remaining) continue
+    remaining -= terms.length
     alternatives.push(`(${terms.map(quote).join(' AND ')})`)
   }
   return alternatives.length === 0 ? undefined : `{title text} : (${alternatives.join(' OR ')})`
 }
 
-/** The words of a query that are looked for. */
+/** The terms of a query. */
 export function queryTerms(query: string): string[] {
-  return significantTerms(query.slice(0, LONGEST_QUERY))
+  return significantTerms(query.slice(0, MAX_QUERY_LENGTH))
 }
 
 function quote(term: string): string {

@@ -23,34 +23,33 @@ import { addressOf, checkFolders, type DocumentFolder, type Site } from './sites
 import { createTables } from './tables.ts'
 import { type Watcher, watchFolders } from './watch.ts'
 
-/** What belongs to a corpus. Paths are relative to the folder that they are in, with `/` on every platform. */
+/** Settings of {@link openCorpus}. Paths are relative to their folder, with `/` on every platform. */
 export interface CorpusOptions {
-  /** Folders of documents, with everything below them. At least one. */
+  /** Folders of documents, searched recursively. At least one. */
   readonly folders: readonly (string | DocumentFolder)[]
   /** Whether a file is a document. Default: `.md`, `.markdown`, `.html`, `.htm` and `.txt`. */
   readonly include?: (relativePath: string) => boolean
-  /** Whether to look into a folder. Default: all but `node_modules` and those whose name begins with a dot. */
+  /** Whether to read a folder. Default: all but `node_modules` and those whose name begins with a dot. */
   readonly enter?: (relativeFolder: string) => boolean
-  /** Whether to follow the files as they change. Default true. */
+  /** Whether to watch the files for changes. Default true. */
   readonly watch?: boolean
 }
 
-/** Bytes of a document, at the most: what is larger is a dump, not a text. */
-const LARGEST_FILE = 5 * 2 ** 20
-/** Files of a corpus, at the most. */
-const MOST_FILES = 200_000
+/** Maximum size of a document, in bytes. */
+const MAX_FILE_SIZE = 5 * 2 ** 20
+/** Maximum number of files of a corpus. */
+const MAX_FILES = 200_000
 /**
- * A file that was read less than this after it was written, in ms, may have been written again within one tick of the
- * file system's clock. It is read again the next time, since its stamp proves nothing.
+ * Resolution of the file system's clock, in ms. A file that was read within this time after its modification may have been
+ * modified again with the same stamp, so it is read again.
  */
 const CLOCK_TICK = 100
 
 /**
- * Indexes folders of documents in tables of its own, and keeps the index current as the files change. Files that have
- * not changed since the database was last used are not read again. What is too large, no UTF-8 text or not readable is
- * left out; symbolic links are not followed.
+ * Indexes folders of documents in the database, and updates the index when files change. Unchanged files are not read again
+ * after a restart. Skips files that are too large, not UTF-8 or not readable; does not follow symbolic links.
  *
- * Fails when a folder is missing. The caller closes the corpus first, and then the database.
+ * Rejects when a folder is missing. Close the corpus before the database.
  */
 export function openCorpus(database: DatabaseSync, options: CorpusOptions): Promise<Corpus> {
   const { folders, watch = true, include = documentFiles.include, enter = documentFiles.enter } = options
@@ -79,7 +78,7 @@ async function open(
   createTables(database)
   const corpus = new IndexedCorpus(database, roots, sites, filter)
   try {
-    // Watched first, looked through second: what changes in between is noticed twice rather than never.
+    // Watches before the first scan, so that no change in between is missed.
     if (watch) await corpus.watch()
     await corpus.settled()
   } catch (error) {
@@ -112,10 +111,10 @@ class IndexedCorpus implements Corpus {
   #size: number
   #watcher: Watcher | undefined
   #closed = false
-  /** The last of the updates, which run one after the other. */
+  /** The last queued update. Updates run sequentially. */
   #last: Promise<void> = Promise.resolve()
-  /** A look through the folders that is yet to begin, so it serves everyone who asks before it does. */
-  #upcoming: Promise<void> | undefined
+  /** A queued scan that has not begun, shared by all calls before it begins. */
+  #queuedScan: Promise<void> | undefined
 
   readonly search: Corpus['search']
   readonly passages: Corpus['passages']
@@ -139,11 +138,11 @@ class IndexedCorpus implements Corpus {
   }
 
   settled(): Promise<void> {
-    this.#upcoming ??= this.#enqueue(async () => {
-      this.#upcoming = undefined
-      await this.#lookThrough()
+    this.#queuedScan ??= this.#enqueue(async () => {
+      this.#queuedScan = undefined
+      await this.#scan()
     })
-    return this.#upcoming
+    return this.#queuedScan
   }
 
   onChange(listener: () => void): () => void {
@@ -158,11 +157,11 @@ class IndexedCorpus implements Corpus {
     await this.#last
   }
 
-  /** Begins to follow the files. */
+  /** Starts to watch the files. */
   async watch(): Promise<void> {
     this.#watcher = await watchFolders(this.#roots, this.#filter, {
-      // A failure here is one of the database or of a whole folder: `settled` and every search meet it too, and have somebody to tell.
-      changed: (files) => void this.#enqueue(() => this.#lookAt(files)).catch(() => undefined),
+      // Errors of the database or of a root folder are ignored here: `settled` and searches report them to their callers.
+      changed: (files) => void this.#enqueue(() => this.#refresh(files)).catch(() => undefined),
       lost: () => void this.settled().catch(() => undefined),
     })
   }
@@ -173,10 +172,10 @@ class IndexedCorpus implements Corpus {
     return done
   }
 
-  async #lookThrough(): Promise<void> {
-    const scan = await scanFolders(this.#roots, this.#filter, MOST_FILES)
+  async #scan(): Promise<void> {
+    const scan = await scanFolders(this.#roots, this.#filter, MAX_FILES)
     const { unreadable } = scan
-    const files = scan.files.map((file) => this.#addressed(file))
+    const files = scan.files.map((file) => this.#withAddress(file))
     const known = this.#index.known()
     const found = new Set(files.map(({ path }) => path))
     const gone = [...known.keys()].filter(
@@ -188,19 +187,19 @@ class IndexedCorpus implements Corpus {
     )
   }
 
-  async #lookAt(files: readonly Located[]): Promise<void> {
+  async #refresh(files: readonly Located[]): Promise<void> {
     const found = await Promise.all(files.map(({ root, relative }) => findFile(root, relative)))
     const missing = files.filter((_, index) => found[index] === undefined)
     await checkRoots(missing.map(({ root }) => root))
     const gone = missing.map(({ root, relative }) => resolve(root, relative))
     await this.#update(
-      found.filter((file) => file !== undefined).map((file) => this.#addressed(file)),
+      found.filter((file) => file !== undefined).map((file) => this.#withAddress(file)),
       gone,
     )
   }
 
-  /** A file with its address on a site, which is part of its stamp: another site makes another document of it. */
-  #addressed(file: FoundFile): FoundFile {
+  /** Adds the file's URL on a site, and includes it in the stamp: with another site it is another document. */
+  #withAddress(file: FoundFile): FoundFile {
     const address = addressOf(this.#sites, file.path)
     return address === undefined ? file : { ...file, address, stamp: `${file.stamp}:${address}` }
   }
@@ -213,7 +212,7 @@ class IndexedCorpus implements Corpus {
     if (gone.length > 0) store(() => gone.map((path) => this.#index.remove(path)))
     for (const batch of batchesOf(files)) {
       if (this.#closed) break
-      // One batch after the other bounds the memory; between two the process does other work.
+      // Sequential batches bound the memory, and yield to the event loop.
       const read = await Promise.all(batch.map(readDocument))
       await setImmediate()
       if (this.#closed) break
@@ -238,10 +237,10 @@ interface ReadDocument {
   readonly readAt: number
 }
 
-/** Reads one file. Undefined where that fails, so that it is tried again the next time. */
+/** Reads a file; undefined if that fails, so that the next scan retries. */
 async function readDocument(file: FoundFile): Promise<ReadDocument | undefined> {
   const readAt = Date.now()
-  if (file.size > LARGEST_FILE) return { file, document: undefined, readAt }
+  if (file.size > MAX_FILE_SIZE) return { file, document: undefined, readAt }
   try {
     return { file, document: parseDocument(file, await readFile(file.path)), readAt }
   } catch {

@@ -1,4 +1,4 @@
-/** What the parser of one format makes of a file; the rest is filled in from the file itself. */
+/** The result of parsing a file; missing fields have defaults from the file itself. */
 export interface ParsedText {
   readonly text: string
   readonly title?: string | undefined

@@ -1,18 +1,17 @@
 import { type Block, blocksOf, type Span } from './blocks.ts'
 
-/** A passage shorter than this, in characters, takes in what follows. */
-const SHORT_PASSAGE = 300
-/** Characters of a passage, at the most, when it has no code in it. */
-const LONGEST_PASSAGE = 1_200
-/** Characters of a passage with code: more, since half a listing is of no use. */
-const LONGEST_CODE = 2_400
-/** Characters of one block; leaves room for the heading before it. */
-const LONGEST_BLOCK = 1_000
+/** A passage shorter than this, in characters, is extended by the next block. */
+const MIN_PASSAGE_LENGTH = 300
+/** Maximum length of a passage without code, in characters. */
+const MAX_PASSAGE_LENGTH = 1_200
+/** Maximum length of a passage with code, in characters; more, to avoid splitting code. */
+const MAX_CODE_LENGTH = 2_400
+/** Maximum length of a block, in characters; leaves space for a heading before it. */
+const MAX_BLOCK_LENGTH = 1_000
 
 /**
- * Splits a text into passages: paragraphs taken together until they are worth reading, headings with what follows them,
- * code blocks whole where they are not too long. Between two passages, and nowhere else, there is white space that
- * belongs to none. The text must not begin or end with white space.
+ * Splits a text into passages: short paragraphs together, headings with the block after them, and whole code blocks if they
+ * are not too long. Only white space between two passages belongs to no passage. The text must be trimmed.
  */
 export function splitPassages(text: string): Span[] {
   const passages: Span[] = []
@@ -38,17 +37,17 @@ export function splitPassages(text: string): Span[] {
 
 /** A passage that may still grow. */
 interface Draft extends Span {
-  /** Level of the heading that it begins with, 0 where it begins with none. */
+  /** Level of the heading that it begins with; 0 if there is none. */
   readonly level: number
   readonly headingOnly: boolean
 }
 
 function belongs(draft: Draft, block: Block): boolean {
   const length = block.end - draft.start
-  if (length > (block.kind === 'code' ? LONGEST_CODE : LONGEST_PASSAGE)) return false
-  const short = draft.end - draft.start < SHORT_PASSAGE
+  if (length > (block.kind === 'code' ? MAX_CODE_LENGTH : MAX_PASSAGE_LENGTH)) return false
+  const short = draft.end - draft.start < MIN_PASSAGE_LENGTH
   if (block.kind !== 'heading') return short || draft.headingOnly
-  // A subsection may go with the section that it is in, a new section stands for itself.
+  // A subsection may be in the passage of its section. A new section begins a passage.
   return draft.level > 0 && block.level > draft.level && (short || draft.headingOnly)
 }
 
@@ -56,24 +55,24 @@ function extended(draft: Draft, block: Block): Draft {
   return { ...draft, end: block.end, headingOnly: draft.headingOnly && block.kind === 'heading' }
 }
 
-/** A block as it is, or in pieces when it is too long: lists and quotes in what they hold, the rest where a cut hurts least. */
+/** Splits a block that is too long: lists and quotes between their children, others at the best position. */
 function* pieces(text: string, block: Block): Generator<Block> {
-  const longest = block.kind === 'code' ? LONGEST_CODE : LONGEST_BLOCK
+  const longest = block.kind === 'code' ? MAX_CODE_LENGTH : MAX_BLOCK_LENGTH
   if (block.end - block.start <= longest) yield block
-  else if (block.parts.length > 0) yield* runs(text, block)
+  else if (block.children.length > 0) yield* runs(text, block)
   else yield* cuts(text, block, longest)
 }
 
-/** The parts of a block, as many together as may be. */
+/** The children of a block, merged up to the maximum length. */
 function* runs(text: string, block: Block): Generator<Block> {
   let run: Block | undefined
-  for (const part of block.parts) {
-    if (run !== undefined && part.end - run.start <= LONGEST_BLOCK) {
-      run = { ...block, start: run.start, end: part.end }
+  for (const child of block.children) {
+    if (run !== undefined && child.end - run.start <= MAX_BLOCK_LENGTH) {
+      run = { ...block, start: run.start, end: child.end }
       continue
     }
     if (run !== undefined) yield* pieces(text, run)
-    run = part
+    run = child
   }
   if (run !== undefined) yield* pieces(text, run)
 }
@@ -89,20 +88,20 @@ function* cuts(text: string, block: Block, longest: number): Generator<Block> {
   if (start < block.end) yield { ...block, start }
 }
 
-/** Where to cut a text that is too long: after a line, a sentence, a word, or else before `limit`. */
+/** The best position to split a text: after a line, a sentence or a word, or else before `limit`. */
 function cutBefore(text: string, start: number, limit: number): number {
   const window = text.slice(start, limit)
-  const least = window.length / 4
+  const min = window.length / 4
   const newline = window.lastIndexOf('\n')
-  if (newline > least) return start + newline + 1
+  if (newline > min) return start + newline + 1
   const sentence = Math.max(...['. ', '! ', '? '].map((end) => window.lastIndexOf(end)))
-  if (sentence > least) return start + sentence + 2
+  if (sentence > min) return start + sentence + 2
   const space = window.lastIndexOf(' ')
-  if (space > least) return start + space + 1
+  if (space > min) return start + space + 1
   return start + wholeCharacters(window).length
 }
 
-/** The text without half a surrogate pair at its end. */
+/** Removes a lone surrogate at the end of a text. */
 export function wholeCharacters(text: string): string {
   return /[\uD800-\uDBFF]$/.test(text) ? text.slice(0, -1) : text
 }

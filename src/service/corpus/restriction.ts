@@ -2,15 +2,15 @@ import type { StatementSync } from 'node:sqlite'
 import type { CorpusQuery } from './corpus.ts'
 import { allowedHosts } from './source-policy.ts'
 
-/** Named parameters of {@link ALLOWED_DOCUMENTS}; null where nothing is restricted. */
+/** Named parameters of {@link ALLOWED_DOCUMENTS}; null means no restriction. */
 export interface Restriction {
-  /** The hosts that are allowed, as a JSON array. */
+  /** The allowed hosts, as a JSON array. */
   readonly $hosts: string | null
   readonly $after: string | null
   readonly $about: string | null
 }
 
-/** The SQL for the ids of the documents that a restriction allows. `$about` fits a title, a folder's name or a file's name. */
+/** SQL for the ids of the allowed documents. `$about` matches a title, or the name of a folder or a file. */
 export const ALLOWED_DOCUMENTS = `
   SELECT id FROM corpus_files
   WHERE visible = 1
@@ -23,15 +23,15 @@ export const ALLOWED_DOCUMENTS = `
       OR instr(place, '/' || $about || '.') > 0
     )`
 
-/** The SQL for the hosts of all documents, each once. It reads an index alone. */
+/** SQL for the distinct hosts of all documents. Only reads an index. */
 export const ALL_HOSTS = 'SELECT DISTINCT host FROM corpus_files WHERE visible = 1'
 
-/** What a query restricts, or undefined where it lets every document pass. `hosts` is {@link ALL_HOSTS}, prepared. */
+/** The restriction of a query; undefined if it allows all documents. `hosts` is {@link ALL_HOSTS}, prepared. */
 export function restrictionOf(
   { sourcePolicy = {}, about }: CorpusQuery,
   hosts: StatementSync,
 ): Restriction | undefined {
-  // Hosts are few where documents are many, so the domains are held against each host once.
+  // There are far fewer hosts than documents, so domains are compared with hosts.
   const isAllowed = allowedHosts(sourcePolicy)
   const restriction = {
     $hosts: isAllowed === undefined ? null : JSON.stringify(hostsOf(hosts).filter(isAllowed)),

@@ -7,37 +7,37 @@ import { matchExpression } from './match.ts'
 import { ALL_HOSTS, ALLOWED_DOCUMENTS, type Restriction, restrictionOf } from './restriction.ts'
 import { documentOf, documentOfPassage, firstPassage } from './tables.ts'
 
-/** How much a term counts in the title, in the path and in the passage itself. */
+/** Weights of a term in the title, the path and the passage. */
 const WEIGHTS = '4.0, 2.0, 1.0'
-/** Passages that are ranked for each hit that is asked for, so that a hit has more than one to show. */
+/** Number of passages that are ranked per requested hit, so that a hit can have several. */
 const PASSAGES_PER_HIT = 8
-/** Passages that are ranked in any case. */
-const LEAST_PASSAGES = 64
-/** When copies and long documents leave too few hits, this many times as many passages are ranked. */
+/** Minimum number of passages that are ranked. */
+const MIN_PASSAGES = 64
+/** The factor by which more passages are ranked when duplicates and long documents leave too few hits. */
 const WIDENING = 8
 
-/** What a hit shows of its document. */
+/** The document of a hit. */
 interface Source {
   readonly url: string
   readonly title: string
   readonly publishDate: string | null
 }
 
-/** A passage that fits. */
+/** A matching passage. */
 interface Match {
   readonly passage: number
   readonly document: number
   readonly score: number
 }
 
-/** A document that fits, with its passages that do, best first. */
+/** A matching document, with its matching passages, best first. */
 interface Finding {
   readonly source: Source
   readonly score: number
   readonly passages: number[]
 }
 
-/** Finds passages and documents. Its statements are prepared once. */
+/** Searches passages and documents. */
 export class CorpusSearch {
   readonly #everywhere: StatementSync
   readonly #restricted: StatementSync
@@ -86,7 +86,7 @@ export class CorpusSearch {
     const stored = this.#load(findings.flatMap(({ passages }) => passagesAround(passages, budget)))
     let charactersLeft = budget.charactersInTotal ?? Infinity
     return findings.map(({ source: { url, title, publishDate }, score, passages }, index) => {
-      // What one hit leaves of its share goes to those after it.
+      // The unused share of a hit is divided among the hits after it.
       const share = Math.floor(charactersLeft / (findings.length - index))
       const charactersPerResult = Math.min(budget.charactersPerResult, share)
       const excerpts = excerptsAround(passages, stored, { ...budget, charactersPerResult })
@@ -125,14 +125,14 @@ export class CorpusSearch {
   }
 
   /**
-   * Hands over matches, best first, each once, until there are enough results: `take` returns how many there are so far.
+   * Calls `take` with matches, best first, until there are enough results. `take` returns the number of results so far.
    */
   #collect(query: CorpusQuery, take: (match: Match) => number): void {
     const expression = matchExpression(query)
     if (expression === undefined || query.limit < 1) return
     const restriction = restrictionOf(query, this.#hosts)
     let seen = 0
-    let width = Math.max(LEAST_PASSAGES, query.limit * PASSAGES_PER_HIT)
+    let width = Math.max(MIN_PASSAGES, query.limit * PASSAGES_PER_HIT)
     for (;;) {
       const matches = this.#rank(expression, restriction, width)
       let results = 0
@@ -151,14 +151,14 @@ export class CorpusSearch {
         : this.#restricted.all({ ...parameters, ...restriction })
     return rows.map(({ 0: id, 1: rank }): Match => {
       const passage = Number(id)
-      // FTS5 calls the best match the most negative one.
+      // FTS5 ranks the best match lowest.
       return { passage, document: documentOfPassage(passage), score: -Number(rank) }
     })
   }
 
   /**
-   * Reads documents, in the order of their matches and none but those of results: most matches are of no use. Undefined
-   * for one that has the same text as one before it, and for one in whose place another with the same URL is shown.
+   * Reads the documents of results lazily, since most matches are not used. Returns undefined for a document with the same
+   * text as an earlier one, and for a document that another one with the same URL hides.
    */
   #sources(): (document: number) => Source | undefined {
     const sources = new Map<number, Source | undefined>()
@@ -181,7 +181,7 @@ export class CorpusSearch {
     }
   }
 
-  /** Reads these passages, those of them that there are, all at once. */
+  /** Reads the passages with these ids that exist. */
   #load(ids: readonly number[]): Map<number, StoredPassage> {
     const rows = this.#passages.all(JSON.stringify(ids))
     return new Map(
@@ -191,8 +191,8 @@ export class CorpusSearch {
 }
 
 /**
- * The best passages. `bm25()` is sorted by SQLite, which keeps only the best while it goes; FTS5's own `ORDER BY rank`
- * sorts every match first. Without the plus sign SQLite would prepare the statement anew for each width that is bound.
+ * SQL for the best passages. SQLite sorts by `bm25()` with a bounded heap, while FTS5's own `ORDER BY rank` sorts all matches.
+ * The plus sign keeps SQLite from preparing the statement again for each width.
  */
 function ranking(condition: string): string {
   return `

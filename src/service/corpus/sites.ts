@@ -7,27 +7,26 @@ export interface DocumentFolder {
   /** Its path. */
   readonly folder: string
   /**
-   * The base URL that the folder is published under, http or https: with `https://docs.example/guide` the file `a/b.md`
-   * in the folder is cited as `https://docs.example/guide/a/b.md`, and `include_domains` and `exclude_domains` know it by
-   * the host `docs.example`. A document that states a URL of its own keeps that. Where folders lie within one another, the
-   * innermost one with a site decides. Default: a file has its `file:` URL, or that of the site whose domain the first
-   * folder on its path is named after.
+   * The base URL of the folder, http or https: with `https://docs.example/guide`, the file `a/b.md` is cited as
+   * `https://docs.example/guide/a/b.md`, and its host for `include_domains` and `exclude_domains` is `docs.example`. A URL
+   * that a document states takes precedence. For nested folders, the innermost one with a site applies. Default: a `file:`
+   * URL, or that of the site whose domain is the name of the first folder.
    */
   readonly site?: string
 }
 
-/** A folder whose documents have their addresses on a site. */
+/** A folder whose documents have URLs on a site. */
 export interface Site {
   /** Absolute path of the folder. */
   readonly folder: string
-  /** The address of the folder; ends with a slash. */
+  /** The URL of the folder; ends with a slash. */
   readonly base: string
 }
 
 /**
- * Folders of documents, each as an object.
+ * Converts folders to objects.
  *
- * @throws ArgumentError for what is no folder, and for a site that is no base URL.
+ * @throws ArgumentError for an invalid folder or base URL.
  */
 export function checkFolders(
   argument: string,
@@ -46,7 +45,7 @@ export function checkFolders(
   })
 }
 
-/** The address of a file, given by its absolute path, on the innermost of the sites that it belongs to. */
+/** The URL of a file on its innermost site. `path` is absolute. */
 export function addressOf(sites: readonly Site[], path: string): string | undefined {
   const [innermost] = sites
     .filter(({ folder }) => path.startsWith(folder.endsWith(sep) ? folder : folder + sep))
@@ -64,7 +63,7 @@ function baseUrl(argument: string, site: unknown): string {
     !/^https?:$/.test(url.protocol) ||
     [url.username, url.password, url.search, url.hash].some((part) => part !== '')
   ) {
-    // The value is not repeated: what is wrong with it may be the password in it.
+    // The message omits the value, which may contain a password.
     const expected = 'an http or https URL without credentials, query and fragment'
     throw new ArgumentError(argument, expected, hidden(site))
   }

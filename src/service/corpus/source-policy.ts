@@ -1,11 +1,11 @@
 import type { SourcePolicy } from '../../protocol/task.ts'
 
-/** Decides about hosts. Its work for a host is a look-up for each of the host's labels, however many domains there are. */
+/** Whether a host is allowed. One lookup for each label of the host, for any number of domains. */
 export type HostTest = (host: string) => boolean
 
 /**
- * The hosts that the domains of a policy allow (§2.8), or undefined where it allows them all. A host fits a domain when
- * it is that domain or one below it, so `.edu` and `edu` mean the same.
+ * The test for hosts of a policy (§2.8); undefined if it allows all. A host matches a domain if it is equal to it or a
+ * subdomain, so `.edu` and `edu` are equivalent.
  */
 export function allowedHosts({ include_domains, exclude_domains }: SourcePolicy): HostTest | undefined {
   const included = domainsOf(include_domains)

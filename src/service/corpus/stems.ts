@@ -1,31 +1,30 @@
 import { DatabaseSync } from 'node:sqlite'
 import { TOKENIZER } from './tables.ts'
 
-/** Words whose stems are remembered, at the most. A document has some thousands of them, and they repeat. */
-const MOST_REMEMBERED = 20_000
+/** Maximum number of cached stems. A document has some thousands of words. */
+const MAX_CACHED = 20_000
 
 /** Finds the stems of words, and caches a bounded number of them. */
-export function createStemmer(mostRemembered: number): (word: string) => string {
-  const remembered = new Map<string, string>()
+export function createStemmer(maxCached: number): (word: string) => string {
+  const cache = new Map<string, string>()
   let lookUp: ((word: string) => string | undefined) | undefined
   return (word) => {
-    const known = remembered.get(word)
+    const known = cache.get(word)
     if (known !== undefined) return known
     lookUp ??= openTokenizer()
     const found = lookUp(word) ?? word
-    if (remembered.size >= mostRemembered) remembered.clear()
-    remembered.set(word, found)
+    if (cache.size >= maxCached) cache.clear()
+    cache.set(word, found)
     return found
   }
 }
 
 /**
- * The stem of a word in lower case: `instal` for `installed`. It is what FTS5's own tokenizer makes of it, so that what a
- * search finds by a word and what is read in it by that word are the same.
+ * The stem of a lowercase word: `instal` for `installed`. Uses FTS5's tokenizer, so that it is consistent with searches.
  */
-export const stem = createStemmer(MOST_REMEMBERED)
+export const stem = createStemmer(MAX_CACHED)
 
-/** FTS5 shows what it makes of a text only in an index: one in memory that never holds more than a word. */
+/** FTS5 only exposes its tokens in an index, so this uses an in-memory index of one word. */
 function openTokenizer(): (word: string) => string | undefined {
   const database = new DatabaseSync(':memory:')
   database.exec(`

@@ -1,41 +1,40 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { transaction } from '../database.ts'
 
-/** Counts up whenever documents are read or split in another way: an index made by another version is made anew. */
+/** Version of the index. Increment it when parsing or splitting changes: an index of another version is rebuilt. */
 const LAYOUT = 4
 
-/** How FTS5 takes texts apart: words without their accents and endings. */
+/** FTS5 tokenizer: words without accents, stemmed. */
 export const TOKENIZER = 'porter unicode61 remove_diacritics 2'
 
 /**
- * A passage's id is its document's id, shifted by this, plus its number within the document. So neighbours have
- * neighbouring ids, and the document of a match is known without a look-up. No document that is small enough to be read
- * has 2 ** 22 of them, so that none has the last one before the next document's first.
+ * A passage's id is its document's id, shifted by this, plus its index within the document. So adjacent passages have
+ * adjacent ids, and the document of a match needs no lookup. No document of the maximum size has 2 ** 22 passages.
  */
 const PASSAGE_BITS = 22
 
-/** The SQL for the document that a passage's id belongs to. */
+/** SQL for the document of a passage's id. */
 export const documentOf = (passage: string) => `(${passage} >> ${PASSAGE_BITS})`
 
-/** The document that a passage's id belongs to. */
+/** The document of a passage's id. */
 export function documentOfPassage(passage: number): number {
   return Math.floor(passage / 2 ** PASSAGE_BITS)
 }
 
-/** The first id that a document's passages can have; the next document's first one ends the range. */
+/** The id of a document's first passage; the range ends before that of the next document. */
 export function firstPassage(document: number): number {
   return document * 2 ** PASSAGE_BITS
 }
 
 /**
- * Creates the corpus's tables where they are missing.
+ * Creates the corpus's tables if they are missing or of another version.
  *
- * - `corpus_files`: each file that was looked at. It is a document where `visible` is 1; else it could not be read as
- *   text (`url` is null), or another file has the same URL.
- * - `corpus_passages`: the text in passages. `gap` is the white space up to the next one, so the passages of a document
- *   and their gaps, one after the other, are its text.
- * - `corpus_terms`: the FTS5 index over the passages. It keeps no text of its own. `place` holds the path of the
- *   document below its folder, so that `undici` finds the read-me in the folder of that name.
+ * - `corpus_files`: each file that was read. It is a document if `visible` is 1; else it is not text (`url` is null), or
+ *   another file has the same URL.
+ * - `corpus_passages`: the text in passages. `gap` is the white space before the next one: passages and gaps, concatenated,
+ *   are the text.
+ * - `corpus_terms`: the FTS5 index of the passages, without their text. `place` is the path of the document within its
+ *   folder, so that `undici` finds the README in the folder of that name.
  */
 export function createTables(database: DatabaseSync): void {
   transaction(database, () => {

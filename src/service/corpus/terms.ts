@@ -1,4 +1,4 @@
-/** Words too common to tell one passage from another. */
+/** Words that are too common to distinguish passages. */
 const STOP_WORDS: ReadonlySet<string> = new Set(
   (
     'a about after all also am an and any are as at be been being but by can could d did do does doing done else for ' +
@@ -9,22 +9,22 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-/** A longer run of letters is no word that anybody looks for. */
-const LONGEST_WORD = 64
+/** Maximum length of a term, in characters. */
+const MAX_WORD_LENGTH = 64
 
-/** The words of a text in lower case, in their order: runs of letters, marks and digits. */
+/** The lowercase words of a text, in order: sequences of letters, marks and digits. */
 export function words(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? []
 }
 
-/** The distinct words of a text without the common ones, unless these are all that there is. */
+/** The distinct words of a text without stop words, unless it only has stop words. */
 export function significantTerms(text: string): string[] {
-  const all = [...new Set(words(text))].filter((word) => word.length <= LONGEST_WORD)
+  const all = [...new Set(words(text))].filter((word) => word.length <= MAX_WORD_LENGTH)
   const significant = all.filter((word) => !STOP_WORDS.has(word))
   return significant.length > 0 ? significant : all
 }
 
-/** Whether a word, in lower case, is too common to look for. */
+/** Whether a lowercase word is a stop word. */
 export function isStopWord(word: string): boolean {
   return STOP_WORDS.has(word)
 }

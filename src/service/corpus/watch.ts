@@ -2,27 +2,27 @@ import { relative, sep } from 'node:path'
 import { watch } from 'chokidar'
 import type { FileFilter } from './files.ts'
 
-/** How long changes are gathered before they are handed over together, in ms. */
-const GATHERING = 50
-/** How often folders are looked through when the system refuses to watch them, in ms. */
-const POLLING = 10_000
+/** How long changes are collected before the listener is called, in ms. */
+const DEBOUNCE = 50
+/** Interval of scans when the system refuses to watch the folders, in ms. */
+const POLL_INTERVAL = 10_000
 
-/** What came of watching. */
+/** A running watcher. */
 export interface Watcher {
   close(): Promise<void>
 }
 
-/** Who is told of changes. */
+/** Callbacks of {@link watchFolders}. */
 export interface WatchListener {
   /** These files were added, changed or removed. */
   changed(files: readonly { readonly root: string; readonly relative: string }[]): void
-  /** Nobody knows what changed: look through the folders. */
+  /** Changes may have been missed: scan the folders. */
   lost(): void
 }
 
 /**
- * Watches the files of these folders that the filter lets pass. Resolves when every later change will be noticed.
- * Where the system runs out of watches the folders are looked through now and then instead.
+ * Watches the files of these folders that match the filter. Resolves when every later change will be reported. If the system
+ * runs out of watches, `lost` is called at intervals instead.
  */
 export async function watchFolders(
   roots: readonly string[],
@@ -30,10 +30,10 @@ export async function watchFolders(
   listener: WatchListener,
 ): Promise<Watcher> {
   const dirty = new Map<string, { readonly root: string; readonly relative: string }>()
-  let gathering: NodeJS.Timeout | undefined
-  let polling: NodeJS.Timeout | undefined
+  let debounce: NodeJS.Timeout | undefined
+  let poll: NodeJS.Timeout | undefined
 
-  const place = (path: string) => {
+  const locate = (path: string) => {
     const root = roots.find((folder) => path === folder || path.startsWith(folder + sep))
     return root === undefined ? undefined : { root, relative: relative(root, path).split(sep).join('/') }
   }
@@ -42,7 +42,7 @@ export async function watchFolders(
     ignoreInitial: true,
     followSymlinks: false,
     ignored: (path, stats) => {
-      const found = place(path)
+      const found = locate(path)
       if (stats === undefined || found === undefined || found.relative === '') return false
       if (stats.isDirectory()) return !filter.enter(found.relative)
       return !stats.isFile() || !filter.include(found.relative)
@@ -50,25 +50,25 @@ export async function watchFolders(
   })
   watcher.on('all', (event, path) => {
     if (event !== 'add' && event !== 'change' && event !== 'unlink') return
-    const found = place(path)
+    const found = locate(path)
     if (found === undefined) return
     dirty.set(path, found)
-    gathering ??= setTimeout(() => {
-      gathering = undefined
+    debounce ??= setTimeout(() => {
+      debounce = undefined
       const files = [...dirty.values()]
       dirty.clear()
       listener.changed(files)
-    }, GATHERING)
+    }, DEBOUNCE)
   })
-  // Most often ENOSPC: too many watches for this system's settings.
+  // Usually ENOSPC: too many watches for the system.
   watcher.on('error', () => {
-    polling ??= setInterval(() => listener.lost(), POLLING).unref()
+    poll ??= setInterval(() => listener.lost(), POLL_INTERVAL).unref()
   })
   await new Promise<void>((resolve) => watcher.once('ready', resolve))
   return {
     async close() {
-      clearTimeout(gathering)
-      clearInterval(polling)
+      clearTimeout(debounce)
+      clearInterval(poll)
       await watcher.close()
     },
   }

@@ -7,9 +7,9 @@ import { concerns, type FaultOf, type Faults } from '../faults.ts'
 type AnswerContext = Context<{ Bindings: HttpBindings }>
 
 /**
- * An answer in JSON that keeps its text, for {@link sendAnswers} to send as it is. Any other `Response` makes a stream of
- * it, and to read that again takes longer than all else about a small request. It lasts only where no middleware looks at
- * `c.res` before the route has answered: of that, Hono makes a new `Response`.
+ * A JSON response that keeps its text for {@link sendAnswers}. Reading it back from the stream of an ordinary `Response`
+ * takes longer than the rest of a small request. Middleware must not read `c.res` before the route has responded, or Hono
+ * replaces it by a new `Response`.
  */
 export class JsonAnswer extends Response {
   readonly content: string
@@ -20,14 +20,14 @@ export class JsonAnswer extends Response {
   }
 }
 
-/** Sends JSON answers, and lets their faults strike: `malformed`, `gzip` and `truncated`. The request has taken effect by then. */
+/** Sends JSON responses, and injects the faults `malformed`, `gzip` and `truncated` after the request has taken effect. */
 export function sendAnswers(faults: Faults): MiddlewareHandler<{ Bindings: HttpBindings }> {
   return async (c, next) => {
     await next()
     const { res } = c
     if (res.headers.get('content-type')?.startsWith('application/json') !== true) return
     const fault = faults.take(['malformed', 'gzip', 'truncated'], (armed) => concerns(armed, c.req.path))
-    if (fault !== undefined) replace(c, await spoilt(c, fault))
+    if (fault !== undefined) replace(c, await faulty(c, fault))
     else if (res instanceof JsonAnswer) replace(c, sent(c, res))
   }
 }
@@ -38,7 +38,7 @@ function sent({ env }: AnswerContext, { status, content }: JsonAnswer): Response
   return RESPONSE_ALREADY_SENT
 }
 
-async function spoilt(
+async function faulty(
   { env, res }: AnswerContext,
   { kind }: FaultOf<'malformed' | 'gzip' | 'truncated'>,
 ): Promise<Response> {
@@ -55,7 +55,7 @@ async function spoilt(
   return RESPONSE_ALREADY_SENT
 }
 
-/** Hono would add the former answer's headers to the new one's, were it not taken away first. */
+/** Removes the old response first, since Hono would merge its headers into the new one. */
 function replace(c: AnswerContext, answer: Response): void {
   c.res = undefined
   c.res = answer

@@ -2,9 +2,9 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { MiddlewareHandler } from 'hono'
 import { problem } from './problem.ts'
 
-/** Lets through requests with one of the keys in `x-api-key`, and no other credentials (§5). */
+/** Accepts requests with one of the keys in `x-api-key` (§5). */
 export function authenticate(keys: readonly string[]): MiddlewareHandler {
-  // Digests are equally long, as a comparison in constant time needs them to be.
+  // A comparison in constant time requires equal lengths, which digests have.
   const accepted = keys.map(digest)
   return async (c, next) => {
     const given = c.req.header('x-api-key')
@@ -19,7 +19,7 @@ function digest(key: string): Buffer {
   return createHash('sha256').update(key).digest()
 }
 
-/** Looks at every key, also after a match, so that the time taken tells nothing. */
+/** Compares every key, also after a match, so that the time reveals nothing. */
 function matches(accepted: readonly Buffer[], given: Buffer): boolean {
   return accepted.reduce((found, key) => timingSafeEqual(key, given) || found, false)
 }

@@ -6,40 +6,39 @@ import type { Faults } from '../faults.ts'
 import type { EventBatch } from './event-batch.ts'
 import { EventWriter } from './event-writer.ts'
 
-/** What a stream of server-sent events is fed from. It is asked for more only when the reader has room. */
+/** The source of a stream of server-sent events. `next` is only called when the client can take more. */
 export interface EventFeed {
-  /** The next few events; none when there are none right now. */
+  /** Returns the next events; an empty batch when there are none yet. */
   next(): EventBatch
-  /** Whether nothing more will come. Asked when {@link next} gave nothing. */
+  /** Whether no more events will follow. Read when {@link next} returned none. */
   readonly ended: boolean
-  /** Calls the listener when there may be more, until the function that it returns is called. */
+  /** Calls the listener when there may be more events. Returns a function that removes it. */
   onMore(listener: () => void): () => void
 }
 
-/** How a stream is kept, and how it ends. */
+/** Settings of {@link streamEvents}. */
 export interface EventStreamOptions {
-  /** Real time, but for tests. */
+  /** Real time, except in tests. */
   readonly clock: Clock
   readonly faults: Faults
-  /** The path of the request, which a fault may name. */
+  /** The path of the request, for faults. */
   readonly path: string
   /** Ends the stream after this long, in ms of real time. */
   readonly duration: number
-  /** Ends the stream when it has sent no event for this long, in ms of real time. Default never. */
+  /** Ends the stream when it has sent no event for this long, in ms of real time. Default: never. */
   readonly silence?: number | undefined
-  /** Hears why a feed failed, with the reference that the reader got. */
+  /** Called with an error of the feed, and the `ref_id` that the client got. */
   readonly onError: (error: unknown, ref_id: string) => void
 }
 
-/** Real time between two comments on a quiet stream, in ms, so that nobody in between takes it for dead. */
+/** Interval of comments on an idle stream, in ms of real time, so that proxies do not close it. */
 const HEARTBEAT = 15_000
-/** Asks the reader to come back after so many ms. It is short, as the service is most often on the same machine. */
+/** The `retry:` of the stream, in ms. Short, since the service usually runs on the same machine. */
 const RETRY = 20
 
 /**
- * Sends the feed's events to one reader, and stops asking the feed while the reader is behind: what waits in memory is
- * one batch, however long the feed and however slow the reader. The answer ends cleanly when the feed does, and when the
- * function that is returned is called.
+ * Sends the feed's events to one client, with backpressure: at most one batch is buffered in memory. The response ends
+ * cleanly when the feed ends, and when the returned function is called.
  */
 export function streamEvents(
   outgoing: ServerResponse,
@@ -63,11 +62,11 @@ export function streamEvents(
   const end = () => {
     if (stop()) writer.end()
   }
-  /** Runs the pump once for all that happens in this turn of the event loop. */
+  /** Schedules `pump` once per turn of the event loop. */
   const wake = () => {
     if (!closed && !blocked) wakeup ??= setImmediate(pump)
   }
-  const onRoom = () => {
+  const onDrain = () => {
     blocked = false
     wake()
   }
@@ -90,18 +89,18 @@ export function streamEvents(
       blocked = !writer.write(events)
     }
   }
-  /** Tells the reader that there is a problem (§4.4), who may come back for the rest. */
+  /** Sends an `error` event (§4.4) and ends the stream; the client may resume. */
   const fail = (cause: unknown) => {
     const ref_id = randomUUID()
     onError(cause, ref_id)
-    const message = 'The service failed to read on. Its log tells more under this reference'
+    const message = 'The service could not continue. Its log has the error under this ref_id'
     const event: ErrorEvent = { type: 'error', error: { ref_id, message } }
     writer.writeRaw(`event: error\ndata: ${JSON.stringify(event)}\n\n`)
     end()
   }
   const watchSilence = (limit: number): (() => void) => {
     let cancel: () => void
-    // The timer is not moved at each event; it looks how long the silence has been when it is due.
+    // Rescheduling the timer at each event would be slow, so it checks the time of the last event when it fires.
     const wait = (delay: number) => {
       cancel = clock.schedule(delay, () => {
         const left = lastSent + limit - clock.now()
@@ -113,8 +112,8 @@ export function streamEvents(
     return () => cancel()
   }
 
-  const writer = new EventWriter(outgoing, { faults, path, onRoom, onOver: stop })
-  // The status line goes out at once with it, although the first event may be long in coming.
+  const writer = new EventWriter(outgoing, { faults, path, onDrain, onEnd: stop })
+  // Sends the headers at once, since the first event may be late.
   writer.writeRaw(`retry: ${RETRY}\n\n`)
   const heartbeat = setInterval(() => {
     if (!blocked) blocked = !writer.writeRaw(': still here\n\n')
@@ -124,13 +123,13 @@ export function streamEvents(
   teardown.push(clock.schedule(duration, end))
   if (silence !== undefined) teardown.push(watchSilence(silence))
   teardown.push(feed.onMore(wake))
-  // Faults that are armed now may be due, or be about the feed.
+  // A new fault may strike now, or apply to the feed.
   teardown.push(faults.onChange(() => writer.strike() || wake()))
-  // A reader that went away is no error here.
+  // A client that disconnects is not an error.
   outgoing.on('error', stop)
   outgoing.on('close', stop)
 
   if (!writer.strike()) wake()
-  // A stalled reader would else hold up the closing of the server.
+  // A stalled stream would delay the closing of the server.
   return () => (writer.stalled ? void outgoing.destroy() : end())
 }

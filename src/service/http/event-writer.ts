@@ -2,40 +2,40 @@ import type { ServerResponse } from 'node:http'
 import { constants, createGzip, type Gzip } from 'node:zlib'
 import { concerns, type CutPoint, type FaultOf, type Faults } from '../faults.ts'
 import { type EventBatch, framesOf } from './event-batch.ts'
-import { cutLength, malformed } from './spoilt-event.ts'
+import { cutLength, malformed } from './malformed-event.ts'
 
-/** What a writer works with, and whom it tells. */
+/** Settings of {@link EventWriter}. */
 export interface EventWriterOptions {
   readonly faults: Faults
-  /** The request's path, which a fault may name. */
+  /** The path of the request, for faults. */
   readonly path: string
-  /** There is room again, after a write that left none. */
-  readonly onRoom: () => void
-  /** A fault has struck after which nothing more is to be written. */
-  readonly onOver: () => void
+  /** Called when the socket can take more, after a write that returned false. */
+  readonly onDrain: () => void
+  /** Called when a fault has ended the stream. */
+  readonly onEnd: () => void
 }
 
-/** The faults that strike at, or within, one of a stream's events. */
+/** The faults that strike between or within events of a stream. */
 const IN_STREAM = ['cut', 'stall', 'close', 'slow', 'malformed'] as const
-/** Pieces of an event that the fault `slow` sends one by one. */
+/** Maximum number of pieces that the fault `slow` sends one by one. */
 const SLOW_PIECES = 1_000
 
 /**
- * The way of framed events to their reader, and all that can be told to go wrong on it. A fault between two events
- * strikes as soon as the first one is written; a fault within an event waits for it.
+ * Writes events to a response, and injects faults. A fault between two events strikes when the first one is written; a fault
+ * within an event when that event is written.
  */
 export class EventWriter {
   readonly #outgoing: ServerResponse
   readonly #options: EventWriterOptions
   readonly #gzip: Gzip | undefined
-  /** Events behind one that goes out slowly. */
+  /** Events that wait for the fault `slow`. */
   #waiting: string[] = []
-  /** Events that went out. */
+  /** Number of events sent. */
   #sent = 0
   #nextPiece: NodeJS.Timeout | undefined
   #stalled = false
 
-  /** Sets the status line and the headers, which leave with what is written first. */
+  /** Sets the status and the headers, which are sent with the first write. */
   constructor(outgoing: ServerResponse, options: EventWriterOptions) {
     this.#outgoing = outgoing
     this.#options = options
@@ -46,56 +46,56 @@ export class EventWriter {
       'x-accel-buffering': 'no',
       ...(isZipped && { 'content-encoding': 'gzip' }),
     })
-    outgoing.on('drain', () => this.#room())
+    outgoing.on('drain', () => this.#drained())
     if (isZipped) this.#gzip = openGzip(outgoing)
   }
 
-  /** Whether a fault keeps the reader waiting for ever: the socket is open, and nothing more will come. */
+  /** Whether the fault `stall` has struck: the socket stays open, and nothing more is sent. */
   get stalled(): boolean {
     return this.#stalled
   }
 
-  /** Sends events. Whether there is room for more; where there is none, `onRoom` tells when there is. */
+  /** Sends events. Returns false when the socket is full; then `onDrain` is called later. */
   write(events: EventBatch): boolean {
-    if (this.#mayBeStruck()) {
+    if (this.#hasFaults()) {
       this.#waiting = framesOf(events)
-      return this.#proceed()
+      return this.#sendWaiting()
     }
     this.#sent += events.count
     return this.#send(events.bytes)
   }
 
-  /** Sends what is no event, such as a comment. Whether there is room for more, as above. */
+  /** Sends text that is not an event, such as a comment. Returns false when the socket is full. */
   writeRaw(text: string): boolean {
     return this.#send(text)
   }
 
-  /** Lets a fault strike that is due between the last event and the next one. Whether one did. */
+  /** Injects a fault that is due after the last event. Returns whether there was one. */
   strike(): boolean {
-    // An event that goes out slowly comes first.
+    // A slow event is completed first.
     return this.#nextPiece === undefined && this.#strikeAfter('')
   }
 
-  /** Ends the stream in good order. */
+  /** Ends the response cleanly. */
   end(): void {
     this.stop()
     if (this.#gzip === undefined) this.#outgoing.end()
     else this.#gzip.end()
   }
 
-  /** Forgets what still waits. */
+  /** Drops waiting events. */
   stop(): void {
     clearTimeout(this.#nextPiece)
     this.#waiting = []
   }
 
-  /** Whether faults are armed for which each event has to be looked at. Else a batch goes out as it came. */
-  #mayBeStruck(): boolean {
+  /** Whether armed faults require sending events one by one. */
+  #hasFaults(): boolean {
     const { faults, path } = this.#options
     return faults.find(IN_STREAM, (fault) => concerns(fault, path)) !== undefined
   }
 
-  #proceed(): boolean {
+  #sendWaiting(): boolean {
     let text = ''
     for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
       const fault = this.#takeWithin()
@@ -108,7 +108,7 @@ export class EventWriter {
     return this.#send(text)
   }
 
-  /** A fault that is due within the next event. */
+  /** Takes a fault that is due within the next event. */
   #takeWithin(): FaultOf<'cut' | 'slow' | 'malformed'> | undefined {
     return this.#options.faults.take(
       ['cut', 'slow', 'malformed'],
@@ -116,14 +116,14 @@ export class EventWriter {
     )
   }
 
-  /** Lets a fault strike that is due once this text is sent, which goes out with it. Whether one did. */
+  /** Injects a fault that is due after this text, and sends the text. Returns whether there was one. */
   #strikeAfter(text: string): boolean {
     const fault = this.#options.faults.take(
       ['cut', 'stall', 'close'],
       (armed) => this.#isDue(armed) && (armed.kind !== 'cut' || !isWithinEvent(armed)),
     )
     if (fault === undefined) return false
-    this.#over()
+    this.#finish()
     if (fault.kind === 'cut') {
       this.#sendLast(text, () => this.#outgoing.destroy())
     } else {
@@ -142,7 +142,7 @@ export class EventWriter {
     const whole = Buffer.from(event)
     const part = whole.subarray(0, cutLength(whole, at))
     const destroy = () => this.#outgoing.destroy()
-    this.#over()
+    this.#finish()
     const { chunkedEncoding, socket } = this.#outgoing
     if (at === 'chunk' && chunkedEncoding && socket !== null) {
       const chunk = Buffer.concat([Buffer.from(`${whole.length.toString(16)}\r\n`), part])
@@ -168,34 +168,34 @@ export class EventWriter {
       }
       this.#nextPiece = undefined
       this.#sent += 1
-      if (!this.#strikeAfter('') && this.#proceed()) this.#options.onRoom()
+      if (!this.#strikeAfter('') && this.#sendWaiting()) this.#options.onDrain()
     }
     this.#nextPiece = setTimeout(sendPiece, interval)
     return false
   }
 
-  /** Node takes an empty write for one, and calls back when all before it has left. */
-  #sendLast(bytes: string | Buffer, left: () => void): void {
+  /** An empty write to the socket calls back when everything before it is sent. */
+  #sendLast(bytes: string | Buffer, sent: () => void): void {
     const { socket } = this.#outgoing
-    if (this.#gzip === undefined) this.#outgoing.write(bytes, left)
-    else this.#gzip.write(bytes, () => socket?.write('', left))
+    if (this.#gzip === undefined) this.#outgoing.write(bytes, sent)
+    else this.#gzip.write(bytes, () => socket?.write('', sent))
   }
 
   #send(bytes: string | Buffer): boolean {
     if (bytes.length === 0) return true
     if (this.#gzip === undefined) return this.#outgoing.write(bytes)
-    this.#gzip.write(bytes, () => this.#room())
+    this.#gzip.write(bytes, () => this.#drained())
     return false
   }
 
-  #room(): void {
-    const isTaken = this.#nextPiece !== undefined || this.#outgoing.writableNeedDrain
-    if (!isTaken) this.#options.onRoom()
+  #drained(): void {
+    const isFull = this.#nextPiece !== undefined || this.#outgoing.writableNeedDrain
+    if (!isFull) this.#options.onDrain()
   }
 
-  #over(): void {
+  #finish(): void {
     this.stop()
-    this.#options.onOver()
+    this.#options.onEnd()
   }
 }
 
@@ -203,7 +203,7 @@ function isWithinEvent({ at = 'event' }: FaultOf<'cut'>): boolean {
   return at !== 'event'
 }
 
-/** Compresses what is written, and lets every write through at once: an event must not wait for the next ones. */
+/** Compresses what is written, and flushes after every write, so that an event does not wait for the next. */
 function openGzip(outgoing: ServerResponse): Gzip {
   const gzip = createGzip({ flush: constants.Z_SYNC_FLUSH })
   gzip.on('data', (bytes: Buffer) => outgoing.write(bytes))

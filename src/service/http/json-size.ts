@@ -1,8 +1,8 @@
-/** What JSON text may hold: far more would overflow the stack of whatever walks through it, or take minutes. */
+/** Limits of JSON text: more would overflow the stack of recursive code, or take minutes. */
 export interface JsonLimits {
-  /** Objects and lists within one another. */
+  /** Maximum depth of nested objects and lists. */
   readonly levels: number
-  /** Objects, lists and the entries of both, together. */
+  /** Maximum number of objects, lists and their entries. */
   readonly values: number
 }
 
@@ -15,8 +15,8 @@ const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
 /**
- * The first limit that JSON text goes beyond, or undefined. It is counted on the bytes, before anything is made of them:
- * 30 million empty lists in 90 MB take half a minute and gigabytes to parse. Of text that is no JSON it may say either.
+ * The first limit that JSON text exceeds, or undefined. Counts on the bytes, before parsing: 30 million empty lists in 90 MB
+ * take half a minute and gigabytes to parse. The result for text that is not JSON is arbitrary.
  */
 export function limitExceeded(
   bytes: Uint8Array,
@@ -39,7 +39,7 @@ export function limitExceeded(
   return undefined
 }
 
-/** Where the string ends that begins here: at the quotation mark before which there is an even number of backslashes. */
+/** The index of the closing quote of a string: the first one after an even number of backslashes. */
 function endOfString(bytes: Uint8Array, start: number): number {
   let end = start
   for (;;) {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ErrorResponse, ValidationErrorResponse, ValidationIssue } from '../../protocol/problem.ts'
 
-/** A request that is answered with an error body (§7). Thrown anywhere in a route, turned into the answer in one place. */
+/** An error response (§7). Routes throw it, and `createApp` sends it. */
 export class HttpProblem extends Error {
   readonly status: number
   readonly body: ErrorResponse | ValidationErrorResponse

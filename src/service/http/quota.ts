@@ -4,7 +4,7 @@ import { problem } from './problem.ts'
 
 const MINUTE = 60_000
 
-/** How many POSTs a minute may create something, and which paths they count for together; beyond the interface document. */
+/** Rate limits of POSTs that create something, per minute; the paths of an entry share its limit. Beyond the interface document. */
 export const QUOTAS = [
   { limit: 600, paths: ['/v1/search', '/v1beta/search'] },
   {
@@ -19,8 +19,7 @@ export const QUOTAS = [
 ] as const
 
 /**
- * Lets through `limit` requests in each minute of real time, and answers the others with 429 and `Retry-After`, in
- * seconds.
+ * Allows `limit` requests in each minute of real time, and responds to others with 429 and a `Retry-After` in seconds.
  */
 export function quota(clock: Clock, limit: number): MiddlewareHandler {
   let minute = 0

@@ -3,21 +3,20 @@ import { concerns, type Faults, type FaultOf } from '../faults.ts'
 import { invalidRequest, problem } from './problem.ts'
 import { issue, unprocessable } from './validation.ts'
 
-const PAGE =
-  '<!doctype html>\n<title>Please wait</title>\n<p>The service was told to answer with a page.</p>\n'
+const PAGE = '<!doctype html>\n<title>Please wait</title>\n<p>The fault wrong-type sends this page.</p>\n'
 
-/** The faults that keep a request from taking effect, `status` and `wrong-type`: something on the way answers. */
-export function answerOnTheWay(faults: Faults): MiddlewareHandler {
+/** The faults `status` and `wrong-type`: the request is answered before its route, and does not take effect. */
+export function answerInsteadOfRoute(faults: Faults): MiddlewareHandler {
   return async (c, next) => {
     const fault = faults.take(['status', 'wrong-type'], (armed) => concerns(armed, c.req.path))
     if (fault === undefined) return next()
     if (fault.kind === 'wrong-type') return c.html(PAGE)
     const { status } = fault
-    throw problem(status, `The service was told to answer with ${status}`, null, retryAfter(fault))
+    throw problem(status, `The fault status responds with ${status}`, null, retryAfter(fault))
   }
 }
 
-/** The fault `invalid-cursor`: positions that were valid once, refused in the words of their area (§7). */
+/** The fault `invalid-cursor`: refuses a valid position with the error of its area (§7). */
 export function refuseCursors(faults: Faults): MiddlewareHandler {
   return async (c, next) => {
     const { cursor, last_event_id } = c.req.query()
@@ -26,12 +25,12 @@ export function refuseCursors(faults: Faults): MiddlewareHandler {
     if (cursor !== undefined) {
       throw unprocessable([issue(['query', 'cursor'], 'This cursor is no longer valid')])
     }
-    const said = `The position ${last_event_id} is no longer valid`
-    throw invalidRequest([issue(['query', 'last_event_id'], said)])
+    const message = `The position ${last_event_id} is no longer valid`
+    throw invalidRequest([issue(['query', 'last_event_id'], message)])
   }
 }
 
-/** A date goes by real time, as the `Date` header does that it is held against. */
+/** A date uses real time, like the `Date` header that clients compare it with. */
 function retryAfter({ retryAfter: seconds, retryAfterForm }: FaultOf<'status'>): Record<string, string> {
   if (seconds === undefined) return {}
   const date = () => new Date(Date.now() + seconds * 1_000).toUTCString()

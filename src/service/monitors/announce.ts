@@ -3,7 +3,7 @@ import type { WebhookPayload } from '../../protocol/webhook.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
 import type { StoredMonitor } from './store.ts'
 
-/** Posts the outcome of an execution to the monitor's webhook, if that asked for such news (§6.2). */
+/** Posts the outcome of an execution to the monitor's webhook, if it has this event type (§6.2). */
 export function announce(
   { id, request }: StoredMonitor,
   outcome: { readonly groupId: string; readonly at: string; readonly events: readonly MonitorEvent[] },

@@ -2,29 +2,29 @@ import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
 import type { MonitorEvent } from '../../protocol/monitor.ts'
 import type { Warning } from '../../protocol/problem.ts'
 
-/** How many executions of a monitor its list of events reaches back over; beyond the interface document. */
-const KEPT_EXECUTIONS = 300
+/** Maximum number of stored executions of a monitor; beyond the interface document. */
+const MAX_EXECUTIONS = 300
 
-/** One event that a monitor has reported. */
+/** An event of a monitor. */
 export interface MonitorRecord {
   readonly monitor_id: string
   readonly event: MonitorEvent
 }
 
-/** One execution and its outcome. */
+/** An execution of a monitor. */
 export interface Execution {
   readonly groupId: string
-  /** In the order in which they are reported: the last one is the newest. */
+  /** Oldest first. */
   readonly events: readonly MonitorEvent[]
-  /** What a reader of its events should know. */
+  /** Warnings for clients that read its events. */
   readonly warnings: readonly Warning[]
 }
 
-/** A stretch of a monitor's events, newest first. */
+/** A page of a monitor's events, newest first. */
 export interface LogPage {
   readonly events: readonly MonitorEvent[]
   readonly warnings: readonly Warning[]
-  /** The place of the last event of the page; undefined where nothing follows. */
+  /** The position of the last event of the page; undefined on the last page. */
   readonly next: number | undefined
 }
 
@@ -54,8 +54,7 @@ const SELECT = `
 `
 
 /**
- * Every event of every monitor, in the order in which they were reported. It only grows at one end and is pruned at the
- * other, so that a place in it stays good while new events appear.
+ * The events of all monitors, oldest first. Events are appended at one end and pruned at the other, so positions stay valid.
  */
 export class EventLog {
   readonly #addExecution
@@ -76,7 +75,7 @@ export class EventLog {
     this.#prune = database.prepare(
       `DELETE FROM monitor_executions WHERE monitor_id = ?1 AND execution <= (
          SELECT execution FROM monitor_executions WHERE monitor_id = ?1
-         ORDER BY execution DESC LIMIT 1 OFFSET ${KEPT_EXECUTIONS}
+         ORDER BY execution DESC LIMIT 1 OFFSET ${MAX_EXECUTIONS}
        )`,
     )
     this.#page = database.prepare(
@@ -88,7 +87,7 @@ export class EventLog {
     this.#all = database.prepare('SELECT monitor_id, event FROM monitor_events ORDER BY position')
   }
 
-  /** Adds an execution and lets go of the oldest one beyond those that are kept. */
+  /** Appends an execution, and prunes the oldest one above {@link MAX_EXECUTIONS}. */
   append(monitorId: string, { groupId, events, warnings }: Execution): void {
     const { lastInsertRowid } = this.#addExecution.run(monitorId, groupId, JSON.stringify(warnings))
     for (const event of events) {
@@ -98,7 +97,7 @@ export class EventLog {
     this.#prune.run(monitorId)
   }
 
-  /** Events before a place, newest first. */
+  /** Events before a position, newest first. */
   page(monitorId: string, before: number, limit: number, withCompletions: boolean): LogPage {
     const rows = this.#page.all(withCompletions ? 1 : 0, monitorId, before, limit + 1)
     const shown = rows.slice(0, limit)
@@ -113,7 +112,7 @@ export class EventLog {
     return { events: rows.map(toEvent), warnings: distinctWarnings(rows), next: undefined }
   }
 
-  /** Everything that is stored, oldest first. */
+  /** All stored events, oldest first. */
   records(): MonitorRecord[] {
     return this.#all.all().map((row) => ({ monitor_id: String(row['monitor_id']), event: toEvent(row) }))
   }

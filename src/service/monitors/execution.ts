@@ -15,7 +15,7 @@ import type { SeenPassages } from './seen.ts'
 import type { MonitorStore, StoredMonitor } from './store.ts'
 import { toTimestamp } from './wire.ts'
 
-/** What an execution reads and writes. */
+/** The dependencies of an execution. */
 export interface ExecutionContext {
   readonly database: DatabaseSync
   readonly clock: Clock
@@ -27,22 +27,22 @@ export interface ExecutionContext {
 }
 
 /**
- * Runs a monitor once. An execution has exactly one outcome: events, or one completion, or one error. Everything that
- * comes of it (events, marks, the webhook, the next time) is stored together; until then the monitor stays due.
+ * Executes a monitor once. The outcome is either events, or one completion, or one error. Its events, seen passages, webhook
+ * and next time are stored in one transaction; until then the monitor stays due.
  */
 export async function execute(monitorId: string, context: ExecutionContext): Promise<void> {
   const { database, clock, corpus, outbox, store, log, seen } = context
   const startedAt = clock.now()
-  const begun = store.get(monitorId)
-  if (begun === undefined) return
-  const findings = await search(begun, corpus)
+  const atStart = store.get(monitorId)
+  if (atStart === undefined) return
+  const findings = await search(atStart, corpus)
 
   transaction(database, () => {
     const monitor = store.get(monitorId)
-    // Cancelled in the meantime: it does not run any more.
+    // Cancelled during the search.
     if (monitor?.status !== 'active') return
     const groupId = identifier('mevtgrp')
-    // Completions and errors are told apart by their time alone, so no two executions may share it.
+    // The time identifies completions and errors, so each execution has a different one.
     const ranAt = Math.max(clock.now(), (monitor.lastRunAt ?? -Infinity) + 1)
     const at = toTimestamp(ranAt)
 
@@ -52,8 +52,8 @@ export async function execute(monitorId: string, context: ExecutionContext): Pro
     store.ran(monitorId, {
       at: ranAt,
       next: nextRunOf(monitor, startedAt, clock.now()),
-      // Triggers since the beginning want an execution of their own: this one may have missed what they are about.
-      triggersServed: begun.triggers.asked,
+      // Triggers during this execution cause another one, since this one may have missed their change.
+      triggersServed: atStart.triggers.asked,
     })
   })
 
@@ -79,7 +79,7 @@ async function search(
   }
 }
 
-/** A trigger does not move the schedule; an execution that was due does. */
+/** An execution that was due moves the schedule; a triggered one does not. */
 function nextRunOf({ id, nextRunAt, request }: StoredMonitor, startedAt: number, now: number): number {
   const due = nextRunAt ?? now
   if (due > startedAt) return due

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-/** A new id such as `mevt_5b1f…`, which nothing else has. */
+/** Creates a unique id such as `mevt_5b1f…`. */
 export function identifier(prefix: string): string {
   return `${prefix}_${randomUUID().replaceAll('-', '')}`
 }

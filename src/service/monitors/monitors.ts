@@ -14,13 +14,13 @@ import { searchFor } from './search.ts'
 import { SeenPassages } from './seen.ts'
 import { MonitorStore } from './store.ts'
 
-/** What the monitors need. */
+/** Settings of {@link createMonitors}. */
 export interface MonitorsOptions {
   readonly database: DatabaseSync
   readonly clock: Clock
   readonly corpus: Corpus
   readonly outbox: Outbox
-  /** Hears when the database fails; what is due then waits for 5 s. Default: the error is thrown and nobody catches it. */
+  /** Called when the database fails; executions then pause for 5 s. Default: the error is thrown, uncaught. */
   readonly onError?: (error: unknown) => void
 }
 
@@ -28,19 +28,19 @@ export interface MonitorsOptions {
 export interface Monitors {
   /** The endpoints under `/v1/monitors`. */
   routes(): Hono
-  /** Begins to run monitors, with those that became due while the service was away. */
+  /** Starts to execute monitors, beginning with overdue ones. */
   start(): void
   /** Every stored event of every monitor, oldest first. */
   records(): readonly MonitorRecord[]
-  /** Resolves when no execution is under way. */
+  /** Resolves when no execution is running. */
   settled(): Promise<void>
-  /** Runs no more monitors, and resolves when those under way have ended. To be called before the corpus is closed. */
+  /** Starts no more executions, and resolves when the running ones have ended. Call it before the corpus is closed. */
   close(): Promise<void>
 }
 
 /**
- * Monitors of a search query (§2.1): each runs once on creation, then at its frequency, and reports what is new in the
- * corpus since the time before. Everything about them is in the database, so that they outlive the process.
+ * Creates the monitors of search queries (§2.1). Each runs on creation and then at its frequency, and reports what is new in
+ * the corpus. All state is in the database and survives a restart.
  */
 export function createMonitors(options: MonitorsOptions): Monitors {
   const { database, clock, corpus, onError } = options
@@ -64,8 +64,8 @@ export function createMonitors(options: MonitorsOptions): Monitors {
   }
 
   /**
-   * What is there at creation, and so is no news. It is taken here and not by the first execution, which would take a
-   * document that came in between for an old one. Undefined where the corpus fails: the first execution will say why.
+   * The baseline: passages that exist at creation. The first execution would mistake newer documents for existing ones, so it
+   * is taken here. Undefined if the corpus fails; the first execution then reports the error.
    */
   async function currentPassages(request: MonitorRequest) {
     try {

@@ -5,12 +5,12 @@ import { passageOutput } from './output.ts'
 import type { SeenPassages, TextOf } from './seen.ts'
 import type { StoredMonitor } from './store.ts'
 
-/** Earlier matches that are reported with `include_backfill`, at the most. */
+/** Maximum number of earlier matches that are reported with `include_backfill`. */
 const BACKFILL_SAMPLE = 10
 
 /**
- * The events of one execution: one for each passage that says what its monitor has not seen, and before them, once and
- * where it was asked for, a sample of those that were there when the monitor began. Marks all of them as seen.
+ * The events of one execution: one for each passage with unseen statements. The first execution with `include_backfill` adds
+ * a sample of the earlier matches before them. Marks all passages as seen.
  */
 export function detectNews(
   monitor: StoredMonitor,
@@ -21,7 +21,7 @@ export function detectNews(
 ): MonitorEventStreamEvent[] {
   const { settings } = monitor.request
   const unseen = seen.mark(monitor.id, passages, textOf)
-  // Without a baseline nothing can be told to be new: what is there now becomes the baseline.
+  // Without a baseline nothing counts as new: the current passages become the baseline.
   const fresh = monitor.hasBaseline ? unseen : []
   const events: MonitorEventStreamEvent[] = []
   if (monitor.owesBackfill) {
@@ -48,13 +48,13 @@ export function detectNews(
   }
 }
 
-/** The most recent ones, oldest first. */
+/** The most recent passages, oldest first. */
 function sample(passages: readonly Passage[]): Passage[] {
   const distinct = new Map(passages.map((passage) => [passage.hash, passage]))
   return [...distinct.values()].toSorted(byDate).slice(-BACKFILL_SAMPLE)
 }
 
-/** Oldest first, as the log wants them, so that its list is newest first. What has no date counts as the oldest. */
+/** Oldest first, as in the log. Passages without a date are the oldest. */
 function byDate(a: Passage, b: Passage): number {
   const [dateA, dateB] = [a.publishDate ?? '', b.publishDate ?? '']
   if (dateA === dateB) return a.score - b.score

@@ -3,7 +3,7 @@ import type { JsonSchemaSpec } from '../../protocol/task.ts'
 import type { Passage } from '../corpus/corpus.ts'
 import { namedFields, sourceOf, takesNull } from './schema-fields.ts'
 
-/** What an event says of its passage: as text, or as JSON in the fields that the monitor's schema names (§2.3). */
+/** The output of an event: the passage as text, or as JSON with the fields of the monitor's schema (§2.3). */
 export function passageOutput(
   passage: Passage,
   reasoning: string,

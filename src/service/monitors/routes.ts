@@ -15,17 +15,17 @@ import {
 import type { MonitorStore, StoredMonitor } from './store.ts'
 import { toWire } from './wire.ts'
 
-/** What the endpoints read and set off. */
+/** Settings of {@link monitorRoutes}. */
 export interface MonitorRoutesOptions {
   readonly store: MonitorStore
   readonly log: EventLog
-  /** Adds a monitor, runs it once and resolves with its id. */
+  /** Adds a monitor, executes it once and resolves with its id. */
   readonly create: (request: MonitorRequest) => Promise<string>
-  /** Runs a monitor once besides its schedule. */
+  /** Executes a monitor once, outside of its schedule. */
   readonly trigger: (monitorId: string) => void
 }
 
-/** Names the list of monitors in its cursors; no monitor has an id like this. */
+/** The scope of cursors in the list of monitors; not the id of any monitor. */
 const MONITORS = 'monitors'
 
 /** The endpoints of monitors (§4.1, §4.2; create, list, get and trigger beyond the interface document). */
@@ -66,7 +66,7 @@ export function monitorRoutes({ store, log, create, trigger }: MonitorRoutesOpti
   routes.post('/:monitor_id/trigger', (c) => {
     const { id, status } = find(c.req.param('monitor_id'))
     if (status === 'cancelled') {
-      throw problem(409, `Monitor ${id} is cancelled and does not run any more: create a new one`)
+      throw problem(409, `Monitor ${id} is cancelled: create a new one`)
     }
     trigger(id)
     return c.body(null, 204)
@@ -84,7 +84,7 @@ export function monitorRoutes({ store, log, create, trigger }: MonitorRoutesOpti
 
   function readPage(c: Context, id: string): LogPage {
     const { event_group_id, include_completions } = readQuery(c, eventsFilter, unprocessable)
-    // One execution is told whole: paging parameters are ignored then, wrong ones too (§4.1).
+    // An execution has a single page. Paging parameters are ignored, even invalid ones (§4.1).
     if (event_group_id !== undefined) return log.execution(id, event_group_id, include_completions)
     const { cursor, limit } = readQuery(c, eventsPaging, unprocessable)
     return log.page(id, position(id, cursor), limit, include_completions)
@@ -108,7 +108,7 @@ function position(scope: string, cursor: string | undefined): number {
   return found
 }
 
-/** A query parameter that may be repeated; undefined where it is not there. */
+/** Reads a repeatable query parameter; undefined if it is absent. */
 function readFilter(c: Context, name: keyof typeof MONITOR_FILTERS): readonly string[] | undefined {
   const allowed: readonly string[] = MONITOR_FILTERS[name]
   const values = c.req.queries(name)

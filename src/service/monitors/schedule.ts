@@ -4,42 +4,42 @@ import type { MonitorStore } from './store.ts'
 
 /** How long to wait when the database fails, in ms of the clock. */
 const PAUSE = 5_000
-/** Monitors that run at the same time: their searches block the process, so there are turns for others between them. */
-const AT_ONCE = 4
+/** Maximum number of concurrent executions. Low, since searches block the event loop. */
+const MAX_RUNNING = 4
 
 /** Decides when monitors run. */
 export interface Schedule {
-  /** Begins to run monitors, first of all those that are overdue. */
+  /** Starts to execute monitors, beginning with overdue ones. */
   start(): void
-  /** Runs what is due now. To be called whenever a monitor was added or triggered. */
+  /** Executes due monitors. Called when a monitor was added or triggered. */
   wake(): void
-  /** Resolves when no execution is under way. */
+  /** Resolves when no execution is running. */
   settled(): Promise<void>
-  /** Starts no more executions, and resolves when those under way have ended. */
+  /** Starts no more executions, and resolves when the running ones have ended. */
   close(): Promise<void>
 }
 
 /**
- * When a monitor that was due at `due` runs next, in ms: one frequency later, and where the service was away for longer
- * than that, at the first such time to come. What was missed is made good by one execution, not by many.
+ * The next time after `due` at this frequency, in ms. Times that were missed while the service was down are skipped: one
+ * execution makes up for all of them.
  */
 export function nextRun(due: number, frequency: number, now: number): number {
   const missed = Math.max(0, Math.floor((now - due) / frequency))
   return due + (missed + 1) * frequency
 }
 
-/** Runs monitors when they are due, a few different ones at the same time and each one once at a time. */
+/** Executes due monitors, a few at a time, and each monitor at most once at a time. */
 export function createSchedule(options: {
   readonly clock: Clock
   readonly store: MonitorStore
-  /** Runs the monitor with this id. Afterwards it must not be due any more. */
+  /** Executes a monitor, which must not be due afterwards. */
   readonly execute: (monitorId: string) => Promise<void>
-  /** Hears when the database fails; what is due then waits for 5 s. */
+  /** Called when the database fails; executions then pause for 5 s. */
   readonly onError: ((error: unknown) => void) | undefined
 }): Schedule {
   const { clock, store, execute, onError } = options
   const running = new Map<string, Promise<void>>()
-  /** Those that are due and find no place yet. One that failed comes after the others. */
+  /** Due monitors that wait to be executed. A failed one is added at the end. */
   const waiting = new Set<string>()
   let active = false
   let cancelAlarm: (() => void) | undefined
@@ -62,7 +62,7 @@ export function createSchedule(options: {
 
   function fill(): void {
     for (const id of waiting) {
-      if (running.size >= AT_ONCE) return
+      if (running.size >= MAX_RUNNING) return
       waiting.delete(id)
       running.set(id, run(id))
     }
@@ -78,7 +78,7 @@ export function createSchedule(options: {
       running.delete(id)
     }
     if (waiting.size > 0) fill()
-    // Those that ran may have been triggered meanwhile.
+    // Monitors may have been triggered during their execution.
     else wake()
   }
 

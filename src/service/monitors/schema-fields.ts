@@ -3,11 +3,11 @@ import type { Passage } from '../corpus/corpus.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
 
-/** What of a passage fills a field of a schema. */
+/** The part of a passage that fills a field of a schema. */
 export interface FieldSource {
-  /** For the reasoning: what the field takes. */
+  /** Its description in the reasoning. */
   readonly name: string
-  /** Null where the document does not have it. */
+  /** Null if the document does not have it. */
   value(passage: Passage): string | null
 }
 
@@ -16,7 +16,7 @@ const TITLE_FIELD: FieldSource = { name: "the document's title", value: ({ title
 const DATE_FIELD: FieldSource = { name: "the document's date", value: ({ publishDate }) => publishDate }
 const TEXT_FIELD: FieldSource = { name: 'the passage, word for word', value: ({ text }) => text }
 
-/** Which source a field's name and, where it has one, its format ask for. The first that fits is taken. */
+/** Sources by the field's name and format. The first that matches is used. */
 const SOURCES: readonly {
   readonly name: RegExp
   readonly formats: readonly unknown[]
@@ -28,21 +28,21 @@ const SOURCES: readonly {
   { name: /^/, formats: [undefined], source: TEXT_FIELD },
 ]
 
-/** Keywords that restrict a string further than a passage can be promised to keep to. */
+/** Keywords that restrict a string in ways that a passage may violate. */
 const RESTRICTIONS = 'enum const pattern minLength maxLength $ref anyOf oneOf allOf not'.split(' ')
 
-/** The fields that a schema names, each with its own schema. */
+/** The fields of a schema, each with its own schema. */
 export function namedFields(schema: JsonObject): [field: string, property: unknown][] {
   const { properties } = schema
   return isObject(properties) ? Object.entries(properties) : []
 }
 
-/** What fills a field: a word for word copy, chosen by the field's name. Undefined where nothing can. */
+/** The source that fills a field, by the field's name; undefined if there is none. */
 export function sourceOf(field: string, property: unknown): FieldSource | undefined {
   if (!isObject(property) || !types(property).includes('string')) return undefined
   if (RESTRICTIONS.some((keyword) => keyword in property)) return undefined
-  const fitting = SOURCES.find(({ name }) => name.test(field))
-  return fitting?.formats.includes(property['format']) ? fitting.source : undefined
+  const source = SOURCES.find(({ name }) => name.test(field))
+  return source?.formats.includes(property['format']) ? source.source : undefined
 }
 
 /** Whether a field may be null. */
@@ -50,15 +50,15 @@ export function takesNull(property: unknown): boolean {
   return isObject(property) && types(property).includes('null')
 }
 
-/** A fault in a schema: of one field, or of the schema as a whole. */
+/** A problem of one field of a schema, or of the whole schema. */
 export interface SchemaFault {
   readonly field?: string
   readonly reason: string
 }
 
 /**
- * What keeps a schema from being followed, with reasons: above all the fields that it requires and that a passage
- * cannot be promised to fill. It is better to refuse it at once than to report events that break it.
+ * The reasons why events may violate a schema, mostly required fields that a passage may not fill. Such a schema is refused
+ * at creation.
  */
 export function schemaFaults(schema: JsonObject): SchemaFault[] {
   const fields = new Map(namedFields(schema))

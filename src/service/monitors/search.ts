@@ -3,18 +3,18 @@ import type { Warning } from '../../protocol/problem.ts'
 import type { Corpus, Passage } from '../corpus/corpus.ts'
 import type { MonitorRequest } from './request.ts'
 
-/** How many matching passages an execution looks at, at the most: what a dearer processor is worth. */
-const REACH: Readonly<Record<MonitorProcessor, number>> = { lite: 1_000, base: 10_000, core: 100_000 }
+/** Maximum number of matching passages that an execution compares, by processor. */
+const MAX_PASSAGES: Readonly<Record<MonitorProcessor, number>> = { lite: 1_000, base: 10_000, core: 100_000 }
 
-/** What a monitor's query finds, best first, and what its reader should know. */
+/** The passages that match a monitor's query, best first, and warnings for its clients. */
 export interface Findings {
   readonly passages: readonly Passage[]
   readonly warnings: readonly Warning[]
 }
 
-/** The passages that have all words of a monitor's query, in the sources that it allows. */
+/** The passages with all words of a monitor's query, in its allowed sources. */
 export function searchFor({ processor, settings }: MonitorRequest, corpus: Corpus): Findings {
-  const limit = REACH[processor]
+  const limit = MAX_PASSAGES[processor]
   const passages = corpus.passages({
     queries: [settings.query],
     match: 'all',
@@ -23,7 +23,7 @@ export function searchFor({ processor, settings }: MonitorRequest, corpus: Corpu
   })
   const warnings: Warning[] = []
   if (passages.length >= limit) {
-    const message = `The query has more matches than the processor ${processor} looks at: only the best ${limit} were compared`
+    const message = `The query has more matches than the processor ${processor} compares: only the best ${limit} were compared`
     warnings.push({ type: 'warning', message })
   }
   if (settings.advanced_settings?.location !== undefined) {

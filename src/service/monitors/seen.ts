@@ -12,18 +12,17 @@ const TABLES = `
   ) WITHOUT ROWID;
 `
 
-/** A passage with something in it that its monitor had not seen before. */
+/** A passage with statements that its monitor has not seen before. */
 export interface FreshPassage extends Passage {
-  /** Whether the monitor had seen other passages of the same document. */
+  /** Whether the monitor has seen other passages of the document. */
   readonly documentKnown: boolean
 }
 
-/** The text of the document at a URL; undefined where there is none. */
+/** Returns the text of the document at a URL; undefined if there is none. */
 export type TextOf = (url: string) => string | undefined
 
 /**
- * Which passages each monitor has seen, and which statements in their documents. These marks are kept for good: what was
- * reported once is not news again.
+ * The passages and statements that each monitor has seen. They are never removed, so that nothing is reported twice.
  */
 export class SeenPassages {
   readonly #add
@@ -40,15 +39,15 @@ export class SeenPassages {
   }
 
   /**
-   * Marks the passages as seen and gives back those that say something new: a statement that neither the monitor had seen
-   * in the document nor an earlier one of these passages has.
+   * Marks the passages as seen, and returns those with a new statement: one that the monitor has not seen in the document,
+   * and that no earlier one of these passages has.
    */
   mark(monitorId: string, passages: readonly Passage[], textOf: TextOf): FreshPassage[] {
     const documents = new Map<string, { readonly known: boolean; readonly fresh: Set<string> }>()
     const fresh: FreshPassage[] = []
     for (const passage of passages) {
       const { url, hash, text } = passage
-      // Nearly always enough: most passages are as they were the last time.
+      // A shortcut, since most passages are unchanged.
       if (this.#isSeen(monitorId, url, hash)) continue
       const document = documents.get(url) ?? {
         known: this.#knows.get(monitorId, url) !== undefined,
@@ -61,10 +60,10 @@ export class SeenPassages {
       if (news.length > 0) fresh.push({ ...passage, documentKnown: document.known })
       for (const statement of news) document.fresh.add(statement)
     }
-    // Only now: a mark makes its document known, and its statements old.
+    // Not within the loop above, which reads whether the document and its statements are known.
     for (const { url, hash } of passages) if (documents.has(url)) this.#add.run(monitorId, url, hash)
     for (const [url, document] of documents) {
-      // The whole document: a paragraph that does not match today can share a passage with one that does tomorrow.
+      // Marks the whole document: a paragraph that does not match now may later be in one passage with one that does.
       const statements = new Set([...document.fresh, ...statementsOf(textOf(url) ?? '').map(hashOf)])
       for (const statement of statements) this.#add.run(monitorId, url, statement)
     }
@@ -76,7 +75,7 @@ export class SeenPassages {
   }
 }
 
-/** Shorter than a passage's, as there are many; chance still makes no two of one document the same. */
+/** Shorter than the hash of a passage, since there are many; collisions within a document are still improbable. */
 function hashOf(statement: string): string {
   return createHash('sha256').update(statement).digest('base64url').slice(0, 22)
 }

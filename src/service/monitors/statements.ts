@@ -1,8 +1,8 @@
 /**
- * What a text says, one thing after the other: its lines, and the sentences within them. White space does not count.
+ * Splits a text into statements: its lines, and the sentences within them, with normalized white space.
  *
- * Passages end where a line or a sentence does, and fall together in another way when a document changes above them;
- * its statements stay the same. So they tell what is new, and what only stands somewhere else now.
+ * Passages are split differently after a change above them, but statements stay the same. So comparing statements finds what
+ * is new, and not what only moved.
  */
 export function statementsOf(text: string): string[] {
   return text

@@ -1,22 +1,22 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite'
 import type { MonitorRequest } from './request.ts'
 
-/** A monitor as the service keeps it. Times are Unix ms of the service's clock. */
+/** A stored monitor. Times are Unix ms of the service's clock. */
 export interface StoredMonitor {
-  /** Its place in the list of monitors. */
+  /** Its position in the list of monitors. */
   readonly position: number
   readonly id: string
   readonly status: 'active' | 'cancelled'
   readonly request: MonitorRequest
   readonly createdAt: number
   readonly lastRunAt: number | undefined
-  /** When its frequency lets it run next; undefined once it is cancelled. */
+  /** The next scheduled time; undefined once it is cancelled. */
   readonly nextRunAt: number | undefined
-  /** Triggers so far, and how many of them an execution has answered. */
+  /** Number of triggers, and how many of them were followed by an execution. */
   readonly triggers: { readonly asked: number; readonly served: number }
-  /** Whether the passages of its creation are marked as seen. */
+  /** Whether the passages that existed at creation are marked as seen. */
   readonly hasBaseline: boolean
-  /** Whether its sample of earlier matches is still to be reported. */
+  /** Whether the sample of earlier matches is not reported yet. */
   readonly owesBackfill: boolean
 }
 
@@ -87,7 +87,7 @@ export class MonitorStore {
     this.#next = database.prepare('SELECT min(next_run_at) AS at FROM monitors WHERE next_run_at > ?')
   }
 
-  /** Adds an active monitor that is due at once. */
+  /** Adds an active monitor, which is due immediately. */
   add(id: string, request: MonitorRequest, now: number): void {
     const owesBackfill = request.settings.include_backfill === true ? 1 : 0
     this.#insert.run(id, request.type, JSON.stringify(request), now, now, owesBackfill)
@@ -121,12 +121,12 @@ export class MonitorStore {
     this.#cancel.run(id)
   }
 
-  /** Asks for one execution besides the schedule. */
+  /** Requests an execution outside of the schedule. */
   trigger(id: string): void {
     this.#trigger.run(id)
   }
 
-  /** An execution has ended at `at` and runs again at `next`; it answers the first `triggersServed` triggers. */
+  /** Stores an execution at `at`, the next time, and the number of triggers before the execution. */
   ran(
     id: string,
     run: { readonly at: number; readonly next: number; readonly triggersServed: number },
@@ -134,22 +134,22 @@ export class MonitorStore {
     this.#ran.run(run.at, run.next, run.triggersServed, id)
   }
 
-  /** What there was at creation is marked as seen. */
+  /** Stores that the baseline is marked as seen. */
   baselined(id: string): void {
     this.#baselined.run(id)
   }
 
-  /** An execution could search: there is a baseline now, and no backfill is owed any more. */
+  /** Stores that a search succeeded: there is a baseline now, and the backfill is reported. */
   searched(id: string): void {
     this.#searched.run(id)
   }
 
-  /** The ids of active monitors whose time has come or that were triggered. */
+  /** The ids of active monitors that are due or triggered. */
   due(now: number): string[] {
     return this.#due.all(now).map((row) => String(row['monitor_id']))
   }
 
-  /** When the next monitor that is not due yet becomes so. */
+  /** The time when the next monitor becomes due. */
   nextAfter(now: number): number | undefined {
     const at = this.#next.get(now)?.['at']
     return typeof at === 'number' ? at : undefined

@@ -1,12 +1,12 @@
 import type { Monitor } from '../../protocol/monitor.ts'
 import type { StoredMonitor } from './store.ts'
 
-/** A time of the service's clock, Unix ms, as RFC 3339. */
+/** Converts Unix ms to RFC 3339. */
 export function toTimestamp(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-/** A monitor as clients see it (§2.1). */
+/** Converts a stored monitor to that of the interface (§2.1). */
 export function toWire({ id, status, request, createdAt, lastRunAt }: StoredMonitor): Monitor {
   const { type, frequency, processor, settings, webhook, metadata } = request
   return {

@@ -6,20 +6,20 @@ import { words } from '../corpus/terms.ts'
 import { isAddress, type Unit } from './units.ts'
 import type { Question } from './vocabulary.ts'
 
-/** A value, and the evidence that it was taken from. */
+/** A value and its evidence. */
 export interface Answer {
   readonly value: unknown
   readonly evidence: readonly Evidence[]
 }
 
-/** Items of a list, at the most, where the schema sets no lower limit. */
-const MOST_ITEMS = 10
-/** A sentence that is worth less than this part of the best one does not go into a list with it. */
+/** Maximum number of items of a list, unless the schema has a lower limit. */
+const MAX_ITEMS = 10
+/** Items of a list score at least this fraction of the best one. */
 const COMPARABLE = 0.75
-/** A statement that is to be taken for true or false has to meet nearly the whole question. */
+/** Minimum coverage of a statement that answers a boolean field. */
 const STATEMENT_COVERAGE = 0.75
 
-/** Takes a value for a field out of the evidence, best first, or undefined where there is none. */
+/** Takes the value of a field from the best suitable evidence; undefined if there is none. */
 export function takeAnswer(
   spec: FieldSpec,
   evidence: readonly Evidence[],
@@ -35,7 +35,7 @@ export function takeAnswer(
   return undefined
 }
 
-/** What a field is given when nothing was found; undefined stands for leaving it out. */
+/** The value of a field without an answer; undefined to omit it. */
 export function emptyAnswer(spec: FieldSpec): unknown {
   if (spec.nullable) return null
   if (spec.kind === 'array') return []
@@ -44,7 +44,7 @@ export function emptyAnswer(spec: FieldSpec): unknown {
 }
 
 const NUMBER = /(?<![\p{L}\p{N}.,-])[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\p{L}\p{N}.,])[-−]?\d+(?:\.\d+)?/gu
-/** Strings that have a form of their own (`format`). */
+/** Patterns of string formats (`format`). */
 const FORMS: Readonly<Record<string, RegExp>> = {
   date: /\b\d{4}-\d{2}-\d{2}\b/g,
   'date-time': /\b\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})/g,
@@ -65,34 +65,34 @@ function takeValue(spec: FieldSpec, { unit }: Evidence, question: Question): str
   return texts.find((text) => text.length >= spec.minLength && text.length <= spec.maxLength)
 }
 
-/** Whether a unit is an address that nobody asked for: it says nothing, and it takes a question for one to want it. */
+/** Whether a unit is only a URL, and the question does not ask for one. */
 export function isMereAddress(unit: Unit, { terms }: Question): boolean {
   return isAddress(unit) && !terms.some(({ answer }) => answer?.test(unit.text))
 }
 
-/** What fits the pattern, nearest to the question's words first. */
+/** The matches of the pattern, nearest to the question's terms first. */
 function nearest(text: string, pattern: RegExp, question: Question): string[] {
-  const places = [...text.matchAll(/[\p{L}\p{N}]+/gu)]
+  const positions = [...text.matchAll(/[\p{L}\p{N}]+/gu)]
     .filter(([word]) => question.terms.some((term) => term.stems.has(stem(word.toLowerCase()))))
     .map(({ index }) => index)
-  // Measured once for each match, and not at each comparison of the sorting.
+  // Computed once per match instead of at each comparison of the sort.
   const distance = (index: number) =>
-    places.reduce((least, place) => Math.min(least, Math.abs(place - index)), Number.MAX_SAFE_INTEGER)
+    positions.reduce((min, position) => Math.min(min, Math.abs(position - index)), Number.MAX_SAFE_INTEGER)
   return [...text.matchAll(pattern)]
     .map(({ 0: match, index }) => ({ match, distance: distance(index) }))
     .toSorted((a, b) => a.distance - b.distance)
     .map(({ match }) => match)
 }
 
-/** A value that a schema allows, and how it is looked for. */
+/** An allowed value, and how it is searched for. */
 interface Choice {
   readonly value: string | number | boolean
   readonly lower: string
-  /** Fits the value where it stands for itself. Made when it is needed first: most values stand nowhere. */
+  /** Matches the value as a whole word. Created lazily, since most values do not occur. */
   readonly expression: () => RegExp
 }
 
-/** The longest first: a text with `Apache-2.0` in it has `Apache` in it too. */
+/** The longest first, since a text with `Apache-2.0` contains `Apache` too. */
 function choicesOf(allowed: readonly (string | number | boolean)[]): readonly Choice[] {
   return allowed
     .filter((value) => String(value).trim() !== '')
@@ -109,7 +109,7 @@ function choicesOf(allowed: readonly (string | number | boolean)[]): readonly Ch
     })
 }
 
-/** The allowed value that stands word for word in the best evidence. */
+/** The allowed value that occurs verbatim in the best evidence. */
 function takeAllowed(choices: readonly Choice[], evidence: readonly Evidence[]): Answer | undefined {
   for (const candidate of evidence) {
     const [value] = allowedIn(choices, candidate)
@@ -122,7 +122,7 @@ function allowedIn(choices: readonly Choice[], { unit }: Evidence): (string | nu
   const lower = unit.text.toLowerCase()
   return (
     choices
-      // The plain search is quicker than the expression, and nearly always enough.
+      // The substring search is faster than the expression, and usually sufficient.
       .filter((choice) => lower.includes(choice.lower) && choice.expression().test(unit.text))
       .map(({ value }) => value)
   )
@@ -130,7 +130,7 @@ function allowedIn(choices: readonly Choice[], { unit }: Evidence): (string | nu
 
 const NEGATION = /\b(?:no|not|never|none|neither|nor|without|cannot|lacks?|unsupported)\b|n['’]t\b/i
 
-/** True where a statement meets the question, false where it denies it. */
+/** True if a statement matches the question, false if it negates it. */
 function takeStatement(evidence: readonly Evidence[]): Answer | undefined {
   const statement = evidence.find(
     ({ unit, direct, coverage }) =>
@@ -146,20 +146,20 @@ function takeList(spec: FieldSpec, evidence: readonly Evidence[], question: Ques
   if (best === undefined || items === undefined || items.kind === 'object' || items.kind === 'array') {
     return undefined
   }
-  const most = Math.min(spec.maxItems, MOST_ITEMS)
+  const maxItems = Math.min(spec.maxItems, MAX_ITEMS)
   const choices = items.allowed === undefined ? undefined : choicesOf(items.allowed)
   const values = new Map<unknown, Evidence>()
   for (const candidate of related(best, evidence)) {
     const found =
       choices === undefined ? [takeValue(items, candidate, question)] : allowedIn(choices, candidate)
     for (const value of found) {
-      if (value !== undefined && values.size < most && !values.has(value)) values.set(value, candidate)
+      if (value !== undefined && values.size < maxItems && !values.has(value)) values.set(value, candidate)
     }
   }
   return values.size === 0 ? undefined : { value: [...values.keys()], evidence: [...values.values()] }
 }
 
-/** The other items of the list that the best evidence is in, else what is nearly as good. */
+/** The items of the list that contains the best evidence; else all evidence that is nearly as good. */
 function related(best: Evidence, evidence: readonly Evidence[]): readonly Evidence[] {
   if (best.unit.kind === 'item') {
     const siblings = evidence.filter(
@@ -170,7 +170,7 @@ function related(best: Evidence, evidence: readonly Evidence[]): readonly Eviden
         unit.heading === best.unit.heading,
     )
     if (siblings.length > 1) {
-      // In the order of the document, not of their scores.
+      // In the order of the document instead of the scores.
       return siblings.toSorted(
         (a, b) => a.passage.text.indexOf(a.unit.text) - b.passage.text.indexOf(b.unit.text),
       )

@@ -6,58 +6,58 @@ import { type Evidence, Judge, type SourcePassage } from './judge.ts'
 import type { Subject } from './subject.ts'
 import { type Question, questionOf } from './vocabulary.ts'
 
-/** What was looked for, and what was found. */
+/** The result of a search for evidence. */
 export interface Findings {
   readonly question: Question
-  /** The words that were searched for. */
+  /** The search terms. */
   readonly query: string
-  /** The name whose documents were searched, or undefined for all documents. */
+  /** The name whose documents were searched; undefined for all documents. */
   readonly about: string | undefined
   readonly passages: number
   /** Best first. */
   readonly evidence: readonly Evidence[]
 }
 
-/** Looks for what answers a question about a subject. */
+/** Settings of {@link findEvidence}. */
 export interface EvidenceSearch {
   readonly corpus: Corpus
   readonly subject: Subject
   readonly sourcePolicy: SourcePolicy | undefined
-  /** Passages that are read, at the most. */
+  /** Maximum number of passages that are read. */
   readonly depth: number
 }
 
-/** Sentences and lines that are kept, the best of them. */
-const MOST_EVIDENCE = 200
-/** Documents with a name whose beginnings are read for a definition. */
+/** Maximum number of sentences and lines that are returned. */
+const MAX_EVIDENCE = 200
+/** Maximum number of documents whose beginnings are read for a definition. */
 const LEAD_DOCUMENTS = 6
-/** Passages that make up the beginning of a document. */
+/** Number of passages of the beginning of a document. */
 const LEAD_PASSAGES = 6
 
 /**
- * Finds the sentences and lines that answer a question, in the documents that bear the subject's name where there are
- * any, else in all.
+ * Finds the sentences and lines that answer a question: in the documents with the subject's name if there are any, else in
+ * all.
  */
-export function findEvidence(search: EvidenceSearch, asked: string): Findings {
+export function findEvidence(search: EvidenceSearch, text: string): Findings {
   const { subject } = search
   const nameWords = subject.names.flatMap((name) => words(name))
-  const question = questionOf(asked, nameWords)
+  const question = questionOf(text, nameWords)
   const scopes = [...subject.names, undefined]
   let findings: Findings | undefined
   for (const about of scopes) {
-    const found = lookIn(search, question, about)
+    const found = searchScope(search, question, about)
     if (found.evidence.length > 0) return found
     findings ??= found
   }
   return findings ?? { question, query: '', about: undefined, passages: 0, evidence: [] }
 }
 
-function lookIn(search: EvidenceSearch, question: Question, about: string | undefined): Findings {
+function searchScope(search: EvidenceSearch, question: Question, about: string | undefined): Findings {
   const { corpus, subject, sourcePolicy, depth } = search
   const subjectWords = about === undefined ? [...subject.names, subject.text] : []
   const wanted = [...question.terms.flatMap((term) => term.words), ...subjectWords].join(' ')
   const query = significantTerms(wanted).join(' ')
-  // A document says at its beginning what it is about, and seldom in words that the question has.
+  // A document usually defines its subject at the beginning, and seldom with the terms of the question.
   const passages = about === undefined ? [] : leads(search, about)
   if (about === undefined || question.terms.length > 0) {
     passages.unshift(...corpus.passages({ queries: [query], about, sourcePolicy, limit: depth }))
@@ -71,12 +71,12 @@ function lookIn(search: EvidenceSearch, question: Question, about: string | unde
     seen.add(key)
     evidence.push(...judge.read(passage, rank))
   }
-  // Equal scores keep the order of the passages, so that the same question has the same answer.
+  // A stable sort keeps the order of passages for equal scores, so that answers are deterministic.
   evidence.sort((a, b) => b.score - a.score)
-  return { question, query, about, passages: seen.size, evidence: evidence.slice(0, MOST_EVIDENCE) }
+  return { question, query, about, passages: seen.size, evidence: evidence.slice(0, MAX_EVIDENCE) }
 }
 
-/** How the documents with a name begin, the one that introduces it first. */
+/** The beginnings of the documents with a name; only those of its README or index if there is one. */
 function leads({ corpus, sourcePolicy }: EvidenceSearch, about: string): SourcePassage[] {
   const hits = corpus.search(
     { queries: [about], about, sourcePolicy, limit: LEAD_DOCUMENTS },

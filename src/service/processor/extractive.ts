@@ -9,9 +9,9 @@ import type { Evidence } from './judge.ts'
 import type { Processor, RunResult, RunTask } from './processor.ts'
 import { type FieldSpec, readSchema } from './schema.ts'
 import { readSubject } from './subject.ts'
-import { spoken } from './vocabulary.ts'
+import { splitName } from './vocabulary.ts'
 
-/** How much each processor reads for one field: passages, and sentences of an answer in prose. */
+/** The effort of each processor: passages that are read for a field, and sentences of a prose answer. */
 const EFFORTS = {
   lite: { depth: 12, sentences: 1 },
   base: { depth: 32, sentences: 2 },
@@ -19,13 +19,13 @@ const EFFORTS = {
 } as const
 
 /**
- * Carries out runs by extraction: it looks up each output field in the corpus and answers with text that stands there,
- * cited word for word. It makes nothing up: what it does not find is null, or empty where the schema allows no null, with
- * low confidence and no citation. The same run over the same documents has the same answer.
+ * Executes runs by extraction: searches the corpus for each output field, and answers with cited, verbatim text. It invents
+ * nothing: a field that it does not find is null, or empty if the schema does not allow null, with low confidence and no
+ * citation. It is deterministic.
  *
- * The input says what the run is about. Documents that bear a name in it, as title, file or folder, are read first; an
- * answer from another document must have the name in it. The processors `lite`, `base` and `core` differ in how much
- * they read; a name that is none of these counts as `base`.
+ * The input names the subject of the run. Documents with that title, file or folder name are read first; an answer from
+ * another document must contain the name. The processors `lite`, `base` and `core` differ in how much they read; any other
+ * name means `base`.
  */
 export function extractiveProcessor(corpus: Corpus): Processor {
   return {
@@ -50,7 +50,7 @@ function withWarnings({ output, warnings = [] }: RunResult, more: readonly Warni
   return { output, ...(all.length > 0 && { warnings: all }) }
 }
 
-/** A warning for each part of an input that extraction has no use for. */
+/** A warning for each parameter that extraction ignores. */
 function ignoredInputs(input: RunInput): Warning[] {
   const given: readonly [parameter: string, value: unknown][] = [
     ['previous_interaction_id', input.previous_interaction_id],
@@ -76,7 +76,7 @@ function descriptionOf(schema: TaskSpec['output_schema']): string {
   return schema?.type === 'text' ? (schema.description ?? '') : ''
 }
 
-/** Lets the process do other work between two fields, and stops when the run was called off. */
+/** Yields to the event loop between two fields, and throws when the run is aborted. */
 async function pause(signal: AbortSignal): Promise<void> {
   await setImmediate()
   signal.throwIfAborted()
@@ -103,7 +103,7 @@ async function extractFields(
   }
 }
 
-/** Whether a field has to be null although its schema does not allow it. */
+/** Whether a field is null although its schema does not allow it. */
 function isForbiddenNull({ spec, answer }: Finding): boolean {
   return answer === undefined && !spec.nullable && emptyAnswer(spec) === null
 }
@@ -115,19 +115,19 @@ function missingWarning(field: string): Warning {
 
 interface Extraction {
   readonly value: unknown
-  /** One for each field that is no object. */
+  /** One for each field that is not an object. */
   readonly findings: readonly Finding[]
 }
 
-/** What was looked for, and what of it was taken. */
-interface Sought {
+/** The evidence for a field, and the answer taken from it. */
+interface Searched {
   readonly found: Findings
   readonly answer: Answer | undefined
 }
 
-interface Finding extends Sought {
+interface Finding extends Searched {
   readonly spec: FieldSpec
-  /** Its name, after those of the objects that it is in. */
+  /** Its name, with those of its parent objects. */
   readonly path: string
 }
 
@@ -149,7 +149,7 @@ async function extractField(
     return { value: Object.fromEntries(entries), findings }
   }
   await pause(signal)
-  const found = findEvidence(search, `${names.map(spoken).join(' ')} ${spec.description}`)
+  const found = findEvidence(search, `${names.map(splitName).join(' ')} ${spec.description}`)
   const answer = takeAnswer(spec, found.evidence, found.question)
   return {
     value: answer === undefined ? emptyAnswer(spec) : answer.value,
@@ -159,8 +159,8 @@ async function extractField(
 
 function extractProse(search: EvidenceSearch, description: string, sentences: number): RunResult {
   const found = findEvidence(search, `${search.subject.text} ${description}`)
-  const sayings = found.evidence.filter(({ unit }) => !isMereAddress(unit, found.question))
-  const evidence = distinct(sayings).slice(0, sentences)
+  const statements = found.evidence.filter(({ unit }) => !isMereAddress(unit, found.question))
+  const evidence = distinct(statements).slice(0, sentences)
   const answer = evidence.length === 0 ? undefined : { value: '', evidence }
   const basis = [
     {
@@ -173,14 +173,14 @@ function extractProse(search: EvidenceSearch, description: string, sentences: nu
   return { output: { type: 'text', content: evidence.map(({ unit }) => unit.text).join('\n\n'), basis } }
 }
 
-/** Evidence that says something else each, and is nearly as good as the best. */
+/** Evidence with distinct text that is nearly as good as the best. */
 function distinct(evidence: readonly Evidence[]): Evidence[] {
-  const said = new Map<string, Evidence>()
+  const byText = new Map<string, Evidence>()
   for (const candidate of evidence) {
     if (candidate.score < (evidence[0]?.score ?? 0) * 0.6) break
-    if (!said.has(candidate.unit.text)) said.set(candidate.unit.text, candidate)
+    if (!byText.has(candidate.unit.text)) byText.set(candidate.unit.text, candidate)
   }
-  return [...said.values()]
+  return [...byText.values()]
 }
 
 function basisOf(spec: FieldSpec, findings: readonly Finding[]): FieldBasis {
@@ -189,16 +189,16 @@ function basisOf(spec: FieldSpec, findings: readonly Finding[]): FieldBasis {
     field: spec.name,
     reasoning:
       findings.map((finding) => reasoningOf(finding.spec.name, finding)).join(' ') ||
-      'The schema names nothing to look for.',
+      'The schema has no properties to search for.',
     citations: citationsOf(findings.flatMap(({ answer }) => answer?.evidence ?? [])),
-    // An object is as certain as its least certain part.
+    // The confidence of an object is the lowest of its fields.
     confidence: CONFIDENCES.find((level) => levels.has(level)) ?? 'low',
   }
 }
 
 const CONFIDENCES = ['low', 'medium', 'high'] as const
 
-/** One citation a document, with every passage that an answer was taken from. */
+/** One citation per document, with every passage that an answer was taken from. */
 function citationsOf(evidence: readonly Evidence[]): Citation[] {
   const citations = new Map<string, { title: string; excerpts: Set<string> }>()
   for (const { passage } of evidence) {
@@ -209,7 +209,7 @@ function citationsOf(evidence: readonly Evidence[]): Citation[] {
   return [...citations].map(([url, { title, excerpts }]) => ({ url, title, excerpts: [...excerpts] }))
 }
 
-function confidenceOf({ found, answer }: Sought): (typeof CONFIDENCES)[number] {
+function confidenceOf({ found, answer }: Searched): (typeof CONFIDENCES)[number] {
   const [best] = answer?.evidence ?? []
   if (best === undefined || best.coverage < 0.5) return 'low'
   const rival = found.evidence.find(({ unit }) => unit.text !== best.unit.text)
@@ -218,23 +218,21 @@ function confidenceOf({ found, answer }: Sought): (typeof CONFIDENCES)[number] {
   return sure && clear ? 'high' : sure || best.direct || best.coverage >= 0.75 ? 'medium' : 'low'
 }
 
-function reasoningOf(field: string, { found, answer }: Sought): string {
+function reasoningOf(field: string, { found, answer }: Searched): string {
   const { question, query, about, passages } = found
   const where = about === undefined ? 'all documents' : `the documents named ${about}`
-  const sought =
-    question.terms.length === 0
-      ? 'a sentence that says what it is'
-      : question.terms.map(({ word }) => word).join(', ')
+  const target =
+    question.terms.length === 0 ? 'a definition' : question.terms.map(({ word }) => word).join(', ')
   const words = query === '' ? '' : ` for “${query}”`
-  const looked = `${field}: searched ${where}${words} and read ${count(passages, 'passage')} for ${sought}.`
+  const search = `${field}: searched ${where}${words} and read ${count(passages, 'passage')} for ${target}.`
   const [best] = answer?.evidence ?? []
-  if (best === undefined) return `${looked} Nothing there answers it, so it is left empty.`
+  if (best === undefined) return `${search} Nothing answers it, so it is left empty.`
   const { unit, passage, coverage } = best
   const heading = unit.heading === '' ? '' : `, under “${unit.heading.trim()}”`
   const others = (answer?.evidence.length ?? 0) - 1
   const more = others > 0 ? `, with ${count(others, 'more')} like it` : ''
-  const met = `${Math.round(coverage * 100)} % of what was asked for`
-  return `${looked} The best ${unit.kind} stands in “${passage.title}”${heading}${more}; it meets ${met}.`
+  const matched = `${Math.round(coverage * 100)} % of the question`
+  return `${search} The best ${unit.kind} is in “${passage.title}”${heading}${more}; it matches ${matched}.`
 }
 
 function count(number: number, noun: string): string {

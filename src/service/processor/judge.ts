@@ -10,43 +10,43 @@ import { type Question, stemsOf, type Term } from './vocabulary.ts'
 export interface Evidence {
   readonly unit: Unit
   readonly passage: SourcePassage
-  /** Part of the question's terms that the unit, its heading or its form meets, 0 to 1. */
+  /** The fraction of the question's terms that match the unit, its heading or its form, 0 to 1. */
   readonly coverage: number
-  /** Whether a term stands in the unit itself, or an answer in the form that is known for it. */
+  /** Whether the unit has a term, or an answer in the known form of one. */
   readonly direct: boolean
-  /** Comparable within one answer only. */
+  /** Comparable within one search only. */
   readonly score: number
 }
 
-/** Where evidence stands. */
+/** The passage of evidence. */
 export type SourcePassage = Pick<Passage, 'url' | 'title' | 'text'>
 
-/** Less than this part of a question is no answer to it. */
-const LEAST_COVERAGE = 0.34
-/** Beginnings of sentences that talk to the reader instead of saying what something is. */
+/** Minimum coverage of evidence. */
+const MIN_COVERAGE = 0.34
+/** Beginnings of sentences that address the reader instead of defining something. */
 const CHATTER =
   /^(?:follow|see|click|visit|check|read|welcome|note|please|for |if |to |this (?:document|file|page|section|is the (?:changelog|readme))|you|we|here|want|need|looking|thanks|sponsor|support|become|the following|all notable)\b/i
-/** A sentence whose subject, the first words, is said to be something. */
+/** A sentence that defines its subject, which is the first group. */
 const DEFINES =
   /^(.{0,80}?)\b(?:(?:is|are)\s+(?:an?|the|one|my|our)\b|provides?|implements?|lets you|allows)\b/i
 const VERB = /\b(?:is|are|was|were|has|have|can|will|must|should)\b/i
-/** The beginning of a title line, which has no verb, such as `A streaming parser for …`. */
+/** The beginning of a noun phrase without a verb, such as `A streaming parser for …`. */
 const NOUN_PHRASE = /^\W*(?:an?|the)\s/i
-/** Headings of sections that are about something else than what the thing is. */
+/** Headings of sections without a definition. */
 const ELSEWHERE =
   /^(?:install|usage|example|licen[cs]e|contribut|changelog|sponsor|support|credits|related|table of|contents)/i
-/** What things are, in a sentence without a verb. */
+/** Nouns of a definition without a verb. */
 const KIND_OF_THING =
   /\b(?:library|framework|tool|toolkit|module|package|parser|client|server|implementation|utility|utilities|compiler|linter|formatter|runtime|engine|plugin|validation|validator|logger|router|wrapper|binding|helper|function|method|extensions|language|format|protocol|database|service|system|collection|converter|solution|adapter)\b/i
 
-/** Scores what stands in a passage. */
+/** Scores the units of a passage. */
 export class Judge {
   readonly #question: Question
   readonly #about: string | undefined
   readonly #subjectStems: ReadonlySet<string>
-  /** Fits the subject's name where it stands for itself: `hono`, but not the one in `@hono/node-server`. */
+  /** Matches the subject's name as a whole word: `hono`, but not in `@hono/node-server`. */
   readonly #name: RegExp | undefined
-  /** Whether the passages come in the order of the document, rather than best first. */
+  /** Whether passages are in the order of the document instead of best first. */
   readonly #isLead: boolean
 
   constructor(question: Question, subject: Subject, about: string | undefined) {
@@ -63,19 +63,19 @@ export class Judge {
     )
   }
 
-  /** The units of a passage that answer the question at least in part. `rank` is the passage's, from 0. */
+  /** The units of a passage that answer the question, at least in part. `rank` is that of the passage, from 0. */
   read(passage: SourcePassage, rank: number): Evidence[] {
     const surroundings = stemsOf(`${passage.title} ${passage.text}`)
-    const subjectCoverage = part(this.#subjectStems, surroundings)
-    // A passage about something else answers nothing, however well it fits the question's words.
+    const subjectCoverage = fractionOf(this.#subjectStems, surroundings)
+    // A passage about another subject is no answer, even if it matches the terms.
     if (subjectCoverage < 0.5) return []
     const found: Evidence[] = []
     for (const [index, unit] of unitsOf(passage.text).entries()) {
       const evidence = this.#judge(unit, passage)
       if (evidence === undefined) continue
       const first = rank === 0 && found.length === 0 ? 1 : 0
-      const place = this.#isLead ? first - 0.7 * rank - 0.25 * index : 1 / (1 + rank) - 0.05 * index
-      const score = evidence.score + subjectCoverage * 2 + place
+      const rankScore = this.#isLead ? first - 0.7 * rank - 0.25 * index : 1 / (1 + rank) - 0.05 * index
+      const score = evidence.score + subjectCoverage * 2 + rankScore
       found.push({ ...evidence, score })
     }
     return found
@@ -91,11 +91,11 @@ export class Judge {
       return { unit, passage, coverage, direct: score >= 3.5, score }
     }
     const headingStems = stemsOf(unit.heading)
-    const met = terms.map((term) => meeting(term, unit, stems, headingStems))
-    const coverage = met.reduce((sum, value) => sum + value, 0) / terms.length
-    if (coverage < LEAST_COVERAGE) return undefined
+    const matches = terms.map((term) => matchOf(term, unit, stems, headingStems))
+    const coverage = matches.reduce((sum, value) => sum + value, 0) / terms.length
+    if (coverage < MIN_COVERAGE) return undefined
     const named = this.#name?.test(unit.text) === true
-    // Outside of the documents about it, a subject must be named where the answer stands.
+    // In other documents than those about the subject, the unit must name it.
     if (this.#about === undefined && this.#name !== undefined && !named) return undefined
     const direct = terms.some((term) => has(stems, term) || term.answer?.test(unit.text) === true)
     let score = coverage * 10 + (named ? 1 : 0)
@@ -106,7 +106,7 @@ export class Judge {
     return { unit, passage, coverage: Math.min(1, coverage), direct, score }
   }
 
-  /** How well a unit says what the subject is; nothing above 0 is a reason to take it. */
+  /** How well a unit defines the subject; 0 or less if it does not. */
   #definitionScore({ text, kind, heading }: Unit): number {
     const length = words(text).length
     if (length < 3 || kind === 'code' || kind === 'row' || text.endsWith('?')) return 0
@@ -120,7 +120,7 @@ export class Judge {
     if (CHATTER.test(text)) score -= 2.5
     if (ELSEWHERE.test(heading)) score -= 2
     if (text.endsWith(':')) score -= 1.5
-    // Many links make a table of contents.
+    // Many links indicate a table of contents.
     if ((text.match(/\]\(/g) ?? []).length > 2) score -= 2
     return score
   }
@@ -131,18 +131,18 @@ function nameExpression(names: readonly string[]): RegExp {
   return new RegExp(String.raw`(?<![\p{L}\p{N}@/.-])(?:${any})(?![\p{L}\p{N}/-])`, 'iu')
 }
 
-/** How far a unit meets a term: in its words, under its heading, in the form of its answer. */
-function meeting(
+/** How well a unit matches a term: by its words, its heading, or the form of the answer. */
+function matchOf(
   term: Term,
   unit: Unit,
   stems: ReadonlySet<string>,
   headingStems: ReadonlySet<string>,
 ): number {
-  const said = has(stems, term) ? 1 : has(headingStems, term) ? 0.75 : 0
-  if (term.answer === undefined) return said
-  // The form alone proves little: `1.2.3` answers many questions. With the word near it, it is what was asked for.
-  if (term.answer.test(unit.text)) return said > 0 ? 1.3 : 0.4
-  return said * 0.6
+  const wordMatch = has(stems, term) ? 1 : has(headingStems, term) ? 0.75 : 0
+  if (term.answer === undefined) return wordMatch
+  // The form alone is weak evidence: `1.2.3` answers many questions. With the word in the unit it is strong.
+  if (term.answer.test(unit.text)) return wordMatch > 0 ? 1.3 : 0.4
+  return wordMatch * 0.6
 }
 
 function has(stems: ReadonlySet<string>, term: Term): boolean {
@@ -150,10 +150,10 @@ function has(stems: ReadonlySet<string>, term: Term): boolean {
   return false
 }
 
-/** Which part of the wanted stems is there; all of them where none is wanted. */
-function part(wanted: ReadonlySet<string>, there: ReadonlySet<string>): number {
+/** The fraction of the wanted stems that are present; 1 if none is wanted. */
+function fractionOf(wanted: ReadonlySet<string>, present: ReadonlySet<string>): number {
   if (wanted.size === 0) return 1
   let count = 0
-  for (const one of wanted) if (there.has(one)) count += 1
+  for (const one of wanted) if (present.has(one)) count += 1
   return count / wanted.size
 }

@@ -1,4 +1,4 @@
-/** The source of a regular expression that fits exactly this text. */
+/** The source of a regular expression that matches exactly this text. */
 export function literal(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\/]/g, String.raw`\$&`)
 }

@@ -1,14 +1,14 @@
 import { isObject } from '../../protocol/event.ts'
 import type { Warning } from '../../protocol/problem.ts'
 
-/** A value that an answer shall have, as the JSON schema describes it. */
+/** A field of the output, from its JSON schema. */
 export interface FieldSpec {
   readonly name: string
   readonly description: string
   readonly kind: 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
   readonly nullable: boolean
   readonly required: boolean
-  /** The only values that it may have. */
+  /** The allowed values, if they are restricted. */
   readonly allowed: readonly (string | number | boolean)[] | undefined
   readonly format: string | undefined
   readonly minimum: number
@@ -16,28 +16,28 @@ export interface FieldSpec {
   readonly minLength: number
   readonly maxLength: number
   readonly maxItems: number
-  /** What an array holds. */
+  /** The items of an array. */
   readonly items: FieldSpec | undefined
-  /** What an object holds. */
+  /** The properties of an object. */
   readonly properties: readonly FieldSpec[]
 }
 
-/** What a schema asks for, and what of it cannot be honoured. */
+/** The fields of a schema, and warnings about its unsupported parts. */
 export interface SchemaReading {
   readonly fields: readonly FieldSpec[]
   readonly warnings: readonly Warning[]
 }
 
-/** Objects within objects, at the most. */
-const DEEPEST = 4
-/** Fields of one answer, those within others counted too. */
-const MOST_FIELDS = 100
-/** Warnings about one schema, at the most. Many fields can refer to the same definition, whose faults count for each. */
-const MOST_WARNINGS = 50
-/** References that lead to references, at the most. */
-const LONGEST_REFERENCE_CHAIN = 8
+/** Maximum depth of nested objects. */
+const MAX_DEPTH = 4
+/** Maximum number of fields, including nested ones. */
+const MAX_FIELDS = 100
+/** Maximum number of warnings. Many fields may refer to the same definition, and each repeats its warnings. */
+const MAX_WARNINGS = 50
+/** Maximum length of a chain of references. */
+const MAX_REFERENCES = 8
 
-/** Keywords that are honoured, or that change nothing about what is asked for. */
+/** Keywords that are supported, or that do not affect the output. */
 const KNOWN_KEYWORDS = new Set(
   (
     '$schema $id $ref $defs $comment definitions title description default examples deprecated readOnly writeOnly type ' +
@@ -49,27 +49,27 @@ const KINDS = ['string', 'number', 'integer', 'boolean', 'array', 'object'] as c
 
 type Schema = Readonly<Record<string, unknown>>
 
-/** Reads the fields of an output schema. What it does not understand becomes a warning, never an error. */
+/** Reads the fields of an output schema. Unsupported parts cause a warning, never an error. */
 export function readSchema(root: Schema): SchemaReading {
   const messages = new Set<string>()
   let count = 0
 
   function warn(message: string): void {
-    if (messages.size < MOST_WARNINGS) messages.add(message)
+    if (messages.size < MAX_WARNINGS) messages.add(message)
   }
 
   function readProperties(schema: Schema, path: string, depth: number): FieldSpec[] {
     const properties = isObject(schema['properties']) ? Object.entries(schema['properties']) : []
-    if (depth > DEEPEST && properties.length > 0) {
-      warn(`${path} is nested more than ${DEEPEST} levels deep: what is below is left out`)
+    if (depth > MAX_DEPTH && properties.length > 0) {
+      warn(`${path} is nested more than ${MAX_DEPTH} levels deep: deeper levels are omitted`)
       return []
     }
     const required = new Set(Array.isArray(schema['required']) ? schema['required'] : [])
     const fields: FieldSpec[] = []
     for (const [name, property] of properties) {
       count += 1
-      if (count > MOST_FIELDS) {
-        warn(`the schema asks for more than ${MOST_FIELDS} fields: the rest is left out`)
+      if (count > MAX_FIELDS) {
+        warn(`the schema has more than ${MAX_FIELDS} fields: the rest is omitted`)
         break
       }
       const field = path === '' ? name : `${path}.${name}`
@@ -107,32 +107,32 @@ export function readSchema(root: Schema): SchemaReading {
     }
   }
 
-  /** The items of a list: strings where the schema does not say. */
+  /** The items of a list; strings by default. */
   function readItems(given: unknown, name: string, path: string, depth: number): FieldSpec | undefined {
-    if (depth >= DEEPEST) return undefined
+    if (depth >= MAX_DEPTH) return undefined
     return read(given ?? { type: 'string' }, name, `${path}[]`, true, depth + 1)
   }
 
-  /** Follows references and picks one of several branches. */
+  /** Resolves references, and selects one of several branches. */
   function resolve(given: unknown, path: string): { schema: Schema; nullable: boolean } {
     let schema: Schema = isObject(given) ? given : {}
     let nullable = false
-    for (let hop = 0; hop < LONGEST_REFERENCE_CHAIN; hop++) {
+    for (let hop = 0; hop < MAX_REFERENCES; hop++) {
       nullable ||= typesOf(schema).includes('null')
       const branches = [schema['anyOf'], schema['oneOf']].find((list) => Array.isArray(list))
       if (isText(schema['$ref'])) {
-        const target = pointed(root, schema['$ref'])
-        if (target === undefined) warn(`${path}: the reference ${schema['$ref']} leads nowhere`)
+        const target = targetOf(root, schema['$ref'])
+        if (target === undefined) warn(`${path}: the reference ${schema['$ref']} cannot be resolved`)
         schema = { ...target, ...without(schema, '$ref') }
       } else if (Array.isArray(branches)) {
         const choices = branches.filter((branch) => isObject(branch))
         const filled = choices.filter((branch) => branch['type'] !== 'null')
         nullable ||= filled.length < choices.length
-        if (filled.length > 1) warn(`${path}: of several forms only the first is tried`)
+        if (filled.length > 1) warn(`${path}: only the first of several alternatives is used`)
         schema = { ...without(schema, 'anyOf', 'oneOf'), ...filled[0] }
       } else return { schema, nullable }
     }
-    warn(`${path}: its references go in a circle`)
+    warn(`${path}: its references are circular`)
     return { schema: {}, nullable }
   }
 
@@ -164,8 +164,8 @@ function allowedValues(schema: Schema): readonly (string | number | boolean)[] |
   return values.filter((value) => ['string', 'number', 'boolean'].includes(typeof value))
 }
 
-/** What a reference within the schema (`#/$defs/name`) points to. */
-function pointed(root: Schema, reference: string): Schema | undefined {
+/** The target of a reference within the schema (`#/$defs/name`). */
+function targetOf(root: Schema, reference: string): Schema | undefined {
   if (!reference.startsWith('#')) return undefined
   let target: unknown = root
   for (const step of reference.slice(1).split('/').slice(1)) {

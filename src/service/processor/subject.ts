@@ -5,26 +5,26 @@ import { isStopWord, words } from '../corpus/terms.ts'
 
 /** What a run is about. */
 export interface Subject {
-  /** Names in the input that documents bear: their title, file or folder. */
+  /** Names in the input that are the title, file or folder of a document. */
   readonly names: readonly string[]
-  /** The rest of the input: words to look for. */
+  /** The rest of the input, as search terms. */
   readonly text: string
 }
 
-/** Words of a value that may be a name, at the most. */
-const LONGEST_NAME = 6
-/** Names of a subject, at the most. Each is a search for every field, where nothing is found. */
-const MOST_NAMES = 6
-/** Values and words of an input that are tried as names, at the most. */
-const MOST_CANDIDATES = 24
-/** Characters of the input that are read. */
-const LONGEST_INPUT = 4_000
-/** Values within values, at the most. */
-const DEEPEST = 4
+/** Maximum number of words of a name. */
+const MAX_NAME_WORDS = 6
+/** Maximum number of names of a subject. Each may cost a search for every field. */
+const MAX_NAMES = 6
+/** Maximum number of values and words of an input that are tried as names. */
+const MAX_CANDIDATES = 24
+/** Maximum length of an input value that is read, in characters. */
+const MAX_INPUT_LENGTH = 4_000
+/** Maximum depth of nested values. */
+const MAX_DEPTH = 4
 
-/** Finds out what an input is about: `{ package: 'undici' }` names the documents in the folder `undici`. */
+/** Finds the subject of an input: `{ package: 'undici' }` names the documents in the folder `undici`. */
 export function readSubject(corpus: Corpus, input: unknown, sourcePolicy: SourcePolicy | undefined): Subject {
-  const bearsName = (name: string) =>
+  const isName = (name: string) =>
     corpus.search(
       { queries: [name], about: name, sourcePolicy, limit: 1 },
       { charactersPerResult: 1, excerptsPerResult: 1 },
@@ -32,32 +32,32 @@ export function readSubject(corpus: Corpus, input: unknown, sourcePolicy: Source
 
   const names = new Set<string>()
   const rest: string[] = []
-  let left = MOST_CANDIDATES
+  let remaining = MAX_CANDIDATES
   for (const value of valuesOf(input)) {
-    const text = value.slice(0, LONGEST_INPUT).trim()
+    const text = value.slice(0, MAX_INPUT_LENGTH).trim()
     const length = words(text).length
     if (length === 0) continue
-    if (length <= LONGEST_NAME && names.size < MOST_NAMES && left-- > 0 && bearsName(text)) names.add(text)
+    if (length <= MAX_NAME_WORDS && names.size < MAX_NAMES && remaining-- > 0 && isName(text)) names.add(text)
     else rest.push(text)
   }
   if (names.size === 0) {
     for (const word of rest.flatMap(nameLike)) {
-      if (names.size < MOST_NAMES && left-- > 0 && bearsName(word)) names.add(word)
+      if (names.size < MAX_NAMES && remaining-- > 0 && isName(word)) names.add(word)
     }
   }
   return { names: [...names], text: rest.join(' ') }
 }
 
-/** Every text in an input, in its order. */
+/** All strings in an input, in order. */
 function valuesOf(input: unknown, depth = 0): string[] {
   if (typeof input === 'string') return [input]
   if (typeof input === 'number') return [String(input)]
-  if (depth >= DEEPEST) return []
+  if (depth >= MAX_DEPTH) return []
   if (Array.isArray(input)) return input.flatMap((value) => valuesOf(value, depth + 1))
   return isObject(input) ? Object.values(input).flatMap((value) => valuesOf(value, depth + 1)) : []
 }
 
-/** The words in a sentence that can be names: `@scope/package`, `eventsource-parser`, `rxjs`. */
+/** Words in a sentence that may be names: `@scope/package`, `eventsource-parser`, `rxjs`. */
 function nameLike(text: string): string[] {
   const found = text.match(/@?[\p{L}\p{N}][\p{L}\p{N}._-]*(?:\/[\p{L}\p{N}._-]+)*/gu) ?? []
   return found

@@ -1,22 +1,22 @@
 import { type Block, blocksOf } from '../corpus/blocks.ts'
 import { type Inline, inlinesOf, inlineText } from '../corpus/inline.ts'
 
-/** A sentence, a list item, a table row or a line of code: what an answer is made of. */
+/** The smallest part of an answer: a sentence, a list item, a table row or a line of code. */
 export interface Unit {
-  /** Without the markup around it; stands word for word in the text. */
+  /** A verbatim part of the text, without the markup around it. */
   readonly text: string
   readonly kind: 'sentence' | 'item' | 'row' | 'code'
-  /** The heading above it, empty where the text shows none. */
+  /** The heading above it; empty if there is none. */
   readonly heading: string
 }
 
-/** Characters of a list item that is one answer; a longer one is taken apart into sentences. */
-const LONGEST_ITEM = 300
+/** Maximum length of a list item that is one unit, in characters; a longer one is split into sentences. */
+const MAX_ITEM_LENGTH = 300
 
 const sentences = new Intl.Segmenter('en', { granularity: 'sentence' })
 const ABBREVIATION = /(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|dr|mr|mrs|st)|\b[A-Z])\.\s*$/i
 
-/** Takes a passage of Markdown or plain text apart. Headings and badges are no units. */
+/** Splits a passage of Markdown or plain text into units. Headings and badges are not units. */
 export function unitsOf(text: string): Unit[] {
   const units: Unit[] = []
   let heading = ''
@@ -30,17 +30,17 @@ export function unitsOf(text: string): Unit[] {
     for (const line of raw.split('\n')) add(line, kind)
   }
 
-  function read({ kind, start, end, content, parts }: Block, isItem: boolean): void {
+  function read({ kind, start, end, content, children }: Block, isItem: boolean): void {
     const raw = text.slice(start, end)
     if (kind === 'heading') heading = inlineText(content)
     else if (kind === 'code') addLines(content, 'code')
-    // A passage may begin within a table: its rows are a paragraph then.
+    // A passage that begins within a table has its rows in a paragraph.
     else if (kind === 'table' || (kind === 'paragraph' && content.startsWith('|'))) addLines(raw, 'row')
     else if (kind === 'paragraph' || kind === 'html') {
-      if (isItem && raw.length <= LONGEST_ITEM) add(raw, 'item')
+      if (isItem && raw.length <= MAX_ITEM_LENGTH) add(raw, 'item')
       else for (const sentence of sentencesOf(raw)) add(sentence, isItem ? 'item' : 'sentence')
     }
-    for (const [index, part] of parts.entries()) read(part, kind === 'item' && index === 0)
+    for (const [index, child] of children.entries()) read(child, kind === 'item' && index === 0)
   }
 
   for (const block of blocksOf(text)) read(block, false)
@@ -49,7 +49,7 @@ export function unitsOf(text: string): Unit[] {
 
 const LIST_MARKER = /^\s*(?:[-*+•]|\d{1,3}[.)])\s+/
 
-/** The sentences of a paragraph, which may run over several lines. Images and tags around them are left out. */
+/** The sentences of a paragraph, which may span several lines, without images and tags around them. */
 function sentencesOf(paragraph: string): string[] {
   const found: { start: number; end: number }[] = []
   const plain = masked(paragraph)
@@ -65,11 +65,10 @@ function sentencesOf(paragraph: string): string[] {
 }
 
 /**
- * A text of the same length in which only sentences end sentences: no line, no full stop in an address or in code, no
- * exclamation mark of an image.
+ * Replaces markup by neutral characters of the same length, so that line breaks, URLs, code and images do not end sentences.
  */
 function masked(text: string): string {
-  // Most texts are plain, and need no parser.
+  // Plain text needs no parser.
   if (!/[`[<]/.test(text)) return withoutLines(text)
   let plain = ''
   for (const inline of inlinesOf(text)) plain += maskOf(text, inline)
@@ -87,7 +86,7 @@ function maskOf(text: string, { kind, start, end, label }: Inline): string {
       return BLOCK_TAG.test(source) ? separator(source) : blank(source)
     case 'link': {
       const shown = label === undefined ? '' : masked(text.slice(label.start, label.end))
-      // A link around an image is a badge.
+      // A link that only contains an image is a badge.
       return shown.trim() === '' ? blank(source) : `[${shown}${letters(source.slice(shown.length + 1))}`
     }
     default:
@@ -95,19 +94,19 @@ function maskOf(text: string, { kind, start, end, label }: Inline): string {
   }
 }
 
-/** A tag of HTML that begins or ends a block. */
+/** An HTML tag that begins or ends a block. */
 const BLOCK_TAG = /^<\/?(?:h[1-6]|p|div|br|hr|li|ul|ol|table|tr|td)\b/i
 
 const withoutLines = (source: string) => source.replace(/[\r\n]/g, ' ')
 const blank = (source: string) => ' '.repeat(source.length)
-/** What separates paragraphs in Unicode; a block of HTML is one. */
+/** The paragraph separator of Unicode, for a block of HTML. */
 const separator = (source: string) => '\u2029'.padEnd(source.length)
 const letters = (source: string) => 'x'.repeat(source.length)
 
-/** What markup can stand around a text. */
+/** Markup before and after a text. */
 const BEGINNINGS = [LIST_MARKER, /^\s*>\s?/, /^\s*\[[ x]\]\s+/, /^\s*\$\s+(?=\w)/, /^\s*<\/?[a-z][^<>]*>/i]
 const ENDINGS = [/<\/?[a-z][^<>]*>\s*$/i]
-/** Pairs around a whole text; the group is what they enclose. */
+/** Pairs of markup around a whole text; the group is the content. */
 const PAIRS = [
   /^\*\*([^*]+)\*\*$/,
   /^__([^_]+)__$/,
@@ -117,7 +116,7 @@ const PAIRS = [
   /^\[([^[\]]+)\](?:\([^()]*\)|\[[^\]]*\])[.:]?$/,
 ]
 
-/** A text without the markup at its two ends; what is within stays as it is. */
+/** Removes the markup at both ends of a text. */
 function withoutMarkup(raw: string): string {
   let text = raw.trim()
   for (;;) {
@@ -129,12 +128,12 @@ function withoutMarkup(raw: string): string {
   }
 }
 
-/** Whether there is something to read: not a badge, a tag, or the address of a link. */
+/** Whether a text has words besides badges, tags and URLs. */
 function isReadable(text: string, kind: Unit['kind']): boolean {
   return /[\p{L}\p{N}]{2}/u.test(kind === 'code' ? text : masked(text))
 }
 
-/** Whether a unit is an address and nothing else. */
+/** Whether a unit is only a URL. */
 export function isAddress({ text }: Unit): boolean {
   return /^<?https?:\/\/\S+$/i.test(text)
 }

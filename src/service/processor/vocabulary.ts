@@ -3,8 +3,7 @@ import { stem } from '../corpus/stems.ts'
 import { isStopWord, words } from '../corpus/terms.ts'
 
 /**
- * What people ask for again and again, under which words, and what an answer to it looks like. Questions about anything
- * else work by their own words alone.
+ * A common subject of questions: its synonyms, and the form of an answer. Other questions are matched by their words only.
  */
 interface Concept {
   readonly words: readonly string[]
@@ -27,18 +26,18 @@ const CONCEPTS: readonly Concept[] = [
   { words: ['requirement', 'requires', 'prerequisite'], answer: /\b(?:requires?|needs?|at least)\b|>=/i },
 ]
 
-/** Words that ask what something is. */
+/** Words that ask for a definition. */
 const DEFINITION_WORDS =
   'about aim definition describe description does goal intro introduction is mean meaning overview purpose summary'
 
-/** Words that name the kind of a thing, or of an answer, rather than something to look for. */
+/** Generic words for things and answers, which are not search terms. */
 const GENERIC_WORDS =
   'answer brief briefly command company detail document example explain field following give include includes included information item library ' +
   'line list main module name number one package page paragraph product project sentence short software string tell ' +
   'text thing tool value way words'
 
-/** Characters of a question that are read. */
-const LONGEST_QUESTION = 5_000
+/** Maximum length of a question that is read, in characters. */
+const MAX_QUESTION_LENGTH = 5_000
 
 const conceptOfStem: ReadonlyMap<string, Concept> = new Map(
   CONCEPTS.flatMap((concept) => concept.words.map((word): [string, Concept] => [stem(word), concept])),
@@ -46,37 +45,37 @@ const conceptOfStem: ReadonlyMap<string, Concept> = new Map(
 const definitionStems: ReadonlySet<string> = new Set(DEFINITION_WORDS.split(' ').map(stem))
 const genericStems: ReadonlySet<string> = new Set(GENERIC_WORDS.split(' ').map(stem))
 
-/** One thing that a question asks for: any of these stems stands for it. */
+/** A term of a question: any of its stems matches. */
 export interface Term {
-  /** As it was written in the question. */
+  /** The word in the question. */
   readonly word: string
-  /** Every word to search for: this one and those that mean the same. */
+  /** The word and its synonyms. */
   readonly words: readonly string[]
   readonly stems: ReadonlySet<string>
-  /** What an answer looks like, where that is known. */
+  /** The form of an answer, if it is known. */
   readonly answer: RegExp | undefined
 }
 
-/** A question taken apart. */
+/** A parsed question. */
 export interface Question {
   readonly terms: readonly Term[]
-  /** Whether it asks what something is, rather than for something about it. */
+  /** Whether it asks for a definition. */
   readonly asksForDefinition: boolean
 }
 
-/** Takes a question apart. `except` are words that need not be looked for, such as the name of the document. */
+/** Parses a question. `except` are words that are not terms, such as the name of the document. */
 export function questionOf(text: string, except: readonly string[] = []): Question {
   const skipped = new Set(except)
   const terms = new Map<string, Term>()
   let asksForDefinition = false
-  for (const word of words(text.slice(0, LONGEST_QUESTION))) {
+  for (const word of words(text.slice(0, MAX_QUESTION_LENGTH))) {
     const root = stem(word)
     if (definitionStems.has(root)) asksForDefinition = true
     if (isStopWord(word) || definitionStems.has(root) || genericStems.has(root) || skipped.has(word)) continue
     const concept = conceptOfStem.get(root)
     const names = concept === undefined ? [word] : [word, ...concept.words.filter((name) => name !== word)]
     const key = concept?.words[0] ?? root
-    // No more than a search looks for: all that is read is held against each of them.
+    // As many as a search uses, since every unit is compared with each of them.
     if (!terms.has(key) && terms.size < MOST_TERMS) {
       terms.set(key, { word, words: names, stems: new Set(names.map(stem)), answer: concept?.answer })
     }
@@ -84,12 +83,12 @@ export function questionOf(text: string, except: readonly string[] = []): Questi
   return { terms: [...terms.values()], asksForDefinition: asksForDefinition || terms.size === 0 }
 }
 
-/** A name as it would be said: `releaseDate` and `release_date` are two words each. */
-export function spoken(text: string): string {
+/** Splits a name into words: `releaseDate` and `release_date` are two words each. */
+export function splitName(text: string): string {
   return text.replace(/(\p{Ll}|\d)(\p{Lu})/gu, '$1 $2').replaceAll('_', ' ')
 }
 
 /** The stems of a text's words, and of the words in its names. */
 export function stemsOf(text: string): Set<string> {
-  return new Set([...words(text), ...words(spoken(text))].map(stem))
+  return new Set([...words(text), ...words(splitName(text))].map(stem))
 }

@@ -4,33 +4,33 @@ import type { SearchMode, SearchResult } from '../../protocol/search.ts'
 import type { SourcePolicy } from '../../protocol/task.ts'
 import type { Corpus, DocumentHit, ExcerptBudget } from '../corpus/corpus.ts'
 
-/** What both search endpoints come down to. */
+/** The parameters of both search endpoints. */
 export interface Search {
   readonly queries: readonly string[]
   readonly objective?: string | undefined
   readonly mode: SearchMode
   readonly maxResults?: number | undefined
-  /** Characters of one result's excerpts, at the most. */
+  /** Maximum length of one result's excerpts, in characters. */
   readonly maxCharsPerResult?: number | undefined
-  /** Characters of all results' excerpts, at the most. */
+  /** Maximum length of all excerpts, in characters. */
   readonly maxCharsTotal?: number | undefined
   readonly sourcePolicy?: SourcePolicy | undefined
 }
 
-/** What a search found, and what of it was adjusted. */
+/** The results of a search, and warnings about adjusted parameters. */
 export interface Found {
   readonly results: SearchResult[]
   readonly warnings: Warning[]
 }
 
-/** Results when no number is asked for; beyond the interface document. */
+/** Default number of results; beyond the interface document. */
 const DEFAULT_RESULTS = 10
-/** Results, at the most. */
+/** Maximum number of results. */
 const MAX_RESULTS = 40
-/** Characters of excerpts, at the least; beyond the interface document. */
+/** Minimum length of excerpts, in characters; beyond the interface document. */
 const MIN_CHARACTERS = 1_000
 
-/** What a mode gives out: the more results there may be, the less each may say. In characters, but for `excerpts`. */
+/** Limits of each mode: characters per result and in total, and excerpts per result. */
 const MODES = {
   turbo: { perResult: 1_500, total: 8_000, excerpts: 1 },
   fast: { perResult: 3_000, total: 16_000, excerpts: 2 },
@@ -39,43 +39,43 @@ const MODES = {
 } as const satisfies Readonly<Record<SearchMode, object>>
 
 /** Searches the documents (§4.6, §4.7). */
-export function search(corpus: Corpus, asked: Search): Found {
+export function search(corpus: Corpus, request: Search): Found {
   const warnings: Warning[] = []
-  const limit = adjusted(warnings, 'max_results', asked.maxResults ?? DEFAULT_RESULTS, 1, MAX_RESULTS)
+  const limit = adjusted(warnings, 'max_results', request.maxResults ?? DEFAULT_RESULTS, 1, MAX_RESULTS)
   const perResult =
-    asked.maxCharsPerResult === undefined
+    request.maxCharsPerResult === undefined
       ? undefined
-      : adjusted(warnings, 'max_chars_per_result', asked.maxCharsPerResult, MIN_CHARACTERS)
+      : adjusted(warnings, 'max_chars_per_result', request.maxCharsPerResult, MIN_CHARACTERS)
   const total =
-    asked.maxCharsTotal === undefined
+    request.maxCharsTotal === undefined
       ? undefined
-      : adjusted(warnings, 'max_chars_total', asked.maxCharsTotal, MIN_CHARACTERS)
-  const { queries, objective, sourcePolicy } = asked
-  const budget = { ...excerptBudget(asked.mode, limit, perResult), charactersInTotal: total }
+      : adjusted(warnings, 'max_chars_total', request.maxCharsTotal, MIN_CHARACTERS)
+  const { queries, objective, sourcePolicy } = request
+  const budget = { ...excerptBudget(request.mode, limit, perResult), charactersInTotal: total }
   const hits = corpus.search({ queries, objective, sourcePolicy, limit }, budget)
   return { results: hits.map(toResult), warnings }
 }
 
-/** An id as the search endpoints give them out. */
+/** Creates an id of a search or a session. */
 export function newId(kind: 'search' | 'session'): string {
   return `${kind}_${randomUUID().replaceAll('-', '')}`
 }
 
 function adjusted(warnings: Warning[], name: string, value: number, min: number, max = Infinity): number {
-  const fitting = Math.min(max, Math.max(min, value))
-  if (fitting !== value) {
+  const used = Math.min(max, Math.max(min, value))
+  if (used !== value) {
     warnings.push({
       type: 'input_validation_warning',
-      message: `${name} was adjusted from ${value} to ${fitting}`,
-      detail: { parameter: name, given: value, used: fitting },
+      message: `${name} was adjusted from ${value} to ${used}`,
+      detail: { parameter: name, given: value, used },
     })
   }
-  return fitting
+  return used
 }
 
 function excerptBudget(mode: SearchMode, limit: number, perResult: number | undefined): ExcerptBudget {
-  const { perResult: most, total, excerpts } = MODES[mode]
-  const share = Math.min(most, Math.max(MIN_CHARACTERS, Math.floor(total / limit)))
+  const { perResult: max, total, excerpts } = MODES[mode]
+  const share = Math.min(max, Math.max(MIN_CHARACTERS, Math.floor(total / limit)))
   return { charactersPerResult: perResult ?? share, excerptsPerResult: excerpts }
 }
 

@@ -8,7 +8,7 @@ import { type LogPage, LogPages } from './log-pages.ts'
 /** The two streams of a group: of its status and its runs (§4.4), and of its runs alone (§4.5). */
 export type GroupStream = 'events' | 'runs'
 
-/** What a reader wants to see of a stream. */
+/** Which events of a stream a client requests, and with which fields. */
 export interface LogView {
   /** Only runs that ended with this status. */
   readonly status?: RunStatus | undefined
@@ -16,15 +16,14 @@ export interface LogView {
   readonly includeOutput?: boolean
 }
 
-/** A page ends with the event that makes it this long, in characters: about what a socket takes at once. */
+/** A page ends with the event that reaches this length, in characters: about what a socket takes at once. */
 const PAGE_CHARACTERS = 64 * 1024
-/** Events of a page, at the most. */
+/** Maximum number of events of a page. */
 const PAGE_EVENTS = 256
 
 /**
- * What the streams of every group have sent and will send again to whoever resumes: an append-only log for each. Events
- * are kept as the text that goes out, and what was read of it lately as bytes, so that twenty readers of one group cost
- * little more than one.
+ * An append-only log for each stream of each group, from which clients resume. Events are stored as text, and recently
+ * read pages are cached as bytes, so that twenty clients of one group cost little more than one.
  */
 export class GroupLog {
   readonly #pages = new LogPages()
@@ -66,19 +65,19 @@ export class GroupLog {
     )
   }
 
-  /** The position of the last event, 0 when there is none. */
+  /** The position of the last event; 0 if there is none. */
   head(groupId: string, stream: GroupStream): number {
     return Number(this.#head.get(groupId, stream)?.['head'] ?? 0)
   }
 
-  /** Appends that the group's status changed. */
+  /** Appends a change of the group's status. */
   appendStatus(groupId: string, status: TaskGroupStatus): void {
     const position = this.head(groupId, 'events') + 1
     const message = statusMessage(eventId(groupId, 'events', position), status)
     this.#append.run(groupId, 'events', position, 'task_group_status', null, null, message)
   }
 
-  /** Appends to both streams that the run ended. */
+  /** Appends the end of a run to both streams. */
   appendRun(groupId: string, run: TaskRun): void {
     for (const stream of ['events', 'runs'] as const) {
       const position = this.head(groupId, stream) + 1
@@ -87,21 +86,21 @@ export class GroupLog {
     }
   }
 
-  /** The status of a group without any event, as an event that is not in the log: it stands for the beginning. */
+  /** The status of a group without events, as an event at position 0 that is not in the log. */
   beginning(groupId: string, status: TaskGroupStatus): EventBatch {
     const id = eventId(groupId, 'events', 0)
     return batchOf([frame(id, 'task_group_status', statusMessage(id, status))])
   }
 
   /**
-   * The events after a position, as many as make a page. An empty page is the end of what there is now, and its position
-   * that of the last event, also where the view leaves that one out: else every look for more would begin here again.
+   * Reads a page of events after a position. An empty page is the current end of the log. Its position is that of the last
+   * event, even if the view excludes that one: the next read then need not skip the same events again.
    */
   read(groupId: string, stream: GroupStream, after: number, view: LogView = {}): LogPage {
     const { status = null, includeInput = false, includeOutput = false } = view
     const key = `${eventId(groupId, stream, after)} ${status} ${includeInput} ${includeOutput}`
-    const kept = this.#pages.get(key)
-    if (kept !== undefined) return kept
+    const cached = this.#pages.get(key)
+    if (cached !== undefined) return cached
 
     const frames: string[] = []
     let position = after
@@ -111,7 +110,7 @@ export class GroupLog {
     for (const row of statement.iterate(groupId, stream, after, status)) {
       const { 0: at, 1: type, 2: text, 3: input, 4: output } = row
       position = Number(at)
-      // The members are put at the end of the text: parsing it, only to write it again, would cost more than all else.
+      // Inserts members into the text: parsing and serializing it would cost more than everything else.
       let message = String(text)
       if (includeInput && input !== null) message = withMember(message, 'input', input)
       if (includeOutput && output !== null) message = withMember(message, 'output', output)
@@ -122,12 +121,12 @@ export class GroupLog {
     }
     if (frames.length === 0) return { events: NO_EVENTS, position: this.head(groupId, stream) }
     const page = { events: batchOf(frames), position }
-    // Events are neither changed nor put between others, so the next reader gets the same ones.
+    // The log is append-only, so a full page never changes.
     if (isFull()) this.#pages.add(key, page)
     return page
   }
 
-  /** The position that an event's id stands for; none where this stream never gave out such an id. Empty: the beginning. */
+  /** The position of an event's id; 0 for an empty id, undefined for an id that this stream never sent. */
   position(groupId: string, stream: GroupStream, id: string): number | undefined {
     if (id === '') return 0
     const prefix = eventId(groupId, stream, '')
@@ -136,29 +135,29 @@ export class GroupLog {
     return known && Number(position) <= this.head(groupId, stream) ? Number(position) : undefined
   }
 
-  /** The id of the last event; of the beginning, when there is none yet. */
+  /** The id of the last event; the id of position 0 if there is none. */
   cursor(groupId: string, stream: GroupStream): string {
     return eventId(groupId, stream, this.head(groupId, stream))
   }
 }
 
-/** The same id never stands for two events, not even of two groups or two streams. */
+/** Unique over all events of all groups and streams. */
 function eventId(groupId: string, stream: GroupStream, position: number | ''): string {
   return `${groupId}:${stream}:${position}`
 }
 
-/** The text of a status event (§4.4). */
+/** The JSON of a status event (§4.4). */
 function statusMessage(event_id: string, status: TaskGroupStatus): string {
   return JSON.stringify({ type: 'task_group_status', event_id, status })
 }
 
-/** The text of a run event (§4.5), which leaves out warnings and an error that are not there. */
+/** The JSON of a run event (§4.5), without warnings and error if they are null. */
 function runMessage(event_id: string, { warnings, error, ...run }: TaskRun): string {
   const shown = { ...run, ...(warnings != null && { warnings }), ...(error != null && { error }) }
   return JSON.stringify({ type: 'task_run.state', event_id, run: shown })
 }
 
-/** The text of a JSON object with one more member, whose value is JSON text too. */
+/** Adds a member to a JSON object; both the object and the value are JSON text. */
 function withMember(object: string, name: string, json: unknown): string {
   return `${object.slice(0, -1)},"${name}":${String(json)}}`
 }

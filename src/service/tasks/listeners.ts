@@ -1,8 +1,8 @@
-/** Who wants to hear of a change to which resource, by its id. */
+/** Listeners for changes of a resource, by its id. */
 export class Listeners {
   readonly #byId = new Map<string, Set<() => void>>()
 
-  /** Calls the listener at each change of the resource until the function that it returns is called. */
+  /** Calls the listener at each change of the resource. Returns a function that removes it. */
   on(id: string, listener: () => void): () => void {
     const listeners = this.#byId.get(id) ?? new Set()
     this.#byId.set(id, listeners.add(listener))

@@ -1,42 +1,41 @@
 import type { EventBatch } from '../http/event-batch.ts'
 
-/** Some events of a log and the position after them. */
+/** A page of events, and the position after it. */
 export interface LogPage {
   readonly events: EventBatch
   readonly position: number
 }
 
-/** Bytes of events that are kept, at the most: a few groups of ten thousand runs. */
-const MOST_BYTES = 16 * 1024 * 1024
+/** Default maximum size of cached pages, in bytes: a few groups of ten thousand runs. */
+const MAX_BYTES = 16 * 1024 * 1024
 
 /**
- * Pages of logs that will never change, by what was asked for, so that the readers of one log share them: what each
- * reader costs is its socket. The pages that were asked for longest ago make room for others.
+ * An LRU cache of immutable pages, which the clients of a log share, so that each further client only costs its socket.
  */
 export class LogPages {
   readonly #pages = new Map<string, LogPage>()
-  readonly #mostBytes: number
+  readonly #maxBytes: number
   #bytes = 0
 
-  constructor(mostBytes = MOST_BYTES) {
-    this.#mostBytes = mostBytes
+  constructor(maxBytes = MAX_BYTES) {
+    this.#maxBytes = maxBytes
   }
 
   get(key: string): LogPage | undefined {
     const page = this.#pages.get(key)
     if (page === undefined) return undefined
-    // A map is in the order of insertion: this one goes to its end.
+    // A Map keeps the order of insertion, so this moves the page to the end.
     this.#pages.delete(key)
     this.#pages.set(key, page)
     return page
   }
 
-  /** Keeps a page that is not kept yet. */
+  /** Adds a page that is not cached yet. */
   add(key: string, page: LogPage): void {
     this.#pages.set(key, page)
     this.#bytes += page.events.bytes.length
     for (const [oldest, { events }] of this.#pages) {
-      if (this.#bytes <= this.#mostBytes) return
+      if (this.#bytes <= this.#maxBytes) return
       this.#pages.delete(oldest)
       this.#bytes -= events.bytes.length
     }

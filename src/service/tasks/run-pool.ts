@@ -7,23 +7,23 @@ import type { RunOutcome, TaskStore } from './task-store.ts'
 /** How long to wait when the database fails, in ms of the clock. */
 const PAUSE = 5_000
 
-/** What a pool works with. */
+/** Settings of {@link RunPool}. */
 export interface RunPoolOptions {
   readonly store: TaskStore
   readonly clock: Clock
   readonly processor: Processor
-  /** Runs carried out at once. */
+  /** Maximum number of runs executed at once. */
   readonly concurrency: number
-  /** Hears when the database fails; what failed is tried again 5 s later. */
+  /** Called when the database fails; the operation is retried 5 s later. */
   readonly onError: (error: unknown) => void
 }
 
-/** Carries out the queued runs, oldest first and so many at once. */
+/** Executes queued runs, oldest first, with bounded concurrency. */
 export class RunPool {
   readonly #options: RunPoolOptions
-  /** Of the runs that have a place: also of those whose end is yet to be stored. */
+  /** One per run in flight, until its outcome is stored. */
   readonly #running = new Set<AbortController>()
-  /** Calls off what the database is to be asked once more. */
+  /** Cancel pending retries of database operations. */
   readonly #retries = new Set<() => void>()
   #stopped = false
   #scheduled: NodeJS.Immediate | undefined
@@ -32,19 +32,19 @@ export class RunPool {
     this.#options = options
   }
 
-  /** Takes up also what an earlier process had begun and not ended. */
+  /** Starts to execute runs, including those that an earlier process did not finish. */
   start(): void {
     this.#options.store.requeue()
     this.wake()
   }
 
-  /** To be called when runs were queued. */
+  /** Starts queued runs. Called when runs were added. */
   wake(): void {
-    // A turn of the event loop between runs: a processor that never waits would otherwise keep out all requests.
+    // Yields to the event loop between runs, so that a synchronous processor does not block requests.
     if (!this.#stopped) this.#scheduled ??= setImmediate(() => this.#fill())
   }
 
-  /** Aborts what is under way and queues it again. A processor that does not heed its signal is not waited for. */
+  /** Aborts running runs and queues them again. Does not wait for processors that ignore their signal. */
   stop(): void {
     if (this.#stopped) return
     this.#stopped = true
@@ -75,7 +75,7 @@ export class RunPool {
     this.#end(task, outcome, controller)
   }
 
-  /** Keeps the run's place until its end is stored: while the database fails, no heap of outcomes shall grow. */
+  /** Stores the outcome. The run counts as in flight until then, so that outcomes do not pile up while the database fails. */
   #end(task: RunTask, outcome: RunOutcome, controller: AbortController): void {
     if (this.#stopped) return
     try {
@@ -84,16 +84,16 @@ export class RunPool {
       return this.#retry(error, () => this.#end(task, outcome, controller))
     }
     this.#running.delete(controller)
-    this.#forget()
+    this.#forgetCredentials()
     this.wake()
   }
 
-  #forget(): void {
+  #forgetCredentials(): void {
     if (this.#stopped) return
     try {
-      if (!this.#options.store.forgetCredentials()) this.#later(() => this.#forget())
+      if (!this.#options.store.forgetCredentials()) this.#later(() => this.#forgetCredentials())
     } catch (error) {
-      this.#retry(error, () => this.#forget())
+      this.#retry(error, () => this.#forgetCredentials())
     }
   }
 
@@ -115,7 +115,7 @@ async function attempt(processor: Processor, task: RunTask, signal: AbortSignal)
   try {
     const { output, warnings = [] } = await processor.run(task, signal)
     if (!isObject(output)) throw new TypeError('the processor returned no output')
-    // What cannot be written as JSON fails this run, and not the transaction that would store it.
+    // An output that is not serializable fails the run instead of the transaction that stores it.
     JSON.stringify([output, warnings])
     return { status: 'completed', output, warnings }
   } catch (error) {

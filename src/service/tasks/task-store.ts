@@ -12,7 +12,7 @@ import type { Outbox } from '../webhooks/outbox.ts'
 import { GroupLog } from './group-log.ts'
 import { Listeners } from './listeners.ts'
 
-/** A run to be stored: its input as it will be carried out, and what is to be said about it. */
+/** A run to store: its input and its warnings. */
 export interface NewRun {
   readonly input: RunInput & { readonly processor: string }
   readonly warnings: readonly Warning[]
@@ -23,7 +23,7 @@ export type RunOutcome =
   | { readonly status: 'completed'; readonly output: TaskOutput; readonly warnings: readonly Warning[] }
   | { readonly status: 'failed'; readonly error: TaskRunError }
 
-/** A run as the service's own database holds it. */
+/** A run in the service's database. */
 export interface RunRecord {
   readonly run_id: string
   readonly taskgroup_id: string | null
@@ -40,16 +40,16 @@ const ACTIVE: ReadonlySet<RunStatus> = new Set<RunStatus>([
 
 type Row = Readonly<Record<string, SQLOutputValue>>
 
-/** Groups and runs in the service's database, and every step of their lives: each is one transaction. */
+/** Groups and runs in the service's database. Each change is one transaction. */
 export class TaskStore {
   readonly log: GroupLog
-  /** Tells of a change to a group or a run, after it was stored. */
+  /** Notifies listeners of a change to a group or a run, after it is stored. */
   readonly changes = new Listeners()
   readonly #database: DatabaseSync
   readonly #clock: Clock
   readonly #outbox: Outbox
   readonly #sql
-  /** Whether the database's log may hold credentials that were deleted. */
+  /** Whether the write-ahead log may hold deleted credentials. */
   #credentialsInLog = false
 
   constructor(database: DatabaseSync, clock: Clock, outbox: Outbox) {
@@ -84,7 +84,7 @@ export class TaskStore {
     }
   }
 
-  /** Adds runs to a group that is there (§4.3). */
+  /** Adds runs to an existing group (§4.3). */
   addRuns(groupId: string, runs: readonly NewRun[]): AddRunsResponse {
     const answer = transaction(this.#database, () => {
       const now = this.#clock.now()
@@ -98,7 +98,7 @@ export class TaskStore {
     return answer
   }
 
-  /** Adds a run that is in no group. */
+  /** Adds a run without a group. */
   addRun(run: NewRun): TaskRun {
     const id = this.#insertRun(null, run, this.#clock.now())
     return this.#get(id)
@@ -109,19 +109,19 @@ export class TaskStore {
     return row === undefined ? undefined : toRun(row)
   }
 
-  /** What the run was asked, without the credentials for its tool servers. */
+  /** The run's input, without the credentials for its tool servers. */
   input(runId: string): RunInput | undefined {
     const row = this.#sql.run.get(runId)
     return row === undefined ? undefined : parse(row['input'])
   }
 
-  /** What the run found, once it has completed. */
+  /** The run's output, once it has completed. */
   output(runId: string): TaskOutput | undefined {
     const output = this.#sql.run.get(runId)?.['output'] ?? null
     return output === null ? undefined : parse(output)
   }
 
-  /** Takes the run that has waited longest. */
+  /** Takes the oldest queued run, and marks it as running. */
   claim(): RunTask | undefined {
     const row = transaction(this.#database, () => {
       const now = this.#clock.now()
@@ -139,8 +139,8 @@ export class TaskStore {
   }
 
   /**
-   * Ends a run: its record, its events and its webhook are stored together, or not at all. The credentials for its tool
-   * servers are deleted; see {@link forgetCredentials}.
+   * Ends a run: stores its outcome, its events and its webhook in one transaction. Deletes the credentials for its tool
+   * servers; see {@link forgetCredentials}.
    */
   finish(runId: string, outcome: RunOutcome): void {
     const run = transaction(this.#database, () => {
@@ -176,15 +176,15 @@ export class TaskStore {
   }
 
   /**
-   * Clears deleted credentials out of the database's log too. False where that has to be tried again, since another
-   * process reads the database right now.
+   * Removes deleted credentials from the write-ahead log too. Returns false if that must be retried, because another process
+   * is reading the database.
    */
   forgetCredentials(): boolean {
     if (this.#credentialsInLog) this.#credentialsInLog = !truncateLog(this.#database)
     return !this.#credentialsInLog
   }
 
-  /** Puts runs that were under way back into the queue: whoever carried them out is gone. */
+  /** Queues running runs again, after their execution was interrupted. */
   requeue(): void {
     this.#sql.requeue.run(this.#clock.now())
   }
@@ -207,7 +207,7 @@ export class TaskStore {
   #insertRun(groupId: string | null, { input, warnings }: NewRun, now: number): string {
     const id = `trun_${newId()}`
     const { mcp_servers: servers, ...rest } = input
-    // What is shown again to readers holds no credential; what is carried out needs it.
+    // Clients may read the input, so credentials are stored separately, for the execution only.
     const shown = servers?.map(({ headers: _credentials, ...server }) => server)
     this.#sql.insertRun.run(
       id,
@@ -223,7 +223,7 @@ export class TaskStore {
     return id
   }
 
-  /** Stores that the group's status is another one, and says so on its stream. */
+  /** Stores a change of the group's status, and appends it to the stream. */
   #groupChanged(groupId: string, now: number): TaskGroupStatus {
     this.#sql.touchGroup.run(now, groupId)
     const status = this.#status(groupId, now)
@@ -244,7 +244,7 @@ export class TaskStore {
     }
   }
 
-  /** Posts the run to its webhook, where it has one that asks for this (§6.1). */
+  /** Posts the run to its webhook, if it has one with this event type (§6.1). */
   #announce(run: TaskRun): void {
     const webhook = this.input(run.run_id)?.webhook
     if (webhook === undefined || !webhook.event_types.includes('task_run.status')) return
@@ -283,7 +283,7 @@ function createTables(database: DatabaseSync): void {
     CREATE INDEX IF NOT EXISTS task_runs_of_group ON task_runs (taskgroup_id) WHERE taskgroup_id IS NOT NULL;
     CREATE INDEX IF NOT EXISTS task_runs_queued ON task_runs (number) WHERE status = 'queued';
 
-    -- Counting the runs of a large group at each change would make the whole quadratic.
+    -- Counting the runs of a large group at each change would be quadratic.
     CREATE TABLE IF NOT EXISTS task_group_counts (
       taskgroup_id TEXT NOT NULL REFERENCES task_groups,
       status TEXT NOT NULL,
@@ -361,7 +361,7 @@ function toStatus(value: unknown): RunStatus {
   return status
 }
 
-/** A stored JSON text; null where there is none. Who reads it knows what was written, as it was checked before. */
+/** Parses stored JSON; null if there is none. Not validated again, since it was valid when it was stored. */
 function parse(json: SQLOutputValue | undefined) {
   return typeof json === 'string' ? JSON.parse(json) : null
 }

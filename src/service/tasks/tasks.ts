@@ -8,29 +8,29 @@ import { RunPool } from './run-pool.ts'
 import { runRoutes } from './run-routes.ts'
 import { TaskStore, type RunRecord } from './task-store.ts'
 
-/** What task runs and groups are made of. */
+/** Settings of {@link createTasks}. */
 export interface TasksOptions {
   readonly database: DatabaseSync
   readonly clock: Clock
   readonly outbox: Outbox
   readonly faults: Faults
   readonly processor: Processor
-  /** Runs carried out at once. */
+  /** Maximum number of runs executed at once. */
   readonly concurrency: number
-  /** How long a group's stream stays open at the most, in ms of real time (§4.4). */
+  /** Maximum duration of a group's stream, in ms of real time (§4.4). */
   readonly streamDuration: number
-  /** Hears of failures, with the reference that a caller got, where one was told. */
+  /** Called with errors, and with the `ref_id` of the response if there is one. */
   readonly onError: (error: unknown, ref_id?: string) => void
 }
 
-/** Task runs and groups: their routes and what carries them out. */
+/** Task runs and groups: their routes and their execution. */
 export interface Tasks {
   readonly groups: ReturnType<typeof groupRoutes>
   readonly runs: ReturnType<typeof runRoutes>
-  /** Begins to carry out runs, first those that an earlier process left. */
+  /** Starts to execute runs, beginning with those of an earlier process. */
   start(): void
   records(): RunRecord[]
-  /** Ends the streams and the waiting for results, and stops carrying out runs. */
+  /** Ends streams and requests that wait for results, and stops executing runs. */
   close(): void
 }
 

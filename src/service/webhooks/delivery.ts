@@ -9,74 +9,73 @@ import { nextAttempt } from './retry.ts'
 import { signatures } from './sign.ts'
 import { type DeadWebhook, originOf, type PendingWebhook, WebhookStore } from './store.ts'
 
-/** Attempts under way at one time. */
+/** Maximum number of concurrent attempts. */
 const CONCURRENCY = 32
-/** Attempts under way at one time to one receiver: one that never answers shall not take the places of the others. */
+/** Maximum number of concurrent attempts to one receiver, so that a hanging receiver does not block the others. */
 const CONCURRENCY_PER_RECEIVER = 4
 /** How long an attempt may take, in ms of real time. */
 const ATTEMPT_TIMEOUT = 10_000
-/** How long closing waits for attempts under way before it cuts them, in ms of real time. */
+/** How long closing waits for running attempts before it aborts them, in ms of real time. */
 const CLOSE_GRACE = 1_000
-/** How long the `reorder` fault waits for another webhook, in ms of the service's clock. */
-const LONGEST_HOLD = 60_000
+/** How long the `reorder` fault delays a webhook at most, in ms of the service's clock. */
+const MAX_HOLD = 60_000
 /** How long to wait when the database fails, in ms of the service's clock. */
 const PAUSE = 5_000
 
-/** What an outbox needs. */
+/** Settings of {@link createOutbox}. */
 export interface OutboxOptions {
   readonly database: DatabaseSync
   readonly clock: Clock
   readonly faults: Faults
-  /** The account's current webhook secrets; asked at every attempt, so that they can be rotated. */
+  /** Returns the current webhook secrets. Called at every attempt, so that they can be rotated. */
   readonly secrets: () => readonly string[]
   /** How long an attempt may take, in ms of real time. Default 10,000. */
   readonly timeout?: number
-  /** Hears when the database fails; delivery then pauses for 5 s. Default: the error is thrown and nobody catches it. */
+  /** Called when the database fails; delivery then pauses for 5 s. Default: the error is thrown, uncaught. */
   readonly onError?: (error: unknown) => void
 }
 
-/** An outbox that also delivers. */
+/** An outbox that delivers its webhooks. */
 export interface DeliveringOutbox extends Outbox {
-  /** Begins to deliver, with what an earlier process left. */
+  /** Starts to deliver, beginning with webhooks of an earlier process. */
   start(): void
-  /** How many webhooks are still to be delivered. */
+  /** Number of undelivered webhooks. */
   pending(): number
   /** Webhooks that were given up after 48 hours, oldest first. */
   dead(): readonly DeadWebhook[]
-  /** Resolves when no attempt is under way. Retries may still be waiting for their time. */
+  /** Resolves when no attempt is running. Retries may still be scheduled. */
   settled(): Promise<void>
-  /** Stops. Attempts under way get a second to end; what is not delivered by then stays stored. */
+  /** Stops. Running attempts get a second to end; undelivered webhooks stay stored. */
   close(): Promise<void>
 }
 
 /**
- * Delivers webhooks as §6.1 has it: signed, the same id and bytes at every attempt, until the receiver answers 2xx; after
- * a failure again 5 s later, then 10 s, 20 s and so on over 48 hours. What waits is in the database, so that a restart
- * loses none.
+ * Delivers webhooks as in §6.1: signed, with the same id and bytes at every attempt. Retries after 5 s, 10 s, 20 s and so on
+ * for 48 hours, until the receiver responds with 2xx. Pending webhooks are in the database and survive a restart.
  *
- * Retries and their 48 hours go by the service's clock. The `webhook-timestamp` header is always real time, since
- * receivers hold it against their own clock to refuse stale requests.
+ * Retries and their 48 hours use the service's clock. The `webhook-timestamp` header is always real time, since receivers
+ * compare it with their own clock.
  */
 export function createOutbox(options: OutboxOptions): DeliveringOutbox {
   const { database, clock, faults, secrets, timeout = ATTEMPT_TIMEOUT, onError } = options
   const store = new WebhookStore(database)
   const poster = createPoster(timeout)
   const inFlight = new Map<string, { readonly origin: string; readonly done: Promise<void> }>()
-  /** Held back by the `reorder` fault, by URL: a change of order is seen by one receiver only. */
+  /** Webhooks that the `reorder` fault delays, by URL. */
   const held = new Map<string, { readonly webhook: PendingWebhook; readonly cancel: () => void }>()
-  /** Ids of those that the `delay` fault has put off: once is enough. */
-  const putOff = new Set<string>()
-  let state: 'new' | 'started' | 'closing' | 'cut' = 'new'
+  /** Ids of webhooks that the `delay` fault has delayed once. */
+  const delayedIds = new Set<string>()
+  let state: 'new' | 'started' | 'closing' | 'aborted' = 'new'
   let cancelAlarm: (() => void) | undefined
-  let wakingSoon = false
+  let isWakeQueued = false
   let closed: Promise<void> | undefined
 
-  /** Not before the caller's transaction has ended, well or badly; and once for all that it posts. */
-  function wakeSoon(): void {
-    if (wakingSoon) return
-    wakingSoon = true
+  /** Runs after the caller's transaction has ended, and once for all webhooks that it posts. */
+  function queueWake(): void {
+    if (isWakeQueued) return
+    isWakeQueued = true
     queueMicrotask(() => {
-      wakingSoon = false
+      isWakeQueued = false
       wake()
     })
   }
@@ -96,15 +95,15 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
 
   function sendDue(now: number): void {
     while (inFlight.size < CONCURRENCY) {
-      // Those in flight and those held are still due in the store.
+      // Webhooks in flight and delayed ones are still due in the store.
       const taken = [...inFlight.keys(), ...[...held.values()].map(({ webhook }) => webhook.id)]
       const webhook = store.due(now, taken, busyReceivers())
       if (webhook === undefined) return
-      if (!delayed(webhook, now) && !holdBack(webhook)) send(webhook)
+      if (!delay(webhook, now) && !reorder(webhook)) send(webhook)
     }
   }
 
-  /** Origins that have as many attempts under way as they may. */
+  /** Origins at their limit of concurrent attempts. */
   function busyReceivers(): string[] {
     const attempts = Map.groupBy(inFlight.values(), ({ origin }) => origin)
     return [...attempts]
@@ -112,7 +111,7 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
       .map(([origin]) => origin)
   }
 
-  /** What cannot be written down would be sent again at once, and again: so nothing is sent for a while. */
+  /** Pauses delivery: a webhook whose result cannot be stored would be sent again in a loop. */
   function pause(error: unknown): void {
     cancelAlarm?.()
     if (state === 'started') cancelAlarm = clock.schedule(PAUSE, wake)
@@ -120,26 +119,26 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
     onError(error)
   }
 
-  function delayed({ id, attempts }: PendingWebhook, now: number): boolean {
-    if (attempts > 0 || putOff.has(id)) return false
+  function delay({ id, attempts }: PendingWebhook, now: number): boolean {
+    if (attempts > 0 || delayedIds.has(id)) return false
     const fault = faults.take('delay')
     if (fault === undefined) return false
     store.postpone(id, now + fault.by)
-    putOff.add(id)
+    delayedIds.add(id)
     return true
   }
 
   function send(webhook: PendingWebhook): void {
-    putOff.delete(webhook.id)
+    delayedIds.delete(webhook.id)
     inFlight.set(webhook.id, { origin: originOf(webhook.url), done: deliver(webhook) })
   }
 
   async function deliver(webhook: PendingWebhook): Promise<void> {
-    const failure = await carry(webhook)
+    const failure = await attemptWithFaults(webhook)
     if (failure === undefined && faults.take('repeat') !== undefined) await attempt(webhook)
     inFlight.delete(webhook.id)
-    // An attempt that closing cut says nothing of the receiver.
-    if (state === 'cut') return
+    // An aborted attempt is no failure of the receiver.
+    if (state === 'aborted') return
     try {
       record(webhook, failure)
     } catch (error) {
@@ -154,15 +153,15 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
     else store.failed(id, failure, nextAttempt(createdAt, attempts + 1, clock.now()))
   }
 
-  /** One attempt over a way on which the request, or the answer to it, may be lost; resolves as {@link attempt} does. */
-  async function carry(webhook: PendingWebhook): Promise<string | undefined> {
-    if (faults.take('lose') !== undefined) return 'lost on its way, as the service was told'
+  /** One attempt with the faults `lose` and `lose-answer`; resolves like {@link attempt}. */
+  async function attemptWithFaults(webhook: PendingWebhook): Promise<string | undefined> {
+    if (faults.take('lose') !== undefined) return 'lost by the fault lose'
     const failure = await attempt(webhook)
     if (failure !== undefined || faults.take('lose-answer') === undefined) return failure
-    return 'taken, but the answer was lost on its way, as the service was told'
+    return 'delivered, but the response was lost by the fault lose-answer'
   }
 
-  /** One POST; resolves with what went wrong, or with undefined when the receiver took it. */
+  /** Sends one POST; resolves with the failure, or with undefined after a 2xx. */
   async function attempt({ id, url, body }: PendingWebhook): Promise<string | undefined> {
     try {
       const timestamp = Math.floor(Date.now() / 1000)
@@ -179,10 +178,10 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
     }
   }
 
-  function holdBack(webhook: PendingWebhook): boolean {
+  function reorder(webhook: PendingWebhook): boolean {
     const { url } = webhook
     if (webhook.attempts > 0 || held.has(url) || faults.take('reorder') === undefined) return false
-    held.set(url, { webhook, cancel: clock.schedule(LONGEST_HOLD, () => release(url)) })
+    held.set(url, { webhook, cancel: clock.schedule(MAX_HOLD, () => release(url)) })
     return true
   }
 
@@ -195,41 +194,41 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
   }
 
   async function settled(): Promise<void> {
-    // What was posted a moment ago is taken up in a microtask that is already queued.
+    // Webhooks that were just posted are sent in a queued microtask.
     await Promise.resolve()
     if (inFlight.size === 0) return
     await Promise.all([...inFlight.values()].map(({ done }) => done))
     return settled()
   }
 
-  async function shut(): Promise<void> {
+  async function shutDown(): Promise<void> {
     state = 'closing'
     cancelAlarm?.()
     for (const { cancel } of held.values()) cancel()
-    const cut = setTimeout(() => {
-      state = 'cut'
+    const abortTimer = setTimeout(() => {
+      state = 'aborted'
       void poster.close()
     }, CLOSE_GRACE)
     await settled()
-    clearTimeout(cut)
+    clearTimeout(abortTimer)
     await poster.close()
   }
 
   return {
     post(url, payload) {
       store.add(`whk_${randomUUID().replaceAll('-', '')}`, url, JSON.stringify(payload), clock.now())
-      wakeSoon()
+      queueWake()
     },
     start() {
       if (state !== 'new') return
       state = 'started'
-      // Receivers may forget an id after 48 hours: what is older is not sent any more.
+      // Receivers may forget an id after 48 hours, so older webhooks are not sent.
       store.expire(clock.now() - WEBHOOK_HORIZON)
       wake()
     },
     pending: () => store.pending(),
     dead: () => store.dead(),
     settled,
-    close: () => (closed ??= shut()),
+    close: () => (closed ??= shutDown()),
   }
 }

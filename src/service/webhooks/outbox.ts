@@ -1,10 +1,9 @@
 import type { WebhookPayload } from '../../protocol/webhook.ts'
 
-/** Webhooks on their way out. */
+/** Stores webhooks for delivery. */
 export interface Outbox {
   /**
-   * Stores a webhook for delivery. It is written at once, within the transaction that is open, so that what happened
-   * and the word of it are stored together.
+   * Stores a webhook within the current transaction, so that it is committed together with the change that it reports.
    */
   post(url: string, payload: WebhookPayload): void
 }

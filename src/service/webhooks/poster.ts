@@ -1,20 +1,20 @@
 import { Agent, request } from 'undici'
 
-/** Sends webhooks over connections of its own. */
+/** Sends webhooks over its own connections. */
 export interface Poster {
   /**
-   * One POST of a JSON body; resolves with the status as soon as it is known. Rejects when there is none within the
-   * time-out, when the connection fails and when the signal aborts. Redirects are not followed.
+   * Sends a JSON body by POST; resolves with the status as soon as it is known. Rejects on a timeout, when the connection
+   * fails and after `close`. Does not follow redirects.
    */
   post(url: string, headers: Readonly<Record<string, string>>, body: string): Promise<number>
-  /** Ends every connection; what is under way rejects. */
+  /** Destroys all connections; pending calls reject. */
   close(): Promise<void>
 }
 
-/** Bytes of an answer's body that are read so that the connection can be used again; more than that ends it. */
+/** Maximum size of a response body that is read to reuse the connection, in bytes. */
 const BODY_LIMIT = 16_384
 
-/** Posts through undici. `timeout` is in ms of real time and counts for the whole attempt. */
+/** Creates a poster. `timeout` is the limit of a whole attempt, in ms of real time. */
 export function createPoster(timeout: number): Poster {
   const agent = new Agent({ connect: { timeout } })
   return {
@@ -26,7 +26,7 @@ export function createPoster(timeout: number): Poster {
         dispatcher: agent,
         signal: AbortSignal.timeout(timeout),
       })
-      // The status is all that counts: what becomes of the body, and how slowly, does not.
+      // Only the status matters, so the body is not awaited.
       response.body.dump({ limit: BODY_LIMIT }).catch(() => undefined)
       return response.statusCode
     },

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-/** What a signature covers besides the secret (§6.1). */
+/** The signed content (§6.1). */
 export interface Signed {
   /** The `webhook-id` header. */
   readonly id: string
@@ -11,8 +11,8 @@ export interface Signed {
 }
 
 /**
- * The `webhook-signature` header (§6.1): an entry `v1,<base64>` for each secret, separated by spaces, so that a
- * receiver can check either one while secrets are rotated.
+ * The `webhook-signature` header (§6.1): an entry `v1,<base64>` for each secret, separated by spaces, so that receivers can
+ * verify either one during a rotation.
  */
 export function signatures(secrets: readonly string[], { id, timestamp, body }: Signed): string {
   const content = `${id}.${timestamp}.${body}`

@@ -1,6 +1,6 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
 
-/** A webhook that is still to be delivered. */
+/** An undelivered webhook. */
 export interface PendingWebhook {
   /** The `webhook-id` header: the same at every attempt. */
   readonly id: string
@@ -9,13 +9,13 @@ export interface PendingWebhook {
   readonly body: string
   /** Unix ms of the service's clock. */
   readonly createdAt: number
-  /** Attempts that failed so far. */
+  /** Number of failed attempts. */
   readonly attempts: number
 }
 
-/** A webhook that was given up after 48 hours of attempts. */
+/** A webhook that was given up after 48 hours. */
 export interface DeadWebhook extends PendingWebhook {
-  /** What the last attempt met; null where time ran out before the first one. */
+  /** The failure of the last attempt; null if there was no attempt. */
   readonly lastFailure: string | null
 }
 
@@ -34,7 +34,7 @@ const TABLES = `
   CREATE INDEX IF NOT EXISTS webhooks_due ON webhooks (next_attempt_at, seq, origin, webhook_id);
 `
 
-/** The webhooks that are not delivered yet, in the service's database. What was delivered is deleted. */
+/** Undelivered webhooks in the service's database. Delivered ones are deleted. */
 export class WebhookStore {
   readonly #insert
   readonly #due
@@ -76,50 +76,50 @@ export class WebhookStore {
     this.#insert.run(id, url, originOf(url), body, now, now)
   }
 
-  /** Of what is due, the webhook that has been so for longest; but none of these ids, and none to these origins. */
+  /** Returns the webhook that has been due for longest, except for these ids and origins. */
   due(now: number, ids: readonly string[], origins: readonly string[]): PendingWebhook | undefined {
     const row = this.#due.get(now, JSON.stringify(ids), JSON.stringify(origins))
     return row === undefined ? undefined : toWebhook(row)
   }
 
-  /** When the next webhook that is not due yet becomes so. */
+  /** The time when the next webhook becomes due. */
   nextAfter(now: number): number | undefined {
     const at = this.#next.get(now)?.['at']
     return typeof at === 'number' ? at : undefined
   }
 
-  /** The receiver has it. */
+  /** Deletes a delivered webhook. */
   delivered(id: string): void {
     this.#delete.run(id)
   }
 
-  /** An attempt failed; without a `retryAt` it was the last one. */
+  /** Stores a failed attempt; the last one if `retryAt` is undefined. */
   failed(id: string, failure: string, retryAt: number | undefined): void {
     this.#fail.run(retryAt ?? null, failure, id)
   }
 
-  /** Makes it due at another time, without an attempt. */
+  /** Reschedules a webhook without an attempt. */
   postpone(id: string, until: number): void {
     this.#postpone.run(until, id)
   }
 
-  /** Gives up what was created before this time. */
+  /** Gives up webhooks that were created before this time. */
   expire(createdBefore: number): void {
     this.#expire.run(createdBefore)
   }
 
-  /** How many webhooks are still to be delivered. */
+  /** Number of undelivered webhooks. */
   pending(): number {
     return Number(this.#count.get()?.['pending'])
   }
 
-  /** What was given up, oldest first. */
+  /** Webhooks that were given up, oldest first. */
   dead(): DeadWebhook[] {
     return this.#dead.all().map(toDeadWebhook)
   }
 }
 
-/** Which receiver a URL leads to: one that is away is so for all of its URLs. */
+/** Identifies the receiver of a URL: if it is down, it is down for all of its URLs. */
 export function originOf(url: string): string {
   return new URL(url).origin
 }

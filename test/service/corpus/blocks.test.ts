@@ -4,8 +4,8 @@ import { type Block, blocksOf } from '../../../src/service/corpus/blocks.ts'
 
 /** Each block as its kind and text, those within others behind it. */
 function outline(text: string, blocks: readonly Block[] = blocksOf(text)): unknown[] {
-  return blocks.map(({ kind, start, end, parts }) =>
-    parts.length === 0 ? [kind, text.slice(start, end)] : [kind, ...outline(text, parts)],
+  return blocks.map(({ kind, start, end, children }) =>
+    children.length === 0 ? [kind, text.slice(start, end)] : [kind, ...outline(text, children)],
   )
 }
 
@@ -99,10 +99,10 @@ describe('blocksOf', () => {
 
   it('gives what is in a list or a quote without their markers', () => {
     const [list] = blocksOf('- > a\n  > b')
-    expect(list?.parts[0]?.parts[0]?.parts[0]).toMatchObject({ kind: 'paragraph', content: 'a\nb' })
+    expect(list?.children[0]?.children[0]?.children[0]).toMatchObject({ kind: 'paragraph', content: 'a\nb' })
   })
 
-  it('covers any text, with white space only in between, in blocks and in their parts', () => {
+  it('covers any text, with white space only in between, in blocks and in their children', () => {
     const line = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 30 }),
       fc.constantFrom('', '', '# a', '---', '===', '```', '- a', '  - b', '1. c', '> q', '>> r', '    d'),
@@ -126,7 +126,7 @@ describe('blocksOf', () => {
       for (const block of blocks) {
         expect(text.slice(end, block.start).trim()).toBe('')
         expect(block.end).toBeGreaterThan(block.start)
-        if (block.parts.length > 0) checkCover(text, block.parts, block.start, block.end)
+        if (block.children.length > 0) checkCover(text, block.children, block.start, block.end)
         end = block.end
       }
       expect(text.slice(end, to).trim()).toBe('')

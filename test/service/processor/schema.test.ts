@@ -61,9 +61,9 @@ describe('readSchema', () => {
 
   it.each([
     [{}, 'names no properties'],
-    [{ properties: { a: { $ref: '#/$defs/none' } } }, 'leads nowhere'],
-    [{ properties: { a: { $ref: 'https://x.example' } } }, 'leads nowhere'],
-    [{ properties: { a: { $ref: '#/properties/a' } } }, 'in a circle'],
+    [{ properties: { a: { $ref: '#/$defs/none' } } }, 'cannot be resolved'],
+    [{ properties: { a: { $ref: 'https://x.example' } } }, 'cannot be resolved'],
+    [{ properties: { a: { $ref: '#/properties/a' } } }, 'circular'],
     [{ properties: { a: { anyOf: [{ type: 'string' }, { type: 'number' }] } } }, 'only the first'],
     [{ properties: { a: { items: { type: 'object' } } } }, 'stays empty'],
   ])('warns that %j cannot be honoured', (schema, message) => {

@@ -1,19 +1,19 @@
 import type { CutPoint } from '../faults.ts'
 
-/** What stands before the data of a framed event; JSON has no line breaks, so that it stands there once. */
+/** The start of the data of a framed event. JSON has no line breaks, so it occurs once. */
 const DATA = '\ndata: '
-/** What ends an event. */
+/** The end of an event. */
 const END = '\n\n'
 
-/** The event with the first half of its JSON for data, framed in good order. */
+/** The event with only the first half of its JSON, framed correctly. */
 export function malformed(event: string): string {
   const start = event.indexOf(DATA) + DATA.length
   return event.slice(0, middle(start, event.length - END.length)) + END
 }
 
-/** How many of an event's bytes go out before it is cut at this point. */
+/** The number of bytes of an event that are sent before the cut. */
 export function cutLength(event: Buffer, at: CutPoint): number {
-  // Every byte from here on begins a character of several bytes.
+  // Bytes of at least 0xc0 start a multi-byte character.
   const character = at === 'character' ? event.findIndex((byte) => byte >= 0xc0) : -1
   if (character !== -1) return character + 1
   let end = middle(event.indexOf(DATA) + DATA.length, event.length)

@@ -1,27 +1,27 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { systemClock, type Clock } from './clock.ts'
 
-/** How far ahead time is reserved, in ms of real time. */
+/** How far ahead time is reserved in the database, in ms of real time. */
 const RESERVED = 2_000
 
-/** A clock, and what it needs done at the end. */
-export interface LastingClock {
+/** A clock that is stored, and how to close it. */
+export interface PersistentClock {
   readonly clock: Clock
-  /** Keeps the time for the next start. */
+  /** Stores the time for the next start. */
   close(): void
 }
 
 /**
- * The machine's time, `speed` times as fast, which never falls back behind what the database was written at: a service
- * that ran ahead begins again where it was. While it runs, a later time is on record, so that this holds for a crash too.
+ * The system clock, `speed` times as fast, which continues after a restart instead of going back. While it runs, the
+ * database holds a later time, so that this is true after a crash too.
  *
- * @param onError hears when a time could not be recorded; it is tried again a second later.
+ * @param onError Called when a time could not be stored; it is retried a second later.
  */
-export function lastingClock(
+export function persistentClock(
   database: DatabaseSync,
   speed: number,
   onError: (error: unknown) => void,
-): LastingClock {
+): PersistentClock {
   database.exec(`
     CREATE TABLE IF NOT EXISTS service_clock (only INTEGER PRIMARY KEY CHECK (only = 1), time INTEGER NOT NULL) STRICT;
   `)
@@ -30,15 +30,15 @@ export function lastingClock(
     'INSERT INTO service_clock VALUES (1, ?) ON CONFLICT DO UPDATE SET time = excluded.time',
   )
   const clock = systemClock(speed, Math.max(Date.now(), Number(read.get()?.['time'] ?? 0)))
-  const record = (time: number) => {
+  const store = (time: number) => {
     try {
       write.run(time)
     } catch (error) {
       onError(error)
     }
   }
-  const reserve = () => record(clock.now() + RESERVED * speed)
-  // Real time needs no record: it goes on while the service is away.
+  const reserve = () => store(clock.now() + RESERVED * speed)
+  // Real time is not stored: it continues while the service is down.
   const timer = speed > 1 ? setInterval(reserve, RESERVED / 2) : undefined
   timer?.unref()
   if (speed > 1) reserve()
@@ -46,7 +46,7 @@ export function lastingClock(
     clock,
     close() {
       clearInterval(timer)
-      record(clock.now())
+      store(clock.now())
     },
   }
 }
