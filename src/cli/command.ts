@@ -1,8 +1,8 @@
-import { complaint, exitCodeOf, Interrupted } from './exit.ts'
+import { errorMessageOf, exitCodeOf, Interrupted } from './exit.ts'
 import { abortOnSignals, abortWhenClosed } from './interruption.ts'
 import { createProgram } from './program.ts'
 
-/** Runs the command that the process was started with. */
+/** Runs the command line of this process. */
 export async function main(): Promise<void> {
   const controller = new AbortController()
   abortOnSignals(controller, process)
@@ -11,10 +11,10 @@ export async function main(): Promise<void> {
   try {
     await createProgram(controller.signal).parseAsync()
   } catch (error) {
-    const message = complaint(error)
+    const message = errorMessageOf(error)
     if (message !== undefined) process.stderr.write(`rivulet: ${message}\n`)
     process.exitCode = exitCodeOf(error)
-    // All is closed by now. A line that is not read must not keep the process alive.
+    // Everything is closed. An unread line of output must not keep the process alive.
     if (error instanceof Interrupted) process.exit()
   }
 }

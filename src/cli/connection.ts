@@ -8,15 +8,15 @@ import type { CommonOptions } from './options.ts'
 import { createOutput } from './output.ts'
 import type { Output } from './output.ts'
 
-/** Options of the commands that talk to a service. */
+/** Options of the commands that use a service. */
 export interface ConnectionOptions extends CommonOptions {
   readonly baseUrl?: string
 }
 
-/** What a command that talks to a service works with. */
+/** The client, log and output of a command that uses a service. */
 export interface Connection {
   readonly client: ResearchClient
-  /** Has the client's diagnostics, too. */
+  /** Also contains the client's diagnostics. */
   readonly log: Logger
   readonly output: Output
 }
@@ -26,7 +26,7 @@ export function addBaseUrl(command: Command): Command {
   return command.option('--base-url <url>', 'address of the service (default: RIVULET_BASE_URL)')
 }
 
-/** A client of the service that the options or the environment name, and where its command prints and logs. */
+/** Creates a client from the options and the environment, with the command's log and output. */
 export function connect(options: ConnectionOptions, signal?: AbortSignal): Connection {
   const log = createLog(options)
   const client = clientOf(log, options.baseUrl)
@@ -37,14 +37,14 @@ export function connect(options: ConnectionOptions, signal?: AbortSignal): Conne
   return { client, log, output }
 }
 
-/** The key comes from the environment alone: other users of the machine can read a command line. */
+/** The key is read only from the environment, since other users of the machine can read a command line. */
 function clientOf(logger: Logger, baseUrl = process.env['RIVULET_BASE_URL']): ResearchClient {
   const apiKey = process.env['RIVULET_API_KEY']
   if (baseUrl === undefined || baseUrl === '') {
-    throw new UsageError('which service? Set RIVULET_BASE_URL or --base-url to its address')
+    throw new UsageError('no service: set RIVULET_BASE_URL or --base-url to its address')
   }
   if (apiKey === undefined || apiKey === '') {
-    throw new UsageError('RIVULET_API_KEY is not set: the service answers only with an API key')
+    throw new UsageError('RIVULET_API_KEY is not set: the service requires an API key')
   }
   return createClient({ baseUrl, apiKey, logger })
 }

@@ -8,7 +8,7 @@ import {
   StateInUseError,
 } from 'rivulet'
 
-/** What the command's exit codes mean. */
+/** The exit codes. */
 const EXIT = {
   done: 0,
   failed: 1,
@@ -22,25 +22,25 @@ const EXIT = {
   terminated: 143,
 } as const
 
-/** The exit codes as the help explains them. */
+/** The exit codes, for the help. */
 export const EXIT_CODES_HELP = `
 Exit codes:
-  0    done; for serve also: stopped by Ctrl-C or SIGTERM
-  1    failed; for run: the run did not complete
-  2    the command line or the environment is wrong
+  0    success; for serve also: stopped by Ctrl-C or SIGTERM
+  1    failure; for run: the run did not complete
+  2    the command line or the environment is not valid
   3    the service refused the API key
-  4    there is no such monitor or task group
+  4    the monitor or task group does not exist
   5    the service cannot be reached
   6    another process uses the state file
-  7    the state file cannot be used: damaged, of a newer version, not writable
-  130  interrupted by Ctrl-C before it was done (143: by SIGTERM)`
+  7    the state file cannot be used: damaged, of a newer version, or not writable
+  130  interrupted by Ctrl-C (143: by SIGTERM)`
 
-/** A command line or an environment that the command cannot work with. */
+/** The command line or the environment is not valid. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** A signal asked the command to end. */
+/** A signal interrupted the command. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
   readonly signal: 'SIGINT' | 'SIGTERM'
@@ -51,22 +51,22 @@ export class Interrupted extends Error {
   }
 }
 
-/** Whoever read the output went away, as `head` does: nothing more is wanted, and nothing went wrong. */
+/** The reader of the output closed it, as `head` does. This is not a failure. */
 export class OutputClosed extends Error {
   override readonly name = 'OutputClosed'
 }
 
-/** What a stream that is written to failed with. */
+/** The error for a failed write to an output stream. */
 export function outputFailure(error: Error): Error {
   return 'code' in error && error.code === 'EPIPE' ? new OutputClosed() : error
 }
 
-/** The exit code for what ended a command. */
+/** The exit code for an error that ended a command. */
 export function exitCodeOf(thrown: unknown): number {
   const error = firstOf(thrown)
   if (error instanceof OutputClosed) return EXIT.done
   if (error instanceof Interrupted) return exitCodeOfSignal(error.signal)
-  // Asked-for help and the version are no errors, though commander throws them.
+  // Commander throws for --help and --version too, with exit code 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
   if (error instanceof UsageError || error instanceof ArgumentError) return EXIT.usage
   if (error instanceof AuthenticationError) return EXIT.authentication
@@ -77,21 +77,21 @@ export function exitCodeOf(thrown: unknown): number {
   return EXIT.failed
 }
 
-/** The exit code of a command that this signal ended: 128 and the signal's number. */
+/** The exit code of a command that this signal ended: 128 plus the signal's number. */
 export function exitCodeOfSignal(signal: 'SIGINT' | 'SIGTERM'): number {
   return signal === 'SIGINT' ? EXIT.interrupted : EXIT.terminated
 }
 
-/** What to tell of an error on stderr; undefined where nothing is wrong, or where it has been told. */
-export function complaint(thrown: unknown): string | undefined {
+/** The message to print on stderr; undefined where there is no failure, or commander has printed it. */
+export function errorMessageOf(thrown: unknown): string | undefined {
   const error = firstOf(thrown)
   if (error instanceof OutputClosed || error instanceof Interrupted || error instanceof CommanderError) return
   return error instanceof Error ? error.message : String(error)
 }
 
-/** What went wrong first: what failed while that was cleaned up after, `await using` puts in front of it. */
+/** The original error. `await using` wraps it in a SuppressedError if cleaning up fails too. */
 function firstOf(error: unknown): unknown {
-  // By its name: Node 22 has no such class, and compiled code makes do without.
+  // By its name, since Node 22 does not have the class.
   if (!(error instanceof Error && error.name === 'SuppressedError' && 'suppressed' in error)) return error
   return firstOf(error.suppressed)
 }

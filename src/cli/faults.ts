@@ -3,9 +3,9 @@ import type { Fault, FaultKind } from 'rivulet/service'
 
 /** One kind of fault on the command line. */
 interface FaultSyntax<Kind extends FaultKind> {
-  /** How it is written. */
+  /** Its syntax. */
   readonly usage: string
-  /** What the service then does. */
+  /** What the service does. */
   readonly about: string
   read(fields: Fields): Extract<Fault, { readonly kind: Kind }>
 }
@@ -17,7 +17,7 @@ const IN_STREAM = `[after=N],${ON_PATH}`
 const SYNTAX: { readonly [Kind in FaultKind]: FaultSyntax<Kind> } = {
   cut: {
     usage: `cut:[at=event|line|character|chunk],${IN_STREAM}`,
-    about: "destroys a group stream's socket: after N events, or in the midst of the next one",
+    about: "destroys a group stream's socket: after N events, or within the next one",
     read: (fields) => ({
       kind: 'cut',
       at: fields.oneOf('at', ['event', 'line', 'character', 'chunk']),
@@ -26,17 +26,17 @@ const SYNTAX: { readonly [Kind in FaultKind]: FaultSyntax<Kind> } = {
   },
   stall: {
     usage: `stall:${IN_STREAM}`,
-    about: "sends nothing more on a group's stream, and keeps it open",
+    about: "stops sending on a group's stream, and keeps it open",
     read: (fields) => ({ kind: 'stall', ...inStream(fields) }),
   },
   close: {
     usage: `close:${IN_STREAM}`,
-    about: "ends a group's stream in good order before all is told",
+    about: "closes a group's stream properly before all events are sent",
     read: (fields) => ({ kind: 'close', ...inStream(fields) }),
   },
   slow: {
     usage: `slow:[bytes=COUNT],[interval=MS],${IN_STREAM}`,
-    about: 'sends the next event of a group by COUNT bytes, MS of real time apart (default: 1 and 1)',
+    about: 'sends the next event of a group COUNT bytes at a time, every MS of real time (default: 1 and 1)',
     read: (fields) => ({
       kind: 'slow',
       bytes: fields.optionalCount('bytes', 1),
@@ -46,7 +46,7 @@ const SYNTAX: { readonly [Kind in FaultKind]: FaultSyntax<Kind> } = {
   },
   'repeat-events': {
     usage: `repeat-events:[count=N],${ON_PATH}`,
-    about: 'tells the last N events of a group again when its stream is resumed (default: 1)',
+    about: 'repeats the last N events of a group when its stream is resumed (default: 1)',
     read: (fields) => ({
       kind: 'repeat-events',
       count: fields.optionalCount('count', 1),
@@ -55,7 +55,7 @@ const SYNTAX: { readonly [Kind in FaultKind]: FaultSyntax<Kind> } = {
   },
   'deleted-group': {
     usage: `deleted-group:[group=ID],[after=N],${SOMETIMES}`,
-    about: 'deletes a group once a stream of it has sent N events; times counts the 404s that follow',
+    about: 'deletes a group after a stream of it has sent N events; times counts the 404s that follow',
     read: (fields) => ({
       kind: 'deleted-group',
       group: fields.optionalText('group'),
@@ -65,27 +65,27 @@ const SYNTAX: { readonly [Kind in FaultKind]: FaultSyntax<Kind> } = {
   },
   malformed: {
     usage: `malformed:${IN_STREAM}`,
-    about: 'breaks off the JSON of an answer, or of the next event of a group',
+    about: 'truncates the JSON of a response, or of the next event of a group',
     read: (fields) => ({ kind: 'malformed', ...inStream(fields) }),
   },
   gzip: {
     usage: `gzip:${ON_PATH}`,
-    about: 'compresses an answer or a stream, although nobody asked for it',
+    about: 'compresses a response or a stream that was not requested compressed',
     read: (fields) => ({ kind: 'gzip', ...onPath(fields) }),
   },
   'wrong-type': {
     usage: `wrong-type:${ON_PATH}`,
-    about: 'answers 200 with a page of HTML, as a proxy does',
+    about: 'answers 200 with an HTML page, as a proxy does',
     read: (fields) => ({ kind: 'wrong-type', ...onPath(fields) }),
   },
   truncated: {
     usage: `truncated:${ON_PATH}`,
-    about: 'cuts a JSON answer halfway, after the request has taken effect',
+    about: 'truncates a JSON response halfway, after the request has taken effect',
     read: (fields) => ({ kind: 'truncated', ...onPath(fields) }),
   },
   status: {
     usage: `status:status=CODE,[retryAfter=SECONDS],[retryAfterForm=seconds|date],${ON_PATH}`,
-    about: 'answers with CODE, 400 to 599, and with Retry-After where it is given',
+    about: 'answers with CODE, 400 to 599, and optionally with Retry-After',
     read: (fields) => ({
       kind: 'status',
       status: fields.count('status', 400, 599),
@@ -96,7 +96,7 @@ const SYNTAX: { readonly [Kind in FaultKind]: FaultSyntax<Kind> } = {
   },
   'invalid-cursor': {
     usage: `invalid-cursor:${ON_PATH}`,
-    about: 'answers 422 to a cursor or a last_event_id, as if it were valid no longer',
+    about: 'answers 422 to a cursor or a last_event_id, as if it had expired',
     read: (fields) => ({ kind: 'invalid-cursor', ...onPath(fields) }),
   },
   repeat: {
@@ -106,48 +106,44 @@ const SYNTAX: { readonly [Kind in FaultKind]: FaultSyntax<Kind> } = {
   },
   reorder: {
     usage: `reorder:${SOMETIMES}`,
-    about: 'holds a webhook back until the one after it has been delivered',
+    about: 'delays a webhook until the next one has been delivered',
     read: (fields) => ({ kind: 'reorder', ...sometimes(fields) }),
   },
   delay: {
     usage: `delay:by=MS,${SOMETIMES}`,
-    about: "delivers a webhook MS of the service's clock later",
+    about: "delays a webhook by MS of the service's clock",
     read: (fields) => ({ kind: 'delay', by: fields.count('by', 0), ...sometimes(fields) }),
   },
   lose: {
     usage: `lose:${SOMETIMES}`,
-    about: 'loses a webhook on its way, so that only a retry brings it',
+    about: 'loses a webhook, so that only a retry delivers it',
     read: (fields) => ({ kind: 'lose', ...sometimes(fields) }),
   },
   'lose-answer': {
     usage: `lose-answer:${SOMETIMES}`,
-    about: "loses the receiver's answer to a webhook, so that a retry brings it again",
+    about: "loses the receiver's response to a webhook, so that a retry delivers it again",
     read: (fields) => ({ kind: 'lose-answer', ...sometimes(fields) }),
   },
 }
 
 /** Every kind of fault, for the help. */
 export const FAULTS_HELP = `
-Faults, each KIND or KIND:name=value,name=value; what stands in brackets may be left out:
-  times=N      it strikes so often, and then no more; without it, always
-  path=PREFIX  only requests whose path begins so
-  after=N      once N events of a stream's connection have passed; without it, at once
+Faults, each KIND or KIND:name=value,name=value; options in brackets are optional:
+  times=N      applies N times (default: always)
+  path=PREFIX  applies only to requests whose path starts with PREFIX
+  after=N      applies after N events of a stream's connection (default: immediately)
 
 ${Object.values(SYNTAX)
   .map(({ usage, about }) => `  ${usage}\n      ${about}`)
   .join('\n')}`
 
-/**
- * Reads a fault as it is written on the command line: `cut:after=3,times=2`.
- *
- * Throws an InvalidArgumentError that says what is wrong with it.
- */
+/** Parses a fault on the command line: `cut:after=3,times=2`. Throws an InvalidArgumentError. */
 export function parseFault(text: string): Fault {
   const colon = text.indexOf(':')
   const kind = colon === -1 ? text : text.slice(0, colon)
   if (!isFaultKind(kind)) {
     throw new InvalidArgumentError(
-      `There is no fault ${quoted(kind)}, only ${Object.keys(SYNTAX).join(', ')}.`,
+      `There is no fault ${quoted(kind)}. The faults are ${Object.keys(SYNTAX).join(', ')}.`,
     )
   }
   const { usage, read } = SYNTAX[kind]
@@ -173,7 +169,7 @@ function inStream(fields: Fields) {
   return { after: fields.optionalCount('after', 0), ...onPath(fields) }
 }
 
-/** The `name=value` fields of a fault; each is taken once, and none may be left. */
+/** The `name=value` fields of a fault. Each is read once, and none may remain. */
 class Fields {
   readonly #usage: string
   readonly #left = new Map<string, string>()
@@ -183,7 +179,7 @@ class Fields {
     for (const field of text === '' ? [] : text.split(',')) {
       const [, name, value] = /^(\w+)=(.+)$/.exec(field) ?? []
       if (name === undefined || value === undefined) this.#refuse(`${quoted(field)} is not name=value`)
-      if (this.#left.has(name)) this.#refuse(`${name} is there twice`)
+      if (this.#left.has(name)) this.#refuse(`${name} is given twice`)
       this.#left.set(name, value)
     }
   }
@@ -216,11 +212,11 @@ class Fields {
 
   finish(): void {
     const [name] = this.#left.keys()
-    if (name !== undefined) this.#refuse(`it has no ${quoted(name)}`)
+    if (name !== undefined) this.#refuse(`it has no option ${quoted(name)}`)
   }
 
   #refuse(reason: string): never {
-    throw new InvalidArgumentError(`${reason}. It is written ${this.#usage}.`)
+    throw new InvalidArgumentError(`${reason}. Its syntax is ${this.#usage}.`)
   }
 }
 

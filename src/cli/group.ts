@@ -19,7 +19,7 @@ interface AddOptions extends ConnectionOptions, InputOptions {
   readonly schema?: JsonObject
 }
 
-/** What runs are carried out with unless something else is said. */
+/** The default of --processor. */
 const DEFAULT_PROCESSOR = 'base'
 
 const EXAMPLES = `
@@ -30,7 +30,7 @@ Examples:
   $ rivulet watch --group tgrp_123`
 
 const ADD_EXAMPLES = `
-Each line of the file is a JSON string, or an object as the interface has it, such as
+Each line of the file is a JSON string, or an object of the interface, such as
   {"input": "What is a rivulet?", "processor": "core", "metadata": {"row": 1}}
 Without --input and --file the lines are read from standard input.
 
@@ -43,7 +43,7 @@ Examples:
 export function addGroup(program: Command, signal: AbortSignal): void {
   const group = program
     .command('group')
-    .description('Create task groups, add runs to them, and see how far they are.')
+    .description('Create task groups, add runs to them, and show their progress.')
     .addHelpText('after', EXAMPLES)
   addCreate(group, signal)
   addAdd(group, signal)
@@ -56,7 +56,7 @@ function addCreate(group: Command, signal: AbortSignal): void {
     .description('Create an empty task group, and print its id.')
     .option('--metadata <name=value>', 'stored with it; may be repeated', collect(metadataEntry))
   addBaseUrl(command)
-  addCommonOptions(command, "print the service's answer as one line of JSON").action(
+  addCommonOptions(command, "print the service's response as one line of JSON").action(
     async ({ metadata, ...options }: CreateOptions) => {
       const { client, output } = connect(options, signal)
       const entries = metadata !== undefined && { metadata: Object.fromEntries(metadata) }
@@ -73,23 +73,23 @@ function addAdd(group: Command, signal: AbortSignal): void {
     .command('add')
     .description('Add runs to a task group.')
     .argument('<id>', "the group's id")
-    .option('--input <text>', 'what a run is asked; may be repeated', collect(String))
-    .option('--file <path>', 'inputs, one a line; - is standard input')
+    .option('--input <text>', 'the input of a run; may be repeated', collect(String))
+    .option('--file <path>', 'inputs, one per line; - is standard input')
   addTaskOptions(command)
   addBaseUrl(command)
-  addCommonOptions(command, "print the service's answer, one a line for each request of 1,000 inputs")
+  addCommonOptions(command, "print the service's response, one line for each request of 1,000 inputs")
     .addHelpText('after', ADD_EXAMPLES)
     .action((id: string, options: AddOptions) => add(id, options, signal))
 }
 
-/** Adds the options that say how runs are carried out. */
+/** Adds the options of a run's task. */
 export function addTaskOptions(command: Command): Command {
   return command
-    .option('--processor <name>', 'how thorough it is, such as lite, base or core', DEFAULT_PROCESSOR)
-    .option('--schema <file>', 'JSON Schema that the answer follows', jsonFile)
+    .option('--processor <name>', 'processor, such as lite, base or core', DEFAULT_PROCESSOR)
+    .option('--schema <file>', 'JSON Schema of the answer', jsonFile)
 }
 
-/** The task that a schema asks for. */
+/** The task spec with this schema. */
 export function taskSpec(schema: JsonObject | undefined): { readonly default_task_spec?: TaskSpec } {
   if (schema === undefined) return {}
   return { default_task_spec: { output_schema: { type: 'json', json_schema: schema } } }
@@ -110,16 +110,16 @@ async function add(id: string, options: AddOptions, signal: AbortSignal): Promis
   }
   if (output.json) return
   await output.line(`${count} ${count === 1 ? 'run' : 'runs'} added to ${id}.`)
-  await output.hint(`See what they find: ${invocation()} watch --group ${id}`)
+  await output.hint(`Watch their results: ${invocation()} watch --group ${id}`)
 }
 
 function addStatus(group: Command, signal: AbortSignal): void {
   const command = group
     .command('status')
-    .description('Say how far a task group is.')
+    .description('Show the progress of a task group.')
     .argument('<id>', "the group's id")
   addBaseUrl(command)
-  addCommonOptions(command, "print the service's answer as one line of JSON").action(
+  addCommonOptions(command, "print the service's response as one line of JSON").action(
     async (id: string, options: ConnectionOptions) => {
       const { client, output } = connect(options, signal)
       await printGroup(await client.taskGroups.get(id, { signal }), output)

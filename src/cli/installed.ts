@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** What the command reads of its own package.json. */
+/** The fields of its package.json that the command reads. */
 interface Manifest {
   readonly version: string
   readonly dependencies?: Readonly<Record<string, string>>
@@ -18,7 +18,7 @@ export function manifest(): Manifest {
   return JSON.parse(readFileSync(MANIFEST, 'utf8'))
 }
 
-/** Names of the direct dependencies, in order of the alphabet. */
+/** Names of the direct dependencies, sorted. */
 export function directDependencies(): string[] {
   const { dependencies, devDependencies, peerDependencies } = manifest()
   const names = Object.keys({ ...dependencies, ...devDependencies, ...peerDependencies })
@@ -33,22 +33,19 @@ export function packageRoot(): string {
 const DOCUMENT_NAME = /^(?:readme|changelog|history|licen[cs]e)(?:[.-][\w.-]*)?$/i
 const NO_TEXT = /\.(?:[cm]?[jt]sx?|json|map|css|png|svg|gif)$/i
 
-/** Documents as a service takes them. */
+/** The documents of a service. */
 export interface InstalledDocuments {
   readonly docs: readonly string[]
   include(path: string): boolean
   enter(folder: string): boolean
 }
 
-/**
- * The README, CHANGELOG, HISTORY and LICENSE files of the installed packages: real text that is on every machine where this
- * package is.
- */
+/** The README, CHANGELOG, HISTORY and LICENSE files of the installed packages: real text on every machine with this package. */
 export async function installedDocuments(): Promise<InstalledDocuments> {
   return { docs: await packageFolders(), include: isPackageDocument, enter: isPackageFolder }
 }
 
-/** Folders that packages are installed in: beside this one's package.json, or around it where it is a dependency. */
+/** Folders with installed packages: next to this package's package.json, or its parent where it is a dependency. */
 async function packageFolders(): Promise<string[]> {
   const root = packageRoot()
   const around = dirname(root)
@@ -69,7 +66,7 @@ function isPackageDocument(path: string): boolean {
   return DOCUMENT_NAME.test(name) && !NO_TEXT.test(name)
 }
 
-/** Only the folders of packages themselves, `name` and `@scope/name`: what lies deeper is code. */
+/** Whether the folder is that of a package, `name` or `@scope/name`. Deeper folders contain code. */
 function isPackageFolder(folder: string): boolean {
   return /^(?:[^.@/][^/]*|@[^/]+(?:\/[^/]+)?)$/.test(folder)
 }
@@ -80,7 +77,7 @@ export interface InstalledDocument {
   readonly path: string
 }
 
-/** The README files of installed packages, in order of the packages' names. */
+/** The README files of installed packages, sorted by package name. */
 export async function installedReadmes(): Promise<InstalledDocument[]> {
   const folders = await packageFolders()
   const found = await Promise.all(folders.map(readmesBelow))
@@ -88,8 +85,8 @@ export async function installedReadmes(): Promise<InstalledDocument[]> {
 }
 
 /**
- * The packages that questions can be asked about: the direct dependencies, as far as they are installed. Where this package
- * is a dependency itself these are few, and other installed packages make up the number.
+ * The packages for the demonstration's questions: the installed direct dependencies, filled up with other installed packages
+ * where these are few, as when this package is a dependency itself.
  */
 export async function knownPackages(): Promise<string[]> {
   const folders = await packageFolders()
@@ -100,7 +97,7 @@ export async function knownPackages(): Promise<string[]> {
   return names.toSorted((a, b) => a.localeCompare(b))
 }
 
-/** Packages that a demonstration needs to have something to show. */
+/** The fewest packages for a useful demonstration. */
 const ENOUGH = 12
 
 async function readmesBelow(folder: string): Promise<InstalledDocument[]> {
@@ -115,7 +112,7 @@ async function readmesBelow(folder: string): Promise<InstalledDocument[]> {
   return readmes.flat()
 }
 
-/** Names of the packages in a folder, in order of the alphabet. */
+/** Names of the packages in a folder, sorted. */
 async function packagesIn(folder: string): Promise<string[]> {
   const names = await readdir(folder)
   const scoped = await Promise.all(

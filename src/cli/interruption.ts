@@ -1,12 +1,9 @@
 import { exitCodeOfSignal, Interrupted, outputFailure } from './exit.ts'
 
-/**
- * How close behind the first signal its echo may be, in ms: npm passes signals on to what it runs, although the terminal,
- * or whoever else signals to a whole group of processes, has sent them there already.
- */
+/** In ms: a repeated signal within this time is an echo. npm forwards a signal that the process group has already received. */
 const ECHO = 100
 
-/** What is needed of a process to be interrupted. */
+/** The used part of `process`. */
 export interface Interruptible {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly stderr: { readonly isTTY?: boolean; write(text: string): unknown }
@@ -15,13 +12,12 @@ export interface Interruptible {
 }
 
 /**
- * Aborts at the first SIGINT or SIGTERM, so that the command can end cleanly; the next one ends the process at once. Under
- * npm, the echo of the first is not the next. The line that a terminal shows `^C` on is ended, so that what follows, the
- * prompt at the latest, begins in a line of its own.
+ * Aborts at the first SIGINT or SIGTERM, so that the command ends cleanly. The next one ends the process immediately, except
+ * for npm's echo of the first. After the terminal's `^C`, prints a line end.
  */
 export function abortOnSignals(controller: AbortController, host: Interruptible): void {
   let first: { readonly signal: string; readonly at: number } | undefined
-  // npm names the script there that it runs.
+  // Set by npm when it runs a script.
   let mayEcho = host.env['npm_lifecycle_event'] !== undefined
   const interrupt = (signal: 'SIGINT' | 'SIGTERM') => {
     const at = performance.now()
@@ -39,7 +35,7 @@ export function abortOnSignals(controller: AbortController, host: Interruptible)
   host.on('SIGTERM', interrupt)
 }
 
-/** Aborts when whoever reads the stream has gone away. */
+/** Aborts when the reader of the stream closes it. */
 export function abortWhenClosed(stream: NodeJS.WritableStream, controller: AbortController): void {
   stream.on('error', (error: Error) => controller.abort(outputFailure(error)))
 }

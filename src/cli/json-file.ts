@@ -8,7 +8,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Reads a file that holds a JSON Schema, or another JSON object. */
+/** Reads a file with a JSON Schema, or another JSON object. */
 export function jsonFile(path: string): JsonObject {
   let value: unknown
   try {
@@ -16,6 +16,6 @@ export function jsonFile(path: string): JsonObject {
   } catch (error) {
     throw new InvalidArgumentError(error instanceof Error ? `${error.message}.` : 'It cannot be read.')
   }
-  if (!isJsonObject(value)) throw new InvalidArgumentError('The file must hold a JSON object.')
+  if (!isJsonObject(value)) throw new InvalidArgumentError('The file must contain a JSON object.')
   return value
 }

@@ -9,10 +9,10 @@ export type { Logger } from 'pino'
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
 /**
- * The command's log on stderr, so that stdout is for results alone: a line of text for a terminal, NDJSON for all else. Its level is `RIVULET_LOG`, else `debug` where
- * `verbose`, else `usual`. It is given what happened, never settings or requests: no key gets into it.
+ * The command's log on stderr: lines of text for a terminal, otherwise NDJSON. Its level is `RIVULET_LOG`, else `debug` with
+ * `verbose`, else `usual`. It never contains settings or requests, and so no key.
  *
- * @throws UsageError for a level that there is not.
+ * @throws UsageError for an unknown level.
  */
 export function createLog({ verbose = false }: { readonly verbose?: boolean }, usual = 'info'): Logger {
   const level = process.env['RIVULET_LOG'] || (verbose ? 'debug' : usual)
@@ -25,13 +25,13 @@ export function createLog({ verbose = false }: { readonly verbose?: boolean }, u
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   }
-  // Written at once, so that the last words of a process that ends are not lost.
+  // Synchronous, so that the last entries of a process are not lost.
   const stderr = pino.destination({ fd: 2, sync: true })
   if (!process.stderr.isTTY) return pino(options, stderr)
   return pino(options, { write: (entry) => void stderr.write(`${logLine(entry)}\n`) })
 }
 
-/** An entry of the log for a person: `warn: dropped, connecting again (source: /v1/…, attempt: 1)`. */
+/** An entry of the log for a person: `warn: disconnected, reconnecting (source: /v1/…, attempt: 1)`. */
 export function logLine(entry: string): string {
   const { level, msg, time: _, ...fields } = JSON.parse(entry)
   const details = Object.entries(fields).map(([name, value]) => {
@@ -41,12 +41,12 @@ export function logLine(entry: string): string {
   return oneLine(text, Number.POSITIVE_INFINITY)
 }
 
-/** Logs what failed within a service that runs in this process. */
+/** Logs an error of a service that runs in this process. */
 export function logServiceError(log: Logger, error: unknown, ref_id?: string): void {
   log.error({ error: messageOf(error), ...(ref_id !== undefined && { ref_id }) }, 'the service failed')
 }
 
-/** What an error says. An error object itself may hold more than a log should. */
+/** Only the message, since other fields of an error may be secret. */
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

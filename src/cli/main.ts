@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Every other import is behind the check: an old Node must be able to read all that this file brings along.
+// All other imports follow the check, since an old Node must be able to parse the imports of this file.
 import { readFileSync } from 'node:fs'
 import { nodeVersionProblem } from './node-version.ts'
 
@@ -11,14 +11,14 @@ if (problem === undefined) {
   process.exitCode = 2
 }
 
-/** The Node versions that package.json asks for. The file is nearer to the sources than to what is built from them. */
+/** The Node versions that package.json requires. Its path differs between the sources and the build. */
 function readEngines(): string {
   const paths = ['../../package.json', '../../../package.json']
   for (const path of paths) {
     try {
       return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).engines.node
     } catch {
-      // The next one, then.
+      // Try the next one.
     }
   }
   return '*'

@@ -2,51 +2,50 @@ import { Observable } from 'rxjs'
 import type { ResearchEvent } from 'rivulet'
 import { Gate, gateOf, underGate } from 'rivulet/operators'
 
-/** One of the streams that are merged. */
+/** One of the merged streams. */
 interface Stream {
-  /** Closed while an event of the stream waits. So at most one chunk of each stream is held. */
+  /** Closed while an event of the stream is buffered. So at most one chunk of each stream is buffered. */
   readonly gate: Gate
-  readonly waiting: ResearchEvent[]
-  /** Unix time in ms of the event that came last. */
+  readonly buffer: ResearchEvent[]
+  /** Unix time in ms of the last emitted event. */
   time: number
   completed: boolean
 }
 
 /**
- * Merges streams that end into one in the order of time. Each stream keeps its own order; of the first events of all
- * streams the earliest is next, and at the same time that of the stream that stands first. An event without a time follows
- * the one before it in its stream.
+ * Merges finite streams in the order of time. Each stream keeps its own order. The next event is the earliest of the streams'
+ * first events; ties go to the earlier stream. An event without a time directly follows its predecessor in the stream.
  */
 export function mergeByTime(sources: readonly Observable<ResearchEvent>[]): Observable<ResearchEvent> {
   return new Observable((subscriber) => {
     const outer = gateOf(subscriber)
     const streams = sources.map((): Stream => ({
       gate: new Gate(),
-      waiting: [],
+      buffer: [],
       time: Number.NEGATIVE_INFINITY,
       completed: false,
     }))
     let emitting = false
-    const isHeld = () => outer?.closed === true
+    const isPaused = () => outer?.closed === true
 
-    /** Emits until a stream has to be waited for, or the subscriber. */
+    /** Emits until a stream's buffer is empty, or the subscriber pauses. */
     function emit(): void {
-      // An event that is emitted may open a gate, and this is called within.
+      // Not reentrant: an emitted event may open a gate.
       if (emitting) return
       emitting = true
-      while (!subscriber.closed && !isHeld()) {
-        if (streams.some(({ waiting, completed }) => waiting.length === 0 && !completed)) break
+      while (!subscriber.closed && !isPaused()) {
+        if (streams.some(({ buffer, completed }) => buffer.length === 0 && !completed)) break
         const [earliest] = streams
-          .filter(({ waiting }) => waiting.length > 0)
+          .filter(({ buffer }) => buffer.length > 0)
           .toSorted((one, other) => timeOfNext(one) - timeOfNext(other))
-        const event = earliest?.waiting.shift()
+        const event = earliest?.buffer.shift()
         if (earliest === undefined || event === undefined) {
           subscriber.complete()
           break
         }
         earliest.time = Math.max(earliest.time, timeOf(event) ?? earliest.time)
         subscriber.next(event)
-        if (earliest.waiting.length === 0) earliest.gate.open()
+        if (earliest.buffer.length === 0) earliest.gate.open()
       }
       emitting = false
     }
@@ -58,7 +57,7 @@ export function mergeByTime(sources: readonly Observable<ResearchEvent>[]): Obse
       subscriber.add(
         source.pipe(underGate(stream.gate)).subscribe({
           next(event) {
-            stream.waiting.push(event)
+            stream.buffer.push(event)
             stream.gate.close()
             emit()
           },
@@ -74,7 +73,7 @@ export function mergeByTime(sources: readonly Observable<ResearchEvent>[]): Obse
   })
 }
 
-function timeOfNext({ waiting: [next], time }: Stream): number {
+function timeOfNext({ buffer: [next], time }: Stream): number {
   return Math.max(time, (next === undefined ? undefined : timeOf(next)) ?? time)
 }
 

@@ -36,7 +36,7 @@ Examples:
   $ rivulet monitor cancel monitor_123`
 
 const CREATE_EXAMPLES = `
-It prints the monitor, whose id stands first. "rivulet watch --monitor ID" follows what it reports.
+It prints the monitor, starting with its id. "rivulet watch --monitor ID" follows its events.
 
 Examples:
   $ rivulet monitor create --query "solid state battery" --frequency 1d
@@ -59,28 +59,24 @@ export function addMonitor(program: Command, signal: AbortSignal): void {
 function addCreate(monitor: Command, signal: AbortSignal): void {
   const command = monitor
     .command('create')
-    .description('Create a monitor: it searches at once, and then at its frequency.')
-    .requiredOption('--query <text>', 'what it looks for')
+    .description('Create a monitor: it searches immediately, and then at its frequency.')
+    .requiredOption('--query <text>', 'what it searches for')
     .requiredOption('--frequency <time>', 'how often: a number and h, d or w, from 1h to 30d')
     .addOption(
-      new Option('--processor <name>', 'how thorough it is (default: lite)').choices([
-        'lite',
-        'base',
-        'core',
-      ]),
+      new Option('--processor <name>', 'processor (default: lite)').choices(['lite', 'base', 'core']),
     )
-    .option('--schema <file>', 'JSON Schema of what it reports', jsonFile)
+    .option('--schema <file>', 'JSON Schema of its outputs', jsonFile)
     .option(
       '--include-domain <domain>',
       'only this domain, or suffix such as .edu; may be repeated',
       collect(String),
     )
     .option('--exclude-domain <domain>', 'not this domain or suffix; may be repeated', collect(String))
-    .option('--backfill', 'have the first execution report recent history, too')
-    .option('--webhook-url <url>', 'where it posts what it detects')
+    .option('--backfill', 'the first execution also reports recent history')
+    .option('--webhook-url <url>', 'where it posts its webhooks')
     .option('--metadata <name=value>', 'stored with it; may be repeated', collect(metadataEntry))
   addBaseUrl(command)
-  addCommonOptions(command, "print the service's answer as one line of JSON")
+  addCommonOptions(command, "print the service's response as one line of JSON")
     .addHelpText('after', CREATE_EXAMPLES)
     .action(async (options: CreateOptions) => {
       const { client, output } = connect(options, signal)
@@ -127,26 +123,24 @@ function addList(monitor: Command, signal: AbortSignal): void {
   const command = monitor
     .command('list')
     .description('List monitors.')
-    .addOption(new Option('--status <status>', 'only these').choices(['active', 'cancelled']))
+    .addOption(new Option('--status <status>', 'only with this status').choices(['active', 'cancelled']))
   addBaseUrl(command)
-  addCommonOptions(command, 'print each monitor as it is, one a line').action(
-    async (options: ListOptions) => {
-      const { client, output } = connect(options, signal)
-      const { status } = options
-      let count = 0
-      for await (const each of client.monitors.list({ ...(status !== undefined && { status }), signal })) {
-        await printMonitor(each, output)
-        count += 1
-      }
-      if (count === 0 && !output.json) await output.line('There is no monitor.')
-    },
-  )
+  addCommonOptions(command, 'print each monitor as one line of JSON').action(async (options: ListOptions) => {
+    const { client, output } = connect(options, signal)
+    const { status } = options
+    let count = 0
+    for await (const each of client.monitors.list({ ...(status !== undefined && { status }), signal })) {
+      await printMonitor(each, output)
+      count += 1
+    }
+    if (count === 0 && !output.json) await output.line('No monitors.')
+  })
 }
 
 function addGet(monitor: Command, signal: AbortSignal): void {
   const command = monitor.command('get').description('Show a monitor.').argument('<id>', "the monitor's id")
   addBaseUrl(command)
-  addCommonOptions(command, "print the service's answer as one line of JSON").action(
+  addCommonOptions(command, "print the service's response as one line of JSON").action(
     async (id: string, options: ConnectionOptions) => {
       const { client, output } = connect(options, signal)
       const found = await client.monitors.get(id, { signal })
@@ -159,7 +153,7 @@ function addGet(monitor: Command, signal: AbortSignal): void {
 function addTrigger(monitor: Command, signal: AbortSignal): void {
   const command = monitor
     .command('trigger')
-    .description('Have a monitor search now, without moving its schedule.')
+    .description('Run a monitor now, without changing its schedule.')
     .argument('<id>', "the monitor's id")
   addBaseUrl(command)
   addCommonOptions(command, 'print the id as one line of JSON').action(
@@ -167,7 +161,7 @@ function addTrigger(monitor: Command, signal: AbortSignal): void {
       const { client, output } = connect(options, signal)
       await client.monitors.trigger(id, { signal })
       if (output.json) await output.value({ triggered: id })
-      else await output.line(`${id} searches now.`)
+      else await output.line(`${id} is running now.`)
     },
   )
 }
@@ -175,10 +169,10 @@ function addTrigger(monitor: Command, signal: AbortSignal): void {
 function addCancel(monitor: Command, signal: AbortSignal): void {
   const command = monitor
     .command('cancel')
-    .description('Cancel a monitor for good.')
+    .description('Cancel a monitor permanently.')
     .argument('<id>', "the monitor's id")
   addBaseUrl(command)
-  addCommonOptions(command, "print the service's answer as one line of JSON").action(
+  addCommonOptions(command, "print the service's response as one line of JSON").action(
     async (id: string, options: ConnectionOptions) => {
       const { client, output } = connect(options, signal)
       await printMonitor(await client.monitors.cancel(id, { signal }), output)
@@ -186,16 +180,16 @@ function addCancel(monitor: Command, signal: AbortSignal): void {
   )
 }
 
-/** A monitor as one line: its id, status, frequency, processor, and what it looks for. */
+/** Prints a monitor as one line: its id, status, frequency, processor and query. */
 async function printMonitor(monitor: Monitor, output: Output): Promise<void> {
   if (output.json) return output.value(monitor)
   const { monitor_id, status, frequency, processor } = monitor
   const style = status === 'active' ? 'green' : 'dim'
   const columns = [status.padEnd(9), frequency.padEnd(3), processor.padEnd(4)]
-  const room = output.width - monitor_id.length - columns.join('  ').length - 4
+  const left = output.width - monitor_id.length - columns.join('  ').length - 4
   const [first, ...others] = columns
   await output.line(
-    `${monitor_id}  ${[output.paint(style, first ?? ''), ...others].join('  ')}  ${oneLine(subjectOf(monitor), room)}`,
+    `${monitor_id}  ${[output.paint(style, first ?? ''), ...others].join('  ')}  ${oneLine(subjectOf(monitor), left)}`,
   )
 }
 

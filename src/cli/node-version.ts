@@ -1,16 +1,16 @@
 type Version = readonly [major: number, minor: number, patch: number]
 
 /**
- * What is wrong with this version of Node, as one sentence; undefined when it fits the range of package.json's `engines`.
+ * The error message for an unsupported version of Node; undefined where it is in the range of package.json's `engines`.
  *
- * Versions that package.json does not ask for run this: so it is in the language and the library of ES2020.
+ * Unsupported versions run this code, so it is limited to ES2020.
  */
 export function nodeVersionProblem(version: string, range: string): string | undefined {
   if (range.split('||').some((alternative) => fits(versionOf(version), alternative))) return undefined
-  return `it needs Node ${range.replace(/\|\|/g, 'or')}, and this is Node ${version}.`
+  return `requires Node ${range.replace(/\|\|/g, 'or')}, but this is Node ${version}.`
 }
 
-/** Whether a version fits comparators such as `>=22.22.3 <23` and `^22.22.3`, all of them. */
+/** Whether a version satisfies all comparators, such as `>=22.22.3 <23` or `^22.22.3`. */
 function fits(version: Version, comparators: string): boolean {
   return comparators
     .trim()
@@ -25,7 +25,7 @@ function fits(version: Version, comparators: string): boolean {
     })
 }
 
-/** Its numbers; those that it leaves out are 0. */
+/** Its numbers; omitted ones are 0. */
 function versionOf(text: string): Version {
   const [major = 0, minor = 0, patch = 0] = text.split('-')[0]?.split('.').map(Number) || []
   return [major, minor, patch]

@@ -12,7 +12,7 @@ export interface CommonOptions {
 export function addCommonOptions(command: Command, json: string): Command {
   return command
     .option('--json', json)
-    .option('-v, --verbose', 'log more on stderr; RIVULET_LOG sets the level precisely')
+    .option('-v, --verbose', 'log debug messages on stderr; RIVULET_LOG sets the exact level')
 }
 
 /** Collects the values of an option that may be repeated. */
@@ -20,7 +20,7 @@ export function collect<T>(parse: (text: string) => T): (text: string, previous?
   return (text, previous = []) => [...previous, parse(text)]
 }
 
-/** Reads the path of a folder that is there. */
+/** Reads the path of an existing folder. */
 export function folder(path: string): string {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return path
   throw new InvalidArgumentError('There is no such folder.')
@@ -36,10 +36,10 @@ export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: 
   }
 }
 
-/** Reads a port; 0 stands for any that is free. */
+/** Reads a port; 0 is any free port. */
 export const portNumber = wholeNumber(0, 65_535)
 
-/** Reads a factor that makes something faster, not slower. */
+/** Reads a speed factor of at least 1. */
 export function factor(text: string): number {
   const value = text.trim() === '' ? Number.NaN : Number(text)
   if (value >= 1 && Number.isFinite(value)) return value
@@ -53,7 +53,7 @@ export function metadataEntry(text: string): readonly [name: string, value: stri
   throw new InvalidArgumentError('Expected name=value.')
 }
 
-/** Reads `https://docs.example=./docs`: the site that a folder is published under, and the folder. */
+/** Reads `https://docs.example=./docs`: a site, and the folder that it publishes. */
 export function siteFolder(text: string): { readonly site: string; readonly folder: string } {
   const at = text.lastIndexOf('=')
   if (at <= 0 || !URL.canParse(text.slice(0, at))) {

@@ -3,31 +3,31 @@ import { styleText } from 'node:util'
 import { outputFailure } from './exit.ts'
 import { jsonText } from './json-text.ts'
 
-/** How a piece of text is set off on a terminal. */
+/** The style of text on a terminal. */
 export type Style = Parameters<typeof styleText>[0]
 
 /** Where a command prints its results. */
 export interface Output {
-  /** Whether results go to another program: as NDJSON, one JSON value a line. */
+  /** Whether results are printed as NDJSON, one JSON value per line. */
   readonly json: boolean
-  /** Characters in a line. */
+  /** The width of a line in characters. */
   readonly width: number
-  /** Prints a line; resolves once it is written, not before its reader made room. Rejects when the reader is gone. */
+  /** Prints a line. Resolves when the reader has accepted it, and rejects when the reader has closed the output. */
   line(text?: string): Promise<void>
-  /** Prints what to do next, for a person: only where the output is a terminal. */
+  /** Prints what to do next, only on a terminal. */
   hint(text: string): Promise<void>
-  /** Prints a value as one line of JSON; resolves and rejects likewise. */
+  /** Prints a value as one line of JSON. Resolves and rejects as `line` does. */
   value(value: unknown): Promise<void>
-  /** Sets text off, where the output is a terminal that shows colours and NO_COLOR is not set. */
+  /** Styles text, on a terminal with colours and without NO_COLOR. */
   paint(style: Style, text: string): string
 }
 
-/** A longer line is hard to read, however wide the window; it is also the width of what is no terminal. */
+/** The widest line, also without a terminal. A longer one is hard to read. */
 const WIDEST = 120
-/** In a narrower window lines are broken by the terminal. */
+/** In a narrower window, the terminal wraps lines. */
 const NARROWEST = 60
 
-/** Prints to a stream; `signal` ends the wait for a reader that is slow. Without one it is waited for. */
+/** Prints to a stream. `signal` aborts waiting for a slow reader. */
 export function createOutput(
   stream: Writable & { readonly columns?: number; readonly isTTY?: boolean },
   { json, signal }: { readonly json: boolean; readonly signal?: AbortSignal },
@@ -35,13 +35,13 @@ export function createOutput(
   async function write(text: string): Promise<void> {
     signal?.throwIfAborted()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const giveUp = () => reject(signal?.reason)
-    signal?.addEventListener('abort', giveUp, { once: true })
+    const onAbort = () => reject(signal?.reason)
+    signal?.addEventListener('abort', onAbort, { once: true })
     stream.write(text, (error) => {
       if (error) reject(outputFailure(error))
       else resolve()
     })
-    await promise.finally(() => signal?.removeEventListener('abort', giveUp))
+    await promise.finally(() => signal?.removeEventListener('abort', onAbort))
   }
   const paint = (style: Style, text: string) => styleText(style, text, { stream })
   return {

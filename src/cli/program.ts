@@ -9,13 +9,13 @@ import { addStart } from './start.ts'
 import { manifest } from './installed.ts'
 import { addWatch } from './watch.ts'
 
-/** The `rivulet` command. Its subcommands end, with the signal's reason, when the signal aborts. */
+/** The `rivulet` command. Its subcommands end with the signal's reason when the signal aborts. */
 export function createProgram(signal: AbortSignal): Command {
   const program = new Command('rivulet')
     .description('A web-research service as one stream of typed events.')
     .version(manifest().version)
     .exitOverride()
-    .showHelpAfterError('(--help tells more)')
+    .showHelpAfterError('(use --help for details)')
     .addHelpText('after', ENVIRONMENT_HELP)
     .addHelpText('after', EXIT_CODES_HELP)
   addStart(program, signal)
@@ -30,8 +30,8 @@ export function createProgram(signal: AbortSignal): Command {
 
 const ENVIRONMENT_HELP = `
 Environment:
-  RIVULET_BASE_URL        address of the service, for all but start and serve
-  RIVULET_API_KEY         API key for it; also the key that serve asks for
-  RIVULET_WEBHOOK_SECRET  secret that webhooks are signed with, for watch and serve
+  RIVULET_BASE_URL        address of the service, for all commands but start and serve
+  RIVULET_API_KEY         API key of the service; also the key that serve requires
+  RIVULET_WEBHOOK_SECRET  secret that signs webhooks, for watch and serve
   RIVULET_LOG             level of the log on stderr: trace, debug, info, warn, error or silent
   NO_COLOR                no colours`

@@ -4,24 +4,21 @@ import { endedRuns } from './event-line.ts'
 
 /** A progress bar below the lines that a command prints. */
 export interface Progress {
-  /** Takes in what an event says of how far the watched groups are. */
+  /** Updates the progress from an event. */
   take(event: ResearchEvent): void
-  /** Prints something else, with the bar out of its way. */
+  /** Prints something else, with the bar hidden meanwhile. */
   aside(print: () => Promise<void>): Promise<void>
   /** Removes the bar. */
   stop(): void
 }
 
-/** What is needed of a process that a bar is shown in. */
+/** The used part of `process`. */
 interface Host {
   on(event: 'exit', listener: () => void): unknown
   off(event: 'exit', listener: () => void): unknown
 }
 
-/**
- * A bar for all task groups together, on stderr; where that is no terminal, none. A process that is ended at once, by a
- * second Ctrl-C, still removes it and shows the cursor.
- */
+/** One bar for all task groups, on stderr if that is a terminal. It is removed even when a second Ctrl-C ends the process. */
 export function createProgress(stream: NodeJS.WriteStream = process.stderr, host: Host = process): Progress {
   if (!stream.isTTY) return { take() {}, aside: (print) => print(), stop() {} }
 
@@ -33,14 +30,14 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr, host
     barsize: 32,
     hideCursor: true,
     clearOnComplete: true,
-    // The command has its own way to end at a signal.
+    // The command handles signals itself.
     gracefulExit: false,
   })
   const remove = () => bar.stop()
   host.on('exit', remove)
   const groups = new Map<string, { readonly ended: number; readonly total: number }>()
 
-  /** The bar remembers the row that it was started on, so it is started anew after each line. */
+  /** Restarts the bar after each line, since it keeps the row on which it was started. */
   const show = () => {
     const counts = [...groups.values()]
     const total = counts.reduce((sum, group) => sum + group.total, 0)

@@ -4,7 +4,7 @@ import type { RunInput } from 'rivulet'
 import { UsageError } from './exit.ts'
 import { isJsonObject } from './json-file.ts'
 
-/** Standard input, as far as it is read. */
+/** The used part of standard input. */
 export type StandardInput = NodeJS.ReadableStream & { readonly isTTY?: boolean }
 
 /** Where the inputs of runs come from. */
@@ -16,10 +16,10 @@ export interface InputOptions {
 }
 
 /**
- * The inputs that a command line names: those of `--input`, then those of `--file`. Without either, they are read from
- * standard input, unless that is a terminal.
+ * The inputs of a command line: those of `--input`, then those of `--file`. Without either, they are read from standard
+ * input, unless that is a terminal.
  *
- * @throws UsageError when there are none, and for a line that is no input.
+ * @throws UsageError where there are none, and for a malformed line.
  */
 export async function runInputs(
   { input: texts = [], file, processor }: InputOptions,
@@ -28,12 +28,12 @@ export async function runInputs(
   const named = texts.map((input): RunInput => ({ input, processor }))
   if (file === undefined && named.length > 0) return named
   if (file === undefined && stdin.isTTY === true) {
-    throw new UsageError('which inputs? Give them with --input or --file, or on standard input')
+    throw new UsageError('no inputs: give them with --input or --file, or on standard input')
   }
   const isStdin = file === undefined || file === '-'
   const lines = isStdin ? await text(stdin) : await readLines(file)
   const inputs = [...named, ...parseInputs(lines, isStdin ? 'standard input' : file, processor)]
-  if (inputs.length === 0) throw new UsageError('there is no input')
+  if (inputs.length === 0) throw new UsageError('there are no inputs')
   return inputs
 }
 
@@ -47,11 +47,11 @@ async function readLines(file: string): Promise<string> {
   }
 }
 
-/** Each line is a JSON string, or an object as the interface has it: `{"input": …, "processor": …}` (§2.8). */
+/** Parses each line as a JSON string, or as an object of the interface: `{"input": …, "processor": …}` (§2.8). */
 function parseInputs(lines: string, name: string, processor: string): RunInput[] {
   return lines.split('\n').flatMap((line, index) => {
     if (line.trim() === '') return []
-    const value = parseLine(line)
+    const value = parseJson(line)
     if (typeof value === 'string') return [{ input: value, processor }]
     if (isRunInput(value)) return [{ processor, ...value }]
     const expected = 'a JSON string, or an object whose "input" is a string or an object'
@@ -59,7 +59,7 @@ function parseInputs(lines: string, name: string, processor: string): RunInput[]
   })
 }
 
-function parseLine(line: string): unknown {
+function parseJson(line: string): unknown {
   try {
     return JSON.parse(line)
   } catch {
@@ -67,7 +67,7 @@ function parseLine(line: string): unknown {
   }
 }
 
-/** Its other fields are checked by the client. */
+/** The client checks the other fields. */
 function isRunInput(value: unknown): value is RunInput {
   return isJsonObject(value) && (typeof value['input'] === 'string' || isJsonObject(value['input']))
 }

@@ -10,7 +10,7 @@ import type { JsonObject } from './json-file.ts'
 import { jsonText } from './json-text.ts'
 import { addCommonOptions } from './options.ts'
 import type { Output } from './output.ts'
-import { oneLine, withoutMarks } from './plain.ts'
+import { oneLine, withoutMarkup } from './plain.ts'
 
 interface RunOptions extends ConnectionOptions {
   readonly processor: string
@@ -18,8 +18,8 @@ interface RunOptions extends ConnectionOptions {
 }
 
 const EXAMPLES = `
-It creates a task group with one run, waits for the run to end, and prints the answer and what it rests on. Interrupted,
-it leaves the run to the service, and says how to see what it finds.
+It creates a task group with one run, waits for the run to end, and prints the answer with its citations. If interrupted,
+the run continues at the service, and the command prints how to watch it.
 
 Examples:
   $ rivulet run "Who produces solid state batteries in series?"
@@ -31,7 +31,7 @@ export function addRun(program: Command, signal: AbortSignal): void {
   const command = program
     .command('run')
     .description('Ask a question, wait for the answer, and print it with its citations.')
-    .argument('<question>', 'what is asked; quote it')
+    .argument('<question>', 'the question, in quotes')
   addTaskOptions(command)
   addBaseUrl(command)
   addCommonOptions(command, 'print the group, the run and its output as one line of JSON')
@@ -48,7 +48,7 @@ async function run(
   const { taskgroup_id } = await client.taskGroups.create({ signal })
   const request = { inputs: [{ input: question, processor }], ...taskSpec(schema) }
   try {
-    log.debug({ group: taskgroup_id }, 'asked')
+    log.debug({ group: taskgroup_id }, 'adding the run')
     for await (const { run: ended, output: found } of client.taskGroups.execute(taskgroup_id, request, {
       signal,
     })) {
@@ -57,7 +57,9 @@ async function run(
     }
   } catch (error) {
     if (error instanceof Interrupted) {
-      process.stderr.write(`The run goes on at the service: ${invocation()} watch --group ${taskgroup_id}\n`)
+      process.stderr.write(
+        `The run continues at the service: ${invocation()} watch --group ${taskgroup_id}\n`,
+      )
     }
     const [failed] = error instanceof ExecutionError ? error.runs : []
     if (failed === undefined) throw error
@@ -68,46 +70,46 @@ async function run(
   }
 }
 
-/** The answer, each part with the numbers of its sources, and the sources below. */
+/** Prints the answer, each field with the numbers of its sources, and then the sources. */
 async function printAnswer({ basis, ...answer }: TaskOutput, output: Output): Promise<void> {
   const { paint, width } = output
   const sources = new Map<string, { readonly title: string; readonly excerpt: string | undefined }>()
-  const marks = new Map<string, string>()
+  const references = new Map<string, string>()
   for (const { field, citations = [], confidence } of basis) {
     for (const { url, title, excerpts } of citations) {
       if (!sources.has(url)) sources.set(url, { title: title ?? '', excerpt: excerpts?.[0] })
     }
     const urls = [...sources.keys()]
     const numbers = new Set(citations.map(({ url }) => `[${urls.indexOf(url) + 1}]`))
-    marks.set(field, [...numbers, ...(confidence == null ? [] : [`${confidence} confidence`])].join(' '))
+    references.set(field, [...numbers, ...(confidence == null ? [] : [`${confidence} confidence`])].join(' '))
   }
-  const marked = (field: string) => {
-    const mark = marks.get(field) ?? ''
-    return mark === '' ? '' : ` ${paint('dim', mark)}`
+  const referencesOf = (field: string) => {
+    const text = references.get(field) ?? ''
+    return text === '' ? '' : ` ${paint('dim', text)}`
   }
 
   if (answer.type === 'text') {
-    await output.line(plainLines(answer.content) + marked('output'))
+    await output.line(plainLines(answer.content) + referencesOf('output'))
   } else {
     for (const [name, value] of Object.entries(answer.content)) {
       const text = typeof value === 'string' ? plainLines(value) : jsonText(value)
-      await output.line(`${paint('bold', `${name}:`)} ${text}${marked(name)}`)
+      await output.line(`${paint('bold', `${name}:`)} ${text}${referencesOf(name)}`)
     }
   }
   for (const [index, [url, { title, excerpt }]] of [...sources].entries()) {
     if (index === 0) await output.line()
     const number = `[${index + 1}]`
     await output.line(`${paint('dim', number)} ${paint('cyan', oneLine(url, width - number.length - 1))}`)
-    const about = [title, excerpt === undefined ? '' : `“${withoutMarks(excerpt)}”`].filter(
+    const about = [title, excerpt === undefined ? '' : `“${withoutMarkup(excerpt)}”`].filter(
       (part) => part !== '',
     )
     if (about.length > 0) await output.line(`    ${oneLine(about.join(': '), 2 * width - 8)}`)
   }
 }
 
-/** Markdown without its marks, and without what a terminal would obey: a line for each paragraph, item and row. */
+/** Markdown as plain text without control characters: a line for each paragraph, item and row. */
 function plainLines(markdown: string): string {
-  const lines = withoutMarks(markdown)
+  const lines = withoutMarkup(markdown)
     .trim()
     .split(/\n\s*\n|\n(?=\s*(?:[-*+|]|\d+[.)])\s)/)
   return lines.map((line) => oneLine(line, Number.POSITIVE_INFINITY)).join('\n')

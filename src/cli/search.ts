@@ -5,7 +5,7 @@ import type { SearchMode, SearchRequest, SearchResponse } from 'rivulet'
 import { addBaseUrl, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { addCommonOptions, collect, wholeNumber } from './options.ts'
-import { oneLine, withoutMarks } from './plain.ts'
+import { oneLine, withoutMarkup } from './plain.ts'
 import type { Output } from './output.ts'
 
 interface SearchOptions extends ConnectionOptions {
@@ -28,20 +28,20 @@ Examples:
 export function addSearch(program: Command, signal: AbortSignal): void {
   const command = program
     .command('search')
-    .description('Search, and print what was found, best first.')
-    .argument('<query...>', 'keyword queries; quote each that has several words')
+    .description('Search, and print the results, best first.')
+    .argument('<query...>', 'keyword queries; quote a query of several words')
     .option('--objective <text>', 'what the search is for, in natural language')
-    .addOption(new Option('--mode <mode>', 'how much it may take (default: advanced)').choices(SEARCH_MODES))
-    .option('--max-results <number>', 'results at the most', wholeNumber(1))
+    .addOption(new Option('--mode <mode>', 'search mode (default: advanced)').choices(SEARCH_MODES))
+    .option('--max-results <number>', 'the most results', wholeNumber(1))
     .option(
       '--include-domain <domain>',
       'only this domain, or suffix such as .edu; may be repeated',
       collect(String),
     )
     .option('--exclude-domain <domain>', 'not this domain or suffix; may be repeated', collect(String))
-    .option('--after-date <date>', 'only what was published on this date or later, YYYY-MM-DD')
+    .option('--after-date <date>', 'only pages published on this date or later, YYYY-MM-DD')
   addBaseUrl(command)
-  addCommonOptions(command, "print the service's answer as one line of JSON")
+  addCommonOptions(command, "print the service's response as one line of JSON")
     .addHelpText('after', EXAMPLES)
     .action((queries: string[], options: SearchOptions) => search(queries, options, signal))
 }
@@ -79,14 +79,14 @@ function searchRequest(queries: readonly string[], options: SearchOptions): Sear
 
 async function printResults({ results }: SearchResponse, output: Output): Promise<void> {
   const { paint, width } = output
-  if (results.length === 0) return output.line('Nothing found.')
+  if (results.length === 0) return output.line('No results.')
   for (const [index, { url, title, publish_date, excerpts }] of results.entries()) {
     const number = `${index + 1}`.padStart(2)
     const date = publish_date == null ? '' : `  ${publish_date}`
     await output.line(`${paint('dim', number)}  ${paint('bold', oneLine(title ?? url, width - 4))}`)
     await output.line(`    ${paint('cyan', oneLine(url, width - 4 - date.length))}${paint('dim', date)}`)
     for (const excerpt of excerpts.slice(0, 2))
-      await output.line(`    ${oneLine(withoutMarks(excerpt), 2 * width - 8)}`)
+      await output.line(`    ${oneLine(withoutMarkup(excerpt), 2 * width - 8)}`)
     await output.line()
   }
 }

@@ -32,11 +32,11 @@ Examples:
   $ rivulet serve --site https://docs.example=./docs
   $ rivulet serve --docs ./docs --speed 3600 --fault cut:after=3,times=2 --fault repeat
 
-  Then, in another terminal, with the address and the key that it printed:
+  Then, in another terminal, with the printed address and key:
   $ export RIVULET_BASE_URL=http://127.0.0.1:… RIVULET_API_KEY=…
   $ rivulet search "getting started"`
 
-/** `rivulet serve`: a research service over folders of documents, until it is stopped. */
+/** `rivulet serve`: runs a research service over folders of documents. */
 export function addServe(program: Command, signal: AbortSignal): void {
   const command = program
     .command('serve')
@@ -44,17 +44,17 @@ export function addServe(program: Command, signal: AbortSignal): void {
     .option('--docs <folder>', DOCS_HELP, collect(folder))
     .option(
       '--site <url=folder>',
-      'folder of documents that are cited by their URLs on a site; may be repeated',
+      'folder of documents, cited by their URLs on a site; may be repeated',
       collect(siteFolder),
     )
-    .option('--port <number>', 'port; 0 takes a free one', portNumber, 0)
-    .option('--host <address>', 'address to listen on; other than loopback lets other machines in', LOOPBACK)
+    .option('--port <number>', 'port; 0 is any free port', portNumber, 0)
+    .option('--host <address>', 'address to listen on; only loopback excludes other machines', LOOPBACK)
     .addOption(
-      new Option('--api-key <key>', 'key that callers need (default: a random one)').env('RIVULET_API_KEY'),
+      new Option('--api-key <key>', 'API key that clients need (default: random)').env('RIVULET_API_KEY'),
     )
-    .option('--data <file>', 'SQLite file that keeps everything (default: in memory)')
-    .option('--speed <factor>', 'how many times as fast as real time its clock runs', factor, 1)
-    .option('--fault <fault>', 'something to do wrong, see below; may be repeated', collect(parseFault))
+    .option('--data <file>', 'SQLite file for all data (default: in memory)')
+    .option('--speed <factor>', 'speed of its clock relative to real time', factor, 1)
+    .option('--fault <fault>', 'a fault to inject, see below; may be repeated', collect(parseFault))
   addCommonOptions(command, 'print the address as one line of JSON')
     .addHelpText('after', FAULTS_HELP)
     .addHelpText('after', EXAMPLES)
@@ -66,7 +66,7 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
   const log = createLog(options)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
 
-  // Search, watch and start do without the service's code, and start sooner.
+  // Imported here, so that other commands start faster.
   const { createResearchService } = await import('rivulet/service')
   const webhookSecret = process.env['RIVULET_WEBHOOK_SECRET']
   await using service = await createResearchService({
@@ -80,7 +80,7 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
   })
   const url = await service.listen({ port, host, allowRemote: host !== LOOPBACK })
   const documents = service.corpus.size
-  // Whoever gave a secret knows it; it need not stand in yet another place.
+  // A secret from the environment is known, and must not be printed.
   const secrets = {
     ...(apiKey === undefined && { api_key: service.apiKey }),
     ...(webhookSecret === undefined && { webhook_secret: service.webhookSecret }),

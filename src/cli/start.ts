@@ -9,29 +9,29 @@ interface StartOptions extends CommonOptions {
   readonly docs?: readonly string[]
 }
 
-/** How long the demonstration may take, in ms. It takes seconds; what takes longer is stuck. */
+/** The timeout of the demonstration, in ms. It normally takes seconds. */
 const DEADLINE = 55_000
 
 const DOCS_HELP =
   'folder of documents to answer from; may be repeated (default: the README and CHANGELOG files of installed packages)'
 
 const EXAMPLES = `
-It needs neither key nor network, and ends by itself.
+It needs neither a key nor a network, and ends on its own.
 
 Examples:
   $ rivulet start
   $ rivulet start --docs ./docs
   $ rivulet start --json | tail -n 1`
 
-/** `rivulet start`: the whole of it at work on real documents, in a few seconds. */
+/** `rivulet start`: demonstrates the whole library on real documents, in a few seconds. */
 export function addStart(program: Command, signal: AbortSignal): void {
   const command = program
     .command('start')
     .description(
-      'See it at work: a service, a client, cut streams and repeated webhooks, nothing lost, nothing twice.',
+      'Run a demonstration: a service, a client, broken streams and repeated webhooks; no event lost or duplicated.',
     )
     .option('--docs <folder>', DOCS_HELP, collect(folder))
-  addCommonOptions(command, 'print events as they are, one a line, and a summary in the last line')
+  addCommonOptions(command, 'print events as JSON, one per line, and a summary in the last line')
     .addHelpText('after', EXAMPLES)
     .action((options: StartOptions) => start(options, signal))
 }
@@ -40,14 +40,12 @@ async function start(options: StartOptions, ended: AbortSignal): Promise<void> {
   const log = createLog(options, 'error')
   const overdue = new AbortController()
   const timer = setTimeout(() => {
-    overdue.abort(
-      new Error(`it was not done after ${DEADLINE / 1_000} s; --verbose shows where it stands still`),
-    )
+    overdue.abort(new Error(`the demonstration timed out after ${DEADLINE / 1_000} s; --verbose shows where`))
   }, DEADLINE)
   try {
     const signal = AbortSignal.any([ended, overdue.signal])
     const output = createOutput(process.stdout, { json: options.json === true, signal })
-    // The other commands do without, and start sooner.
+    // Imported here, so that other commands start faster.
     const [{ runScenario }, { jsonNarrator }, { storyNarrator }] = await Promise.all([
       import('./start/scenario.ts'),
       import('./start/narrator.ts'),
@@ -60,13 +58,13 @@ async function start(options: StartOptions, ended: AbortSignal): Promise<void> {
   }
 }
 
-/** Throws where the demonstration did not show what it is there to show. */
+/** Throws if the demonstration failed. */
 function verify({ lost, doubled, reconnects, duplicates_dropped }: Summary): void {
   const failures = [
-    ...(lost > 0 ? [`${lost} facts were lost`] : []),
-    ...(doubled > 0 ? [`${doubled} facts came twice`] : []),
-    ...(reconnects < 2 ? [`streams were taken up again ${reconnects} times, not at least twice`] : []),
-    ...(duplicates_dropped < 1 ? ['there was no duplicate to drop'] : []),
+    ...(lost > 0 ? [`${lost} events were lost`] : []),
+    ...(doubled > 0 ? [`${doubled} events were duplicated`] : []),
+    ...(reconnects < 2 ? [`streams reconnected ${reconnects} times, expected at least 2`] : []),
+    ...(duplicates_dropped < 1 ? ['no duplicate was dropped'] : []),
   ]
   if (failures.length > 0) throw new Error(failures.join('; '))
 }

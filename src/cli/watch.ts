@@ -23,21 +23,20 @@ interface WatchCommandOptions extends ConnectionOptions {
   readonly state?: string
 }
 
-/** How long the line that is being printed has to get out when the command is to end, in ms. */
+/** How long the current line may take to print when the command is ending, in ms. */
 const DRAIN_TIMEOUT = 10_000
 
 const EXAMPLES = `
-It ends when every task group is done and there is no monitor or webhook to wait for. A monitor or a group that fails for
-good is reported, the others go on, and the exit code is that of the failure.
+It ends when every task group is done, unless it also watches monitors or webhooks. If a monitor or a group fails
+permanently, it prints the failure, continues with the others, and ends with the exit code of the failure.
 
-Groups that are done already are printed first, in the order of time. All else is printed as it comes; so is everything
-with --state.
+Without --state, groups that are already done are printed first, in the order of time. Other events are printed as they
+arrive.
 
-With --state, started again, it goes on behind the last event that it printed, wherever it was stopped; where it was
-killed, the line that it was printing may come again. Webhooks are stored before they are answered. One process at a
-time uses a state file; the next one ends with exit code 6.
+With --state, it resumes after the last printed event. If it was killed, it may print one line again. Webhooks are stored
+before they are answered. Only one process at a time can use a state file; another one ends with exit code 6.
 
-Ctrl-C or SIGTERM ends it when the line that it is printing is out, or after ${DRAIN_TIMEOUT / 1_000} s; a second one, at once.
+Ctrl-C or SIGTERM ends it after the current line, or after ${DRAIN_TIMEOUT / 1_000} s; a second one ends it immediately.
 
 Examples:
   $ rivulet watch --monitor monitor_123
@@ -58,9 +57,9 @@ export function addWatch(program: Command, signal: AbortSignal): void {
       portNumber,
     )
     .option('--webhook-host <address>', 'address to receive webhooks on', '127.0.0.1')
-    .option('--state <file>', 'SQLite file to keep the place in, so that it goes on where it stopped')
+    .option('--state <file>', 'SQLite file for the position, to resume where it stopped')
   addBaseUrl(command)
-  addCommonOptions(command, 'print each event as it is, one a line')
+  addCommonOptions(command, 'print each event as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: WatchCommandOptions) => {
       await watch(options, signal)
@@ -68,7 +67,7 @@ export function addWatch(program: Command, signal: AbortSignal): void {
     })
 }
 
-/** Resolves when all is closed: at the end of the events, and when the signal has aborted. */
+/** Resolves when everything is closed, after the last event or after the signal aborts. */
 async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise<void> {
   const {
     monitor: monitors = [],
@@ -78,20 +77,20 @@ async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise
     state,
   } = options
   if (monitors.length === 0 && taskGroups.length === 0 && port === undefined) {
-    throw new UsageError('what shall it watch? Name it with --monitor, --group or --webhook-port')
+    throw new UsageError('nothing to watch: use --monitor, --group or --webhook-port')
   }
-  // Its output knows no signal: a line that is cut off would be printed twice.
+  // Without the signal for the output, since a truncated line would be printed twice.
   const { client, log, output } = connect(options)
   const secret = port === undefined ? '' : webhookSecret()
 
   const done = await doneGroups(client, monitors, taskGroups, signal)
-  // Closed in the opposite order: what is saved last may still mark webhooks as done.
+  // Disposed of in reverse order: the last save may still mark webhooks as done.
   using stored = state === undefined || port === undefined ? undefined : await openInbox(state)
   await using endpoint =
     port === undefined ? undefined : await openWebhookEndpoint(secret, { port, host, inbox: stored?.inbox })
   await using place = state === undefined ? undefined : await openPlace(state)
   if (endpoint !== undefined) log.info({ url: endpoint.url }, 'receiving webhooks')
-  // The first event may be an hour away.
+  // Logged, since the first event may take an hour.
   if (monitors.length > 0 || taskGroups.length > 0)
     log.info(
       { ...(monitors.length > 0 && { monitors }), ...(taskGroups.length > 0 && { groups: taskGroups }) },
@@ -113,7 +112,7 @@ async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise
       .pipe(
         deliver(handle, {
           concurrency: 1,
-          // What cannot be printed now cannot be printed later.
+          // A failed print is not retryable.
           retries: 0,
           signal,
           drainTimeout: DRAIN_TIMEOUT,
@@ -124,13 +123,13 @@ async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise
   } catch (error) {
     if (error instanceof OutputClosed) return
     if (!(error instanceof DrainTimeoutError)) throw error
-    log.warn('the last line was not taken: it may be cut off')
-    // Without one it was the signal that ended it all.
+    log.warn('the last line was not written: it may be truncated')
+    // The error without a cause is due to the signal.
     if (error.cause !== undefined) throw error.cause
   } finally {
     progress.stop()
   }
-  // It was printed, and the others went on; the exit code says it, too.
+  // Already printed; thrown for the exit code.
   if (failure !== undefined) throw failure
 }
 
@@ -141,10 +140,7 @@ async function print(event: ResearchEvent, output: Output, progress: Progress): 
   await progress.aside(() => output.line(eventLine(event, output)))
 }
 
-/**
- * What the groups that are done have to say, in the order of time; then all else. A group that is done has a past only,
- * and each of its two streams sends a part of it.
- */
+/** Emits the events of done groups in the order of time, then all others. A done group has its events in two finite streams. */
 function doneFirst(
   client: ResearchClient,
   watched: Pick<WatchOptions, 'webhooks'> & Readonly<Record<'monitors' | 'taskGroups', readonly string[]>>,
@@ -158,13 +154,13 @@ function doneFirst(
   const taskGroups = watched.taskGroups.filter((id) => !done.has(id))
   const isAll = watched.monitors.length === 0 && taskGroups.length === 0 && watched.webhooks === undefined
   const rest = isAll ? EMPTY : client.watch({ ...watched, taskGroups })
-  // A webhook may repeat what a group that is done has said.
+  // A webhook may duplicate an event of a done group.
   return past.length === 0 ? rest : concat(mergeByTime(past), rest).pipe(dedupe())
 }
 
 /**
- * The groups that are done. All that is to be watched is read once before: a stream tries for ever to reach a service that
- * is away; a command that was just typed shall rather say that the address is wrong.
+ * The groups that are done. Reads every resource once, so that a wrong address or id fails immediately; a stream would
+ * reconnect forever.
  */
 async function doneGroups(
   client: ResearchClient,

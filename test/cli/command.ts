@@ -14,10 +14,10 @@ interface Ending {
   readonly stderr: string
 }
 
-/** Runs the real command as a child process, with this on standard input. It is killed when the test is over. */
+/** Runs the real command as a child process, with this standard input. It is killed when the test ends. */
 export function rivulet(args: readonly string[], env: Readonly<Record<string, string>> = {}, input = '') {
   const child = spawn(process.execPath, ['--conditions=rivulet-source', 'src/cli/main.ts', ...args], {
-    // Nothing that this machine's user has set for himself.
+    // Without the settings of this machine's user.
     env: { PATH: process.env['PATH'], ...env },
     stdio: 'pipe',
   })
@@ -33,7 +33,7 @@ export function rivulet(args: readonly string[], env: Readonly<Record<string, st
   return {
     child,
     ended,
-    /** The first line of its output that fits; fails when it ends without one. */
+    /** The first matching line of its output; fails when it ends without one. */
     stdoutLine: (fits: (line: string) => boolean = () => true) => firstLine(child.stdout, fits),
     stderrLine: (fits: (line: string) => boolean = () => true) => firstLine(child.stderr, fits),
   }
@@ -55,7 +55,7 @@ function firstLine(stream: Readable, fits: (line: string) => boolean): Promise<s
   })
 }
 
-/** A temporary folder with these documents, removed when the test is over. */
+/** A temporary folder with these documents, removed when the test ends. */
 export async function folderOf(documents: Readonly<Record<string, string>>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-cli-'))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -72,6 +72,6 @@ export const DOCUMENTS = {
 export async function serveDocuments(...args: readonly string[]) {
   const docs = await folderOf(DOCUMENTS)
   const service = rivulet(['serve', '--json', '--docs', docs, ...args])
-  const { service: told } = JSON.parse(await service.stdoutLine())
-  return { service, told, env: { RIVULET_BASE_URL: told.url, RIVULET_API_KEY: told.api_key } }
+  const { service: printed } = JSON.parse(await service.stdoutLine())
+  return { service, printed, env: { RIVULET_BASE_URL: printed.url, RIVULET_API_KEY: printed.api_key } }
 }

@@ -4,7 +4,7 @@ import type { Processor } from 'rivulet/service'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { DOCUMENTS, folderOf, rivulet } from './command.ts'
 
-/** A service in this process, and the environment that commands need for it. */
+/** A service in this process, and the environment of its commands. */
 async function service(processor?: Processor) {
   const docs = await folderOf(DOCUMENTS)
   const research = await createResearchService({ docs, ...(processor !== undefined && { processor }) })
@@ -14,11 +14,11 @@ async function service(processor?: Processor) {
 
 const NO_SERVICE = { RIVULET_BASE_URL: 'http://127.0.0.1:1', RIVULET_API_KEY: 'key_of_the_test' }
 
-// Each command is a process of its own, and a test starts several.
+// Each command is a separate process, and a test starts several.
 vi.setConfig({ testTimeout: 60_000 })
 
 describe('rivulet monitor', () => {
-  it('creates a monitor of what it is given', async () => {
+  it('creates a monitor from its options', async () => {
     const env = await service()
     const options = [
       '--frequency',
@@ -60,10 +60,10 @@ describe('rivulet monitor', () => {
     expect(created.stdout).toBe(`${id}  active     1d   lite  rivers\n`)
     expect(shown.stdout).toContain(created.stdout)
     expect(shown.stdout).toContain('  last run')
-    expect(triggered.stdout).toBe(`${id} searches now.\n`)
+    expect(triggered.stdout).toBe(`${id} is running now.\n`)
     expect(JSON.parse(all.stdout)).toMatchObject({ monitor_id: id, status: 'active' })
     expect(cancelled.stdout).toBe(`${id}  cancelled  1d   lite  rivers\n`)
-    expect(active).toMatchObject({ code: 0, stdout: 'There is no monitor.\n' })
+    expect(active).toMatchObject({ code: 0, stdout: 'No monitors.\n' })
   })
 
   it.each([['get'], ['trigger'], ['cancel']])(
@@ -79,7 +79,7 @@ describe('rivulet monitor', () => {
 })
 
 describe('rivulet group', () => {
-  it('creates a group, and says how far its runs are', async () => {
+  it('creates a group, and shows its progress', async () => {
     const env = await service()
     const created = await rivulet(['group', 'create'], env).ended
     const id = created.stdout.trim()
@@ -115,9 +115,9 @@ describe('rivulet group', () => {
   })
 
   it.each([
-    ['a line that is no JSON', 'rivers\n', /inputs.jsonl, line 1/],
+    ['a line that is not JSON', 'rivers\n', /inputs.jsonl, line 1/],
     ['an object without an input', '"rivers"\n{"question":"x"}\n', /inputs.jsonl, line 2/],
-    ['nothing', '\n', /there is no input/],
+    ['nothing', '\n', /there are no inputs/],
   ])('refuses %s in a file, and adds nothing', async (_, text, message) => {
     const folder = await folderOf({ 'inputs.jsonl': text })
     const args = ['group', 'add', 'g', '--file', join(folder, 'inputs.jsonl')]
@@ -129,7 +129,7 @@ describe('rivulet group', () => {
 })
 
 describe('rivulet run', () => {
-  it('prints the answer and what it rests on', async () => {
+  it('prints the answer and its citations', async () => {
     const env = await service()
     const { code, stdout } = await rivulet(['run', 'What is a rivulet?'], env).ended
 
@@ -138,7 +138,7 @@ describe('rivulet run', () => {
     expect(stdout).toMatch(/\n\n\[1\] file:.*river\.md\n {4}Rivers: “/)
   })
 
-  it('answers in the shape of a schema, as a line of JSON', async () => {
+  it('prints an answer that follows a schema, as a line of JSON', async () => {
     const env = await service()
     const electrolyte = { type: 'string', description: 'What electrolyte a solid state battery has' }
     const schema = { type: 'object', properties: { electrolyte }, required: ['electrolyte'] }
@@ -153,7 +153,7 @@ describe('rivulet run', () => {
     })
   })
 
-  it('ends with 1 and says why when the run failed', async () => {
+  it('ends with 1 and prints the reason when the run fails', async () => {
     const env = await service({ run: () => Promise.reject(new Error('no source')) })
     const { code, stdout, stderr } = await rivulet(['run', 'What is a rivulet?'], env).ended
 
@@ -162,7 +162,7 @@ describe('rivulet run', () => {
     expect(stderr).toMatch(/^rivulet: trun_\w+ failed: /m)
   })
 
-  it('leaves the run to the service at Ctrl-C, and says how to see what it finds', async () => {
+  it('leaves the run to the service at Ctrl-C, and prints how to watch it', async () => {
     const started = Promise.withResolvers<void>()
     const env = await service({
       run: (_task, signal) => {
@@ -176,6 +176,6 @@ describe('rivulet run', () => {
     const { code, stderr } = await run.ended
 
     expect(code).toBe(130)
-    expect(stderr).toMatch(/^The run goes on at the service: npm run rivulet -- watch --group tgrp_\w+\n$/)
+    expect(stderr).toMatch(/^The run continues at the service: npm run rivulet -- watch --group tgrp_\w+\n$/)
   })
 })

@@ -7,7 +7,7 @@ const plain = { width: 100, paint: (_style: unknown, text: string) => text }
 const noon = new Date(2026, 0, 1, 12, 0, 0).valueOf()
 
 describe('an event for a person', () => {
-  it('is one line with its time, its kind, its resource, what it says and how it came', () => {
+  it('is one line with its time, kind, resource, text and transport', () => {
     const event = monitorEvent(
       'monitor_1',
       {
@@ -24,7 +24,7 @@ describe('an event for a person', () => {
     expect(eventLine(event, plain)).toBe('12:00:00  ◆ change     monitor_1: Something new  poll')
   })
 
-  it('says why a run failed', () => {
+  it('shows why a run failed', () => {
     const run = { run_id: 'trun_1', status: 'failed', error: { message: 'no source' }, modified_at: null }
     const event = groupEvent(
       'tgrp_1',
@@ -53,7 +53,7 @@ describe('an event for a person', () => {
     expect(eventLine(event, plain)).toBe('12:00:00  ✔ completed  trun_1: an empty answer  stream')
   })
 
-  it('says how far a group is', () => {
+  it('shows the progress of a group', () => {
     const status = { num_task_runs: 3, task_run_status_counts: { completed: 1, running: 2 }, is_active: true }
     const event = groupEvent(
       'tgrp_1',
@@ -66,7 +66,7 @@ describe('an event for a person', () => {
     expect(eventLine(event, plain)).toContain('tgrp_1: 1 of 3 ended, 1 completed, 2 running')
   })
 
-  it('shows what this version does not know as it is, and fits the width', () => {
+  it('shows an unknown event as JSON, truncated to the width', () => {
     const event = groupEvent('tgrp_1', { type: 'new', text: 'x'.repeat(500) }, 'stream', undefined, noon)
     const line = eventLine(event, plain)
 
@@ -74,7 +74,7 @@ describe('an event for a person', () => {
     expect(line).toHaveLength(100)
   })
 
-  it('has what an error in it says, as JSON too', () => {
+  it('keeps the name and message of its error, as JSON too', () => {
     const error = Object.assign(new TypeError('no such monitor'), { status: 404 })
     const event: EventOf<'source.failed'> = {
       id: 'i',

@@ -37,28 +37,28 @@ const EVERY_KIND: Readonly<Record<FaultKind, readonly [text: string, fault: Faul
 }
 
 describe('a fault on the command line', () => {
-  it.each(Object.values(EVERY_KIND))('%s is its kind and its options', (text, fault) => {
+  it.each(Object.values(EVERY_KIND))('%s is parsed into its kind and options', (text, fault) => {
     expect(parseFault(text)).toEqual(fault)
   })
 
-  it.each(Object.values(EVERY_KIND))('%s is one that the service can produce', (text) => {
+  it.each(Object.values(EVERY_KIND))('%s is accepted by the service', (text) => {
     expect(() => new Faults().add(parseFault(text))).not.toThrow()
   })
 
   it.each([
-    ['boom', /no fault "boom", only cut, stall, close/],
+    ['boom', /no fault "boom"\. The faults are cut, stall, close/],
     ['toString', /no fault "toString"/],
-    ['delay', /by is missing\. It is written delay:by=MS/],
+    ['delay', /by is missing\. Its syntax is delay:by=MS/],
     ['cut:after=many', /after must be a whole number of at least 0, got "many"/],
     ['cut:after=1.5', /after must be a whole number/],
     ['cut:at=once', /at must be one of event, line, character, chunk, got "once"/],
     ['cut:after=3,times=0', /times must be a whole number of at least 1/],
-    ['cut:after=3,after=4', /after is there twice/],
-    ['cut:after=3,color=red', /it has no "color"/],
-    ['repeat:path=/v1', /it has no "path"/],
+    ['cut:after=3,after=4', /after is given twice/],
+    ['cut:after=3,color=red', /it has no option "color"/],
+    ['repeat:path=/v1', /it has no option "path"/],
     ['cut:after', /"after" is not name=value/],
     ['status:status=200', /status must be a whole number from 400 to 599/],
-  ])('is refused as %s, and the message says why', (text, message) => {
+  ])('is refused as %s, with the reason', (text, message) => {
     expect(() => parseFault(text)).toThrow(message)
   })
 
@@ -70,12 +70,12 @@ describe('a fault on the command line', () => {
 describe('the page about faults', () => {
   const page = readFileSync('docs/faults.md', 'utf8')
 
-  it.each(Object.keys(EVERY_KIND))('tells of %s, for programs and for the command line', (kind) => {
+  it.each(Object.keys(EVERY_KIND))('documents %s, for programs and for the command line', (kind) => {
     expect(page).toContain(`{ kind: '${kind}'`)
     expect(page).toMatch(new RegExp(`--fault ${kind}[\`: ]`))
   })
 
-  it('writes every command line so that it is understood, and as the program beside it has it', () => {
+  it('has only valid command lines, each equal to the object next to it', () => {
     const rows = page.split('\n').filter((line) => line.includes('`--fault '))
     for (const row of rows) {
       const [, text = ''] = /`--fault ([^`]+)`/.exec(row) ?? []
@@ -86,7 +86,7 @@ describe('the page about faults', () => {
   })
 })
 
-/** An object as a program writes it. */
+/** Parses an object literal. */
 function faultOf(program: string): unknown {
   return JSON.parse(
     program

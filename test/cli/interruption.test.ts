@@ -19,7 +19,7 @@ class Host extends EventEmitter {
   }
 }
 
-/** Sends signals at these times, in ms, to a process with this environment. */
+/** Emits signals at these times, in ms, on a process with this environment. */
 function signalled(
   signals: readonly (readonly [Signal, number])[],
   env: Readonly<Record<string, string>> = {},
@@ -42,14 +42,14 @@ const NPM = { npm_lifecycle_event: 'rivulet' }
 afterEach(() => void vi.restoreAllMocks())
 
 describe('a signal', () => {
-  it('asks the command to end', () => {
+  it('aborts the command', () => {
     const { host, signal } = signalled([['SIGINT', 1_000]])
 
     expect(signal.reason).toBeInstanceOf(Interrupted)
     expect(host.exit).not.toHaveBeenCalled()
   })
 
-  it('ends the line on which a terminal shows ^C', () => {
+  it("prints a line end after the terminal's ^C", () => {
     const { stderr } = signalled([['SIGINT', 1_000]], {}, true).host
 
     expect(stderr.write).toHaveBeenCalledExactlyOnceWith('\n')
@@ -64,7 +64,7 @@ describe('a signal', () => {
     expect(stderr.write).not.toHaveBeenCalled()
   })
 
-  it.each([0, 3, 100, 2_000])('ends the process at once when it comes again %i ms later', (gap) => {
+  it.each([0, 3, 100, 2_000])('ends the process immediately when it is repeated %i ms later', (gap) => {
     const { host } = signalled([
       ['SIGINT', 1_000],
       ['SIGINT', 1_000 + gap],
@@ -73,7 +73,7 @@ describe('a signal', () => {
     expect(host.exit).toHaveBeenCalledExactlyOnceWith(130)
   })
 
-  it('is the same one when npm passes on what the process has already', () => {
+  it("is ignored when it is npm's echo", () => {
     const { host } = signalled(
       [
         ['SIGINT', 1_000],
@@ -116,7 +116,7 @@ describe('a signal', () => {
 })
 
 describe('rivulet watch', () => {
-  it('ends at once at a second SIGTERM right behind the first, although its last line is not taken', async () => {
+  it('ends immediately at a second SIGTERM, even if its last line is not read', async () => {
     const group = await openGroup()
     const watch = rivulet(['watch', '--group', 'g', '--json'], {
       RIVULET_BASE_URL: group.url,
@@ -134,11 +134,11 @@ describe('rivulet watch', () => {
 
     expect(code).toBe(143)
     expect(stdout).not.toContain('\n')
-    expect(stderr).not.toContain('the last line was not taken')
+    expect(stderr).not.toContain('the last line was not written')
   })
 })
 
-/** A group that goes on for ever, with a run whose event is larger than everything between a command and its reader. */
+/** A group without an end, with a run whose event exceeds all buffers between a command and its reader. */
 async function openGroup() {
   const { promise: isLeft, resolve: leave } = Promise.withResolvers<void>()
   const url = await serve((request, response) => {

@@ -7,7 +7,7 @@ it('is the JSON of the value', () => {
   expect(jsonText({ id: 'a', data: [1, null, { b: 'c' }] })).toBe('{"id":"a","data":[1,null,{"b":"c"}]}')
 })
 
-it('leaves out what is nested too deeply, and nothing else', () => {
+it('replaces only fields that are nested too deeply', () => {
   expect(JSON.parse(jsonText({ id: 'a', type: 'unknown', data: deep }))).toEqual({
     id: 'a',
     type: 'unknown',

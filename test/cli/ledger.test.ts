@@ -33,7 +33,7 @@ function records(runIds: readonly string[]): ServiceRecords {
 }
 
 describe('the ledger', () => {
-  it('finds nothing lost and nothing doubled where each fact came once; completions were not asked for', () => {
+  it('counts nothing as lost or doubled when each event arrives once, without the unrequested completions', () => {
     const ledger = new Ledger()
     ledger.event(run('a'))
     ledger.event(run('b', 'failed'))
@@ -48,14 +48,14 @@ describe('the ledger', () => {
     })
   })
 
-  it('counts what the database holds and the subscriber did not get', () => {
+  it('counts the events in the database that the subscriber did not receive', () => {
     const ledger = new Ledger()
     ledger.event(run('a'))
 
     expect(ledger.summary(records(['a', 'b']), found)).toMatchObject({ lost: 2, doubled: 0 })
   })
 
-  it('counts what came again, also under another id', () => {
+  it('counts duplicates, also with another id', () => {
     const ledger = new Ledger()
     for (const event of [run('a'), run('a'), run('a', 'failed')]) ledger.event(event)
 
@@ -66,7 +66,7 @@ describe('the ledger', () => {
     })
   })
 
-  it('counts copies that the receiver dropped, copies that the client dropped, and what broke', () => {
+  it('counts the duplicates that the receiver and the client dropped, and reconnects after a failure', () => {
     const ledger = new Ledger()
     const reconnect = { kind: 'reconnect', source: '/v1/tasks/groups/tgrp_1', attempt: 1, delay: 0 } as const
     for (let i = 0; i < 3; i++) ledger.webhook()

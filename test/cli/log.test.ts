@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { logLine } from '../../src/cli/log.ts'
 
 describe('the log on a terminal', () => {
-  it('is a line of text with what is known', () => {
+  it('is a line of text with all fields', () => {
     const entry = {
       level: 'warn',
       time: 't',
@@ -17,7 +17,7 @@ describe('the log on a terminal', () => {
     expect(logLine(JSON.stringify({ level: 'debug', time: 't', msg: 'closing' }))).toBe('debug: closing')
   })
 
-  it('obeys nothing that a service says', () => {
+  it('contains no control characters of a service', () => {
     expect(logLine(JSON.stringify({ level: 'warn', msg: 'a\u001B[2Jb\nc' }))).toBe('warn: ab c')
   })
 })

@@ -5,7 +5,7 @@ import { from, NEVER, Observable, Subject, throwError } from 'rxjs'
 import { describe, expect, it, vi } from 'vitest'
 import { mergeByTime } from '../../src/cli/merge-by-time.ts'
 
-/** An event at this second of an hour; null for one that has no time. */
+/** An event at this second of an hour; null for one without a time. */
 function event(name: string, second: number | null): ResearchEvent {
   const modified_at = second === null ? null : new Date(second * 1_000).toISOString()
   const run = { run_id: name, status: 'completed', modified_at }
@@ -25,7 +25,7 @@ function record(merged: Observable<ResearchEvent>) {
 }
 
 describe('streams merged by time', () => {
-  it('come in the order of time, and complete together', () => {
+  it('are emitted in the order of time, and complete together', () => {
     const { seen, complete } = record(
       mergeByTime([
         from([event('a', 1), event('d', 4)]),
@@ -37,7 +37,7 @@ describe('streams merged by time', () => {
     expect(complete).toHaveBeenCalledOnce()
   })
 
-  it('keep their own order, where one goes back in time or has none', () => {
+  it('keep their own order, even if an event is earlier than its predecessor or has no time', () => {
     const { seen } = record(
       mergeByTime([
         from([event('a', 5), event('b', 1), event('c', null)]),
@@ -48,7 +48,7 @@ describe('streams merged by time', () => {
     expect(seen).toEqual(['d', 'a', 'b', 'c', 'e'])
   })
 
-  it('emit nothing while a stream has yet to say what is next in it', () => {
+  it('emit nothing while the next event of a stream is unknown', () => {
     const late = new Subject<ResearchEvent>()
     const { seen, complete } = record(mergeByTime([from([event('b', 2), event('c', 3)]), late]))
     const before = [...seen]
@@ -62,7 +62,7 @@ describe('streams merged by time', () => {
     expect(complete).toHaveBeenCalledOnce()
   })
 
-  it('are not read further than to their next event', () => {
+  it('are paused after their next event', () => {
     let read = 0
     const endless = new Observable<ResearchEvent>((subscriber) => {
       const gate = gateOf(subscriber)
@@ -97,7 +97,7 @@ describe('streams merged by time', () => {
     expect(live.observed).toBe(false)
   })
 
-  it('complete at once where there is none', () => {
+  it('complete immediately when there are none', () => {
     expect(record(mergeByTime([])).complete).toHaveBeenCalledOnce()
   })
 })

@@ -6,15 +6,15 @@ import { invocation } from '../../src/cli/invocation.ts'
 import { nextSteps } from '../../src/cli/start/next-steps.ts'
 import { folderOf } from './command.ts'
 
-describe('what rivulet start says to try next', () => {
-  it('is there in a clone, where the command is an npm script', () => {
+describe('the next steps of rivulet start', () => {
+  it('exist in a clone, where the command is an npm script', () => {
     const [files, commands] = split(nextSteps())
 
     expect(files).toEqual(['README.md', join('docs', 'architecture.md'), 'examples'])
     expect(commands).toContain('npm run rivulet -- serve --docs FOLDER')
   })
 
-  it('is there where the package is installed, by its path from the present folder', async () => {
+  it('exist where the package is installed, by its path from the current folder', async () => {
     const folder = await folderOf({})
     const root = join(folder, 'node_modules', 'rivulet')
     await mkdir(root, { recursive: true })
@@ -26,7 +26,7 @@ describe('what rivulet start says to try next', () => {
     expect(commands).toContain('npx rivulet serve --docs FOLDER')
   })
 
-  it('calls the command by its name where it is installed for the whole machine', () => {
+  it('call the command by its name where it is installed globally', () => {
     const root = resolve('/usr/lib/node_modules/rivulet')
 
     expect(invocation(root, resolve('/home/someone'))).toBe('rivulet')

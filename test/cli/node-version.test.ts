@@ -17,14 +17,14 @@ describe('the version of Node', () => {
     ['>=22.22.3 <23 || >=24.15.0', '22.30.0', true],
     ['>=22.22.3 <23 || >=24.15.0', '23.0.0', false],
     ['*', '12.0.0', true],
-  ])('fits %s or not: %s', (range, version, fits) => {
+  ])('satisfies %s or not: %s', (range, version, fits) => {
     expect(nodeVersionProblem(version, range) === undefined).toBe(fits)
   })
 
-  it('is fine where the tests run, and was not with Node 20', () => {
+  it('is supported in the tests, but not with Node 20', () => {
     expect(nodeVersionProblem(process.versions.node, engines.node)).toBeUndefined()
     expect(nodeVersionProblem('20.20.2', engines.node)).toMatch(
-      /^it needs Node .+, and this is Node 20\.20\.2\.$/,
+      /^requires Node .+, but this is Node 20\.20\.2\.$/,
     )
   })
 })

@@ -6,7 +6,7 @@ import { createOutput } from '../../src/cli/output.ts'
 const json = true
 
 describe('the output', () => {
-  it('waits for a reader that is slow', async () => {
+  it('waits for a slow reader', async () => {
     const stream = new PassThrough({ highWaterMark: 16 })
     const output = createOutput(stream, { json, signal: new AbortController().signal })
     let written = false
@@ -19,7 +19,7 @@ describe('the output', () => {
     expect(written).toBe(true)
   })
 
-  it('gives up waiting when the command is to end', async () => {
+  it('stops waiting when the command is aborted', async () => {
     const controller = new AbortController()
     const output = createOutput(new PassThrough({ highWaterMark: 1 }), { json, signal: controller.signal })
     const writing = output.line('nobody reads this')
@@ -30,7 +30,7 @@ describe('the output', () => {
     await expect(output.line('nor this')).rejects.toThrow('enough')
   })
 
-  it('says that its reader went away', async () => {
+  it('rejects when its reader closes it', async () => {
     const stream = new Writable({
       write: (_chunk, _encoding, done) => done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })),
     })
@@ -40,7 +40,7 @@ describe('the output', () => {
     await expect(output.line('nobody reads this')).rejects.toBeInstanceOf(OutputClosed)
   })
 
-  it('prints values as NDJSON, and no colours to what is no terminal', async () => {
+  it('prints values as NDJSON, and no colours without a terminal', async () => {
     const stream = new PassThrough()
     const output = createOutput(stream, { json, signal: new AbortController().signal })
 

@@ -7,7 +7,7 @@ import { createProgress } from '../../src/cli/progress.ts'
 const HIDE_CURSOR = '\u001B[?25l'
 const SHOW_CURSOR = '\u001B[?25h'
 
-/** A terminal that keeps what is written to it. */
+/** A terminal that records its output. */
 function terminal() {
   let written = ''
   const stream: NodeJS.WriteStream = Object.assign(Object.create(WriteStream.prototype), {
@@ -29,7 +29,7 @@ function status(completed: number, total: number) {
 }
 
 describe('the progress bar', () => {
-  it('says how far the groups are, and leaves the cursor as it was', () => {
+  it('shows the progress of the groups, and restores the cursor', () => {
     const { stream, written } = terminal()
     const host = new EventEmitter()
     const progress = createProgress(stream, host)

@@ -24,14 +24,14 @@ describe('rivulet serve', () => {
   it('cites the files of a folder by their URLs on its site', async () => {
     const docs = await folderOf(DOCUMENTS)
     const service = rivulet(['serve', '--json', '--site', `https://docs.example/guide=${docs}`])
-    const { service: told } = JSON.parse(await service.stdoutLine())
-    const client = createClient({ baseUrl: told.url, apiKey: told.api_key })
+    const { service: printed } = JSON.parse(await service.stdoutLine())
+    const client = createClient({ baseUrl: printed.url, apiKey: printed.api_key })
     const { results } = await firstValueFrom(client.search({ search_queries: ['rivulet'] }))
 
     expect(results.map(({ url }) => url)).toEqual(['https://docs.example/guide/river.md'])
   })
 
-  it('does wrong what it is told to', async () => {
+  it('injects the given faults', async () => {
     const { env } = await serveDocuments('--fault', 'status:status=503,times=1,retryAfter=0')
     const client = createClient({ baseUrl: env.RIVULET_BASE_URL, apiKey: env.RIVULET_API_KEY })
     const retried = firstValueFrom(client.diagnostics)
@@ -42,9 +42,9 @@ describe('rivulet serve', () => {
 })
 
 describe('rivulet watch', () => {
-  it('says at once what it watches, although nothing happens yet', async () => {
-    const { env, told } = await serveDocuments()
-    const client = createClient({ baseUrl: told.url, apiKey: told.api_key })
+  it('logs immediately what it watches, before any event', async () => {
+    const { env, printed } = await serveDocuments()
+    const client = createClient({ baseUrl: printed.url, apiKey: printed.api_key })
     const settings = { query: 'nothing of this kind' }
     const { monitor_id } = await firstValueFrom(
       client.monitors.create({ type: 'event_stream', frequency: '1h', settings }),
@@ -61,9 +61,9 @@ describe('rivulet watch', () => {
 })
 
 describe('rivulet search and watch', () => {
-  it('work against a service that the environment names', async () => {
-    const { env, told } = await serveDocuments()
-    const client = createClient({ baseUrl: told.url, apiKey: told.api_key })
+  it('use the service of the environment', async () => {
+    const { env, printed } = await serveDocuments()
+    const client = createClient({ baseUrl: printed.url, apiKey: printed.api_key })
     const { taskgroup_id } = await firstValueFrom(client.taskGroups.create())
     const inputs = ['What is a rivulet?', 'What has a solid electrolyte?'].map((input) => ({ input }))
     const { run_ids } = await lastValueFrom(client.taskGroups.addRuns(taskgroup_id, { inputs }))
@@ -97,7 +97,7 @@ describe('rivulet search and watch', () => {
 })
 
 describe('rivulet watch on a group that is done', () => {
-  it('prints what its streams say as one story, in the order of time', async () => {
+  it('prints the events of its streams in the order of time', async () => {
     const service = await createResearchService({ docs: await folderOf(DOCUMENTS), concurrency: 1 })
     onTestFinished(() => service.close())
     const env = { RIVULET_BASE_URL: await service.listen(), RIVULET_API_KEY: service.apiKey }

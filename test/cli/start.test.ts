@@ -1,11 +1,11 @@
 import { describe, expect, it, vi } from 'vitest'
 import { DOCUMENTS, folderOf, rivulet } from './command.ts'
 
-// The demonstration has a deadline of its own.
+// The demonstration has its own timeout.
 vi.setConfig({ testTimeout: 60_000 })
 
 describe('rivulet start', () => {
-  it('shows everything on real documents as NDJSON, and counts nothing lost and nothing doubled', async () => {
+  it('prints everything on real documents as NDJSON, with nothing lost or doubled', async () => {
     const { code, stdout, stderr } = await rivulet(['start', '--json']).ended
     const lines = stdout
       .trimEnd()
@@ -41,13 +41,13 @@ describe('rivulet start', () => {
     })
   })
 
-  it('tells a person of it, over any folder of documents', async () => {
+  it('prints text for a person, over any folder of documents', async () => {
     const docs = await folderOf(DOCUMENTS)
     const { code, stdout } = await rivulet(['start', '--docs', docs]).ended
 
     expect(code).toBe(0)
     expect(stdout).toMatch(/^ {4}2 documents, served at http:\/\/127\.0\.0\.1:\d+$/m)
-    expect(stdout).toMatch(/The stream was cut/)
+    expect(stdout).toMatch(/The stream broke/)
     expect(stdout).toMatch(/lost +0\n +doubled +0\n/)
   })
 })

@@ -4,7 +4,7 @@ import { rivulet } from './command.ts'
 const COMMANDS = ['start', 'serve', 'search', 'run', 'group', 'monitor', 'watch']
 
 describe('rivulet --help', () => {
-  it('names the commands, the environment and what exit codes mean', async () => {
+  it('lists the commands, the environment and the exit codes', async () => {
     const { code, stdout } = await rivulet(['--help']).ended
 
     expect(code).toBe(0)
@@ -21,7 +21,7 @@ describe('rivulet --help', () => {
   })
 })
 
-describe('a command line that is wrong', () => {
+describe('an invalid command line', () => {
   it.each([
     [['serve', '--bogus'], /unknown option '--bogus'/],
     [['serve', '--dosc', '.'], /Did you mean --docs\?/],
@@ -35,7 +35,7 @@ describe('a command line that is wrong', () => {
     [['search', 'rivers'], /RIVULET_BASE_URL/],
     [['search', 'rivers', '--base-url', 'http://127.0.0.1:1'], /RIVULET_API_KEY is not set/],
     [['watch'], /--monitor, --group or --webhook-port/],
-  ])('%j ends with 2 and says why', async (args, message) => {
+  ])('%j ends with 2 and the reason', async (args, message) => {
     const { code, stdout, stderr } = await rivulet(args).ended
 
     expect(code).toBe(2)

@@ -9,7 +9,7 @@ import { rivulet } from './command.ts'
 
 const SECRET = 'whsec_of_the_test'
 
-/** A place for a state file, removed after the test. */
+/** The path of a state file, removed after the test. */
 async function stateFile(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-state-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
@@ -24,7 +24,7 @@ function watchGroup({ service }: Research, id: string, state: string) {
   })
 }
 
-/** Watches webhooks with the real command; no service is needed for it. */
+/** Watches webhooks with the real command, which needs no service for that. */
 function watchWebhooks(state: string) {
   const watch = rivulet(['watch', '--webhook-port', '0', '--json', '--state', state], {
     RIVULET_BASE_URL: 'http://127.0.0.1:1',
@@ -36,7 +36,7 @@ function watchWebhooks(state: string) {
   return { watch, listening }
 }
 
-/** The webhook of a run that failed, always the same delivery of it. */
+/** Sends the webhook of a failed run, always as the same delivery. */
 async function postFailure(url: string, run_id: string): Promise<number> {
   const run = { run_id, status: 'failed', is_active: false, error: { message: 'no source' } }
   const payload = { type: 'task_run.status', timestamp: '2026-01-01T00:00:00Z', data: run }
@@ -44,8 +44,8 @@ async function postFailure(url: string, run_id: string): Promise<number> {
   return status
 }
 
-/** Which facts lines of NDJSON tell. A line that was cut off fails. */
-function facts(ndjson: string): string[] {
+/** The identities of the events in lines of NDJSON. Throws for a truncated line. */
+function identities(ndjson: string): string[] {
   const events = ndjson.split('\n').slice(0, -1)
   return events.map((line) => {
     const { type, source, id } = JSON.parse(line)
@@ -53,12 +53,12 @@ function facts(ndjson: string): string[] {
   })
 }
 
-const runs = (told: readonly string[]) => told.filter((fact) => fact.startsWith('task_run.state'))
+const runs = (events: readonly string[]) => events.filter((event) => event.startsWith('task_run.state'))
 
 describe('rivulet watch --state', () => {
-  it('goes on behind the last line when it was stopped in the middle, each event once', async () => {
+  it('resumes after the last line when it was stopped, each event once', async () => {
     const both = await research()
-    // Far more than fits between the two processes: whoever does not read holds the command in the middle.
+    // Far more than the buffers between the two processes: without a reader, the command pauses.
     const inputs = Array.from({ length: 400 }, (_, n) => `question ${n} ${'x'.repeat(8_000)}`)
     const id = await both.group(...inputs)
     const state = await stateFile()
@@ -71,14 +71,14 @@ describe('rivulet watch --state', () => {
     const stopped = await first.ended
     const ended = await watchGroup(both, id, state).ended
 
-    const told = [...facts(stopped.stdout), ...facts(ended.stdout)]
+    const printed = [...identities(stopped.stdout), ...identities(ended.stdout)]
     expect(stopped.code).toBe(143)
     expect(ended.code).toBe(0)
-    expect(runs(told)).toHaveLength(400)
-    expect(new Set(told).size).toBe(told.length)
+    expect(runs(printed)).toHaveLength(400)
+    expect(new Set(printed).size).toBe(printed.length)
   })
 
-  it('repeats no more than a line when it was killed, and lets nobody else use its file', async () => {
+  it('repeats at most one line when it was killed, and locks its file', async () => {
     const processor = new HeldRuns()
     const both = await research({ processor })
     const id = await both.group('a', 'b', 'c')
@@ -94,16 +94,16 @@ describe('rivulet watch --state', () => {
     const killed = await first.ended
     const ended = await watchGroup(both, id, state).ended
 
-    const told = [...facts(killed.stdout), ...facts(ended.stdout)]
+    const printed = [...identities(killed.stdout), ...identities(ended.stdout)]
     expect(refused).toMatchObject({ code: 6, stdout: '' })
     expect(refused.stderr).toContain(`the checkpoint in ${state} is in use by process ${first.child.pid}`)
     expect(killed.code).toBe('SIGKILL')
     expect(ended.code).toBe(0)
-    expect(new Set(runs(told)).size).toBe(3)
-    expect(told.length - new Set(told).size).toBeLessThanOrEqual(1)
+    expect(new Set(runs(printed)).size).toBe(3)
+    expect(printed.length - new Set(printed).size).toBeLessThanOrEqual(1)
   })
 
-  it('prints a webhook once that is sent again after a restart', async () => {
+  it('prints a webhook once when it is repeated after a restart', async () => {
     const state = await stateFile()
     const first = watchWebhooks(state)
     const line = first.watch.stdoutLine()
@@ -123,7 +123,7 @@ describe('rivulet watch --state', () => {
     expect(JSON.parse(await next)).toMatchObject({ id: 'trun_2:failed' })
   })
 
-  it('leaves a file alone that is no state, and says what to do', async () => {
+  it('does not change a file that is not a state file, and prints what to do', async () => {
     const state = await stateFile()
     await writeFile(state, 'These are my notes, and no database. '.repeat(200))
     const before = await readFile(state)

@@ -7,7 +7,7 @@ import { DOCUMENTS, folderOf, rivulet } from './command.ts'
 
 const SECRET = 'whsec_of_the_test'
 
-/** Watches webhooks, for which no service is needed. */
+/** Watches webhooks, which needs no service. */
 async function watchWebhooks() {
   const watch = rivulet(['watch', '--webhook-port', '0', '--json'], {
     RIVULET_BASE_URL: 'http://127.0.0.1:1',
@@ -24,7 +24,7 @@ async function watchWebhooks() {
 }
 
 describe('rivulet watch', () => {
-  it('prints what webhooks say, one event a line, until Ctrl-C', async () => {
+  it('prints the events of webhooks, one per line, until Ctrl-C', async () => {
     const { watch, post } = await watchWebhooks()
     const line = watch.stdoutLine()
     await post('trun_1')
@@ -41,7 +41,7 @@ describe('rivulet watch', () => {
     expect(stderr).not.toContain(SECRET)
   })
 
-  it('ends quietly when nobody reads its output any more', async () => {
+  it('ends without an error when the reader closes its output', async () => {
     const { watch, post } = await watchWebhooks()
     const line = watch.stdoutLine()
     await post('trun_1')
@@ -54,7 +54,7 @@ describe('rivulet watch', () => {
     expect(stderr).not.toMatch(/EPIPE|rivulet:/)
   })
 
-  it('prints what failed for good, goes on with the others, and ends with the exit code of the failure', async () => {
+  it('prints a permanent failure, continues with the others, and ends with the exit code of the failure', async () => {
     const docs = await folderOf(DOCUMENTS)
     const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
     const processor: Processor = {

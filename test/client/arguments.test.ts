@@ -14,11 +14,11 @@ const monitor = (change: object) => ({
   ...change,
 })
 
-// Each is what a user who does not let the compiler check could write.
+// What a user without a type checker could write.
 // oxlint-disable-next-line typescript/no-explicit-any
 type Untyped = any
 
-describe('an argument that cannot be right is refused at the call', () => {
+describe('an invalid argument is refused at the call', () => {
   it.each<[string, (client: Untyped) => unknown]>([
     ['limit', (c) => c.monitors.events('m', { limit: 0 })],
     ['limit', (c) => c.monitors.events('m', { limit: 101 })],
@@ -150,7 +150,7 @@ describe('an argument that cannot be right is refused at the call', () => {
     expect(refused).toThrow(expect.objectContaining({ argument }))
   })
 
-  it('names what was expected and what was got', () => {
+  it('names the expected and the given value', () => {
     const refused = () => client.monitors.events('m', { limit: 500 })
 
     expect(refused).toThrow('limit must be an integer from 1 to 100, got 500')
@@ -187,7 +187,7 @@ describe('an argument that cannot be right is refused at the call', () => {
   })
 })
 
-describe('an option that there is not is refused by name, with the nearest that there is', () => {
+describe('an unknown option is refused by name, with the nearest known one', () => {
   const inputs = [{ input: 'x' }]
   it.each<[string, (client: Untyped) => unknown]>([
     [
@@ -218,7 +218,7 @@ describe('an option that there is not is refused by name, with the nearest that 
 })
 
 describe('createClient', () => {
-  it('takes the address and the key from the environment', () => {
+  it('reads the address and the key from the environment', () => {
     process.env['RIVULET_BASE_URL'] = 'http://127.0.0.1:1'
     process.env['RIVULET_API_KEY'] = 'key'
     try {
@@ -229,7 +229,7 @@ describe('createClient', () => {
     }
   })
 
-  it('says what is missing', () => {
+  it('names the missing setting', () => {
     expect(() => createClient({ baseUrl: 'http://127.0.0.1:1' })).toThrow('RIVULET_API_KEY')
     expect(() => createClient({ apiKey: 'key' })).toThrow('RIVULET_BASE_URL')
   })

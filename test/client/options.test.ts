@@ -9,7 +9,7 @@ import { bodyOf, json, serve } from '../transport/server.ts'
 const apiKey = 'key-0123456789-secret'
 const nowhere = { baseUrl: 'http://127.0.0.1:1', apiKey }
 
-// What a user who does not let the compiler check could write.
+// What a user without a type checker could write.
 // oxlint-disable-next-line typescript/no-explicit-any
 type Untyped = any
 
@@ -60,8 +60,8 @@ describe('the address', () => {
     ],
     ['https://me:sesame@research.example/a', 'got "https://research.example/a" (without its credentials)'],
     ['', 'got an empty string'],
-  ])('%s is refused with what is safe to show', (baseUrl, said) => {
-    expect(() => createClient({ baseUrl, apiKey })).toThrow(said)
+  ])('%s is refused, showing only its safe parts', (baseUrl, message) => {
+    expect(() => createClient({ baseUrl, apiKey })).toThrow(message)
     expect(() => createClient({ baseUrl, apiKey })).not.toThrow('sesame')
   })
 
@@ -83,7 +83,7 @@ describe('the address', () => {
     },
   )
 
-  it('is refused as a path where there is no page', () => {
+  it('is refused as a path outside of a browser', () => {
     expect(() => createClient({ baseUrl: '/api', apiKey })).toThrow(
       'a path is resolved against the address of a page, which only a browser has, got "/api"',
     )
@@ -100,7 +100,7 @@ describe('a client without a key', () => {
     expect(sent).not.toHaveProperty('x-api-key')
   })
 
-  it('is made only where it is asked for', () => {
+  it('is created only with an explicit null', () => {
     vi.stubEnv('RIVULET_API_KEY', '')
 
     expect(() => createClient({ baseUrl: 'http://127.0.0.1:1' })).toThrow(
@@ -109,7 +109,7 @@ describe('a client without a key', () => {
     expect(() => createClient({ baseUrl: 'http://127.0.0.1:1', apiKey: '' })).toThrow('got an empty string')
   })
 
-  it('may speak plain http to a gateway, unless a header may be a secret', () => {
+  it('may use plain http to a gateway, unless a header may be secret', () => {
     const gateway = { baseUrl: 'http://gateway.internal', apiKey: null }
 
     expect(() => createClient(gateway)).not.toThrow()
@@ -119,8 +119,8 @@ describe('a client without a key', () => {
   })
 })
 
-describe('a fetch of the user', () => {
-  /** A response whose body has one message and no end. */
+describe('a custom fetch', () => {
+  /** A response whose body has one message and never ends. */
   function streaming() {
     const { promise: response, resolve } = Promise.withResolvers<Response>()
     const { promise: cancelled, resolve: cancel } = Promise.withResolvers<unknown>()
@@ -150,7 +150,7 @@ describe('a fetch of the user', () => {
     expect(await firstValueFrom(client.stream('/v1/x'))).toMatchObject({ data: 'one' })
   })
 
-  it('that heeds no signal has its body cancelled, whether it comes before the end or after', async () => {
+  it('that ignores the signal has its body cancelled, whether it arrives before the abort or after', async () => {
     const [early, late] = [streaming(), streaming()]
     const fetcher = (url: string) => (url.endsWith('/early') ? early : late).response
     const client = createClient({ baseUrl: 'https://x.example', apiKey, fetch: fetcher })
@@ -196,7 +196,7 @@ describe('a fetch of the user', () => {
   })
 })
 
-it('takes an exchange of the user, with its types', async () => {
+it('accepts a custom exchange, with its types', async () => {
   const exchange: Exchange = ({ path }, sink) => {
     queueMicrotask(() => {
       sink.head(200, (name) => (name === 'content-type' ? 'application/json' : undefined))
@@ -222,7 +222,7 @@ describe('a logger', () => {
     await createClient(options).get('/v1/x')
   }
 
-  it('gets what is sent again, as a warning and without the key', async () => {
+  it('logs a retry as a warning, without the key', async () => {
     const lines: unknown[] = []
     await logged(pino({ base: null, timestamp: false }, { write: (line) => lines.push(JSON.parse(line)) }))
 
@@ -239,7 +239,7 @@ describe('a logger', () => {
     ])
   })
 
-  it('gets what the service remarks without the key, as diagnostics does', async () => {
+  it("logs the service's warnings without the key, as diagnostics does", async () => {
     const { origin } = await serve((request, response) => {
       const warning = { type: 'warning', message: `${request.headers['x-api-key']} is old`, detail: null }
       const deep = `{"type":"warning","message":"deep","detail":${'['.repeat(50_000)}${']'.repeat(50_000)}}`
@@ -263,7 +263,7 @@ describe('a logger', () => {
     expect(warn.mock.calls).toEqual([[{ source: '/v1/monitors/m', type: 'warning' }, '(not shown) is old']])
   })
 
-  it('gets delays in whole milliseconds', async () => {
+  it('logs delays in whole milliseconds', async () => {
     const warn = vi.fn<(details: object, message: string) => void>()
     await logged({ debug: warn, info: warn, warn, error: warn }, 1.5)
 
@@ -271,7 +271,7 @@ describe('a logger', () => {
     expect(warn.mock.calls).toEqual([[expect.objectContaining({ delay }), expect.any(String)]])
   })
 
-  it('that throws stops nothing', async () => {
+  it('that throws does not affect events', async () => {
     const warn = vi.fn<() => void>(() => {
       throw new Error('the disk is full')
     })
@@ -323,9 +323,9 @@ describe('stream', () => {
 
     const done = () => of(positions.length === 2)
     const messages = connection.pipe(reconnect({ done, serverDelay: () => delay }), toArray())
-    const told = await lastValueFrom(messages)
+    const received = await lastValueFrom(messages)
 
-    expect(told).toMatchObject([{ data: 'a' }, { data: 'b' }])
+    expect(received).toMatchObject([{ data: 'a' }, { data: 'b' }])
     expect(calls).toEqual([{ retry: 5 }, { id: '2' }])
     expect(positions).toEqual([null, '2'])
   })
@@ -338,7 +338,7 @@ describe('stream', () => {
     ).toEqual([])
   })
 
-  it('fails with what a function of the caller throws', async () => {
+  it("errors with the error that a caller's function throws", async () => {
     const { origin } = await serve((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write('retry: 5\n\n')
     })
@@ -367,7 +367,7 @@ describe('stream', () => {
 })
 
 describe('an error in JSON', () => {
-  it('says what happened to what', () => {
+  it('has its message and its request', () => {
     const request = { method: 'GET', path: '/v1/x' }
     const refusal = {
       status: 404,

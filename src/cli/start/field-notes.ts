@@ -3,34 +3,34 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { directDependencies, installedReadmes } from '../installed.ts'
 
-/** The site that the folder stands for: a service takes a folder with the name of a domain for that domain. */
+/** The site of the folder. A service uses a folder named like a domain for that domain. */
 export const FIELD_NOTES = 'field-notes.example'
-/** What the monitor of the folder looks for, and what therefore stands in every document that is added to it. */
+/** The query of the folder's monitor. Every document added to the folder contains it. */
 export const FIELD_NOTES_QUERY = 'npm install'
 
-/** Documents that are added. */
+/** How many documents are added. */
 const NOTES = 4
-/** Characters of a document that is added: long enough to be worth it, short enough to be read on a terminal. */
+/** The length of an added document, in characters. */
 const SHORTEST = 500
 const LONGEST = 6_000
 
 /** A document that can be added to the folder. */
 export interface FieldNote {
   readonly title: string
-  /** Under which the service knows it once it is there. */
+  /** Its URL at the service. */
   readonly url: string
-  /** Puts it into the folder, in one step, so that nobody reads half of it. */
+  /** Moves it into the folder atomically. */
   add(): Promise<void>
 }
 
-/** A temporary folder to be watched, empty at first, and real documents to add to it. Disposing of it removes it. */
+/** A temporary, initially empty folder, and real documents to add to it. Disposing of it removes the folder. */
 export interface FieldNotes extends AsyncDisposable {
-  /** The folder to serve; the notes come into a folder within. */
+  /** The folder to serve; the notes are added to a folder within. */
   readonly folder: string
   readonly notes: readonly FieldNote[]
 }
 
-/** Makes the folder and chooses the documents: READMEs of installed packages, those of indirect dependencies first. */
+/** Creates the folder and chooses the documents: READMEs of installed packages, indirect dependencies first. */
 export async function openFieldNotes(): Promise<FieldNotes> {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-'))
   const site = join(folder, FIELD_NOTES)
@@ -60,7 +60,7 @@ async function chooseDocuments(): Promise<{ readonly title: string; readonly tex
   const chosen: { title: string; text: string }[] = []
   for (const { package: title, path } of indirectFirst) {
     if (chosen.length === NOTES) break
-    // One after the other: most of the files need not be read at all.
+    // Sequentially, since most of the files need not be read.
     const text = await readFile(path, 'utf8')
     if (text.length >= SHORTEST && text.length <= LONGEST && text.includes(FIELD_NOTES_QUERY))
       chosen.push({ title, text })

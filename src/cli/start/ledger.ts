@@ -1,26 +1,26 @@
 import type { Diagnostic, ResearchEvent } from 'rivulet'
 import type { ServiceRecords } from 'rivulet/service'
 
-/** The figures that a demonstration ends with. */
+/** The results of the demonstration. */
 export interface Summary {
   readonly documents: number
   readonly search_results: number
   readonly runs_completed: number
   readonly runs_failed: number
   readonly monitor_events: number
-  /** Requests that reached the webhook endpoint, repeated ones too. */
+  /** Requests to the webhook endpoint, including repeated ones. */
   readonly webhooks_received: number
-  /** Copies of a fact that were dropped, whichever way they came. */
+  /** Dropped duplicates, of any transport. */
   readonly duplicates_dropped: number
-  /** Connections that were taken up again after a failure. */
+  /** Reconnects after a failure. */
   readonly reconnects: number
-  /** Facts in the service's database that the subscriber did not get. */
+  /** Events in the service's database that the subscriber did not receive. */
   readonly lost: number
-  /** Times that the subscriber got a fact again. */
+  /** Duplicates that the subscriber received. */
   readonly doubled: number
 }
 
-/** Counts what a subscriber gets, to be held against what the service's own database says. */
+/** Counts the events of a subscriber, to compare them with the service's own database. */
 export class Ledger {
   readonly #runs = new Map<string, number>()
   readonly #monitorEvents = new Map<string, number>()
@@ -31,7 +31,7 @@ export class Ledger {
   #duplicates = 0
   #reconnects = 0
 
-  /** The subscriber got an event. */
+  /** The subscriber received an event. */
   event(event: ResearchEvent): void {
     if (event.type === 'monitor.event_stream') count(this.#monitorEvents, event.id)
     if (event.type !== 'task_run.state') return
@@ -44,7 +44,7 @@ export class Ledger {
   /** The client reported something. */
   diagnostic(diagnostic: Diagnostic): void {
     if (diagnostic.kind === 'duplicate') this.#duplicates += 1
-    // A clean close and what follows it is no failure: only what broke counts.
+    // A reconnect after a proper close is not a failure.
     if (diagnostic.kind === 'reconnect' && diagnostic.cause !== undefined) this.#reconnects += 1
   }
 
@@ -53,7 +53,7 @@ export class Ledger {
     this.#webhooks += 1
   }
 
-  /** The receiver passed a webhook on, for the first and only time. */
+  /** The receiver emitted a delivery. */
   delivery(): void {
     this.#deliveries += 1
   }
@@ -62,13 +62,13 @@ export class Ledger {
     return this.#webhooks
   }
 
-  /** How many facts of the service's database are still to come. */
+  /** The number of events in the service's database that have not arrived. */
   missing(records: ServiceRecords): number {
     const runs = records.runs.filter(({ run_id }) => !this.#runs.has(run_id))
     return runs.length + reportedEvents(records).filter(({ id }) => !this.#monitorEvents.has(id)).length
   }
 
-  /** What came of it all. */
+  /** The results, compared with the service's database. */
   summary(records: ServiceRecords, found: Pick<Summary, 'documents' | 'search_results'>): Summary {
     return {
       ...found,
@@ -76,7 +76,7 @@ export class Ledger {
       runs_failed: this.#failed,
       monitor_events: this.#monitorEvents.size,
       webhooks_received: this.#webhooks,
-      // The receiver drops repeated deliveries, the client other copies of the same fact.
+      // The receiver drops repeated deliveries, the client other duplicates.
       duplicates_dropped: this.#webhooks - this.#deliveries + this.#duplicates,
       reconnects: this.#reconnects,
       lost: this.missing(records),
@@ -85,7 +85,7 @@ export class Ledger {
   }
 }
 
-/** The changes that monitors have reported; completions are told only to those who ask. */
+/** The changes that monitors reported. Completions are listed only on request. */
 export function reportedEvents({ monitor_events }: ServiceRecords): ServiceRecords['monitor_events'] {
   return monitor_events.filter(({ event }) => event.event_type === 'event_stream')
 }

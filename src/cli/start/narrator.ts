@@ -3,12 +3,12 @@ import type { Output } from '../output.ts'
 import type { FieldNote } from './field-notes.ts'
 import type { Summary } from './ledger.ts'
 
-/** Tells what happens in the demonstration, in the order in which it happens. */
+/** Prints the demonstration, step by step. */
 export interface Narrator {
   /** The service listens. */
   service(service: { readonly url: string; readonly documents: number }): Promise<void>
   search(query: string, answer: SearchResponse): Promise<void>
-  /** The runs are added and the monitor is created; from here on there is one stream. */
+  /** The runs are added and the monitor is created. The stream starts. */
   watching(watched: { readonly packages: readonly string[]; readonly monitor: Monitor }): Promise<void>
   event(event: ResearchEvent): Promise<void>
   /** A document was added to the monitored folder. */
@@ -17,10 +17,7 @@ export interface Narrator {
   summary(summary: Summary): Promise<void>
 }
 
-/**
- * Tells it to other programs, as NDJSON: events as they are; all else as an object with one member, whose name says what
- * it is. The summary comes last.
- */
+/** Prints NDJSON: events unchanged, and anything else as an object with one field named after its kind. The summary is last. */
 export function jsonNarrator(output: Output): Narrator {
   return {
     service: (service) => output.value({ service }),

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path'
 import { packageRoot } from '../installed.ts'
 import { invocation } from '../invocation.ts'
 
-/** What to read and what to try next, each with what it is for. */
+/** What to read and what to try next, each with a description. */
 export function nextSteps(
   root = packageRoot(),
   folder = process.cwd(),
@@ -16,18 +16,18 @@ export function nextSteps(
 }
 
 const FILES = [
-  ['README.md', 'install, a first pipeline, the picture of the flow'],
-  ['docs/architecture.md', 'the modules, and the promises that they keep'],
-  ['examples', 'programs that run as they are'],
+  ['README.md', 'installation, a first pipeline, a diagram'],
+  ['docs/architecture.md', 'the modules and their guarantees'],
+  ['examples', 'runnable programs'],
 ] as const
 
 const COMMANDS = [
   ['serve --docs FOLDER', 'a research service over your own documents'],
-  ['run "a question"', 'what such a service answers, with its citations'],
-  ['start --json', 'the same as above, as NDJSON for other programs'],
+  ['run "a question"', 'an answer of such a service, with its citations'],
+  ['start --json', 'the output above as NDJSON, for other programs'],
 ] as const
 
-/** The path from the folder where the command was typed, unless it leads out of it. */
+/** The path relative to the current folder; absolute where it is outside of it. */
 function shortest(path: string, folder: string): string {
   const from = relative(folder, path)
   return from.startsWith('..') ? path : from

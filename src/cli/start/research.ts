@@ -2,7 +2,7 @@ import type { Monitor, ResearchClient, RunInput } from 'rivulet'
 import { firstValueFrom, lastValueFrom } from 'rxjs'
 import { FIELD_NOTES, FIELD_NOTES_QUERY } from './field-notes.ts'
 
-/** What the search of the demonstration looks for. */
+/** The query of the demonstration's search. */
 export const QUERY = 'backpressure in streams'
 
 const QUESTION = 'What is this package for, which licence is it under, and how is it installed?'
@@ -30,7 +30,7 @@ export async function researchPackages(
   return taskgroup_id
 }
 
-/** The run that finds out about a package, and tells the webhook when it is done. */
+/** The run that researches a package, with a webhook. */
 function packageRun(name: string, webhookUrl: string): RunInput {
   return {
     input: { package: name, question: QUESTION },
@@ -41,7 +41,7 @@ function packageRun(name: string, webhookUrl: string): RunInput {
   }
 }
 
-/** Creates the monitor of the folder that the field notes come into, which tells the webhook what it finds. */
+/** Creates the monitor of the field notes' folder, with a webhook. */
 export async function createFieldNotesMonitor(
   client: ResearchClient,
   webhookUrl: string,

@@ -15,32 +15,32 @@ import type { Narrator } from './narrator.ts'
 import { createFieldNotesMonitor, QUERY, researchPackages } from './research.ts'
 import { DELIVERIES, openFaultyService } from './service.ts'
 
-/** How the demonstration is run. */
+/** Settings of the demonstration. */
 export interface ScenarioOptions {
   /** Folders to serve. Default: the documents of the installed packages. */
   readonly docs?: readonly string[] | undefined
   readonly narrator: Narrator
   readonly log: Logger
-  /** Ends it, with the signal's reason as its error. */
+  /** Aborts it, with the signal's reason as its error. */
   readonly signal: AbortSignal
 }
 
-/** Something to be told on the way. */
-type Happening =
+/** Something to print. */
+type Step =
   | { readonly event: ResearchEvent }
   | { readonly diagnostic: Diagnostic }
   | { readonly note: FieldNote }
 
 /**
- * The demonstration: a service over real documents that cuts its streams and repeats its webhooks, and a client that
- * searches, has packages researched, watches a folder, and gets all of it as one stream, each fact once.
+ * The demonstration: a service over real documents that breaks its streams and repeats its webhooks, and a client that
+ * searches, researches packages, watches a folder, and receives all events as one stream, each once.
  */
 export async function runScenario({ docs, narrator, log, signal }: ScenarioOptions): Promise<Summary> {
   await using fieldNotes = await openFieldNotes()
   await using service = await openFaultyService(docs, fieldNotes.folder, log)
   await using endpoint = await openWebhookEndpoint(service.webhookSecret)
   const ledger = new Ledger()
-  endpoint.answers.subscribe(() => ledger.webhook())
+  endpoint.responses.subscribe(() => ledger.webhook())
 
   const url = await service.listen()
   const documents = service.corpus.size
@@ -55,7 +55,7 @@ export async function runScenario({ docs, narrator, log, signal }: ScenarioOptio
   const groupId = await researchPackages(client, packages, endpoint.url, signal)
   await narrator.watching({ packages, monitor })
 
-  // This is what it is all about. The taps only count.
+  // The demonstrated pipeline. The taps only count.
   const deliveries = endpoint.receiver.deliveries.pipe(tap(() => ledger.delivery()))
   const events = client
     .watch({ monitors: [monitor.monitor_id], taskGroups: [groupId], webhooks: { deliveries }, signal })
@@ -64,43 +64,43 @@ export async function runScenario({ docs, narrator, log, signal }: ScenarioOptio
       share(),
     )
   const notes = new Subject<FieldNote>()
-  const over = new Subject<void>()
-  const happenings = merge(
+  const done = new Subject<void>()
+  const steps = merge(
     events.pipe(map((event) => ({ event }))),
     client.diagnostics.pipe(
       tap((diagnostic) => ledger.diagnostic(diagnostic)),
       map((diagnostic) => ({ diagnostic })),
     ),
     notes.pipe(map((note) => ({ note }))),
-  ).pipe(takeUntil(over))
+  ).pipe(takeUntil(done))
 
   const direct = async () => {
     for (const note of fieldNotes.notes) {
       const reported = firstValueFrom(events.pipe(filter((event) => reports(event, note))))
-      // One after the other, as documents come in over the day.
+      // Sequentially, as documents arrive over a day.
       await Promise.all([reported, addNote(client, monitor, note, notes, signal)])
     }
     const isComplete = () => {
       const records = service.records()
       return ledger.missing(records) === 0 && ledger.webhooks >= DELIVERIES * announcements(records)
     }
-    if (!isComplete()) await firstValueFrom(merge(events, endpoint.answers).pipe(filter(isComplete)))
-    // Whatever it still has goes through the stream now: were something told twice, it would show.
+    if (!isComplete()) await firstValueFrom(merge(events, endpoint.responses).pipe(filter(isComplete)))
+    // This emits the waiting deliveries, so that a duplicate among them is counted.
     endpoint.receiver.close()
   }
-  const telling = tell(happenings, narrator)
+  const printing = print(steps, narrator)
   direct().then(
-    () => over.next(),
-    (error: unknown) => over.error(error),
+    () => done.next(),
+    (error: unknown) => done.error(error),
   )
-  await telling
+  await printing
 
   const summary = ledger.summary(service.records(), { documents, search_results: answer.results.length })
   await narrator.summary(summary)
   return summary
 }
 
-/** Adds a document and has the monitor look at once, for it would next look in an hour. */
+/** Adds a document and triggers the monitor, whose next scheduled execution is in an hour. */
 async function addNote(
   client: ResearchClient,
   monitor: Monitor,
@@ -113,22 +113,22 @@ async function addNote(
   await firstValueFrom(client.monitors.trigger(monitor.monitor_id, { signal }))
 }
 
-async function tell(happenings: Observable<Happening>, narrator: Narrator): Promise<void> {
-  for await (const happening of iterate(happenings)) {
-    if ('event' in happening) await narrator.event(happening.event)
-    else if ('note' in happening) await narrator.note(happening.note)
-    else await narrator.diagnostic(happening.diagnostic)
+async function print(steps: Observable<Step>, narrator: Narrator): Promise<void> {
+  for await (const step of iterate(steps)) {
+    if ('event' in step) await narrator.event(step.event)
+    else if ('note' in step) await narrator.note(step.note)
+    else await narrator.diagnostic(step.diagnostic)
   }
 }
 
-/** Whether an event is the monitor's word of the document. */
+/** Whether the event is the monitor's report of the document. */
 function reports(event: ResearchEvent, note: FieldNote): boolean {
   if (event.type !== 'monitor.event_stream') return false
   const { basis } = event.data.output
   return basis.some(({ citations = [] }) => citations.some(({ url }) => url === note.url))
 }
 
-/** How many facts the service announces by webhook: each run, and each execution that found something. */
+/** The number of events that the service announces by webhook: each run, and each execution that found something. */
 function announcements(records: ServiceRecords): number {
   const executions = reportedEvents(records).map(
     ({ event }) => 'event_group_id' in event && event.event_group_id,

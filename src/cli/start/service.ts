@@ -5,17 +5,14 @@ import { logServiceError } from '../log.ts'
 import type { Logger } from '../log.ts'
 import { FIELD_NOTES } from './field-notes.ts'
 
-/** What the service does wrong, on purpose. */
+/** The injected faults. */
 const FAULTS: readonly Fault[] = [{ kind: 'cut', after: 3, times: 4 }, { kind: 'repeat' }]
-/** How often each webhook therefore comes. */
+/** How often each webhook is therefore delivered. */
 export const DELIVERIES = 2
-/** Runs at once: few, so that their results come as a stream and not as a heap. */
+/** Concurrent runs: few, so that their results do not arrive all together. */
 const CONCURRENCY = 2
 
-/**
- * A service over the folders, by default the documents of the installed packages, and over the one of the field notes. It
- * cuts streams and repeats webhooks.
- */
+/** A service over the folders (default: the documents of the installed packages) and the field notes, with faults. */
 export async function openFaultyService(
   docs: readonly string[] | undefined,
   fieldNotes: string,

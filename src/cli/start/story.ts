@@ -2,21 +2,21 @@ import type { Citation, EventOf, FieldBasis, ResearchEvent } from 'rivulet'
 import { outputText } from '../event-line.ts'
 import { jsonText } from '../json-text.ts'
 import type { Output, Style } from '../output.ts'
-import { oneLine, withoutMarks } from '../plain.ts'
+import { oneLine, withoutMarkup } from '../plain.ts'
 import { createProgress } from '../progress.ts'
 import { nextSteps } from './next-steps.ts'
 import type { Summary } from './ledger.ts'
 import type { Narrator } from './narrator.ts'
 
-/** Results of the search that are shown. */
+/** How many search results are shown. */
 const SHOWN_RESULTS = 3
-/** White space to the left of everything. */
+/** The left margin. */
 const MARGIN = '    '
-/** Characters of a package's name, and of its licence. */
+/** The widths of a package's name and of its licence, in characters. */
 const NAME_WIDTH = 22
 const LICENCE_WIDTH = 32
 
-/** A line of the stream: a sign, whom it is about, what there is to say, and more of it below. */
+/** An entry of the stream: a sign, a name, a text, and more lines below it. */
 interface Entry {
   readonly sign: string
   readonly style: Style
@@ -25,11 +25,11 @@ interface Entry {
   readonly more?: readonly string[]
 }
 
-/** Tells it to a person. */
+/** Prints the demonstration for a person. */
 export function storyNarrator(output: Output): Narrator {
   const { paint, width } = output
   const progress = createProgress()
-  /** Titles of the documents that came into the folder, by their URLs. */
+  /** Titles of the added documents, by their URLs. */
   const titles = new Map<string, string>()
 
   const text = (line: string, style: Style = 'reset') => output.line(`${MARGIN}${paint(style, line)}`)
@@ -42,11 +42,11 @@ export function storyNarrator(output: Output): Narrator {
 
   async function entry({ sign, style, name, text: first, more = [] }: Entry): Promise<void> {
     const indent = ' '.repeat(NAME_WIDTH + 4)
-    const room = width - MARGIN.length - indent.length
+    const left = width - MARGIN.length - indent.length
     await progress.aside(async () => {
       const label = oneLine(name, NAME_WIDTH).padEnd(NAME_WIDTH)
-      await text(`${paint(style, sign)} ${paint('bold', label)}  ${oneLine(first, room)}`)
-      for (const line of more) await text(indent + oneLine(line, room), 'dim')
+      await text(`${paint(style, sign)} ${paint('bold', label)}  ${oneLine(first, left)}`)
+      for (const line of more) await text(indent + oneLine(line, left), 'dim')
     })
   }
 
@@ -56,34 +56,34 @@ export function storyNarrator(output: Output): Narrator {
       await output.line(
         `  ${paint(['bold', 'cyan'], 'Rivulet')}  a web-research service as one stream of typed events`,
       )
-      await heading('1  The service', 'embedded, over real documents: no key, no network')
+      await heading('1  The service', 'embedded, over real documents, without a key or a network')
       await text(`${documents} documents, served at ${url}`)
-      await text('It misbehaves on purpose: it cuts streams four times, and delivers every webhook twice.')
+      await text('It has faults on purpose: it breaks streams four times, and delivers every webhook twice.')
     },
 
     async search(query, { results }) {
       await heading('2  A search', `client.search({ search_queries: ['${query}'] })`)
       for (const [index, { url, excerpts }] of results.slice(0, SHOWN_RESULTS).entries()) {
         await text(`${index + 1}  ${paint('cyan', oneLine(shortUrl(url), width - MARGIN.length - 3))}`)
-        await text(`   ${oneLine(withoutMarks(excerpts[0] ?? ''), width - MARGIN.length - 3)}`, 'dim')
+        await text(`   ${oneLine(withoutMarkup(excerpts[0] ?? ''), width - MARGIN.length - 3)}`, 'dim')
       }
       const left = results.length - SHOWN_RESULTS
-      if (results.length === 0) await text('Nothing found in these documents.')
+      if (results.length === 0) await text('No results in these documents.')
       if (left > 0) await text(`   and ${left} more`, 'dim')
     },
 
     async watching({ packages }) {
       await heading('3  One stream', 'client.watch({ monitors, taskGroups, webhooks })')
       await text(
-        `A run for each of ${packages.length} packages: what it is for, its licence, how it is installed.`,
+        `A run for each of ${packages.length} packages: its purpose, its licence, how to install it.`,
       )
-      await text('A monitor on a folder, into which documents come while it runs. Webhooks of both.')
+      await text('A monitor on a folder, to which documents are added meanwhile. Webhooks of both.')
       await output.line()
     },
 
     async event(event) {
       progress.take(event)
-      // The bar shows it.
+      // The bar shows a status.
       if (event.type !== 'task_group.status') await entry(eventEntry(event, titles))
     },
 
@@ -93,31 +93,31 @@ export function storyNarrator(output: Output): Narrator {
         sign: '+',
         style: 'blue',
         name: title,
-        text: 'Its README comes into the monitored folder.',
+        text: 'Its README is added to the monitored folder.',
       })
     },
 
     async diagnostic(diagnostic) {
-      // Duplicates are only counted, and a clean close is no trouble.
+      // Duplicates are only counted, and a reconnect after a proper close is not shown.
       if (diagnostic.kind !== 'reconnect' || diagnostic.cause === undefined) return
       const delay = `${Math.round(diagnostic.delay)} ms`
-      const said = `The stream was cut. It is taken up after its last event, in ${delay}.`
-      await entry({ sign: '↻', style: 'yellow', name: 'reconnect', text: said })
+      const message = `The stream broke. It resumes after its last event, in ${delay}.`
+      await entry({ sign: '↻', style: 'yellow', name: 'reconnect', text: message })
     },
 
     async summary(summary) {
       progress.stop()
-      await heading('Summary', "what the subscriber got, compared with the service's own database")
+      await heading('Summary', "the received events, compared with the service's own database")
       for (const [name, value] of figures(summary))
         await text(`${name.padEnd(NAME_WIDTH)}${paint('bold', value)}`)
       if (summary.lost === 0 && summary.doubled === 0) {
         await output.line()
         await text(
-          '✔ Streams broke and webhooks came twice: nothing is lost, and nothing came twice.',
+          '✔ Streams broke and webhooks arrived twice, but no event was lost or duplicated.',
           'green',
         )
       }
-      await heading('Where to read on', 'and what to try next')
+      await heading('Next steps', 'what to read and what to try')
       const next = nextSteps()
       const column = Math.max(...next.map(([where]) => where.length)) + 2
       for (const [where, what] of next) await text(`${where.padEnd(column)}${paint('dim', what)}`)
@@ -134,7 +134,7 @@ function eventEntry(event: ResearchEvent, titles: ReadonlyMap<string, string>): 
       const { output } = event.data
       const url = firstCitation(output.basis)?.url ?? event.source
       const name = titles.get(url) ?? 'monitor'
-      const more = [`found by the monitor, told by ${event.via}, from ${shortUrl(url)}`]
+      const more = [`found by the monitor, received by ${event.via}, from ${shortUrl(url)}`]
       return { sign: '◆', style: 'magenta', name, text: outputText(output), more }
     }
     default:
@@ -142,7 +142,7 @@ function eventEntry(event: ResearchEvent, titles: ReadonlyMap<string, string>): 
   }
 }
 
-/** What a run found out about a package, and where it stands. */
+/** The answer of a run about a package, with its source. */
 function runEntry({ data: { run, output } }: EventOf<'task_run.state'>): Entry {
   const name = String(run.metadata?.['package'] ?? run.run_id)
   if (run.status !== 'completed') {
@@ -167,14 +167,14 @@ function runEntry({ data: { run, output } }: EventOf<'task_run.state'>): Entry {
 const NO_ANSWER = 'the documents do not say'
 
 function answer(value: unknown): string {
-  return typeof value === 'string' && value !== '' ? withoutMarks(value) : NO_ANSWER
+  return typeof value === 'string' && value !== '' ? withoutMarkup(value) : NO_ANSWER
 }
 
 function firstCitation(basis: readonly FieldBasis[]): Citation | undefined {
   return basis.flatMap(({ citations = [] }) => citations)[0]
 }
 
-/** The URL of a package's file from the package on; others as they are. */
+/** The URL of a package's file, relative to `node_modules`; others unchanged. */
 function shortUrl(url: string): string {
   return url.replace(/^file:.*\/node_modules\//, '').replaceAll('%40', '@')
 }
