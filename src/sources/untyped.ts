@@ -3,7 +3,7 @@ import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkBoolean, checkOneOf, checkOptions } from '../protocol/check.ts'
 import type { ApiRequest, StreamMessage } from '../transport/transport.ts'
 import type { Context } from './context.ts'
-import { gated } from './shapes/gated.ts'
+import { applyBackpressure } from './shapes/backpressure.ts'
 import { requestBody } from './shapes/request.ts'
 import { awaitable, sourceOf } from './shapes/source.ts'
 import type { AwaitableSource, Source, SourceOptions } from './shapes/source.ts'
@@ -123,7 +123,7 @@ export function untypedStream(
       end: () => subscriber.complete(),
       error: (error) => subscriber.error(error),
     })
-    return gated(flow, subscriber)
+    return applyBackpressure(flow, subscriber)
   })
   return sourceOf(messages, signal)
 }

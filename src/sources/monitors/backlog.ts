@@ -7,9 +7,9 @@ import type { RequestLine } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'
 import { lineOf, monitorPage, nextCursor, reportWarnings } from './pages.ts'
 import type { MonitorPosition } from './position.ts'
-import { opened } from '../shapes/opened.ts'
-import { requestWritten } from '../shapes/request-written.ts'
-import type { WrongAnswers } from '../shapes/wrong-answers.ts'
+import { openOrAborted } from '../shapes/backpressure.ts'
+import { requestFlushed } from '../shapes/request-flushed.ts'
+import type { ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
 
 /** Events that are kept from walking back to emitting, so that a short backlog costs no request twice. */
 const KEPT = 400
@@ -63,7 +63,7 @@ export class MonitorBacklog {
   readonly #monitorId: string
   readonly #query: MonitorEventsQuery
   readonly #position: MonitorPosition
-  readonly #answers: WrongAnswers
+  readonly #answers: ProtocolErrorLimit
   /** Newest first. */
   #pages: SeenPage[] = []
   /** The pages from this one on have their events. */
@@ -91,7 +91,7 @@ export class MonitorBacklog {
     monitorId: string,
     query: MonitorEventsQuery,
     position: MonitorPosition,
-    answers: WrongAnswers,
+    answers: ProtocolErrorLimit,
   ) {
     this.#answers = answers
     this.#context = context
@@ -154,7 +154,7 @@ export class MonitorBacklog {
       this.#walkOn(reached ? undefined : nextCursor(page))
       if (this.#ahead === undefined) break
       this.#request(this.#ahead.cursor, signal)
-      if (gate?.closed === true) await opened(gate, signal)
+      if (gate?.closed === true) await openOrAborted(gate, signal)
       signal.throwIfAborted()
     }
     this.#walks = false
@@ -247,7 +247,7 @@ export class MonitorBacklog {
   async #fetchAhead(page: SeenPage | undefined, signal: AbortSignal): Promise<void> {
     if (page === undefined || page.events !== undefined) return
     this.#request(page.cursor, signal)
-    await requestWritten()
+    await requestFlushed()
   }
 
   #request(cursor: string | undefined, signal: AbortSignal): void {
@@ -271,7 +271,7 @@ export class MonitorBacklog {
 
   async #send(cursor: string | undefined, signal: AbortSignal): Promise<PaginatedMonitorEvents> {
     const page = await monitorPage(this.#context, this.#monitorId, { ...this.#query, cursor }, signal)
-    this.#answers.right()
+    this.#answers.reset()
     return page
   }
 

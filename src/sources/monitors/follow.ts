@@ -16,12 +16,12 @@ import { checkMonitorEventsQuery } from './events.ts'
 import { fedBy } from '../shapes/fed-by.ts'
 import { MonitorBacklog } from './backlog.ts'
 import { MonitorPosition, whenOf } from './position.ts'
-import { opened } from '../shapes/opened.ts'
+import { openOrAborted } from '../shapes/backpressure.ts'
 import { persisting } from '../shapes/persisting.ts'
 import { sourceOf } from '../shapes/source.ts'
 import type { Source, SourceOptions } from '../shapes/source.ts'
 import type { Tracking } from '../shapes/tracking.ts'
-import { WrongAnswers } from '../shapes/wrong-answers.ts'
+import { ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
 
 /** Options of `monitors.follow`. */
 export interface FollowMonitorOptions
@@ -106,7 +106,7 @@ class Polls {
   readonly #position: MonitorPosition
   readonly #tracking: Tracking | undefined
   readonly #backlog: MonitorBacklog
-  readonly #answers = new WrongAnswers()
+  readonly #answers = new ProtocolErrorLimit()
   /** When it was looked last whether the monitor was cancelled. */
   #lookedAt = -Infinity
   /** The monitor, once it is known to be cancelled. */
@@ -133,7 +133,7 @@ class Polls {
   }
 
   mayPollAgain(error: unknown): boolean {
-    return this.#answers.mayAskAgain(error) && isRetryable(error)
+    return this.#answers.permitsRetry(error) && isRetryable(error)
   }
 
   /** Emits what was reported since the last event. */
@@ -177,7 +177,7 @@ class Polls {
       for (const event of events) {
         // A page that was fetched later than the next newer one may have the same events.
         if (position.has(event.id)) continue
-        if (gate?.closed === true) await opened(gate, signal)
+        if (gate?.closed === true) await openOrAborted(gate, signal)
         if (signal.aborted) return true
         isEmpty = false
         position.advance(event)

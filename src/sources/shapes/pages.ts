@@ -2,29 +2,29 @@ import type { Observable } from 'rxjs'
 import { gateOf } from '../../protocol/gate.ts'
 import { ProtocolError } from '../../transport/errors.ts'
 import type { RequestLine } from '../../transport/errors.ts'
+import { openOrAborted } from './backpressure.ts'
 import { fedBy } from './fed-by.ts'
-import { opened } from './opened.ts'
-import { requestWritten } from './request-written.ts'
+import { requestFlushed } from './request-flushed.ts'
 
-/** A list that the service gives page by page. */
+/** A paginated list of the service. */
 export interface Paged<Page> {
-  /** Where it begins; undefined for the beginning of the list. */
+  /** The cursor of the first page to fetch; undefined for the start of the list. */
   readonly cursor: string | undefined
   readonly fetch: (cursor: string | undefined, signal: AbortSignal) => Promise<Page>
-  /** Where the next page is; undefined on the last one. */
+  /** Returns the cursor of the next page; undefined on the last page. */
   readonly next: (page: Page) => string | undefined
-  /** The request, as errors name it. */
+  /** The request, for errors. */
   readonly line: RequestLine
 }
 
 /**
- * The pages of a list, until the last. The next page is requested while the current one is consumed; behind a closed gate
- * none is asked for beyond that.
+ * Emits each page of a list and completes after the last. The next page is prefetched while the current one is consumed; no
+ * more than that is requested while the gate is closed.
  */
 export function pagesOf<Page>({ cursor: first, fetch, next, line }: Paged<Page>): Observable<Page> {
   return fedBy(async (subscriber, signal) => {
     const gate = gateOf(subscriber)
-    // A service that hands out a cursor twice would lead round in a circle.
+    // Detects a service that returns the same cursor twice, which would loop forever.
     const cursors = new Set<string>()
     let upcoming: Promise<Page> | undefined = fetch(first, signal)
     while (upcoming !== undefined) {
@@ -32,23 +32,23 @@ export function pagesOf<Page>({ cursor: first, fetch, next, line }: Paged<Page>)
       const cursor = next(page)
       upcoming = undefined
       if (cursor !== undefined) {
-        if (cursors.has(cursor)) throw new ProtocolError('the pages go round in a circle', line)
+        if (cursors.has(cursor)) throw new ProtocolError('the pages repeat a cursor', line)
         cursors.add(cursor)
         upcoming = fetch(cursor, signal)
-        // It is awaited only after the consumer has had this page; until then its rejection must not count as unhandled.
+        // Awaited only after the consumer has had this page. Until then a rejection must not count as unhandled.
         upcoming.catch(() => {})
-        // The service should have the request while a synchronous consumer is busy with this page.
-        await requestWritten()
+        // The request must be sent before a synchronous consumer blocks the event loop.
+        await requestFlushed()
         if (signal.aborted) return
       }
       subscriber.next(page)
-      if (gate?.closed === true) await opened(gate, signal)
+      if (gate?.closed === true) await openOrAborted(gate, signal)
       if (signal.aborted) return
     }
   })
 }
 
-/** A cursor that can be followed; the service may leave it out, or send null or an empty one. */
+/** Reads a cursor. The service may omit it, or send null or an empty one, on the last page. */
 export function cursorOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }

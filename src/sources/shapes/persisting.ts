@@ -4,7 +4,7 @@ import { reconnect } from '../../../operators/reconnect.ts'
 import type { ReconnectConfig } from '../../../operators/reconnect.ts'
 import { isRetryable } from '../../protocol/backoff.ts'
 import type { Context } from '../context.ts'
-import { WrongAnswers } from './wrong-answers.ts'
+import { ProtocolErrorLimit } from './protocol-error-limit.ts'
 
 /**
  * `reconnect` as the sources use it: with the client's backoff and time, and a report to the diagnostics. Without a `retryable`
@@ -18,10 +18,10 @@ export function persisting<T>(
   const { backoff, scheduler, random, report } = context
   return (attempts) =>
     defer(() => {
-      const answers = new WrongAnswers()
+      const limit = new ProtocolErrorLimit()
       return attempts.pipe(
         reconnect({
-          retryable: (error) => answers.mayAskAgain(error) && isRetryable(error),
+          retryable: (error) => limit.permitsRetry(error) && isRetryable(error),
           ...backoff,
           ...config,
           scheduler,

@@ -6,7 +6,7 @@ import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { fedBy } from './fed-by.ts'
 
-/** One request as an Observable: its answer's body, once. Unsubscribing destroys the socket. */
+/** Sends one request, emits the body of its response and completes. Unsubscribing destroys the socket. */
 export function requestBody(context: Context, request: ApiRequest): Observable<unknown> {
   return fedBy(async (subscriber, signal) => {
     const { body } = await context.transport.request(request, signal)
@@ -15,8 +15,8 @@ export function requestBody(context: Context, request: ApiRequest): Observable<u
 }
 
 /**
- * The same, with the answer taken for a wire shape. What is checked is that it is an object and that `lists` are arrays,
- * since the library reads those; the rest is passed on as the service sent it.
+ * As {@link requestBody}, with the body as a wire shape. Checks only what the library reads: that the body is an object and
+ * that `lists` are arrays.
  */
 export function requestShape<Shape extends object>(
   context: Context,
@@ -25,9 +25,9 @@ export function requestShape<Shape extends object>(
 ): Observable<Shape> {
   return requestBody(context, request).pipe(
     map((body) => {
-      if (!isObject(body)) throw new ProtocolError('the answer is no object', request)
+      if (!isObject(body)) throw new ProtocolError('the response is not an object', request)
       const missing = lists.find((name) => !Array.isArray(body[name]))
-      if (missing !== undefined) throw new ProtocolError(`the answer has no list ${missing}`, request)
+      if (missing !== undefined) throw new ProtocolError(`the response has no list ${missing}`, request)
       return body as Shape
     }),
   )

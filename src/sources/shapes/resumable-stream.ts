@@ -8,41 +8,41 @@ import type { Flow } from '../../transport/exchange.ts'
 import { MAX_RETRY_AFTER } from '../../transport/retry-policy.ts'
 import type { ApiRequest, MessageSink, StreamMessage } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
-import { gated } from './gated.ts'
+import { applyBackpressure } from './backpressure.ts'
 
-/** What is special about one kind of stream: its requests, its events, its position, and when it is done. */
+/** What differs between kinds of streams: requests, events, the position, and when the stream is done. */
 export interface StreamReader<Event> {
   /** The resource, for diagnostics. */
   readonly source: string
-  /** The latest `retry:` of the server, in ms. The stream keeps it here. */
+  /** The latest `retry:` of the server, in ms. Set by the stream. */
   serverDelay: number | undefined
-  /** Whether the event that was read last is new. Only a new event is progress. */
+  /** Whether the last event is new. Only a new event counts as progress. */
   readonly isNew: boolean
-  /** A connection is opened. Returns its request, from the position. */
+  /** Called before each connection. Returns its request, which resumes from the position. */
   connect(): ApiRequest
-  /** The service sends an event stream. */
-  accepted(): void
-  /** Bytes of the stream came. */
+  /** Called when the service accepts the request and the stream is open. */
+  open(): void
+  /** Called when bytes arrive, before their messages are read. */
   received(): void
-  /** The event of a message; undefined where the message is broken, and may come whole another time. */
+  /** Returns the event of a message; undefined if the message is malformed and the connection must be retried. */
   read(message: StreamMessage): Event | undefined
-  /** The event that stands for one that was skipped, since it is longer than `limit` characters. */
+  /** Returns the event that reports a skipped one, which is longer than `limit` characters. */
   skip(limit: number): Event
-  /** The service moved the position without an event. */
+  /** Called when the service advances the position without an event. */
   moveTo(cursor: string): void
-  /** The service answered with 204. */
-  refused(): void
-  /** Goes back to the beginning where the error says that the position is lost. Returns the event that reports it. */
+  /** Called when the service answers with 204, a request not to reconnect. */
+  noContent(): void
+  /** Resets the position to the start if the service rejected it with this error. Returns the event that reports this. */
   rewind(error: RivuletError): Event | undefined
-  /** Whether to connect again after the error. */
-  mayGoOn(error: unknown): boolean
-  /** Whether everything was sent, after the server closed a connection in good order. May error, which ends the stream. */
+  /** Whether to reconnect after the error. */
+  isRetryable(error: unknown): boolean
+  /** Called after a clean close. Emits whether the stream is complete. An error ends the stream unless it is retryable. */
   isDone(): Observable<boolean>
 }
 
 /**
- * A stream over as many connections as it takes: after each that closes or breaks, the next one is opened from the position,
- * with backoff and the server's own `retry:`, until the reader says that it is done.
+ * An event stream over any number of connections. After each clean close or failure it reconnects from the position, with
+ * backoff and the server's `retry:`, until the reader's `isDone` emits true.
  *
  * @param createReader Called for each subscription.
  */
@@ -53,19 +53,19 @@ export function resumableStream<Event>(
   return new Observable((subscriber) => connections(context, createReader()).subscribe(subscriber))
 }
 
-/** A function of its own, so that an open stream does not keep the closures of its source. */
+/** A separate function, so that an open stream does not retain the closures of its source. */
 function connections<Event>(context: Context, reader: StreamReader<Event>): Observable<Event> {
   const connection = new Observable<Event>((subscriber) => {
     const request = reader.connect()
     const sink = new Connection(reader, request, subscriber)
     sink.flow = context.transport.stream(request, sink)
-    return gated(sink.flow, subscriber)
+    return applyBackpressure(sink.flow, subscriber)
   })
-  return connection.pipe(reconnect(new Reconnecting(context, reader)))
+  return connection.pipe(reconnect(new ReconnectSettings(context, reader)))
 }
 
-/** When to connect again. A class, because its callbacks as closures take 400 bytes for each open stream. */
-class Reconnecting<Event> implements ReconnectConfig<Event> {
+/** How to reconnect. A class, because closures take 400 bytes for each open stream. */
+class ReconnectSettings<Event> implements ReconnectConfig<Event> {
   readonly #context: Context
   readonly #reader: StreamReader<Event>
 
@@ -99,7 +99,7 @@ class Reconnecting<Event> implements ReconnectConfig<Event> {
   }
 
   retryable(error: unknown): boolean {
-    return this.#reader.mayGoOn(error)
+    return this.#reader.isRetryable(error)
   }
 
   serverDelay(): number | undefined {
@@ -124,7 +124,7 @@ class Connection<Event> implements MessageSink {
   }
 
   open(): void {
-    this.#reader.accepted()
+    this.#reader.open()
   }
 
   received(): void {
@@ -132,7 +132,7 @@ class Connection<Event> implements MessageSink {
   }
 
   message(message: StreamMessage): void {
-    // A keep-alive in the shape of a message, or a position alone.
+    // A keep-alive, or only a position.
     if (message.data === '') return this.id(message.id ?? '')
     const event = this.#reader.read(message)
     if (event !== undefined) return this.#subscriber.next(event)
@@ -145,7 +145,7 @@ class Connection<Event> implements MessageSink {
   }
 
   id(id: string): void {
-    // An empty one means no position at all.
+    // An empty id means that there is no position.
     if (id !== '') this.#reader.moveTo(id)
   }
 
@@ -162,7 +162,7 @@ class Connection<Event> implements MessageSink {
   }
 
   noContent(): void {
-    this.#reader.refused()
+    this.#reader.noContent()
     this.#subscriber.complete()
   }
 

@@ -3,18 +3,18 @@ import { subscribersFrom } from '../../protocol/gate.ts'
 import type { Context } from '../context.ts'
 import { Source } from './source.ts'
 
-/** Events that may wait within one operator before it is reported. */
-const BOUND = 10_000
-/** Events that an operator has to pass on at once to be taken for one that keeps none. */
+/** The most events that an operator may buffer without a report. */
+const MAX_BUFFERED = 10_000
+/** An operator that passes on this many events synchronously is taken for one without a buffer. */
 const TRIAL = 1_000
 
 /**
- * Reports when events pile up within an operator between the source and its consumer, at most once for each operator of a
- * subscription. `mergeMap` and `concatMap` with something slow, `zip` and `bufferTime` take in whatever comes, so that no
- * gate of the consumer is ever closed.
+ * Reports operators that buffer events between the source and its consumer, at most once per operator and subscription.
+ * `mergeMap` and `concatMap` with something slow, `zip` and `bufferTime` accept every event, so the consumer's gate never
+ * closes.
  *
- * Such an operator is looked for among the subscribers from the source to the consumer: one that keeps values has to answer
- * the completion itself, which most others leave to the next subscriber. Where there is none, nothing is counted.
+ * Searches the subscribers from the source to the consumer. An operator with a buffer has to handle the completion itself,
+ * which most others leave to `Subscriber`. Without such an operator, nothing is counted.
  */
 export function reportRunAhead<T>(
   context: Pick<Context, 'report'>,
@@ -23,115 +23,116 @@ export function reportRunAhead<T>(
 ): Source<T> {
   const report = (ahead: number) => context.report({ kind: 'backpressure', source: name, ahead })
   return new Source((subscriber) => {
-    if ([...subscribersFrom(subscriber)].some(answersCompletion)) countLater(subscriber, report)
+    if ([...subscribersFrom(subscriber)].some(overridesComplete)) countAfterFirst(subscriber, report)
     return source.subscribe(subscriber)
   })
 }
 
-/** Values of a source that go uncounted, so that thousands of silent sources hold no counters. */
+/** The first values of a source are not counted, so that thousands of quiet sources have no counters. */
 const UNCOUNTED = 10
 
-function countLater<T>(subscriber: Subscriber<T>, report: (ahead: number) => void): void {
+function countAfterFirst<T>(subscriber: Subscriber<T>, report: (ahead: number) => void): void {
   const { next } = subscriber
   let values = 0
   subscriber.next = (value) => {
     if (++values <= UNCOUNTED) return next.call(subscriber, value)
     subscriber.next = next
-    countWaiting(subscriber, report)
+    countBuffered(subscriber, report)
     subscriber.next(value)
   }
 }
 
-function countWaiting(subscriber: Subscriber<unknown>, report: (ahead: number) => void): void {
+function countBuffered(subscriber: Subscriber<unknown>, report: (ahead: number) => void): void {
   const chain = [...subscribersFrom(subscriber)]
-  for (const [index, entry] of chain.entries()) {
-    const exit = chain[index + 1]
-    if (exit !== undefined && answersCompletion(entry)) Probe.on(entry).enters(Probe.on(exit), report)
+  for (const [index, input] of chain.entries()) {
+    const output = chain[index + 1]
+    if (output !== undefined && overridesComplete(input)) Probe.on(input).countInto(Probe.on(output), report)
   }
 }
 
-/** An operator of RxJS has `_complete` as a property of each of its subscribers: its own, or the one of `Subscriber`. */
-function answersCompletion(subscriber: Subscriber<unknown>): boolean {
+/** Each subscriber of an RxJS operator has a property `_complete`: its own, or the one of `Subscriber`. */
+function overridesComplete(subscriber: Subscriber<unknown>): boolean {
   const own: unknown = Object.getOwnPropertyDescriptor(subscriber, '_complete')?.value
   return own !== undefined && own !== Reflect.get(Subscriber.prototype, '_complete')
 }
 
 /**
- * One operator, with its exit and its entries: `merge` has an entry for each source. What leaves while nothing enters has
- * waited. An operator of which nothing leaves so drops, as `filter` does, or gathers until the source completes, as `reduce`
- * does.
+ * One operator, with its output and its inputs; `merge` has an input per source. A value that it emits while it receives none
+ * was buffered. An operator that never does so drops values, as `filter` does, or emits at completion, as `reduce` does.
  */
 class Operator {
-  /** Nothing is counted any more: it was reported, or cannot be seen from here. */
-  isOver = false
-  /** Entries that are counted. */
-  entries = 0
-  /** The entry by which something enters, or whose source completes. */
-  #active: Entry | undefined
-  /** Entries of which something waits. */
-  readonly #behind = new Set<Entry>()
+  /** Counting has stopped: the operator was reported, or its output cannot be counted. */
+  isStopped = false
+  /** Number of inputs that are counted. */
+  inputs = 0
+  /** The input that is receiving a value or a completion. */
+  #active: Input | undefined
+  /** Inputs with buffered values. */
+  readonly #buffering = new Set<Input>()
 
-  /** Something enters by this entry, or its source completes. Returns what {@link end} needs. */
-  begin(entry: Entry): Entry | undefined {
-    const outer = this.#active
-    this.#active = entry
-    return outer
+  /** Sets the input that receives a value or a completion. Returns what {@link restore} needs afterwards. */
+  activate(input: Input): Input | undefined {
+    const previous = this.#active
+    this.#active = input
+    return previous
   }
 
-  end(outer: Entry | undefined): void {
-    this.#active = outer
+  restore(previous: Input | undefined): void {
+    this.#active = previous
   }
 
-  entered(entry: Entry): void {
-    if (entry.waiting > 0) {
-      if (!entry.isBehind) {
-        entry.isBehind = true
-        this.#behind.add(entry)
+  /** Called after the input has received a value. */
+  received(input: Input): void {
+    if (input.buffered > 0) {
+      if (!input.isBuffering) {
+        input.isBuffering = true
+        this.#buffering.add(input)
       }
-      if (entry.waiting > BOUND && entry.hasWaited) this.#report(entry)
-    } else if (entry.entered >= TRIAL && !entry.hasWaited) {
-      entry.isCounted = false
-      this.entries -= 1
+      if (input.buffered > MAX_BUFFERED && input.hasBuffer) this.#report(input)
+    } else if (input.received >= TRIAL && !input.hasBuffer) {
+      input.isCounted = false
+      this.inputs -= 1
     }
   }
 
-  left(value: unknown): void {
+  /** Called before the operator emits a value. */
+  emits(value: unknown): void {
     const active = this.#active
-    active?.left(value)
-    if (this.#behind.size === 0) return
-    for (const entry of this.#behind) {
-      if (entry !== active) {
-        entry.hasWaited = true
-        if (entry.waiting > BOUND) return this.#report(entry)
-        entry.left(value)
+    active?.subtract(value)
+    if (this.#buffering.size === 0) return
+    for (const input of this.#buffering) {
+      if (input !== active) {
+        input.hasBuffer = true
+        if (input.buffered > MAX_BUFFERED) return this.#report(input)
+        input.subtract(value)
       }
-      if (entry.waiting === 0) {
-        entry.isBehind = false
-        this.#behind.delete(entry)
+      if (input.buffered === 0) {
+        input.isBuffering = false
+        this.#buffering.delete(input)
       }
     }
   }
 
-  /** Counts no more. */
   stop(): void {
-    this.isOver = true
-    this.#behind.clear()
+    this.isStopped = true
+    this.#buffering.clear()
   }
 
-  #report(entry: Entry): void {
-    if (this.isOver) return
+  #report(input: Input): void {
+    if (this.isStopped) return
     this.stop()
-    entry.report(entry.waiting)
+    input.report(input.buffered)
   }
 }
 
-/** What enters an operator from one side, and has not left it. */
-class Entry {
-  waiting = 0
-  entered = 0
-  hasWaited = false
-  isBehind = false
-  /** One that passed its first events on at once is not counted further. */
+/** The values that an operator received from one source and has not emitted. */
+class Input {
+  buffered = 0
+  received = 0
+  /** Whether a value was emitted later than it was received. */
+  hasBuffer = false
+  isBuffering = false
+  /** False once the first values were passed on synchronously. */
   isCounted = true
   readonly operator: Operator
   readonly report: (ahead: number) => void
@@ -140,30 +141,30 @@ class Entry {
   constructor(operator: Operator, report: (ahead: number) => void) {
     this.operator = operator
     this.report = report
-    operator.entries += 1
+    operator.inputs += 1
   }
 
-  enter(value: unknown): void {
-    this.waiting += 1
-    this.entered += 1
+  add(value: unknown): void {
+    this.buffered += 1
+    this.received += 1
     this.#last = value
   }
 
-  left(value: unknown): void {
-    // A buffer hands out what has entered. Any other array is one value.
+  subtract(value: unknown): void {
+    // An array that ends with the last value is a buffer of received values. Any other array is one value.
     const isBuffer = Array.isArray(value) && value.length > 0 && value.at(-1) === this.#last
-    this.waiting = Math.max(0, this.waiting - (isBuffer ? value.length : 1))
+    this.buffered = Math.max(0, this.buffered - (isBuffer ? value.length : 1))
   }
 }
 
-/** Sees what a subscriber gets: it leaves one operator and enters the next. */
+/** Wraps `next` of a subscriber, which is the output of one operator and the input of the next. */
 class Probe {
   static readonly #all = new WeakMap<Subscriber<unknown>, Probe>()
   readonly #subscriber: Subscriber<unknown>
-  /** The subscriber's own, while this one is in its place. */
+  /** The subscriber's own `next`, while it is wrapped. */
   #next: ((value: unknown) => void) | undefined
-  #exitOf: Operator | undefined
-  #entry: Entry | undefined
+  #outputOf: Operator | undefined
+  #input: Input | undefined
 
   static on(subscriber: Subscriber<unknown>): Probe {
     const known = Probe.#all.get(subscriber)
@@ -177,25 +178,25 @@ class Probe {
     this.#subscriber = subscriber
   }
 
-  /** What the subscriber gets enters the operator with this exit. */
-  enters(exit: Probe, report: (ahead: number) => void): void {
-    const operator = (exit.#exitOf ??= new Operator())
-    // Several sources share the operators behind `merge`: the first that comes has them counted.
-    if (operator.isOver || this.#entry !== undefined) return
-    const entry = new Entry(operator, report)
-    this.#entry = entry
+  /** Counts this subscriber's values as input of the operator with this output. */
+  countInto(output: Probe, report: (ahead: number) => void): void {
+    const operator = (output.#outputOf ??= new Operator())
+    // Several sources share the operators behind `merge`. Only the first source counts them.
+    if (operator.isStopped || this.#input !== undefined) return
+    const input = new Input(operator, report)
+    this.#input = input
     const subscriber = this.#subscriber
     const { complete } = subscriber
     subscriber.complete = () => {
-      const outer = operator.begin(entry)
+      const previous = operator.activate(input)
       try {
         complete.call(subscriber)
       } finally {
-        operator.end(outer)
+        operator.restore(previous)
       }
     }
     this.#install()
-    exit.#install()
+    output.#install()
   }
 
   #install(): void {
@@ -206,27 +207,27 @@ class Probe {
   }
 
   #pass(value: unknown, next: (value: unknown) => void): void {
-    const entry = this.#entry
-    const isLeaving = this.#exitOf !== undefined && this.#exitOf.entries > 0 && !this.#exitOf.isOver
-    const isEntering = entry !== undefined && entry.isCounted && !entry.operator.isOver
-    if (isLeaving) {
-      // A window passes on what enters it, unseen from here.
-      if (value instanceof Observable) this.#exitOf?.stop()
-      else this.#exitOf?.left(value)
+    const input = this.#input
+    const isOutput = this.#outputOf !== undefined && this.#outputOf.inputs > 0 && !this.#outputOf.isStopped
+    const isInput = input !== undefined && input.isCounted && !input.operator.isStopped
+    if (isOutput) {
+      // The values of a window are emitted by the window itself and cannot be counted here.
+      if (value instanceof Observable) this.#outputOf?.stop()
+      else this.#outputOf?.emits(value)
     }
-    if (!isEntering) {
-      if (!isLeaving) this.#remove()
+    if (!isInput) {
+      if (!isOutput) this.#remove()
       return next.call(this.#subscriber, value)
     }
-    const { operator } = entry
-    entry.enter(value)
-    const outer = operator.begin(entry)
+    const { operator } = input
+    input.add(value)
+    const previous = operator.activate(input)
     try {
       next.call(this.#subscriber, value)
     } finally {
-      operator.end(outer)
+      operator.restore(previous)
     }
-    operator.entered(entry)
+    operator.received(input)
   }
 
   #remove(): void {

@@ -5,9 +5,9 @@ import { iterate } from '../../../operators/iterate.ts'
 import { checkSignal } from '../../protocol/check.ts'
 
 /**
- * A cold Observable of the service: each subscription makes its own requests, and unsubscribing destroys their sockets.
+ * A cold Observable: each subscription makes its own requests, and unsubscribing destroys their sockets.
  *
- * It is async-iterable too, with backpressure: while the loop is busy, the source stops reading.
+ * It is also async-iterable, with backpressure: the source pauses while the loop is busy.
  *
  * ```ts
  * import { createClient } from 'rivulet'
@@ -21,15 +21,15 @@ export class Source<T> extends Observable<T> implements AsyncIterable<T> {
   }
 }
 
-/** Options that every source takes. */
+/** Options of every source. */
 export interface SourceOptions {
-  /** Ends the source with the signal's reason as its error. */
+  /** When aborted, the source errors with the signal's reason. */
   readonly signal?: AbortSignal
 }
 
 /**
- * A {@link Source} that emits one answer and completes, so that it can be awaited too. Each `await`, as each subscription,
- * makes a request of its own; without either nothing is requested.
+ * A {@link Source} that emits one response and completes, so it can also be awaited. Each `await` and each subscription makes
+ * its own request; without either, nothing is requested.
  *
  * ```ts
  * import { createClient } from 'rivulet'
@@ -37,41 +37,40 @@ export interface SourceOptions {
  * const { taskgroup_id } = await createClient().taskGroups.create()
  * ```
  *
- * RxJS takes it for the Observable that it is: `switchMap(() => client.taskGroups.get(id))` ends the request when it
- * unsubscribes. Behind an operator of `pipe` it is a plain Observable. Rejects with the source's error, or with the reason
- * of its `signal`. What is awaitable is awaited by whatever takes promises: an `async` function that returns it returns
- * its answer, and `Promise.resolve` makes the request.
+ * RxJS treats it as an Observable: `switchMap(() => client.taskGroups.get(id))` aborts the request when it unsubscribes.
+ * `pipe` returns a plain Observable. An `await` rejects with the source's error, or with the reason of its `signal`. It is a
+ * thenable: an `async` function that returns it resolves to the response, and `Promise.resolve` makes the request.
  */
 export class AwaitableSource<T> extends Source<T> implements PromiseLike<T> {
-  readonly #answer: () => Promise<T>
+  readonly #response: () => Promise<T>
 
   constructor(subscribe: (subscriber: Subscriber<T>) => TeardownLogic, join: Join<T>) {
     super(subscribe)
-    this.#answer = () => lastValueFrom(this.pipe(reduce(join)))
+    this.#response = () => lastValueFrom(this.pipe(reduce(join)))
   }
 
-  // An await is a subscription here, as with a query builder.
+  // Awaiting subscribes, as awaiting a query builder runs its query.
   // oxlint-disable-next-line unicorn/no-thenable
   then<Fulfilled = T, Rejected = never>(
     onFulfilled?: ((value: T) => Fulfilled | PromiseLike<Fulfilled>) | null,
     onRejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
   ): Promise<Fulfilled | Rejected> {
-    return this.#answer().then(onFulfilled, onRejected)
+    return this.#response().then(onFulfilled, onRejected)
   }
 }
 
-/** What an `await` makes of the answers so far and of the next one. */
+/** Combines the responses so far with the next one, for an `await`. */
 type Join<T> = (joined: T, next: T) => T
 
-/** A source of what the observable emits, ended by the signal. */
+/** Makes a source from the observable. It errors when the signal is aborted. */
 export function sourceOf<T>(observable: Observable<T>, signal?: AbortSignal): Source<T> {
   return new Source(subscribing(observable, signal))
 }
 
 /**
- * A source of the one answer that the observable emits, ended by the signal.
+ * Makes an awaitable source from an observable of one response. It errors when the signal is aborted.
  *
- * @param join For an answer that comes in parts: an `await` gets all of them joined.
+ * @param join Joins the parts of a response for an `await`. Default: the last part.
  */
 export function awaitable<T>(
   observable: Observable<T>,

@@ -24,7 +24,7 @@ import { getTaskGroup } from './task-groups.ts'
 import { resumableStream } from '../shapes/resumable-stream.ts'
 import type { StreamReader } from '../shapes/resumable-stream.ts'
 import type { Tracking } from '../shapes/tracking.ts'
-import { WrongAnswers } from '../shapes/wrong-answers.ts'
+import { ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
 
 /** One of a group's two streams. */
 export interface GroupStream {
@@ -92,8 +92,8 @@ class GroupReader implements StreamReader<GroupEvent> {
   #isRefused = false
   /** Whether the service was just asked for the group, and not for its stream. */
   #isAsking = false
-  readonly #groupAnswers = new WrongAnswers()
-  readonly #streamAnswers = new WrongAnswers()
+  readonly #groupAnswers = new ProtocolErrorLimit()
+  readonly #streamAnswers = new ProtocolErrorLimit()
   /** Whether the position was just refused, and the stream begins again. */
   #isRewound = false
 
@@ -129,8 +129,8 @@ class GroupReader implements StreamReader<GroupEvent> {
     } as const
   }
 
-  accepted(): void {
-    this.#streamAnswers.right()
+  open(): void {
+    this.#streamAnswers.reset()
   }
 
   received(): void {
@@ -175,14 +175,14 @@ class GroupReader implements StreamReader<GroupEvent> {
     return this.#entered(gap, false)
   }
 
-  refused(): void {
+  noContent(): void {
     this.#isRefused = true
   }
 
-  mayGoOn(error: unknown): boolean {
+  isRetryable(error: unknown): boolean {
     if (error instanceof IncompleteStreamError) return false
     const answers = this.#isAsking ? this.#groupAnswers : this.#streamAnswers
-    return answers.mayAskAgain(error) && (this.#isRewound || isRetryable(error))
+    return answers.permitsRetry(error) && (this.#isRewound || isRetryable(error))
   }
 
   /**
@@ -202,7 +202,7 @@ class GroupReader implements StreamReader<GroupEvent> {
         error instanceof NotFoundError ? of(undefined) : throwError(() => error),
       ),
       map((current) => {
-        this.#groupAnswers.right()
+        this.#groupAnswers.reset()
         return this.#decide(isObject(current) ? current : undefined)
       }),
     )
