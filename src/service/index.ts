@@ -9,7 +9,7 @@ export type {
 } from './corpus/corpus.ts'
 export { DataFileError } from './database.ts'
 export type { DocumentFolder } from './corpus/sites.ts'
-export type { Fault, FaultKind, Faults } from './faults.ts'
+export type { Fault, FaultKind, Faults } from './faults/faults.ts'
 export type { ListenOptions } from './listen-options.ts'
 export type { MonitorRecord } from './monitors/event-log.ts'
 export type { Processor, RunResult, RunTask } from './processor/processor.ts'

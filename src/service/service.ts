@@ -9,7 +9,8 @@ import type { Corpus } from './corpus/corpus.ts'
 import { openCorpus, type CorpusOptions } from './corpus/open-corpus.ts'
 import { checkFolders, type DocumentFolder } from './corpus/sites.ts'
 import { openDatabase } from './database.ts'
-import { Faults, type Fault } from './faults.ts'
+import { Faults, type Fault } from './faults/faults.ts'
+import { openFaultyGroupStream } from './faults/group-stream-faults.ts'
 import { persistentClock } from './persistent-clock.ts'
 import type { ListenOptions } from './listen-options.ts'
 import { createListener } from './listener.ts'
@@ -158,7 +159,7 @@ async function assemble(
     database,
     clock,
     outbox,
-    faults,
+    openStream: openFaultyGroupStream(faults),
     processor,
     concurrency,
     streamDuration,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Fault, FaultKind } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
 import { FAULTS_HELP, parseFault } from '../../src/cli/faults.ts'
-import { Faults } from '../../src/service/faults.ts'
+import { Faults } from '../../src/service/faults/faults.ts'
 
 const EVERY_KIND: Readonly<Record<FaultKind, readonly [text: string, fault: Fault]>> = {
   cut: ['cut:after=3,at=chunk,times=2', { kind: 'cut', after: 3, at: 'chunk', times: 2 }],

@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { ErrorEvent } from '../../protocol/task-group.ts'
 import type { Clock } from '../clock.ts'
-import type { Faults } from '../faults.ts'
-import type { EventBatch } from './event-batch.ts'
-import { EventWriter } from './event-writer.ts'
+import type { EventBatch } from '../../http/event-batch.ts'
+import { NodeEventWriter, type OpenEventWriter } from '../../http/node-event-writer.ts'
 
 /** The source of a stream of server-sent events. `next` is only called when the client can take more. */
 export interface EventFeed {
@@ -20,9 +19,8 @@ export interface EventFeed {
 export interface EventStreamOptions {
   /** Real time, except in tests. */
   readonly clock: Clock
-  readonly faults: Faults
-  /** The path of the request, for faults. */
-  readonly path: string
+  /** Default: a {@link NodeEventWriter}. */
+  readonly openWriter?: OpenEventWriter
   /** Ends the stream after this long, in ms of real time. */
   readonly duration: number
   /** Ends the stream when it has sent no event for this long, in ms of real time. Default: never. */
@@ -43,7 +41,7 @@ const RETRY = 20
 export function streamEvents(
   outgoing: ServerResponse,
   feed: EventFeed,
-  { clock, faults, path, duration, silence, onError }: EventStreamOptions,
+  { clock, openWriter = openPlain, duration, silence, onError }: EventStreamOptions,
 ): () => void {
   let closed = false
   let blocked = false
@@ -52,15 +50,14 @@ export function streamEvents(
   const teardown: (() => void)[] = []
 
   const stop = () => {
-    if (closed) return false
+    if (closed) return
     closed = true
     clearImmediate(wakeup)
-    writer.stop()
     for (const undo of teardown) undo()
-    return true
   }
   const end = () => {
-    if (stop()) writer.end()
+    stop()
+    writer.end()
   }
   /** Schedules `pump` once per turn of the event loop. */
   const wake = () => {
@@ -112,7 +109,7 @@ export function streamEvents(
     return () => cancel()
   }
 
-  const writer = new EventWriter(outgoing, { faults, path, onDrain, onEnd: stop })
+  const writer = openWriter(outgoing, { onDrain, onEnd: stop })
   // Sends the headers at once, since the first event may be late.
   writer.writeRaw(`retry: ${RETRY}\n\n`)
   const heartbeat = setInterval(() => {
@@ -123,13 +120,12 @@ export function streamEvents(
   teardown.push(clock.schedule(duration, end))
   if (silence !== undefined) teardown.push(watchSilence(silence))
   teardown.push(feed.onMore(wake))
-  // A new fault may strike now, or apply to the feed.
-  teardown.push(faults.onChange(() => writer.strike() || wake()))
   // A client that disconnects is not an error.
   outgoing.on('error', stop)
   outgoing.on('close', stop)
 
-  if (!writer.strike()) wake()
-  // A stalled stream would delay the closing of the server.
-  return () => (writer.stalled ? void outgoing.destroy() : end())
+  wake()
+  return end
 }
+
+const openPlain: OpenEventWriter = (outgoing, { onDrain }) => new NodeEventWriter(outgoing, onDrain)

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { RunStatus, TaskRun } from '../../protocol/task.ts'
 import { prepareArrays } from '../database.ts'
-import { batchOf, type EventBatch, frame, NO_EVENTS } from '../http/event-batch.ts'
+import { batchOf, type EventBatch, frame, NO_EVENTS } from '../../http/event-batch.ts'
 import { type LogPage, LogPages } from './log-pages.ts'
 
 /** The two streams of a group: of its status and its runs (§4.4), and of its runs alone (§4.5). */

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { type Context, Hono } from 'hono'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { HttpBindings } from '@hono/node-server'
@@ -5,22 +6,38 @@ import * as z from 'zod'
 import type { TaskGroup } from '../../protocol/task-group.ts'
 import { RUN_STATUSES } from '../../protocol/task.ts'
 import type { Clock } from '../clock.ts'
-import { concerns, type Faults } from '../faults.ts'
-import { streamEvents, type EventFeed } from '../http/event-stream.ts'
+import { streamEvents, type EventFeed, type EventStreamOptions } from '../http/event-stream.ts'
 import { type HttpProblem, invalidRequest, problem } from '../http/problem.ts'
 import { freeMetadata } from '../http/request-limits.ts'
 import { flag, issue, optional, readJson, readQuery, seconds } from '../http/validation.ts'
-import { deletable, refuseDeleted } from './deleted-group.ts'
 import type { GroupStream, LogView } from './group-log.ts'
 import { addRunsBody, newRuns } from './run-request.ts'
 import type { TaskStore } from './task-store.ts'
+
+/** A request for a group's stream. */
+export interface GroupStreamRequest {
+  readonly path: string
+  readonly groupId: string
+  /** Position in the group's log after which the stream starts. */
+  readonly position: number
+  /** The group's log after a position. */
+  readonly feedFrom: (position: number) => EventFeed
+}
+
+/** Streams a group's log to the response. Returns a function that ends the stream. */
+export type OpenGroupStream = (
+  outgoing: ServerResponse,
+  request: GroupStreamRequest,
+  options: EventStreamOptions,
+) => () => void
 
 /** What the routes of task groups work with. */
 export interface GroupRoutesOptions {
   readonly store: TaskStore
   /** The time of connections: real, but for tests. */
   readonly clock: Clock
-  readonly faults: Faults
+  /** Default: without faults. */
+  readonly openStream?: OpenGroupStream | undefined
   /** How long a stream stays open at the most, in ms of real time (§4.4). */
   readonly streamDuration: number
   /** Called when runs were added. */
@@ -43,12 +60,7 @@ const runsQuery = z.object({
 
 /** Task groups (§4.3, §4.4, §4.5), to be mounted under both prefixes; creating and getting one is beyond the interface document. */
 export function groupRoutes(options: GroupRoutesOptions) {
-  const { store, faults, onRuns } = options
-  const requested = (id: string): TaskGroup => {
-    const group = existing(store, id)
-    if (refuseDeleted(faults, id)) throw notFound(id)
-    return group
-  }
+  const { store, onRuns } = options
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
   routes.post('/', async (c) => {
@@ -56,10 +68,10 @@ export function groupRoutes(options: GroupRoutesOptions) {
     return c.json(store.createGroup(body?.metadata))
   })
 
-  routes.get('/:taskgroup_id', (c) => c.json(requested(c.req.param('taskgroup_id'))))
+  routes.get('/:taskgroup_id', (c) => c.json(existing(store, c.req.param('taskgroup_id'))))
 
   routes.get('/:taskgroup_id/runs/:run_id', (c) => {
-    const group = requested(c.req.param('taskgroup_id'))
+    const group = existing(store, c.req.param('taskgroup_id'))
     const run = store.run(c.req.param('run_id'))
     if (run === undefined || run.taskgroup_id !== group.taskgroup_id) {
       throw problem(404, `Task run not found in ${group.taskgroup_id}: ${c.req.param('run_id')}`)
@@ -68,7 +80,7 @@ export function groupRoutes(options: GroupRoutesOptions) {
   })
 
   routes.post('/:taskgroup_id/runs', async (c) => {
-    const group = requested(c.req.param('taskgroup_id'))
+    const group = existing(store, c.req.param('taskgroup_id'))
     const { refresh_status } = readQuery(c, addRunsQuery, invalidRequest)
     const { inputs, default_task_spec } = await readJson(c, addRunsBody, invalidRequest)
     const { runs, issues } = newRuns(inputs, default_task_spec)
@@ -79,18 +91,20 @@ export function groupRoutes(options: GroupRoutesOptions) {
   })
 
   routes.get('/:taskgroup_id/events', (c) => {
-    const { taskgroup_id } = requested(c.req.param('taskgroup_id'))
+    const { taskgroup_id } = existing(store, c.req.param('taskgroup_id'))
     const { last_event_id, timeout } = readQuery(c, eventsQuery, invalidRequest)
-    const after = beginning(c, options, taskgroup_id, 'events', last_event_id)
-    return open(c, taskgroup_id, groupFeed(store, taskgroup_id, 'events', after), options, timeout)
+    const position = positionOf(store, taskgroup_id, 'events', last_event_id)
+    const feedFrom = (after: number) => groupFeed(store, taskgroup_id, 'events', after)
+    return open(c, { path: c.req.path, groupId: taskgroup_id, position, feedFrom }, options, timeout)
   })
 
   routes.get('/:taskgroup_id/runs', (c) => {
-    const { taskgroup_id } = requested(c.req.param('taskgroup_id'))
+    const { taskgroup_id } = existing(store, c.req.param('taskgroup_id'))
     const { last_event_id, status, include_input, include_output } = readQuery(c, runsQuery, invalidRequest)
-    const after = beginning(c, options, taskgroup_id, 'runs', last_event_id)
+    const position = positionOf(store, taskgroup_id, 'runs', last_event_id)
     const view = { status, includeInput: include_input, includeOutput: include_output }
-    return open(c, taskgroup_id, groupFeed(store, taskgroup_id, 'runs', after, view), options)
+    const feedFrom = (after: number) => groupFeed(store, taskgroup_id, 'runs', after, view)
+    return open(c, { path: c.req.path, groupId: taskgroup_id, position, feedFrom }, options)
   })
 
   return routes
@@ -98,50 +112,35 @@ export function groupRoutes(options: GroupRoutesOptions) {
 
 function existing(store: TaskStore, id: string): TaskGroup {
   const group = store.group(id)
-  if (group === undefined) throw notFound(id)
+  if (group === undefined) throw groupNotFound(id)
   return group
 }
 
-function notFound(id: string): HttpProblem {
+/** The response to requests for an unknown group. */
+export function groupNotFound(id: string): HttpProblem {
   return problem(404, `Task group not found: ${id}`)
 }
 
-/** The position in the log behind which a stream begins. */
-function beginning(
-  c: Context,
-  { store, faults }: GroupRoutesOptions,
-  groupId: string,
-  stream: GroupStream,
-  lastEventId: string,
-): number {
+/** The position in the log that a `last_event_id` stands for. */
+function positionOf(store: TaskStore, groupId: string, stream: GroupStream, lastEventId: string): number {
   const position = store.log.position(groupId, stream, lastEventId)
-  if (position === undefined) {
-    throw invalidRequest([
-      issue(['query', 'last_event_id'], `This stream has given out no event with the id ${lastEventId}`),
-    ])
-  }
-  // There is nothing to repeat at the beginning.
-  const fault =
-    position === 0 ? undefined : faults.take('repeat-events', (armed) => concerns(armed, c.req.path))
-  return fault === undefined ? position : Math.max(0, position - (fault.count ?? 1))
+  if (position !== undefined) return position
+  throw invalidRequest([
+    issue(['query', 'last_event_id'], `This stream has given out no event with the id ${lastEventId}`),
+  ])
 }
 
+const openGroupStream: OpenGroupStream = (outgoing, { position, feedFrom }, options) =>
+  streamEvents(outgoing, feedFrom(position), options)
+
 function open(
-  c: Context<{ Bindings: HttpBindings }>,
-  groupId: string,
-  feed: EventFeed,
-  { clock, faults, streamDuration, streams, onError }: GroupRoutesOptions,
+  { env: { outgoing } }: Context<{ Bindings: HttpBindings }>,
+  request: GroupStreamRequest,
+  { clock, openStream = openGroupStream, streamDuration, streams, onError }: GroupRoutesOptions,
   timeout?: number,
 ): Response {
-  const { outgoing } = c.env
-  const end = streamEvents(outgoing, deletable(feed, faults, groupId), {
-    clock,
-    faults,
-    path: c.req.path,
-    duration: streamDuration,
-    silence: timeout === undefined ? undefined : timeout * 1_000,
-    onError,
-  })
+  const silence = timeout === undefined ? undefined : timeout * 1_000
+  const end = openStream(outgoing, request, { clock, duration: streamDuration, silence, onError })
   streams.add(end)
   outgoing.on('close', () => streams.delete(end))
   return RESPONSE_ALREADY_SENT

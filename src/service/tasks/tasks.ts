@@ -1,9 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { type Clock, realTimeOf } from '../clock.ts'
-import type { Faults } from '../faults.ts'
 import type { Processor } from '../processor/processor.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
-import { groupRoutes } from './group-routes.ts'
+import { groupRoutes, type OpenGroupStream } from './group-routes.ts'
 import { RunPool } from './run-pool.ts'
 import { runRoutes } from './run-routes.ts'
 import { TaskStore, type RunRecord } from './task-store.ts'
@@ -13,7 +12,8 @@ export interface TasksOptions {
   readonly database: DatabaseSync
   readonly clock: Clock
   readonly outbox: Outbox
-  readonly faults: Faults
+  /** Default: without faults. */
+  readonly openStream?: OpenGroupStream | undefined
   readonly processor: Processor
   /** Maximum number of runs executed at once. */
   readonly concurrency: number
@@ -35,7 +35,7 @@ export interface Tasks {
 }
 
 export function createTasks(options: TasksOptions): Tasks {
-  const { database, clock, outbox, faults, streamDuration, onError } = options
+  const { database, clock, outbox, openStream, streamDuration, onError } = options
   const store = new TaskStore(database, clock, outbox)
   const { processor, concurrency } = options
   const pool = new RunPool({ store, clock, processor, concurrency, onError })
@@ -46,7 +46,7 @@ export function createTasks(options: TasksOptions): Tasks {
     groups: groupRoutes({
       store,
       clock: realTimeOf(clock),
-      faults,
+      openStream,
       streamDuration,
       onRuns,
       onError,

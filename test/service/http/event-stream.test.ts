@@ -1,8 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { Faults } from '../../../src/service/faults.ts'
-import { batchOf, frame, NO_EVENTS } from '../../../src/service/http/event-batch.ts'
+import { batchOf, frame, NO_EVENTS } from '../../../src/http/event-batch.ts'
 import { type EventFeed, streamEvents } from '../../../src/service/http/event-stream.ts'
 import { ManualClock } from '../../../src/service/index.ts'
 
@@ -100,7 +99,7 @@ describe('a stream of events', () => {
 
 /** A stream of the feed to a reader that does not read yet. */
 async function opened(feed: EventFeed, onError: (error: unknown, ref_id: string) => void = () => undefined) {
-  const options = { clock: new ManualClock(), faults: new Faults(), path: '/', duration: 3_600_000, onError }
+  const options = { clock: new ManualClock(), duration: 3_600_000, onError }
   const outgoing = Promise.withResolvers<ServerResponse>()
   const server = createServer((_, response) => {
     streamEvents(response, feed, options)

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase } from '../../../src/service/database.ts'
-import { framesOf } from '../../../src/service/http/event-batch.ts'
+import { framesOf } from '../../../src/http/event-batch.ts'
 import type { GroupLog, GroupStream, LogView } from '../../../src/service/tasks/group-log.ts'
 import { newRun } from '../../../src/service/tasks/run-request.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'

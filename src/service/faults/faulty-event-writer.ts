@@ -1,61 +1,64 @@
 import type { ServerResponse } from 'node:http'
 import { constants, createGzip, type Gzip } from 'node:zlib'
-import { concerns, type CutPoint, type FaultOf, type Faults } from '../faults.ts'
-import { type EventBatch, framesOf } from './event-batch.ts'
+import { concerns, type CutPoint, type FaultOf, type Faults } from './faults.ts'
+import { type EventBatch, framesOf } from '../../http/event-batch.ts'
+import { NodeEventWriter } from '../../http/node-event-writer.ts'
+import type { EventWriter, EventWriterListener, OpenEventWriter } from '../../http/node-event-writer.ts'
 import { cutLength, malformed } from './malformed-event.ts'
-
-/** Settings of {@link EventWriter}. */
-export interface EventWriterOptions {
-  readonly faults: Faults
-  /** The path of the request, for faults. */
-  readonly path: string
-  /** Called when the socket can take more, after a write that returned false. */
-  readonly onDrain: () => void
-  /** Called when a fault has ended the stream. */
-  readonly onEnd: () => void
-}
 
 /** The faults that strike between or within events of a stream. */
 const IN_STREAM = ['cut', 'stall', 'close', 'slow', 'malformed'] as const
 /** Maximum number of pieces that the fault `slow` sends one by one. */
 const SLOW_PIECES = 1_000
 
+/** Opens writers for requests to this path that inject faults. */
+export function openFaultyWriter(faults: Faults, path: string): OpenEventWriter {
+  return (outgoing, listener) => new FaultyEventWriter(outgoing, listener, faults, path)
+}
+
 /**
- * Writes events to a response, and injects faults. A fault between two events strikes when the first one is written; a fault
- * within an event when that event is written.
+ * Wraps a writer and injects faults. A fault between two events strikes when the first one is written; a fault within an event
+ * when that event is written.
  */
-export class EventWriter {
+class FaultyEventWriter implements EventWriter {
   readonly #outgoing: ServerResponse
-  readonly #options: EventWriterOptions
+  readonly #listener: EventWriterListener
+  readonly #faults: Faults
+  /** The path of the request. */
+  readonly #path: string
+  readonly #writer: EventWriter
   readonly #gzip: Gzip | undefined
   /** Events that wait for the fault `slow`. */
   #waiting: string[] = []
   /** Number of events sent. */
   #sent = 0
   #nextPiece: NodeJS.Timeout | undefined
-  #stalled = false
-
-  /** Sets the status and the headers, which are sent with the first write. */
-  constructor(outgoing: ServerResponse, options: EventWriterOptions) {
-    this.#outgoing = outgoing
-    this.#options = options
-    const isZipped = options.faults.take('gzip', (fault) => concerns(fault, options.path)) !== undefined
-    outgoing.writeHead(200, {
-      'content-type': 'text/event-stream',
-      'cache-control': 'no-cache, no-transform',
-      'x-accel-buffering': 'no',
-      ...(isZipped && { 'content-encoding': 'gzip' }),
-    })
-    outgoing.on('drain', () => this.#drained())
-    if (isZipped) this.#gzip = openGzip(outgoing)
-  }
-
   /** Whether the fault `stall` has struck: the socket stays open, and nothing more is sent. */
-  get stalled(): boolean {
-    return this.#stalled
+  #stalled = false
+  /** Whether the response has ended, or a fault lets nothing more be sent. */
+  #ended = false
+
+  constructor(outgoing: ServerResponse, listener: EventWriterListener, faults: Faults, path: string) {
+    this.#outgoing = outgoing
+    this.#listener = listener
+    this.#faults = faults
+    this.#path = path
+    const isZipped = faults.take('gzip', (fault) => concerns(fault, path)) !== undefined
+    this.#writer = new NodeEventWriter(
+      outgoing,
+      () => this.#drained(),
+      isZipped ? { 'content-encoding': 'gzip' } : {},
+    )
+    if (isZipped) this.#gzip = openGzip(outgoing)
+    const stopListening = faults.onChange(() => this.#strike())
+    outgoing.on('close', () => {
+      stopListening()
+      this.#dropWaiting()
+    })
+    // After the stream has written its first line.
+    queueMicrotask(() => this.#strike())
   }
 
-  /** Sends events. Returns false when the socket is full; then `onDrain` is called later. */
   write(events: EventBatch): boolean {
     if (this.#hasFaults()) {
       this.#waiting = framesOf(events)
@@ -65,34 +68,37 @@ export class EventWriter {
     return this.#send(events.bytes)
   }
 
-  /** Sends text that is not an event, such as a comment. Returns false when the socket is full. */
   writeRaw(text: string): boolean {
     return this.#send(text)
   }
 
-  /** Injects a fault that is due after the last event. Returns whether there was one. */
-  strike(): boolean {
-    // A slow event is completed first.
-    return this.#nextPiece === undefined && this.#strikeAfter('')
+  end(): void {
+    this.#dropWaiting()
+    // A stalled response would delay the closing of the server.
+    if (this.#stalled) this.#outgoing.destroy()
+    if (this.#ended) return
+    this.#ended = true
+    this.#end()
   }
 
-  /** Ends the response cleanly. */
-  end(): void {
-    this.stop()
-    if (this.#gzip === undefined) this.#outgoing.end()
+  #end(): void {
+    if (this.#gzip === undefined) this.#writer.end()
     else this.#gzip.end()
   }
 
-  /** Drops waiting events. */
-  stop(): void {
+  #dropWaiting(): void {
     clearTimeout(this.#nextPiece)
     this.#waiting = []
   }
 
+  /** Injects a fault that is due after the last event. A slow event is completed first. */
+  #strike(): void {
+    if (!this.#ended && this.#nextPiece === undefined) this.#strikeAfter('')
+  }
+
   /** Whether armed faults require sending events one by one. */
   #hasFaults(): boolean {
-    const { faults, path } = this.#options
-    return faults.find(IN_STREAM, (fault) => concerns(fault, path)) !== undefined
+    return this.#faults.find(IN_STREAM, (fault) => concerns(fault, this.#path)) !== undefined
   }
 
   #sendWaiting(): boolean {
@@ -110,7 +116,7 @@ export class EventWriter {
 
   /** Takes a fault that is due within the next event. */
   #takeWithin(): FaultOf<'cut' | 'slow' | 'malformed'> | undefined {
-    return this.#options.faults.take(
+    return this.#faults.take(
       ['cut', 'slow', 'malformed'],
       (fault) => this.#isDue(fault) && (fault.kind !== 'cut' || isWithinEvent(fault)),
     )
@@ -118,7 +124,7 @@ export class EventWriter {
 
   /** Injects a fault that is due after this text, and sends the text. Returns whether there was one. */
   #strikeAfter(text: string): boolean {
-    const fault = this.#options.faults.take(
+    const fault = this.#faults.take(
       ['cut', 'stall', 'close'],
       (armed) => this.#isDue(armed) && (armed.kind !== 'cut' || !isWithinEvent(armed)),
     )
@@ -128,14 +134,14 @@ export class EventWriter {
       this.#sendLast(text, () => this.#outgoing.destroy())
     } else {
       this.#send(text)
-      if (fault.kind === 'close') this.end()
+      if (fault.kind === 'close') this.#end()
       else this.#stalled = true
     }
     return true
   }
 
   #isDue(fault: FaultOf<(typeof IN_STREAM)[number]>): boolean {
-    return (fault.after ?? 0) <= this.#sent && concerns(fault, this.#options.path)
+    return (fault.after ?? 0) <= this.#sent && concerns(fault, this.#path)
   }
 
   #cutWithin(text: string, event: string, at: CutPoint = 'event'): false {
@@ -168,20 +174,20 @@ export class EventWriter {
       }
       this.#nextPiece = undefined
       this.#sent += 1
-      if (!this.#strikeAfter('') && this.#sendWaiting()) this.#options.onDrain()
+      if (!this.#strikeAfter('') && this.#sendWaiting()) this.#listener.onDrain()
     }
     this.#nextPiece = setTimeout(sendPiece, interval)
     return false
   }
 
   /** An empty write to the socket calls back when everything before it is sent. */
-  #sendLast(bytes: string | Buffer, sent: () => void): void {
+  #sendLast(bytes: string | Uint8Array, sent: () => void): void {
     const { socket } = this.#outgoing
     if (this.#gzip === undefined) this.#outgoing.write(bytes, sent)
     else this.#gzip.write(bytes, () => socket?.write('', sent))
   }
 
-  #send(bytes: string | Buffer): boolean {
+  #send(bytes: string | Uint8Array): boolean {
     if (bytes.length === 0) return true
     if (this.#gzip === undefined) return this.#outgoing.write(bytes)
     this.#gzip.write(bytes, () => this.#drained())
@@ -190,12 +196,13 @@ export class EventWriter {
 
   #drained(): void {
     const isFull = this.#nextPiece !== undefined || this.#outgoing.writableNeedDrain
-    if (!isFull) this.#options.onDrain()
+    if (!isFull) this.#listener.onDrain()
   }
 
   #finish(): void {
-    this.stop()
-    this.#options.onEnd()
+    this.#ended = true
+    this.#dropWaiting()
+    this.#listener.onEnd()
   }
 }
 

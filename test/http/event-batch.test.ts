@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { batchOf, firstOf, frame, framesOf, NO_EVENTS } from '../../../src/service/http/event-batch.ts'
+import { batchOf, firstOf, frame, framesOf, NO_EVENTS } from '../../src/http/event-batch.ts'
 
 const frames = fc.array(
   fc.json().map((data) => frame('grp:runs:1', 'task_run.state', data)),
@@ -13,7 +13,7 @@ describe('a batch of events', () => {
       fc.property(frames, (events) => {
         const batch = batchOf(events)
         expect(batch.count).toBe(events.length)
-        expect(batch.bytes.toString()).toBe(events.join(''))
+        expect(new TextDecoder().decode(batch.bytes)).toBe(events.join(''))
         expect(framesOf(batch)).toEqual(events)
       }),
     )

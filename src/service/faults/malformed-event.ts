@@ -1,4 +1,4 @@
-import type { CutPoint } from '../faults.ts'
+import type { CutPoint } from './faults.ts'
 
 /** The start of the data of a framed event. JSON has no line breaks, so it occurs once. */
 const DATA = '\ndata: '

@@ -1,9 +1,9 @@
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import type { AddRunsResponse, TaskGroup, ValidationErrorResponse } from '../../src/protocol/index.ts'
-import type { Fault } from '../../src/service/index.ts'
-import { running } from './running.ts'
-import { wire } from './wire.ts'
+import type { AddRunsResponse, TaskGroup, ValidationErrorResponse } from '../../../src/protocol/index.ts'
+import type { Fault } from '../../../src/service/index.ts'
+import { running } from '../running.ts'
+import { wire } from '../wire.ts'
 
 describe('the fault status', () => {
   it('tells when to come back as a date, which goes by the date of the answer', async () => {

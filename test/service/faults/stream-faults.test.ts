@@ -1,9 +1,9 @@
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { TaskGroup } from '../../src/protocol/index.ts'
-import { type Fault, ManualClock, type ResearchServiceOptions } from '../../src/service/index.ts'
-import { HeldProcessor, running } from './running.ts'
-import { Wire, wire } from './wire.ts'
+import type { TaskGroup } from '../../../src/protocol/index.ts'
+import { type Fault, ManualClock, type ResearchServiceOptions } from '../../../src/service/index.ts'
+import { HeldProcessor, running } from '../running.ts'
+import { Wire, wire } from '../wire.ts'
 
 describe('the fault cut', () => {
   it('in a line breaks off within the JSON of the next event', async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { TaskGroup } from '../../src/protocol/index.ts'
-import { ArgumentError } from '../../src/protocol/index.ts'
-import { Faults, type Fault } from '../../src/service/faults.ts'
-import { HeldProcessor, running } from './running.ts'
+import type { TaskGroup } from '../../../src/protocol/index.ts'
+import { ArgumentError } from '../../../src/protocol/index.ts'
+import { Faults, type Fault } from '../../../src/service/faults/faults.ts'
+import { HeldProcessor, running } from '../running.ts'
 
 describe('the fault cut', () => {
   it.each([0, 1, 2, 5, 6, 7])('breaks a stream right after %i events', async (after) => {

@@ -1,10 +1,16 @@
-import { firstOf, NO_EVENTS } from '../http/event-batch.ts'
+import type { MiddlewareHandler } from 'hono'
+import { groupNotFound } from '../tasks/group-routes.ts'
+import { firstOf, NO_EVENTS } from '../../http/event-batch.ts'
 import type { EventFeed } from '../http/event-stream.ts'
-import type { DeletedGroup, Faults } from '../faults.ts'
+import type { DeletedGroup, Faults } from './faults.ts'
 
-/** Whether to respond with 404 to a request for the group; counts as a strike of `deleted-group`. */
-export function refuseDeleted(faults: Faults, groupId: string): boolean {
-  return faults.take('deleted-group', (fault) => isGone(fault, groupId)) !== undefined
+/** The fault `deleted-group`: responds with 404 to requests for the group. */
+export function refuseDeletedGroup(faults: Faults): MiddlewareHandler {
+  return async (c, next) => {
+    const id = c.req.param('taskgroup_id') ?? ''
+    if (faults.take('deleted-group', (fault) => isGone(fault, id)) !== undefined) throw groupNotFound(id)
+    return next()
+  }
 }
 
 /** A group's feed that ends when the fault `deleted-group` strikes. */
@@ -27,7 +33,10 @@ export function deletable(feed: EventFeed, faults: Faults, groupId: string): Eve
     get ended() {
       return isDeleted() || feed.ended
     },
-    onMore: (listener) => feed.onMore(listener),
+    onMore(listener) {
+      const removers = [feed.onMore(listener), faults.onChange(listener)]
+      return () => removers.forEach((remove) => remove())
+    },
   }
 }
 

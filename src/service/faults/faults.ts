@@ -1,5 +1,5 @@
-import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkDuration, checkId, checkInteger, checkOneOf, checkText } from '../protocol/check.ts'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkDuration, checkId, checkInteger, checkOneOf, checkText } from '../../protocol/check.ts'
 
 /** Options of every fault. */
 interface FaultOptions {

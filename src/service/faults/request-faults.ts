@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from 'hono'
-import { concerns, type Faults, type FaultOf } from '../faults.ts'
-import { invalidRequest, problem } from './problem.ts'
-import { issue, unprocessable } from './validation.ts'
+import { concerns, type Faults, type FaultOf } from './faults.ts'
+import { invalidRequest, problem } from '../http/problem.ts'
+import { issue, unprocessable } from '../http/validation.ts'
 
 const PAGE = '<!doctype html>\n<title>Please wait</title>\n<p>The fault wrong-type sends this page.</p>\n'
 

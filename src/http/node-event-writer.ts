@@ -1,0 +1,53 @@
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { EventBatch } from './event-batch.ts'
+
+/** Writes server-sent events to one client. */
+export interface EventWriter {
+  /** Sends events. Returns false when the socket is full; then `onDrain` is called later. */
+  write(events: EventBatch): boolean
+  /** Sends text that is not an event, such as a comment. Returns false when the socket is full. */
+  writeRaw(text: string): boolean
+  /** Ends the response cleanly, unless it has ended. */
+  end(): void
+}
+
+/** What an {@link EventWriter} calls. */
+export interface EventWriterListener {
+  /** The socket can take more, after a write that returned false. */
+  readonly onDrain: () => void
+  /** The writer has ended the response by itself. */
+  readonly onEnd: () => void
+}
+
+/** Opens the writer of a response. */
+export type OpenEventWriter = (outgoing: ServerResponse, listener: EventWriterListener) => EventWriter
+
+const HEADERS = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+}
+
+/** An {@link EventWriter} over `node:http`. The headers are sent with the first write. */
+export class NodeEventWriter implements EventWriter {
+  readonly #outgoing: ServerResponse
+
+  /** @param headers More headers of the response. */
+  constructor(outgoing: ServerResponse, onDrain: () => void, headers: OutgoingHttpHeaders = {}) {
+    this.#outgoing = outgoing
+    outgoing.writeHead(200, { ...HEADERS, ...headers })
+    outgoing.on('drain', onDrain)
+  }
+
+  write({ bytes }: EventBatch): boolean {
+    return this.#outgoing.write(bytes)
+  }
+
+  writeRaw(text: string): boolean {
+    return this.#outgoing.write(text)
+  }
+
+  end(): void {
+    this.#outgoing.end()
+  }
+}
