@@ -52,7 +52,7 @@ export function isAheadOf(state: string, group: string): boolean {
       .prepare('SELECT cursor FROM rivulet_checkpoint_position WHERE stream = ?')
       .get(`groups/${group}/runs`)
     if (row === undefined) return false
-    const { ended = [] }: { ended?: readonly number[] } = JSON.parse(String(row['cursor']))
+    const { ended = [] }: { ended?: readonly number[] } = JSON.parse(firstLine(String(row['cursor'])))
     const effects = database
       .prepare("SELECT count(DISTINCT id) AS runs FROM effects WHERE type = 'task_run.state'")
       .get()
@@ -88,4 +88,9 @@ export function auditOf(records: ServiceRecords, state: string, handled: string)
 /** A line for each event that the handler was given, in the order of the giving; an event may be there twice. */
 function linesOf(handled: string): readonly string[] {
   return existsSync(handled) ? readFileSync(handled, 'utf8').split('\n').slice(0, -1) : []
+}
+
+/** The JSON of a saved position. The seen entries follow in the next line. */
+function firstLine(text: string): string {
+  return text.split('\n', 1)[0] ?? ''
 }

@@ -89,7 +89,8 @@ export class Audit {
   #behind(positions: Positions): string[] {
     const { groups, monitors } = this.#service
     const read = (stream: string): { readonly cursor?: string; readonly mark?: string } =>
-      JSON.parse(positions(stream) ?? '{}')
+      // The seen entries follow in the next line.
+      JSON.parse(positions(stream)?.split('\n', 1)[0] ?? '{}')
     const behind: string[] = []
     const compare = (stream: string, place: unknown, end: unknown) => {
       if (place !== end) behind.push(`${stream} stands at ${place} and not at ${end}`)
