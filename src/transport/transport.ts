@@ -74,7 +74,7 @@ export interface TransportSettings extends EndpointSettings {
   readonly random?: (() => number) | undefined
   /** Called before each delay between attempts. */
   readonly onRetry?: ((info: RetryInfo) => void) | undefined
-  /** Makes the requests. Default undici on Node and the global `fetch` elsewhere. */
+  /** Makes the requests, instead of undici on Node and the global `fetch` elsewhere. */
   readonly fetch?: Fetch | undefined
   /** An HTTP client for what {@link fetch} cannot do; not both. Default undici on Node and `fetch` elsewhere. */
   readonly exchange?: Exchange | undefined

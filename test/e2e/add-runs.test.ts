@@ -13,7 +13,7 @@ async function group(client: ResearchClient): Promise<string> {
   return taskgroup_id
 }
 
-/** The answers that were emitted, and the error after them. */
+/** The emitted responses, and the error after them. */
 async function outcome(client: ResearchClient, id: string, count: number, options?: AddRunsOptions) {
   const answers: AddRunsResponse[] = []
   const error: unknown = await new Promise((resolve) => {
@@ -38,7 +38,7 @@ async function inputsByRun(client: ResearchClient, id: string): Promise<Map<stri
 
 describe('adding runs, end to end', () => {
   it.each([500, 502, 504])(
-    'a %i says nothing of whether runs were added: they are not sent again, and are in doubt',
+    'a %i may have added runs: they are not sent again, and are in doubt',
     async (status) => {
       const { client, service } = await research()
       const id = await group(client)
@@ -60,7 +60,7 @@ describe('adding runs, end to end', () => {
     },
   )
 
-  it('an answer that was cut off leaves its batch in doubt, and those before it added', async () => {
+  it('a truncated response leaves its batch in doubt, and those before it added', async () => {
     const { client, service } = await research()
     const id = await group(client)
     const emitted: AddRunsResponse[] = []
@@ -97,7 +97,7 @@ describe('adding runs, end to end', () => {
     expect(error).toBeInstanceOf(ValidationError)
   })
 
-  it('a refusal of a later batch tells what was added before, and leaves nothing in doubt', async () => {
+  it('a refusal of a later batch has the runs that were added before, and leaves nothing in doubt', async () => {
     const { client } = await research()
     const id = await group(client)
     const inputs = inputsOf(1_100).with(1_050, { input: 'x'.repeat(30_000) })
@@ -124,7 +124,7 @@ describe('adding runs, end to end', () => {
 describe('adding runs exactly once, end to end', () => {
   const exactly: AddRunsOptions = { exactlyOnce: true, settleDelay: 0 }
 
-  it.each([500, 502, 504, 408])('sends again after a %i that took nothing', async (status) => {
+  it.each([500, 502, 504, 408])('retries after a %i that added nothing', async (status) => {
     const { client, service } = await research()
     const id = await group(client)
     service.faults.add({ kind: 'status', status, times: 3, path: RUNS })
@@ -137,7 +137,7 @@ describe('adding runs exactly once, end to end', () => {
   })
 
   it.each(['truncated', 'malformed'] as const)(
-    'finds the runs whose answer was %s, and answers with their ids in the order of inputs',
+    'finds the runs whose response was %s, and emits their ids in the order of inputs',
     async (kind) => {
       const { client, service } = await research({ client: QUIET_SOON })
       const id = await group(client)
@@ -160,16 +160,16 @@ describe('adding runs exactly once, end to end', () => {
       const behind = await all(
         client.taskGroups.runs(id, { last_event_id: answers[1]?.run_cursor ?? 'none' }),
       )
-      const told = new Set(behind.map(({ id: fact }) => fact))
-      expect(answers[1]?.run_ids.every((run) => told.has(`${run}:completed`))).toBe(true)
+      const ids = new Set(behind.map((event) => event.id))
+      expect(answers[1]?.run_ids.every((run) => ids.has(`${run}:completed`))).toBe(true)
     },
   )
 
-  it('waits for runs that are still active, since those cannot be seen', async () => {
+  it('waits for runs that are still active, since a stream does not have them', async () => {
     const processor = new HeldRuns()
     const { client, service } = await research({ processor })
     const id = await group(client)
-    // The reading that looks for them is closed, and taken up again: by then they may end.
+    // The stream that looks for them closes and resumes. Then they may end.
     client.diagnostics.subscribe(({ kind }) => {
       if (kind === 'reconnect') processor.release()
     })
@@ -190,7 +190,7 @@ describe('adding runs exactly once, end to end', () => {
     expect(service.faults.struck).toEqual({ truncated: 1, close: 1 })
   })
 
-  it('knows that nothing was taken while other runs are still active', async () => {
+  it('finds that nothing was added while other runs are still active', async () => {
     const { client, service } = await research({ processor: new HeldRuns() })
     const id = await group(client)
     await outcome(client, id, 4)
@@ -210,7 +210,7 @@ describe('adding runs exactly once, end to end', () => {
     expect(service.faults.struck).toEqual({ status: 1 })
   })
 
-  it('gives up in doubt when nothing is certain in time', async () => {
+  it('errors in doubt after its timeout', async () => {
     const { client, service } = await research({ processor: new HeldRuns() })
     const id = await group(client)
     const options = { ...exactly, settleTimeout: 0 }
@@ -225,7 +225,7 @@ describe('adding runs exactly once, end to end', () => {
     expect(error).toMatchObject({ inDoubt: [1_000], unsettled: expect.any(Error) })
   })
 
-  it('sends nothing more once it is aborted', async () => {
+  it('sends nothing more when it is aborted', async () => {
     const { client, service } = await research({ processor: new HeldRuns() })
     const id = await group(client)
     const controller = new AbortController()

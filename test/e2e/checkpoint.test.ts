@@ -15,7 +15,7 @@ import { all, research } from './research.ts'
 
 const names = (count: number) => Array.from({ length: count }, (_, n) => `question ${n}`)
 
-/** A state file, and its checkpoint as often as it is opened. */
+/** A state file, and a function that opens its checkpoint. */
 async function stateFile() {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-state-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
@@ -23,18 +23,18 @@ async function stateFile() {
   return { file, open: () => openCheckpoint(sqliteCheckpointStore(file)) }
 }
 
-/** When the runs failed. */
+/** The time at which the runs failed. */
 const TIME = '2026-01-01T00:00:00.000Z'
 
 /** The id of the failure of a run. */
 const failure = (run: string) => `${run}:failed:${TIME}`
 
-/** What receives webhooks into the state file, as a process opens it and closes it. */
+/** A receiver that stores webhooks in the state file, opened and closed like a process does. */
 async function receiving(file: string, open: () => Promise<Checkpoint>, secrets: string) {
   const inbox = sqliteInbox(file)
   const receiver = createWebhookReceiver({ secrets, inbox })
   const checkpoint = await open()
-  /** Sends the webhook of a run that failed, and resolves to the status of the answer. */
+  /** Sends the webhook of a failed run, and resolves with the status of the response. */
   const post = async (run_id: string) => {
     const run = { run_id, status: 'failed', is_active: false, error: { message: 'no' }, processor: 'base' }
     const data = { ...run, created_at: TIME, modified_at: TIME }
@@ -50,7 +50,7 @@ async function receiving(file: string, open: () => Promise<Checkpoint>, secrets:
   return { inbox, receiver, checkpoint, post, close }
 }
 
-/** Handles a few events and then leaves, as a process would that is stopped. */
+/** Handles a few events and then unsubscribes, like a process that is stopped. */
 async function handleSome(events: Observable<ResearchEvent>, checkpoint: Checkpoint, count: number) {
   const handled: string[] = []
   const handler = (event: ResearchEvent) => void handled.push(event.id)
@@ -60,7 +60,7 @@ async function handleSome(events: Observable<ResearchEvent>, checkpoint: Checkpo
 }
 
 describe('a checkpoint', () => {
-  it.each([1, 2, 5, 9])('has watch go on behind the %i events that were handled', async (count) => {
+  it.each([1, 2, 5, 9])('makes watch resume after the %i handled events', async (count) => {
     const { client, group } = await research()
     const id = await group(...names(10))
     const { open } = await stateFile()
@@ -76,13 +76,13 @@ describe('a checkpoint', () => {
     )
     await second.close()
 
-    const runs = (ids: string[]) => ids.filter((fact) => fact.endsWith(':completed'))
+    const runs = (ids: string[]) => ids.filter((one) => one.endsWith(':completed'))
     expect(new Set([...runs(before), ...runs(after)]).size).toBe(10)
-    // What was in flight when the first one left may come again, and nothing else.
+    // Only events that were in flight when the first one unsubscribed may repeat.
     expect(before.length + after.length).toBeLessThanOrEqual(new Set([...before, ...after]).size + 1)
   })
 
-  it('passes over what the pipeline filters out', async () => {
+  it('moves past events that the pipeline filters out', async () => {
     const { client, group } = await research()
     const id = await group(...names(5))
     const { open } = await stateFile()
@@ -106,7 +106,7 @@ describe('a checkpoint', () => {
     expect(again.filter(({ type }) => type === 'task_run.state')).toEqual([])
   })
 
-  it('refuses an operator that lets events come later, before anything is lost by it', async () => {
+  it('refuses an operator that delays events, before anything is lost', async () => {
     const { client, group } = await research()
     const id = await group(...names(3))
     const { open } = await stateFile()
@@ -129,7 +129,7 @@ describe('a checkpoint', () => {
     expect(events.filter(({ type }) => type === 'task_run.state')).toHaveLength(3)
   })
 
-  it('does not pass over an event that an operator threw on', async () => {
+  it('does not move past an event on which an operator threw', async () => {
     const { client, group } = await research()
     const id = await group(...names(6))
     const { open } = await stateFile()
@@ -159,13 +159,13 @@ describe('a checkpoint', () => {
     expect(new Set([...before, ...after]).size).toBe(6)
   })
 
-  it('loses nothing by a disk that is full: the pipeline errors, and the next start goes on', async () => {
+  it('loses nothing on a full disk: the pipeline errors, and the next start resumes', async () => {
     const { client, group } = await research()
     const id = await group(...names(40))
     const { file } = await stateFile()
     const database = new DatabaseSync(file)
     onTestFinished(() => database.close())
-    // A page holds few facts, so that room is soon lacking.
+    // A page holds few rows, so that the disk is soon full.
     database.exec('PRAGMA page_size = 1024')
     const pipeline = async (maxPages: number) => {
       const checkpoint = await openCheckpoint(sqliteCheckpointStore(database))
@@ -179,7 +179,7 @@ describe('a checkpoint', () => {
       return { handled, outcome, closed }
     }
 
-    // One page is fewer than there are: the file may not grow.
+    // One page is fewer than the file has, so that it cannot grow.
     const first = await pipeline(1)
     const second = await pipeline(10_000)
 
@@ -191,12 +191,12 @@ describe('a checkpoint', () => {
     expect(first.closed).toEqual({ status: 'rejected', reason: full })
     expect(first.handled.length).toBeLessThan(40)
     expect(new Set([...first.handled, ...second.handled]).size).toBe(40)
-    // What could not be saved comes again, and nothing else.
-    expect(second.handled.filter((fact) => first.handled.includes(fact))).toEqual(first.handled.slice(-1))
+    // Only the event that could not be saved repeats.
+    expect(second.handled.filter((one) => first.handled.includes(one))).toEqual(first.handled.slice(-1))
     expect(second.closed.status).toBe('fulfilled')
   })
 
-  it('has nothing handled twice by a retry in the same process, although it could not be saved', async () => {
+  it('does not repeat a handled event on a retry in the same process, even if it could not be saved', async () => {
     const { client, group } = await research()
     const id = await group(...names(6))
     const store = memoryCheckpointStore()
@@ -214,7 +214,7 @@ describe('a checkpoint', () => {
     const handler = async (event: ResearchEvent) => {
       calls.push(event.id)
       if (calls.length > 1) return
-      // The stream's position stays here, while the next event is handled and cannot be saved.
+      // The stream's position stays here while the next event is handled and cannot be saved.
       await failed.promise
       throw new Error('out of reach')
     }
@@ -231,11 +231,11 @@ describe('a checkpoint', () => {
     await checkpoint.close()
 
     const [first] = calls
-    expect(calls.filter((fact) => fact !== first)).toHaveLength(5)
+    expect(calls.filter((call) => call !== first)).toHaveLength(5)
     expect(new Set(calls).size).toBe(6)
   })
 
-  it('that is closed is refused by name', async () => {
+  it('that is closed is refused with its name', async () => {
     const { client } = await research()
     const { open } = await stateFile()
     const checkpoint = await open()
@@ -249,7 +249,7 @@ describe('a checkpoint', () => {
     })
   })
 
-  it('refuses a pipeline in which nobody tells it what was handled', async () => {
+  it('refuses a pipeline without a deliver that reports handled events', async () => {
     const { client, group } = await research()
     const id = await group(...names(3))
     const checkpoint = await openCheckpoint(memoryCheckpointStore())
@@ -260,7 +260,7 @@ describe('a checkpoint', () => {
     await expect(all(watched.pipe(deliver(() => {})))).rejects.toMatchObject({ name: 'CheckpointError' })
   })
 
-  it('refuses a second subscription beside the first', async () => {
+  it('refuses a second concurrent subscription', async () => {
     const { client, group } = await research()
     const id = await group(...names(3))
     const checkpoint = await openCheckpoint(memoryCheckpointStore())
@@ -273,7 +273,7 @@ describe('a checkpoint', () => {
     await expect(all(pipeline())).resolves.toEqual([])
   })
 
-  it('goes on when completions, one of which was the last that was handled, are no longer asked for', async () => {
+  it('resumes without completions, even if a completion was the last handled event', async () => {
     const both = await research({ files: { 'old.md': '# Old\n\nNothing of the kind.\n' } })
     const { client, service, docs } = both
     const settled = async (records: number) => {
@@ -305,7 +305,7 @@ describe('a checkpoint', () => {
     expect([...before, ...after]).toEqual(service.records().monitor_events.map(({ id }) => id))
   })
 
-  it('has a webhook told again that was not handled when the process ended', async () => {
+  it('emits a webhook again that was not handled when the process ended', async () => {
     const { client, service } = await research()
     const { file, open } = await stateFile()
 
@@ -322,7 +322,7 @@ describe('a checkpoint', () => {
     expect(handled).toBe(failure('run_1'))
   })
 
-  it('has webhooks told again in the same process, when a handler failed and the pipeline is retried', async () => {
+  it('emits webhooks again in the same process when a handler failed and the pipeline is retried', async () => {
     const { client, service } = await research()
     const { file, open } = await stateFile()
     const {
@@ -353,7 +353,7 @@ describe('a checkpoint', () => {
     expect(left).toBeUndefined()
   })
 
-  it('has a webhook told again that an operator threw on, before its handler got it', async () => {
+  it('emits a webhook again on which an operator threw before its handler ran', async () => {
     const { client, service } = await research()
     const { file, open } = await stateFile()
     const { receiver: webhooks, checkpoint, post, close } = await receiving(file, open, service.webhookSecret)

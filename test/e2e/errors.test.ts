@@ -28,7 +28,7 @@ const calls: Record<string, Call> = {
 
 describe('errors, end to end', () => {
   it.each(Object.entries(calls))(
-    '%s: a wrong key is an AuthenticationError that does not tell the key',
+    '%s: a wrong key is an AuthenticationError without the key',
     async (_, call) => {
       const { service } = await research()
       const apiKey = 'a-key-that-nobody-gave-out'
@@ -45,7 +45,7 @@ describe('errors, end to end', () => {
   )
 
   it.each(Object.entries(calls).filter(([name]) => /^(monitors|taskGroups)/.test(name)))(
-    '%s: what is not there is a NotFoundError',
+    '%s: a missing resource is a NotFoundError',
     async (_, call) => {
       const { client } = await research()
 
@@ -55,7 +55,7 @@ describe('errors, end to end', () => {
     },
   )
 
-  it('an invalid cursor is a ValidationError in the words of the service', async () => {
+  it("an invalid cursor is a ValidationError with the service's message", async () => {
     const { client, monitor } = await withMonitor()
 
     const error = await failure(client.monitors.events(monitor, { cursor: 'nonsense' }))
@@ -68,7 +68,7 @@ describe('errors, end to end', () => {
     })
   })
 
-  it('an unknown last_event_id is a ValidationError that lists what was wrong', async () => {
+  it('an unknown last_event_id is a ValidationError with its issues', async () => {
     const { client, group } = await research()
     const id = await group('x')
 
@@ -78,7 +78,7 @@ describe('errors, end to end', () => {
     expect(error).toHaveProperty('issues.0.loc', ['query', 'last_event_id'])
   })
 
-  it.each([408, 429, 500, 502, 503, 504])('a %i passes by being tried again', async (status) => {
+  it.each([408, 429, 500, 502, 503, 504])('a %i is retried until it passes', async (status) => {
     const { client, service, diagnostics } = await research()
     service.faults.add({ kind: 'status', status, times: 3, retryAfter: 0 })
 
@@ -88,7 +88,7 @@ describe('errors, end to end', () => {
     expect(diagnostics.filter(({ kind }) => kind === 'retry')).toHaveLength(3)
   })
 
-  it('a stream survives a service that fails for a while', async () => {
+  it('a stream survives a temporary failure of the service', async () => {
     const { client, service, group } = await research()
     const id = await group('x')
     service.faults.add({ kind: 'status', status: 503, times: 5, retryAfter: 0 })
@@ -99,7 +99,7 @@ describe('errors, end to end', () => {
   })
 
   it.each([500, 502, 504])(
-    'runs are not added again after a %i, which says nothing of whether they were',
+    'runs are not added again after a %i, which may have added them',
     async (status) => {
       const { client, service, group } = await research()
       const id = await group()
@@ -114,7 +114,7 @@ describe('errors, end to end', () => {
     },
   )
 
-  it.each([429, 503])('runs are added again after a %i, which says that they were not', async (status) => {
+  it.each([429, 503])('runs are added again after a %i, which did not add them', async (status) => {
     const { client, service, group } = await research()
     const id = await group()
     service.faults.add({ kind: 'status', status, times: 2, retryAfter: 0, path: '/v1/tasks/groups' })
@@ -124,7 +124,7 @@ describe('errors, end to end', () => {
     expect(service.records().runs).toHaveLength(1)
   })
 
-  it('a service that is not there is a ConnectionError', async () => {
+  it('an unreachable service is a ConnectionError', async () => {
     const { service, client } = await research({ client: { retries: 1 } })
     await service.close()
 

@@ -16,7 +16,7 @@ async function group(client: ResearchClient): Promise<string> {
   return taskgroup_id
 }
 
-/** Completes every run, but fails those whose input is named, that many times. */
+/** Completes every run, except for the given inputs, which fail this many times. */
 function failing(times: Readonly<Record<string, number>>): Processor {
   const left = new Map(Object.entries(times))
   return {
@@ -46,7 +46,7 @@ describe('execute, end to end', () => {
     )
   })
 
-  it('takes a default task spec with its inputs', async () => {
+  it('accepts a default task spec with its inputs', async () => {
     const { client } = await research({
       processor: {
         run: async ({ input }) => ({
@@ -62,17 +62,17 @@ describe('execute, end to end', () => {
     expect(results.map(({ output }) => output?.content)).toEqual([JSON.stringify(default_task_spec)])
   })
 
-  it('emits in the order of ending', async () => {
+  it('emits runs in the order in which they end', async () => {
     const { client } = await research({ concurrency: 1 })
     const id = await group(client)
 
     const results = await all(client.taskGroups.execute(id, inputsOf(20)))
 
-    const told = await all(client.taskGroups.runs(id))
-    expect(results.map(({ run }) => `${run.run_id}:completed`)).toEqual(told.map((event) => event.id))
+    const emitted = await all(client.taskGroups.runs(id))
+    expect(results.map(({ run }) => `${run.run_id}:completed`)).toEqual(emitted.map((event) => event.id))
   })
 
-  it('neither tells of other runs of the group nor waits for them', async () => {
+  it('neither emits other runs of the group nor waits for them', async () => {
     const held = new HeldRuns()
     const echo = failing({})
     const { client } = await research({
@@ -87,12 +87,12 @@ describe('execute, end to end', () => {
   })
 
   it.each(['cut', 'close', 'invalid-cursor'] as const)(
-    'tells of each run once under the fault %s',
+    'emits each run once under the fault %s',
     async (kind) => {
       const { client, service } = await research()
       const id = await group(client)
       await all(client.taskGroups.addRuns(id, { inputs: inputsOf(3) }))
-      // Now the cursor of the first batch is not empty.
+      // Then the cursor of the first batch is not empty.
       const wrong = kind === 'invalid-cursor' ? {} : { after: 2 }
       service.faults.add({ kind, times: 3, path: '/v1beta/tasks/groups', ...wrong })
 
@@ -105,7 +105,7 @@ describe('execute, end to end', () => {
     },
   )
 
-  it('settles a request in doubt with exactlyOnce, and then tells of its runs', async () => {
+  it('settles a request in doubt with exactlyOnce, and then emits its runs', async () => {
     const { client, service } = await research()
     const id = await group(client)
     // The group's status is read first.
@@ -122,7 +122,7 @@ describe('execute, end to end', () => {
     expect(service.records().runs).toHaveLength(5)
   })
 
-  it('errors at once where adding does', async () => {
+  it('errors immediately when adding does', async () => {
     const { client, service } = await research()
     const id = await group(client)
     service.faults.add({ kind: 'status', status: 500, times: 1, path: '/v1/tasks/groups' })
@@ -132,7 +132,7 @@ describe('execute, end to end', () => {
     await expect(results).rejects.toBeInstanceOf(UncertainWriteError)
   })
 
-  it('is read by a loop that is slower than the service', async () => {
+  it('can be read by a loop that is slower than the service', async () => {
     const { client } = await research()
     const id = await group(client)
 
@@ -145,7 +145,7 @@ describe('execute, end to end', () => {
     expect(new Set(seen).size).toBe(2_500)
   })
 
-  it('refuses at the call what cannot be right', async () => {
+  it('refuses invalid arguments at the call', async () => {
     const { client } = await research()
     const { execute } = client.taskGroups
 
@@ -157,7 +157,7 @@ describe('execute, end to end', () => {
 })
 
 describe('execute with a schema, end to end', () => {
-  it('has the service answer from its documents in the shape that the schema asks for', async () => {
+  it('makes the service answer from its documents in the shape of the schema', async () => {
     const text = '---\nname: Acme\nfounded: 1949\n---\n# Acme\n\nAcme was founded in 1949 and makes anvils.\n'
     const docs = await folderOf({ 'acme.md': text })
     const service = await createResearchService({ docs })
@@ -175,7 +175,7 @@ describe('execute with a schema, end to end', () => {
 })
 
 describe('execute with runs that fail, end to end', () => {
-  it('emits them like the others, and errors with all of them in the end', async () => {
+  it('emits them like the others, and errors with all of them at the end', async () => {
     const { client } = await research({ processor: failing({ 'question 1': 1, 'question 3': 1 }) })
     const id = await group(client)
     const results: ExecutedRun[] = []
@@ -210,7 +210,7 @@ describe('execute with runs that fail, end to end', () => {
     })
   })
 
-  it('adds them again as often as asked for, and tells only of the last run', async () => {
+  it('retries them as often as given, and emits only the last run', async () => {
     const { client, service } = await research({
       processor: failing({ 'question 0': 2, 'question 1': 1, 'question 4': 2 }),
     })
@@ -224,7 +224,7 @@ describe('execute with runs that fail, end to end', () => {
     expect(service.records().runs).toHaveLength(5 + 5)
   })
 
-  it('gives one up after that, and goes on with the others', async () => {
+  it('stops retrying after that, and continues with the others', async () => {
     const { client, service } = await research({ processor: failing({ 'question 0': 3, 'question 1': 1 }) })
     const id = await group(client)
     const results: ExecutedRun[] = []
@@ -246,7 +246,7 @@ describe('execute with runs that fail, end to end', () => {
 })
 
 describe('progress, end to end', () => {
-  it('tells how far the group is, never the same twice, and completes with it', async () => {
+  it('emits the progress of the group at each change, and completes with it', async () => {
     const { client } = await research({ processor: failing({ 'question 1': 1 }), concurrency: 1 })
     const id = await group(client)
     await all(client.taskGroups.addRuns(id, { inputs: inputsOf(2) }))
@@ -267,7 +267,7 @@ describe('progress, end to end', () => {
     })
   })
 
-  it('begins behind an event where it is told to', async () => {
+  it('starts after a given event', async () => {
     const { client } = await research()
     const id = await group(client)
     await all(client.taskGroups.execute(id, inputsOf(2)))
@@ -280,7 +280,7 @@ describe('progress, end to end', () => {
     expect(views.map(({ ended }) => ended)).toEqual([2])
   })
 
-  it('is nothing of nothing for a group without runs, which is followed until it has some', async () => {
+  it('is 0 of 0 for a group without runs, and continues until it has some', async () => {
     const { client } = await research()
     const id = await group(client)
 

@@ -16,7 +16,7 @@ import type { Research } from './research.ts'
 const QUESTIONS = ['one', 'zwei Möwen', 'three', '四', 'five']
 const STREAMS = ['events', 'runs'] as const
 
-/** Silence in ms after which the client gives a connection up: a spurious end costs a connection, and nothing else. */
+/** The client's idle timeout in ms. A spurious timeout costs only a connection. */
 const SILENCE = 50
 
 const STREAM_FAULTS: readonly (readonly Fault[])[] = [
@@ -53,32 +53,32 @@ const STREAM_FAULTS: readonly (readonly Fault[])[] = [
 ]
 
 describe.each(STREAMS)('the stream of %s', (stream) => {
-  it.each(STREAM_FAULTS.map((faults) => [faults]))('tells the same under %j', async (faults) => {
+  it.each(STREAM_FAULTS.map((faults) => [faults]))('emits the same events under %j', async (faults) => {
     const { client, service, group } = await research({ client: { timeouts: { silence: SILENCE } } })
     const id = await group(...QUESTIONS)
     const whole = await all(client.taskGroups[stream](id))
     for (const fault of faults) service.faults.add(fault)
 
-    const told = await all(client.taskGroups[stream](id))
+    const emitted = await all(client.taskGroups[stream](id))
 
-    expect(withoutReceived(told)).toEqual(withoutReceived(whole))
+    expect(withoutReceived(emitted)).toEqual(withoutReceived(whole))
     expect(Object.keys(service.faults.struck).toSorted()).toEqual(
       [...new Set(faults.map(({ kind }) => kind))].toSorted(),
     )
   })
 
-  it('loses nothing to a service that accepts and closes time and again, of a group that had ended', async () => {
+  it('loses nothing of a done group when the service repeatedly accepts and closes', async () => {
     const { client, service, group } = await research()
     const id = await group(...QUESTIONS)
     const whole = await all(client.taskGroups[stream](id))
     service.faults.add({ kind: 'close', times: 4 })
 
-    const told = await all(client.taskGroups[stream](id))
+    const emitted = await all(client.taskGroups[stream](id))
 
-    expect(withoutReceived(told)).toEqual(withoutReceived(whole))
+    expect(withoutReceived(emitted)).toEqual(withoutReceived(whole))
   })
 
-  it('is asked for less and less often while the service accepts and closes, although runs are active', async () => {
+  it('backs off while the service accepts and closes, even if runs are active', async () => {
     const processor = new HeldRuns()
     const scheduler = new VirtualTimeScheduler()
     const { client, service, group, diagnostics } = await research({
@@ -87,12 +87,12 @@ describe.each(STREAMS)('the stream of %s', (stream) => {
     })
     const id = await group(...QUESTIONS)
     service.faults.add({ kind: 'close' })
-    const told = all(client.taskGroups[stream](id).pipe(ofType('task_run.state')))
+    const emitted = all(client.taskGroups[stream](id).pipe(ofType('task_run.state')))
 
     const connectedAt: number[] = []
     while (connectedAt.length < 8) {
       await until(() => diagnostics.length > connectedAt.length)
-      // No time passes but while somebody waits, so it is the time at which the service saw this connection.
+      // The clock advances only during a wait, so this is the time of the connection at the service.
       expect(service.faults.struck.close).toBe(diagnostics.length)
       connectedAt.push(scheduler.now())
       if (connectedAt.length === 8) service.faults.clear()
@@ -100,13 +100,13 @@ describe.each(STREAMS)('the stream of %s', (stream) => {
     }
     processor.release()
 
-    // The service asks for 20 ms at least, from which the backoff grows.
+    // The service sends a `retry:` of 20 ms, from which the backoff grows.
     const gaps = connectedAt.slice(1).map((time, n) => time - (connectedAt[n] ?? 0))
     expect(gaps).toEqual([20, 40, 80, 160, 320, 500, 500])
-    expect(await told).toHaveLength(QUESTIONS.length)
+    expect(await emitted).toHaveLength(QUESTIONS.length)
   })
 
-  it('tells all of runs that are under way while it is cut, stalls and closes', async () => {
+  it('emits all active runs while it breaks, stalls and closes', async () => {
     const processor = new HeldRuns()
     const { client, service, group } = await research({
       processor,
@@ -116,11 +116,11 @@ describe.each(STREAMS)('the stream of %s', (stream) => {
     service.faults.add({ kind: 'close', times: 1 })
     service.faults.add({ kind: 'stall', times: 1 })
     service.faults.add({ kind: 'cut', at: 'line', after: 1, times: 2 })
-    const told = all(client.taskGroups[stream](id).pipe(ofType('task_run.state')))
+    const emitted = all(client.taskGroups[stream](id).pipe(ofType('task_run.state')))
     await until(() => service.faults.struck.stall === 1)
 
     processor.release()
-    const runs = (await told).map(({ data }) => data.run.run_id)
+    const runs = (await emitted).map(({ data }) => data.run.run_id)
 
     expect(runs.toSorted()).toEqual(
       service
@@ -130,35 +130,35 @@ describe.each(STREAMS)('the stream of %s', (stream) => {
     )
   })
 
-  it('ends with a NotFoundError when its group is deleted, after all that was told before', async () => {
+  it('errors with a NotFoundError when its group is deleted, after the events before', async () => {
     const processor = new HeldRuns()
     const { client, service, group } = await research({ processor })
     const id = await group(...QUESTIONS)
     service.faults.add({ kind: 'deleted-group', after: 2 })
     processor.release()
-    const told: ResearchEvent[] = []
+    const emitted: ResearchEvent[] = []
 
-    const error = await failure(client.taskGroups[stream](id).pipe(tap((event) => told.push(event))))
+    const error = await failure(client.taskGroups[stream](id).pipe(tap((event) => emitted.push(event))))
 
     expect(error).toMatchObject({ name: 'NotFoundError', status: 404 })
-    expect(told).toHaveLength(2)
+    expect(emitted).toHaveLength(2)
   })
 
-  it('begins again, and says so, when the service knows no more where it was', async () => {
+  it('restarts with a gap when the service does not know its position any more', async () => {
     const { client, service, group } = await research()
     const id = await group(...QUESTIONS)
     const whole = await all(client.taskGroups[stream](id))
     service.faults.add({ kind: 'cut', after: 2, times: 1 })
     service.faults.add({ kind: 'invalid-cursor' })
 
-    const told = await all(client.taskGroups[stream](id))
+    const emitted = await all(client.taskGroups[stream](id))
 
-    expect(told.map(({ type }) => type).indexOf('stream.gap')).toBe(2)
-    expect(withoutReceived(told.slice(0, 2))).toEqual(withoutReceived(whole.slice(0, 2)))
-    expect(withoutReceived(told.slice(3))).toEqual(withoutReceived(whole))
+    expect(emitted.map(({ type }) => type).indexOf('stream.gap')).toBe(2)
+    expect(withoutReceived(emitted.slice(0, 2))).toEqual(withoutReceived(whole.slice(0, 2)))
+    expect(withoutReceived(emitted.slice(3))).toEqual(withoutReceived(whole))
   })
 
-  it('ends with a ValidationError when the service does not know where it shall begin', async () => {
+  it('errors with a ValidationError when the service does not know the initial position', async () => {
     const { client, service, group } = await research()
     const id = await group(...QUESTIONS)
     const [first] = await all(client.taskGroups[stream](id))
@@ -185,7 +185,7 @@ const REQUEST_FAULTS: readonly Fault[] = [
 ]
 
 describe.each(REQUEST_FAULTS.map((fault) => [fault]))('under %j', (fault) => {
-  it('a search has its answer', async () => {
+  it('a search succeeds', async () => {
     const { client, service } = await research({ files: note(1) })
     service.faults.add(fault)
 
@@ -224,7 +224,7 @@ describe('adding runs', () => {
   it.each<Fault>([
     { kind: 'truncated', times: 1 },
     { kind: 'malformed', times: 1 },
-  ])('is not done twice when the answer is lost: %j', async (fault) => {
+  ])('does not happen twice when the response is lost: %j', async (fault) => {
     const { client, service, group } = await research()
     const id = await group()
     service.faults.add(fault)
@@ -237,7 +237,7 @@ describe('adding runs', () => {
     expect(service.records().runs).toHaveLength(1)
   })
 
-  it('understands an answer in gzip', async () => {
+  it('accepts a gzip response', async () => {
     const { client, service, group } = await research()
     const id = await group()
     service.faults.add({ kind: 'gzip' })
@@ -249,23 +249,23 @@ describe('adding runs', () => {
 })
 
 describe('a cursor that is no longer valid', () => {
-  it('ends a list of events with a ValidationError, after the pages before', async () => {
+  it('ends a list of events with a ValidationError, after the previous pages', async () => {
     const both = await research()
     const monitor = await reporting(both, 3)
     both.service.faults.add({ kind: 'invalid-cursor' })
-    const told: ResearchEvent[] = []
+    const emitted: ResearchEvent[] = []
 
     const error = await failure(
-      both.client.monitors.events(monitor, { limit: 1 }).pipe(tap((event) => told.push(event))),
+      both.client.monitors.events(monitor, { limit: 1 }).pipe(tap((event) => emitted.push(event))),
     )
 
     expect(error).toMatchObject({ name: 'ValidationError', status: 422, ref_id: expect.any(String) })
-    expect(told).toHaveLength(1)
+    expect(emitted).toHaveLength(1)
   })
 })
 
-describe('a cursor that was not valid for once', () => {
-  it('keeps nothing from who follows a monitor', async () => {
+describe('a cursor that is invalid once', () => {
+  it('loses no event of a followed monitor', async () => {
     const both = await research()
     const monitor = await reporting(both, 3)
     both.service.faults.add({ kind: 'invalid-cursor', times: 1 })
@@ -286,14 +286,14 @@ describe('webhooks', () => {
     { kind: 'delay', by: 1_000, times: 3 },
     { kind: 'lose', times: 3 },
     { kind: 'lose-answer', times: 3 },
-  ])('tell of each run once under %j', async (fault) => {
+  ])('deliver each run once under %j', async (fault) => {
     const both = await research({ faults: [fault] })
     const { receiver, url } = await receiving(both)
-    const told: string[] = []
+    const emitted: string[] = []
     const watching = both.client
       .watch({ webhooks: receiver, hold: 0 })
       .pipe(ofType('task_run.state'))
-      .subscribe(({ data }) => told.push(data.run.run_id))
+      .subscribe(({ data }) => emitted.push(data.run.run_id))
     onTestFinished(() => watching.unsubscribe())
     const id = await both.group()
     const webhook = { url, event_types: ['task_run.status'] }
@@ -301,59 +301,56 @@ describe('webhooks', () => {
     await all(both.client.taskGroups.addRuns(id, { inputs }))
     const runs = both.service.records().runs.map(({ run_id }) => run_id)
 
-    // What is late comes within seconds of the clock; the receiver would refuse what is minutes old.
+    // Late webhooks arrive within seconds of the clock. The receiver would refuse one that is minutes old.
     await until(() => {
       both.clock.advance(5)
-      return told.length >= runs.length
+      return emitted.length >= runs.length
     })
     for (let n = 0; n < 12; n++) {
       both.clock.advance(1_000)
       await all(both.client.monitors.list())
     }
 
-    expect(told.toSorted()).toEqual(runs.toSorted())
+    expect(emitted.toSorted()).toEqual(runs.toSorted())
     expect(both.service.faults.struck[fault.kind]).toBeGreaterThan(0)
   })
 })
 
-describe('a restart of the service in mid-stream', () => {
-  it.each(STREAMS)(
-    'is bridged by the stream of %s, on the same port and over the same file',
-    async (stream) => {
-      const later = new HeldRuns()
-      const processor: Processor = {
-        run: (task, signal) => (task.input.input === 'one' ? answered : later.run(task, signal)),
-      }
-      const data = join(await temporaryFolder(), 'service.db')
-      const settings = { data, apiKey: 'key_of_the_test', processor }
-      const { service, client, docs, clock, group, diagnostics } = await research(settings)
-      const id = await group(...QUESTIONS)
-      const told: string[] = []
-      const watching = all(
-        client.taskGroups[stream](id).pipe(
-          ofType('task_run.state'),
-          tap(({ data: { run } }) => told.push(run.run_id)),
-        ),
-      )
-      await until(() => told.length === 1)
+describe('a restart of the service within a stream', () => {
+  it.each(STREAMS)('is survived by the stream of %s, with the same port and file', async (stream) => {
+    const later = new HeldRuns()
+    const processor: Processor = {
+      run: (task, signal) => (task.input.input === 'one' ? answered : later.run(task, signal)),
+    }
+    const data = join(await temporaryFolder(), 'service.db')
+    const settings = { data, apiKey: 'key_of_the_test', processor }
+    const { service, client, docs, clock, group, diagnostics } = await research(settings)
+    const id = await group(...QUESTIONS)
+    const emitted: string[] = []
+    const watching = all(
+      client.taskGroups[stream](id).pipe(
+        ofType('task_run.state'),
+        tap(({ data: { run } }) => emitted.push(run.run_id)),
+      ),
+    )
+    await until(() => emitted.length === 1)
 
-      await service.close()
-      later.release()
-      const again = await createResearchService({ ...settings, docs, clock })
-      onTestFinished(() => again.close())
-      const url = await again.listen({ port: Number(new URL(service.url ?? '').port) })
-      await watching
+    await service.close()
+    later.release()
+    const again = await createResearchService({ ...settings, docs, clock })
+    onTestFinished(() => again.close())
+    const url = await again.listen({ port: Number(new URL(service.url ?? '').port) })
+    await watching
 
-      expect(url).toBe(service.url)
-      expect(told.toSorted()).toEqual(
-        again
-          .records()
-          .runs.map(({ run_id }) => run_id)
-          .toSorted(),
-      )
-      expect(diagnostics).toContainEqual(expect.objectContaining({ kind: 'reconnect' }))
-    },
-  )
+    expect(url).toBe(service.url)
+    expect(emitted.toSorted()).toEqual(
+      again
+        .records()
+        .runs.map(({ run_id }) => run_id)
+        .toSorted(),
+    )
+    expect(diagnostics).toContainEqual(expect.objectContaining({ kind: 'reconnect' }))
+  })
 })
 
 const answered = Promise.resolve<RunResult>({ output: { type: 'text', content: 'found', basis: [] } })
@@ -362,7 +359,7 @@ function note(n: number) {
   return { [`note-${n}.md`]: `# Note ${n}\n\nThe tide gauge number ${n} measured a spring tide today.\n` }
 }
 
-/** A monitor that has reported so many events, each from an execution of its own. */
+/** A monitor with this many events, each from a separate execution. */
 async function reporting(both: Research, count: number): Promise<string> {
   const { client, docs } = both
   const { monitor_id } = await firstValueFrom(
@@ -376,7 +373,7 @@ async function reporting(both: Research, count: number): Promise<string> {
   return monitor_id
 }
 
-/** Ids of what the monitors found, oldest first. */
+/** Ids of the monitors' events, oldest first. */
 function reported({ service }: Research): string[] {
   return service
     .records()

@@ -20,7 +20,7 @@ const DROPS: readonly Fault[] = [
 
 describe.each(['events', 'runs'] as const)('a stream of %s whose service repeats events', (stream) => {
   it.each(DROPS.flatMap((drop) => [1, 2, 3].map((count) => [count, drop] as const)))(
-    'by %i when it is resumed tells all, in order, and then ends, under %j',
+    'by %i on resumption emits all, in order, and then completes, under %j',
     async (count, drop) => {
       const { client, service, group } = await research()
       const id = await group(...QUESTIONS)
@@ -28,17 +28,17 @@ describe.each(['events', 'runs'] as const)('a stream of %s whose service repeats
       service.faults.add({ kind: 'repeat-events', count })
       service.faults.add(drop)
 
-      const told = await all(client.taskGroups[stream](id))
+      const emitted = await all(client.taskGroups[stream](id))
 
       expect(service.faults.struck['repeat-events']).toBeGreaterThan(0)
-      const first = new Map(told.map((event) => [event.cursor, event]))
+      const first = new Map(emitted.map((event) => [event.cursor, event]))
       expect(withoutReceived([...first.values()])).toEqual(withoutReceived(whole))
     },
   )
 })
 
 describe('client.watch over a service that repeats events', () => {
-  it('tells each run once, over a drop and over a restart', async () => {
+  it('emits each run once, across a disconnect and a restart', async () => {
     const { client, service, group } = await research()
     const id = await group(...QUESTIONS)
     service.faults.add({ kind: 'repeat-events', count: 3 })

@@ -11,7 +11,7 @@ import { onTestFinished } from 'vitest'
 import { folderOf } from '../service/corpus/folder.ts'
 import type { Files } from '../service/corpus/folder.ts'
 
-/** Both sides, over a real socket, with a clock that only the test moves. Closed when the test ends. */
+/** A client and a service over a real socket, with a manual clock. Closed when the test ends. */
 export interface Research {
   readonly service: ResearchService
   readonly client: ResearchClient
@@ -22,19 +22,19 @@ export interface Research {
   group(...inputs: string[]): Promise<string>
 }
 
-/** Answers with the input, at once. */
+/** Answers immediately with the input. */
 const echo: Processor = {
   run: async ({ input }) => ({
     output: { type: 'text', content: `about ${JSON.stringify(input.input)}`, basis: [] },
   }),
 }
 
-/** A processor whose runs end when the test says so. */
+/** A processor whose runs the test ends. */
 export class HeldRuns implements Processor {
   #waiting: (() => void)[] = []
   #open = false
 
-  /** Lets every run end, those to come too. */
+  /** Ends every run, also future ones. */
   release(): void {
     this.#open = true
     for (const end of this.#waiting.splice(0)) end()
@@ -46,10 +46,10 @@ export class HeldRuns implements Processor {
   }
 }
 
-/** A stream that is opened in the middle is done when nothing new came for a while: this short a one, in ms. */
+/** Without a new event for this time, in ms, a stream that was opened in the middle completes. */
 export const QUIET_SOON: ClientOptions = { patience: 20 }
 
-/** Starts both sides. */
+/** Starts the client and the service. */
 export async function research(
   options: Partial<ResearchServiceOptions> & { readonly files?: Files; readonly client?: ClientOptions } = {},
 ): Promise<Research> {
@@ -99,7 +99,7 @@ export async function receiving({
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, receiver }
 }
 
-/** All that a stream that ends has to say. */
+/** All events of a finite stream. */
 export function all<T>(stream: Parameters<typeof lastValueFrom<T>>[0]): Promise<T[]> {
   return lastValueFrom(stream.pipe(toArray()))
 }

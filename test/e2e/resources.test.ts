@@ -24,7 +24,7 @@ const watching = (query: string): CreateMonitorRequest => ({
 })
 
 describe('monitors, end to end', () => {
-  it('are created as they were asked for, and read back', async () => {
+  it('are created with their settings, and read back', async () => {
     const { client } = await research()
 
     const created = await all(client.monitors.create(wanted))
@@ -80,7 +80,7 @@ describe('monitors, end to end', () => {
     expect(service.records().monitor_events.length).toBe(before + 1)
   })
 
-  it('stay cancelled, and what is cancelled cannot be triggered', async () => {
+  it('stay cancelled, and cannot be triggered then', async () => {
     const { client } = await research()
     const { monitor_id } = await firstValueFrom(client.monitors.create(watching('tide')))
 
@@ -112,7 +112,7 @@ describe('task groups as resources, end to end', () => {
     expect(read).toEqual(created)
   })
 
-  it('count their runs by status once these have ended', async () => {
+  it('count their runs by status when these have ended', async () => {
     const { client, group } = await research()
     const id = await group('a', 'b', 'c')
     await all(client.taskGroups.runs(id))
@@ -128,7 +128,7 @@ describe('task groups as resources, end to end', () => {
 })
 
 describe('untyped calls, end to end', () => {
-  it('post what the library does not know, and get it', async () => {
+  it('post and get resources that the library does not know', async () => {
     const { client } = await research()
 
     const posted = await all(client.post('/v1/tasks/runs', { input: 'what is a tide?', processor: 'base' }))
@@ -144,7 +144,7 @@ describe('untyped calls, end to end', () => {
     ])
   })
 
-  it('send query parameters as the wire has them', async () => {
+  it('send query parameters with their names on the wire', async () => {
     const { client } = await research()
     await all(client.monitors.create(watching('one')))
     await all(client.monitors.create(watching('two')))
@@ -173,7 +173,7 @@ describe('untyped calls, end to end', () => {
     expect(messages.map(({ data }) => JSON.parse(data))).toEqual(typed.map(({ data }) => data))
   })
 
-  it('resume a stream where the caller says', async () => {
+  it('resume a stream at the given position', async () => {
     const { client, group } = await research()
     const id = await group('a', 'b', 'c')
     await all(client.taskGroups.runs(id))

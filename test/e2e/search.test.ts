@@ -5,7 +5,7 @@ import { all, research } from './research.ts'
 const paragraph = (topic: string) =>
   `Notes on ${topic}. What follows was written down by hand and copied once, with the dates kept as they were.`
 
-/** Two sites of their own, and one document that only says in passing what the others are about. */
+/** Two sites, and one document that only mentions the subject of the others. */
 const files = {
   'tides.example.edu/spring.md': [
     '---\ndate: 2025-06-01\n---\n',
@@ -27,7 +27,7 @@ const SPRING = 'https://tides.example.edu/spring'
 const HARBOUR = 'https://news.example.com/harbour'
 
 describe('search, end to end', () => {
-  it('finds documents, the one that says most first, with excerpts that stand in them', async () => {
+  it('finds documents, the most relevant first, with excerpts from them', async () => {
     const { client } = await research({ files })
 
     const answers = await all(client.search({ search_queries: ['spring tide moon', 'tide'] }))
@@ -48,7 +48,7 @@ describe('search, end to end', () => {
     ['exclude_domains', { exclude_domains: ['example.edu'] }, [HARBOUR]],
     ['after_date', { after_date: '2024-01-01' }, [SPRING]],
     ['two of them that leave nothing', { include_domains: ['.com'], after_date: '2024-01-01' }, []],
-  ])('keeps to %s', async (_, source_policy, expected) => {
+  ])('respects %s', async (_, source_policy, expected) => {
     const { client } = await research({ files })
 
     const search = client.search({ search_queries: ['tide'], advanced_settings: { source_policy } })
@@ -57,7 +57,7 @@ describe('search, end to end', () => {
     expect(results.map(({ url }) => url)).toEqual(expected.map((url) => expect.stringContaining(url)))
   })
 
-  it('keeps to max_results, and to the best of them', async () => {
+  it('respects max_results, with the best results', async () => {
     const { client } = await research({ files })
 
     const search = client.search({ search_queries: ['spring tide'], advanced_settings: { max_results: 1 } })
@@ -66,7 +66,7 @@ describe('search, end to end', () => {
     expect(results.map(({ title }) => title)).toEqual(['Spring tides'])
   })
 
-  it("hands on the service's warnings about what it adjusted and ignored", async () => {
+  it("passes on the service's warnings about adjusted and ignored settings", async () => {
     const { client } = await research({ files })
 
     const search = client.search({
@@ -87,7 +87,7 @@ describe('search, end to end', () => {
     ])
   })
 
-  it('takes a search of the beta interface, by its objective alone', async () => {
+  it('accepts a search of the beta interface with only an objective', async () => {
     const { client } = await research({ files })
 
     const answers = await all(
@@ -107,7 +107,7 @@ describe('search, end to end', () => {
     ])
   })
 
-  it('takes a search of the beta interface with queries and a source policy', async () => {
+  it('accepts a search of the beta interface with queries and a source policy', async () => {
     const { client } = await research({ files })
 
     const search = client.searchBeta({

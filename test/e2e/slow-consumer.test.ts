@@ -9,29 +9,29 @@ import { GroupServer } from '../../bench/slow-consumer/group-server.ts'
 import { serve } from '../support/serve.ts'
 
 const EVENTS = 5_000
-/** So large that the buffers of both sockets, some MB of the operating system's, have room for a part of the stream only. */
+/** So large that the buffers of both sockets, some MB in the operating system, hold only a part of the stream. */
 const BYTES = 8_000
-/** What this process may hold of them: the queue, what is in flight, and what was read from the socket at once. */
+/** The most events in this process: the queue, those in flight, and those of one read from the socket. */
 const MOST_HELD = 64
 
-/** A group of finished runs, and how far its server and the source that reads it get ahead of who handles them. */
+/** A group of finished runs, and how far its server and its source get ahead of the handler. */
 async function openGroup() {
   const server = new GroupServer({ events: EVENTS, bytes: BYTES })
   const client = createClient({ baseUrl: await serve(server.listener), apiKey: 'key' })
   const handled: string[] = []
   let ahead = 0
-  let told = 0
+  let emitted = 0
   let held = 0
   const handle = async ({ id }: { readonly id: string }) => {
     ahead = Math.max(ahead, server.written - handled.length)
-    // The server goes on meanwhile, if it can.
+    // The server continues meanwhile, if it can.
     await nextTurn()
     handled.push(id)
   }
   const runs = client.taskGroups.runs('g', { include_output: true }).pipe(
     tap(() => {
-      told += 1
-      held = Math.max(held, told - handled.length)
+      emitted += 1
+      held = Math.max(held, emitted - handled.length)
     }),
   )
   return { server, runs, handle, handled, ahead: () => ahead, held: () => held }
@@ -40,7 +40,7 @@ async function openGroup() {
 const all = Array.from({ length: EVENTS }, (_, n) => `trun_g_${String(n + 1).padStart(8, '0')}:completed`)
 
 describe('a slow consumer', () => {
-  it('holds the server back with deliver, through merge and synchronous operators, and gets every event', async () => {
+  it('pauses the server with deliver, through merge and synchronous operators, and receives every event', async () => {
     const { server, runs, handle, handled, ahead, held } = await openGroup()
     const events = merge(runs, EMPTY).pipe(
       ofType('task_run.state'),
@@ -56,7 +56,7 @@ describe('a slow consumer', () => {
     expect(held()).toBeLessThanOrEqual(MOST_HELD)
   })
 
-  it('holds the server back with for await', async () => {
+  it('pauses the server with for await', async () => {
     const { server, runs, handle, handled, ahead, held } = await openGroup()
 
     for await (const event of iterate(runs, { highWaterMark: 4 })) await handle(event)
@@ -67,7 +67,7 @@ describe('a slow consumer', () => {
     expect(held()).toBeLessThanOrEqual(MOST_HELD)
   })
 
-  it('is measured by a program that handles every event, and fails above its limit', async () => {
+  it('is measured by a program that handles every event and fails above its limit', async () => {
     const { code, stdout, stderr } = await measure('--events', '4000', '--limit', '0', '--json')
 
     expect(code).toBe(1)
@@ -78,14 +78,14 @@ describe('a slow consumer', () => {
   })
 })
 
-/** Runs the program that measures; its exit code and what it said. */
+/** Runs the measuring program. Resolves with its exit code and output. */
 async function measure(...args: readonly string[]) {
   const over = new AbortController()
   onTestFinished(() => over.abort())
   const program = ['--conditions=rivulet-source', '--expose-gc', 'bench/slow-consumer.ts', ...args]
   const run = promisify(execFile)(process.execPath, program, { signal: over.signal })
   return run.then(
-    (said) => ({ code: 0, ...said }),
+    (output) => ({ code: 0, ...output }),
     ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({
       code,
       stdout,

@@ -5,8 +5,8 @@ import { soak } from '../soak/soak.ts'
 const EVENTS = 2_000
 const KILLS = 5
 
-describe('a pipeline that is killed while the service fails in every way it can', () => {
-  it('loses nothing and doubles no effect', async () => {
+describe('a pipeline that is killed while the service injects every fault', () => {
+  it('loses nothing and duplicates no effect', async () => {
     const result = await soak({ events: EVENTS, kills: KILLS, seed: 1 })
 
     expect(result).toMatchObject({ lost: 0, doubled_effects: 0, checkpoint_ahead: 0, kills: KILLS })
@@ -16,7 +16,7 @@ describe('a pipeline that is killed while the service fails in every way it can'
     expect(Object.entries(result.faults).filter(([, struck]) => struck < 1)).toEqual([])
   }, 90_000)
 
-  it('is found out when its handler says that it is done before it is', async () => {
+  it('is reported when its handler resolves before it is done', async () => {
     const result = await soak({ events: 300, kills: 2, seed: 1, careless: true, patience: 1_000 })
 
     expect(result.kills).toBe(2)
@@ -63,7 +63,7 @@ describe('the plan of a soak', () => {
     ])
   })
 
-  it('has as many kills as it was asked for, spread over the events, and a restart behind everything else', () => {
+  it('has the given number of kills, spread over the events, and a restart at the end', () => {
     const plan = planOf(20_000, 30, 1)
 
     const kills = plan.filter(({ what }) => what === 'kill').map(({ at }) => at)

@@ -7,7 +7,7 @@ import { all, HeldRuns, QUIET_SOON, research } from './research.ts'
 const names = (count: number) => Array.from({ length: count }, (_, n) => `question ${n}`)
 
 describe('task groups, end to end', () => {
-  it('adds more runs than one request takes, in order, and tells of each once', async () => {
+  it('adds more runs than fit one request, in order, and emits each once', async () => {
     const { client, service } = await research()
     const { taskgroup_id } = await firstValueFrom(client.taskGroups.create())
     const inputs = names(2_100).map((input) => ({ input, processor: 'lite' }))
@@ -22,16 +22,16 @@ describe('task groups, end to end', () => {
     expect(service.records().runs.map(({ run_id }) => run_id)).toEqual(
       answers.flatMap(({ run_ids }) => run_ids),
     )
-    const told = events.map((event) => (event.type === 'task_run.state' ? event.data : undefined))
-    expect(new Set(told.map((data) => data?.run.run_id)).size).toBe(2_100)
-    expect(told.map((data) => data?.input?.input).toSorted()).toEqual(names(2_100).toSorted())
+    const emitted = events.map((event) => (event.type === 'task_run.state' ? event.data : undefined))
+    expect(new Set(emitted.map((data) => data?.run.run_id)).size).toBe(2_100)
+    expect(emitted.map((data) => data?.input?.input).toSorted()).toEqual(names(2_100).toSorted())
     expect(
-      told.every((data) => data?.output?.content === `about ${JSON.stringify(data?.input?.input)}`),
+      emitted.every((data) => data?.output?.content === `about ${JSON.stringify(data?.input?.input)}`),
     ).toBe(true)
   })
 
   it.each(['events', 'runs'] as const)(
-    'tells the same %s however often the stream is cut, at any event',
+    'emits the same %s however often the stream breaks, at any event',
     async (stream) => {
       const { client, service, group, diagnostics } = await research()
       const id = await group(...names(12))
@@ -48,7 +48,7 @@ describe('task groups, end to end', () => {
     },
   )
 
-  it('resumes behind every event', async () => {
+  it('resumes after every event', async () => {
     const { client, group } = await research({ client: QUIET_SOON })
     const id = await group(...names(4))
     const whole = await all(client.taskGroups.events(id))
@@ -62,7 +62,7 @@ describe('task groups, end to end', () => {
     )
   })
 
-  it('begins at the cursors that adding runs gave', async () => {
+  it('starts at the cursors of the response to adding runs', async () => {
     const { client, group } = await research({ client: QUIET_SOON })
     const id = await group(...names(3))
     await all(client.taskGroups.events(id))
@@ -73,11 +73,11 @@ describe('task groups, end to end', () => {
     const runs = await all(client.taskGroups.runs(id, { last_event_id: added?.run_cursor ?? 'none' }))
     const events = await all(client.taskGroups.events(id, { last_event_id: added?.event_cursor ?? 'none' }))
 
-    expect(runs.map(({ id: fact }) => fact)).toEqual([`${added?.run_ids[0]}:completed`])
+    expect(runs.map((event) => event.id)).toEqual([`${added?.run_ids[0]}:completed`])
     expect(events.filter(({ type }) => type === 'task_run.state')).toHaveLength(1)
   })
 
-  it('goes on over the one-hour close while a run is active', async () => {
+  it('continues after the one-hour close while a run is active', async () => {
     const processor = new HeldRuns()
     const { client, clock, group, diagnostics } = await research({ processor })
     const id = await group('slow')
@@ -92,7 +92,7 @@ describe('task groups, end to end', () => {
       ),
     )
 
-    // The service asks for 20 ms.
+    // The service sends a `retry:` of 20 ms.
     expect(diagnostics).toEqual([expect.objectContaining({ kind: 'reconnect', cause: undefined, delay: 20 })])
     expect(events.map(({ type }) => type)).toEqual([
       'task_group.status',
@@ -101,7 +101,7 @@ describe('task groups, end to end', () => {
     ])
   })
 
-  it('tells only of runs with the status asked for', async () => {
+  it('emits only runs with the given status', async () => {
     const { client, group } = await research({
       processor: {
         run: async ({ input }) => {
@@ -118,7 +118,7 @@ describe('task groups, end to end', () => {
   })
 
   it.each(['events', 'runs'] as const)(
-    'of a group without runs sends nothing but %s of the runs that are added later, and then completes',
+    'of a group without runs emits only %s of the runs that are added later, and then completes',
     async (stream) => {
       const { client, group, diagnostics } = await research()
       const id = await group()
@@ -133,26 +133,26 @@ describe('task groups, end to end', () => {
   )
 
   it.each(['events', 'runs'] as const)(
-    'of a group that is followed until it is closed go on with the %s of runs that are added when it is done',
+    'of a group that is followed until it is closed continue with the %s of runs added after it is done',
     async (stream) => {
       const { client, group, diagnostics } = await research()
       const id = await group('early')
-      const told: string[] = []
+      const emitted: string[] = []
       let isComplete = false
       const following = client.taskGroups[stream](id, { until: 'closed' })
         .pipe(ofType('task_run.state'))
         .subscribe({
-          next: ({ data }) => told.push(data.run.run_id),
+          next: ({ data }) => emitted.push(data.run.run_id),
           complete: () => (isComplete = true),
         })
       onTestFinished(() => following.unsubscribe())
-      await until(() => told.length === 1 && diagnostics.length >= 5)
+      await until(() => emitted.length === 1 && diagnostics.length >= 5)
 
       const inputs = [{ input: 'late', processor: 'base' }]
       const [added] = await all(client.taskGroups.addRuns(id, { inputs }))
-      await until(() => told.length === 2)
+      await until(() => emitted.length === 2)
 
-      expect(told[1]).toBe(added?.run_ids[0])
+      expect(emitted[1]).toBe(added?.run_ids[0])
       expect(isComplete).toBe(false)
     },
   )
@@ -160,17 +160,17 @@ describe('task groups, end to end', () => {
   it('of a watched group that is followed until it is closed do not end the stream', async () => {
     const { client, group, diagnostics } = await research()
     const id = await group('early')
-    const told: string[] = []
+    const emitted: string[] = []
     let isComplete = false
     const watching = client
       .watch({ taskGroups: [{ id, until: 'closed' }] })
       .pipe(ofType('task_run.state'))
-      .subscribe({ next: ({ data }) => told.push(data.run.run_id), complete: () => (isComplete = true) })
+      .subscribe({ next: ({ data }) => emitted.push(data.run.run_id), complete: () => (isComplete = true) })
     onTestFinished(() => watching.unsubscribe())
-    await until(() => told.length === 1 && diagnostics.length >= 5)
+    await until(() => emitted.length === 1 && diagnostics.length >= 5)
 
     await all(client.taskGroups.addRuns(id, { inputs: [{ input: 'late', processor: 'base' }] }))
-    await until(() => told.length === 2)
+    await until(() => emitted.length === 2)
 
     expect(isComplete).toBe(false)
   })

@@ -10,7 +10,7 @@ const note = (n: number) => ({
   [`note-${n}.md`]: `# Note ${n}\n\nThe tide gauge number ${n} measured a spring tide today.\n`,
 })
 
-/** Creates a monitor and waits for its first execution, so that the next one is that of the first trigger. */
+/** Creates a monitor and waits for its first execution, so that a trigger starts the next one. */
 async function monitorOf({ client, service }: Research, webhook?: string) {
   const created = await firstValueFrom(
     client.monitors.create({
@@ -62,7 +62,7 @@ describe('monitors, end to end', () => {
     expect(ids(followed)).toEqual(kept(both))
   })
 
-  it('follows what is reported meanwhile, each event once', async () => {
+  it('follows events that are reported meanwhile, each once', async () => {
     const both = await research()
     const monitor = await monitorOf(both)
     const followed = lastValueFrom(
@@ -77,7 +77,7 @@ describe('monitors, end to end', () => {
     expect(ids(await followed)).toEqual(found.map(({ id }) => id))
   })
 
-  it('cancels for good', async () => {
+  it('cancels permanently', async () => {
     const both = await research()
     const monitor = await monitorOf(both)
 
@@ -89,7 +89,7 @@ describe('monitors, end to end', () => {
 })
 
 describe('watch, end to end', () => {
-  it('tells what a webhook and a stream both say once, with the output', async () => {
+  it('emits a run of a webhook and a stream once, with its output', async () => {
     const processor = new HeldRuns()
     const both = await research({ processor, faults: [{ kind: 'repeat', times: 3 }] })
     const { receiver, url } = await receiving(both)
@@ -97,13 +97,13 @@ describe('watch, end to end', () => {
     const webhook = { url, event_types: ['task_run.status'] }
     const inputs = ['a', 'b', 'c', 'd', 'e', 'f'].map((input) => ({ input, processor: 'base', webhook }))
     await all(both.client.taskGroups.addRuns(group, { inputs }))
-    const told = all(
+    const watched = all(
       both.client.watch({ taskGroups: [group], webhooks: receiver }).pipe(ofType('task_run.state')),
     )
-    // The watch is there before the first run ends, so that both ways have something to say.
+    // The watch starts before the first run ends, so that both transports deliver it.
     processor.release()
 
-    const runs = await told
+    const runs = await watched
     expect(runs.map(({ id }) => id).toSorted()).toEqual(
       both.service
         .records()
@@ -113,7 +113,7 @@ describe('watch, end to end', () => {
     expect(runs.every(({ data }) => data.output != null)).toBe(true)
   })
 
-  it('expands thin webhooks of a monitor, and drops what the polls find again', async () => {
+  it('expands thin webhooks of a monitor, and drops the duplicates of the polls', async () => {
     const both = await research()
     const { receiver, url } = await receiving(both)
     const monitor = await monitorOf(both, url)
@@ -131,7 +131,7 @@ describe('watch, end to end', () => {
     expect(ids(seen).toSorted()).toEqual(kept(both).toSorted())
   })
 
-  it('learns from webhooks alone what a monitor found', async () => {
+  it('emits the events of a monitor from webhooks alone', async () => {
     const both = await research()
     const { receiver, url } = await receiving(both)
     const monitor = await monitorOf(both, url)
@@ -146,7 +146,7 @@ describe('watch, end to end', () => {
     )
   })
 
-  it('brings the output of a run that no stream tells of', async () => {
+  it('fetches the output of a run that is in no stream', async () => {
     const both = await research()
     const { receiver, url } = await receiving(both)
     const group = await both.group()

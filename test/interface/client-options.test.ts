@@ -3,11 +3,11 @@ import { createClient } from 'rivulet'
 import type { ClientOptions, Timeouts } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 
-/** An option, as its declaration or its row in the table has it. */
+/** An option, from its declaration or its row in the table. */
 interface Option {
   readonly name: string
   readonly type: string
-  /** As the text says it, without backticks; undefined where it says nothing. */
+  /** The text without backticks; undefined where there is none. */
   readonly default: string | undefined
 }
 
@@ -22,7 +22,7 @@ function rowsOf(page: string): Option[] {
   })
 }
 
-/** The members of an interface, each with the default that its doc comment has. */
+/** The members of an interface, each with the default in its doc comment. */
 function membersOf(file: string, name: string): Option[] {
   const [, body = ''] =
     new RegExp(`^export interface ${name}\\b[^{]*\\{\\n(.*?)^\\}`, 'ms').exec(read(file)) ?? []
@@ -48,10 +48,10 @@ const declared = [
   ...membersOf('src/transport/endpoint.ts', 'EndpointSettings'),
   ...membersOf('src/transport/transport.ts', 'TransportSettings'),
   ...timeouts,
-  // Set by the client itself: `initialDelay` and `maxDelay` are the backoff, `diagnostics` emits the retries.
+  // Set by the client: `initialDelay` and `maxDelay` are the backoff, `diagnostics` emits the retries.
 ].filter(({ name }) => name !== 'backoff' && name !== 'onRetry')
 
-// The compiler refuses a name that is missing here, and one too many.
+// The compiler refuses a missing and an additional name.
 const OPTIONS = Object.keys({
   baseUrl: true,
   apiKey: true,
@@ -101,8 +101,8 @@ describe('the table of options in docs/client.md', () => {
     expect(declared.filter((option) => option.default !== undefined).length).toBeGreaterThanOrEqual(14)
   })
 
-  it('has the timeouts that a request goes out with', async () => {
-    const said = rows.flatMap(({ name, default: standard = '' }) =>
+  it('has the timeouts of a request', async () => {
+    const documented = rows.flatMap(({ name, default: standard = '' }) =>
       name.startsWith('timeouts.')
         ? [[name.slice('timeouts.'.length), Number(standard.replaceAll(/\D/g, ''))]]
         : [],
@@ -119,6 +119,6 @@ describe('the table of options in docs/client.md', () => {
       client.get('/v1/x').subscribe().unsubscribe()
     })
 
-    expect(sent).toEqual(Object.fromEntries(said))
+    expect(sent).toEqual(Object.fromEntries(documented))
   })
 })

@@ -29,7 +29,7 @@ const rows = (page.split('## All endpoints')[1] ?? '').split('\n').flatMap((line
   ]
 })
 
-/** A request as the table writes it, with the names of its ids in place of `m`, `g` and `r`. */
+/** A request in the table's notation, with the names of its ids instead of `m`, `g` and `r`. */
 function endpointOf({ method, path }: { readonly method: string; readonly path: string }): string {
   const single = path.replace('/groups/g/runs/r', '/groups/g/runs/{run_id}')
   return `${method} ${single.replaceAll(/\/(m|g|r|r2)(?=\/|$)/g, '/{id}')}`
@@ -94,7 +94,7 @@ const SDK: Readonly<Record<string, (sdk: Parallel) => PromiseLike<unknown>>> = {
   'taskRun.retrieveInput': (s) => s.taskRun.retrieveInput('r'),
 }
 
-/** The methods of an object's own class, each with the name of the object before it. */
+/** The methods of an object's own class, each prefixed with the object's name. */
 function methodsOf(name: string, object: object): string[] {
   const methods = Object.getOwnPropertyNames(Object.getPrototypeOf(object))
   return methods.filter((method) => method !== 'constructor').map((method) => `${name}.${method}`)
@@ -107,7 +107,7 @@ describe('the table of all endpoints', () => {
     const all = [
       ...Object.keys(monitors).map((name) => `monitors.${name}`),
       ...Object.keys(taskGroups).map((name) => `taskGroups.${name}`),
-      // The untyped calls take any path.
+      // The untyped calls accept any path.
       ...Object.keys(client).filter(
         (name) => !/^(monitors|taskGroups|get|post|stream|diagnostics)$/.test(name),
       ),
@@ -128,13 +128,13 @@ describe('the table of all endpoints', () => {
     expect(inTable.filter((name) => name.includes('.')).toSorted()).toEqual(all.toSorted())
   })
 
-  it.each(Object.entries(CLIENT))('has what the client requests with %s', async (name, call) => {
-    const { baseUrl, said, until } = await recordingService()
+  it.each(Object.entries(CLIENT))('has the request of %s of the client', async (name, call) => {
+    const { baseUrl, requests, until } = await recordingService()
     const wanted = rows.filter((row) => row.client.includes(name)).map(({ endpoint }) => endpoint)
     const failed = Promise.withResolvers<never>()
 
     const subscription = call(createClient({ baseUrl, apiKey: 'key' })).subscribe({ error: failed.reject })
-    const requested = () => said.map(endpointOf)
+    const requested = () => requests.map(endpointOf)
     await Promise.race([failed.promise, until(() => wanted.every((one) => requested().includes(one)))])
     subscription.unsubscribe()
 
@@ -142,15 +142,15 @@ describe('the table of all endpoints', () => {
     expect(known).toEqual(expect.arrayContaining(requested()))
   })
 
-  it.each(Object.entries(SDK))('has what the SDK requests with %s', async (name, call) => {
-    const { baseUrl, said } = await recordingService()
+  it.each(Object.entries(SDK))('has the request of %s of the SDK', async (name, call) => {
+    const { baseUrl, requests } = await recordingService()
     await call(new Parallel({ apiKey: 'key', baseURL: baseUrl, maxRetries: 0 }))
 
     const expected = rows.filter((row) => row.sdk.includes(name)).map(({ endpoint }) => endpoint)
-    expect(said.map(endpointOf)).toEqual(expected)
+    expect(requests.map(endpointOf)).toEqual(expected)
   })
 
-  it('says what the embedded service serves', async () => {
+  it('has what the embedded service serves', async () => {
     const { service } = await research()
     const served = await Promise.all(
       rows.map(async ({ endpoint }) => {
@@ -161,6 +161,6 @@ describe('the table of all endpoints', () => {
       }),
     )
 
-    expect(served).toEqual(rows.map(({ endpoint, served: said }) => ({ endpoint, served: said })))
+    expect(served).toEqual(rows.map(({ endpoint, served: documented }) => ({ endpoint, served: documented })))
   })
 })

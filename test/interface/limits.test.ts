@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import * as limits from '../../src/service/http/request-limits.ts'
 
-it('the limits of the embedded service stand in docs/interface.md as they are', () => {
+it('docs/interface.md has the limits of the embedded service', () => {
   const page = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
   const table = page.split('<a id="service-limits"></a>')[1]?.split('<a id=')[0] ?? ''
   const rows = [...table.matchAll(/\| +([\d,]+) +\| +`(MAX_\w+)` +\|/g)]
-  const said = rows.map(([, figure = '', name = '']) => [name, Number(figure.replaceAll(',', ''))])
+  const documented = rows.map(([, figure = '', name = '']) => [name, Number(figure.replaceAll(',', ''))])
 
   const figures = Object.entries(limits).filter(([, value]) => typeof value === 'number')
-  expect(Object.fromEntries(said)).toEqual(Object.fromEntries(figures))
+  expect(Object.fromEntries(documented)).toEqual(Object.fromEntries(figures))
 })

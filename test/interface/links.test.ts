@@ -7,7 +7,7 @@ import { MANIFEST } from '../package/installed.ts'
 const root = resolve(import.meta.dirname, '../..')
 const pages = globSync(['*.md', 'docs/*.md', 'examples/**/*.md'], { cwd: root }).toSorted()
 
-/** A link within the repository, and where it stands. */
+/** A link within the repository, and its position. */
 interface Link {
   readonly page: string
   readonly target: string
@@ -16,14 +16,14 @@ interface Link {
 const parse = (page: string) => new MarkdownIt().parse(readFileSync(join(root, page), 'utf8'), {})
 const parsed = new Map<string, ReturnType<typeof parse>>()
 
-/** The tokens of a page, which is parsed once. */
+/** The tokens of a page, parsed once. */
 function tokensOf(page: string) {
   const tokens = parsed.get(page) ?? parse(page)
   parsed.set(page, tokens)
   return tokens
 }
 
-/** The names that a page can be entered at: its headings' as GitHub makes them, and its own. */
+/** The anchors of a page: of its headings, as on GitHub, and explicit ones. */
 function anchorsOf(page: string): string[] {
   const tokens = tokensOf(page)
   const headings = tokens
@@ -55,7 +55,7 @@ function isPacked(file: string): boolean {
   return packed.some((name) => file === name || file.startsWith(`${name}/`))
 }
 
-/** What is wrong with a link; undefined when it leads somewhere. */
+/** The problem of a link; undefined for a valid one. */
 function faultOf({ page, target }: Link): string | undefined {
   const [path = '', anchor] = target.split('#')
   const file = path === '' ? page : join(dirname(page), path)
@@ -68,12 +68,12 @@ function faultOf({ page, target }: Link): string | undefined {
 describe('a link within the repository', () => {
   const links = pages.flatMap(linksOf)
 
-  it('leads to a file, to a heading of it, and from a page of the package to a file of the package', () => {
+  it('points to a file and a heading in it, and from a page of the package to a file of the package', () => {
     expect(links.flatMap((link) => faultOf(link) ?? [])).toEqual([])
     expect(links.map(({ page }) => page)).toEqual(expect.arrayContaining(['README.md', 'docs/interface.md']))
   })
 
-  it('would be found out if it did not', () => {
+  it('is reported if it does not', () => {
     expect(faultOf({ page: 'docs/interface.md', target: '../README.md#which-services' })).toBeUndefined()
     expect(faultOf({ page: 'README.md', target: 'docs/none.md' })).toBe('README.md: no file docs/none.md')
     expect(faultOf({ page: 'README.md', target: 'docs/interface.md#s4.9' })).toContain('no heading')

@@ -7,8 +7,8 @@ import type * as Ours from 'rivulet'
 import { describe, expectTypeOf, it } from 'vitest'
 
 /**
- * The fields of `To` that `From` does not fit: it lacks a field that is required, or has it in a form that `To` does not
- * admit. The compiler carries these tests out.
+ * The fields of `To` to which `From` is not assignable: a missing required field, or one of another type. The compiler runs
+ * these tests.
  */
 type Gaps<From, To> = {
   [Name in keyof To]-?: Name extends keyof From
@@ -20,18 +20,18 @@ type Gaps<From, To> = {
       : Name
 }[keyof To]
 
-/** The same without `readonly`, which the SDK's types do not have. */
+/** The type without `readonly`, which the SDK's types do not have. */
 type Writable<T> = { -readonly [Name in keyof T]: Writable<T[Name]> }
 
-/** A monitor of one type, by the SDK's types. */
+/** A monitor of one type, in the SDK's types. */
 type MonitorOf<Type, Settings, Output> = Omit<Monitors.Monitor, 'type' | 'settings' | 'output'> & {
   type: Type
   settings: Settings
   output?: Output
 }
 
-// The fields that are named below are still narrower than the SDK's. No other may be.
-describe("what the SDK's types say that the service sends fits our types", () => {
+// Only the fields named below may be narrower than the SDK's.
+describe("the SDK's types of responses are assignable to our types", () => {
   it('for searches', () => {
     expectTypeOf<Gaps<Top.SearchResult, Ours.SearchResponse>>().toBeNever()
     expectTypeOf<Gaps<Top.WebSearchResult, Ours.SearchResult>>().toBeNever()
@@ -134,9 +134,9 @@ describe("what the SDK's types say that the service sends fits our types", () =>
   })
 })
 
-// The fields that are named below take more than the SDK's: the interface's processors, a run without one, any metadata, a
-// task spec without an output schema, and event types to come.
-describe("our requests fit the SDK's types", () => {
+// The fields named below are wider than the SDK's: the interface's processors, a run without one, any metadata, a task spec
+// without an output schema, and future event types.
+describe("our requests are assignable to the SDK's types", () => {
   it('for searches', () => {
     expectTypeOf<Gaps<Writable<Ours.SearchRequest>, Top.SearchParams>>().toBeNever()
   })

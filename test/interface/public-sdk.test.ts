@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { receiving, research } from '../e2e/research.ts'
 import type { Research } from '../e2e/research.ts'
 
-/** The public service's own SDK, with the embedded service in place of the public one. */
+/** The public service's own SDK, against the embedded service. */
 function sdkFor({ service }: Research, options: { apiKey?: string; headers?: Record<string, string> } = {}) {
   const { apiKey = service.apiKey, headers = {} } = options
   return new Parallel({ apiKey, baseURL: service.url, maxRetries: 0, defaultHeaders: headers })
@@ -17,7 +17,7 @@ async function listOf<T>(stream: AsyncIterable<T>): Promise<T[]> {
   return items
 }
 
-/** The first answer that is as it must be; each look comes when the service has had a turn. */
+/** Polls until a response matches, with a turn of the service between attempts. */
 async function eventually<T>(look: () => PromiseLike<T>, isRight: (answer: T) => boolean): Promise<T> {
   for (;;) {
     const answer = await look()
@@ -159,11 +159,11 @@ describe('the SDK of the public service, against the embedded one', () => {
     await expect(monitor.cancel(monitor_id)).resolves.toMatchObject({ status: 'cancelled' })
   })
 
-  it('gets refusals in the shapes that it takes apart', async () => {
-    const place = await research()
-    const sdk = sdkFor(place)
+  it('parses the error responses', async () => {
+    const both = await research()
+    const sdk = sdkFor(both)
 
-    const wrongKey = sdkFor(place, { apiKey: 'wrong' }).search({ search_queries: ['x'] })
+    const wrongKey = sdkFor(both, { apiKey: 'wrong' }).search({ search_queries: ['x'] })
     await expect(wrongKey).rejects.toBeInstanceOf(AuthenticationError)
     const missing = sdk.taskGroup.retrieve('tgrp_none')
     await expect(missing).rejects.toBeInstanceOf(NotFoundError)
@@ -180,7 +180,7 @@ describe('the SDK of the public service, against the embedded one', () => {
     })
   })
 
-  it('is refused what only the public service, or nobody here, has', async () => {
+  it('gets an error for what only the public service has', async () => {
     const sdk = sdkFor(await research())
 
     const refused = await Promise.all(
@@ -200,9 +200,9 @@ describe('the SDK of the public service, against the embedded one', () => {
 })
 
 describe("the webhook of a run that was created with the public service's SDK", () => {
-  it('needs the beta header by the name of the interface, and is signed as the receiver verifies it', async () => {
-    const place = await research()
-    const { url, receiver } = await receiving(place)
+  it('needs the beta header of the interface, and is accepted by the receiver', async () => {
+    const both = await research()
+    const { url, receiver } = await receiving(both)
     const delivery = firstValueFrom(receiver.deliveries)
     const run = {
       input: 'x',
@@ -211,9 +211,9 @@ describe("the webhook of a run that was created with the public service's SDK", 
       betas: ['webhook-2025-08-12'],
     }
 
-    await expect(sdkFor(place).taskRun.create(run)).rejects.toBeInstanceOf(UnprocessableEntityError)
+    await expect(sdkFor(both).taskRun.create(run)).rejects.toBeInstanceOf(UnprocessableEntityError)
     const headers = { 'service-beta': 'webhook-2025-08-12' }
-    const { run_id } = await sdkFor(place, { headers }).taskRun.create(run)
+    const { run_id } = await sdkFor(both, { headers }).taskRun.create(run)
 
     await expect(delivery).resolves.toMatchObject({
       payload: { type: 'task_run.status', data: { run_id, status: 'completed', error: null } },
@@ -221,14 +221,14 @@ describe("the webhook of a run that was created with the public service's SDK", 
   })
 })
 
-describe('where the embedded service differs from what the SDK describes', () => {
+describe('where the embedded service differs from the SDK', () => {
   it('reads a list in a query by its repeated name, not by commas', async () => {
     const { monitor } = sdkFor(await research())
 
     await expect(monitor.list({ status: ['active', 'cancelled'] })).rejects.toMatchObject({ status: 422 })
   })
 
-  it('lists cancelled monitors unless it is told otherwise', async () => {
+  it('lists cancelled monitors by default', async () => {
     const { monitor } = sdkFor(await research())
     const request = { type: 'event_stream', frequency: '1d', settings: { query: 'x' } } as const
     const { monitor_id } = await monitor.create(request)
@@ -238,7 +238,7 @@ describe('where the embedded service differs from what the SDK describes', () =>
     await expect(monitor.list({ status: ['active'] })).resolves.toEqual({ monitors: [] })
   })
 
-  it('wants the type of a schema and the event types of a webhook', async () => {
+  it('requires the type of a schema and the event types of a webhook', async () => {
     const headers = { 'service-beta': 'webhook-2025-08-12' }
     const { monitor, taskRun } = sdkFor(await research(), { headers })
     const settings = { query: 'x', output_schema: { json_schema: {} } }

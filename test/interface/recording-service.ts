@@ -1,7 +1,7 @@
 import { answer, openStream, serve, sse } from '../support/serve.ts'
 
-/** What a request says, however a client writes it down. */
-export interface Said {
+/** A request, normalized so that clients can be compared. */
+export interface RecordedRequest {
   readonly method: string
   readonly path: string
   /** Sorted by name and value. */
@@ -14,11 +14,11 @@ export interface Said {
   readonly accept: string | undefined
 }
 
-/** A server that writes down what is asked of it. */
+/** A server that records its requests. */
 export interface RecordingService {
   readonly baseUrl: string
-  readonly said: Said[]
-  /** Resolves as soon as this is true of what was said. */
+  readonly requests: RecordedRequest[]
+  /** Resolves when the recorded requests satisfy this. */
   until(isTrue: () => boolean): Promise<void>
 }
 
@@ -35,7 +35,7 @@ const run = { run_id: 'r', status: 'completed', is_active: false, processor: 'ba
 const runEvent = { type: 'task_run.state', event_id: 'r1', run }
 const statusEvent = { type: 'task_group_status', event_id: 'e1', status }
 
-/** Has the least of an answer for each endpoint, in the shapes of the public service's SDK. */
+/** A minimal response for each endpoint, in the shapes of the public service's SDK. */
 function answerTo(method: string, path: string): object {
   if (path.endsWith('/search')) return { search_id: 's', session_id: 's', results: [] }
   if (path === '/v1/monitors') return method === 'POST' ? monitor : { monitors: [monitor] }
@@ -47,7 +47,7 @@ function answerTo(method: string, path: string): object {
 
 /** Starts a {@link RecordingService}, which stops when the test ends. */
 export async function recordingService(): Promise<RecordingService> {
-  const said: Said[] = []
+  const requests: RecordedRequest[] = []
   const waiting = new Set<() => void>()
   const baseUrl = await serve((request, response) => {
     let text = ''
@@ -55,7 +55,7 @@ export async function recordingService(): Promise<RecordingService> {
     request.on('end', () => {
       const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
       const { method = '', headers } = request
-      said.push({
+      requests.push({
         method,
         path: pathname,
         query: [...searchParams].toSorted((a, b) => a.join('=').localeCompare(b.join('='))),
@@ -74,7 +74,7 @@ export async function recordingService(): Promise<RecordingService> {
   })
   return {
     baseUrl,
-    said,
+    requests,
     until: (isTrue) =>
       new Promise((resolve) => {
         const look = () => {

@@ -5,25 +5,25 @@ import { firstValueFrom } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { recordingService } from './recording-service.ts'
-import type { Said } from './recording-service.ts'
+import type { RecordedRequest } from './recording-service.ts'
 
 const apiKey = 'key-0123456789'
 
-/** What our client says first, and what the SDK says for the same. */
-async function requests(
+/** The first request of our client, and the SDK's for the same call. */
+async function firstRequests(
   ours: (client: ResearchClient) => Observable<unknown>,
   theirs: (sdk: Parallel) => PromiseLike<unknown>,
-): Promise<{ readonly ours: Said | undefined; readonly theirs: Said | undefined }> {
-  const { baseUrl, said } = await recordingService()
+): Promise<{ readonly ours: RecordedRequest | undefined; readonly theirs: RecordedRequest | undefined }> {
+  const { baseUrl, requests } = await recordingService()
   const client = createClient({ baseUrl, apiKey, betaHeader: 'parallel-beta', retries: 0 })
   await firstValueFrom(ours(client), { defaultValue: undefined })
-  const first = said[0]
-  said.length = 0
+  const first = requests[0]
+  requests.length = 0
   await theirs(new Parallel({ apiKey, baseURL: baseUrl, maxRetries: 0 }))
-  return { ours: first, theirs: said[0] }
+  return { ours: first, theirs: requests[0] }
 }
 
-/** Reads a stream of the SDK's. */
+/** Reads a stream of the SDK. */
 async function read(stream: PromiseLike<AsyncIterable<unknown>>): Promise<void> {
   const reader = (await stream)[Symbol.asyncIterator]()
   while ((await reader.next()).done !== true) continue
@@ -76,7 +76,7 @@ const input = {
 
 const webhook = { url: 'https://x.org/hook', event_types: ['task_run.status' as const] }
 
-describe("a request of ours is one of the public service's SDK", () => {
+describe("our request is the same as that of the public service's SDK", () => {
   it.each<[string, (client: ResearchClient) => Observable<unknown>, (sdk: Parallel) => PromiseLike<unknown>]>(
     [
       ['a search', (c) => c.search(search), (s) => s.search(search)],
@@ -126,7 +126,7 @@ describe("a request of ours is one of the public service's SDK", () => {
       ],
     ],
   )('%s', async (_name, ours, theirs) => {
-    const both = await requests(ours, theirs)
+    const both = await firstRequests(ours, theirs)
 
     expect(both.ours).toEqual(both.theirs)
     expect(both.ours).toMatchObject({ key: apiKey })
@@ -137,7 +137,7 @@ describe('where the two differ', () => {
   it("the stream of runs has the beta path of the interface, and the SDK's is the stable one", async () => {
     const query = { last_event_id: 'e', status: 'failed', include_input: true, include_output: true } as const
 
-    const { ours, theirs } = await requests(
+    const { ours, theirs } = await firstRequests(
       (c) => c.taskGroups.runs('g', query),
       (s) => read(s.taskGroup.getRuns('g', query)),
     )
@@ -146,8 +146,8 @@ describe('where the two differ', () => {
     expect(theirs?.path).toBe('/v1/tasks/groups/g/runs')
   })
 
-  it('triggering a monitor accepts JSON, for its refusals, where the SDK accepts anything', async () => {
-    const { ours, theirs } = await requests(
+  it('triggering a monitor accepts JSON, for its errors, where the SDK accepts anything', async () => {
+    const { ours, theirs } = await firstRequests(
       (c) => c.monitors.trigger('m'),
       (s) => s.monitor.trigger('m'),
     )

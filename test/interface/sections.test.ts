@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 const root = resolve(import.meta.dirname, '../..')
 const REFERRING = ['README.md', 'CHANGELOG.md', '{docs,src,operators,examples,bench}/**/*.{md,ts}']
 
-/** A `§` in a text, where it stands, and the number that comes with it. */
+/** A `§` in a text, its position, and its number. */
 interface Reference {
   readonly at: string
   /** Empty where no number follows. */
@@ -22,7 +22,7 @@ function referencesIn(file: string, text: string): Reference[] {
   )
 }
 
-/** The numbers of the sections that a text has, each by its anchor and its heading. */
+/** The numbers of the sections in a text, from their anchors and headings. */
 function sectionsIn(text: string): string[] {
   return [...text.matchAll(/^<a id="s([\d.]+)"><\/a>\n\n#{2,3} ([\d.]*\d)\.? /gm)].map(
     ([, anchor, heading]) => (anchor === heading ? `${anchor}` : `anchor ${anchor} at heading ${heading}`),
@@ -34,19 +34,19 @@ const sections = sectionsIn(read('docs/interface.md'))
 const references = globSync(REFERRING, { cwd: root })
   .toSorted()
   .flatMap((file) => referencesIn(file, read(file)))
-  // The page says itself what the sign means.
+  // The page itself explains the sign.
   .filter(({ at, section }) => section !== '' || !at.startsWith('docs/interface.md:'))
 
 describe('docs/interface.md', () => {
-  it('has each section that a doc comment or a page refers to', () => {
+  it('has each section to which a doc comment or a page refers', () => {
     const missing = references.filter(({ section }) => !sections.includes(section))
 
     expect(missing).toEqual([])
-    // What finds no reference would find nothing missing.
+    // Without a reference, the test could not fail.
     expect(references.length).toBeGreaterThan(100)
   })
 
-  it('has the sections of the interface, in their order', () => {
+  it('has the sections of the interface, in order', () => {
     const parts = (count: number, of: number) =>
       Array.from({ length: count }, (_, index) => `${of}.${index + 1}`)
 
@@ -55,7 +55,7 @@ describe('docs/interface.md', () => {
     )
   })
 
-  it('leads to anchors that it has', () => {
+  it('links only to its own anchors', () => {
     const text = read('docs/interface.md')
     const anchors = [...text.matchAll(/<a id="([^"]+)"><\/a>/g)].map(([, id]) => id)
     const targets = [...text.matchAll(/\]\(#([^)]+)\)/g)].map(([, target]) => target)

@@ -9,10 +9,10 @@ import { describe, expect, it } from 'vitest'
 import { all } from '../e2e/research.ts'
 import { answer, openStream, serve } from '../support/serve.ts'
 
-/** What is sent of a type that the SDK also gives the methods of its resource. */
+/** The fields of an SDK type without the methods of its resource. */
 type Sent<T> = { [Name in keyof T as T[Name] extends (...args: never) => unknown ? never : Name]: T[Name] }
 
-// The compiler sees to it that the SDK's types allow these answers. Whatever may be null is null, whatever may be absent is
+// The compiler checks these responses against the SDK's types. Every nullable field is null, and every optional field is
 // absent.
 
 const run: Sent<Runs.TaskRun> = {
@@ -103,8 +103,8 @@ async function client(): Promise<ResearchClient> {
 
 const types = (events: readonly { readonly type: string }[]) => events.map(({ type }) => type)
 
-describe("answers that have the least that the SDK's types ask for", () => {
-  it('are passed on where they are emitted as they came', async () => {
+describe("responses with only the fields that the SDK's types require", () => {
+  it('are passed on where they are emitted unchanged', async () => {
     const { search, monitors, taskGroups } = await client()
 
     await expect(all(search({ search_queries: ['x'] }))).resolves.toEqual([found])
@@ -127,7 +127,7 @@ describe("answers that have the least that the SDK's types ask for", () => {
     expect(new Set(events.map(({ id }) => id)).size).toBe(4)
   })
 
-  it("become events of their types in a group's streams, which come to their end", async () => {
+  it("become events of their types in a group's streams, which complete", async () => {
     const { taskGroups } = await client()
 
     const runs = await all(taskGroups.runs('g', { include_output: true }))

@@ -9,7 +9,7 @@ const run = promisify(execFile)
 
 export const ROOT = resolve(import.meta.dirname, '../..')
 
-/** What the tests read of package.json. */
+/** The fields of package.json that the tests read. */
 interface Manifest {
   readonly version: string
   readonly bin: Readonly<Record<string, string>>
@@ -22,10 +22,10 @@ interface Manifest {
 
 export const MANIFEST: Manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 
-/** What npm packs of the repository whether package.json names it or not. */
+/** The files that npm always packs. */
 const ALWAYS_PACKED = ['package.json', 'README.md', 'LICENSE']
 
-/** The folder of a user who has the package installed from its tarball. */
+/** A user's folder with the package installed from its tarball. */
 export interface InstalledPackage extends AsyncDisposable {
   readonly folder: string
   /** The path of a file of the installed package. */
@@ -38,8 +38,8 @@ export interface InstalledPackage extends AsyncDisposable {
 }
 
 /**
- * Builds the package as it is now, packs it, and unpacks it into an empty folder, beside its dependencies and nothing
- * else. `declarations` also makes its types.
+ * Builds the package, packs it, and unpacks it into an empty folder, next to its dependencies only.
+ * `declarations` also builds its types.
  */
 export async function installPackage({ declarations = false } = {}): Promise<InstalledPackage> {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-package-'))
@@ -80,13 +80,13 @@ export async function installPackage({ declarations = false } = {}): Promise<Ins
   }
 }
 
-/** Bundles the package into a folder, as the build does; with `maps`, source maps say what is in it. */
+/** Bundles the package into a folder, as the build does; `maps` adds source maps. */
 export async function bundle(folder: string, { maps = false } = {}): Promise<void> {
   const args = ['node_modules/rolldown/bin/cli.mjs', '--config', 'rolldown.config.ts', '--dir', folder]
   await node(ROOT, maps ? [...args, '--sourcemap'] : args)
 }
 
-/** The dependencies of the repository stand in for those that npm would download. */
+/** Links the dependencies of the repository instead of a download. */
 async function linkDependencies(modules: string): Promise<void> {
   const names = Object.keys({ ...MANIFEST.dependencies, ...MANIFEST.peerDependencies })
   for (const name of names) {

@@ -7,7 +7,7 @@ import { importsOf, reachedFrom } from '../../build/public-declarations.ts'
 import { bundle, installPackage, MANIFEST, ROOT } from './installed.ts'
 import type { InstalledPackage } from './installed.ts'
 
-// The compiler and the programs are processes of their own.
+// The compiler and the programs are separate processes.
 vi.setConfig({ testTimeout: 60_000 })
 
 let installed: InstalledPackage
@@ -33,7 +33,7 @@ async function bundledModules(): Promise<string[]> {
   }
 }
 
-/** All files that package.json leads users to under this ending. The condition of this repository is not for them. */
+/** The files with this ending that package.json exports, without those of this repository's own condition. */
 function filesNamed(value: unknown, ending: string): string[] {
   if (typeof value === 'string') return value.endsWith(ending) ? [value] : []
   return typeof value === 'object' && value !== null
@@ -46,7 +46,7 @@ const named = (ending: string) => filesNamed([MANIFEST.bin, MANIFEST.exports, MA
 /** The installed package's files of this kind. */
 const files = (pattern: string) => globSync(pattern, { cwd: installed.path('.') })
 
-/** What a built file and those of its package that it imports at once import from other packages. */
+/** The packages that a built file imports statically, itself or through other files of its package. */
 function importedBy(entry: string): Set<string> {
   const external = new Set<string>()
   const seen = new Set([installed.path(entry)])
@@ -60,11 +60,11 @@ function importedBy(entry: string): Set<string> {
   return external
 }
 
-/** The packages that npm installs for these, by the lock file. */
+/** The packages that npm installs for these, from the lock file. */
 function installedFor(names: readonly string[]): Set<string> {
   const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'))
   const found = new Set<string>()
-  /** Node's way: the nearest `node_modules` that has it. */
+  /** Like Node: in the nearest `node_modules` with it. */
   const find = (name: string, from: string): string => {
     const path = `${from === '' ? '' : `${from}/`}node_modules/${name}`
     if (path in packages) return path
@@ -82,7 +82,7 @@ function installedFor(names: readonly string[]): Set<string> {
 }
 
 describe('what npm installs', () => {
-  it('has four dependencies, and is at most 18 packages beside rxjs', () => {
+  it('has four dependencies, and is at most 18 packages besides rxjs', () => {
     const dependencies = Object.keys(MANIFEST.dependencies)
 
     expect(dependencies.toSorted()).toEqual(['eventsource-parser', 'p-retry', 'pino', 'undici'])
@@ -90,7 +90,7 @@ describe('what npm installs', () => {
   })
 
   it('has every file that package.json names', () => {
-    // Several conditions lead to one file.
+    // Several conditions may have the same file.
     expect(new Set(named('.js')).size).toBe(10)
     expect(named('.d.ts')).toHaveLength(5)
     expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
@@ -98,7 +98,7 @@ describe('what npm installs', () => {
     )
   })
 
-  it('has no TypeScript sources beside the built files, and no reference to a map', () => {
+  it('has no TypeScript sources next to the built files, and no reference to a source map', () => {
     const sources = files('**/*.{ts,map}').filter((file) => !file.endsWith('.d.ts'))
     const built = files('dist/**/*.{js,d.ts}')
 
@@ -130,12 +130,12 @@ describe('what npm installs', () => {
 })
 
 describe('the built package', () => {
-  it('holds no module twice', () => {
+  it('contains no module twice', () => {
     expect(modules.length).toBeGreaterThan(100)
     expect(modules.length).toBe(new Set(modules).size)
   })
 
-  it('bundles nothing that its users install', () => {
+  it('bundles no dependency that users install', () => {
     const bundled = modules.filter((path) => path.startsWith('node_modules/'))
     const theirs = Object.keys({ ...MANIFEST.dependencies, ...MANIFEST.peerDependencies })
 
@@ -153,11 +153,11 @@ describe('the built package', () => {
     expect(
       [...client].filter((name) => name === 'pino' || name.startsWith('node:') || name.startsWith('rivulet')),
     ).toEqual([])
-    // That the same look finds what is there.
+    // The same check finds an import that exists.
     expect(importedBy('dist/src/service/index.js')).toContain('node:sqlite')
   })
 
-  it('needs nothing but its dependencies, whichever of its files is loaded', async () => {
+  it('needs only its dependencies, for each of its files', async () => {
     const built = files('dist/{chunks,operators,src/{service,state,transport,webhooks}}/*.js')
     const program = built.map((file) => `import './node_modules/rivulet/${file}'`)
     await writeFile(
@@ -169,7 +169,7 @@ describe('the built package', () => {
     expect((await installed.node(['imports.mjs'])).stdout).toBe('loaded')
   })
 
-  it('runs a pipeline through all of its entries, which know the same classes and gates', async () => {
+  it('runs a pipeline through all of its entries, which share classes and gates', async () => {
     await copyFile(join(import.meta.dirname, 'program.js'), join(installed.folder, 'program.mjs'))
 
     const { stdout } = await installed.node(['program.mjs'])
@@ -181,7 +181,7 @@ describe('the built package', () => {
     })
   })
 
-  it('has a command that says in one sentence that Node is too old, before it loads anything', async () => {
+  it('has a command that reports an old Node in one sentence, before it loads anything', async () => {
     const command = installed.path(MANIFEST.bin['rivulet'] ?? '')
     const old = "Object.defineProperty(process.versions, 'node', { value: '20.20.2' })"
     const preload = `--import=data:text/javascript,${encodeURIComponent(old)}`
@@ -195,7 +195,7 @@ describe('the built package', () => {
     expect([...importedBy(MANIFEST.bin['rivulet'] ?? '')]).toEqual(['node:fs'])
   })
 
-  it('has a command that knows its version, and the errors of the library', async () => {
+  it('has a command with its version and the errors of the library', async () => {
     const command = installed.path(MANIFEST.bin['rivulet'] ?? '')
 
     expect((await installed.node([command, '--version'])).stdout.trim()).toBe(MANIFEST.version)
@@ -204,7 +204,7 @@ describe('the built package', () => {
 })
 
 describe('the types of the package', () => {
-  it('name no package that its users do not have', () => {
+  it('import no package that users do not have', () => {
     const reached = [...reachedFrom(named('.d.ts').map((file) => installed.path(file)))]
     const imported = new Set(reached.flatMap(importsOf).filter((name) => !/^(?:\.|node:)/.test(name)))
 
@@ -212,7 +212,7 @@ describe('the types of the package', () => {
     expect(files('dist/**/*.d.ts')).toHaveLength(reached.length)
   })
 
-  it('hold in a project that checks the declarations of its libraries', async () => {
+  it('compile in a project that checks the declarations of its libraries', async () => {
     const entries = Object.keys(Object(MANIFEST.exports)).filter((name) => !name.endsWith('.json'))
     const imports = entries.map((name, index) => `import * as entry${index} from 'rivulet${name.slice(1)}'`)
     const uses = entries.map((_, index) => `entry${index}`)

@@ -1,5 +1,5 @@
-// @ts-nocheck -- It looks at what types do not promise, too.
-// A user's program in plain JavaScript, run where the built package is installed. Prints what the test looks at.
+// @ts-nocheck -- It also uses what the types do not declare.
+// A user's program in plain JavaScript, run with the installed package. Prints its results for the test.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -28,7 +28,7 @@ try {
   await rm(folder, { recursive: true })
 }
 
-/** A pipeline of all entries but the webhooks: what the runs of a group found. */
+/** A pipeline of all entries except webhooks: the outputs of a group's runs. */
 async function handled() {
   const { taskgroup_id: id } = await firstValueFrom(client.taskGroups.create())
   const inputs = ['rivers', 'brooks'].map((input) => ({ input, processor: 'base' }))
@@ -46,7 +46,7 @@ async function handled() {
   return found.toSorted()
 }
 
-/** Whether `gateOf` of one entry finds the gate that the loop over a source of another one has. */
+/** Whether `gateOf` of one entry finds the gate of a loop over a source of another entry. */
 async function gateOfLoop() {
   const source = new rivulet.Source((subscriber) => {
     subscriber.next(operators.gateOf(subscriber) instanceof operators.Gate)
@@ -54,7 +54,7 @@ async function gateOfLoop() {
   for await (const found of source) return found
 }
 
-/** For each entry, whether its error is the class that `rivulet` exports. */
+/** For each entry, whether its error is the class of `rivulet`. */
 async function errors() {
   const thrownBy = async (call) => {
     try {
