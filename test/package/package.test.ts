@@ -190,7 +190,7 @@ describe('the built package', () => {
     expect(ended).toMatchObject({ code: 2, stdout: '' })
     expect(ended).toHaveProperty(
       'stderr',
-      expect.stringMatching(/^rivulet: it needs Node \S.*, and this is Node 20\.20\.2\.\n$/),
+      expect.stringMatching(/^rivulet: requires Node \S.*, but this is Node 20\.20\.2\.\n$/),
     )
     expect([...importedBy(MANIFEST.bin['rivulet'] ?? '')]).toEqual(['node:fs'])
   })
