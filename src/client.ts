@@ -52,7 +52,7 @@ import { search, searchBeta } from './sources/search/search.ts'
 import type { AwaitableSource, Source, SourceOptions } from './sources/shapes/source.ts'
 import { createTaskGroup, getTaskGroup } from './sources/task-groups/task-groups.ts'
 import type { CreateTaskGroupOptions } from './sources/task-groups/task-groups.ts'
-import { readingRuns } from './sources/task-groups/typed-runs.ts'
+import { createRuns } from './sources/task-groups/typed-runs.ts'
 import type { CheckedGroupRunEvent, TypedGroupRunsOptions } from './sources/task-groups/typed-runs.ts'
 import { untypedGet, untypedPost, untypedStream } from './sources/untyped.ts'
 import type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
@@ -215,7 +215,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
       addRuns: (id, request, own) => addRuns(context, id, request, own),
       execute: executing(context),
       events: (id, own) => reporting(groupEvents(context, id, own), groupSource(id)),
-      runs: readingRuns(context),
+      runs: createRuns(context),
       progress: (id, own) => groupProgress(context, id, own),
       create: (own) => createTaskGroup(context, own),
       get: (id, own) => getTaskGroup(context, id, own),

@@ -3,15 +3,15 @@ import type { RequestLine } from '../../transport/errors.ts'
 import type { Shortfall } from './position.ts'
 
 /**
- * A task group is done, and its stream did not send all of its events, however often it was resumed: see `patience` of the
- * client. What was emitted is right, and there is more. Retryable: subscribe again.
+ * A task group is done, but its stream did not send all events, although it was resumed for the client's `patience`. The
+ * emitted events are valid. Retryable: subscribe again.
  */
 export class IncompleteStreamError extends RivuletError {
   override readonly name = 'IncompleteStreamError'
   readonly retryable = true
-  /** Runs whose end was not sent; 0 where only the group's last status is missing. */
+  /** Number of ended runs that are missing; 0 if only the group's last status is missing. */
   readonly missing: number
-  /** Runs whose end the stream has to send. */
+  /** Number of ended runs that the stream must send. */
   readonly expected: number
 
   constructor(request: RequestLine, { missing, expected }: Shortfall, patience: number) {
@@ -20,8 +20,8 @@ export class IncompleteStreamError extends RivuletError {
         ? `the last status of a group of ${expected} ended runs is missing`
         : `${missing} of ${expected} ended runs are missing`
     super(
-      `${what}, and nothing new came for ${patience} ms; subscribe again, without last_event_id if the same are missing ` +
-        'then, or read a single run with GET /v1/tasks/runs/{run_id}/result',
+      `${what}, and no new event came for ${patience} ms; subscribe again, without last_event_id if the same are missing, ` +
+        'or read a single run with GET /v1/tasks/runs/{run_id}/result',
       request,
     )
     this.missing = missing

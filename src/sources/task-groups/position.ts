@@ -1,101 +1,101 @@
 import { isObject } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
+import { parseJson } from '../../protocol/json.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { RunStatus } from '../../protocol/task.ts'
 import type { Place } from '../../state/progress-log.ts'
 import { SeenEvents } from './seen.ts'
-import type { EndedCounts, SeenMoment } from './seen.ts'
+import type { EndedCounts, SeenSnapshot } from './seen.ts'
 
-/** Statuses of a run that has ended, each of which makes one event. */
+/** Statuses of a run that has ended. Each produces one event. */
 const ENDED = ['completed', 'failed', 'cancelled'] as const satisfies readonly RunStatus[]
 
-/** Connections in a row that may break on one event. */
-const BROKEN = 6
-/** Connections in a row without a new event after which a stream is quiet, where its end is not known. */
-const EMPTY = 2
-/** The same where the count of runs may be too high, or the service has lost events. */
-const EMPTY_UNCERTAIN = 3
+/** How many connections in a row may end at a malformed event. */
+const MAX_MALFORMED = 6
+/** Connections in a row without a new event after which a stream of unknown length is idle. */
+const IDLE_CONNECTIONS = 2
+/** The same if more runs may be counted than were seen, or if the service has lost events. */
+const IDLE_CONNECTIONS_UNCERTAIN = 3
 
-/** What a stream sends to its end: the runs stream runs, the events stream the group's statuses too. */
+/** What a stream sends until its end: the runs stream sends runs, the events stream statuses of the group too. */
 export type StreamEnd = 'runs' | 'statuses'
 
-/** What an inactive group has and its stream has not sent. */
+/** What is missing from the stream of an inactive group. */
 export interface Shortfall {
-  /** Runs whose end was not sent. 0 where only the group's last status is missing. */
+  /** Number of ended runs that are missing; 0 if only the group's last status is missing. */
   readonly missing: number
-  /** Runs whose end the stream has to send. */
+  /** Number of ended runs that the stream must send. */
   readonly expected: number
 }
 
-/** An event that was skipped. */
+/** An oversized event that was skipped. */
 export interface SkippedEvent {
   readonly isNew: boolean
-  /** The position before it. */
+  /** The cursor of the event before it. */
   readonly cursor: string | undefined
-  /** How many were skipped behind that position, this one included. */
+  /** How many events were skipped after that cursor, including this one. */
   readonly count: number
 }
 
 /**
- * Whether a stream that closed goes on, is done, or is known to be incomplete; `quiet` where that cannot be known, and
- * several connections brought nothing new.
+ * What to do after a clean close. A shortfall means that events are missing. `idle` means that completeness is unknown, and
+ * that several connections had no new event.
  */
-export type Verdict = 'go on' | 'done' | 'quiet' | Shortfall
+export type Decision = 'reconnect' | 'done' | 'idle' | Shortfall
 
 /**
- * Where a group's stream stands, kept over its connections and, as text, over restarts.
+ * The position of a group's stream, kept across connections and, as text, across restarts.
  *
- * A resumed connection may repeat any event in any order. So the position moves with events alone that were not seen
- * before, and never back; {@link SeenEvents} knows which were.
+ * A resumed connection may repeat any event in any order. So only a new event advances the position, which never moves back.
+ * {@link SeenEvents} remembers which events were seen.
  *
- * A clean close does not say that the group is done, nor does an empty connection. The group's own counts decide: the
- * stream is done when as many distinct runs were seen with each status as the inactive group has; the events stream ends
- * with the status that says so. Where less was seen, the stream is known to be incomplete.
+ * Neither a clean close nor an empty connection means that the group is done. The runs stream is done when the number of
+ * distinct runs seen with each status equals the inactive group's counts. The events stream is done with the status that
+ * has these counts. If fewer were seen, events are missing.
  *
- * Three things make this uncertain, and then a time without a new event decides: a stream that was opened in the middle
- * by a cursor of the caller, a group that does not say its counts, and more runs seen before a restart than the text
- * remembers, since one of those would count twice.
+ * Completeness is unknown in three cases: the stream started at a cursor of the caller, the group has no usable counts, or
+ * more runs were seen before a restart than the text holds, so that one may count twice. Then time without a new event decides.
  */
 export class GroupPosition {
-  /** The position of the last new event, or what the stream was opened with. */
+  /** The cursor of the last new event, or the caller's. */
   cursor: string | undefined
   readonly #end: StreamEnd
-  /** The one status whose runs the stream has; undefined for all of {@link ENDED}. */
-  readonly #asked: RunStatus | undefined
-  /** The cursor that the caller chose; the service's refusal of that one is final. */
-  #opened: string | undefined
+  /** The status by which the stream filters runs; undefined for all of {@link ENDED}. */
+  readonly #statusFilter: RunStatus | undefined
+  /** The caller's cursor. If the service rejects it, the stream errors. */
+  #callerCursor: string | undefined
   /** Whether the stream was read from its beginning. */
   #isWhole: boolean
-  /** Whether the service refused a position, and so may have lost what was before it. */
+  /** Whether the service rejected a position, and so may have lost the events before it. */
   #isRewound = false
   #seen = new SeenEvents()
-  /** Distinct events that were skipped since they were too long. */
+  /** Number of distinct events that were skipped as oversized. */
   #skipped = 0
-  /** The last status of the group that was sent. */
-  #last: LastStatus | undefined
-  /** The cursor of the last event of this connection, new or not, and how many were skipped behind it. */
-  #latest: string | undefined
-  #skippedSince = 0
-  /** Whether this connection brought a new event. */
+  /** The group's status in the last status event. */
+  #lastStatus: LastStatus | undefined
+  /** The cursor of this connection's last event, new or not, and how many events were skipped after it. */
+  #latestCursor: string | undefined
+  #skippedSinceLatest = 0
+  /** Whether this connection had a new event. */
   #hasNew = false
-  /** Connections in a row without a new event, opened after the group was seen inactive. */
-  #empty = 0
+  /** Connections in a row without a new event, made after the group was inactive. */
+  #idleConnections = 0
   #isInactive = false
-  /** Connections in a row that broke on one event. */
-  #broken = 0
+  /** Connections in a row that ended at a malformed event. */
+  #malformed = 0
 
-  /** @param asked The one status that the stream was asked for. */
-  constructor(cursor: string | undefined, asked: RunStatus | undefined, end: StreamEnd = 'runs') {
+  /** @param statusFilter The status by which the stream filters runs. */
+  constructor(cursor: string | undefined, statusFilter: RunStatus | undefined, end: StreamEnd = 'runs') {
     this.#end = end
-    this.cursor = this.#opened = cursor
+    this.cursor = this.#callerCursor = cursor
     this.#isWhole = cursor === undefined
-    this.#asked = asked
+    this.#statusFilter = statusFilter
   }
 
-  /** The position whose text a {@link place} wrote before; undefined for a text that it cannot have written. */
+  /** Parses the text of a {@link snapshot}; undefined if the text is not valid. */
   static parse(
     text: string,
-    asked: RunStatus | undefined,
+    statusFilter: RunStatus | undefined,
     end: StreamEnd = 'runs',
   ): GroupPosition | undefined {
     const lineEnd = text.indexOf('\n')
@@ -105,127 +105,127 @@ export class GroupPosition {
     const { cursor, whole = false, rewound = false, ended, skipped = 0, last } = parsed
     if (cursor !== undefined && typeof cursor !== 'string') return undefined
     if (typeof whole !== 'boolean' || typeof rewound !== 'boolean') return undefined
-    // Only behind a cursor of the caller the beginning is not known.
+    // Without a cursor, the stream starts at its beginning.
     if (cursor === undefined && !whole) return undefined
     if (!isEndedCounts(ended) || !isCount(skipped)) return undefined
-    const status = lastStatus(last)
+    const status = lastStatusOf(last)
     if (last !== undefined && status === undefined) return undefined
-    const position = new GroupPosition(undefined, asked, end)
-    if (!position.#seen.read(seen, ended)) return undefined
+    const position = new GroupPosition(undefined, statusFilter, end)
+    if (!position.#seen.restore(seen, ended)) return undefined
     position.cursor = cursor
     position.#isWhole = whole
     position.#isRewound = rewound
     position.#skipped = skipped
-    position.#last = status
+    position.#lastStatus = status
     return position
   }
 
-  /** The position at this moment. Its text is for {@link parse}. */
-  get place(): Place {
-    return new GroupPlace(
+  /** An immutable copy of the position. {@link parse} reads its text. */
+  get snapshot(): Place {
+    return new GroupSnapshot(
       this.cursor,
-      this.#seen.moment,
+      this.#seen.snapshot,
       this.#isWhole,
       this.#isRewound,
       this.#skipped,
-      this.#last,
+      this.#lastStatus,
     )
   }
 
-  /** A connection is opened. */
-  opened(): void {
+  /** Called before each connection. */
+  connect(): void {
     this.#hasNew = false
-    this.#latest = this.cursor
-    this.#skippedSince = 0
+    this.#latestCursor = this.cursor
+    this.#skippedSinceLatest = 0
   }
 
-  /** The event is about to be emitted. Returns whether it is new. */
+  /** Called before each event is emitted. Returns whether it is new. */
   advance(event: ResearchEvent): boolean {
-    this.#broken = 0
+    this.#malformed = 0
     const { cursor } = event
     if (cursor !== undefined) this.#moveLatest(cursor)
-    if (!this.#isUnseen(event)) return false
+    if (!this.#addSeen(event)) return false
     this.#hasNew = true
     if (cursor !== undefined) this.cursor = cursor
-    if (event.type === 'task_group.status') this.#last = lastStatus(event.data.status)
+    if (event.type === 'task_group.status') this.#lastStatus = lastStatusOf(event.data.status)
     return true
   }
 
-  /** The service moved the position without an event. Returns whether the position is new. */
+  /** Called when the service advances the position without an event. Returns whether the cursor is new. */
   moveTo(cursor: string): boolean {
     this.#moveLatest(cursor)
-    if (!this.#seen.move(cursor)) return false
+    if (!this.#seen.addMove(cursor)) return false
     this.cursor = cursor
     this.#hasNew = true
     return true
   }
 
-  /** An event was skipped since it is too long. It comes again when the stream is resumed. */
+  /** Called for each oversized event. The service sends it again when the stream resumes. */
   skip(): SkippedEvent {
-    const cursor = this.#latest
-    this.#skippedSince += 1
-    const isNew = this.#seen.skipped(`${this.#skippedSince} ${cursor ?? ''}`)
+    const cursor = this.#latestCursor
+    this.#skippedSinceLatest += 1
+    const isNew = this.#seen.addSkipped(`${this.#skippedSinceLatest} ${cursor ?? ''}`)
     if (isNew) {
       this.#skipped += 1
       this.#hasNew = true
     }
-    return { isNew, cursor, count: this.#skippedSince }
+    return { isNew, cursor, count: this.#skippedSinceLatest }
   }
 
-  /** Whether the next event, which cannot be read, may come whole another time. It may not when it came so too often. */
-  mayBeBroken(): boolean {
-    return ++this.#broken < BROKEN
+  /** Counts a malformed event. Returns whether to reconnect for it: false for the sixth in a row. */
+  permitsRetry(): boolean {
+    return ++this.#malformed < MAX_MALFORMED
   }
 
-  /** Goes back to the beginning, if the position is one that the stream has come to by itself. */
+  /** Resets the cursor to the beginning of the stream. Returns false, without a reset, for the caller's own cursor. */
   rewind(): boolean {
-    if (this.cursor === this.#opened) return false
-    this.cursor = this.#opened = undefined
+    if (this.cursor === this.#callerCursor) return false
+    this.cursor = this.#callerCursor = undefined
     this.#isWhole = true
     this.#isRewound = true
     this.#seen.forgetPositions()
-    this.#last = undefined
+    this.#lastStatus = undefined
     return true
   }
 
   /**
-   * Decides over a clean close.
+   * Decides what to do after a clean close.
    *
-   * @param status The group's status after it; undefined where the service has no such endpoint.
-   * @param isRefused Whether the service asks not to connect again.
+   * @param status The group's status after it; undefined if the service lacks that endpoint.
+   * @param hasNoContent Whether the service answered with 204, a request not to reconnect.
    */
-  verdict(status: TaskGroupStatus | undefined, isRefused = false): Verdict {
-    this.#empty = this.#isInactive && !this.#hasNew ? this.#empty + 1 : 0
-    const group = status ?? this.#last
+  decide(status: TaskGroupStatus | undefined, hasNoContent = false): Decision {
+    this.#idleConnections = this.#isInactive && !this.#hasNew ? this.#idleConnections + 1 : 0
+    const group = status ?? this.#lastStatus
     this.#isInactive = group?.is_active !== true
-    // A group that never had a run is about to have one.
-    if (!this.#isInactive || group?.num_task_runs === 0) return 'go on'
-    const patience = this.#isUncertain ? EMPTY_UNCERTAIN : EMPTY
-    const complete = this.#complete(status)
-    if (complete !== undefined) return complete
-    if (isRefused) return 'done'
-    return this.#empty < patience ? 'go on' : 'quiet'
+    // Runs are still to be added to a group without any.
+    if (!this.#isInactive || group?.num_task_runs === 0) return 'reconnect'
+    const limit = this.#isUncertain ? IDLE_CONNECTIONS_UNCERTAIN : IDLE_CONNECTIONS
+    const completeness = this.#completeness(status)
+    if (completeness !== undefined) return completeness
+    if (hasNoContent) return 'done'
+    return this.#idleConnections < limit ? 'reconnect' : 'idle'
   }
 
-  /** Whether everything was sent that an inactive group has; undefined where that cannot be known. */
-  #complete(status: TaskGroupStatus | undefined): 'done' | Shortfall | undefined {
-    if (status === undefined) return this.#last === undefined ? undefined : 'done'
+  /** Whether the stream of an inactive group is complete; undefined if that is unknown. */
+  #completeness(status: TaskGroupStatus | undefined): 'done' | Shortfall | undefined {
+    if (status === undefined) return this.#lastStatus === undefined ? undefined : 'done'
     const isEnded = this.#isLast(status)
     const expected = this.#isWhole ? this.#expected(status) : undefined
     const missing = this.#missing(status, expected, isEnded === true)
     if (missing > this.#skipped || isEnded === false) {
-      // What the service has lost does not come, and a `stream.gap` has said that.
+      // The service may have lost the missing events, which a `stream.gap` has reported.
       if (this.#isRewound) return undefined
       return { missing, expected: expected === undefined ? status.num_task_runs : sumOf(expected) }
     }
     if (expected === undefined || this.#end === 'statuses') {
-      // The events stream may send no status at all.
+      // The events stream may send no status.
       if (isEnded === undefined) return undefined
     }
     return missing === 0 && !this.#seen.isPartial ? 'done' : undefined
   }
 
-  /** How many runs were not seen that the group has. */
+  /** Number of runs of the group that were not seen. */
   #missing(
     { num_task_runs }: TaskGroupStatus,
     expected: readonly number[] | undefined,
@@ -233,79 +233,81 @@ export class GroupPosition {
   ): number {
     const { counts } = this.#seen
     if (expected === undefined) {
-      // All runs of an inactive group have ended, whatever its counts say of how.
-      const isTotal = this.#end === 'runs' && this.#isWhole && this.#asked === undefined
+      // All runs of an inactive group have ended, whatever its counts per status are.
+      const isTotal = this.#end === 'runs' && this.#isWhole && this.#statusFilter === undefined
       return isTotal && isCount(num_task_runs) ? Math.max(0, num_task_runs - sumOf(counts)) : 0
     }
-    // An events stream that came to its end without any run leaves them to the runs stream.
+    // An events stream may have no runs; then only the runs stream has them.
     if (this.#end === 'statuses' && isEnded && sumOf(counts) === 0) return 0
     return sumOf(expected.map((count, n) => Math.max(0, count - (counts[n] ?? 0))))
   }
 
-  /** Whether the status that was sent last is the group's last one; undefined where none was sent. */
+  /** Whether the last status event has the group's final status; undefined without a status event. */
   #isLast(status: TaskGroupStatus): boolean | undefined {
-    // After an older one that said that no run was active, more runs may have been added.
-    return this.#last && !this.#last.is_active && this.#last.num_task_runs === status.num_task_runs
+    // Runs may have been added after an earlier status without active runs.
+    const last = this.#lastStatus
+    return last && !last.is_active && last.num_task_runs === status.num_task_runs
   }
 
-  /** How many runs of each status the stream has to send, where the group says that. */
+  /** How many runs of each status the stream must send; undefined without usable counts. */
   #expected({ num_task_runs, task_run_status_counts: counts }: TaskGroupStatus): number[] | undefined {
     if (!isObject(counts) || !ENDED.some((status) => this.#isCounted(status))) return undefined
     const all: unknown[] = Object.values(counts)
-    // Counts that do not add up cannot be relied on.
+    // The counts are usable only if they add up.
     if (!all.every(isCount) || sumOf(all) !== num_task_runs) return undefined
     return ENDED.map((status) => (this.#isCounted(status) ? (counts[status] ?? 0) : 0))
   }
 
-  /** Whether the end of a run with this status makes an event of the stream. */
+  /** Whether the stream has an event for each run that ended with this status. */
   #isCounted(status: RunStatus): boolean {
-    return this.#asked === undefined || this.#asked === status
+    return this.#statusFilter === undefined || this.#statusFilter === status
   }
 
-  /** Whether more may be counted than was seen, or less may come than there was. */
+  /** Whether more runs may be counted than were seen, or fewer events sent than existed. */
   get #isUncertain(): boolean {
     return this.#seen.isPartial || this.#isRewound || this.#skipped > 0
   }
 
-  #isUnseen(event: ResearchEvent): boolean {
+  /** Remembers the event. Returns whether it is new. */
+  #addSeen(event: ResearchEvent): boolean {
     const { cursor } = event
     if (event.type === 'task_run.state') {
       const { run_id, status } = event.data.run
       const ended = ENDED.findIndex((each) => each === status)
-      if (ended !== -1) return this.#seen.run(run_id, ended + 1, cursor)
+      if (ended !== -1) return this.#seen.addRun(run_id, ended + 1, cursor)
     }
-    return cursor !== undefined && this.#seen.place(cursor)
+    return cursor !== undefined && this.#seen.addEvent(cursor)
   }
 
   #moveLatest(cursor: string): void {
-    this.#latest = cursor
-    this.#skippedSince = 0
+    this.#latestCursor = cursor
+    this.#skippedSinceLatest = 0
   }
 }
 
-/** What a {@link GroupPosition} is at one moment. */
-class GroupPlace implements Place {
+/** A {@link GroupPosition} at one moment. */
+class GroupSnapshot implements Place {
   readonly #cursor: string | undefined
-  readonly #seen: SeenMoment
+  readonly #seen: SeenSnapshot
   readonly #isWhole: boolean
   readonly #isRewound: boolean
   readonly #skipped: number
-  readonly #last: LastStatus | undefined
+  readonly #lastStatus: LastStatus | undefined
 
   constructor(
     cursor: string | undefined,
-    seen: SeenMoment,
+    seen: SeenSnapshot,
     isWhole: boolean,
     isRewound: boolean,
     skipped: number,
-    last: LastStatus | undefined,
+    lastStatus: LastStatus | undefined,
   ) {
     this.#cursor = cursor
     this.#seen = seen
     this.#isWhole = isWhole
     this.#isRewound = isRewound
     this.#skipped = skipped
-    this.#last = last
+    this.#lastStatus = lastStatus
   }
 
   text(): string {
@@ -314,24 +316,16 @@ class GroupPlace implements Place {
       whole: this.#isWhole || undefined,
       rewound: this.#isRewound || undefined,
       skipped: this.#skipped || undefined,
-      last: this.#last,
+      last: this.#lastStatus,
       ended: this.#seen.counts,
     })
-    // As a value of the JSON, the entries would be copied and searched for characters to escape on each save.
+    // Not inside the JSON: each save would copy the entries and search them for characters to escape.
     return `${position}\n${this.#seen.text()}`
   }
 }
 
-/** What decides in a status. */
+/** The fields of a status that decide whether a stream is complete. */
 type LastStatus = Pick<TaskGroupStatus, 'is_active' | 'num_task_runs'>
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
 
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0
@@ -345,8 +339,8 @@ function sumOf(numbers: readonly number[]): number {
   return numbers.reduce((sum, number) => sum + number, 0)
 }
 
-/** Of a status, what decides; undefined where it does not say that. */
-function lastStatus(status: unknown): LastStatus | undefined {
+/** Reads these fields; undefined if one is missing or malformed. */
+function lastStatusOf(status: unknown): LastStatus | undefined {
   if (!isObject(status)) return undefined
   const { is_active, num_task_runs } = status
   return typeof is_active === 'boolean' && isCount(num_task_runs) ? { is_active, num_task_runs } : undefined

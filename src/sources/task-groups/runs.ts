@@ -16,7 +16,7 @@ import { sourceOf } from '../shapes/source.ts'
 import type { Source } from '../shapes/source.ts'
 import type { Tracking } from '../shapes/tracking.ts'
 
-/** Options of `taskGroups.runs`: the query of §4.5, and how long the group is followed. */
+/** Options of `taskGroups.runs`: the query of §4.5, and when to complete. */
 export interface GroupRunsOptions extends GroupRunsQuery, GroupStreamOptions {}
 
 /** The names of {@link GroupRunsOptions}. */
@@ -30,9 +30,8 @@ export const GROUP_RUNS_OPTIONS: readonly string[] = Object.keys({
 } satisfies Record<keyof GroupRunsOptions, true>)
 
 /**
- * The runs of a group as each ends, with their inputs and outputs where asked for (§4.5). Drops are bridged; completes
- * when no run of the group is active any more and every run was emitted, and errors with an `IncompleteStreamError` where
- * the service keeps some back.
+ * Emits each run of a group when it ends, with its input and output if requested (§4.5). Reconnects after failures. Completes
+ * when no run is active and every run was emitted; errors with an `IncompleteStreamError` if the service does not send some.
  */
 export function groupRuns(
   context: Context,

@@ -1,51 +1,48 @@
-/** Entries of one list, at the most. */
+/** The most entries of one list. */
 export const CAPACITY = 2 ** 20
 
-/** Entries that a text has at the most: the latest. */
-export const KEPT = 500
+/** The most entries in a text: the latest ones. */
+export const SAVED = 500
 
-/** Entries that become text together. Their text is kept, so that a save after a few events encodes only those. */
+/** Entries per block. The text of a block is cached, so a save after a few events encodes only those. */
 export const BLOCK = 20
 
-/** An entry is three numbers: two of the key's hash, then its position and its status. */
+/** An entry is three numbers: two of the key, and the detail. */
 export const ENTRY = 3
-export const POSITION = 2
+export const DETAIL = 2
 
-/** A short list that is full becomes four times as long and not twice: copying is most of what an event costs. */
+/** Shorter lists grow fourfold instead of twofold, since copying is most of the cost of an event. */
 const SHORT = 50_000
 
-/** The lower bits of a slot are an entry's number, counted from 1; the others are bits of its key, to be compared first. */
+/** The lower bits of a slot are an entry's number, counted from 1; the others are bits of its key, compared first. */
 const NUMBER = 2 * CAPACITY - 1
 
-/** Entries that a list has without slots. */
+/** The most entries that are searched linearly, without a hash table. */
 const FEW = 5
 
 const EMPTY = new Int32Array()
 
-/** A list of entries, and where each key's latest stands in it. */
+/** An append-only list of entries, with a hash table of the latest entry per key. */
 export class SeenEntries {
   size = 0
-  /** The entries while they are few: thousands of quiet streams have no more, and a typed array takes 300 bytes. */
+  /** The entries while there are few. Thousands of quiet streams have no more, and a typed array takes 300 bytes. */
   #few: readonly number[] = []
   #entries = EMPTY
-  /**
-   * Open addressing: a key stands in the slot of its hash or in the next that was free. At the most half are used. Few
-   * entries are looked through and have none.
-   */
+  /** The hash table, with open addressing and linear probing, at most half full. Undefined while there are few entries. */
   #slots: Int32Array | undefined
-  /** The texts of whole blocks, by the block's number: the latest that were asked for. */
+  /** The cached texts of full blocks, by block number. */
   #texts: Map<number, string> | undefined
 
   get(entry: number, word: number): number {
     return (this.#slots === undefined ? this.#few : this.#entries)[entry * ENTRY + word] ?? 0
   }
 
-  /** Base64 of the first `size` entries, or of as many of their last blocks. */
+  /** Base64 of the last `blocks` blocks of the first `size` entries. */
   text(size: number, blocks: number): string {
     if (blocks <= 0) return ''
     const whole = Math.floor(size / BLOCK)
     const from = Math.max(0, Math.ceil(size / BLOCK) - blocks)
-    this.#forgetTexts(from)
+    this.#evictTexts(from)
     let text = ''
     for (let block = from; block < whole; block++) text += this.#textOfBlock(block)
     return text + this.#encode(whole * BLOCK, size)
@@ -61,8 +58,8 @@ export class SeenEntries {
     return text
   }
 
-  /** Forgets the texts of earlier blocks. */
-  #forgetTexts(from: number): void {
+  /** Drops the cached texts of the blocks before this one. */
+  #evictTexts(from: number): void {
     for (const block of this.#texts?.keys() ?? []) {
       if (block >= from) return
       this.#texts?.delete(block)
@@ -74,17 +71,17 @@ export class SeenEntries {
     return textOf(list.slice(from * ENTRY, until * ENTRY))
   }
 
-  /** The third number of the key's latest entry. */
+  /** The detail of the key's latest entry. */
   find(a: number, b: number): number | undefined {
     if (this.#slots === undefined) return this.#findInFew(a, b)
     const entry = (this.#slots[this.#slotOf(this.#slots, a, b)] ?? 0) & NUMBER
-    return entry === 0 ? undefined : this.#entries[(entry - 1) * ENTRY + POSITION]
+    return entry === 0 ? undefined : this.#entries[(entry - 1) * ENTRY + DETAIL]
   }
 
   #findInFew(a: number, b: number): number | undefined {
     const entries = this.#few
     for (let at = entries.length - ENTRY; at >= 0; at -= ENTRY) {
-      if (entries[at] === a && entries[at + 1] === b) return entries[at + POSITION]
+      if (entries[at] === a && entries[at + 1] === b) return entries[at + DETAIL]
     }
     return undefined
   }
@@ -100,7 +97,7 @@ export class SeenEntries {
     const entries = this.#entries
     entries[at] = a
     entries[at + 1] = b
-    entries[at + POSITION] = detail
+    entries[at + DETAIL] = detail
     this.size += 1
     slots[this.#slotOf(slots, a, b)] = this.size | (b & ~NUMBER)
   }
@@ -109,20 +106,20 @@ export class SeenEntries {
     return (this.size + 1) * ENTRY > this.#entries.length
   }
 
-  /** The slot of a key, or the free one that it would have. */
+  /** The slot of a key; if it has none, the free slot to use for it. */
   #slotOf(slots: Int32Array, a: number, b: number): number {
     const mask = slots.length - 1
     for (let slot = a & mask; ; slot = (slot + 1) & mask) {
       const found = slots[slot] ?? 0
       if (found === 0) return slot
-      // Most keys differ here, and their entries are far apart in memory.
+      // Most other keys differ in these bits, which avoids a cache miss.
       if (((found ^ b) & ~NUMBER) !== 0) continue
       const at = ((found & NUMBER) - 1) * ENTRY
       if (this.#entries[at] === a && this.#entries[at + 1] === b) return slot
     }
   }
 
-  /** Makes room for more entries. Returns the new slots. */
+  /** Allocates more entries and rebuilds the hash table, which it returns. */
   #grow(): Int32Array {
     const growth = this.size < SHORT ? 4 : 2
     const entries = new Int32Array(this.size * ENTRY * growth)
@@ -140,7 +137,7 @@ export class SeenEntries {
   }
 }
 
-/** Base64 of the numbers, the lowest byte first. */
+/** Base64 of the numbers, little-endian. */
 function textOf(words: Iterable<number>): string {
   let bytes = ''
   for (const word of words) {
@@ -149,7 +146,7 @@ function textOf(words: Iterable<number>): string {
   return btoa(bytes)
 }
 
-/** The numbers of whole entries; undefined for a text that has none. */
+/** Decodes such a text of at most {@link SAVED} entries; undefined if it is not valid. */
 export function parseWords(text: string): Int32Array | undefined {
   let bytes: string
   try {
@@ -157,7 +154,7 @@ export function parseWords(text: string): Int32Array | undefined {
   } catch {
     return undefined
   }
-  if (bytes.length % (4 * ENTRY) !== 0 || bytes.length > KEPT * 4 * ENTRY) return undefined
+  if (bytes.length % (4 * ENTRY) !== 0 || bytes.length > SAVED * 4 * ENTRY) return undefined
   const words = new Int32Array(bytes.length / 4)
   for (let at = 0; at < bytes.length; at++) {
     words[at >> 2] = (words[at >> 2] ?? 0) | (bytes.charCodeAt(at) << ((at & 3) * 8))

@@ -1,55 +1,54 @@
 import { hash, hashOfRunId, hashString } from '../../protocol/identity-hash.ts'
-import { BLOCK, CAPACITY, ENTRY, KEPT, parseWords, POSITION, SeenEntries } from './seen-entries.ts'
+import { BLOCK, CAPACITY, DETAIL, ENTRY, parseWords, SAVED, SeenEntries } from './seen-entries.ts'
 
-/** The lowest bits of an entry's third number are the status of a run; the others are a hash of the event's position. */
+/** The lowest bits of an entry's detail are the status of a run; the others are a hash of the event's cursor. */
 const STATUS = 0b11
 
-/** What is no run has this status. */
+/** The status of an entry that is not a run. */
 const NO_STATUS = 0
 const COMPLETED = 1
 const FAILED = 2
-/** The position that an entry has where the event had none, or where the service no longer knows it. */
-const NO_POSITION = 0
+/** The cursor hash of an entry without a cursor, or with one that the service no longer knows. */
+const NO_CURSOR = 0
 
-/** Keys of different kinds begin differently, so that a run and a position of the same name are two keys. */
+/** Mixed into each key by kind, so that a run id and an equal cursor are different keys. */
 const RUN = 0x0a11ce
-const PLACE = 0x0b0b
+const EVENT = 0x0b0b
 const MOVE = 0x3070ed
 const SKIPPED = 0x5c1bbed
 
-/** The hash of a key. One place for all: an array for each event would cost more than its hash. */
+/** The current key, a hash of 64 bits. Module variables, since an array per event would cost more than its hash. */
 let first = 0
 let second = 0
 
-function toKey(kind: number, lanes: Int32Array): void {
-  first = (lanes[0] ?? 0) ^ kind
-  second = lanes[1] ?? 0
+function setKey(kind: number, words: Int32Array): void {
+  first = (words[0] ?? 0) ^ kind
+  second = words[1] ?? 0
 }
 
 /**
- * A short hash of a position, made of its last characters. It distinguishes the positions of one run, so
- * that a collision costs nothing but a position that does not move.
+ * A short hash of a cursor, from its last characters. It distinguishes the cursors of one run. After a collision the position
+ * does not advance, which is harmless.
  */
-function positionOf(cursor: string | undefined): number {
-  if (cursor === undefined) return NO_POSITION
+function cursorHash(cursor: string | undefined): number {
+  if (cursor === undefined) return NO_CURSOR
   const { length } = cursor
-  let position = length
+  let result = length
   for (let at = Math.max(0, length - 4); at < length; at++) {
-    position = Math.imul(position, 0x01000193) ^ cursor.charCodeAt(at)
+    result = Math.imul(result, 0x01000193) ^ cursor.charCodeAt(at)
   }
-  // Zero stands for no position.
-  return position << 2 || STATUS + 1
+  // Zero is NO_CURSOR.
+  return result << 2 || STATUS + 1
 }
 
-/** Runs that ended, so many in each way. */
+/** Number of ended runs by status. */
 export type EndedCounts = readonly [completed: number, failed: number, cancelled: number]
 
 /**
- * Which events of a stream were seen: runs with their last status and position, and the positions of other events.
+ * The events of a stream that were seen: runs with their last status and cursor, and the cursors of other events.
  *
- * A hash of 64 bits stands for each, in a list that only grows, so that the beginning of it stays what it was at an
- * earlier moment: that is what {@link text} needs. Some 20 bytes an event. After {@link CAPACITY} events a new list is
- * begun, and the one before the last is forgotten.
+ * Each is a hash of 64 bits in an append-only list, so that a {@link snapshot} needs no copy; about 20 bytes per event.
+ * After {@link CAPACITY} events it starts a new list and drops the one before the previous.
  */
 export class SeenEvents {
   #current = new SeenEntries()
@@ -60,72 +59,72 @@ export class SeenEvents {
   #cancelled = 0
   readonly #capacity: number
 
-  /** @param capacity Events of one list. */
+  /** @param capacity The most entries of one list. */
   constructor(capacity: number = CAPACITY) {
     this.#capacity = capacity
   }
 
-  /** Whether events were seen that are not remembered. */
+  /** Whether seen events were forgotten. */
   get isPartial(): boolean {
     return this.#isPartial
   }
 
-  /** Runs that were seen to have ended, each counted once, by the status that it was seen with last. */
+  /** The distinct runs that were seen, each counted once with its last status. */
   get counts(): EndedCounts {
     return [this.#completed, this.#failed, this.#cancelled]
   }
 
   /**
-   * Notes the end of a run. Returns whether that is new: the run, its status, or where the stream has it.
+   * Remembers the end of a run. Returns whether it is new: the run, its status or its cursor.
    *
    * @param status 1 for `completed`, 2 for `failed`, 3 for `cancelled`.
    */
-  run(runId: string, status: number, cursor: string | undefined): boolean {
-    toKey(RUN, hashOfRunId(runId))
+  addRun(runId: string, status: number, cursor: string | undefined): boolean {
+    setKey(RUN, hashOfRunId(runId))
     const a = first
     const b = second
     const known = this.#find()
-    const position = positionOf(cursor)
+    const hashed = cursorHash(cursor)
     if (known === undefined) {
       this.#count(status, 1)
-      this.#add(a, b, position | status)
+      this.#add(a, b, hashed | status)
       return true
     }
-    const before = known & STATUS
-    const place = known & ~STATUS
+    const knownStatus = known & STATUS
+    const knownCursor = known & ~STATUS
     if (cursor !== undefined) {
-      if (place === position) return false
-      // At a second position the run is not new, and that position is noted beside the first.
-      if (place !== NO_POSITION && !this.place(cursor)) return false
-    } else if (before === status) {
+      if (knownCursor === hashed) return false
+      // The run has a second cursor, which is remembered as an entry of its own.
+      if (knownCursor !== NO_CURSOR && !this.addEvent(cursor)) return false
+    } else if (knownStatus === status) {
       return false
     }
-    if (before !== status || place === NO_POSITION) {
-      this.#count(before, -1)
+    if (knownStatus !== status || knownCursor === NO_CURSOR) {
+      this.#count(knownStatus, -1)
       this.#count(status, 1)
-      this.#add(a, b, (place === NO_POSITION ? position : place) | status)
+      this.#add(a, b, (knownCursor === NO_CURSOR ? hashed : knownCursor) | status)
     }
     return true
   }
 
-  /** Notes an event that is no run's. Returns whether its position was not seen before. */
-  place(cursor: string): boolean {
-    return this.#note(PLACE, cursor)
+  /** Remembers an event other than a run by its cursor. Returns whether it is new. */
+  addEvent(cursor: string): boolean {
+    return this.#addText(EVENT, cursor)
   }
 
-  /** Notes a position that came without an event. Returns whether it did not before. */
-  move(cursor: string): boolean {
-    return this.#note(MOVE, cursor)
+  /** Remembers a cursor that came without an event. Returns whether it is new. */
+  addMove(cursor: string): boolean {
+    return this.#addText(MOVE, cursor)
   }
 
-  /** Notes that an event was skipped. Returns whether it was not before. */
-  skipped(event: string): boolean {
-    return this.#note(SKIPPED, event)
+  /** Remembers a skipped event. Returns whether it is new. */
+  addSkipped(event: string): boolean {
+    return this.#addText(SKIPPED, event)
   }
 
   /**
-   * The stream begins again, and the service knows no position any more. Which runs were seen stays known where all are
-   * remembered; else those that are not would count twice, and the count begins again as well.
+   * Forgets all cursors, since the stream restarts. The runs stay known, unless some were forgotten: those would count
+   * twice, so the counts restart as well.
    */
   forgetPositions(): void {
     const tables = this.#previous === undefined ? [this.#current] : [this.#previous, this.#current]
@@ -138,23 +137,23 @@ export class SeenEvents {
     }
     for (const table of tables) {
       for (let entry = 0; entry < table.size; entry++) {
-        const status = table.get(entry, POSITION) & STATUS
+        const status = table.get(entry, DETAIL) & STATUS
         if (status !== NO_STATUS) this.#add(table.get(entry, 0), table.get(entry, 1), status)
       }
     }
   }
 
-  /** The list as it is now. */
-  get moment(): SeenMoment {
-    return new SeenMoment(this.#previous, this.#current, this.#completed, this.#failed, this.#cancelled)
+  /** What was seen so far, unchanged by later events. */
+  get snapshot(): SeenSnapshot {
+    return new SeenSnapshot(this.#previous, this.#current, this.#completed, this.#failed, this.#cancelled)
   }
 
   /**
-   * Notes what a {@link SeenMoment} wrote. Returns whether the text can be one.
+   * Restores the text of a {@link SeenSnapshot}. Returns whether the text is valid.
    *
-   * @param counts The counts of that moment; more than the text has runs where it was too long.
+   * @param counts The counts of the snapshot, which may exceed the number of runs in the text.
    */
-  read(text: string, [completed, failed, cancelled]: EndedCounts): boolean {
+  restore(text: string, [completed, failed, cancelled]: EndedCounts): boolean {
     const words = parseWords(text)
     if (words === undefined) return false
     const runs = new Set<string>()
@@ -170,9 +169,9 @@ export class SeenEvents {
     return true
   }
 
-  #note(kind: number, text: string): boolean {
+  #addText(kind: number, text: string): boolean {
     hashString(text)
-    toKey(kind, hash)
+    setKey(kind, hash)
     if (this.#find() !== undefined) return false
     this.#add(first, second, NO_STATUS)
     return true
@@ -198,8 +197,8 @@ export class SeenEvents {
   }
 }
 
-/** What was seen at one moment. It is written as text only when it is asked for. */
-export class SeenMoment {
+/** The {@link SeenEvents} at one moment. Encodes its text on demand. */
+export class SeenSnapshot {
   readonly #previous: SeenEntries | undefined
   readonly #current: SeenEntries
   readonly #size: number
@@ -228,10 +227,10 @@ export class SeenMoment {
     return [this.#completed, this.#failed, this.#cancelled]
   }
 
-  /** The last {@link KEPT} entries, or less than {@link BLOCK} fewer. */
+  /** At most the last {@link SAVED} entries, from the start of a block. */
   text(): string {
     const blocks = Math.ceil(this.#size / BLOCK)
-    const before = this.#previous?.text(this.#previous.size, KEPT / BLOCK - blocks) ?? ''
-    return before + this.#current.text(this.#size, KEPT / BLOCK)
+    const previous = this.#previous?.text(this.#previous.size, SAVED / BLOCK - blocks) ?? ''
+    return previous + this.#current.text(this.#size, SAVED / BLOCK)
   }
 }

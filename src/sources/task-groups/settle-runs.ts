@@ -11,50 +11,53 @@ import { IncompleteStreamError } from './incomplete-stream-error.ts'
 import { persisting } from '../shapes/persisting.ts'
 import { getTaskGroup } from './task-groups.ts'
 
-/** The metadata of a run that tells which input it came of. */
+/** The metadata key that identifies the input of a run. */
 export const KEY = 'rivulet_key'
 
-/** What is looked for, and for how long. */
-export interface Doubt {
-  /** The keys of the inputs in doubt. */
+/** A request that may have added its inputs. */
+export interface UncertainRequest {
+  /** The keys of its inputs. */
   readonly keys: Iterable<string>
-  /** How many runs the group had before the request in doubt, where that is known. */
+  /** Number of runs in the group before the request; undefined if unknown. */
   readonly runsBefore: number | undefined
-  /** How long to look, in ms. */
+  /** How long to search, in ms. */
   readonly timeout: number
-  /** Hears of each input that was taken. */
+  /** Called for each input that was added. */
   readonly onTaken: (key: string, runId: string) => void
 }
 
-/** The service has not told everything yet. */
-class Unsettled extends Error {}
+/** The stream has not sent all runs yet. */
+class RunsMissingError extends Error {}
 
 /**
- * Finds out which inputs of a request the service has taken. Emits the group's status once that is certain: those that
- * {@link Doubt.onTaken} did not hear of were not taken.
+ * Determines which inputs of a request were added. Emits the group's status when that is certain: inputs without a call of
+ * {@link UncertainRequest.onTaken} were not added.
  *
- * The runs stream (§4.5) shows runs that ended, and nothing lists those that are active. So it takes until every input was
- * seen, or until the group is inactive and as many runs were seen as it has. Where the group has no more runs than before
- * the request, nothing was taken, and that is known at once.
+ * The runs stream (§4.5) has only ended runs, and no endpoint lists active ones. So it reads until every input was seen, or
+ * the group is inactive and all its runs were seen. If the group has no more runs than before, it emits immediately.
  *
- * Failed reads are backed off from and made again. Errors when the time is up, or when the service refuses to tell.
+ * Failed reads are retried with backoff. Errors after the timeout, or with an error that is not retryable.
  */
-export function settleRuns(context: Context, groupId: string, doubt: Doubt): Observable<TaskGroupStatus> {
+export function settleRuns(
+  context: Context,
+  groupId: string,
+  request: UncertainRequest,
+): Observable<TaskGroupStatus> {
   const { scheduler } = context
   return defer(() => {
-    const missing = new Set(doubt.keys)
+    const missing = new Set(request.keys)
     const status = getTaskGroup(context, groupId).pipe(
-      map((group) => countedStatus(groupId, group.status)),
+      map((group) => checkedStatus(groupId, group.status)),
       persisting(context, groupSource(groupId)),
     )
-    const look = defer(() => {
+    const search = defer(() => {
       const seen = new Set<string>()
       const see = (state: TaskRunState) => {
         seen.add(state.run.run_id)
         const key = keyOf(state)
-        if (key !== undefined && missing.delete(key)) doubt.onTaken(key, state.run.run_id)
+        if (key !== undefined && missing.delete(key)) request.onTaken(key, state.run.run_id)
       }
-      // From the beginning: only then it is known whether the stream has told of every run.
+      // From the beginning, since every run must be counted.
       const runs = groupRuns(context, groupId, { include_input: true }).pipe(
         tap((event) => {
           if (event.type === 'task_run.state') see(event.data)
@@ -65,33 +68,32 @@ export function settleRuns(context: Context, groupId: string, doubt: Doubt): Obs
       return concat(runs, status).pipe(
         tap(({ is_active, num_task_runs }) => {
           if (missing.size > 0 && (is_active || seen.size < num_task_runs))
-            throw new Unsettled(`the service told of ${seen.size} of ${num_task_runs} runs`)
+            throw new RunsMissingError(`the runs stream has ${seen.size} of ${num_task_runs} runs`)
         }),
       )
     })
-    // Every read within persists by itself: what is left is a look that came too early.
+    // The reads within retry by themselves. What remains is a search that came too early.
     const isTooEarly = (error: unknown) =>
-      error instanceof Unsettled || error instanceof IncompleteStreamError
+      error instanceof RunsMissingError || error instanceof IncompleteStreamError
 
     return status.pipe(
       switchMap((now) =>
-        // A group without runs is followed until it has one.
-        now.num_task_runs === 0 || now.num_task_runs === doubt.runsBefore
+        // The stream of a group without runs would wait for the first one.
+        now.num_task_runs === 0 || now.num_task_runs === request.runsBefore
           ? of(now)
-          : look.pipe(persisting(context, groupSource(groupId), { retryable: isTooEarly })),
+          : search.pipe(persisting(context, groupSource(groupId), { retryable: isTooEarly })),
       ),
       timeout({
-        // Some 24 days are as good as for ever.
-        first: Math.min(doubt.timeout, MAX_TIMER_DELAY),
+        first: Math.min(request.timeout, MAX_TIMER_DELAY),
         scheduler,
-        with: () => throwError(() => new Error(`nothing was certain within ${doubt.timeout} ms`)),
+        with: () => throwError(() => new Error(`still uncertain after ${request.timeout} ms`)),
       }),
     )
   })
 }
 
-/** The status, which has to have what the settling decides by: otherwise a run that was taken could count as not taken. */
-function countedStatus(groupId: string, status: unknown): TaskGroupStatus {
+/** Checks the fields that the search relies on. Without them, an added run could count as not added. */
+function checkedStatus(groupId: string, status: unknown): TaskGroupStatus {
   if (
     isObject(status) &&
     typeof status['is_active'] === 'boolean' &&
@@ -104,11 +106,11 @@ function countedStatus(groupId: string, status: unknown): TaskGroupStatus {
   })
 }
 
-/** The key that the run was added with, in its input's metadata or in its own; undefined for somebody else's run. */
+/** The key from the metadata of the input or the run; undefined for a run of another caller. */
 function keyOf({ run, input }: TaskRunState): string | undefined {
-  // Then a run of ours could not be told from another one, and would count as not taken.
+  // Without either, an added run would count as not added.
   if (input == null && !isObject(run.metadata)) {
-    throw new Error(`the run ${run.run_id} was told of without its input and metadata`)
+    throw new Error(`the run ${run.run_id} came without its input and metadata`)
   }
   const key = input?.metadata?.[KEY] ?? run.metadata?.[KEY]
   return typeof key === 'string' ? key : undefined

@@ -11,6 +11,7 @@ import {
   unknownEvent,
 } from '../../protocol/event.ts'
 import type { GroupEvent, GroupRunEvent } from '../../protocol/event.ts'
+import { parseJson } from '../../protocol/json.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { RunStatus } from '../../protocol/task.ts'
 import { NotFoundError, ValidationError } from '../../transport/errors.ts'
@@ -26,7 +27,7 @@ import type { StreamReader } from '../shapes/resumable-stream.ts'
 import type { Tracking } from '../shapes/tracking.ts'
 import { ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
 
-/** One of a group's two streams. */
+/** One of the two streams of a group. */
 export interface GroupStream {
   readonly end: StreamEnd
   readonly path: string
@@ -34,23 +35,23 @@ export interface GroupStream {
     readonly last_event_id?: string | undefined
     readonly status?: RunStatus | undefined
   }
-  /** `closed` follows the group beyond its end. Default `done`. */
+  /** When to complete: `closed` means never. Default `done`. */
   readonly until?: 'done' | 'closed' | undefined
   readonly tracking?: Tracking | undefined
 }
 
-/** Closes in a row without a new event that a stream has to have before it is incomplete for good. */
-const FRUITLESS = 3
+/** The least number of clean closes in a row without a new event before an {@link IncompleteStreamError}. */
+const MIN_CLOSES = 3
 
-/** How long a stream has to be without a new event to be done, where nothing says how many events it has, in ms. */
-const QUIET = 10_000
+/** How long without a new event until a stream is done, if the number of its events is unknown, in ms. */
+const IDLE_TIME = 10_000
 
 /**
- * A group's stream, resumed by itself until the group is done (§4.4, §4.5).
+ * A group's stream, resumed until the group is done (§4.4, §4.5).
  *
- * Where the group is done and its stream keeps something back, it errors with an {@link IncompleteStreamError} once nothing
- * new came for the client's `patience`. Where the service refuses a position that it gave out, a `stream.gap` says that the
- * stream begins again: what was emitted before comes again.
+ * If the group is done and events are missing, it errors with an {@link IncompleteStreamError} after the client's `patience`
+ * without a new event. If the service rejects a position that it sent, the stream emits `stream.gap` and restarts from the
+ * beginning: earlier events are emitted again.
  */
 export function groupStream(
   context: Context,
@@ -63,18 +64,18 @@ export function groupStream(
   stream: GroupStream & { readonly end: 'statuses' },
 ): Observable<GroupEvent>
 export function groupStream(context: Context, groupId: string, stream: GroupStream): Observable<GroupEvent> {
-  return resumableStream(context, () => new GroupReader(context, groupId, stream, positionOf(stream)))
+  return resumableStream(context, () => new GroupReader(context, groupId, stream, initialPosition(stream)))
 }
 
-/** Where the stream goes on: at the position that was kept, else where it was asked to. */
-function positionOf({ end, query, tracking }: GroupStream): GroupPosition {
+/** The saved position, else the caller's `last_event_id`. */
+function initialPosition({ end, query, tracking }: GroupStream): GroupPosition {
   if (tracking?.position === undefined) return new GroupPosition(query.last_event_id, query.status, end)
   const position = GroupPosition.parse(tracking.position, query.status, end)
   if (position === undefined) throw tracking.unreadable()
   return position
 }
 
-/** Reads a group's stream, and keeps the position as it goes. */
+/** Reads a group's stream and maintains its position. */
 class GroupReader implements StreamReader<GroupEvent> {
   serverDelay: number | undefined
   isNew = false
@@ -82,19 +83,19 @@ class GroupReader implements StreamReader<GroupEvent> {
   readonly #groupId: string
   readonly #stream: GroupStream
   readonly #position: GroupPosition
-  /** When the stream was opened first, or its last new event came. */
+  /** When the last new event arrived; at first, when the stream was subscribed. */
   #newAt: number
-  /** When the bytes came that are being read. */
+  /** When the current bytes arrived. */
   #receivedAt = 0
-  /** The group's status that says that events are missing, since when, and how many closes have said so. */
+  /** Set while events are missing: the group's status, since when, and after how many clean closes. */
   #shortfall: { readonly status: TaskGroupStatus; readonly since: number; closes: number } | undefined
-  /** Whether the present connection was answered with 204. */
-  #isRefused = false
-  /** Whether the service was just asked for the group, and not for its stream. */
-  #isAsking = false
-  readonly #groupAnswers = new ProtocolErrorLimit()
-  readonly #streamAnswers = new ProtocolErrorLimit()
-  /** Whether the position was just refused, and the stream begins again. */
+  /** Whether the service answered the current connection with 204. */
+  #hasNoContent = false
+  /** Whether the last request was for the group, not for its stream. */
+  #isReadingGroup = false
+  readonly #groupErrors = new ProtocolErrorLimit()
+  readonly #streamErrors = new ProtocolErrorLimit()
+  /** Whether the service has just rejected the position, and the stream restarts. */
   #isRewound = false
 
   constructor(context: Context, groupId: string, stream: GroupStream, position: GroupPosition) {
@@ -110,8 +111,8 @@ class GroupReader implements StreamReader<GroupEvent> {
   }
 
   connect(): ApiRequest {
-    this.#position.opened()
-    this.#isAsking = this.#isRefused = this.#isRewound = false
+    this.#position.connect()
+    this.#isReadingGroup = this.#hasNoContent = this.#isRewound = false
     return this.#request
   }
 
@@ -122,7 +123,7 @@ class GroupReader implements StreamReader<GroupEvent> {
       path,
       query: { ...query, last_event_id: this.#position.cursor },
       idempotent: true,
-      // The service may be silent for as long as it was asked to bear.
+      // The service may send nothing until its own timeout.
       ...(typeof query.timeout === 'number' && {
         timeouts: { silence: Math.max(query.timeout * 1_000 + 5_000, 60_000) },
       }),
@@ -130,7 +131,7 @@ class GroupReader implements StreamReader<GroupEvent> {
   }
 
   open(): void {
-    this.#streamAnswers.reset()
+    this.#streamErrors.reset()
   }
 
   received(): void {
@@ -138,10 +139,10 @@ class GroupReader implements StreamReader<GroupEvent> {
   }
 
   read({ id, data }: StreamMessage): GroupEvent | undefined {
-    const wire = parsed(data)
-    if (wire === undefined && id !== undefined && this.#position.mayBeBroken()) return undefined
+    const wire = parseJson(data)
+    if (wire === undefined && id !== undefined && this.#position.permitsRetry()) return undefined
     const event = this.#eventOf(wire === undefined ? detached(data) : wire, id)
-    return this.#entered(event, this.#position.advance(event))
+    return this.#track(event, this.#position.advance(event))
   }
 
   #eventOf(wire: unknown, id: string | undefined): GroupEvent {
@@ -154,8 +155,8 @@ class GroupReader implements StreamReader<GroupEvent> {
   skip(limit: number): GroupEvent {
     const { isNew, cursor, count } = this.#position.skip()
     const event = oversizedEvent(this.source, { limit }, 'stream', cursor, this.#receivedAt)
-    // Several in a row have the same position before them.
-    return this.#entered(count === 1 ? event : { ...event, id: `${event.id}:${count}` }, isNew)
+    // Consecutive skipped events have the same cursor, so their ids need a count.
+    return this.#track(count === 1 ? event : { ...event, id: `${event.id}:${count}` }, isNew)
   }
 
   moveTo(cursor: string): void {
@@ -166,43 +167,43 @@ class GroupReader implements StreamReader<GroupEvent> {
 
   rewind(error: RivuletError): GroupEvent | undefined {
     if (!(error instanceof ValidationError)) return undefined
-    const lost = this.#position.cursor ?? ''
+    const rejected = this.#position.cursor ?? ''
     if (!this.#position.rewind()) return undefined
     this.#isRewound = true
-    const reason = 'the service no longer knows the position, the stream begins again'
-    const place = `${this.#stream.path} ${lost}`
-    const gap = gapEvent(this.source, { from: null, to: null, reason }, 'stream', place, this.#now)
-    return this.#entered(gap, false)
+    const reason = 'the service no longer knows the position; the stream restarts from the beginning'
+    const key = `${this.#stream.path} ${rejected}`
+    const gap = gapEvent(this.source, { from: null, to: null, reason }, 'stream', key, this.#now)
+    return this.#track(gap, false)
   }
 
   noContent(): void {
-    this.#isRefused = true
+    this.#hasNoContent = true
   }
 
   isRetryable(error: unknown): boolean {
     if (error instanceof IncompleteStreamError) return false
-    const answers = this.#isAsking ? this.#groupAnswers : this.#streamAnswers
-    return answers.permitsRetry(error) && (this.#isRewound || isRetryable(error))
+    const errors = this.#isReadingGroup ? this.#groupErrors : this.#streamErrors
+    return errors.permitsRetry(error) && (this.#isRewound || isRetryable(error))
   }
 
   /**
-   * Whether all was sent that there is, after a clean close. Errors with an {@link IncompleteStreamError} where it was not,
-   * and nothing new came for the client's patience.
+   * Emits whether the stream is complete. Errors with an {@link IncompleteStreamError} if events are missing and no new one
+   * came within the client's patience.
    */
   isDone(): Observable<boolean> {
     if (this.#stream.until === 'closed') return of(false)
     const { status } = this.#shortfall ?? {}
-    // What was missing is missing still. The group is asked again before the stream is given up.
+    // No new event came, so the last decision still holds. The group is read again before the stream errors.
     if (status !== undefined && !this.#isOutOfPatience) return of(this.#decide(status))
-    this.#isAsking = true
+    this.#isReadingGroup = true
     return getTaskGroup(this.#context, this.#groupId).pipe(
       map((group): TaskGroupStatus | undefined => group.status),
-      // Not every deployment has this endpoint; and where it is the group that is gone, the stream will say so.
+      // Some deployments lack this endpoint. If the group itself was deleted, the stream gets a 404 too.
       catchError((error: unknown) =>
         error instanceof NotFoundError ? of(undefined) : throwError(() => error),
       ),
       map((current) => {
-        this.#groupAnswers.reset()
+        this.#groupErrors.reset()
         return this.#decide(isObject(current) ? current : undefined)
       }),
     )
@@ -210,12 +211,12 @@ class GroupReader implements StreamReader<GroupEvent> {
 
   #decide(status: TaskGroupStatus | undefined): boolean {
     const isOutOfPatience = this.#isOutOfPatience
-    const verdict = this.#position.verdict(status, this.#isRefused)
-    if (typeof verdict === 'string' || status === undefined) {
+    const decision = this.#position.decide(status, this.#hasNoContent)
+    if (typeof decision === 'string' || status === undefined) {
       this.#shortfall = undefined
-      return verdict === 'done' || (verdict === 'quiet' && this.#isQuiet)
+      return decision === 'done' || (decision === 'idle' && this.#isIdle)
     }
-    if (isOutOfPatience) throw new IncompleteStreamError(this.#request, verdict, this.#context.patience)
+    if (isOutOfPatience) throw new IncompleteStreamError(this.#request, decision, this.#context.patience)
     this.#shortfall = {
       status,
       since: this.#shortfall?.since ?? this.#now,
@@ -224,37 +225,28 @@ class GroupReader implements StreamReader<GroupEvent> {
     return false
   }
 
-  get #isQuiet(): boolean {
-    return this.#now - this.#newAt >= Math.min(QUIET, this.#context.patience)
+  get #isIdle(): boolean {
+    return this.#now - this.#newAt >= Math.min(IDLE_TIME, this.#context.patience)
   }
 
-  /** Several closes are asked for, since a process that was suspended may find its time over at the first. */
+  /** Requires several closes, since a suspended process may find its time over at the first one. */
   get #isOutOfPatience(): boolean {
     if (this.#shortfall === undefined) return false
     const { since, closes } = this.#shortfall
-    return closes >= FRUITLESS && this.#now - since >= this.#context.patience
+    return closes >= MIN_CLOSES && this.#now - since >= this.#context.patience
   }
 
   get #now(): number {
     return this.#context.scheduler.now()
   }
 
-  #entered(event: GroupEvent, isNew: boolean): GroupEvent {
+  #track(event: GroupEvent, isNew: boolean): GroupEvent {
     this.isNew = isNew
     if (isNew) {
       this.#shortfall = undefined
       this.#newAt = this.#receivedAt
     }
-    this.#stream.tracking?.entered(event, this.#position.place)
+    this.#stream.tracking?.entered(event, this.#position.snapshot)
     return event
-  }
-}
-
-/** Undefined for what is no JSON. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }

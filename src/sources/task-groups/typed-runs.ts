@@ -13,23 +13,22 @@ import { reportRunAhead } from '../shapes/run-ahead.ts'
 import { sourceOf } from '../shapes/source.ts'
 import type { Source } from '../shapes/source.ts'
 
-/** Options of `taskGroups.runs` with outputs that are checked with a schema. */
+/** Options of `taskGroups.runs` with a schema for the outputs. */
 export interface TypedGroupRunsOptions<Content> extends GroupRunsOptions {
   /**
-   * What the runs were asked to answer with: the schema whose `outputSchema(schema)` was sent with them. It is not sent
-   * here; each output that comes is checked with it. A schema that checks asynchronously delays the runs behind it too, so
-   * that their order stays, and the stream is not read while 100 of them wait.
+   * Validates each output: the schema whose `outputSchema(schema)` was sent with the runs. It is not sent here. An
+   * asynchronous schema delays the later runs too, to keep their order, and the stream is paused while 100 events wait.
    */
   readonly schema: AnswerSchema<Content>
   /** Default true with a `schema`. With false, runs come without an output, and there is nothing to check. */
   readonly include_output?: boolean
 }
 
-/** That a run ended, with its output as the schema made it. */
+/** A run that ended, with its output as the schema returned it. */
 export type CheckedRunState<Content> = Omit<TaskRunState, 'output'> & {
-  /** What it found; null or absent where it has no output, and null where the output does not fit the schema. */
+  /** The validated output; null or absent without an output, and null if it does not match the schema. */
   readonly output?: CheckedOutput<Content> | null
-  /** Why the output is null: it does not fit the schema. The error has the output as it came. */
+  /** Set if the output does not match the schema. The error has the output as received. */
   readonly misfit?: OutputSchemaError
 }
 
@@ -46,10 +45,10 @@ export interface Runs {
 }
 
 /**
- * The runs of a group as each ends (§4.5). With a `schema`, a run that completed with another output is emitted with
- * `output: null` and its `misfit`, as by `taskGroups.execute`; all that has no output to check is emitted as it came.
+ * Creates `taskGroups.runs`, which emits each run of a group when it ends (§4.5). With a `schema`, an output that does not
+ * match is emitted as `output: null` with its `misfit`, as by `taskGroups.execute`; events without an output pass unchanged.
  */
-export function readingRuns(context: Context): Runs {
+export function createRuns(context: Context): Runs {
   function runs(groupId: string, options?: GroupRunsOptions): Source<GroupRunEvent>
   function runs<Content>(
     groupId: string,
@@ -64,7 +63,7 @@ export function readingRuns(context: Context): Runs {
     if (schema === undefined)
       return reportRunAhead(context, groupRuns(context, groupId, own), groupSource(groupId))
     validatorOf(schema)
-    // The signal ends the source at once, and does not wait for checks.
+    // The signal ends the source immediately, without waiting for checks.
     const { signal, include_output = true, ...query } = own
     const unchecked = groupRuns(context, groupId, { ...query, include_output })
     const checked = checkedRuns(unchecked, (event) => checkedRun(schema, event, include_output))
@@ -75,7 +74,7 @@ export function readingRuns(context: Context): Runs {
 
 type Checked<Content> = CheckedGroupRunEvent<Content> | Promise<CheckedGroupRunEvent<Content>>
 
-/** The event with its output checked; the event itself where there is nothing to check. */
+/** Returns the event with its output checked; the event itself if there is nothing to check. */
 function checkedRun<Content>(
   schema: AnswerSchema<Content>,
   event: GroupRunEvent,
@@ -83,15 +82,15 @@ function checkedRun<Content>(
 ): Checked<Content> {
   if (hasNothingToCheck(event, hasOutputs)) return event
   const { output = null, ...state } = event.data
-  const read = (result: CheckedOutput<Content> | OutputSchemaError): CheckedRunEvent<Content> =>
+  const withOutput = (result: CheckedOutput<Content> | OutputSchemaError): CheckedRunEvent<Content> =>
     result instanceof OutputSchemaError
       ? { ...event, data: { ...state, output: null, misfit: result } }
       : { ...event, data: { ...state, output: result } }
   const result = checkedOutput(schema, output)
-  return result instanceof Promise ? result.then(read) : read(result)
+  return result instanceof Promise ? result.then(withOutput) : withOutput(result)
 }
 
-/** Only a run that completed has to have an output, where outputs were asked for. */
+/** Only a completed run must have an output, and only if outputs were requested. */
 function hasNothingToCheck(
   event: GroupRunEvent,
   hasOutputs: boolean,
@@ -102,50 +101,50 @@ function hasNothingToCheck(
 }
 
 /**
- * Checks each event, and keeps their order: behind one that is checked asynchronously all others wait, since a position is
- * kept from the last event that was emitted. Holds the source while `MAX_CHECKS` events wait.
+ * Checks each event and keeps their order, since the position follows the last emitted event: while a check is pending, all
+ * later events wait. Pauses the source while `MAX_CHECKS` events wait.
  *
- * An error or the end of the source comes behind the events that wait. Unsubscribing drops them.
+ * An error or completion of the source follows the waiting events. Unsubscribing drops them.
  */
 function checkedRuns<Content>(
   source: Observable<GroupRunEvent>,
   check: (event: GroupRunEvent) => Checked<Content>,
 ): Observable<CheckedGroupRunEvent<Content>> {
   return new Observable((subscriber) => {
-    const outer = gateOf(subscriber)
+    const downstream = gateOf(subscriber)
     const gate = new Gate()
     let waiting = 0
     let last: Promise<void> = Promise.resolve()
 
-    const hold = () => {
-      if (outer?.closed === true || waiting >= MAX_CHECKS) gate.close()
+    const updateGate = () => {
+      if (downstream?.closed === true || waiting >= MAX_CHECKS) gate.close()
       else gate.open()
     }
-    const inTurn = (step: () => void) => {
+    const afterWaiting = (step: () => void) => {
       if (waiting === 0) step()
       else void last.then(step)
     }
-    subscriber.add(outer?.onChange(hold))
-    hold()
+    subscriber.add(downstream?.onChange(updateGate))
+    updateGate()
     subscriber.add(
-      subscribeUnderGate(gate, outer, source, {
+      subscribeUnderGate(gate, downstream, source, {
         next(event) {
           const checked = check(event)
           if (waiting === 0 && !(checked instanceof Promise)) return subscriber.next(checked)
           waiting += 1
-          hold()
-          // It never rejects: a schema that fails is an output that does not fit.
-          const before = last
+          updateGate()
+          // Never rejects: a schema that throws counts as a misfit.
+          const previous = last
           last = (async () => {
-            await before
+            await previous
             const result = await checked
             waiting -= 1
             subscriber.next(result)
-            hold()
+            updateGate()
           })()
         },
-        error: (error: unknown) => inTurn(() => subscriber.error(error)),
-        complete: () => inTurn(() => subscriber.complete()),
+        error: (error: unknown) => afterWaiting(() => subscriber.error(error)),
+        complete: () => afterWaiting(() => subscriber.complete()),
       }),
     )
   })

@@ -2,29 +2,29 @@ import { groupSource } from '../../protocol/event.ts'
 import type { AddRunsResponse } from '../../protocol/task-group.ts'
 import { RivuletError } from '../../transport/errors.ts'
 
-/** An input that was added, and the run that came of it. */
+/** An input that was added, and its run. */
 export interface AddedInput {
-  /** Where the input stands in the caller's `inputs`. */
+  /** The index in the caller's `inputs`. */
   readonly index: number
   readonly run_id: string
 }
 
-/** How far adding runs came. Every input is in one of the three lists, in the order of the caller's `inputs`. */
+/** The state of a write. Every input is in one of three lists, in the order of the caller's `inputs`. */
 export interface WriteProgress {
   readonly added: readonly AddedInput[]
-  /** Inputs that the service has not taken, by their index: these can be added again. */
+  /** Indexes of the inputs that were not added: these can be added again. */
   readonly notAdded: readonly number[]
-  /** Inputs of which nobody knows, by their index: adding them again may double them. */
+  /** Indexes of the inputs that may have been added: adding them again may duplicate their runs. */
   readonly inDoubt: readonly number[]
-  /** The answers that were emitted before. */
+  /** The responses that were emitted before. */
   readonly answers: readonly AddRunsResponse[]
 }
 
 /**
- * Adding runs stopped midway: some inputs were added, the others were not, and nothing is in doubt. `cause` tells why, a
- * `ValidationError` for instance. Its `issues` count from the first of `notAdded`, where the refused request began.
+ * Adding runs failed midway: some inputs were added, the others were not, and none is in doubt. `cause` is the reason, such
+ * as a `ValidationError`. Its `issues` count from the first of `notAdded`, the start of the failed request.
  *
- * Not retryable: the same call would add again what was added. To go on, add the inputs in `notAdded`.
+ * Not retryable: the same call would duplicate the added runs. To continue, add the inputs in `notAdded`.
  */
 export class PartialWriteError extends RivuletError {
   override readonly name: string = 'PartialWriteError'
@@ -47,22 +47,23 @@ export class PartialWriteError extends RivuletError {
 }
 
 /**
- * A request to add runs failed, and the service may have taken it nevertheless: `inDoubt` tells which inputs it was about,
- * `added` and `notAdded` what became of the others. `cause` is the request's own error.
+ * A request to add runs failed, but the service may have acted on it. `inDoubt` has the inputs of that request, `added` and
+ * `notAdded` the others. `cause` is the request's own error.
  *
- * Not retryable: the same call may double runs. `exactlyOnce` finds out by itself what became of them.
+ * Not retryable: the same call may duplicate runs. With `exactlyOnce`, the library determines whether they were added.
  */
 export class UncertainWriteError extends PartialWriteError {
   override readonly name = 'UncertainWriteError'
   readonly inDoubt: readonly number[]
-  /** Why it could not be found out what became of the inputs in doubt; undefined where `exactlyOnce` was not asked for. */
+  /** Why it could not be determined whether the inputs in doubt were added; undefined without `exactlyOnce`. */
   readonly unsettled: unknown
 
   constructor(groupId: string, cause: unknown, progress: WriteProgress, unsettled?: unknown) {
     const { added, notAdded, inDoubt } = progress
     const counts = `inputs in doubt: ${inDoubt.length}, added: ${added.length}, not added: ${notAdded.length}`
-    const settling = unsettled === undefined ? '' : `; it could not be settled${reason(unsettled)}`
-    super(groupId, cause, progress, `${counts}${reason(cause)}${settling}`)
+    const failure =
+      unsettled === undefined ? '' : `; could not determine whether they were added${reason(unsettled)}`
+    super(groupId, cause, progress, `${counts}${reason(cause)}${failure}`)
     this.inDoubt = inDoubt
     this.unsettled = unsettled
   }

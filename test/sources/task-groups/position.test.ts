@@ -5,7 +5,7 @@ import type { ResearchEvent } from '../../../src/protocol/event.ts'
 import type { TaskGroupStatus } from '../../../src/protocol/task-group.ts'
 import type { RunStatus } from '../../../src/protocol/task.ts'
 import { GroupPosition } from '../../../src/sources/task-groups/position.ts'
-import { KEPT } from '../../../src/sources/task-groups/seen-entries.ts'
+import { SAVED } from '../../../src/sources/task-groups/seen-entries.ts'
 
 const run = (n: number, status: RunStatus = 'completed') =>
   groupEvent(
@@ -24,9 +24,9 @@ const endedWith = (counts: Partial<Record<RunStatus, number>>): TaskGroupStatus 
 })
 
 /** A position to which so many runs were told, over one connection. */
-function toldTo(count: number): GroupPosition {
+function withRuns(count: number): GroupPosition {
   const position = new GroupPosition(undefined, undefined)
-  position.opened()
+  position.connect()
   for (let n = 1; n <= count; n++) position.advance(run(n))
   return position
 }
@@ -79,111 +79,111 @@ describe('a position as text', () => {
     ]
     for (const cursor of [undefined, '0']) {
       const position = new GroupPosition(cursor, undefined)
-      position.opened()
+      position.connect()
       for (const wire of wires) {
         position.advance(groupEvent('g', wire, 'stream'))
-        const text = position.place.text()
-        expect(GroupPosition.parse(text, undefined)?.place.text()).toBe(text)
+        const text = position.snapshot.text()
+        expect(GroupPosition.parse(text, undefined)?.snapshot.text()).toBe(text)
       }
     }
   })
 
   it('is that of the moment in which the place was asked for, whatever comes before it is written', () => {
     const status = { is_active: true, num_task_runs: 1 }
-    const position = toldTo(2)
+    const position = withRuns(2)
     position.advance(groupEvent('g', { type: 'task_group_status', event_id: '3', status }, 'stream'))
-    position.opened()
-    const { place } = position
-    const text = place.text()
+    position.connect()
+    const { snapshot } = position
+    const text = snapshot.text()
     position.advance(run(4))
     const later = { is_active: false, num_task_runs: 5 }
     position.advance(groupEvent('g', { type: 'task_group_status', event_id: '5', status: later }, 'stream'))
-    position.opened()
+    position.connect()
     position.rewind()
 
-    expect(place.text()).toBe(text)
+    expect(snapshot.text()).toBe(text)
   })
 })
 
 describe('a position that was counted to', () => {
   it('is the end without another connection', () => {
-    const position = toldTo(3)
-    expect(position.verdict(endedWith({ completed: 3 }))).toBe('done')
+    const position = withRuns(3)
+    expect(position.decide(endedWith({ completed: 3 }))).toBe('done')
   })
 
   it('does not count runs that have not ended', () => {
-    const position = toldTo(1)
+    const position = withRuns(1)
     position.advance(run(2, 'action_required'))
     position.advance(run(3, 'cancelling'))
-    expect(position.verdict(endedWith({ completed: 1, cancelled: 2 }))).toEqual({ missing: 2, expected: 3 })
+    expect(position.decide(endedWith({ completed: 1, cancelled: 2 }))).toEqual({ missing: 2, expected: 3 })
   })
 
   it('does not end the events stream with its last run alone, since a status comes behind', () => {
     const position = new GroupPosition(undefined, undefined, 'statuses')
-    position.opened()
+    position.connect()
     position.advance(run(1))
-    expect(position.verdict(endedWith({ completed: 1 }))).toBe('go on')
+    expect(position.decide(endedWith({ completed: 1 }))).toBe('reconnect')
   })
 
   it('counts runs of the one status that was asked for', () => {
     const position = new GroupPosition(undefined, 'failed')
-    position.opened()
+    position.connect()
     position.advance(run(1, 'failed'))
-    expect(position.verdict(endedWith({ completed: 5, failed: 1 }))).toBe('done')
+    expect(position.decide(endedWith({ completed: 5, failed: 1 }))).toBe('done')
   })
 
   it('counts a run that ended twice by its last status', () => {
     const position = new GroupPosition(undefined, undefined)
-    position.opened()
+    position.connect()
     position.advance(run(1, 'failed'))
     // It was tried again, and ended while no stream was open.
-    expect(position.verdict(endedWith({ completed: 1 }))).toEqual({ missing: 1, expected: 1 })
-    position.opened()
+    expect(position.decide(endedWith({ completed: 1 }))).toEqual({ missing: 1, expected: 1 })
+    position.connect()
     expect(position.advance(at('2', run(1, 'completed')))).toBe(true)
     expect(position.advance(run(1, 'failed'))).toBe(false)
     expect(position.advance(at('2', run(1, 'completed')))).toBe(false)
-    expect(position.verdict(endedWith({ completed: 1 }))).toBe('done')
+    expect(position.decide(endedWith({ completed: 1 }))).toBe('done')
   })
 
   it('is not reached by repeated events, in any order, over any number of connections', () => {
-    const position = toldTo(5)
+    const position = withRuns(5)
     for (const repeated of [3, 1, 1, 5, 2]) {
-      position.opened()
+      position.connect()
       expect(position.advance(run(repeated))).toBe(false)
       expect(position.cursor).toBe('5')
-      expect(position.verdict(endedWith({ completed: 6 }))).toEqual({ missing: 1, expected: 6 })
+      expect(position.decide(endedWith({ completed: 6 }))).toEqual({ missing: 1, expected: 6 })
     }
   })
 
   it('is not reached by repeated events after a restart either', () => {
-    const position = restarted(toldTo(5))
+    const position = restarted(withRuns(5))
     for (const repeated of [1, 4, 5]) {
-      position.opened()
+      position.connect()
       expect(position.advance(run(repeated))).toBe(false)
       expect(position.cursor).toBe('5')
-      expect(position.verdict(endedWith({ completed: 6 }))).toEqual({ missing: 1, expected: 6 })
+      expect(position.decide(endedWith({ completed: 6 }))).toEqual({ missing: 1, expected: 6 })
     }
   })
 
   it('is not believed at once where more runs were seen before a restart than a text has', () => {
-    const position = restarted(toldTo(KEPT + 10))
-    const group = endedWith({ completed: KEPT + 11 })
-    position.opened()
+    const position = restarted(withRuns(SAVED + 10))
+    const group = endedWith({ completed: SAVED + 11 })
+    position.connect()
     // The text has forgotten this one, so it counts as new.
     expect(position.advance(run(1))).toBe(true)
-    const verdicts = ['go on', 'go on', 'go on', 'quiet']
-    for (const verdict of verdicts) {
-      expect(position.verdict(group)).toBe(verdict)
-      position.opened()
+    const decisions = ['reconnect', 'reconnect', 'reconnect', 'idle']
+    for (const decision of decisions) {
+      expect(position.decide(group)).toBe(decision)
+      position.connect()
     }
   })
 
   it('that is too low is known to be so, however many runs were seen before a restart', () => {
-    const position = restarted(toldTo(KEPT + 10))
-    position.opened()
-    expect(position.verdict(endedWith({ completed: KEPT + 12 }))).toEqual({
+    const position = restarted(withRuns(SAVED + 10))
+    position.connect()
+    expect(position.decide(endedWith({ completed: SAVED + 12 }))).toEqual({
       missing: 2,
-      expected: KEPT + 12,
+      expected: SAVED + 12,
     })
   })
 
@@ -191,84 +191,86 @@ describe('a position that was counted to', () => {
     const position = new GroupPosition(undefined, undefined)
     const { cursor: _, ...unnumbered } = run(1)
     for (let connection = 0; connection < 2; connection++) {
-      position.opened()
+      position.connect()
       expect(position.advance(unnumbered)).toBe(connection === 0)
     }
-    expect(position.verdict(endedWith({ completed: 2 }))).toEqual({ missing: 1, expected: 2 })
+    expect(position.decide(endedWith({ completed: 2 }))).toEqual({ missing: 1, expected: 2 })
   })
 
   it('counts what comes twice in a row once', () => {
-    const position = toldTo(2)
+    const position = withRuns(2)
     position.advance(run(2))
-    expect(position.verdict(endedWith({ completed: 3 }))).toEqual({ missing: 1, expected: 3 })
+    expect(position.decide(endedWith({ completed: 3 }))).toEqual({ missing: 1, expected: 3 })
   })
 
   it('counts what comes again when the stream begins again once', () => {
-    const position = toldTo(3)
+    const position = withRuns(3)
     expect(position.rewind()).toBe(true)
-    position.opened()
+    position.connect()
     for (const repeated of [1, 2, 3]) position.advance(at(`new ${repeated}`, run(repeated)))
     expect(position.cursor).toBe('new 3')
-    expect(position.verdict(endedWith({ completed: 3 }))).toBe('done')
+    expect(position.decide(endedWith({ completed: 3 }))).toBe('done')
   })
 
   it('begins again with the stream where more runs were seen before a restart than a text has', () => {
-    const position = restarted(toldTo(KEPT + 10))
+    const position = restarted(withRuns(SAVED + 10))
     position.rewind()
-    position.opened()
-    for (let n = 1; n <= KEPT + 10; n++) position.advance(at(`new ${n}`, run(n)))
-    expect(JSON.parse(position.place.text().split('\n')[0] ?? '')).toMatchObject({ ended: [KEPT + 10, 0, 0] })
-    expect(position.verdict(endedWith({ completed: KEPT + 10 }))).toBe('done')
+    position.connect()
+    for (let n = 1; n <= SAVED + 10; n++) position.advance(at(`new ${n}`, run(n)))
+    expect(JSON.parse(position.snapshot.text().split('\n')[0] ?? '')).toMatchObject({
+      ended: [SAVED + 10, 0, 0],
+    })
+    expect(position.decide(endedWith({ completed: SAVED + 10 }))).toBe('done')
   })
 
   it('that the service no longer has all of is quiet when nothing more comes', () => {
-    const position = toldTo(3)
+    const position = withRuns(3)
     position.rewind()
-    const verdicts: unknown[] = []
+    const decisions: unknown[] = []
     do {
-      position.opened()
+      position.connect()
       position.advance(at('new', run(4)))
-      verdicts.push(position.verdict(endedWith({ completed: 9 })))
-    } while (verdicts.at(-1) === 'go on' && verdicts.length < 10)
-    expect(verdicts).toEqual(['go on', 'go on', 'go on', 'quiet'])
+      decisions.push(position.decide(endedWith({ completed: 9 })))
+    } while (decisions.at(-1) === 'reconnect' && decisions.length < 10)
+    expect(decisions).toEqual(['reconnect', 'reconnect', 'reconnect', 'idle'])
   })
 
   it('takes an event that was skipped for a missing one', () => {
-    const position = toldTo(2)
+    const position = withRuns(2)
     const first = position.skip()
     position.advance(run(4))
-    position.opened()
-    const verdicts = Array.from({ length: 4 }, () => {
-      const verdict = position.verdict(endedWith({ completed: 4 }))
-      position.opened()
-      return verdict
+    position.connect()
+    const decisions = Array.from({ length: 4 }, () => {
+      const decision = position.decide(endedWith({ completed: 4 }))
+      position.connect()
+      return decision
     })
     expect(first).toEqual({ isNew: true, cursor: '2', count: 1 })
-    expect(verdicts).toEqual(['go on', 'go on', 'go on', 'quiet'])
-    expect(position.verdict(endedWith({ completed: 5 }))).toEqual({ missing: 2, expected: 5 })
+    expect(decisions).toEqual(['reconnect', 'reconnect', 'reconnect', 'idle'])
+    expect(position.decide(endedWith({ completed: 5 }))).toEqual({ missing: 2, expected: 5 })
   })
 
   it('takes each skipped event once, over connections and restarts', () => {
-    let position = toldTo(2)
+    let position = withRuns(2)
     position.skip()
     position = restarted(position)
-    position.opened()
+    position.connect()
     expect(position.skip().isNew).toBe(false)
     expect(position.skip()).toEqual({ isNew: true, cursor: '2', count: 2 })
-    expect(position.verdict(endedWith({ completed: 5 }))).toEqual({ missing: 3, expected: 5 })
+    expect(position.decide(endedWith({ completed: 5 }))).toEqual({ missing: 3, expected: 5 })
   })
 
   it('is followed for a group that never had a run, and of one whose last status says so', () => {
     for (const position of [new GroupPosition(undefined, undefined), new GroupPosition('5', undefined)]) {
       for (let connection = 0; connection < 20; connection++) {
-        position.opened()
-        expect(position.verdict(endedWith({}))).toBe('go on')
+        position.connect()
+        expect(position.decide(endedWith({}))).toBe('reconnect')
       }
     }
   })
 
   it('is moved by an id that comes alone, and never back by it', () => {
-    const position = toldTo(2)
+    const position = withRuns(2)
     expect(position.moveTo('7')).toBe(true)
     expect(position.cursor).toBe('7')
     position.moveTo('8')
@@ -286,15 +288,15 @@ describe('a position that was counted to', () => {
     { completed: 7 },
   ])('is only their sum where the counts of the group are %j, and then what comes decides', (counts) => {
     const group: unknown = { ...endedWith({ completed: 3 }), task_run_status_counts: counts }
-    const verdicts = (position: GroupPosition) =>
+    const decisions = (position: GroupPosition) =>
       Array.from({ length: 3 }, () => {
-        const verdict = position.verdict(group as TaskGroupStatus)
-        position.opened()
-        return verdict
+        const decision = position.decide(group as TaskGroupStatus)
+        position.connect()
+        return decision
       })
     const missing = { missing: 1, expected: 3 }
-    expect(verdicts(toldTo(2))).toEqual([missing, missing, missing])
-    expect(verdicts(toldTo(3))).toEqual(['go on', 'go on', 'quiet'])
+    expect(decisions(withRuns(2))).toEqual([missing, missing, missing])
+    expect(decisions(withRuns(3))).toEqual(['reconnect', 'reconnect', 'idle'])
   })
 })
 
@@ -327,7 +329,7 @@ describe('a runs stream that repeats what it likes, is cut, closed, empty and re
           let sent = 0
           let position = new GroupPosition(undefined, undefined)
           for (const { repeats, sends, ends } of script) {
-            position.opened()
+            position.connect()
             const from = Number(position.cursor ?? 0)
             expect(from).toBe(sent)
             const earlier = from === 0 ? [] : repeats.map((n) => log[n % from])
@@ -336,8 +338,8 @@ describe('a runs stream that repeats what it likes, is cut, closed, empty and re
             }
             sent = Math.min(log.length, sent + sends)
             const missing = log.length - sent
-            const verdict = missing === 0 ? 'done' : { missing, expected: log.length }
-            expect(ends === 'close' ? position.verdict(endedWith(counts)) : verdict).toEqual(verdict)
+            const decision = missing === 0 ? 'done' : { missing, expected: log.length }
+            expect(ends === 'close' ? position.decide(endedWith(counts)) : decision).toEqual(decision)
             if (ends === 'restart') position = restarted(position)
           }
         },
@@ -353,7 +355,7 @@ function at(cursor: string, event: ResearchEvent): ResearchEvent {
 }
 
 function restarted(position: GroupPosition): GroupPosition {
-  const read = GroupPosition.parse(position.place.text(), undefined)
+  const read = GroupPosition.parse(position.snapshot.text(), undefined)
   if (read === undefined) throw new Error('it cannot read what it wrote')
   return read
 }
