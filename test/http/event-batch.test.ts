@@ -8,7 +8,7 @@ const frames = fc.array(
 )
 
 describe('a batch of events', () => {
-  it('can be taken apart again, whatever the events say', () => {
+  it('can be split again, for any events', () => {
     fc.assert(
       fc.property(frames, (events) => {
         const batch = batchOf(events)
@@ -19,7 +19,7 @@ describe('a batch of events', () => {
     )
   })
 
-  it('can be cut behind any of its events', () => {
+  it('can be truncated after any of its events', () => {
     const events = ['"one"', '"zwölf"', '{}'].map((data, index) => frame(String(index), 'test', data))
     const first = [0, 1, 2, 3, 4].map((count) => firstOf(batchOf(events), count))
     expect(first.map(framesOf)).toEqual([0, 1, 2, 3, 3].map((count) => events.slice(0, count)))

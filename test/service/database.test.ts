@@ -20,13 +20,13 @@ function opened(file: string): DatabaseSync {
 }
 
 describe('the data file', () => {
-  it('and its log can be read and written by its owner alone', async () => {
+  it('and its log are only accessible to their owner', async () => {
     const file = await dataFile()
     opened(file).exec('CREATE TABLE one (a)')
     expect(modes(file)).toEqual(['600', '600', '600'])
   })
 
-  it('loses the mode that it had from before, and so do files that a crash left beside it', async () => {
+  it('gets a private mode even if it exists, as do its files from before a crash', async () => {
     const file = await dataFile()
     const before = new DatabaseSync(file)
     onTestFinished(() => before.close())
@@ -36,14 +36,14 @@ describe('the data file', () => {
     expect(modes(file)).toEqual(['600', '600', '600'])
   })
 
-  it('stays as it is, with its mode, where it is no database', async () => {
+  it('is unchanged, with its mode, if it is not a database', async () => {
     const file = await dataFile()
     writeFileSync(file, 'These are notes, and no database. '.repeat(50), { mode: 0o644 })
     expect(() => openDatabase(file)).toThrow(DataFileError)
     expect((statSync(file).mode & 0o777).toString(8)).toBe('644')
   })
 
-  it('is refused where SQLite can lose what was committed to it, and not created', async () => {
+  it('is refused, and not created, if SQLite can lose committed data', async () => {
     pretendSqlite('3.51.2')
     const file = await dataFile()
     expect(() => openDatabase(file)).toThrow(DataFileError)

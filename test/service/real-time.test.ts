@@ -26,7 +26,7 @@ describe('on a clock that runs an hour in a millisecond', () => {
     expect(events.flatMap(({ data }) => data.run?.run_id ?? [])).toEqual(run_ids)
   })
 
-  it('the result of a run is waited for by real time', async () => {
+  it('the result of a run is awaited in real time', async () => {
     const processor = new HeldProcessor()
     const caller = await running({ speed: SPEED, processor })
     const { body } = await caller.post<TaskRun>('/v1/tasks/runs', { input: 'one', processor: 'base' })
@@ -37,7 +37,7 @@ describe('on a clock that runs an hour in a millisecond', () => {
     expect((await answer).status).toBe(200)
   })
 
-  it('requests are counted by minutes of real time', async () => {
+  it('requests are counted per minute of real time', async () => {
     const realTime = new ManualClock()
     const fast = new ManualClock()
     const clock: Clock = {

@@ -22,7 +22,7 @@ import {
   type RunTask,
 } from '../../src/service/index.ts'
 
-// The first folder is the site that a document comes from.
+// The first folder is the site of a document.
 const DOCUMENTS = {
   'cells.example.com/solid-state.md': `# Solid state batteries
 
@@ -40,7 +40,7 @@ Tides rise and fall as the moon and the sun pull at the sea. Spring tides come w
 `,
 }
 
-/** A folder of three documents, removed when the test is over. */
+/** A folder of three documents, removed when the test ends. */
 export async function documentFolder(): Promise<string> {
   const folder = await temporaryFolder()
   for (const [name, text] of Object.entries(DOCUMENTS)) {
@@ -57,7 +57,7 @@ export async function temporaryFolder(): Promise<string> {
   return folder
 }
 
-/** A service that listens, with a clock that stands still. It is closed when the test is over. */
+/** A listening service with a manual clock, closed when the test ends. */
 export async function running(options: Partial<ResearchServiceOptions> = {}): Promise<Caller> {
   const docs = options.docs ?? (await documentFolder())
   const time = options.speed === undefined ? { clock: new ManualClock() } : {}
@@ -66,7 +66,7 @@ export async function running(options: Partial<ResearchServiceOptions> = {}): Pr
   return new Caller(service, await service.listen())
 }
 
-/** An answer, whose body is what the test says that it is. */
+/** A response, with the type of the body given by the test. */
 export interface Answer<Body> {
   readonly status: number
   readonly headers: Headers
@@ -112,7 +112,7 @@ export class Caller {
     return body.taskgroup_id
   }
 
-  /** Adds one run for each text. */
+  /** Adds one run for each input. */
   readonly add = async (group: string, ...inputs: string[]): Promise<AddRunsResponse> => {
     const body = { inputs: inputs.map((input) => ({ input })) }
     const answer = await this.post<AddRunsResponse>(`/v1/tasks/groups/${group}/runs`, body)
@@ -151,7 +151,7 @@ export interface ServerEvent {
 export class EventReader {
   readonly status: number
   readonly headers: Headers
-  /** Everything that came, comments and hints too. */
+  /** All received text, including comments and retry fields. */
   text = ''
   #offset = 0
   readonly #body
@@ -187,7 +187,7 @@ export class EventReader {
     return events
   }
 
-  /** What arrives before the connection breaks. */
+  /** The text that arrives before the connection breaks. */
   async untilBroken(): Promise<ServerEvent[]> {
     const events: ServerEvent[] = []
     try {
@@ -220,7 +220,7 @@ export function answerTo(input: unknown): RunResult {
   return { output: { type: 'text', content, basis: [{ field: 'output', reasoning: 'It was asked' }] } }
 }
 
-/** Completes every run at once, but fails those whose input says so. */
+/** Completes every run at once, except for those whose input requests a failure. */
 const answering: Processor = {
   async run({ input }) {
     if (input.input === 'fail') throw new Error('It was asked to fail')
@@ -228,7 +228,7 @@ const answering: Processor = {
   },
 }
 
-/** A run that is under way, to be ended by the test. */
+/** A running run, which the test ends. */
 export interface HeldRun {
   readonly task: RunTask
   readonly signal: AbortSignal
@@ -236,7 +236,7 @@ export interface HeldRun {
   fail(message: string): void
 }
 
-/** Leaves the end of every run to the test. */
+/** A processor whose runs are ended by the test. */
 export class HeldProcessor implements Processor {
   readonly #started: HeldRun[] = []
   readonly #waiting: ((run: HeldRun) => void)[] = []
@@ -255,12 +255,12 @@ export class HeldProcessor implements Processor {
     })
   }
 
-  /** Runs that have begun and that nobody has taken from here. */
+  /** Started runs that the test has not taken yet. */
   get waiting(): number {
     return this.#started.length
   }
 
-  /** The next run that begins. */
+  /** The next run that is started. */
   next(): Promise<HeldRun> {
     const run = this.#started.shift()
     if (run !== undefined) return Promise.resolve(run)

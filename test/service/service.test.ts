@@ -23,7 +23,7 @@ async function opened(options: Partial<ResearchServiceOptions> = {}) {
 
 const MONITOR = { type: 'event_stream', frequency: '1h', settings: { query: 'tides' } }
 
-/** Keeps requests that create a monitor from going on until they are released. */
+/** Blocks requests that create a monitor until they are released. */
 function holdMonitors({ corpus }: ResearchService) {
   const [begun, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   vi.spyOn(corpus, 'settled').mockImplementation(() => {
@@ -34,7 +34,7 @@ function holdMonitors({ corpus }: ResearchService) {
 }
 
 describe('a research service', () => {
-  it('listens on a free loopback port and tells its address', async () => {
+  it('listens on a free loopback port and returns its base URL', async () => {
     const service = await opened()
     const before = service.url
     const url = await service.listen()
@@ -51,7 +51,7 @@ describe('a research service', () => {
     },
   )
 
-  it('listens for other machines when told so', async () => {
+  it('listens for other machines with allowRemote', async () => {
     const service = await opened()
     const url = await service.listen({ host: '0.0.0.0', allowRemote: true })
     const response = await fetch(`${url}/v1/monitors`, { headers: { 'x-api-key': service.apiKey } })
@@ -59,7 +59,7 @@ describe('a research service', () => {
     expect(response.status).toBe(200)
   })
 
-  it('fails to listen on a port that is taken, and listens on another one after that', async () => {
+  it('rejects for a port that is in use, and can then listen on another one', async () => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void other.close())
@@ -70,7 +70,7 @@ describe('a research service', () => {
     await expect(service.listen()).resolves.toMatch(/^http:/)
   })
 
-  it('listens once only, and no more when it is closed', async () => {
+  it('listens only once, and not after it is closed', async () => {
     const service = await opened()
     await service.listen()
     await expect(service.listen()).rejects.toThrow(/listens already/)
@@ -78,7 +78,7 @@ describe('a research service', () => {
     await expect(service.listen()).rejects.toThrow(/closed/)
   })
 
-  it('makes its own key and secret, each time others', async () => {
+  it('generates a random key and secret', async () => {
     const [one, two] = [await opened(), await opened()]
     expect(one.apiKey).toMatch(/^key_.{32}$/)
     expect(one.webhookSecret).toMatch(/^whsec_.{32}$/)
@@ -86,12 +86,12 @@ describe('a research service', () => {
     expect(one.webhookSecret).not.toBe(two.webhookSecret)
   })
 
-  it('tells the first of several keys and secrets', async () => {
+  it('exposes the first of several keys and secrets', async () => {
     const service = await opened({ apiKey: ['new', 'old'], webhookSecret: ['fresh', 'stale'] })
     expect([service.apiKey, service.webhookSecret]).toEqual(['new', 'fresh'])
   })
 
-  it('answers runs from its documents when it is given no processor', async () => {
+  it('answers runs from its documents by default', async () => {
     const { group, post, events } = await running({ processor: undefined })
     const id = await group()
     await post<AddRunsResponse>(`/v1/tasks/groups/${id}/runs`, {
@@ -104,7 +104,7 @@ describe('a research service', () => {
     ).toContain('https://cells.example.com/solid-state.md')
   })
 
-  it('closes more than once, also at the same time, and cuts nothing that is nearly done', async () => {
+  it('can be closed repeatedly and concurrently, and waits for responses that are nearly complete', async () => {
     const { service, post } = await running()
     const held = holdMonitors(service)
     const answer = post<Monitor>('/v1/monitors', MONITOR)
@@ -116,7 +116,7 @@ describe('a research service', () => {
     await expect(service.close()).resolves.toBeUndefined()
   })
 
-  it('closes its database after the last request is through, also one whose caller has gone', async () => {
+  it('closes its database after the last request, even if its caller has disconnected', async () => {
     const errors: unknown[] = []
     const { service, url } = await running({ onError: (error) => errors.push(error) })
     const held = holdMonitors(service)
@@ -141,7 +141,7 @@ describe('a research service', () => {
     expect(errors).toEqual([])
   })
 
-  it('closes also when it never listened, and at the end of its scope', async () => {
+  it('closes without having listened, and at the end of its scope', async () => {
     const docs = await documentFolder()
     let inner
     {
@@ -151,7 +151,7 @@ describe('a research service', () => {
     await expect(inner.listen()).rejects.toThrow(/closed/)
   })
 
-  it('tells what its database holds', async () => {
+  it('returns the contents of its database', async () => {
     const processor = new HeldProcessor()
     const { service, group, add, events } = await running({ processor })
     const id = await group()
@@ -177,7 +177,7 @@ describe('options of a research service', () => {
     ['an empty folder name', { docs: '' }],
     ['a folder without a path', { docs: { site: 'https://docs.example' } }],
     ['a site that is no URL', { docs: { folder: '.', site: 'docs.example' } }],
-    ['a site that is not of the web', { docs: [{ folder: '.', site: 'file:///docs' }] }],
+    ['a site that is not http or https', { docs: [{ folder: '.', site: 'file:///docs' }] }],
     ['a site with a query', { docs: { folder: '.', site: 'https://docs.example/?a=b' } }],
     ['a site with a password', { docs: { folder: '.', site: 'https://me:secret@docs.example' } }],
     ['an empty key', { apiKey: '' }],
@@ -194,11 +194,11 @@ describe('options of a research service', () => {
     await expect(createResearchService({ docs: '.', ...options })).rejects.toThrow(ArgumentError)
   })
 
-  it('with a folder that is not there are refused, by its name', async () => {
+  it('with a missing folder are refused, with its name', async () => {
     await expect(createResearchService({ docs: '/no/such/folder' })).rejects.toThrow('/no/such/folder')
   })
 
-  it('with a data file that cannot be one are refused, by its name', async () => {
+  it('with an invalid data file are refused, with its name', async () => {
     const docs = await documentFolder()
     const file = join(docs, 'sea.example.edu', 'tides.md')
     await expect(createResearchService({ docs, data: file })).rejects.toThrow(`${file} cannot be used`)
@@ -208,7 +208,7 @@ describe('options of a research service', () => {
   })
 })
 
-describe('a research service that cannot be put together', () => {
+describe('a research service that fails to start', () => {
   it('leaves its data file closed', async () => {
     const [docs, data] = [await documentFolder(), join(await temporaryFolder(), 'service.db')]
     const database = openDatabase(data)
@@ -221,7 +221,7 @@ describe('a research service that cannot be put together', () => {
 })
 
 describe('the clock of a service that runs fast', () => {
-  it('goes on when the database fails, and says so', () => {
+  it('continues when the database fails, and reports it', () => {
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())
     const database = openDatabase(':memory:')
@@ -236,7 +236,7 @@ describe('the clock of a service that runs fast', () => {
     expect(clock.now()).toBeGreaterThan(began)
   })
 
-  it('does not fall back when the service starts again', async () => {
+  it('does not go back when the service is restarted', async () => {
     const [docs, data] = [await documentFolder(), join(await temporaryFolder(), 'service.db')]
     const first = await createResearchService({ docs, data, speed: 1_000_000 })
     await first.close()
@@ -249,7 +249,7 @@ describe('the clock of a service that runs fast', () => {
 })
 
 describe('clocks', () => {
-  it('the system clock keeps its tasks until they are due, and forgets those called off', async () => {
+  it('the system clock runs tasks when they are due, and not cancelled ones', async () => {
     const clock = systemClock(1_000)
     const began = clock.now()
     const cancelled: number[] = []
@@ -260,7 +260,7 @@ describe('clocks', () => {
     expect(cancelled).toEqual([])
   })
 
-  it('the manual clock runs what is due in the order of time, also what tasks schedule meanwhile', () => {
+  it('the manual clock runs due tasks in order of time, including those that tasks schedule', () => {
     const clock = new ManualClock(0)
     const ran: string[] = []
     clock.schedule(20, () => ran.push(`second at ${clock.now()}`))

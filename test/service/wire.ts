@@ -2,11 +2,11 @@ import { connect } from 'node:net'
 import { onTestFinished } from 'vitest'
 import type { Caller } from './running.ts'
 
-/** An answer as it came over the wire, byte by byte. */
+/** A raw response. */
 export class Wire {
-  /** Everything that came. */
+  /** All received bytes. */
   bytes = Buffer.alloc(0)
-  /** Resolves when the connection is closed, in whichever way. */
+  /** Resolves when the connection is closed, cleanly or not. */
   readonly closed: Promise<void>
   readonly #socket
 
@@ -39,12 +39,12 @@ export class Wire {
     return new RegExp(`^${name}: (.*)$`, 'im').exec(this.#head)?.[1]?.trim()
   }
 
-  /** What came behind the headers. */
+  /** The bytes after the headers. */
   get body(): Buffer {
     return this.bytes.subarray(this.bytes.indexOf('\r\n\r\n') + 4)
   }
 
-  /** The body's chunks, whether the last one said that it is the last, and how many bytes it lacks. */
+  /** The chunks of the body, whether the final chunk arrived, and the number of bytes that the last chunk lacks. */
   get chunked(): { readonly chunks: Buffer[]; readonly isComplete: boolean; readonly missing: number } {
     const chunks: Buffer[] = []
     let rest = this.body
@@ -60,12 +60,12 @@ export class Wire {
     return { chunks, isComplete: false, missing: 0 }
   }
 
-  /** The body without the frames of its chunks. */
+  /** The body without chunked encoding. */
   get content(): Buffer {
     return Buffer.concat(this.chunked.chunks)
   }
 
-  /** Resolves when so many events have come whole. */
+  /** Resolves when the given number of complete events has arrived. */
   async events(count: number): Promise<void> {
     while (this.content.toString().split('\ndata: ').length - 1 < count) {
       await new Promise((resolve) => setImmediate(resolve))
@@ -77,7 +77,7 @@ export class Wire {
   }
 }
 
-/** The whole answer, however it ended. */
+/** The whole response, however it ended. */
 export async function wire(
   caller: Caller,
   path: string,

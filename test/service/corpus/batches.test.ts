@@ -7,11 +7,11 @@ const sizes = (...all: number[]) => {
 }
 
 describe('batchesOf', () => {
-  it('takes together 64 files at the most', () => {
+  it('groups at most 64 files', () => {
     expect(sizes(...Array.from({ length: 130 }, () => 1)).map(({ length }) => length)).toEqual([64, 64, 2])
   })
 
-  it('takes together 1 MiB at the most, and what is larger by itself', () => {
+  it('groups at most 1 MiB, and a larger file alone', () => {
     const half = 2 ** 19
     expect(sizes(half, half, 1, 5 * half, half, half + 1)).toEqual([
       [half, half],
@@ -22,7 +22,7 @@ describe('batchesOf', () => {
     ])
   })
 
-  it('makes nothing of nothing', () => {
+  it('yields no batch for no files', () => {
     expect(sizes()).toEqual([])
   })
 })

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { type Block, blocksOf } from '../../../src/service/corpus/blocks.ts'
 
-/** Each block as its kind and text, those within others behind it. */
+/** Each block as its kind and text, followed by its children. */
 function outline(text: string, blocks: readonly Block[] = blocksOf(text)): unknown[] {
   return blocks.map(({ kind, start, end, children }) =>
     children.length === 0 ? [kind, text.slice(start, end)] : [kind, ...outline(text, children)],
@@ -15,11 +15,11 @@ describe('blocksOf', () => {
     ['Over\ntwo lines\n---\ntext', [2, 0]],
     ['#none\n\n    # none', [0, 0]],
     ['```\n# none\n```\n\n<!--\n\n# none\n\n-->', [0, 0]],
-  ])('knows the headings of %j', (text, levels) => {
+  ])('finds the headings of %j', (text, levels) => {
     expect(blocksOf(text).map(({ level }) => level)).toEqual(levels)
   })
 
-  it('holds what a heading says without its marks', () => {
+  it('has the text of a heading without its markers', () => {
     expect(blocksOf('## Two ##\n\nOne\n===').map(({ content }) => content)).toEqual(['Two', 'One'])
   })
 
@@ -93,16 +93,16 @@ describe('blocksOf', () => {
       ],
     ],
     [' \n\t\n', []],
-  ])('takes %j apart', (text, blocks) => {
+  ])('parses %j', (text, blocks) => {
     expect(outline(text)).toEqual(blocks)
   })
 
-  it('gives what is in a list or a quote without their markers', () => {
+  it('has the content of a list or a quote without their markers', () => {
     const [list] = blocksOf('- > a\n  > b')
     expect(list?.children[0]?.children[0]?.children[0]).toMatchObject({ kind: 'paragraph', content: 'a\nb' })
   })
 
-  it('covers any text, with white space only in between, in blocks and in their children', () => {
+  it('covers any text, except for white space, in blocks and in their children', () => {
     const line = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 30 }),
       fc.constantFrom('', '', '# a', '---', '===', '```', '- a', '  - b', '1. c', '> q', '>> r', '    d'),
@@ -140,7 +140,7 @@ describe('blocksOf', () => {
   })
 })
 
-/** What parsers of Markdown are known to be slow on when it is repeated. */
+/** Texts whose repetition is known to be slow for Markdown parsers. */
 const UNITS = [
   ...'[ ![ ] [a]( []( [](< [a][b] ( * _ *a_ a**b a_b_ ~~ ` \\`` < <> a<!-- <![CDATA[ & \\ | -| # ~ = > a'.split(
     ' ',
@@ -151,7 +151,7 @@ const UNITS = [
     .map((line) => `${line}\n`),
 ]
 
-/** Texts of about so many characters. */
+/** Texts of about the given number of characters. */
 const HOSTILE: Readonly<Record<string, (length: number) => string>> = {
   ...Object.fromEntries(UNITS.map((unit) => [unit, (length: number) => unit.repeat(length / unit.length)])),
   'fences that grow': (length) => growing(length, (size) => `${'`'.repeat(size)}\n`),
@@ -170,11 +170,11 @@ function growing(length: number, part: (size: number) => string): string {
   return text
 }
 
-/** How often characters are looked at while a text is parsed: the same number on any machine. */
+/** The number of character reads while a text is parsed: the same on any machine. */
 function workOf(text: string): number {
   const original = String.prototype.charCodeAt
   let calls = 0
-  // oxlint-disable-next-line no-extend-native -- The parser reads characters in this one way.
+  // oxlint-disable-next-line no-extend-native -- The parser reads characters only by this method.
   String.prototype.charCodeAt = function charCodeAt(index) {
     calls += 1
     return original.call(this, index)
@@ -189,14 +189,14 @@ function workOf(text: string): number {
 }
 
 describe('a hostile text', () => {
-  it.each(Object.entries(HOSTILE))('of %j takes work that grows with its length', (_, text) => {
+  it.each(Object.entries(HOSTILE))('of %j is parsed in linear time', (_, text) => {
     const short = workOf(text(10_000))
     expect(short).toBeGreaterThan(0)
-    // Four times the text; work that grew with the square would be sixteen times as much.
+    // Four times the text: quadratic work would be sixteen times as much.
     expect(workOf(text(40_000))).toBeLessThan(6 * short + 10_000)
   })
 
-  it('of short rows in a wide table makes no cell for each column and row', () => {
+  it('of short rows in a wide table creates no cell for each column and row', () => {
     const text = ['|a'.repeat(400), '|-'.repeat(400), '|b|\n'.repeat(100)].join('\n')
     const pushes = vi.spyOn(Array.prototype, 'push')
     try {

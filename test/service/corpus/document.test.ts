@@ -10,7 +10,7 @@ function parse(relative: string, content: string | Uint8Array, root = '/docs') {
 }
 
 describe('parseDocument', () => {
-  it('keeps Markdown as it is, without its front matter', () => {
+  it('keeps Markdown unchanged, without its front matter', () => {
     const document = parse(
       'a.md',
       '---\ntitle: Given\ndate: 2023-05-06T10:00:00Z\nurl: https://example.org/a#part\n---\n\n# Heading\n\n*Text* with [link](x).\n',
@@ -23,7 +23,7 @@ describe('parseDocument', () => {
     })
   })
 
-  it('takes a line across the page for what it is', () => {
+  it('does not mistake a thematic break for front matter', () => {
     expect(parse('a.md', '---\nnot a mapping\n---\ntext')?.text).toBe('---\nnot a mapping\n---\ntext')
     expect(parse('a.md', '---\na: [broken\n---\ntext')?.text).toContain('broken')
   })
@@ -50,7 +50,7 @@ describe('parseDocument', () => {
   })
 
   it.each(['[', '*', '_a*', '![', '`', '\\``', '<', '&', '~~a ', '[a](', '] ['])(
-    'reads no more of a heading that repeats %j without end than a title can hold',
+    'reads a heading that repeats %j only up to the length of a title',
     (unit) => {
       const document = parse('a.md', `# Title ${unit.repeat(1_000_000 / unit.length)}\n\nThe text.`)
       expect(document?.title).toMatch(/^Title/)
@@ -60,14 +60,14 @@ describe('parseDocument', () => {
   )
 
   it.each(['> '.repeat(100_000), '- '.repeat(100_000), '    '.repeat(100_000)])(
-    'reads a document that is nested absurdly deep as text (%#)',
+    'reads a document that is nested too deep as text (%#)',
     (nesting) => {
       const text = `${nesting}deep\n\n# Title`
       expect(parse('a.md', text)).toMatchObject({ text: text.trim() })
     },
   )
 
-  it('reads HTML without markup, scripts and addresses of links, and with the case of its headings', () => {
+  it('reads HTML without markup, scripts and URLs of links, and keeps the case of headings', () => {
     const document = parse(
       'a.html',
       `<html><head><title> A  page </title><link rel="canonical" href="https://example.com/page">
@@ -83,13 +83,13 @@ describe('parseDocument', () => {
     })
   })
 
-  it('reads HTML that is nested absurdly deep only as far as it makes sense', () => {
-    // 2 MB: far too much for a parser whose time grows with the square of the depth.
+  it('reads HTML that is nested too deep only up to the maximum depth', () => {
+    // 2 MB: far too much for quadratic time in the depth.
     const source = `<title>Deep</title><p>top</p>${'<div>'.repeat(400_000)}deep`
     expect(parse('a.html', source)).toMatchObject({ title: 'Deep', text: 'Deep\n\ntop' })
   })
 
-  it('reads HTML to its end where its tags are many, but not one within the other', () => {
+  it('reads HTML with many tags completely if they are not nested', () => {
     expect(parse('a.html', `${'<div><br>x</div>'.repeat(1_000)}<p>end`)?.text).toMatch(/end$/)
   })
 
@@ -102,14 +102,14 @@ describe('parseDocument', () => {
     expect(parse(relative, 'text')?.url).toBe(url)
   })
 
-  it('takes no package for a domain', () => {
+  it('does not mistake a package for a domain', () => {
     expect(parse('socket.io/README.md', 'text', '/x/node_modules')?.url).toBe(
       'file:///x/node_modules/socket.io/README.md',
     )
   })
 
   it.each(['javascript:alert(1)', 'file:///etc/passwd', 'not a url', '/relative'])(
-    'does not believe the URL %s',
+    'ignores the stated URL %s',
     (url) => {
       expect(parse('a.md', `---\nurl: "${url}"\n---\nx`)?.url).toBe('file:///docs/a.md')
     },
@@ -119,7 +119,7 @@ describe('parseDocument', () => {
     ['2023-02-30', '2024-02-29'],
     ['May 3, 2021', '2021-05-03'],
     ['soon', '2024-02-29'],
-  ])('reads the date %s as %s, falling back on the day of the file', (date, expected) => {
+  ])('reads the date %s as %s, with the day of the file as the default', (date, expected) => {
     expect(parse('a.md', `---\ndate: ${date}\n---\nx`)?.publishDate).toBe(expected)
   })
 
@@ -127,11 +127,11 @@ describe('parseDocument', () => {
     ['binary', Buffer.from([0x50, 0x4b, 0, 1])],
     ['not UTF-8', Buffer.from([0xff, 0xfe, 0x41])],
     ['empty', Buffer.from(' \n\n')],
-  ])('leaves out what is %s', (_, bytes) => {
+  ])('skips a file that is %s', (_, bytes) => {
     expect(parse('a.txt', bytes)).toBeUndefined()
   })
 
-  it('reads a byte order mark as no part of the text', () => {
+  it('strips a byte order mark', () => {
     expect(parse('a.md', '\uFEFF# Title')).toMatchObject({ title: 'Title', text: '# Title' })
   })
 })

@@ -7,23 +7,23 @@ import { folderOf } from './folder.ts'
 const everything = { include: () => true, enter: () => true }
 
 describe('scanFolders', () => {
-  it('stops at the limit, and always leaves out the same files', async () => {
+  it('stops at the limit, and always omits the same files', async () => {
     const folder = await folderOf({ 'c.md': '', 'a.md': '', 'b/a.md': '', 'b/b.md': '' })
     const { files } = await scanFolders([folder], everything, 3)
     expect(files.map(({ relative }) => relative)).toEqual(['a.md', 'c.md', 'b/a.md'])
   })
 
-  it('finds a file once where folders overlap, below the first of them', async () => {
+  it('finds a file in overlapping folders once, in the first of them', async () => {
     const folder = await folderOf({ 'sub/a.md': '' })
     const { files } = await scanFolders([folder, join(folder, 'sub')], everything, 10)
     expect(files.map(({ relative }) => relative)).toEqual(['sub/a.md'])
   })
 
-  it('tells a folder that cannot be read from one that is gone', async () => {
+  it('distinguishes an unreadable folder from a missing one', async () => {
     const folder = await folderOf({ 'gone/a.md': '', 'unreadable/b.md': '' })
     const enter = (name: string) => {
       rmSync(join(folder, name), { recursive: true })
-      // A link to itself leads nowhere, whoever follows it.
+      // A link to itself cannot be resolved, even by root.
       if (name === 'unreadable') symlinkSync(name, join(folder, name))
       return true
     }
@@ -33,7 +33,7 @@ describe('scanFolders', () => {
     })
   })
 
-  it('fails where a folder that it shall look through cannot be read', async () => {
+  it('rejects when a root folder cannot be read', async () => {
     const folder = await folderOf({ 'a.md': '' })
     const gone = join(folder, 'gone')
     await expect(scanFolders([folder, gone], everything, 10)).rejects.toThrow(

@@ -6,7 +6,7 @@ import type { Corpus } from '../../../src/service/corpus/corpus.ts'
 import { type CorpusOptions, openCorpus } from '../../../src/service/corpus/open-corpus.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 
-/** Files by their path below the folder. */
+/** Files by their path within the folder. */
 export type Files = Readonly<Record<string, string | Uint8Array>>
 
 /** A temporary folder with these files, removed after the test. */
@@ -25,7 +25,7 @@ export async function write(folder: string, files: Files): Promise<void> {
   }
 }
 
-/** A corpus over these files in a database in memory, closed after the test. It does not watch. */
+/** A corpus of these files in an in-memory database, without watching, closed after the test. */
 export async function corpusOf(files: Files, options: Partial<CorpusOptions> = {}): Promise<Corpus> {
   const database = openDatabase(':memory:')
   onTestFinished(() => database.close())

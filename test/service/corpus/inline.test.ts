@@ -14,7 +14,7 @@ describe('inlineText', () => {
   })
 })
 
-/** What stands in a text, without the text between. */
+/** The elements of a text, without the text between them. */
 function marksIn(text: string): string[][] {
   return [...inlinesOf(text)]
     .filter(({ kind }) => kind !== 'text')
@@ -51,7 +51,7 @@ describe('inlinesOf', () => {
       ],
     ],
     ['\\[a](b) \\`c` [d', []],
-  ])('finds what stands in %j', (text, marks) => {
+  ])('finds the elements of %j', (text, marks) => {
     expect(marksIn(text)).toEqual(marks)
   })
 

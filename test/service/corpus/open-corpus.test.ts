@@ -19,7 +19,7 @@ const texts = (corpus: Corpus, query: string) =>
   corpus.passages({ queries: [query], limit: 50 }).map(({ text }) => text)
 
 describe('openCorpus', () => {
-  it('takes in the documents of its folders and of those below', async () => {
+  it('indexes the documents of its folders and their subfolders', async () => {
     const corpus = await corpusOf({
       'a.md': 'word a',
       'b/c/d.html': '<p>word d</p>',
@@ -30,13 +30,13 @@ describe('openCorpus', () => {
     expect(texts(corpus, 'word').toSorted()).toEqual(['word a', 'word d', 'word e'])
   })
 
-  it('leaves out hidden folders and installed packages unless it is told to enter them', async () => {
+  it('skips hidden folders and node_modules, unless enter includes them', async () => {
     const files = { '.git/a.md': 'word', 'node_modules/b/c.md': 'word', 'd.md': 'word' }
     expect((await corpusOf(files)).size).toBe(1)
     expect((await corpusOf(files, { enter: () => true })).size).toBe(3)
   })
 
-  it('asks what to include, by the path below the folder', async () => {
+  it('calls include with the path within the folder', async () => {
     const files = { 'x/LICENSE': 'word', 'x/y.md': 'word', '@s/x/LICENSE': 'word' }
     const asked: string[] = []
     const include = (path: string) => asked.push(path) > 0 && path.endsWith('LICENSE')
@@ -45,7 +45,7 @@ describe('openCorpus', () => {
     expect(asked.toSorted()).toEqual(['@s/x/LICENSE', 'x/LICENSE', 'x/y.md'])
   })
 
-  it('skips what is too large, binary or no UTF-8', async () => {
+  it('skips files that are too large, binary or not UTF-8', async () => {
     const folder = await folderOf({
       'large.txt': Buffer.alloc(5 * 2 ** 20 + 1, 'word '),
       'binary.txt': Buffer.from([0, 1, 2]),
@@ -55,7 +55,7 @@ describe('openCorpus', () => {
     expect((await open(folder)).size).toBe(1)
   })
 
-  it('follows no symbolic links', async () => {
+  it('does not follow symbolic links', async () => {
     const elsewhere = await folderOf({ 'a.md': 'word' })
     const folder = await folderOf({ 'b.md': 'word' })
     await symlink(elsewhere, join(folder, 'link'))
@@ -64,7 +64,7 @@ describe('openCorpus', () => {
     expect((await open(folder)).size).toBe(1)
   })
 
-  it('says which folder is missing, and which is none', async () => {
+  it('names a folder that is missing or not a folder', async () => {
     const folder = await folderOf({ 'a.md': 'word' })
     await expect(open(join(folder, 'missing'))).rejects.toThrow(
       `there is no folder ${join(folder, 'missing')}`,
@@ -85,7 +85,7 @@ describe('openCorpus', () => {
     )
   })
 
-  it('shows the first of two documents with one URL, and the second when the first is gone', async () => {
+  it('shows the first of two documents with the same URL, and the second when the first is removed', async () => {
     const matter = '---\nurl: https://example.org/same\n---\n'
     const folder = await folderOf({ 'a.md': `${matter}word first`, 'b.md': `${matter}word second` })
     const corpus = await open(folder)
@@ -98,7 +98,7 @@ describe('openCorpus', () => {
     expect(texts(corpus, 'word')).toEqual(['word second'])
   })
 
-  it('gives back the text of a document as it was read', async () => {
+  it('returns the text of a document unchanged', async () => {
     const text = `# Title\r\n\r\n${'A sentence of some length. '.repeat(120)}\n\n\n\`\`\`js\ncode()\n\`\`\`\n\nthe end`
     const corpus = await corpusOf({ 'example.org/a.md': `\n${text}\n` })
     expect(corpus.document('https://example.org/a.md')).toMatchObject({ title: 'Title', text })
@@ -107,7 +107,7 @@ describe('openCorpus', () => {
 })
 
 describe('settled', () => {
-  it('resolves when what was added, changed and removed before is in the index', async () => {
+  it('resolves when earlier additions, changes and removals are in the index', async () => {
     const folder = await folderOf({
       'stays.md': 'word stays',
       'changes.md': 'word before',
@@ -121,7 +121,7 @@ describe('settled', () => {
     expect(corpus.size).toBe(3)
   })
 
-  it('notices a change that leaves size and time as they were', async () => {
+  it('notices a change that keeps size and modification time', async () => {
     const folder = await folderOf({ 'a.md': 'word one' })
     const corpus = await open(folder)
     for (const text of ['word two', 'word six', 'word ten']) {
@@ -142,7 +142,7 @@ describe('settled', () => {
     ])
   })
 
-  it('fails and keeps the index while a folder of documents is away', async () => {
+  it('rejects and keeps the index while a folder of documents is missing', async () => {
     const folder = await folderOf({ 'docs/a.md': 'word' })
     const docs = join(folder, 'docs')
     const corpus = await open(docs)
@@ -159,7 +159,7 @@ describe('settled', () => {
     expect(texts(corpus, 'word').toSorted()).toEqual(['word', 'word too'])
   })
 
-  it('serves everyone who asks at once', async () => {
+  it('shares one scan among concurrent calls', async () => {
     const folder = await folderOf({})
     const corpus = await open(folder)
     await write(folder, { 'a.md': 'word' })
@@ -169,13 +169,13 @@ describe('settled', () => {
 })
 
 describe('a corpus that is opened again', () => {
-  it('reads no file that has not changed', async () => {
+  it('does not read unchanged files', async () => {
     const folder = await folderOf({ 'a.md': 'word a', 'b.md': 'word b' })
     const database = openDatabase(':memory:')
     onTestFinished(() => database.close())
     const first = await openCorpus(database, { folders: [folder], watch: false })
     await first.close()
-    // As if they had been read long after they were written.
+    // Sets the time of reading long after the modification.
     database.exec('UPDATE corpus_files SET read_at = read_at + 1000')
     const changesOf = () => Number(database.prepare('SELECT total_changes() AS changes').get()?.['changes'])
     const before = changesOf()
@@ -185,7 +185,7 @@ describe('a corpus that is opened again', () => {
     await second.close()
   })
 
-  it('finds what changed while it was closed, and drops what is in none of its folders', async () => {
+  it('finds changes made while it was closed, and drops files outside of its folders', async () => {
     const [one, two] = [
       await folderOf({ 'a.md': 'word a', 'b.md': 'word b' }),
       await folderOf({ 'c.md': 'word c' }),
@@ -206,7 +206,7 @@ describe('a corpus that watches', () => {
     ['added', (folder) => write(folder, { 'new/b.md': 'word added' }), ['word added', 'word old']],
     ['changed', (folder) => write(folder, { 'a.md': 'word changed' }), ['word changed']],
     ['removed', (folder) => rm(join(folder, 'a.md')), []],
-  ])('tells of a file that was %s, once it is in the index', async (_, change, expected) => {
+  ])('notifies listeners of a file that was %s, once it is in the index', async (_, change, expected) => {
     const folder = await folderOf({ 'a.md': 'word old' })
     const corpus = await open(folder, { watch: true })
     const seen = new Promise<void>((resolve) => {
@@ -218,7 +218,7 @@ describe('a corpus that watches', () => {
     await expect(seen).resolves.toBeUndefined()
   })
 
-  it('tells nobody any more after it was closed', async () => {
+  it('notifies no listener after it is closed', async () => {
     const folder = await folderOf({ 'a.md': 'word' })
     const corpus = await open(folder, { watch: true })
     let calls = 0
@@ -229,7 +229,7 @@ describe('a corpus that watches', () => {
     expect([calls, corpus.size]).toEqual([0, 1])
   })
 
-  it('stops telling a listener that was taken away', async () => {
+  it('does not notify a removed listener', async () => {
     const folder = await folderOf({})
     const corpus = await open(folder)
     let calls = 0
@@ -250,7 +250,7 @@ describe('a corpus with sites', () => {
       .map(({ url }) => url)
       .toSorted()
 
-  it('gives documents their URLs on the site, encoded, and lets domains choose among them', async () => {
+  it('gives documents their encoded URLs on the site, and filters them by domain', async () => {
     const [docs, other] = [
       await folderOf({ 'a b/c#d?.md': 'word one', 'e.md': '---\nurl: https://own.example/e\n---\nword two' }),
       await folderOf({ 'f.md': 'word three' }),
@@ -269,7 +269,7 @@ describe('a corpus with sites', () => {
     expect(urls(corpus, { exclude_domains: ['example'] })).toEqual([pathToFileURL(join(other, 'f.md')).href])
   })
 
-  it('lets the innermost folder with a site decide, whichever came first', async () => {
+  it('uses the innermost folder with a site, in any order', async () => {
     const docs = await folderOf({ 'a.md': 'word a', 'api/b.md': 'word b', 'apis/c.md': 'word c' })
     const outer = { folder: docs, site: 'https://docs.example/' }
     const inner = { folder: join(docs, 'api'), site: 'http://api.example/v1/' }
@@ -285,20 +285,20 @@ describe('a corpus with sites', () => {
     }
   })
 
-  it('prefers the site to a domain that a folder is named after', async () => {
+  it('prefers the site to a domain as the name of a folder', async () => {
     const docs = await folderOf({ 'x.example/a.md': 'word' })
     const corpus = await corpusOf({}, { folders: [{ folder: docs, site: 'https://docs.example' }] })
     expect(urls(corpus)).toEqual(['https://docs.example/x.example/a.md'])
   })
 
-  it('gives the documents of an index from before their URLs on another site', async () => {
+  it('updates the URLs of an existing index for another site', async () => {
     const docs = await folderOf({ 'a.md': 'word' })
     const database = openDatabase(':memory:')
     onTestFinished(() => database.close())
     for (const site of ['https://one.example', 'https://two.example']) {
       const corpus = await openCorpus(database, { folders: [{ folder: docs, site }], watch: false })
       expect(urls(corpus)).toEqual([`${site}/a.md`])
-      // As if it had been read long after it was written.
+      // Sets the time of reading long after the modification.
       database.exec('UPDATE corpus_files SET read_at = read_at + 1000')
       await corpus.close()
     }
@@ -309,7 +309,7 @@ describe('a corpus with sites', () => {
     ['ftp://docs.example', 'a string (not shown)'],
     ['', 'an empty string'],
     [1, 'a number'],
-  ])('refuses the site %j, and says no more of it than %s', async (site, shown) => {
+  ])('refuses the site %j, and shows it as %s', async (site, shown) => {
     const folder = await folderOf({})
     await expect(corpusOf({}, { folders: [{ folder, site } as never] })).rejects.toThrow(
       `site must be an http or https URL without credentials, query and fragment, got ${shown}`,

@@ -13,48 +13,48 @@ describe('splitPassages', () => {
     ])
   })
 
-  it('knows headings that are underlined', () => {
+  it('recognises underlined headings', () => {
     expect(
       passagesOf('First\n=====\n\nabout one\n\nSecond\n------\n\nabout two\n\nThird\n===\n\nabout three'),
     ).toEqual(['First\n=====\n\nabout one\n\nSecond\n------\n\nabout two', 'Third\n===\n\nabout three'])
   })
 
-  it('knows an underlined heading whose section begins in the next line', () => {
+  it('recognises an underlined heading whose section begins in the next line', () => {
     expect(passagesOf(`First\n=====\n${prose(60)}\n\nSecond\n======\n${prose(60)}`)).toEqual([
       `First\n=====\n${prose(60)}`,
       `Second\n======\n${prose(60)}`,
     ])
   })
 
-  it('gives each section of the same level a passage of its own, however short', () => {
+  it('puts each section of the same level into its own passage, however short', () => {
     expect(passagesOf('## 1.1.0\n\n- adds a\n\n## 1.0.0\n\n- adds b')).toEqual([
       '## 1.1.0\n\n- adds a',
       '## 1.0.0\n\n- adds b',
     ])
   })
 
-  it('takes short paragraphs together', () => {
+  it('merges short paragraphs', () => {
     expect(passagesOf('one\n\ntwo\n\nthree')).toEqual(['one\n\ntwo\n\nthree'])
   })
 
-  it('leaves a listing whole, with the blank lines and comments in it', () => {
+  it('does not split code, with its blank lines and comments', () => {
     const listing = '```sh\n# not a heading\n\nnpm install\n```'
     expect(passagesOf(`${prose(100)}\n\n${listing}\n\n${prose(100)}`)).toContainEqual(
       expect.stringContaining(listing),
     )
   })
 
-  it('takes a listing that never ends as one up to the end of the text', () => {
+  it('treats unclosed code as code up to the end of the text', () => {
     expect(passagesOf('```\n# a\n\nb')).toEqual(['```\n# a\n\nb'])
   })
 
-  it('cuts a long paragraph at the end of a sentence', () => {
+  it('splits a long paragraph at the end of a sentence', () => {
     const passages = passagesOf(prose(1_000))
     expect(passages.length).toBeGreaterThan(3)
     for (const passage of passages) expect(passage).toMatch(/\.$/)
   })
 
-  it('cuts a long list between its items, and a listing within one from what is around it', () => {
+  it('splits a long list between its items, and before and after code in an item', () => {
     const item = `- ${prose(60)}\n  ${prose(20)}`
     const [first, ...rest] = passagesOf(Array.from({ length: 12 }, () => item).join('\n'))
     expect(rest.length).toBeGreaterThan(3)
@@ -64,16 +64,16 @@ describe('splitPassages', () => {
     expect(passagesOf(`1. ${prose(60)}\n\n${listing}\n\n2. ${prose(60)}`)).toContain(listing.trim())
   })
 
-  it('begins no passage at what looks like a heading in a comment', () => {
+  it('does not begin a passage at a heading in a comment', () => {
     const comment = '<!--\n# one\n\n# two\n-->'
     expect(passagesOf(`# Title\n\n${comment}`)).toEqual([`# Title\n\n${comment}`])
   })
 
-  it('never cuts a character in two', () => {
+  it('never splits a surrogate pair', () => {
     for (const passage of passagesOf('🌍'.repeat(3_000))) expect(passage.isWellFormed()).toBe(true)
   })
 
-  it('covers any text word for word, with white space only in between, and keeps within its limit', () => {
+  it('covers any text verbatim, except for white space, within its limit', () => {
     const line = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 60 }),
       fc.constantFrom(

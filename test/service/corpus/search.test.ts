@@ -11,7 +11,7 @@ function urls(corpus: Corpus, query: Partial<CorpusQuery>): string[] {
 }
 
 describe('search', () => {
-  it('ranks documents by how well they fit all queries and the objective together', async () => {
+  it('ranks documents by all queries and the objective together', async () => {
     const corpus = await corpusOf({
       'a.example/one.md': 'Solid state batteries and their electrolytes.',
       'a.example/two.md': 'Batteries of questions in an exam.',
@@ -23,7 +23,7 @@ describe('search', () => {
     ])
   })
 
-  it('finds other forms of a word, whatever the case and the accents', async () => {
+  it('finds other forms of a word, ignoring case and accents', async () => {
     const corpus = await corpusOf({ 'a.md': 'The Cafés were retried.' })
     expect(urls(corpus, { queries: ['CAFE'] })).toHaveLength(1)
     expect(urls(corpus, { queries: ['retrying'] })).toHaveLength(1)
@@ -37,7 +37,7 @@ describe('search', () => {
     expect(urls(corpus, { queries: ['lithium'] })[0]).toBe('https://x.example/title.md')
   })
 
-  it('returns excerpts that stand word for word in the document, within the budget', async () => {
+  it('returns verbatim excerpts of the document, within the budget', async () => {
     const sections = Array.from({ length: 12 }, (_, i) => `## Part ${i}\n\n${long(`topic${i % 3}`)}\r\n`)
     const corpus = await corpusOf({ 'a.md': sections.join('\n\n') })
     const [hit] = corpus.search({ queries: ['topic1'], limit: 1 }, BUDGET)
@@ -49,7 +49,7 @@ describe('search', () => {
     for (const excerpt of hit?.excerpts ?? []) expect(text).toContain(excerpt)
   })
 
-  it('joins neighbouring passages into one excerpt', async () => {
+  it('joins adjacent passages into one excerpt', async () => {
     const corpus = await corpusOf({ 'a.md': `## One\n\n${long('alpha')}\n\n## Two\n\n${long('beta')}` })
     const [hit] = corpus.search(
       { queries: ['alpha beta'], limit: 1 },
@@ -58,7 +58,7 @@ describe('search', () => {
     expect(hit?.excerpts).toEqual([corpus.document(hit?.url ?? '')?.text])
   })
 
-  it('cuts an excerpt that is too long at the end of a word', async () => {
+  it('truncates an excerpt that is too long after a word', async () => {
     const corpus = await corpusOf({ 'a.md': 'reading words '.repeat(60) })
     const [hit] = corpus.search(
       { queries: ['words'], limit: 1 },
@@ -79,7 +79,7 @@ describe('search', () => {
     expect(corpus.passages({ queries: ['same'], limit: 10 })).toHaveLength(1)
   })
 
-  it('finds enough documents where the best passages are all in one', async () => {
+  it('finds enough documents when the best passages are all in one', async () => {
     const big = Array.from({ length: 200 }, (_, i) => `## Part ${i}\n\ntarget target`).join('\n\n')
     const corpus = await corpusOf({ 'a.example/big.md': big, 'b.example/small.md': `target ${long('else')}` })
     expect(urls(corpus, { queries: ['target'], limit: 2 })).toHaveLength(2)
@@ -107,7 +107,7 @@ describe('search', () => {
     )
   })
 
-  it('shows the better one of two documents with the same text, and neither its copy nor less than the limit', async () => {
+  it('shows the better of two documents with the same text, and fills the limit with others', async () => {
     const corpus = await corpusOf({
       'a.example/plain.md': 'tide tables\n',
       'b.example/tide.md': 'tide tables',
@@ -134,7 +134,7 @@ describe('search', () => {
     expect(hit?.excerpts).toEqual([corpus.document('https://b.example/b.md')?.text])
   })
 
-  it('gives the same answer to the same question', async () => {
+  it('is deterministic', async () => {
     const corpus = await corpusOf(
       Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`s${i}.example/a.md`, `word number${i}`])),
     )
@@ -143,7 +143,7 @@ describe('search', () => {
     )
   })
 
-  it('keeps to the limit, and finds nothing for nothing', async () => {
+  it('obeys the limit, and finds nothing for an empty query', async () => {
     const corpus = await corpusOf({ 'a.md': 'word a', 'b.md': 'word b' })
     expect(urls(corpus, { queries: ['word'], limit: 1 })).toHaveLength(1)
     expect(urls(corpus, { queries: [] })).toEqual([])
@@ -151,7 +151,7 @@ describe('search', () => {
     expect(urls(corpus, { queries: ['word'], limit: 0 })).toEqual([])
   })
 
-  it('drops common words unless there are no others', async () => {
+  it('ignores stop words unless there are no other words', async () => {
     const corpus = await corpusOf({ 'a.md': 'to be or not to be', 'b.md': 'a batteries primer' })
     expect(urls(corpus, { queries: ['to the batteries'] })).toHaveLength(1)
     expect(urls(corpus, { queries: ['to be'] })).toHaveLength(1)
@@ -183,7 +183,7 @@ describe('a source policy', () => {
     [{ after_date: '2022-01-01' }, 'abc'],
     [{ after_date: '2022-01-02', include_domains: ['.edu'] }, 'ab'],
     [{ include_domains: ['it.edu'] }, ''],
-  ])('%j lets pass %s', async (sourcePolicy, expected) => {
+  ])('%j allows %s', async (sourcePolicy, expected) => {
     const corpus = await corpusOf(files)
     expect(names(urls(corpus, { queries: ['word'], sourcePolicy }))).toBe(expected)
     expect(names(corpus.passages({ queries: ['word'], limit: 9, sourcePolicy }).map(({ url }) => url))).toBe(
@@ -200,7 +200,7 @@ describe('a name', () => {
     ['Guide', ['docs/guide.md']],
     ['the manual', ['docs/other.md']],
     ['%', []],
-  ])('%s restricts a search to the documents that bear it', async (about, expected) => {
+  ])('%s restricts a search to the documents with that name', async (about, expected) => {
     const corpus = await corpusOf({
       'rxjs/README.md': 'word one',
       '@hono/node-server/README.md': 'word two',
@@ -214,7 +214,7 @@ describe('a name', () => {
 })
 
 describe('passages', () => {
-  it('need all significant terms of one query in the passage and its title, where all are asked for', async () => {
+  it('need all significant terms of one query in the passage and its title with match all', async () => {
     const corpus = await corpusOf({
       'both.md': 'a new release of the engine',
       'title.md': '# Engine\n\na new release',
@@ -225,7 +225,7 @@ describe('passages', () => {
     expect(found.map(({ url }) => url.replace(/.*\//, '')).toSorted()).toEqual(['both.md', 'title.md'])
   })
 
-  it('carry a hash that tells the words and the document apart', async () => {
+  it('carry a hash of their text and document', async () => {
     const text = 'the same passage'
     const corpus = await corpusOf({ 'a.md': `# A\n\n${text}`, 'b.md': `# B\n\n${text}` })
     const hashes = () => corpus.passages({ queries: ['passage'], limit: 10 }).map(({ hash }) => hash)
@@ -233,7 +233,7 @@ describe('passages', () => {
     expect(hashes()).toEqual(hashes())
   })
 
-  it('come best first, with scores to compare', async () => {
+  it('are sorted best first, with comparable scores', async () => {
     const corpus = await corpusOf({ 'a.md': 'alpha beta', 'b.md': 'alpha gamma' })
     const scores = corpus.passages({ queries: ['alpha beta'], limit: 10 }).map(({ score }) => score)
     expect(scores).toEqual(scores.toSorted((a, b) => b - a))
@@ -262,7 +262,7 @@ describe('whatever users write', () => {
     '\0',
     '\uD800',
     '\u0301',
-  ])('takes %j for words, not for the language of the index', async (query) => {
+  ])('treats %j as words, not as FTS5 syntax', async (query) => {
     const corpus = await corpusOf(files)
     for (const match of ['any', 'all'] as const) {
       expect(() => corpus.passages({ queries: [query, `${query} near`], match, limit: 5 })).not.toThrow()
@@ -270,7 +270,7 @@ describe('whatever users write', () => {
     expect(urls(corpus, { queries: ['near'] })).toHaveLength(1)
   })
 
-  it('never fails, and quotes only what stands in a document', async () => {
+  it('never fails, and quotes documents verbatim', async () => {
     const corpus = await corpusOf(files)
     const words = fc.constantFrom(
       'near',

@@ -14,11 +14,11 @@ describe('allowedHosts', () => {
   })
 
   it.each([{}, { include_domains: [] }, { exclude_domains: [] }, { after_date: '2026-01-01' }])(
-    'knows no limit in %j',
+    'has no restriction in %j',
     (policy) => expect(allowedHosts(policy)).toBeUndefined(),
   )
 
-  it('looks at a host once for each of its labels, however many domains there are', () => {
+  it('does one lookup for each label of a host, for any number of domains', () => {
     const domains = Array.from({ length: 100_000 }, (_, index) => `site-${index}.example`)
     const isAllowed = allowedHosts({ include_domains: domains, exclude_domains: domains })
     const lookups = vi.spyOn(Set.prototype, 'has')

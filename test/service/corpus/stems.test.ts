@@ -17,14 +17,14 @@ describe('stem', () => {
     ['日本語', '日本'],
   ])('of %s is not that of %s', (one, other) => expect(stem(one)).not.toBe(stem(other)))
 
-  it('is the same however many words came in between, and for words that are none to the search', () => {
+  it('is the same after any number of other words, and for words without tokens', () => {
     const stemOf = createStemmer(10)
     const before = stemOf('operators')
     for (let index = 0; index < 100; index++) stemOf(`word${index}`)
     expect([stemOf('operators'), stemOf('-')]).toEqual([before, '-'])
   })
 
-  it('is what a search finds a word by', async () => {
+  it('is consistent with searches', async () => {
     const corpus = await corpusOf({ 'a.md': 'It was installing daemons.' })
     const found = (query: string) => corpus.passages({ queries: [query], limit: 1 }).length > 0
     const words = ['install', 'installations', 'daemon', 'demon', 'instance']

@@ -5,7 +5,7 @@ import { Faults, type Fault } from '../../../src/service/faults/faults.ts'
 import { HeldProcessor, running } from '../running.ts'
 
 describe('the fault cut', () => {
-  it.each([0, 1, 2, 5, 6, 7])('breaks a stream right after %i events', async (after) => {
+  it.each([0, 1, 2, 5, 6, 7])('cuts a stream right after %i events', async (after) => {
     const { service, group, add, stream, events } = await running()
     const id = await group()
     await add(id, 'one', 'two', 'three')
@@ -20,7 +20,7 @@ describe('the fault cut', () => {
     expect(whole).toEqual(all)
   })
 
-  it('breaks each connection anew, so that a reader who resumes gets everything once', async () => {
+  it('cuts each connection, so that a client that resumes gets everything once', async () => {
     const { service, group, add, stream, events } = await running()
     const id = await group()
     await add(id, 'one', 'two', 'three', 'four')
@@ -37,7 +37,7 @@ describe('the fault cut', () => {
     expect(got).toEqual(all)
   })
 
-  it('breaks a stream that waits for more', async () => {
+  it('cuts an idle stream', async () => {
     const processor = new HeldProcessor()
     const { service, group, add, stream } = await running({ processor })
     service.faults.add({ kind: 'cut', after: 2, times: 1 })
@@ -53,7 +53,7 @@ describe('the fault cut', () => {
 })
 
 describe('the fault status', () => {
-  it('answers so many requests with it, and then as ever', async () => {
+  it('applies to the given number of requests, and then no longer', async () => {
     const faults: Fault[] = [{ kind: 'status', status: 503, retryAfter: 7, times: 2 }]
     const { get } = await running({ faults })
     const answers = [await get('/v1/monitors'), await get('/v1/monitors'), await get('/v1/monitors')]
@@ -62,7 +62,7 @@ describe('the fault status', () => {
     expect(answers[0]?.body).toMatchObject({ type: 'error', error: { ref_id: expect.any(String) } })
   })
 
-  it('is kept to the paths that it names', async () => {
+  it('applies only to its path', async () => {
     const faults: Fault[] = [{ kind: 'status', status: 429, path: '/v1/tasks' }]
     const { get, post } = await running({ faults })
     const search = await post('/v1/search', { search_queries: ['tides'] })
@@ -89,7 +89,7 @@ describe('the fault status', () => {
 })
 
 describe('faults', () => {
-  it('are taken in the order in which they were armed, each so many times', () => {
+  it('are taken in the order in which they were added, each the given number of times', () => {
     const faults = new Faults()
     faults.add({ kind: 'cut', after: 1, times: 2 })
     faults.add({ kind: 'repeat', times: 1 })
@@ -98,7 +98,7 @@ describe('faults', () => {
     expect(taken).toEqual([1, 1, 2, 2])
   })
 
-  it('tell how often each kind has struck, also when they were disarmed since', () => {
+  it('count how often each kind has struck, even after they are disarmed', () => {
     const faults = new Faults()
     faults.add({ kind: 'cut', after: 1, times: 2 })
     faults.add({ kind: 'repeat' })
@@ -110,7 +110,7 @@ describe('faults', () => {
     expect(faults.struck).toEqual({ cut: 2 })
   })
 
-  it('tell what is still armed, and how often it may strike yet', () => {
+  it('list what is armed, with the remaining times', () => {
     const faults = new Faults()
     faults.add({ kind: 'cut', after: 1, times: 3 })
     faults.add({ kind: 'repeat' })
@@ -129,7 +129,7 @@ describe('faults', () => {
     expect(faults.take('gzip')).toBeDefined()
   })
 
-  it('tell whoever asked that they were armed and disarmed', () => {
+  it('notify listeners when they are armed and disarmed', () => {
     const faults = new Faults()
     let changes = 0
     const stop = faults.onChange(() => (changes += 1))

@@ -6,7 +6,7 @@ import { running } from '../running.ts'
 import { wire } from '../wire.ts'
 
 describe('the fault status', () => {
-  it('tells when to come back as a date, which goes by the date of the answer', async () => {
+  it('sends Retry-After as a date, relative to the Date of the response', async () => {
     const { get } = await running({
       faults: [{ kind: 'status', status: 429, retryAfter: 90, retryAfterForm: 'date' }],
     })
@@ -29,7 +29,7 @@ describe('the fault status', () => {
 })
 
 describe('the fault wrong-type', () => {
-  it('answers with a page, and the request does not take effect', async () => {
+  it('responds with a page, and the request does not take effect', async () => {
     const caller = await running()
     const id = await caller.group()
     caller.service.faults.add({ kind: 'wrong-type', times: 1 })
@@ -42,7 +42,7 @@ describe('the fault wrong-type', () => {
     expect(body.status.num_task_runs).toBe(0)
   })
 
-  it('answers so in place of a stream too', async () => {
+  it('replaces a stream too', async () => {
     const caller = await running()
     const id = await caller.group()
     caller.service.faults.add({ kind: 'wrong-type', times: 1 })
@@ -54,7 +54,7 @@ describe('the fault wrong-type', () => {
 })
 
 describe('the fault malformed', () => {
-  it('breaks off an answer in the middle of its JSON, in good order', async () => {
+  it('truncates the JSON of a response, which ends cleanly', async () => {
     const caller = await running()
     const whole = await wire(caller, '/v1/monitors')
     caller.service.faults.add({ kind: 'malformed', times: 1 })
@@ -71,7 +71,7 @@ describe('the fault malformed', () => {
 })
 
 describe('the fault truncated', () => {
-  it('cuts an answer before all that its content-length promised', async () => {
+  it('cuts a response short of its content-length', async () => {
     const caller = await running()
     const whole = await wire(caller, '/v1/monitors')
     caller.service.faults.add({ kind: 'truncated', times: 1 })
@@ -83,7 +83,7 @@ describe('the fault truncated', () => {
     expect(half.body.toString()).toBe(whole.body.toString().slice(0, Math.ceil(whole.body.length / 2)))
   })
 
-  it('leaves the effect of the request', async () => {
+  it('does not undo the effect of the request', async () => {
     const { service, group, get, post } = await running()
     const id = await group()
     service.faults.add({ kind: 'truncated', times: 1 })
@@ -97,7 +97,7 @@ describe('the fault truncated', () => {
 })
 
 describe('the fault gzip', () => {
-  it('compresses an answer that was not asked for so', async () => {
+  it('compresses a response without being requested to', async () => {
     const caller = await running()
     const plain = await wire(caller, '/v1/monitors')
     caller.service.faults.add({ kind: 'gzip', times: 1 })
@@ -110,10 +110,10 @@ describe('the fault gzip', () => {
   })
 })
 
-describe('the faults of answers', () => {
+describe('the faults of responses', () => {
   const search = '{"search_queries": ["Spring tides"]}'
 
-  it('strike those of a search too', async () => {
+  it('strike responses of a search too', async () => {
     const caller = await running()
     const ask = async (...faults: Fault[]) => {
       for (const fault of faults) caller.service.faults.add(fault)
@@ -126,7 +126,7 @@ describe('the faults of answers', () => {
     const again = await ask()
 
     const { length } = whole.body
-    // The ids are others each time, but equally long.
+    // The ids differ each time, but have equal lengths.
     expect([half, cut, again].map(({ body }) => body.length)).toEqual([
       Math.ceil(length / 2),
       Math.ceil(length / 2),
@@ -155,7 +155,7 @@ describe('the fault invalid-cursor', () => {
     expect(next.body).toMatchObject({ type: 'error', error: { message: expect.stringContaining('cursor') } })
   })
 
-  it('refuses a last_event_id with a list of details, and takes it again when it is over', async () => {
+  it('refuses a last_event_id with a list of details, and accepts it when the fault is over', async () => {
     const { service, group, add, events, get, stream } = await running()
     const id = await group()
     await add(id, 'one')
@@ -171,7 +171,7 @@ describe('the fault invalid-cursor', () => {
     expect(taken.status).toBe(200)
   })
 
-  it('comes after the question who is asking', async () => {
+  it('comes after authentication', async () => {
     const { service, get } = await running({ faults: [{ kind: 'invalid-cursor' }] })
     const answer = await get('/v1/monitors?cursor=abc', { 'x-api-key': 'wrong' })
     expect(answer.status).toBe(401)
@@ -179,14 +179,14 @@ describe('the fault invalid-cursor', () => {
   })
 })
 
-describe('faults of answers', () => {
+describe('faults of responses', () => {
   it.each<Fault>([
     { kind: 'malformed', path: '/v1/search' },
     { kind: 'truncated', path: '/v1/search' },
     { kind: 'gzip', path: '/v1/search' },
     { kind: 'wrong-type', path: '/v1/search' },
     { kind: 'invalid-cursor', path: '/v1/search' },
-  ])('strike only where the path begins as they say: %j', async (fault) => {
+  ])('strike only paths with their prefix: %j', async (fault) => {
     const { service, get } = await running({ faults: [fault] })
     const { headers, body } = await get('/v1/monitors')
     expect(headers.get('content-encoding')).toBeNull()

@@ -6,7 +6,7 @@ import { HeldProcessor, running } from '../running.ts'
 import { Wire, wire } from '../wire.ts'
 
 describe('the fault cut', () => {
-  it('in a line breaks off within the JSON of the next event', async () => {
+  it('in a line interrupts the JSON of the next event', async () => {
     const { caller, path, frames } = await finished()
     caller.service.faults.add({ kind: 'cut', at: 'line', after: 1, times: 1 })
 
@@ -19,7 +19,7 @@ describe('the fault cut', () => {
     expect(tail.length).toBeLessThan(frames[1].length - 10)
   })
 
-  it('in a character breaks off within the bytes of one', async () => {
+  it('in a character interrupts the bytes of one', async () => {
     const { caller, path, frames } = await finished({ inputs: ['eins', 'zweiundzwanzig Möwen', 'drei'] })
     caller.service.faults.add({ kind: 'cut', at: 'character', after: 1, times: 1 })
 
@@ -30,7 +30,7 @@ describe('the fault cut', () => {
     expect(tail.subarray(0, -1).toString()).toMatch(/zweiundzwanzig M$/)
   })
 
-  it('in a character breaks off within the line where every character has one byte', async () => {
+  it('in a character interrupts the line if every character has one byte', async () => {
     const { caller, path, frames } = await finished()
     caller.service.faults.add({ kind: 'cut', at: 'character', after: 0, times: 1 })
 
@@ -39,7 +39,7 @@ describe('the fault cut', () => {
     expect(restOf(content, frames, 0).length).toBeGreaterThan(0)
   })
 
-  it('in a line never breaks a character', async () => {
+  it('in a line never interrupts a character', async () => {
     const { caller, path } = await finished({ inputs: ['ö'.repeat(1_000)] })
     caller.service.faults.add({ kind: 'cut', at: 'line', times: 1 })
 
@@ -49,7 +49,7 @@ describe('the fault cut', () => {
     expect(content.toString()).toMatch(/ö$/)
   })
 
-  it('in a chunk breaks off before all that the chunk announced', async () => {
+  it('in a chunk sends less than the declared size of the chunk', async () => {
     const { caller, path, frames } = await finished()
     caller.service.faults.add({ kind: 'cut', at: 'chunk', after: 2, times: 1 })
 
@@ -60,7 +60,7 @@ describe('the fault cut', () => {
     expect(chunked.missing).toBeGreaterThan(0)
   })
 
-  it('strikes a stream that has come so far when it is armed', async () => {
+  it('strikes an open stream that has sent enough events when it is armed', async () => {
     const { caller, path } = await active()
     const stream = new Wire(caller, path)
     await stream.events(1)
@@ -71,7 +71,7 @@ describe('the fault cut', () => {
     expect(stream.chunked.isComplete).toBe(false)
   })
 
-  it('strikes only streams whose path begins as it says', async () => {
+  it('strikes only streams with its path', async () => {
     const { caller, path, id, frames } = await finished()
     caller.service.faults.add({ kind: 'cut', path: `/v1/tasks/groups/${id}/events` })
 
@@ -85,7 +85,7 @@ describe('the fault cut', () => {
 })
 
 describe('the fault stall', () => {
-  it('keeps the stream open and sends nothing more, at no time', async () => {
+  it('keeps the stream open and never sends anything again', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     onTestFinished(() => void vi.useRealTimers())
     const clock = new ManualClock()
@@ -96,14 +96,14 @@ describe('the fault stall', () => {
     await stream.events(2)
     clock.advance(3 * 3_600_000)
     vi.advanceTimersByTime(60_000)
-    // Another answer comes later than anything that was on its way.
+    // Another response arrives after everything that was in transit.
     await caller.get('/v1/monitors')
 
     expect(restOf(stream.content, frames, 2).length).toBe(0)
     expect(stream.isOpen).toBe(true)
   })
 
-  it('does not hold up the closing of the service', async () => {
+  it('does not delay the closing of the service', async () => {
     const { caller, path } = await finished()
     caller.service.faults.add({ kind: 'stall', after: 1 })
     const stream = new Wire(caller, path)
@@ -117,7 +117,7 @@ describe('the fault stall', () => {
 })
 
 describe('the fault close', () => {
-  it('accepts, and ends the stream in good order without an event', async () => {
+  it('closes the stream cleanly without an event', async () => {
     const { caller, path } = await finished()
     caller.service.faults.add({ kind: 'close', times: 1 })
 
@@ -136,7 +136,7 @@ describe('the fault close', () => {
     expect(content).not.toContain('data:')
   })
 
-  it('ends the stream in good order after so many events', async () => {
+  it('closes the stream cleanly after the given number of events', async () => {
     const { caller, path, frames } = await finished()
     caller.service.faults.add({ kind: 'close', after: 2, times: 1 })
 
@@ -148,7 +148,7 @@ describe('the fault close', () => {
 })
 
 describe('the fault slow', () => {
-  it('sends the next event in pieces, and the others as ever', async () => {
+  it('sends the next event in pieces, and the others normally', async () => {
     const { caller, path, frames } = await finished()
     caller.service.faults.add({ kind: 'slow', after: 1, bytes: 16, interval: 0, times: 1 })
 
@@ -161,7 +161,7 @@ describe('the fault slow', () => {
     expect(chunked.isComplete).toBe(true)
   })
 
-  it('sends what is left after 1,000 pieces at once', async () => {
+  it('sends the rest after 1,000 pieces at once', async () => {
     const { caller, path, frames } = await finished({ inputs: ['x'.repeat(20_000)] })
     caller.service.faults.add({ kind: 'slow', interval: 0, times: 1 })
 
@@ -172,7 +172,7 @@ describe('the fault slow', () => {
     expect(chunked.chunks.at(-1)?.length).toBe(frames[0].length - 1_000)
   })
 
-  it('lets another fault strike behind the event', async () => {
+  it('lets another fault strike after the event', async () => {
     const { caller, path, frames } = await finished()
     caller.service.faults.add({ kind: 'slow', bytes: 64, interval: 0 })
     caller.service.faults.add({ kind: 'cut', after: 2, times: 1 })
@@ -185,7 +185,7 @@ describe('the fault slow', () => {
 })
 
 describe('the fault malformed', () => {
-  it('breaks off the JSON of the next event, which is framed in good order', async () => {
+  it('truncates the JSON of the next event, which is framed correctly', async () => {
     const { caller, path, frames } = await finished()
     caller.service.faults.add({ kind: 'malformed', after: 1, times: 1 })
 
@@ -203,7 +203,7 @@ describe('the fault malformed', () => {
 })
 
 describe('the fault gzip', () => {
-  it('compresses a stream, and lets every event through as it comes', async () => {
+  it('compresses a stream, and flushes every event', async () => {
     const { caller, path, complete } = await active()
     caller.service.faults.add({ kind: 'gzip', times: 1 })
     const reader = await caller.stream(path)
@@ -216,7 +216,7 @@ describe('the fault gzip', () => {
     expect(second?.data.type).toBe('task_run.state')
   })
 
-  it('is gzip, to its last byte', async () => {
+  it('is valid gzip to the last byte', async () => {
     const { caller, path, frames } = await finished()
     caller.service.faults.add({ kind: 'gzip', times: 1 })
 
@@ -225,7 +225,7 @@ describe('the fault gzip', () => {
     expect(restOf(gunzipSync(content), frames, frames.length).length).toBe(0)
   })
 
-  it('may be cut as well, right after an event', async () => {
+  it('can be cut as well, right after an event', async () => {
     const { caller, path } = await finished()
     caller.service.faults.add({ kind: 'gzip', times: 1 })
     caller.service.faults.add({ kind: 'cut', after: 2, times: 1 })
@@ -244,7 +244,7 @@ describe('the fault repeat-events', () => {
     [1, 1],
     [2, 0],
     [9, 0],
-  ])('begins so many events before the position (count: %s)', async (count, first) => {
+  ])('resumes the given number of events before the position (count: %s)', async (count, first) => {
     const { caller, path, frames } = await finished()
     const [, second] = frames.map(idOf)
     caller.service.faults.add({ kind: 'repeat-events', times: 1, ...(count !== undefined && { count }) })
@@ -256,7 +256,7 @@ describe('the fault repeat-events', () => {
     expect(restOf(after.content, frames.slice(2), 1).length).toBe(0)
   })
 
-  it('repeats statuses too, up to the first', async () => {
+  it('repeats statuses too, from the first', async () => {
     const { caller, id } = await finished()
     const path = `/v1/tasks/groups/${id}/events`
     const all = await caller.events(path)
@@ -267,7 +267,7 @@ describe('the fault repeat-events', () => {
     expect(repeated).toEqual(all)
   })
 
-  it('strikes only streams that are resumed, whose path begins as it says', async () => {
+  it('strikes only resumed streams with its path', async () => {
     const { caller, id, path, frames } = await finished()
     const [first] = frames.map(idOf)
     caller.service.faults.add({ kind: 'repeat-events', path: `/v1/tasks/groups/${id}/events` })
@@ -282,7 +282,7 @@ describe('the fault repeat-events', () => {
 })
 
 describe('the fault deleted-group', () => {
-  it('ends all streams of a group once one has sent so many events, and is told to who asks', async () => {
+  it('ends all streams of a group once one has sent enough events, and requests get a 404', async () => {
     const { caller, path, id, complete } = await active()
     const other = await caller.group()
     const runs = await caller.stream(`/v1beta/tasks/groups/${id}/runs`)
@@ -304,7 +304,7 @@ describe('the fault deleted-group', () => {
     expect(gone.body.error.message).toBe(`Task group not found: ${id}`)
   })
 
-  it('is over after so many requests', async () => {
+  it('ends after the given number of requests', async () => {
     const { caller, id } = await finished()
     caller.service.faults.add({ kind: 'deleted-group', group: id, times: 2 })
     const statuses = []
@@ -312,7 +312,7 @@ describe('the fault deleted-group', () => {
     expect(statuses).toEqual([404, 404, 200])
   })
 
-  it('spares groups that it does not name', async () => {
+  it('does not affect other groups', async () => {
     const { caller, id } = await finished()
     caller.service.faults.add({ kind: 'deleted-group', group: 'tgrp_other' })
     const answer = await caller.get(`/v1/tasks/groups/${id}`)
@@ -320,14 +320,14 @@ describe('the fault deleted-group', () => {
   })
 })
 
-describe('a stream of several pages, which other readers were sent before', () => {
+describe('a stream of several cached pages', () => {
   const inputs = Array.from({ length: 600 }, (_, index) => `Frage ${index}: wie groß?`)
 
   it.each<[Fault, number, boolean]>([
     [{ kind: 'cut', after: 300, times: 1 }, 300, false],
     [{ kind: 'close', after: 599, times: 1 }, 599, true],
     [{ kind: 'deleted-group', after: 301 }, 301, true],
-  ])('is struck behind exactly so many events: %j', async (fault, told, isComplete) => {
+  ])('is struck after exactly the given number of events: %j', async (fault, told, isComplete) => {
     const { caller, path, frames } = await finished({ inputs })
     caller.service.faults.add(fault)
 
@@ -337,7 +337,7 @@ describe('a stream of several pages, which other readers were sent before', () =
     expect(chunked.isComplete).toBe(isComplete)
   })
 
-  it('is struck within an event by one fault after the other, and is whole again when they are over', async () => {
+  it('is struck within events by one fault after the other, and is complete when they are over', async () => {
     const { caller, path, frames } = await finished({ inputs })
     caller.service.faults.add({ kind: 'cut', at: 'character', after: 299, times: 1 })
     caller.service.faults.add({ kind: 'cut', at: 'line', after: 301, times: 1 })
@@ -354,7 +354,7 @@ describe('a stream of several pages, which other readers were sent before', () =
     expect(chunked.isComplete).toBe(true)
   })
 
-  it('counts what was sent whole before the fault was armed', async () => {
+  it('counts events that were sent before the fault was armed', async () => {
     const processor = new HeldProcessor()
     const caller = await running({ processor })
     const id = await caller.group()
@@ -377,7 +377,7 @@ describe('a stream of several pages, which other readers were sent before', () =
 
 const QUESTIONS = ['one', 'two', 'three']
 
-/** A group whose runs have all ended, the stream of its runs, and how its events stand on the wire. */
+/** A group whose runs have all ended, the stream of its runs, and its encoded events. */
 async function finished({
   inputs = QUESTIONS,
   ...options
@@ -387,13 +387,13 @@ async function finished({
   await caller.add(id, ...inputs)
   const path = `/v1beta/tasks/groups/${id}/runs?include_input=true`
   const { content } = await wire(caller, path)
-  // Before the first event there stands the hint when to come back.
+  // The retry field is before the first event.
   const [, ...blocks] = content.toString().split('\n\n')
   const frames = blocks.slice(0, -1).map((block) => `${block}\n\n`)
   return { caller, id, path, frames: frames as [string, string, string] }
 }
 
-/** A group with two runs, of which the first ends when the test says so, and the stream of its events. */
+/** A group with two runs, of which the test ends the first, and the stream of its events. */
 async function active() {
   const processor = new HeldProcessor()
   const caller = await running({ processor })
@@ -403,14 +403,14 @@ async function active() {
   return { caller, id, path: `/v1/tasks/groups/${id}/events`, complete: () => run.complete() }
 }
 
-/** What came behind the first so many events, which must have come as they are. */
+/** The bytes after the first events, which must be unchanged. */
 function restOf(content: Buffer, frames: readonly string[], count: number): Buffer {
   const text = Buffer.from(`retry: 20\n\n${frames.slice(0, count).join('')}`)
   expect(content.subarray(0, text.length).toString()).toBe(text.toString())
   return content.subarray(text.length)
 }
 
-/** What to resume behind an event with. */
+/** The position to resume after an event. */
 function idOf(frame: string): string {
   const [, id = ''] = /^id: (.+)$/m.exec(frame) ?? []
   return encodeURIComponent(id)

@@ -33,7 +33,7 @@ describe('credentials', () => {
     '/v1/monitors/any/events',
     '/v1/tasks/runs/any',
     '/nowhere',
-  ])('GET %s without a key tells nothing but 401', async (path) => {
+  ])('GET %s without a key is a 401', async (path) => {
     const { send } = await running()
     const answer = await send(path)
     expect(answer.status).toBe(401)
@@ -48,14 +48,14 @@ describe('credentials', () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200])
   })
 
-  it('a bearer token besides the key does no harm', async () => {
+  it('a bearer token besides the key is ignored', async () => {
     const { get } = await running()
     const answer = await get('/v1/monitors', { authorization: 'Bearer whatever' })
     expect(answer.status).toBe(200)
   })
 })
 
-describe('requests that lead nowhere', () => {
+describe('requests without a route', () => {
   it('an unknown path is a 404 with an ErrorResponse', async () => {
     const { get } = await running()
     const answer = await get('/v1/nothing')
@@ -78,14 +78,14 @@ describe('requests that lead nowhere', () => {
     expect(answer.body.type).toBe('error')
   })
 
-  it('a path that takes two methods names both', async () => {
+  it('a path with two methods names both', async () => {
     const { service, send } = await running()
     const answer = await send('/v1/monitors', { method: 'DELETE', headers: { 'x-api-key': service.apiKey } })
     expect(answer.status).toBe(405)
     expect(answer.headers.get('allow')?.split(', ').toSorted()).toEqual(['GET', 'POST'])
   })
 
-  it('HEAD does not begin a stream', async () => {
+  it('HEAD does not start a stream', async () => {
     const { service, send, group } = await running()
     const headers = { 'x-api-key': service.apiKey }
     const answer = await send(`/v1/tasks/groups/${await group()}/events`, { method: 'HEAD', headers })
@@ -113,7 +113,7 @@ describe('bodies', () => {
     })
   })
 
-  it('bytes that are not UTF-8 are refused rather than mended', async () => {
+  it('bytes that are not UTF-8 are refused rather than replaced', async () => {
     const { service, send } = await running()
     const body = new Uint8Array([...new TextEncoder().encode('{"search_queries":["'), 0xff, 0x22, 0x5d, 0x7d])
     const answer = await send('/v1/search', {
@@ -138,7 +138,7 @@ describe('bodies', () => {
     })
   })
 
-  it('the key of a field that is too long is told why', async () => {
+  it('a key that is too long is reported with the reason', async () => {
     const { post } = await running()
     const answer = await post('/v1/monitors', {
       type: 'event_stream',
@@ -150,7 +150,7 @@ describe('bodies', () => {
     expect(answer.body.error.message).toMatch(/metadata\.k{17}: Expected a key of at most 16 characters/)
   })
 
-  it('as many and as long runs as a request may hold are taken', async () => {
+  it('the maximum number of runs of the maximum length is accepted', async () => {
     const { post, group } = await running({ processor: new HeldProcessor() })
     const inputs = Array.from({ length: 1_000 }, () => ({ input: 'é'.repeat(24_990) }))
     const answer = await post<AddRunsResponse>(`/v1/tasks/groups/${await group()}/runs`, { inputs })
@@ -158,14 +158,14 @@ describe('bodies', () => {
     expect(answer.body.run_ids).toHaveLength(1_000)
   })
 
-  it('a missing body is told as missing', async () => {
+  it('a missing body is reported as missing', async () => {
     const { post, group } = await running()
     const answer = await post(`/v1/tasks/groups/${await group()}/runs`)
     expect(answer.status).toBe(422)
     expect(answer.body).toEqual({ detail: [{ loc: ['body'], msg: 'Field required', type: 'missing' }] })
   })
 
-  it('a body that announces too many bytes is a 413', async () => {
+  it('a body with a content-length above the limit is a 413', async () => {
     const { post } = await running()
     const answer = await post('/v1/search', ' '.repeat(MAX_BODY + 1))
     expect(answer.status).toBe(413)
@@ -175,7 +175,7 @@ describe('bodies', () => {
     })
   })
 
-  it('a body that does not say its length is counted as it comes', async () => {
+  it('a body without a content-length is counted while it is read', async () => {
     const { service, send } = await running()
     const chunk = new Uint8Array(64 * 1024).fill(0x20)
     let sent = 0
@@ -191,7 +191,7 @@ describe('bodies', () => {
     expect(answer.status).toBe(413)
   })
 
-  it('a short body without a length is read like any other', async () => {
+  it('a short body without a content-length is read normally', async () => {
     const { service, send } = await running()
     const body = new Blob(['{"search_queries":["tides"]}']).stream()
     const init = { method: 'POST', headers: { 'x-api-key': service.apiKey }, body, duplex: 'half' } as const
@@ -200,8 +200,8 @@ describe('bodies', () => {
   })
 })
 
-describe('failures inside', () => {
-  it('are a 500 that tells a reference and nothing of the inside, which the operator hears', async () => {
+describe('internal errors', () => {
+  it('are a 500 with a ref_id and no details, and are passed to onError', async () => {
     const heard: [unknown, string | undefined][] = []
     const { service, post } = await running({ onError: (error, ref_id) => heard.push([error, ref_id]) })
     const broken = new Error('secret of the inside')
@@ -217,7 +217,7 @@ describe('failures inside', () => {
 })
 
 describe('quotas', () => {
-  it('the 601st search of a minute is a 429 that tells when to come back, and the next minute is free again', async () => {
+  it('the 601st search of a minute is a 429 with Retry-After, and the next minute starts at zero', async () => {
     const clock = new ManualClock(Date.UTC(2026, 0, 1, 12, 0, 15))
     const { post } = await running({ clock })
     const search = () => post('/v1/search', { search_queries: ['tides'] })
@@ -234,7 +234,7 @@ describe('quotas', () => {
     expect(free.status).toBe(200)
   })
 
-  it('can be lifted', async () => {
+  it('can be disabled', async () => {
     const { post } = await running({ quotas: false })
     const answers = await Promise.all(
       Array.from({ length: 620 }, () => post('/v1/search', { search_queries: ['tides'] })),

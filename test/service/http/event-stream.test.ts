@@ -7,7 +7,7 @@ import { ManualClock } from '../../../src/service/index.ts'
 
 const EVENT = frame('1', 'test', JSON.stringify({ text: 'x'.repeat(1_000) }))
 
-/** A feed without end, which counts how often it was asked. */
+/** An endless feed, which counts its reads. */
 class EndlessFeed implements EventFeed {
   asked = 0
   readonly ended = false
@@ -23,7 +23,7 @@ class EndlessFeed implements EventFeed {
 }
 
 describe('a stream of events', () => {
-  it('stops asking for events while its reader does not read, and goes on when it does', async () => {
+  it('stops reading the feed while its client does not read, and resumes when it does', async () => {
     const feed = new EndlessFeed()
     const { socket, outgoing } = await opened(feed)
     const response = await outgoing
@@ -35,11 +35,11 @@ describe('a stream of events', () => {
     await until(() => feed.asked > 2 * whileStuck)
 
     expect(whileStuck).toBeGreaterThan(0)
-    // One batch waits here, however much more there is; the rest is in the kernel's buffers.
+    // One batch is buffered here, however many there are; the rest is in the kernel's buffers.
     expect(held).toBeLessThan(2 * 64 * EVENT.length)
   })
 
-  it('asks for nothing more when its reader has gone', async () => {
+  it('stops reading the feed when its client has disconnected', async () => {
     const feed = new EndlessFeed()
     const { socket, outgoing } = await opened(feed)
     const response = await outgoing
@@ -51,7 +51,7 @@ describe('a stream of events', () => {
     expect(feed.asked).toBe(asked)
   })
 
-  it('asks once for all that happens in one turn', async () => {
+  it('reads the feed once per turn of the event loop', async () => {
     let more: () => void = () => undefined
     const next = vi.fn<EventFeed['next']>(() => NO_EVENTS)
     const feed: EventFeed = { ended: false, next, onMore: (listener) => ((more = listener), () => undefined) }
@@ -63,7 +63,7 @@ describe('a stream of events', () => {
     expect(next).toHaveBeenCalledTimes(2)
   })
 
-  it('says so and ends when its feed fails, and the operator hears why', async () => {
+  it('sends an error event and ends when its feed fails, and calls onError', async () => {
     const heard: unknown[] = []
     const broken = new Error('secret of the inside')
     const feed: EventFeed = {
@@ -97,7 +97,7 @@ describe('a stream of events', () => {
   })
 })
 
-/** A stream of the feed to a reader that does not read yet. */
+/** A stream of the feed to a client that does not read yet. */
 async function opened(feed: EventFeed, onError: (error: unknown, ref_id: string) => void = () => undefined) {
   const options = { clock: new ManualClock(), duration: 3_600_000, onError }
   const outgoing = Promise.withResolvers<ServerResponse>()

@@ -20,7 +20,7 @@ describe('limitExceeded', () => {
     ['', undefined],
   ])('of %s is %s', (json, expected) => expect(exceeded(json)).toBe(expected))
 
-  it('counts what stands outside of strings in any JSON', () => {
+  it('counts outside of strings in any JSON', () => {
     fc.assert(
       fc.property(fc.json(), (json) => {
         const [depth, values] = sizeOf(JSON.parse(json))
@@ -34,7 +34,7 @@ describe('limitExceeded', () => {
   })
 })
 
-/** Its depth; and its containers and the commas in them. */
+/** Its depth, and the number of its containers and their commas. */
 function sizeOf(value: unknown): [depth: number, values: number] {
   if (typeof value !== 'object' || value === null) return [0, 0]
   const sizes = Object.values(value).map(sizeOf)

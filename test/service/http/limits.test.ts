@@ -21,7 +21,7 @@ const monitor = (more: object, settings: object = {}) =>
   ] as const
 const asked = (json_schema: object) => ({ output_schema: { type: 'json', json_schema } })
 
-describe('a request that holds too much', () => {
+describe('a request above a limit', () => {
   it.each<readonly [string, readonly [path: string, body: object], string]>([
     ['queries', search({ search_queries: texts(51) }), 'search_queries: Expected at most 50 entries'],
     [
@@ -129,13 +129,13 @@ describe('a request that holds too much', () => {
     expect([answer.status, answer.body.error.message]).toEqual([422, expect.stringContaining(expected)])
   })
 
-  it('is refused in the words of task groups: metadata', async () => {
+  it('is refused with the error format of task groups: metadata', async () => {
     const answer = await (await running()).post('/v1/tasks/groups', { metadata: keyed(texts(101), 'a') })
     const detail = [{ loc: ['body', 'metadata'], msg: 'Expected at most 100 entries', type: 'custom' }]
     expect(answer).toMatchObject({ status: 422, body: { detail } })
   })
 
-  it('is refused where its default task spec alone is too long, which is read once for all of its runs', async () => {
+  it('is refused if its default task spec alone is too long, which is validated once for all runs', async () => {
     const caller = await running()
     const id = await caller.group()
     const inputs = texts(1_000).map((input) => ({ input }))
@@ -144,7 +144,7 @@ describe('a request that holds too much', () => {
     expect(answer).toMatchObject({ status: 422, body: { detail: { length: 20 } } })
   })
 
-  it('is refused before anything is made of it where it has very many values', async () => {
+  it('is refused before parsing if it has very many values', async () => {
     const caller = await running()
     const values = (count: number) => `{"inputs":[${'[],'.repeat(count / 2)}1]}`
     const searched = await caller.post('/v1/search', values(50_002))
@@ -163,7 +163,7 @@ describe('a request that holds too much', () => {
     })
   })
 
-  it('is refused with its first faults, not with a list as long as itself', async () => {
+  it('is refused with a limited number of issues', async () => {
     const caller = await running()
     const include_domains = texts(200, '-')
     const body = { search_queries: ['tides'], advanced_settings: { source_policy: { include_domains } } }
@@ -172,7 +172,7 @@ describe('a request that holds too much', () => {
     expect(answer.body.error.detail).toMatchObject({ errors: { length: 20 } })
   })
 
-  it('is refused where a filter is repeated without need', async () => {
+  it('is refused if a filter has too many values', async () => {
     const caller = await running()
     const filters = (count: number) => Array(count).fill('type=event_stream').join('&')
     expect((await caller.get(`/v1/monitors?${filters(10)}`)).status).toBe(200)
@@ -184,8 +184,8 @@ describe('a request that holds too much', () => {
   })
 })
 
-describe('a request that holds as much as it may', () => {
-  it('is a search with all its domains and queries', async () => {
+describe('a request at the limits', () => {
+  it('is accepted: a search with all its domains and queries', async () => {
     const caller = await running()
     const include_domains = [...domains(199), 'sea.example.edu']
     const [path, body] = search({
@@ -198,7 +198,7 @@ describe('a request that holds as much as it may', () => {
     })
   })
 
-  it('is a group of runs with all that each may have', async () => {
+  it('is accepted: runs with all their fields', async () => {
     const caller = await running()
     const [, input] = run({
       metadata: keyed(texts(100), 'a'),
@@ -214,7 +214,7 @@ describe('a request that holds as much as it may', () => {
     expect([answer.status, answer.body.run_ids.length]).toEqual([200, 10])
   })
 
-  it('names only some of the fields that a search does not know', async () => {
+  it('names only some of the unknown fields of a search', async () => {
     const caller = await running()
     const [path, body] = search(keyed(texts(1_000, 'unknown_'), 1))
     const answer = await caller.post<{ warnings: { message: string }[] }>(path, body)
@@ -222,7 +222,7 @@ describe('a request that holds as much as it may', () => {
     expect(answer.body.warnings.at(-1)?.message).toContain('980 more fields')
   })
 
-  it('is a monitor with all its metadata', () => {
+  it('is accepted: a monitor with all its metadata', () => {
     const [, body] = monitor({ metadata: keyed(texts(100), 'a'.repeat(512)) })
     expect(createMonitorBody.safeParse(body).success).toBe(true)
   })

@@ -25,7 +25,7 @@ describe('POST /v1/monitors', () => {
     })
   })
 
-  it('keeps everything that it was given', async () => {
+  it('keeps all fields of the request', async () => {
     const { post, get } = await startMonitors()
     const request = {
       type: 'event_stream',
@@ -51,7 +51,7 @@ describe('POST /v1/monitors', () => {
     expect(read.body).toMatchObject(request)
   })
 
-  it('takes null for a field that is not there', async () => {
+  it('treats null as an absent field', async () => {
     const { post } = await startMonitors()
 
     const { status, body } = await post<Monitor>('', {
@@ -66,7 +66,7 @@ describe('POST /v1/monitors', () => {
     expect(body).not.toHaveProperty('webhook')
   })
 
-  it('says that snapshot monitors are not served yet', async () => {
+  it('refuses snapshot monitors, which are not served yet', async () => {
     const { post } = await startMonitors()
 
     const { status, body } = await post('', { ...BATTERY, type: 'snapshot', settings: { task_run_id: 'r' } })
@@ -103,7 +103,7 @@ describe('POST /v1/monitors', () => {
     ['an empty query', settings({ query: ' ' }), 'body.settings.query'],
     ['a query without a word', settings({ query: '???' }), 'body.settings.query'],
     [
-      'a query of more words than are compared',
+      'a query with too many words',
       settings({ query: Array.from({ length: 33 }, (_, n) => `word${n}`).join(' ') }),
       'body.settings.query',
     ],

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest'
 import { decodeCursor, encodeCursor } from '../../../src/service/monitors/cursor.ts'
 
 describe('a cursor', () => {
-  it('stands for the place that it was made for', () => {
+  it('decodes to its position', () => {
     expect(decodeCursor('monitor_a', encodeCursor('monitor_a', 42))).toBe(42)
   })
 
-  it('means nothing to another list', () => {
+  it('is not valid in another list', () => {
     expect(decodeCursor('monitor_b', encodeCursor('monitor_a', 42))).toBeUndefined()
     expect(decodeCursor('monitor', encodeCursor('monitor_a', 42))).toBeUndefined()
   })
@@ -19,7 +19,7 @@ describe('a cursor', () => {
     encodeCursor('m', -1),
     encodeCursor('m', 1.5),
     `${encodeCursor('m', 1)}=`,
-  ])('is nothing that was made up: %j', (text) => {
+  ])('is not any other text: %j', (text) => {
     expect(decodeCursor('m', text)).toBeUndefined()
   })
 })

@@ -15,7 +15,7 @@ const ALL_WEBHOOKS = {
 }
 
 describe('the first execution', () => {
-  it('reports nothing of what was there before, only that it ran', async () => {
+  it('reports no existing passages, only a completion', async () => {
     const { corpus, create, events, get, clock } = await startMonitors()
     corpus.put('https://example.org/old', ['solid battery'])
 
@@ -26,7 +26,7 @@ describe('the first execution', () => {
     expect((await get<Monitor>(`/${id}`)).body.last_run_at).toBe(timestamp)
   })
 
-  it('reports what came between the creation and the execution', async () => {
+  it('reports documents added between the creation and the execution', async () => {
     const { corpus, post, monitors, events } = await startMonitors()
     corpus.put('https://example.org/old', ['solid battery old'])
     const search = corpus.passages.bind(corpus)
@@ -64,7 +64,7 @@ describe('the first execution', () => {
     expect(told(await events(id))).toEqual(['completion'])
   })
 
-  it('that fails leaves the backfill to the next one', async () => {
+  it('leaves the backfill to the next one when it fails', async () => {
     const { corpus, create, events, advance } = await startMonitors()
     corpus.put('https://example.org/old', ['solid battery'])
     corpus.failure = new Error('no disk')
@@ -76,7 +76,7 @@ describe('the first execution', () => {
     expect(told(await events(id))).toEqual(['solid battery', 'error'])
   })
 
-  it('that fails makes no news of what was there before', async () => {
+  it('does not report existing passages later when it fails', async () => {
     const { corpus, create, events, advance } = await startMonitors()
     corpus.put('https://example.org/old', ['solid battery'])
     corpus.failure = new Error('no disk')
@@ -90,7 +90,7 @@ describe('the first execution', () => {
 })
 
 describe('an execution', () => {
-  it('reports each new passage once, with its date, its words and where they stand', async () => {
+  it('reports each new passage once, with its date, its text and its source', async () => {
     const { corpus, create, events, advance } = await startMonitors()
     const id = await create()
     corpus.put('https://example.org/a', ['A solid battery.', 'Something else.'], '2026-01-02')
@@ -127,7 +127,7 @@ describe('an execution', () => {
     expect(told(rest)).toEqual(['completion'])
   })
 
-  it('reports a passage that has changed, and not those around it', async () => {
+  it('reports a changed passage, and not adjacent ones', async () => {
     const { corpus, create, events, advance } = await startMonitors()
     corpus.put('https://example.org/a', ['First solid battery.', 'Second solid battery.'])
     const id = await create()
@@ -143,7 +143,7 @@ describe('an execution', () => {
     })
   })
 
-  it('does not report a passage again that was gone for a while', async () => {
+  it('does not report a passage again that was removed and restored', async () => {
     const { corpus, create, events, advance } = await startMonitors()
     corpus.put('https://example.org/a', ['solid battery'])
     const id = await create()
@@ -156,7 +156,7 @@ describe('an execution', () => {
     expect(told(await events(id))).toEqual(['completion', 'completion', 'completion'])
   })
 
-  it('puts all that it found under one event_group_id', async () => {
+  it('uses one event_group_id for all its events', async () => {
     const { corpus, create, events, advance } = await startMonitors()
     const id = await create()
     corpus.put('https://example.org/a', ['solid battery 1', 'solid battery 2'])
@@ -193,7 +193,7 @@ describe('an execution', () => {
     })
   })
 
-  it('asks the corpus for all words of the query in the sources that the monitor allows', async () => {
+  it('searches for all words of the query in the allowed sources', async () => {
     const { corpus, create } = await startMonitors()
     const source_policy = { include_domains: ['example.org'] }
 
@@ -211,7 +211,7 @@ describe('an execution', () => {
     })
   })
 
-  it('tells of matches beyond those that its processor looks at', async () => {
+  it('warns of more matches than its processor compares', async () => {
     const { corpus, create, page } = await startMonitors()
     corpus.put(
       'https://example.org/long',
@@ -224,7 +224,7 @@ describe('an execution', () => {
     expect(warnings).toMatchObject([{ type: 'warning', message: expect.stringContaining('1000') }])
   })
 
-  it('tells that a location has no effect', async () => {
+  it('warns that a location has no effect', async () => {
     const { create, page } = await startMonitors()
     const id = await create({ ...BATTERY, settings: { query: 'q', advanced_settings: { location: 'CH' } } })
 
@@ -250,7 +250,7 @@ describe('an execution', () => {
     expect(told(await events(id))).toEqual(['solid battery', 'error', 'completion'])
   })
 
-  it('gets a time of its own even when another one ended in the same millisecond', async () => {
+  it('has a unique time even if another one ended in the same millisecond', async () => {
     const { create, trigger, events } = await startMonitors()
     const id = await create()
     await trigger(id)
@@ -288,7 +288,7 @@ describe('the schedule', () => {
     expect(await events(everyOtherHour)).toHaveLength(2)
   })
 
-  it('makes good for missed times with one execution, and keeps the rhythm', async () => {
+  it('makes up for missed times with one execution, and keeps the schedule', async () => {
     const { create, events, clock, advance } = await startMonitors()
     const id = await create()
     const createdAt = clock.now()
@@ -299,7 +299,7 @@ describe('the schedule', () => {
     expect(clock.next).toBe(createdAt + 4 * HOUR)
   })
 
-  it('runs a monitor once at a time, and once more for any number of triggers meanwhile', async () => {
+  it('runs a monitor once at a time, and once more for any number of triggers during an execution', async () => {
     const { create, post, corpus, monitors, events } = await startMonitors()
     const id = await create()
     const before = corpus.queries.length
@@ -327,7 +327,7 @@ describe('the schedule', () => {
     expect([await events(busy), await events(other)].map(({ length }) => length)).toEqual([2, 2])
   })
 
-  it('waits a while when the database fails, reports it, and loses nothing', async () => {
+  it('pauses when the database fails, reports it, and loses nothing', async () => {
     const onError = vi.fn<(error: unknown) => void>()
     const { create, trigger, corpus, database, events, advance } = await startMonitors({ onError })
     const id = await create()
@@ -345,7 +345,7 @@ describe('the schedule', () => {
   })
 })
 
-describe('a document whose passages fall together in another way', () => {
+describe('a document whose passages are split differently', () => {
   /** Paragraphs of which every `step`th has the words of the query; a few of them make a passage. */
   const paragraphs = (step: number) =>
     Array.from({ length: 20 }, (_, n) => {
@@ -354,7 +354,7 @@ describe('a document whose passages fall together in another way', () => {
     })
 
   it.each([1, 3])(
-    'has one paragraph on top to report, with a match in every paragraph by %i',
+    'reports one added paragraph at the top, with a match in every paragraph by %i',
     async (step) => {
       const docs = await folderOf({ 'a.md': paragraphs(step).join('\n\n') })
       const corpus = await corpusOf({}, { folders: [docs] })
@@ -369,7 +369,7 @@ describe('a document whose passages fall together in another way', () => {
     },
   )
 
-  it('has one new line of a long list to report', async () => {
+  it('reports one new line of a long list', async () => {
     const list = Array.from(
       { length: 60 },
       (_, n) => `- solid battery of type ${n}, measured at ${n} degrees`,
@@ -385,7 +385,7 @@ describe('a document whose passages fall together in another way', () => {
     expect(told(await events(id))).toEqual([expect.stringContaining('of a new type'), 'completion'])
   })
 
-  it('reports every passage of a new document that says something else', async () => {
+  it('reports every distinct passage of a new document', async () => {
     const docs = await folderOf({})
     const corpus = await corpusOf({}, { folders: [docs] })
     const { create, events, trigger } = await startMonitorsOver(corpus)
@@ -398,8 +398,8 @@ describe('a document whose passages fall together in another way', () => {
   })
 })
 
-describe('a folder of documents that is away for a while', () => {
-  it('is an error of the monitor, and no news when it is back', async () => {
+describe('a folder of documents that is temporarily missing', () => {
+  it('is an error of the monitor, and not reported as new when it is back', async () => {
     const parent = await folderOf({ 'docs/a.md': 'A solid battery.' })
     const docs = join(parent, 'docs')
     const { create, events, trigger } = await startMonitorsOver(await corpusOf({}, { folders: [docs] }))
@@ -417,7 +417,7 @@ describe('a folder of documents that is away for a while', () => {
 })
 
 describe('monitors that are due together', () => {
-  it('run a few at a time, with turns for other work between them', async () => {
+  it('run a few at a time, and yield to the event loop', async () => {
     const { corpus, create, events, advance } = await startMonitors()
     const ids: string[] = []
     for (let n = 0; n < 12; n++) ids.push(await create())
@@ -446,7 +446,7 @@ describe('monitors that are due together', () => {
 })
 
 describe('the webhook of a monitor', () => {
-  it('tells of events by their group, of completions and of errors, with the metadata', async () => {
+  it('reports events by their group, completions and errors, with the metadata', async () => {
     const { corpus, create, events, advance, posted } = await startMonitors()
     const metadata = { team: 'cells' }
     const id = await create({ ...BATTERY, webhook: ALL_WEBHOOKS, metadata })
@@ -479,7 +479,7 @@ describe('the webhook of a monitor', () => {
     ])
   })
 
-  it('hears only of what it asked for', async () => {
+  it('gets only its event types', async () => {
     const { corpus, create, advance, posted } = await startMonitors()
     await create({ ...BATTERY, webhook: { ...ALL_WEBHOOKS, event_types: ['monitor.event.detected'] } })
     corpus.put('https://example.org/a', ['solid battery'])

@@ -7,13 +7,13 @@ interface FakeDocument {
   readonly paragraphs: readonly string[]
 }
 
-/** A corpus in memory, which a test changes, breaks and holds as it goes. */
+/** An in-memory corpus, which a test can change, break and block. */
 export class FakeCorpus implements Corpus {
   readonly #documents = new Map<string, FakeDocument>()
   #settled: Promise<void> = Promise.resolve()
-  /** Thrown by every search as long as it is set. */
+  /** The error that every search throws, if set. */
   failure: Error | undefined
-  /** Every query so far. */
+  /** All queries. */
   readonly queries: CorpusQuery[] = []
 
   get size(): number {
@@ -29,7 +29,7 @@ export class FakeCorpus implements Corpus {
     this.#documents.delete(url)
   }
 
-  /** Keeps everyone who waits for the corpus waiting, until the function that it returns is called. */
+  /** Blocks `settled` until the returned function is called. */
   hold(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#settled = promise

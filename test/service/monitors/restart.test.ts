@@ -20,7 +20,7 @@ async function temporaryFolder(): Promise<string> {
 }
 
 describe('a restart', () => {
-  it('keeps monitors, events and cursors, and runs what became due in between', async () => {
+  it('keeps monitors, events and cursors, and runs overdue monitors', async () => {
     const file = join(await temporaryFolder(), 'service.db')
     const corpus = new FakeCorpus()
     const first = await startMonitorsOver(corpus, { file })
@@ -45,7 +45,7 @@ describe('a restart', () => {
     expect(clock.next).toBe(clock.now() + HOUR / 2)
   })
 
-  it('answers a trigger that the process before could not', async () => {
+  it('executes a trigger of the previous process', async () => {
     const file = join(await temporaryFolder(), 'service.db')
     const corpus = new FakeCorpus()
     const first = await startMonitorsOver(corpus, { file })
@@ -63,7 +63,7 @@ describe('a restart', () => {
     expect(await second.events(id)).toHaveLength(3)
   })
 
-  it('leaves cancelled monitors alone', async () => {
+  it('does not run cancelled monitors', async () => {
     const file = join(await temporaryFolder(), 'service.db')
     const first = await startMonitors({ file })
     const id = await first.create()
@@ -79,7 +79,7 @@ describe('a restart', () => {
 })
 
 describe('monitors, documents and webhooks together', () => {
-  it('report a document that was added, word for word, and tell the receiver which execution found it', async () => {
+  it('report an added document verbatim, and send its event_group_id to the receiver', async () => {
     const folder = await temporaryFolder()
     const docs = join(folder, 'docs')
     await mkdir(docs)

@@ -71,7 +71,7 @@ describe('POST /v1/monitors/{id}/cancel', () => {
     expect(second).toEqual(first)
   })
 
-  it('lets go of an execution that is under way', async () => {
+  it('discards a running execution', async () => {
     const { create, post, corpus, monitors, events } = await startMonitors()
     const id = await create()
     const release = corpus.hold()
@@ -85,7 +85,7 @@ describe('POST /v1/monitors/{id}/cancel', () => {
     expect(await events(id)).toHaveLength(1)
   })
 
-  it('leaves the events where they are', async () => {
+  it('keeps the events', async () => {
     const service = await startMonitors()
     const id = await monitorWithEvents(service, 2)
 

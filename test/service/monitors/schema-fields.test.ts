@@ -21,7 +21,7 @@ function contentFor(properties: Readonly<Record<string, unknown>>): unknown {
 }
 
 describe('a JSON output', () => {
-  it('takes address and title where a name asks for them, and the passage everywhere else', () => {
+  it('fills fields named for URL and title, and others with the passage', () => {
     const content = contentFor({ source_url: string, headline: string, summary: string, change: {} })
 
     expect(content).toEqual({
@@ -32,7 +32,7 @@ describe('a JSON output', () => {
     })
   })
 
-  it('leaves out what it cannot fill, or says null where it may', () => {
+  it('omits fields that it cannot fill, or sets them to null if allowed', () => {
     const content = contentFor({
       date: string,
       published: nullable,
@@ -43,7 +43,7 @@ describe('a JSON output', () => {
     expect(content).toEqual({ published: null, price: null })
   })
 
-  it('puts no passage where the schema asks for something narrower', () => {
+  it('does not fill a field with further restrictions', () => {
     const content = contentFor({
       kind: { type: 'string', enum: ['a', 'b'] },
       when: { type: 'string', format: 'date-time' },
@@ -52,7 +52,7 @@ describe('a JSON output', () => {
     expect(content).toEqual({})
   })
 
-  it('has a basis for each field of its content, with a citation word for word', () => {
+  it('has a basis for each field of its content, with a verbatim citation', () => {
     const schema = { properties: { text: string, date: nullable } }
     const { basis } = passageOutput(passage, 'Because.', { type: 'json', json_schema: schema })
 
@@ -72,7 +72,7 @@ describe('the faults of a schema', () => {
     expect(schemaFaults(schema)).toEqual([{ reason: expect.stringContaining('properties') }])
   })
 
-  it('name each required field that a passage cannot be promised to fill', () => {
+  it('name each required field that a passage may not fill', () => {
     const properties = { text: string, count: { type: 'integer' }, date: string, published: nullable }
     const required = ['text', 'count', 'date', 'published', 'ghost']
 

@@ -13,7 +13,7 @@ import type { Outbox } from '../../../src/service/webhooks/outbox.ts'
 import { serve } from '../../support/serve.ts'
 import { FakeCorpus } from './fake-corpus.ts'
 
-/** An answer with its JSON body; undefined where the body is empty. */
+/** A response with its JSON body; undefined if the body is empty. */
 export interface Answer<Body> {
   readonly status: number
   readonly body: Body
@@ -26,7 +26,7 @@ export const BATTERY = {
   settings: { query: 'solid battery' },
 }
 
-/** What a test may bring along instead of a fresh one. */
+/** Dependencies that a test may pass instead of new ones. */
 export interface ServiceParts {
   readonly clock?: ManualClock
   readonly file?: string
@@ -34,12 +34,12 @@ export interface ServiceParts {
   readonly onError?: (error: unknown) => void
 }
 
-/** Monitors of a fake corpus, behind a real HTTP server and over a clock that stands still. */
+/** Monitors of a fake corpus, behind a real HTTP server, with a manual clock. */
 export function startMonitors(parts: ServiceParts = {}) {
   return startMonitorsOver(new FakeCorpus(), parts)
 }
 
-/** The same over the corpus that is given. */
+/** The same with the given corpus. */
 export async function startMonitorsOver<C extends Corpus>(corpus: C, parts: ServiceParts = {}) {
   const { file = ':memory:', clock = new ManualClock(), onError } = parts
   const posted: { url: string; payload: WebhookPayload }[] = []
@@ -83,7 +83,7 @@ export async function startMonitorsOver<C extends Corpus>(corpus: C, parts: Serv
     return body.monitor_id
   }
 
-  /** Moves the clock on and waits for the executions that become due. */
+  /** Advances the clock and waits for due executions. */
   async function advance(ms: number): Promise<void> {
     clock.advance(ms)
     await monitors.settled()
@@ -125,7 +125,7 @@ export async function startMonitorsOver<C extends Corpus>(corpus: C, parts: Serv
   }
 }
 
-/** What each event says, for short. */
+/** A short description of each event. */
 export function told(events: readonly MonitorEvent[]): unknown[] {
   return events.map((event) => {
     if (event.event_type === 'event_stream') return event.output.content

@@ -67,7 +67,7 @@ async function fieldsOf(
   return { corpus, ...result }
 }
 
-/** What every answer promises. */
+/** Properties of every answer. */
 function expectCitationsToStand(corpus: Corpus, basis: readonly FieldBasis[]): void {
   for (const { citations = [] } of basis) {
     for (const { url, title, excerpts } of citations) {
@@ -97,7 +97,7 @@ describe('a run with a JSON schema', () => {
     expect(output.basis.map(({ field }) => field)).toEqual(['purpose', 'licence', 'install'])
   })
 
-  it('cites passages that contain the answer, and says how it was found and how sure it is', async () => {
+  it('cites passages that contain the answer, with its reasoning and confidence', async () => {
     const { output } = await fieldsOf({ package: '@scope/tool' }, { licence: { type: 'string' } })
     expect(output).toMatchObject({ type: 'json', content: { licence: 'MIT © Somebody' } })
     const [basis] = output.basis
@@ -108,7 +108,7 @@ describe('a run with a JSON schema', () => {
     expect(basis?.confidence).toBe('high')
   })
 
-  it('never passes off what another document says of itself', async () => {
+  it('never uses what another document says of itself', async () => {
     const { output } = await fieldsOf(
       { package: '@scope/tool' },
       { install: { type: 'string', description: 'how it is installed' } },
@@ -156,7 +156,7 @@ describe('a run with a JSON schema', () => {
       ['typed observables', 'operators without state'],
     ],
     [
-      'a text that is not too long',
+      'a string within maxLength',
       { type: 'string', maxLength: 20, description: 'licence' },
       'Apache 2.0 License',
     ],
@@ -172,7 +172,7 @@ describe('a run with a JSON schema', () => {
     expect(output.basis[0]?.citations?.length).toBeGreaterThan(0)
   })
 
-  it('says nothing of true or false without evidence', async () => {
+  it('does not answer a boolean without evidence', async () => {
     const { output } = await fieldsOf(
       { package: 'rxjs' },
       { quantum: { type: ['boolean', 'null'], description: 'supports quantum computers' } },
@@ -193,7 +193,7 @@ describe('a run with a JSON schema', () => {
     expect(await speedFor({ after_date: '2023-01-01' })).toEqual({ speed: 20 })
   })
 
-  it('warns of what it cannot honour and answers the rest', async () => {
+  it('warns of unsupported parts and answers the rest', async () => {
     const { output, warnings } = await fieldsOf(
       { package: 'rxjs' },
       { licence: { type: 'string', pattern: '^A' }, other: { minItems: 1 } },
@@ -202,7 +202,7 @@ describe('a run with a JSON schema', () => {
     expect(warnings?.map(({ type }) => type)).toEqual(['spec_validation_warning', 'spec_validation_warning'])
   })
 
-  it('warns where a required field that may not be null is null', async () => {
+  it('warns when a required non-nullable field is null', async () => {
     const corpus = await corpusOf(PACKAGES)
     const number = { type: 'number', description: 'How many zeppelins it has' }
     const json_schema = {
@@ -225,7 +225,7 @@ describe('a run with a JSON schema', () => {
     ])
   })
 
-  it('warns of what in the input it takes no notice of', async () => {
+  it('warns of ignored parts of the input', async () => {
     const corpus = await corpusOf(PACKAGES)
     const { warnings } = await run(corpus, {
       input: 'What does rxjs do?',
@@ -241,7 +241,7 @@ describe('a run with a JSON schema', () => {
     )
   })
 
-  it('takes an address by itself for a field that wants one, and for no other', async () => {
+  it('uses a bare URL only for a field that requests one', async () => {
     const files = { 'rxjs/README.md': '# rxjs\n\n## Manual\n\nhttps://example.org/manual\n' }
     const { output } = await fieldsOf(
       'rxjs',
@@ -252,11 +252,11 @@ describe('a run with a JSON schema', () => {
     expect(output.content).toEqual({ manual: 'https://example.org/manual', manuals: '' })
   })
 
-  it('has no warnings where there is nothing to warn of', async () => {
+  it('has no warnings without a reason', async () => {
     expect((await fieldsOf('rxjs', { licence: {} })).warnings).toBeUndefined()
   })
 
-  it('answers the same run in the same way', async () => {
+  it('is deterministic', async () => {
     const corpus = await corpusOf(PACKAGES)
     const input = {
       input: 'rxjs',
@@ -270,7 +270,7 @@ describe('a run with a JSON schema', () => {
     expect(await run(corpus, input)).toEqual(await run(corpus, input))
   })
 
-  it('takes any input and any schema without failing, and cites only what stands there', async () => {
+  it('accepts any input and any schema, and cites verbatim', async () => {
     const corpus = await corpusOf(PACKAGES)
     const words = fc.constantFrom(
       'rxjs',
@@ -339,7 +339,7 @@ describe('a run with a text output', () => {
     expect(output.content).toBe('It supports TypeScript out of the box.')
   })
 
-  it('says more with a processor that reads more', async () => {
+  it('answers at greater length with a processor that reads more', async () => {
     const facts = Array.from({ length: 6 }, (_, i) => `Fact ${i} on whales is well known.`)
     const corpus = await corpusOf({ 'a.md': `# Notes\n\n${facts.join('\n\n')}` })
     const sentencesOf = async (processor: string) =>
@@ -349,7 +349,7 @@ describe('a run with a text output', () => {
     ])
   })
 
-  it('is no address by itself, unless one was asked for', async () => {
+  it('is not a bare URL, unless one was requested', async () => {
     const corpus = await corpusOf({
       'rxjs/README.md':
         '# rxjs\n\nhttps://example.org/rxjs.min.js\n\nValues over time, put together with ease.\n\nhttps://rxjs.dev\n',
@@ -360,15 +360,15 @@ describe('a run with a text output', () => {
     expect(where.output.content).toMatch(/^https:/)
   })
 
-  it('says nothing about what no document speaks of', async () => {
+  it('is empty if no document has the subject', async () => {
     const corpus = await corpusOf(PACKAGES)
     const { output } = await run(corpus, { input: 'quantum chromodynamics' })
     expect(output).toMatchObject({ type: 'text', content: '', basis: [{ citations: [], confidence: 'low' }] })
   })
 })
 
-describe('a run that is called off', () => {
-  it('stops before it begins', async () => {
+describe('an aborted run', () => {
+  it('stops before it starts', async () => {
     const corpus = await corpusOf(PACKAGES)
     const running = extractiveProcessor(corpus).run(
       { run_id: 'trun_1', input: { input: 'rxjs' } },
@@ -408,7 +408,7 @@ describe('a run that is called off', () => {
 })
 
 describe('the work of a run', () => {
-  it('has an end where its input holds many names and nothing answers', async () => {
+  it('is bounded for an input with many names and no answer', async () => {
     const names = Array.from({ length: 30 }, (_, index) => `name-${index}`)
     const corpus = await corpusOf(
       Object.fromEntries(names.map((name) => [`${name}/README.md`, `# ${name}\n\nIt is a tool.`])),
@@ -422,11 +422,11 @@ describe('the work of a run', () => {
     }
     const json_schema = { type: 'object', properties: { colour: { description: 'The colour of its hat' } } }
     await run(counting, { input: { names }, task_spec: { output_schema: { type: 'json', json_schema } } })
-    // Each name that is tried is a search; each that documents bear is two for the field, and all documents are one.
+    // One search per candidate name, two for the field per name of a document, and one over all documents.
     expect(searches).toBe(6 + 6 * 2 + 1)
   })
 
-  it('has an end where the question has thousands of words', async () => {
+  it('is bounded for a question of thousands of words', async () => {
     const corpus = await corpusOf(PACKAGES)
     const description = Array.from({ length: 3_000 }, (_, index) => `word${index}`).join(' ')
     const json_schema = { type: 'object', properties: { colour: { description } } }
@@ -438,7 +438,7 @@ describe('the work of a run', () => {
     expect(basis?.reasoning.split('.')[0]?.split(' for ').at(-1)?.split(', ')).toHaveLength(32)
   })
 
-  it('finds the same among very many values that are allowed', async () => {
+  it('finds the same among very many allowed values', async () => {
     const values = Array.from({ length: 490 }, (_, index) => `value-${index}`)
     const { output } = await fieldsOf(
       { package: 'rxjs' },

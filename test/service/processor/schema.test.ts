@@ -8,7 +8,7 @@ const messagesOf = (schema: Record<string, unknown>) =>
   readSchema(schema).warnings.map(({ message }) => message)
 
 describe('readSchema', () => {
-  it('reads what each field is, also where the type is only implied', () => {
+  it('reads the kind of each field, also if the type is implied', () => {
     expect(
       kindsOf({
         a: { type: 'integer' },
@@ -37,7 +37,7 @@ describe('readSchema', () => {
     [{ anyOf: [{ type: 'null' }, { type: 'string' }] }],
     [{ $ref: '#/$defs/name' }],
     [{ enum: ['a', null] }],
-  ])('sees that %j may be null', (property) => {
+  ])('treats %j as nullable', (property) => {
     const $defs = { name: { oneOf: [{ type: 'string' }, { type: 'null' }] } }
     expect(readSchema({ properties: { a: property }, $defs }).fields[0]).toMatchObject({
       kind: 'string',
@@ -45,13 +45,13 @@ describe('readSchema', () => {
     })
   })
 
-  it('warns of keywords that it does not know', () => {
+  it('warns of unknown keywords', () => {
     expect(messagesOf({ properties: { deep: { properties: { name: { pattern: '^a' } } } } })).toEqual([
       'deep.name: the keyword pattern is ignored',
     ])
   })
 
-  it('warns of so much and no more, however many fields refer to one definition', () => {
+  it('limits its warnings, for any number of fields that refer to one definition', () => {
     const wrong = Object.fromEntries(Array.from({ length: 400 }, (_, index) => [`keyword_${index}`, 1]))
     const properties = Object.fromEntries(
       Array.from({ length: 100 }, (_, index) => [`field_${index}`, { $ref: '#/$defs/wrong' }]),
@@ -66,11 +66,11 @@ describe('readSchema', () => {
     [{ properties: { a: { $ref: '#/properties/a' } } }, 'circular'],
     [{ properties: { a: { anyOf: [{ type: 'string' }, { type: 'number' }] } } }, 'only the first'],
     [{ properties: { a: { items: { type: 'object' } } } }, 'stays empty'],
-  ])('warns that %j cannot be honoured', (schema, message) => {
+  ])('warns that %j is not supported', (schema, message) => {
     expect(messagesOf(schema).join()).toContain(message)
   })
 
-  it('ends where a schema contains itself', () => {
+  it('terminates for a schema that contains itself', () => {
     const schema = {
       $defs: { node: { properties: { child: { $ref: '#/$defs/node' } } } },
       $ref: '#/$defs/node',
@@ -78,14 +78,14 @@ describe('readSchema', () => {
     expect(messagesOf(schema).join()).toContain('levels deep')
   })
 
-  it('reads no more than a hundred fields', () => {
+  it('reads at most a hundred fields', () => {
     const properties = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`f${i}`, {}]))
     const { fields, warnings } = readSchema({ properties })
     expect(fields).toHaveLength(100)
     expect(warnings[0]?.message).toContain('more than 100 fields')
   })
 
-  it('takes any JSON object without failing', () => {
+  it('accepts any JSON object', () => {
     const names = fc.constantFrom(
       'type',
       'properties',

@@ -4,14 +4,14 @@ import { unitsOf } from '../../../src/service/processor/units.ts'
 const textsOf = (text: string) => unitsOf(text).map((unit) => unit.text)
 
 describe('unitsOf', () => {
-  it('takes a paragraph apart into sentences, also where one runs over two lines', () => {
+  it('splits a paragraph into sentences, also if one spans two lines', () => {
     expect(textsOf('One sentence\nover two lines. Another one!')).toEqual([
       'One sentence\nover two lines.',
       'Another one!',
     ])
   })
 
-  it('ends no sentence in an abbreviation, an address or in code', () => {
+  it('does not end a sentence within an abbreviation, a URL or code', () => {
     const text = 'Licensed under [MIT](./LICENSE). Uses e.g. `fs.watch! Now` or others.'
     expect(textsOf(text)).toEqual([
       'Licensed under [MIT](./LICENSE).',
@@ -19,7 +19,7 @@ describe('unitsOf', () => {
     ])
   })
 
-  it('knows what stands under which heading', () => {
+  it('has the heading of each unit', () => {
     expect(unitsOf('intro\n\n## First\n\na one\n\nSecond\n------\n\na two\r\n')).toEqual([
       { text: 'intro', kind: 'sentence', heading: '' },
       { text: 'a one', kind: 'sentence', heading: 'First' },
@@ -27,7 +27,7 @@ describe('unitsOf', () => {
     ])
   })
 
-  it('tells items, rows and code apart, without their markers', () => {
+  it('distinguishes items, rows and code, without their markers', () => {
     expect(
       unitsOf(
         '- **item one**\n* [ ] item two\n1. `three`\n\n| a cell |\n\n```sh\n$ npm install x\n\n# note\n```',
@@ -42,7 +42,7 @@ describe('unitsOf', () => {
     ])
   })
 
-  it('knows a table without lines at its sides, and the rows of one whose head is in another passage', () => {
+  it('recognises a table without outer pipes, and rows whose header is in another passage', () => {
     expect(unitsOf('Name | Use\n---|---\none | first\n\n| two | second |\n| three | third |')).toEqual([
       { text: 'Name | Use', kind: 'row', heading: '' },
       { text: 'one | first', kind: 'row', heading: '' },
@@ -51,7 +51,7 @@ describe('unitsOf', () => {
     ])
   })
 
-  it('reads what is indented as code, and as text within a list', () => {
+  it('reads indented text as code, and as text within a list', () => {
     expect(unitsOf('Run:\n\n    npm install x\n\n1. An item\n\n    that goes on')).toEqual([
       { text: 'Run:', kind: 'sentence', heading: '' },
       { text: 'npm install x', kind: 'code', heading: '' },
@@ -67,7 +67,7 @@ describe('unitsOf', () => {
     ])
   })
 
-  it('names headings without their marks', () => {
+  it('has headings without their markers', () => {
     expect(unitsOf('## The `name` of [it](x) ##\n\ntext')).toMatchObject([{ heading: 'The name of it' }])
   })
 
@@ -80,11 +80,11 @@ describe('unitsOf', () => {
     '[badge]: https://img.shields.io/badge/license-MIT-blue.svg',
     '[badge]:\n  https://img.shields.io/badge/license-MIT-blue.svg\n  "a title"',
     '<!--\n\n- version: 1\n\n# Heading\n-->',
-  ])('sees nothing to read in %s', (text) => {
+  ])('has no units in %s', (text) => {
     expect(unitsOf(text)).toEqual([])
   })
 
-  it('reads around badges and through tags', () => {
+  it('ignores badges and tags', () => {
     expect(textsOf('[![a](b)](c) The text. ![d](e)')).toEqual(['The text.'])
     expect(textsOf('<h1 align="center">Name</h1>\n<p>What it <b>does</b></p>')).toEqual([
       'Name',

@@ -4,7 +4,7 @@ import { write } from '../corpus/folder.ts'
 import { documentFolder, running } from '../running.ts'
 
 describe('POST /v1/search', () => {
-  it('answers with ranked results, their excerpts, and ids', async () => {
+  it('responds with ranked results, their excerpts, and ids', async () => {
     const { post } = await running()
     const answer = await post<SearchResponse>('/v1/search', {
       search_queries: ['solid electrolyte dendrites'],
@@ -25,7 +25,7 @@ describe('POST /v1/search', () => {
     })
   })
 
-  it('searches all queries in one call and gives each document once', async () => {
+  it('searches all queries in one call and returns each document once', async () => {
     const { post } = await running()
     const search_queries = ['spring tides moon', 'solid electrolyte', 'solid state batteries']
     const answer = await post<SearchResponse>('/v1/search', {
@@ -37,34 +37,34 @@ describe('POST /v1/search', () => {
     expect(new Set(titles).size).toBe(titles.length)
   })
 
-  it('gives as many results as asked for, at the most', async () => {
+  it('returns at most max_results', async () => {
     const { post } = await running()
     const body = { search_queries: ['batteries', 'tides'], advanced_settings: { max_results: 1 } }
     const answer = await post<SearchResponse>('/v1/search', body)
     expect(answer.body.results).toHaveLength(1)
   })
 
-  it('finds nothing where nothing fits', async () => {
+  it('finds nothing if nothing matches', async () => {
     const { post } = await running()
     const answer = await post<SearchResponse>('/v1/search', { search_queries: ['zeppelin'] })
     expect(answer.status).toBe(200)
     expect(answer.body.results).toEqual([])
   })
 
-  it('a session goes on under its own id', async () => {
+  it('a session keeps its id', async () => {
     const { post } = await running()
     const answer = await post<SearchResponse>('/v1/search', { search_queries: ['tides'], session_id: 'mine' })
     expect(answer.body.session_id).toBe('mine')
   })
 
-  it.each(['turbo', 'fast', 'basic', 'advanced'])('mode %s is taken', async (mode) => {
+  it.each(['turbo', 'fast', 'basic', 'advanced'])('mode %s is accepted', async (mode) => {
     const { post } = await running()
     const answer = await post<SearchResponse>('/v1/search', { search_queries: ['tides'], mode })
     expect(answer.status).toBe(200)
     expect(answer.body.results).not.toHaveLength(0)
   })
 
-  it('the quicker mode says less of a result, and fewer results say more', async () => {
+  it('a faster mode has shorter excerpts, and fewer results have longer ones', async () => {
     const budgets = new Map<string, number>()
     const { service, post } = await running()
     const search = service.corpus.search
@@ -99,7 +99,7 @@ describe('POST /v1/search', () => {
     expect(answer.body.results.map(({ title }) => title).toSorted()).toEqual(expected)
   })
 
-  it('tells which parameters it adjusted or ignored', async () => {
+  it('warns of adjusted and ignored parameters', async () => {
     const { post } = await running()
     const answer = await post<SearchResponse>('/v1/search', {
       search_queries: ['tides'],
@@ -130,7 +130,7 @@ describe('POST /v1/search', () => {
     ])
   })
 
-  it('quotes characters of any length whole', async () => {
+  it('never splits characters in quotes', async () => {
     const docs = await documentFolder()
     const { service, post } = await running({ docs })
     const sentence = 'Der Wal – 鯨, 🐋 – taucht für Stunden.'
@@ -140,7 +140,7 @@ describe('POST /v1/search', () => {
     expect(answer.body.results.map(({ excerpts }) => excerpts)).toEqual([[expect.stringContaining(sentence)]])
   })
 
-  it('names the fields that it does not know, also those within others', async () => {
+  it('names unknown fields, including nested ones', async () => {
     const { post } = await running()
     const answer = await post<SearchResponse>('/v1/search', {
       search_queries: ['tides'],
@@ -155,7 +155,7 @@ describe('POST /v1/search', () => {
     ])
   })
 
-  it('divides max_chars_total over the results, and leaves none without an excerpt', async () => {
+  it('divides max_chars_total among the results, each with an excerpt', async () => {
     const docs = await documentFolder()
     const { service, post } = await running({ docs })
     const paragraph = 'Every tide gauge along the coast was read again. '.repeat(80)
@@ -190,12 +190,12 @@ describe('POST /v1/search', () => {
       'location',
     ],
     [
-      'a date that is none',
+      'a malformed date',
       { search_queries: ['x'], advanced_settings: { source_policy: { after_date: '2026-02-30' } } },
       'after_date',
     ],
     [
-      'a domain that is none',
+      'a malformed domain',
       {
         search_queries: ['x'],
         advanced_settings: { source_policy: { include_domains: ['https://x.org/'] } },
@@ -210,7 +210,7 @@ describe('POST /v1/search', () => {
     expect(answer.body.error.message).toContain(`${field}: `)
   })
 
-  it('null for an optional field is as if it were not there', async () => {
+  it('null for an optional field means absent', async () => {
     const { post } = await running()
     const body = {
       search_queries: ['tides'],
@@ -241,7 +241,7 @@ describe('POST /v1beta/search', () => {
     })
   })
 
-  it('an objective alone is enough', async () => {
+  it('an objective alone is sufficient', async () => {
     const { post } = await running()
     const answer = await post<SearchBetaResponse>('/v1beta/search', {
       objective: 'spring tides and the moon',

@@ -7,7 +7,7 @@ import { newRun } from '../../../src/service/tasks/run-request.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'
 import { answerTo } from '../running.ts'
 
-/** More than a page has room for, of either stream. */
+/** More events than a page holds, in either stream. */
 const MANY = 700
 
 function openStore() {
@@ -16,7 +16,7 @@ function openStore() {
   return new TaskStore(database, new ManualClock(), { post() {} })
 }
 
-/** Adds runs to a group, which end at once, every seventh one as a failure. */
+/** Adds runs to a group, which end at once; every seventh one fails. */
 function addEnded(store: TaskStore, group: string, count: number): void {
   store.addRuns(
     group,
@@ -64,7 +64,7 @@ const ASKED: readonly (readonly [GroupStream, LogView])[] = [
 ]
 
 describe('the log of a group', () => {
-  it('gives its readers the very same page once it is full', () => {
+  it('returns the same full page to all readers', () => {
     const store = openStore()
     const group = groupOf(store, MANY)
     const first = store.log.read(group, 'runs', 0)
@@ -73,7 +73,7 @@ describe('the log of a group', () => {
     expect(again).toBe(first)
   })
 
-  it('reads a page again that has room for more', () => {
+  it('reads a page again that is not full', () => {
     const store = openStore()
     const group = groupOf(store, 2)
     const two = store.log.read(group, 'runs', 0)
@@ -85,7 +85,7 @@ describe('the log of a group', () => {
     ])
   })
 
-  it('tells what was added since it was read last, wherever its pages ended then', () => {
+  it('returns events added since the last read, wherever its pages ended', () => {
     const store = openStore()
     const group = groupOf(store, MANY)
     const before = rest(store.log, group, 'events')
@@ -108,7 +108,7 @@ describe('the log of a group', () => {
     }
   })
 
-  it('tells apart groups, streams and what a reader wants to see, also of pages that were read before', () => {
+  it('distinguishes groups, streams and views, also for cached pages', () => {
     const store = openStore()
     const groups = [groupOf(store, MANY), groupOf(store, MANY)]
     const read = ({ log }: TaskStore) =>

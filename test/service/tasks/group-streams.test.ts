@@ -51,7 +51,7 @@ describe('the events of a group', () => {
     expect(new Set(all.map(({ id }) => id)).size).toBe(all.length)
   })
 
-  it('begin with a hint when to come back', async () => {
+  it('begin with a retry field', async () => {
     const { group, add, stream } = await running()
     const id = await group()
     await add(id, 'one')
@@ -60,7 +60,7 @@ describe('the events of a group', () => {
     expect(reader.text).toMatch(/^retry: \d+\n\n/)
   })
 
-  it('arrive while the runs are under way', async () => {
+  it('arrive while runs are active', async () => {
     const processor = new HeldProcessor()
     const { group, add, stream } = await running({ processor })
     const id = await group()
@@ -81,7 +81,7 @@ describe('the events of a group', () => {
     expect(rest).toHaveLength(2)
   })
 
-  it('tell of runs that are added while the stream is open', async () => {
+  it('include runs that are added while the stream is open', async () => {
     const processor = new HeldProcessor()
     const { group, add, stream } = await running({ processor })
     const id = await group()
@@ -113,7 +113,7 @@ describe('the events of a group', () => {
 })
 
 describe('the runs of a group', () => {
-  it('are told as they end, in the form of the interface', async () => {
+  it('are sent as they end, in the form of the interface', async () => {
     const { group, add, events } = await running()
     const id = await group()
     const { run_ids } = await add(id, 'one')
@@ -137,7 +137,7 @@ describe('the runs of a group', () => {
     })
   })
 
-  it('come with input and output when asked for, and with the error of a failure always', async () => {
+  it('have input and output if requested, and always the error of a failure', async () => {
     const { group, post, events } = await running({ concurrency: 1 })
     const id = await group()
     const inputs = [{ input: 'one', processor: 'core', metadata: { row: 1 } }, { input: 'fail' }]
@@ -177,7 +177,7 @@ describe('the runs of a group', () => {
     expect(found.map(({ data }) => data.input?.input)).toEqual(expected)
   })
 
-  it('narrowed, go on from an event that the filter leaves out', async () => {
+  it('filtered, resume after an event that the filter excludes', async () => {
     const { group, add, events } = await running({ concurrency: 1 })
     const id = await group()
     await add(id, 'one', 'fail', 'two')
@@ -189,7 +189,7 @@ describe('the runs of a group', () => {
 })
 
 describe.each(['/v1', '/v1beta'])('resuming under %s', (prefix) => {
-  it.each(['events', 'runs'])('%s go on after any event', async (name) => {
+  it.each(['events', 'runs'])('%s resume after any event', async (name) => {
     const { group, add, events } = await running()
     const id = await group()
     await add(id, 'one', 'two', 'fail', 'four')
@@ -257,7 +257,7 @@ describe('a stream ends', () => {
     expect(rest.flatMap(({ data }) => data.run?.run_id ?? [])).toEqual([two.task.run_id])
   })
 
-  it('after as long as the service was told', async () => {
+  it('after the configured duration', async () => {
     const clock = new ManualClock()
     const options = { processor: new HeldProcessor(), clock, streamDuration: 5_000 }
     const { group, add, stream } = await running(options)
@@ -268,7 +268,7 @@ describe('a stream ends', () => {
     expect(await reader.rest()).toEqual([])
   })
 
-  it('when it was silent for the timeout that the reader gave', async () => {
+  it('after the requested timeout without events', async () => {
     const processor = new HeldProcessor()
     const clock = new ManualClock()
     const { group, add, stream } = await running({ processor, clock })
@@ -298,7 +298,7 @@ describe('a stream ends', () => {
     expect(await reader.rest()).toEqual([])
   })
 
-  it('and leaves nothing waiting on the clock', async () => {
+  it('and leaves no task on the clock', async () => {
     const processor = new HeldProcessor()
     const clock = new ManualClock()
     const { group, add, stream } = await running({ processor, clock })
@@ -315,7 +315,7 @@ describe('a stream ends', () => {
   })
 })
 
-describe('many readers of a large group', () => {
+describe('many clients of a large group', () => {
   it('each get every event once and in order', async () => {
     const { group, post, events } = await running({ concurrency: 64 })
     const id = await group()
@@ -331,7 +331,7 @@ describe('many readers of a large group', () => {
   })
 })
 
-/** An event in a few words: `status ended/all`, or how which run ended. */
+/** A short description of an event: `status ended/all`, or the run and its status. */
 function told({ data }: ServerEvent): string {
   if (data.run !== undefined) return `${data.run.status} ${data.run.run_id}`
   const { completed = 0, failed = 0 } = data.status?.task_run_status_counts ?? {}

@@ -37,7 +37,7 @@ describe('task groups', () => {
     expect(created.body.metadata).toBeUndefined()
   })
 
-  it('refuse metadata that is no object, in their own style', async () => {
+  it('refuse metadata that is not an object, with their error format', async () => {
     const { post } = await running()
     const answer = await post<ValidationErrorResponse>('/v1/tasks/groups', { metadata: 'x' })
     expect(answer.status).toBe(422)
@@ -84,7 +84,7 @@ describe('adding runs', () => {
     })
   })
 
-  it('gives the first runs empty cursors, and later ones the place where they begin', async () => {
+  it('returns empty cursors for the first runs, and positions for later ones', async () => {
     const { group, add, events } = await running()
     const id = await group()
     const first = await add(id, 'one', 'two')
@@ -104,7 +104,7 @@ describe('adding runs', () => {
     expect(all.flatMap(({ data }) => data.run?.run_id ?? [])).toEqual(second.run_ids)
   })
 
-  it('gives later runs a cursor also while no run has ended', async () => {
+  it('returns a cursor for later runs even if no run has ended', async () => {
     const { group, add } = await running({ processor: new HeldProcessor() })
     const id = await group()
     await add(id, 'one')
@@ -115,7 +115,7 @@ describe('adding runs', () => {
     expect(third.event_cursor).not.toBe(second.event_cursor)
   })
 
-  it('refresh_status=false answers with the status from before', async () => {
+  it('refresh_status=false responds with the earlier status', async () => {
     const { group, post } = await running()
     const path = `/v1/tasks/groups/${await group()}/runs?refresh_status=false`
     const answer = await post<AddRunsResponse>(path, { inputs: [{ input: 'one' }] })
@@ -123,7 +123,7 @@ describe('adding runs', () => {
     expect(answer.body.status.num_task_runs).toBe(0)
   })
 
-  it('takes 1,000 inputs at once and refuses 1,001, adding none of them', async () => {
+  it('accepts 1,000 inputs at once and refuses 1,001, adding none of them', async () => {
     const { group, get, post } = await running({ processor: new HeldProcessor() })
     const id = await group()
     const inputs = (count: number) => Array.from({ length: count }, (_, n) => ({ input: `question ${n}` }))
@@ -151,13 +151,13 @@ describe('adding runs', () => {
     ['an empty input', { input: '' }, ['inputs', '0', 'input'], 'too_small'],
     ['a list as input', { input: [1] }, ['inputs', '0', 'input'], 'invalid_union'],
     [
-      'a processor that is no text',
+      'a processor that is not a string',
       { input: 'x', processor: 1 },
       ['inputs', '0', 'processor'],
       'invalid_type',
     ],
     [
-      'a date that is none',
+      'a malformed date',
       { input: 'x', source_policy: { after_date: 'soon' } },
       ['inputs', '0', 'source_policy', 'after_date'],
       'custom',
@@ -175,7 +175,7 @@ describe('adding runs', () => {
       'invalid_union',
     ],
     [
-      'a webhook at no web address',
+      'a webhook without an http URL',
       { input: 'x', webhook: { url: 'ftp://x', event_types: [] } },
       ['inputs', '0', 'webhook', 'url'],
       'invalid_format',
@@ -187,7 +187,7 @@ describe('adding runs', () => {
       'custom',
     ],
     [
-      'a tool server with a password in its address',
+      'a tool server with a password in its URL',
       { input: 'x', mcp_servers: [{ type: 'url', url: 'https://me:secret@x.test/', name: 'tools' }] },
       ['inputs', '0', 'mcp_servers', '0', 'url'],
       'custom',
@@ -205,7 +205,7 @@ describe('adding runs', () => {
       'missing',
     ],
     ['25,001 characters', { input: 'x'.repeat(25_001) }, ['inputs', '0', 'input'], 'too_big'],
-  ])('%s is a 422 whose detail leads to it', async (_, input, loc, type) => {
+  ])('%s is a 422 whose detail has its path', async (_, input, loc, type) => {
     const { group, post } = await running()
     const path = `/v1/tasks/groups/${await group()}/runs`
     const answer = await post<ValidationErrorResponse>(path, { inputs: [input] })
@@ -213,7 +213,7 @@ describe('adding runs', () => {
     expect(answer.body).toEqual({ detail: [{ loc: ['body', ...loc], msg: expect.any(String), type }] })
   })
 
-  it('takes every field of a run input, and carries them all to the processor', async () => {
+  it('accepts every field of a run input, and passes all to the processor', async () => {
     const processor = new HeldProcessor()
     const { group, get, post } = await running({ processor })
     const input = {
@@ -253,7 +253,7 @@ describe('adding runs', () => {
     expect(shown.body).toMatchObject({ ...input, mcp_servers: [{ name: 'tools', allowed_tools: ['look'] }] })
   })
 
-  it('fills in the default task spec, which an input overrides', async () => {
+  it('applies the default task spec, which an input overrides', async () => {
     const processor = new HeldProcessor()
     const { group, post } = await running({ processor })
     await post(`/v1/tasks/groups/${await group()}/runs`, {
@@ -277,7 +277,7 @@ describe('adding runs', () => {
     expect(answer.body.detail.map(({ loc }) => loc)).toEqual([['body', 'inputs', '1', 'input']])
   })
 
-  it('warns of output fields that the basis tells anyway', async () => {
+  it('warns of output fields that the basis already has', async () => {
     const { group, get, post } = await running()
     const id = await group()
     const json_schema = { type: 'object', properties: { licence: {}, sources: {}, confidence: {} } }
@@ -318,7 +318,7 @@ describe('a run of a group', () => {
     expect(elsewhere.status).toBe(404)
   })
 
-  it('is counted where it stands', async () => {
+  it('is counted by its status', async () => {
     const processor = new HeldProcessor()
     const { group, get, add, events } = await running({ processor, concurrency: 2 })
     const id = await group()
@@ -343,7 +343,7 @@ describe('a run of a group', () => {
     })
   })
 
-  it('never are more under way than the service may carry out at once', async () => {
+  it('are limited by the concurrency of the service', async () => {
     const processor = new HeldProcessor()
     const { group, get, add } = await running({ processor, concurrency: 2 })
     const id = await group()

@@ -4,8 +4,8 @@ import { LogPages } from '../../../src/service/tasks/log-pages.ts'
 
 const page = (bytes: number) => ({ events: batchOf(['x'.repeat(bytes)]), position: 1 })
 
-describe('the pages of logs that are kept', () => {
-  it('make room for others as soon as they are too many bytes, those first that were asked for longest ago', () => {
+describe('the cache of log pages', () => {
+  it('evicts the least recently used pages above its limit', () => {
     const pages = new LogPages(30)
     for (const key of ['a', 'b', 'c']) pages.add(key, page(10))
     pages.get('a')
@@ -13,7 +13,7 @@ describe('the pages of logs that are kept', () => {
     expect(['a', 'b', 'c', 'd'].filter((key) => pages.get(key) !== undefined)).toEqual(['a', 'c', 'd'])
   })
 
-  it('are never more bytes than there is room for, even where that is none for a page', () => {
+  it('never exceeds its limit, even if a page is larger', () => {
     const pages = new LogPages(30)
     pages.add('small', page(10))
     pages.add('large', page(31))

@@ -5,7 +5,7 @@ import { openDatabase } from '../../../src/service/database.ts'
 import { documentFolder, HeldProcessor, running, temporaryFolder } from '../running.ts'
 
 describe('a service that starts again with its data file', () => {
-  it('carries out the runs that were under way or waiting, and none twice', async () => {
+  it('executes running and queued runs, and none twice', async () => {
     const [docs, data] = [await documentFolder(), join(await temporaryFolder(), 'service.db')]
     const processor = new HeldProcessor()
     const before = await running({ docs, data, processor, concurrency: 2 })
@@ -32,14 +32,14 @@ describe('a service that starts again with its data file', () => {
     expect(after.service.records().runs.map(({ run_id }) => run_id)).toEqual(run_ids)
   })
 
-  it('takes up what a crash left under way', async () => {
+  it('executes runs that a crash interrupted', async () => {
     const [docs, data] = [await documentFolder(), join(await temporaryFolder(), 'service.db')]
     const before = await running({ docs, data })
     const id = await before.group()
     const { run_ids } = await before.add(id, 'one')
     await before.events(`/v1/tasks/groups/${id}/runs`)
     await before.service.close()
-    // What a killed process leaves: a run that says that it is running, and nobody who runs it.
+    // The state after a killed process: a run with the status running that is not executed.
     const database = openDatabase(data)
     database.exec(`
       INSERT INTO task_runs (run_id, taskgroup_id, status, processor, input, created_at, modified_at)
@@ -53,7 +53,7 @@ describe('a service that starts again with its data file', () => {
     expect(events.map(({ data: { run } }) => run?.run_id)).toEqual([...run_ids, 'trun_left'])
   })
 
-  it('streams what it streamed before, under the same ids', async () => {
+  it('streams the same events as before, with the same ids', async () => {
     const [docs, data] = [await documentFolder(), join(await temporaryFolder(), 'service.db')]
     const before = await running({ docs, data })
     const id = await before.group()
@@ -68,7 +68,7 @@ describe('a service that starts again with its data file', () => {
     expect(again).toEqual(told)
   })
 
-  it('aborts what is under way when it closes, and does not store what comes of it', async () => {
+  it('aborts running runs when it closes, and does not store their outcomes', async () => {
     const [docs, data] = [await documentFolder(), join(await temporaryFolder(), 'service.db')]
     const processor = new HeldProcessor()
     const { service, group, add } = await running({ docs, data, processor })

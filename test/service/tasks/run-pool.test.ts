@@ -6,7 +6,7 @@ import { newRun } from '../../../src/service/tasks/run-request.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'
 import { answerTo } from '../running.ts'
 
-/** A pool over a database that refuses to give runs this status until it is told not to any more. */
+/** A pool over a database that refuses this status of runs until it is repaired. */
 function startPool(refused: 'running' | 'completed') {
   const database = openDatabase(':memory:')
   const clock = new ManualClock()
@@ -75,7 +75,7 @@ describe('when the database fails', () => {
     expect(failures).toEqual([expect.objectContaining({ message: 'the disk is full' })])
   })
 
-  it('for good, nothing is left to be tried when the pool stops', async () => {
+  it('permanently, no retry is left when the pool stops', async () => {
     const { store, pool, clock, failed } = startPool('completed')
     const { run_id } = store.addRun(newRun({ input: 'one' }).run)
     pool.wake()

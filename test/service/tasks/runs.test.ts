@@ -14,7 +14,7 @@ interface Result {
 const WEBHOOK_BETA = { 'service-beta': 'webhook-2025-08-12' }
 
 describe('POST /v1/tasks/runs', () => {
-  it('takes a run, which is then read until it has ended', async () => {
+  it('accepts a run, which can be read until it has ended', async () => {
     const processor = new HeldProcessor()
     const { get, post } = await running({ processor })
     const asked = { input: 'What?', processor: 'lite', metadata: { row: 1 } }
@@ -59,7 +59,7 @@ describe('POST /v1/tasks/runs', () => {
     expect(answer.body.error.message).toContain(message)
   })
 
-  it('needs the beta header for a webhook, among others if need be', async () => {
+  it('requires the beta header for a webhook, alone or in a list', async () => {
     const { post } = await running({ processor: new HeldProcessor() })
     const body = {
       input: 'x',
@@ -111,7 +111,7 @@ describe('the result of a run', () => {
     expect(clock.next).toBe(idle)
   })
 
-  it('of a failed run is a 404 that tells why', async () => {
+  it('of a failed run is a 404 with the error', async () => {
     const processor = new HeldProcessor()
     const { get, post } = await running({ processor })
     const { body } = await post<TaskRun>('/v1/tasks/runs', { input: 'x', processor: 'base' })
@@ -124,7 +124,7 @@ describe('the result of a run', () => {
     })
   })
 
-  it('that is waited for when the service closes is a 408, not a broken connection', async () => {
+  it('of a waiting request is a 408 when the service closes, not a broken connection', async () => {
     const clock = new ManualClock()
     const processor = new HeldProcessor()
     const { service, get, post } = await running({ processor, clock })
@@ -136,7 +136,7 @@ describe('the result of a run', () => {
     expect(answer.status).toBe(408)
   })
 
-  it('refuses a timeout that is no number', async () => {
+  it('refuses a timeout that is not a number', async () => {
     const { get, post } = await running({ processor: new HeldProcessor() })
     const { body } = await post<TaskRun>('/v1/tasks/runs', { input: 'x', processor: 'base' })
     const answer = await get(`/v1/tasks/runs/${body.run_id}/result?timeout=-1`)
@@ -157,11 +157,11 @@ describe('a processor', () => {
     ],
     ['that returns nothing', () => Promise.resolve(JSON.parse('{}')), 'the processor returned no output'],
     [
-      'whose output is no JSON',
+      'whose output is not serializable',
       () => Promise.resolve({ output: { type: 'json', content: { n: 1n }, basis: [] } }),
       'Do not know how to serialize a BigInt',
     ],
-  ])('%s fails its run, and the next one goes on', async (_, run, message) => {
+  ])('%s fails its run, and not the next one', async (_, run, message) => {
     const processor: Processor = {
       run: (task, signal) =>
         task.input.input === 'bad' ? run(task, signal) : Promise.resolve(answerTo('good')),
@@ -224,7 +224,7 @@ describe('the webhook of a run', () => {
   })
 })
 
-/** A receiver of webhooks that answers 204. */
+/** A receiver of webhooks that responds with 204. */
 async function receiver() {
   const all: TaskRunWebhook[] = []
   let taken = 0
@@ -255,13 +255,13 @@ async function receiver() {
   }
 }
 
-/** Resolves when something waits for this time of the clock. */
+/** Resolves when a task is scheduled for this time of the clock. */
 async function untilDue(clock: ManualClock, time: number): Promise<void> {
   while (clock.next !== time) await new Promise((resolve) => setImmediate(resolve))
 }
 
 describe('the credentials for tool servers', () => {
-  it('are in no file of the service once the run has ended, while the service goes on', async () => {
+  it('are in no file of the running service once the run has ended', async () => {
     const folder = await temporaryFolder()
     const processor = new HeldProcessor()
     const caller = await running({ data: join(folder, 'service.db'), processor })

@@ -23,7 +23,7 @@ const servers = [
 
 describe('the credentials for a run’s tool servers', () => {
   it.each(['completed', 'failed'] as const)(
-    'are there when it is carried out, and gone once it has %s',
+    'exist while it is executed, and are deleted once it has %s',
     (status) => {
       const { database, store } = openStore()
       const { run_id } = store.addRun(newRun({ input: 'one', mcp_servers: servers }).run)
@@ -42,7 +42,7 @@ describe('the credentials for a run’s tool servers', () => {
 })
 
 describe('the files of a service', () => {
-  it('hold no byte of a credential once its run has ended, whatever else they hold', async () => {
+  it('contain no credential once its run has ended', async () => {
     const folder = await temporaryFolder()
     const database = openDatabase(join(folder, 'service.db'))
     onTestFinished(() => database.close())
@@ -65,7 +65,7 @@ describe('the files of a service', () => {
       inputs.map((input) => newRun(input).run),
     )
     for (const _ of run_ids) store.claim()
-    // Every third one goes on, between those that end.
+    // Every third run stays active, between those that end.
     const ended = run_ids.map((id, index) => ({ id, index })).filter(({ index }) => index % 3 !== 0)
     for (const { id } of ended) {
       store.finish(id, { status: 'completed', output: answerTo('one').output, warnings: [] })
@@ -79,7 +79,7 @@ describe('the files of a service', () => {
     expect(files.some((bytes) => bytes.includes('credential-3-'))).toBe(true)
   })
 
-  it('are cleared later where another process reads them', async () => {
+  it('are cleared later if another process reads them', async () => {
     const file = join(await temporaryFolder(), 'service.db')
     const database = openDatabase(file)
     const reader = new DatabaseSync(file)
@@ -97,8 +97,8 @@ describe('the files of a service', () => {
   })
 })
 
-describe('the log of a group, narrowed to a status', () => {
-  it('is not read again where it was found to hold nothing', () => {
+describe('the log of a group, filtered by status', () => {
+  it('is not read again where nothing matched', () => {
     const { store } = openStore()
     const { taskgroup_id: group } = store.createGroup(undefined)
     store.addRuns(

@@ -19,7 +19,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** An outbox that has started, over a database of its own unless one is given. */
+/** A started outbox, with its own database by default. */
 function startOutbox(options: Partial<OutboxOptions> & { readonly file?: string } = {}) {
   const { file = ':memory:', ...given } = options
   const clock = new ManualClock()
@@ -72,7 +72,7 @@ describe('a webhook', () => {
     expect(outbox.pending()).toBe(0)
   })
 
-  it('carries a signature for each secret that is current at the attempt', async () => {
+  it('has a signature for each secret that is current at the attempt', async () => {
     const receiver = await startReceiver((n) => (n === 1 ? 500 : 200))
     let secrets = ['old']
     const { outbox, clock } = startOutbox({ secrets: () => secrets })
@@ -91,7 +91,7 @@ describe('a webhook', () => {
     ])
   })
 
-  it('is stamped with the real time of each attempt, whatever the clock says', async () => {
+  it('has the real time of each attempt, at any speed of the clock', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 })
     const receiver = await startReceiver((n) => (n === 1 ? 500 : 200))
     const { outbox, clock } = startOutbox()
@@ -105,7 +105,7 @@ describe('a webhook', () => {
     expect(receiver.received.map(({ timestamp }) => timestamp)).toEqual([1_000, 2_000])
   })
 
-  it('is not posted when the transaction that it belongs to is undone', async () => {
+  it('is not sent when its transaction is rolled back', async () => {
     const receiver = await startReceiver()
     const { outbox, database } = startOutbox()
 
@@ -121,7 +121,7 @@ describe('a webhook', () => {
     expect(outbox.pending()).toBe(0)
   })
 
-  it('is posted with all others of its transaction, at most 4 at a time to one receiver', async () => {
+  it('is sent with all others of its transaction, at most 4 at a time to one receiver', async () => {
     let open = 0
     let most = 0
     const waiting: (() => void)[] = []
@@ -145,7 +145,7 @@ describe('a webhook', () => {
     expect(most).toBe(4)
   })
 
-  it('does not wait for another receiver that never answers', async () => {
+  it('does not wait for another receiver that never responds', async () => {
     const silent = await startReceiver(() => undefined)
     const healthy = Promise.withResolvers<void>()
     const receiver = await startReceiver(() => {
@@ -166,7 +166,7 @@ describe('a webhook', () => {
 })
 
 describe('a failed attempt', () => {
-  it('is followed by others after 5, 10, 20 and 40 s, with the same id and the same bytes', async () => {
+  it('is retried after 5, 10, 20 and 40 s, with the same id and the same bytes', async () => {
     const receiver = await startReceiver((n) => (n <= 4 ? 503 : 204))
     const { outbox, clock } = startOutbox()
     outbox.post(receiver.url, completed('m'))
@@ -194,7 +194,7 @@ describe('a failed attempt', () => {
     ['404', 404],
     ['410', 410],
     ['500', 500],
-  ])('is any answer but 2xx: %s', async (_, status) => {
+  ])('is any response but 2xx: %s', async (_, status) => {
     const elsewhere = await startReceiver()
     const receiver = await startReceiver((_n, response) => {
       response.setHeader('location', elsewhere.url)
@@ -210,7 +210,7 @@ describe('a failed attempt', () => {
     expect(elsewhere.received).toEqual([])
   })
 
-  it('is one whose connection is cut before the answer', async () => {
+  it('is one whose connection is cut before the response', async () => {
     const receiver = await startReceiver((n, response) => {
       if (n > 1) return 200
       response.socket?.destroy()
@@ -228,7 +228,7 @@ describe('a failed attempt', () => {
     expect(outbox.pending()).toBe(0)
   })
 
-  it('is one without an answer in time', async () => {
+  it('is one without a response before the timeout', async () => {
     const receiver = await startReceiver(() => undefined)
     const { outbox, clock } = startOutbox({ timeout: 20 })
 
@@ -238,7 +238,7 @@ describe('a failed attempt', () => {
     expect(clock.next).toBe(clock.now() + 5_000)
   })
 
-  it('is one that finds nobody listening', async () => {
+  it('is one whose connection is refused', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
     const { port } = server.address() as AddressInfo
@@ -251,7 +251,7 @@ describe('a failed attempt', () => {
     expect(clock.next).toBe(clock.now() + 5_000)
   })
 
-  it('does not hold up webhooks to other receivers', async () => {
+  it('does not delay webhooks to other receivers', async () => {
     const broken = await startReceiver(() => 500)
     const sound = await startReceiver()
     const { outbox } = startOutbox()
@@ -264,7 +264,7 @@ describe('a failed attempt', () => {
     expect(outbox.pending()).toBe(1)
   })
 
-  it('is the last one when the next would come more than 48 hours after the creation', async () => {
+  it('is the last one if the next would be more than 48 hours after the creation', async () => {
     const receiver = await startReceiver(() => 500)
     const { outbox, clock } = startOutbox()
     const createdAt = clock.now()
@@ -287,7 +287,7 @@ describe('a failed attempt', () => {
 })
 
 describe('an answer', () => {
-  it('counts as soon as its status is known, however long its body is', async () => {
+  it('counts as soon as its status is known, for a body of any length', async () => {
     const receiver = await startReceiver((_, response) => {
       response.writeHead(200).write('x'.repeat(100_000))
     })
@@ -301,7 +301,7 @@ describe('an answer', () => {
 })
 
 describe('a restart', () => {
-  it('goes on with the retries where the process before stopped', async () => {
+  it('continues the retries of the previous process', async () => {
     const file = await temporaryFile()
     const receiver = await startReceiver((n) => (n < 3 ? 500 : 200))
     const first = startOutbox({ file })
@@ -323,7 +323,7 @@ describe('a restart', () => {
     expect(second.outbox.pending()).toBe(0)
   })
 
-  it('posts at once what was stored and never tried', async () => {
+  it('sends stored webhooks without an attempt at once', async () => {
     const file = await temporaryFile()
     const receiver = await startReceiver()
     const database = openDatabase(file)
@@ -340,7 +340,7 @@ describe('a restart', () => {
     expect(names(receiver.received)).toEqual(['m'])
   })
 
-  it('after more than 48 hours gives up what is older than that', async () => {
+  it('gives up webhooks that are older than 48 hours', async () => {
     const file = await temporaryFile()
     const receiver = await startReceiver(() => 500)
     const first = startOutbox({ file })
@@ -358,7 +358,7 @@ describe('a restart', () => {
 })
 
 describe('closing', () => {
-  it('waits for an attempt under way and notes its success', async () => {
+  it('waits for a running attempt and stores its success', async () => {
     const finish = Promise.withResolvers<number>()
     const asked = Promise.withResolvers<void>()
     const receiver = await startReceiver(async () => {
@@ -376,7 +376,7 @@ describe('closing', () => {
     expect(outbox.pending()).toBe(0)
   })
 
-  it('cuts an attempt that takes too long, and keeps the webhook as if it had not been tried', async () => {
+  it('aborts an attempt that takes too long, and does not count it', async () => {
     const file = await temporaryFile()
     const asked = Promise.withResolvers<void>()
     const receiver = await startReceiver((n) => {
@@ -412,7 +412,7 @@ describe('the repeat fault', () => {
     expect(receiver.received[1]?.id).toBe(receiver.received[0]?.id)
   })
 
-  it('does not make a failed delivery of one whose second copy is refused', async () => {
+  it('does not count a refused duplicate as a failure', async () => {
     const receiver = await startReceiver((n) => (n === 1 ? 200 : 500))
     const { outbox, faults } = startOutbox()
     faults.add({ kind: 'repeat' })
@@ -426,7 +426,7 @@ describe('the repeat fault', () => {
 })
 
 describe('the reorder fault', () => {
-  it('holds a webhook back until the next one to the same receiver was delivered', async () => {
+  it('delays a webhook until the next one to the same receiver is delivered', async () => {
     const receiver = await startReceiver()
     const other = await startReceiver()
     const { outbox, faults } = startOutbox()
@@ -444,7 +444,7 @@ describe('the reorder fault', () => {
     expect(outbox.pending()).toBe(0)
   })
 
-  it('changes the order of pairs as long as it is armed', async () => {
+  it('swaps pairs while it is armed', async () => {
     const receiver = await startReceiver()
     const { outbox, faults } = startOutbox()
     faults.add({ kind: 'reorder' })
@@ -457,7 +457,7 @@ describe('the reorder fault', () => {
     expect(names(receiver.received)).toEqual(['b', 'a', 'd', 'c'])
   })
 
-  it('lets a webhook go after a minute when no other comes', async () => {
+  it('delivers a webhook after a minute without another one', async () => {
     const receiver = await startReceiver()
     const { outbox, faults, clock } = startOutbox()
     faults.add({ kind: 'reorder', times: 1 })
@@ -470,7 +470,7 @@ describe('the reorder fault', () => {
     expect(names(receiver.received)).toEqual(['a'])
   })
 
-  it('loses nothing when the service stops while it holds a webhook', async () => {
+  it('loses nothing when the service stops while a webhook is delayed', async () => {
     const file = await temporaryFile()
     const receiver = await startReceiver()
     const first = startOutbox({ file })
@@ -487,7 +487,7 @@ describe('the reorder fault', () => {
 })
 
 describe('the delay fault', () => {
-  it('delivers a webhook so much later, once, and those behind it meanwhile', async () => {
+  it('delays a webhook once, and not those after it', async () => {
     const receiver = await startReceiver()
     const { outbox, faults, clock } = startOutbox()
     faults.add({ kind: 'delay', by: 30_000, times: 1 })
@@ -507,7 +507,7 @@ describe('the delay fault', () => {
     expect(outbox.pending()).toBe(0)
   })
 
-  it('delays each webhook once only, as long as it is armed', async () => {
+  it('delays each webhook only once', async () => {
     const receiver = await startReceiver((n) => (n === 1 ? 500 : 200))
     const { outbox, faults, clock } = startOutbox()
     faults.add({ kind: 'delay', by: 1_000 })
@@ -528,7 +528,7 @@ describe('the delay fault', () => {
 })
 
 describe('the lose fault', () => {
-  it('keeps a delivery from its receiver, until a retry brings it', async () => {
+  it('drops a delivery, which a retry repeats', async () => {
     const receiver = await startReceiver()
     const { outbox, faults, clock } = startOutbox()
     faults.add({ kind: 'lose', times: 2 })
@@ -548,7 +548,7 @@ describe('the lose fault', () => {
 })
 
 describe('the lose-answer fault', () => {
-  it('delivers a webhook again, under the same id, that the receiver has taken', async () => {
+  it('delivers a webhook again, under the same id, that the receiver has accepted', async () => {
     const receiver = await startReceiver()
     const { outbox, faults, clock } = startOutbox()
     faults.add({ kind: 'lose-answer', times: 1 })
@@ -565,7 +565,7 @@ describe('the lose-answer fault', () => {
     expect(outbox.pending()).toBe(0)
   })
 
-  it('does not strike where the receiver refuses', async () => {
+  it('does not strike when the receiver refuses', async () => {
     const receiver = await startReceiver(() => 500)
     const { outbox, faults } = startOutbox()
     faults.add({ kind: 'lose-answer', times: 1 })

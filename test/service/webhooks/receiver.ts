@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { serve } from '../../support/serve.ts'
 
-/** A webhook request as it came in. */
+/** A received webhook request. */
 export interface Received {
   readonly method: string | undefined
   readonly id: string
@@ -13,14 +13,14 @@ export interface Received {
   readonly body: Buffer
 }
 
-/** What to do with the n-th request, counted from 1: answer with a status, or anything else. */
+/** Handles the n-th request, counted from 1: responds with a status, or anything else. */
 export type Respond = (
   n: number,
   response: ServerResponse,
   received: Received,
 ) => number | void | Promise<number | void>
 
-/** A real HTTP server that keeps every webhook it gets, and answers 200 unless told otherwise. */
+/** An HTTP server that stores every webhook, and responds with 200 by default. */
 export async function startReceiver(respond: Respond = () => 200) {
   const received: Received[] = []
   const url = await serve(async (request, response) => {
