@@ -13,7 +13,7 @@ import type {
   ResearchEvent,
 } from './protocol/event.ts'
 import { groupSource, monitorSource } from './protocol/event.ts'
-import type { Monitor } from './protocol/monitor.ts'
+import type { CreateMonitorRequest, Monitor } from './protocol/monitor.ts'
 import type {
   SearchBetaRequest,
   SearchBetaResponse,
@@ -46,7 +46,7 @@ import {
   listMonitors,
   triggerMonitor,
 } from './sources/monitors/monitors.ts'
-import type { CreateMonitorRequest, ListMonitorsOptions } from './sources/monitors/monitors.ts'
+import type { ListMonitorsOptions } from './sources/monitors/monitors.ts'
 import { reportRunAhead } from './sources/shapes/run-ahead.ts'
 import { search, searchBeta } from './sources/search/search.ts'
 import type { AwaitableSource, Source, SourceOptions } from './sources/shapes/source.ts'

@@ -29,7 +29,7 @@ export { PartialWriteError, UncertainWriteError } from './sources/task-groups/wr
 export type { AddedInput, WriteProgress } from './sources/task-groups/write-errors.ts'
 export type { MonitorEventsOptions } from './sources/monitors/events.ts'
 export type { FollowMonitorOptions } from './sources/monitors/follow.ts'
-export type { CreateMonitorRequest, ListMonitorsOptions } from './sources/monitors/monitors.ts'
+export type { ListMonitorsOptions } from './sources/monitors/monitors.ts'
 export type { GroupEventsOptions } from './sources/task-groups/events.ts'
 export type { GroupRunsOptions } from './sources/task-groups/runs.ts'
 export { IncompleteStreamError } from './sources/task-groups/incomplete-stream-error.ts'

@@ -1,42 +1,12 @@
-import { ArgumentError, hidden } from './argument-error.ts'
+import { ArgumentError } from './argument-error.ts'
 import { isObject } from './event.ts'
-import { isId } from './id.ts'
-import {
-  isCalendarDate,
-  isCountryCode,
-  isDomain,
-  MAX_METADATA_KEY,
-  MAX_METADATA_VALUE,
-  MAX_PAGE_LIMIT,
-  parseFrequency,
-} from './limits.ts'
-import { RUN_STATUSES } from './task.ts'
+import { ID_EXPECTED, isId } from './id.ts'
 import { MAX_TIMER_DELAY } from './timer-limit.ts'
 
-/**
+/*
  * Checks of arguments at the call, before any request. Each throws an {@link ArgumentError} that names the argument,
- * what was expected and what was got.
+ * what was expected and what was got. Bodies and queries of requests are checked by their schemas: `requests/check.ts`.
  */
-type Check = (argument: string, value: unknown) => void
-
-/** Checks those of an object's fields that are given. `prefix` comes before their names in errors. */
-export function checkGiven<T extends object>(
-  object: T,
-  checks: { readonly [Name in keyof T]?: Check },
-  prefix = '',
-): void {
-  for (const name in checks) if (object[name] !== undefined) checks[name]?.(prefix + name, object[name])
-}
-
-/** A JSON object; of its fields, those that are given are checked. */
-export function checkFields(
-  argument: string,
-  value: unknown,
-  checks: Readonly<Record<string, Check>>,
-): asserts value is Readonly<Record<string, unknown>> {
-  checkObject(argument, value)
-  checkGiven(value, checks, `${argument}.`)
-}
 
 /** An id that goes into a path: text that is not empty, not a dot segment and without control characters. */
 export function checkId(argument: string, value: unknown): asserts value is string {
@@ -45,7 +15,7 @@ export function checkId(argument: string, value: unknown): asserts value is stri
 
 /** The error for what {@link checkId} refuses. */
 export function malformedId(argument: string, value: unknown): ArgumentError {
-  return new ArgumentError(argument, 'an id, a non-empty string of at most 512 characters', value)
+  return new ArgumentError(argument, ID_EXPECTED, value)
 }
 
 /** Text with something in it. */
@@ -58,11 +28,6 @@ export function checkText(argument: string, value: unknown): asserts value is st
 export function checkInteger(argument: string, value: unknown, min: number, max?: number): void {
   if (!Number.isSafeInteger(value) || !isWithin(value, min, max))
     throw new ArgumentError(argument, `an integer ${rangeOf(min, max)}`, value)
-}
-
-/** A whole number of at least 1. */
-export function checkCount(argument: string, value: unknown): void {
-  checkInteger(argument, value, 1)
 }
 
 /** A time in ms: finite, not negative, at most `max`; `Infinity` where `orNever` says that it means never. */
@@ -100,60 +65,10 @@ export function checkOneOf(argument: string, value: unknown, allowed: readonly u
   if (!allowed.includes(value)) throw new ArgumentError(argument, `one of ${allowed.join(', ')}`, value)
 }
 
-/** Events a page, 1 to 100 (§4.1). */
-export function checkPageLimit(argument: string, value: unknown): void {
-  checkInteger(argument, value, 1, MAX_PAGE_LIMIT)
-}
-
-/** A status of §2.7. */
-export function checkRunStatus(argument: string, value: unknown): void {
-  checkOneOf(argument, value, RUN_STATUSES)
-}
-
-/** A calendar date, YYYY-MM-DD. */
-function checkDate(argument: string, value: unknown): void {
-  if (typeof value !== 'string' || !isCalendarDate(value))
-    throw new ArgumentError(argument, 'a date, YYYY-MM-DD', value)
-}
-
-/** An ISO 3166-1 alpha-2 country code. */
-export function checkCountryCode(argument: string, value: unknown): void {
-  if (typeof value !== 'string' || !isCountryCode(value))
-    throw new ArgumentError(argument, 'a country code of two letters (ISO 3166-1 alpha-2)', value)
-}
-
-/** A number and `h`, `d` or `w`, within 1h to 30d (§2.1). */
-export function checkFrequency(argument: string, value: unknown): void {
-  if (typeof value !== 'string' || parseFrequency(value) === undefined)
-    throw new ArgumentError(argument, 'a frequency from 1h to 30d, such as 12h, 1d or 2w', value)
-}
-
-/** An http or https URL without credentials in it. */
-function checkUrl(argument: string, value: unknown): void {
-  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined
-  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
-    // Its password may be what is wrong with it, and the path of a webhook is often secret too.
-    throw new ArgumentError(argument, 'an http or https URL without credentials', hidden(value))
-  }
-}
-
-/** Where webhooks go, and which (§6.1). */
-export function checkWebhook(argument: string, value: unknown): void {
-  checkObject(argument, value)
-  checkUrl(`${argument}.url`, value['url'])
-  checkTexts(`${argument}.event_types`, value['event_types'])
-}
-
 /** A list with at least one entry. */
 export function checkList(argument: string, value: unknown): asserts value is readonly unknown[] {
   if (!Array.isArray(value) || value.length === 0)
     throw new ArgumentError(argument, 'a non-empty array', value)
-}
-
-/** A list of at least one text. */
-export function checkTexts(argument: string, value: unknown): void {
-  checkList(argument, value)
-  for (const [index, entry] of value.entries()) checkText(`${argument}[${index}]`, entry)
 }
 
 /** A JSON object. */
@@ -162,36 +77,6 @@ export function checkObject(
   value: unknown,
 ): asserts value is Readonly<Record<string, unknown>> {
   if (!isObject(value)) throw new ArgumentError(argument, 'an object', value)
-}
-
-/** A monitor's metadata: strings, keys of at most 16 characters and values of at most 512 (§8). */
-export function checkMonitorMetadata(argument: string, value: unknown): void {
-  checkObject(argument, value)
-  for (const [key, entry] of Object.entries(value)) {
-    if (key.length > MAX_METADATA_KEY)
-      throw new ArgumentError(argument, `an object with keys of at most ${MAX_METADATA_KEY} characters`, key)
-    if (typeof entry !== 'string' || entry.length > MAX_METADATA_VALUE) {
-      const expected = `a string of at most ${MAX_METADATA_VALUE} characters`
-      throw new ArgumentError(`${argument}.${key}`, expected, entry)
-    }
-  }
-}
-
-/** Domains or suffixes and a date (§2.8). */
-export function checkSourcePolicy(argument: string, value: unknown): void {
-  checkFields(argument, value, {
-    include_domains: checkDomains,
-    exclude_domains: checkDomains,
-    after_date: checkDate,
-  })
-}
-
-function checkDomains(argument: string, value: unknown): void {
-  const wrong: readonly unknown[] = Array.isArray(value)
-    ? value.filter((domain) => typeof domain !== 'string' || !isDomain(domain))
-    : [value]
-  if (wrong.length > 0)
-    throw new ArgumentError(argument, 'an array of domains such as example.org or .edu', wrong[0])
 }
 
 /**

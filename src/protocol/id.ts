@@ -1,6 +1,9 @@
 /** The longest id of the service, in characters. */
 const MAX_ID = 512
 
+/** What {@link isId} accepts, for errors. */
+export const ID_EXPECTED = `an id, a non-empty string of at most ${MAX_ID} characters`
+
 /**
  * Whether the value can be an id of the service: well-formed text of 1 to 512 characters, without control characters, and
  * not a dot segment. Anything else must not become part of a path.

@@ -1,6 +1,6 @@
 import type { TaskOutput } from './output.ts'
 import type { Warning } from './problem.ts'
-import type { JsonSchemaSpec, SourcePolicy } from './task.ts'
+import type { JsonSchemaSpec, SourcePolicy, WebhookTarget } from './task.ts'
 
 /** Settings of a monitor that tracks a search query (§2.1). */
 export interface EventStreamSettings {
@@ -18,8 +18,11 @@ export interface SnapshotSettings {
   readonly output_schema?: unknown
 }
 
-/** The effort of a monitor, from the cheapest to the most thorough (§2.1). */
-export type MonitorProcessor = 'lite' | 'base' | 'core'
+/** Every processor of monitors, from the cheapest to the most thorough (§2.1). */
+export const MONITOR_PROCESSORS = ['lite', 'base', 'core'] as const
+
+/** The effort of a monitor (§2.1). */
+export type MonitorProcessor = (typeof MONITOR_PROCESSORS)[number]
 
 /** Where a monitor's webhooks are posted (§2.1). */
 export interface MonitorWebhook {
@@ -52,6 +55,32 @@ export type Monitor =
       readonly settings: SnapshotSettings
       readonly output?: { readonly latest_snapshot?: TaskOutput | null } | null
     })
+
+/** The body that creates a monitor; beyond the interface document, its fields are those of §2.1. */
+export type CreateMonitorRequest = {
+  /** A number and `h`, `d` or `w`; 1h to 30d. */
+  readonly frequency: string
+  /** Default `lite`. */
+  readonly processor?: MonitorProcessor
+  readonly webhook?: WebhookTarget
+  /** Keys of at most 16 characters, values of at most 512. */
+  readonly metadata?: Readonly<Record<string, string>>
+} & (
+  | { readonly type: 'event_stream'; readonly settings: EventStreamSettings }
+  | { readonly type: 'snapshot'; readonly settings: SnapshotSettings }
+)
+
+/** The query that lists monitors; beyond the interface document. */
+export interface ListMonitorsQuery {
+  /** A `next_cursor`, to begin at. Default: the beginning of the list. */
+  readonly cursor?: string
+  /** Monitors a page, 1 to 10,000. It bounds a request, not the list: all pages are walked. Default: the service's. */
+  readonly limit?: number
+  /** One type or several. Default: all. */
+  readonly type?: Monitor['type'] | readonly Monitor['type'][]
+  /** One status or several. Default: all. */
+  readonly status?: Monitor['status'] | readonly Monitor['status'][]
+}
 
 interface DetectedChange {
   /** Stable across pages and retries. */

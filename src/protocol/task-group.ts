@@ -20,11 +20,22 @@ export interface TaskGroup {
   readonly created_at: string | null
 }
 
+/** The body that creates a task group; beyond the interface document. */
+export interface CreateTaskGroupRequest {
+  readonly metadata?: Readonly<Record<string, unknown>>
+}
+
 /** The body of `POST …/groups/{taskgroup_id}/runs` (§4.3). */
 export interface AddRunsRequest {
   readonly inputs: readonly RunInput[]
   /** For inputs without a `task_spec`. The field's name is beyond the interface document. */
   readonly default_task_spec?: TaskSpec
+}
+
+/** The query of `POST …/groups/{taskgroup_id}/runs`; beyond the interface document. */
+export interface AddRunsQuery {
+  /** Whether the status in the response counts the new runs. Default true. */
+  readonly refresh_status?: boolean
 }
 
 /** The response to adding runs (§4.3). An empty cursor is the beginning of its stream; a null one is no position. */

@@ -95,7 +95,7 @@ describe('an invalid argument is refused at the call', () => {
         c.search({ search_queries: ['q'], advanced_settings: { source_policy: { after_date: '1.1.2026' } } }),
     ],
     [
-      'advanced_settings.source_policy.include_domains',
+      'advanced_settings.source_policy.include_domains[0]',
       (c) =>
         c.search({
           search_queries: ['q'],
@@ -103,7 +103,7 @@ describe('an invalid argument is refused at the call', () => {
         }),
     ],
     [
-      'advanced_settings.source_policy.exclude_domains',
+      'advanced_settings.source_policy.exclude_domains[0]',
       (c) =>
         c.search({
           search_queries: ['q'],

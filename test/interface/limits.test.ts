@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import * as limits from '../../src/service/http/request-limits.ts'
+import { LIMITS, MAX_TOLD } from '../../src/service/http/request-limits.ts'
 
 it('docs/interface.md has the limits of the embedded service', () => {
   const page = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
   const table = page.split('<a id="service-limits"></a>')[1]?.split('<a id=')[0] ?? ''
-  const rows = [...table.matchAll(/\| +([\d,]+) +\| +`(MAX_\w+)` +\|/g)]
+  const rows = [...table.matchAll(/\| +([\d,]+) +\| +`(MAX_\w+|LIMITS\.\w+)` +\|/g)]
   const documented = rows.map(([, figure = '', name = '']) => [name, Number(figure.replaceAll(',', ''))])
 
-  const figures = Object.entries(limits).filter(([, value]) => typeof value === 'number')
-  expect(Object.fromEntries(documented)).toEqual(Object.fromEntries(figures))
+  const figures = Object.entries(LIMITS).map(([name, figure]) => [`LIMITS.${name}`, figure])
+  expect(Object.fromEntries(documented)).toEqual({ ...Object.fromEntries(figures), MAX_TOLD })
 })

@@ -1,34 +1,41 @@
 import * as z from 'zod'
-import { MAX_RUN_CHARACTERS } from '../../protocol/limits.ts'
+import { MAX_RUN_CHARACTERS, MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
+import type { JsonRole, Limit } from '../../protocol/requests/schema.ts'
 
 /*
  * How much one request may ask for; where the interface document gives no figure, beyond it. Together with the limit on
  * bodies they bound the work of a request. Each is far above what a caller needs.
  */
 
-/** Characters of a search query, an objective and a monitor's query, at the most. */
-export const MAX_QUERY_CHARACTERS = 5_000
-/** Search queries of a request, at the most. */
-export const MAX_QUERIES = 50
-/** Domains of a list, at the most (§2.8). */
-export const MAX_DOMAINS = 200
-/** Characters of an id, a name or a key that a caller chooses, at the most. */
-export const MAX_NAME_CHARACTERS = 512
-/** Characters of a URL, at the most. */
-export const MAX_URL_CHARACTERS = 2_048
-/** Entries of a short list: event types of a webhook, values of a filter that is repeated. */
-export const MAX_CHOICES = 10
-/** Entries of a record, metadata for instance, at the most. */
-export const MAX_ENTRIES = 100
-/** Tool servers of a run, at the most (§2.8). */
-export const MAX_TOOL_SERVERS = 20
-/** Tools that a run may use of a server, at the most (§2.8). */
-export const MAX_TOOLS = 200
-/** Headers for a tool server, at the most (§2.8). */
-export const MAX_HEADERS = 50
-/** Characters of such a header's value, at the most. */
-export const MAX_HEADER_CHARACTERS = 8_192
-/** Faults that a 422 names, and fields that a search warns of: the first of them. */
+/** Each limit by the name that the schemas of requests have for it. */
+export const LIMITS = {
+  /** Event types of a webhook, values of a filter that may be repeated. */
+  choices: 10,
+  /** Domains of a list (§2.8). */
+  domains: 200,
+  /** Entries of metadata. */
+  entries: 100,
+  /** Characters of the value of a header for a tool server. */
+  header: 8_192,
+  /** Headers for a tool server (§2.8). */
+  headers: 50,
+  /** Characters of an id, a name or a key that a caller chooses. */
+  name: 512,
+  /** Search queries. */
+  queries: 50,
+  /** Characters of a search query, an objective or the query of a monitor. */
+  query: 5_000,
+  /** Inputs of a request that adds runs (§4.3). */
+  runs: MAX_RUNS_PER_REQUEST,
+  /** Tools that a run may use of a server (§2.8). */
+  tools: 200,
+  /** Tool servers of a run (§2.8). */
+  toolServers: 20,
+  /** Characters of a URL. */
+  url: 2_048,
+} as const satisfies Readonly<Record<Limit, number>>
+
+/** Faults that a 422 names, and unknown fields that a search warns of, at the most. */
 export const MAX_TOLD = 20
 
 /** Objects and lists within one another in a JSON schema, at the most. */
@@ -36,49 +43,37 @@ const MAX_SCHEMA_LEVELS = 32
 /** Entries of each object and each list in a JSON schema, at the most: properties, allowed values. */
 const MAX_SCHEMA_ENTRIES = 500
 
-/** A text of at most so many characters. */
-export function limitedText(max: number, min = 0) {
-  return z
-    .string()
-    .min(min, { error: 'Expected a text that is not empty' })
-    .max(max, { error: `Expected at most ${max} characters` })
+/** A list. Its length is checked first: a list that is too long costs no look at its entries. */
+export function list(item: z.ZodType, limit: Limit, min: number) {
+  const error = atMost(LIMITS[limit], limit === 'runs' ? 'inputs in a request' : 'entries')
+  const entries = z.array(item).min(min, { error: `Expected at least ${min} entry` })
+  return z.array(z.unknown()).max(LIMITS[limit], error).pipe(entries)
 }
 
-/** A list of at most `max` entries. Its length is checked first: a list that is too long costs no look at its entries. */
-export function list<Item extends z.ZodType>(item: Item, max: number, what = 'entries') {
-  return z.array(z.unknown()).max(max, atMost(max, what)).pipe(z.array(item))
-}
-
-/** An object with at most `max` members, which are checked only where they are not too many. */
-export function record<Key extends z.ZodType<string, string>, Value extends z.ZodType>(
-  key: Key,
-  value: Value,
-  max: number,
-) {
+/** An object of values by names that the caller chooses, which are checked only where they are not too many. */
+export function record(value: z.ZodType, limit: Limit, maxKey: number = LIMITS.name) {
+  const key = z.string().max(maxKey, `Expected a key of at most ${maxKey} characters`)
   return z
     .record(z.string(), z.unknown())
-    .refine((members) => Object.keys(members).length <= max, atMost(max))
+    .refine((members) => Object.keys(members).length <= LIMITS[limit], atMost(LIMITS[limit]))
     .pipe(z.record(key, value))
 }
 
-/** Any JSON object that is at most so long when it is written down. */
-export function jsonObject(maxCharacters: number, maxEntries = Infinity) {
-  return z
-    .record(z.string(), z.unknown())
+/** Any JSON object. Its size is limited by what it is for. */
+export function jsonObject(role: JsonRole | undefined) {
+  const object = z.record(z.string(), z.unknown())
+  if (role === undefined) return object
+  const maxEntries = role === 'metadata' ? LIMITS.entries : Infinity
+  return object
     .refine((value) => Object.keys(value).length <= maxEntries, atMost(maxEntries))
-    .refine((value) => JSON.stringify(value).length <= maxCharacters, {
-      error: `Expected at most ${maxCharacters} characters of JSON`,
+    .refine((value) => JSON.stringify(value).length <= MAX_RUN_CHARACTERS, {
+      error: `Expected at most ${MAX_RUN_CHARACTERS} characters of JSON`,
+    })
+    .superRefine((value, context) => {
+      const message = role === 'schema' ? schemaFault(value) : undefined
+      if (message !== undefined) context.addIssue({ code: 'custom', message })
     })
 }
-
-/** What a caller attaches to a group or a run, to be echoed. */
-export const freeMetadata = jsonObject(MAX_RUN_CHARACTERS, MAX_ENTRIES)
-
-/** A JSON schema: as long as a task spec may be, and no deeper and no wider than whatever reads it can do with. */
-export const jsonSchema = jsonObject(MAX_RUN_CHARACTERS).superRefine((schema, context) => {
-  const message = schemaFault(schema)
-  if (message !== undefined) context.addIssue({ code: 'custom', message })
-})
 
 function schemaFault(schema: object): string | undefined {
   let level: object[] = [schema]
@@ -93,6 +88,7 @@ function schemaFault(schema: object): string | undefined {
   return undefined
 }
 
-function atMost(count: number, what = 'entries') {
+/** The error of a limit. */
+export function atMost(count: number, what = 'entries') {
   return { error: `Expected at most ${count} ${what}` }
 }

@@ -1,12 +1,11 @@
 import type { Context } from 'hono'
-import * as z from 'zod'
+import type * as z from 'zod'
 import { isObject } from '../../protocol/event.ts'
-import { isCalendarDate, isCountryCode, isDomain } from '../../protocol/limits.ts'
 import type { ValidationIssue } from '../../protocol/problem.ts'
 import { addsRuns } from './body.ts'
 import { limitExceeded } from './json-size.ts'
 import { problem, type HttpProblem } from './problem.ts'
-import { list, MAX_DOMAINS, MAX_TOLD, limitedText, MAX_URL_CHARACTERS } from './request-limits.ts'
+import { MAX_TOLD } from './request-limits.ts'
 
 /** How an area words a 422: `invalidRequest` for task groups, {@link unprocessable} for the others (§7). */
 export type Refuse = (issues: readonly ValidationIssue[]) => HttpProblem
@@ -53,13 +52,15 @@ async function readBody(c: Context, refuse: Refuse): Promise<unknown> {
   return parseJson(bytes, refuse)
 }
 
-/** The query parameters, checked in full. */
-export function readQuery<Schema extends z.ZodType>(
+/** The query parameters but for those to be ignored, checked in full. */
+export function readQuery<Query>(
   c: Context,
-  schema: Schema,
+  schema: z.ZodType<Query>,
   refuse: Refuse,
-): z.output<Schema> {
-  return check(c.req.query(), schema, 'query', refuse)
+  ignored: readonly string[] = [],
+): Query {
+  const given = Object.entries(c.req.queries()).filter(([name]) => !ignored.includes(name))
+  return check(Object.fromEntries(given), schema, 'query', refuse)
 }
 
 /** Refuses one thing about a request. */
@@ -99,52 +100,13 @@ function check<Schema extends z.ZodType>(
 function toIssue(found: z.core.$ZodIssue, where: string): ValidationIssue {
   // §4.3 shows `loc` as strings only, so the index of an array is told as text too.
   const loc = [where, ...found.path.map(String)]
-  // JSON and queries have no way to say `undefined`.
-  if (found.input === undefined) return issue(loc, 'Field required', 'missing')
+  // JSON and queries have no way to say `undefined`. A union is given the whole object, without its `type`.
+  const isMissing =
+    found.code === 'invalid_union' && found.discriminator !== undefined && isObject(found.input)
+      ? found.input[found.discriminator] === undefined
+      : found.input === undefined
+  if (isMissing) return issue(loc, 'Field required', 'missing')
   // Of a key, the issue itself says no more than that something is wrong with it.
   const { message } = (found.code === 'invalid_key' && found.issues[0]) || found
   return issue(loc, message, found.code)
 }
-
-/** A field that may be left out; null stands for that too. */
-export function optional<Schema extends z.ZodType>(schema: Schema) {
-  return schema.nullish().transform((value) => value ?? undefined)
-}
-
-/** A query parameter that is `true` or `false`. */
-export function flag(byDefault: boolean) {
-  return z
-    .enum(['true', 'false', '1', '0'])
-    .optional()
-    .transform((value) => (value === undefined ? byDefault : value === 'true' || value === '1'))
-}
-
-/** A query parameter that is a number of seconds. */
-export const seconds = z
-  .string()
-  .regex(/^\d{1,9}(\.\d{1,3})?$/, 'Expected a number of seconds')
-  .transform(Number)
-
-/** An http or https URL that holds no user and no password: what is stored, shown and logged is no place for them. */
-export const httpUrl = limitedText(MAX_URL_CHARACTERS)
-  .pipe(z.url({ protocol: /^https?$/, error: 'Expected an http or https URL', abort: true }))
-  .refine(hasNoCredentials, 'Expected a URL without credentials')
-
-function hasNoCredentials(text: string): boolean {
-  const { username, password } = new URL(text)
-  return username === '' && password === ''
-}
-
-const domain = z.string().refine(isDomain, 'Expected a domain such as example.org, or a suffix such as .edu')
-
-/** Which pages may be used (§2.8, §4.7). */
-export const sourcePolicy = z.object({
-  include_domains: optional(list(domain, MAX_DOMAINS)),
-  exclude_domains: optional(list(domain, MAX_DOMAINS)),
-  after_date: optional(z.string().refine(isCalendarDate, 'Expected a date, YYYY-MM-DD')),
-})
-
-/** An ISO 3166-1 alpha-2 country code (§2.8, §4.7). */
-export const location = z
-  .string()
-  .refine(isCountryCode, 'Expected a country code of two letters (ISO 3166-1 alpha-2)')

@@ -1,17 +1,12 @@
 import { type Context, Hono } from 'hono'
+import { DEFAULT_PAGE_LIMIT } from '../../protocol/limits.ts'
+import { listMonitorsQuery, monitorEventsQuery } from '../../protocol/requests/monitors.ts'
 import { problem } from '../http/problem.ts'
-import { MAX_CHOICES } from '../http/request-limits.ts'
+import { querySchema } from '../http/request-schema.ts'
 import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts'
 import { decodeCursor, encodeCursor } from './cursor.ts'
 import type { EventLog, LogPage } from './event-log.ts'
-import {
-  createMonitorBody,
-  eventsFilter,
-  eventsPaging,
-  MONITOR_FILTERS,
-  type MonitorRequest,
-  monitorsPaging,
-} from './request.ts'
+import { createMonitorBody, type MonitorRequest } from './request.ts'
 import type { MonitorStore, StoredMonitor } from './store.ts'
 import { toWire } from './wire.ts'
 
@@ -24,6 +19,12 @@ export interface MonitorRoutesOptions {
   /** Executes a monitor once, outside of its schedule. */
   readonly trigger: (monitorId: string) => void
 }
+
+const listQuery = querySchema(listMonitorsQuery)
+const eventsQuery = querySchema(monitorEventsQuery)
+
+/** Monitors a page when none is asked for; beyond the interface document. */
+const DEFAULT_MONITORS_LIMIT = 100
 
 /** The scope of cursors in the list of monitors; not the id of any monitor. */
 const MONITORS = 'monitors'
@@ -39,12 +40,12 @@ export function monitorRoutes({ store, log, create, trigger }: MonitorRoutesOpti
   })
 
   routes.get('/', (c) => {
-    const { cursor, limit } = readQuery(c, monitorsPaging, unprocessable)
+    const { cursor, limit = DEFAULT_MONITORS_LIMIT, type, status } = readQuery(c, listQuery, unprocessable)
     const found = store.list({
       before: position(MONITORS, cursor),
       limit: limit + 1,
-      types: readFilter(c, 'type'),
-      statuses: readFilter(c, 'status'),
+      types: type === undefined ? undefined : [type].flat(),
+      statuses: status === undefined ? undefined : [status].flat(),
     })
     const monitors = found.slice(0, limit)
     const last = monitors.at(-1)
@@ -83,10 +84,11 @@ export function monitorRoutes({ store, log, create, trigger }: MonitorRoutesOpti
   })
 
   function readPage(c: Context, id: string): LogPage {
-    const { event_group_id, include_completions } = readQuery(c, eventsFilter, unprocessable)
     // An execution has a single page. Paging parameters are ignored, even invalid ones (§4.1).
+    const ignored = c.req.query('event_group_id') === undefined ? [] : ['cursor', 'limit']
+    const query = readQuery(c, eventsQuery, unprocessable, ignored)
+    const { event_group_id, cursor, limit = DEFAULT_PAGE_LIMIT, include_completions = false } = query
     if (event_group_id !== undefined) return log.execution(id, event_group_id, include_completions)
-    const { cursor, limit } = readQuery(c, eventsPaging, unprocessable)
     return log.page(id, position(id, cursor), limit, include_completions)
   }
 
@@ -106,17 +108,4 @@ function position(scope: string, cursor: string | undefined): number {
     throw unprocessable([issue(['query', 'cursor'], 'Expected a next_cursor of this list')])
   }
   return found
-}
-
-/** Reads a repeatable query parameter; undefined if it is absent. */
-function readFilter(c: Context, name: keyof typeof MONITOR_FILTERS): readonly string[] | undefined {
-  const allowed: readonly string[] = MONITOR_FILTERS[name]
-  const values = c.req.queries(name)
-  if (values !== undefined && values.length > MAX_CHOICES) {
-    throw unprocessable([issue(['query', name], `Expected at most ${MAX_CHOICES} entries`)])
-  }
-  if (values?.some((value) => !allowed.includes(value))) {
-    throw unprocessable([issue(['query', name], `Expected ${allowed.join(' or ')}`)])
-  }
-  return values
 }

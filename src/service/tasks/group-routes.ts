@@ -2,16 +2,21 @@ import type { ServerResponse } from 'node:http'
 import { type Context, Hono } from 'hono'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { HttpBindings } from '@hono/node-server'
-import * as z from 'zod'
+import {
+  addRunsQuery,
+  addRunsRequest,
+  createGroupRequest,
+  groupEventsQuery,
+  groupRunsQuery,
+} from '../../protocol/requests/tasks.ts'
 import type { TaskGroup } from '../../protocol/task-group.ts'
-import { RUN_STATUSES } from '../../protocol/task.ts'
 import type { Clock } from '../clock.ts'
 import { streamEvents, type EventFeed, type EventStreamOptions } from '../http/event-stream.ts'
 import { type HttpProblem, invalidRequest, problem } from '../http/problem.ts'
-import { freeMetadata } from '../http/request-limits.ts'
-import { flag, issue, optional, readJson, readQuery, seconds } from '../http/validation.ts'
+import { bodySchema, querySchema } from '../http/request-schema.ts'
+import { issue, readJson, readQuery } from '../http/validation.ts'
 import type { GroupStream, LogView } from './group-log.ts'
-import { addRunsBody, newRuns } from './run-request.ts'
+import { newRuns } from './run-request.ts'
 import type { TaskStore } from './task-store.ts'
 
 /** A request for a group's stream. */
@@ -48,15 +53,11 @@ export interface GroupRoutesOptions {
   readonly streams: Set<() => void>
 }
 
-const createGroupBody = optional(z.object({ metadata: optional(freeMetadata) }))
-const addRunsQuery = z.object({ refresh_status: flag(true) })
-const eventsQuery = z.object({ last_event_id: z.string().default(''), timeout: seconds.optional() })
-const runsQuery = z.object({
-  last_event_id: z.string().default(''),
-  status: z.enum(RUN_STATUSES).optional(),
-  include_input: flag(false),
-  include_output: flag(false),
-})
+const createGroupBody = bodySchema(createGroupRequest).nullish()
+const addRunsBody = bodySchema(addRunsRequest)
+const addRunsParameters = querySchema(addRunsQuery)
+const eventsQuery = querySchema(groupEventsQuery)
+const runsQuery = querySchema(groupRunsQuery)
 
 /** Task groups (§4.3, §4.4, §4.5), to be mounted under both prefixes; creating and getting one is beyond the interface document. */
 export function groupRoutes(options: GroupRoutesOptions) {
@@ -81,7 +82,7 @@ export function groupRoutes(options: GroupRoutesOptions) {
 
   routes.post('/:taskgroup_id/runs', async (c) => {
     const group = existing(store, c.req.param('taskgroup_id'))
-    const { refresh_status } = readQuery(c, addRunsQuery, invalidRequest)
+    const { refresh_status = true } = readQuery(c, addRunsParameters, invalidRequest)
     const { inputs, default_task_spec } = await readJson(c, addRunsBody, invalidRequest)
     const { runs, issues } = newRuns(inputs, default_task_spec)
     if (issues.length > 0) throw invalidRequest(issues)
@@ -92,7 +93,7 @@ export function groupRoutes(options: GroupRoutesOptions) {
 
   routes.get('/:taskgroup_id/events', (c) => {
     const { taskgroup_id } = existing(store, c.req.param('taskgroup_id'))
-    const { last_event_id, timeout } = readQuery(c, eventsQuery, invalidRequest)
+    const { last_event_id = '', timeout } = readQuery(c, eventsQuery, invalidRequest)
     const position = positionOf(store, taskgroup_id, 'events', last_event_id)
     const feedFrom = (after: number) => groupFeed(store, taskgroup_id, 'events', after)
     return open(c, { path: c.req.path, groupId: taskgroup_id, position, feedFrom }, options, timeout)
@@ -100,7 +101,8 @@ export function groupRoutes(options: GroupRoutesOptions) {
 
   routes.get('/:taskgroup_id/runs', (c) => {
     const { taskgroup_id } = existing(store, c.req.param('taskgroup_id'))
-    const { last_event_id, status, include_input, include_output } = readQuery(c, runsQuery, invalidRequest)
+    const query = readQuery(c, runsQuery, invalidRequest)
+    const { last_event_id = '', status, include_input = false, include_output = false } = query
     const position = positionOf(store, taskgroup_id, 'runs', last_event_id)
     const view = { status, includeInput: include_input, includeOutput: include_output }
     const feedFrom = (after: number) => groupFeed(store, taskgroup_id, 'runs', after, view)

@@ -1,22 +1,9 @@
-import * as z from 'zod'
-import { MAX_RUN_CHARACTERS, MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
+import { isObject } from '../../protocol/event.ts'
+import { MAX_RUN_CHARACTERS } from '../../protocol/limits.ts'
 import type { ValidationIssue, Warning } from '../../protocol/problem.ts'
 import type { RunInput, TaskSpec } from '../../protocol/task.ts'
-import {
-  freeMetadata,
-  jsonSchema,
-  list,
-  MAX_CHOICES,
-  MAX_HEADER_CHARACTERS,
-  MAX_HEADERS,
-  MAX_NAME_CHARACTERS,
-  MAX_TOLD,
-  MAX_TOOL_SERVERS,
-  MAX_TOOLS,
-  record,
-  limitedText,
-} from '../http/request-limits.ts'
-import { httpUrl, issue, location, optional, sourcePolicy } from '../http/validation.ts'
+import { MAX_TOLD } from '../http/request-limits.ts'
+import { issue } from '../http/validation.ts'
 import type { NewRun } from './task-store.ts'
 
 /** The processor of runs that name none; beyond the interface document. */
@@ -31,60 +18,6 @@ const BASIS_FIELDS: ReadonlySet<string> = new Set([
   'sources',
   'source_urls',
 ])
-
-const object = z.record(z.string(), z.unknown())
-const words = z.string().min(1, { error: 'Expected a text that is not empty' })
-const name = limitedText(MAX_NAME_CHARACTERS)
-
-const outputSchema = z.union([
-  words,
-  z.discriminatedUnion('type', [
-    z.object({ type: z.literal('json'), json_schema: jsonSchema }),
-    z.object({ type: z.literal('text'), description: optional(z.string()) }),
-    z.object({ type: z.literal('auto') }),
-  ]),
-])
-
-const taskSpec = z.object({
-  output_schema: optional(outputSchema),
-  input_schema: optional(z.union([z.string(), jsonSchema])),
-})
-
-const processor = limitedText(MAX_NAME_CHARACTERS, 1)
-
-const runInput = z.object({
-  input: z.union([words, object], { error: 'Expected a non-empty string or a JSON object' }),
-  processor: optional(processor),
-  metadata: optional(freeMetadata),
-  memory_scope_key: optional(name),
-  source_policy: optional(sourcePolicy),
-  advanced_settings: optional(z.object({ location: optional(location) })),
-  task_spec: optional(taskSpec),
-  previous_interaction_id: optional(name),
-  mcp_servers: optional(
-    list(
-      z.object({
-        type: z.literal('url'),
-        url: httpUrl,
-        name: limitedText(MAX_NAME_CHARACTERS, 1),
-        headers: optional(record(name, limitedText(MAX_HEADER_CHARACTERS), MAX_HEADERS)),
-        allowed_tools: optional(list(name, MAX_TOOLS)),
-      }),
-      MAX_TOOL_SERVERS,
-    ),
-  ),
-  enable_events: optional(z.boolean()),
-  webhook: optional(z.object({ url: httpUrl, event_types: list(z.literal('task_run.status'), MAX_CHOICES) })),
-})
-
-/** The body of `POST …/groups/{taskgroup_id}/runs` (§4.3). */
-export const addRunsBody = z.object({
-  inputs: list(runInput, MAX_RUNS_PER_REQUEST, 'inputs in a request'),
-  default_task_spec: optional(taskSpec),
-})
-
-/** The body of `POST /v1/tasks/runs`; beyond the interface document. */
-export const createRunBody = runInput.extend({ processor })
 
 /** A run, and what is wrong with it although each of its fields is right: that it is too long. */
 export interface CheckedRun {
@@ -143,9 +76,9 @@ function checkedRun(
 function specWarnings(spec: TaskSpec | undefined): Warning[] {
   const schema = spec?.output_schema
   if (typeof schema !== 'object' || schema.type !== 'json') return []
-  const properties = object.safeParse(schema.json_schema['properties'])
-  if (!properties.success) return []
-  return Object.keys(properties.data)
+  const { properties } = schema.json_schema
+  if (!isObject(properties)) return []
+  return Object.keys(properties)
     .filter((field) => BASIS_FIELDS.has(field))
     .map((field) => ({
       type: 'spec_validation_warning',

@@ -1,12 +1,13 @@
 import type { HttpBindings } from '@hono/node-server'
 import { Hono } from 'hono'
-import * as z from 'zod'
+import { createRunRequest, runResultQuery } from '../../protocol/requests/tasks.ts'
 import type { TaskRun } from '../../protocol/task.ts'
 import { WEBHOOK_BETA } from '../../protocol/webhook.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../http/problem.ts'
-import { issue, readJson, readQuery, seconds, unprocessable } from '../http/validation.ts'
-import { createRunBody, newRun } from './run-request.ts'
+import { bodySchema, querySchema } from '../http/request-schema.ts'
+import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts'
+import { newRun } from './run-request.ts'
 import type { TaskStore } from './task-store.ts'
 
 /** What the routes of single runs work with. */
@@ -20,7 +21,11 @@ export interface RunRoutesOptions {
   readonly closing: AbortSignal
 }
 
-const resultQuery = z.object({ timeout: seconds.default(600) })
+const createRunBody = bodySchema(createRunRequest)
+const resultQuery = querySchema(runResultQuery)
+
+/** How long a request for a result waits, in s, when it does not say; beyond the interface document. */
+const DEFAULT_WAIT = 600
 
 /** Single task runs; but for the webhook's header (§6.1), beyond the interface document. */
 export function runRoutes({ store, clock, onRuns, closing }: RunRoutesOptions) {
@@ -48,7 +53,7 @@ export function runRoutes({ store, clock, onRuns, closing }: RunRoutesOptions) {
 
   routes.get('/:run_id/result', async (c) => {
     const { run_id } = existing(store, c.req.param('run_id'))
-    const { timeout } = readQuery(c, resultQuery, unprocessable)
+    const { timeout = DEFAULT_WAIT } = readQuery(c, resultQuery, unprocessable)
     await ended(run_id, timeout * 1_000, c.env.outgoing)
     const run = existing(store, run_id)
     if (run.is_active) throw problem(408, `Task run ${run_id} is still active`, { status: run.status })

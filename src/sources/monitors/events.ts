@@ -1,15 +1,10 @@
 import { concatMap } from 'rxjs'
-import {
-  checkBoolean,
-  checkGiven,
-  checkId,
-  checkOptions,
-  checkPageLimit,
-  checkText,
-} from '../../protocol/check.ts'
+import { checkId, checkOptions } from '../../protocol/check.ts'
 import { monitorEvent } from '../../protocol/event.ts'
 import type { ListedMonitorEvent } from '../../protocol/event.ts'
 import type { MonitorEventsQuery } from '../../protocol/monitor.ts'
+import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
+import { monitorEventsQuery } from '../../protocol/requests/monitors.ts'
 import type { Context } from '../context.ts'
 import { monitorPages } from './pages.ts'
 import { sourceOf } from '../shapes/source.ts'
@@ -24,24 +19,14 @@ export function monitorEvents(
   monitorId: string,
   options: MonitorEventsOptions = {},
 ): Source<ListedMonitorEvent> {
-  checkOptions('options', options, ['event_group_id', 'cursor', 'limit', 'include_completions', 'signal'])
+  checkOptions('options', options, [...namesOf(monitorEventsQuery), 'signal'])
   const { signal, ...query } = options
   checkId('monitorId', monitorId)
-  checkMonitorEventsQuery(query)
+  checkRequest(monitorEventsQuery, query)
   const events = monitorPages(context, monitorId, query).pipe(
     concatMap((page) =>
       page.events.map((wire) => monitorEvent(monitorId, wire, 'poll', context.scheduler.now())),
     ),
   )
   return sourceOf(events, signal)
-}
-
-/** Checks the query of §4.1. */
-export function checkMonitorEventsQuery(query: MonitorEventsQuery): void {
-  checkGiven(query, {
-    event_group_id: checkText,
-    cursor: checkText,
-    limit: checkPageLimit,
-    include_completions: checkBoolean,
-  })
 }

@@ -10,9 +10,10 @@ import type { FollowedMonitorEvent, ListedMonitorEvent } from '../../protocol/ev
 import { MAX_PAGE_LIMIT } from '../../protocol/limits.ts'
 import { MAX_TIMER_DELAY } from '../../protocol/timer-limit.ts'
 import type { Monitor, MonitorEventsQuery } from '../../protocol/monitor.ts'
+import { checkRequest } from '../../protocol/requests/check.ts'
+import { monitorEventsQuery } from '../../protocol/requests/monitors.ts'
 import type { Place } from '../../state/progress-log.ts'
 import type { Context } from '../context.ts'
-import { checkMonitorEventsQuery } from './events.ts'
 import { fedBy } from '../shapes/fed-by.ts'
 import { MonitorBacklog } from './backlog.ts'
 import { MonitorPosition, whenOf } from './position.ts'
@@ -61,7 +62,7 @@ export function followMonitor(
   const { limit = MAX_PAGE_LIMIT, include_completions } = options
   const query = { limit, include_completions }
   checkId('monitorId', monitorId)
-  checkMonitorEventsQuery(query)
+  checkRequest(monitorEventsQuery, query)
   checkWait('pollInterval', pollInterval, true)
   if (!isObservable(wake)) throw new ArgumentError('wake', 'an Observable', wake)
   if (after !== undefined) checkText('after', after)

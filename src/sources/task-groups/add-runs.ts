@@ -1,19 +1,8 @@
 import { map } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import {
-  checkBoolean,
-  checkCountryCode,
-  checkFields,
-  checkId,
-  checkList,
-  checkObject,
-  checkOptions,
-  checkSourcePolicy,
-  checkText,
-  checkWait,
-  checkWebhook,
-} from '../../protocol/check.ts'
-import { isObject } from '../../protocol/event.ts'
+import { checkBoolean, checkId, checkOptions, checkWait } from '../../protocol/check.ts'
+import { checkRequest } from '../../protocol/requests/check.ts'
+import { addRunsRequest as addRunsSchema } from '../../protocol/requests/tasks.ts'
 import type { AddRunsRequest, AddRunsResponse } from '../../protocol/task-group.ts'
 import type { OutputSchema, TaskSpec } from '../../protocol/task.ts'
 import type { Context } from '../context.ts'
@@ -85,15 +74,13 @@ export function readRuns(
 ): RunsToWrite {
   const { exactlyOnce = false, settleDelay = 1_000, settleTimeout = 3_600_000 } = options
   checkId('groupId', groupId)
-  checkObject('request', request)
   checkBoolean('exactlyOnce', exactlyOnce)
   checkWait('settleDelay', settleDelay)
   checkWait('settleTimeout', settleTimeout, true)
+  checkRequest(addRunsSchema, request)
   const { inputs, ...shared } = request
-  checkList('inputs', inputs)
   if (outputSchema !== undefined) checkNoSchema('default_task_spec', shared.default_task_spec)
   for (const [index, input] of inputs.entries()) {
-    checkRunInput(`inputs[${index}]`, input)
     if (outputSchema !== undefined) checkNoSchema(`inputs[${index}].task_spec`, input.task_spec)
     if (exactlyOnce && input.metadata !== undefined && KEY in input.metadata) {
       const argument = `inputs[${index}].metadata.${KEY}`
@@ -115,21 +102,4 @@ export function readRuns(
 function checkNoSchema(argument: string, spec: TaskSpec | undefined): void {
   if (spec?.output_schema !== undefined)
     throw new ArgumentError(`${argument}.output_schema`, 'left out, as schema sets it', spec.output_schema)
-}
-
-/** Checks a run input (§2.8). */
-function checkRunInput(argument: string, run: unknown): void {
-  checkFields(argument, run, {
-    processor: checkText,
-    metadata: checkObject,
-    source_policy: checkSourcePolicy,
-    advanced_settings: checkAdvancedSettings,
-    webhook: checkWebhook,
-  })
-  if (typeof run['input'] !== 'string' && !isObject(run['input']))
-    throw new ArgumentError(`${argument}.input`, 'a string or an object', run['input'])
-}
-
-function checkAdvancedSettings(argument: string, value: unknown): void {
-  checkFields(argument, value, { location: checkCountryCode })
 }

@@ -1,6 +1,8 @@
-import { checkCount, checkGiven, checkId, checkOneOf, checkOptions, checkText } from '../../protocol/check.ts'
+import { checkId, checkOneOf, checkOptions } from '../../protocol/check.ts'
 import { groupSource } from '../../protocol/event.ts'
 import type { GroupEvent } from '../../protocol/event.ts'
+import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
+import { groupEventsQuery } from '../../protocol/requests/tasks.ts'
 import type { GroupEventsQuery } from '../../protocol/task-group.ts'
 import type { Context } from '../context.ts'
 import { groupStream } from './stream.ts'
@@ -34,18 +36,18 @@ export function groupEvents(
 ): Source<GroupEvent> {
   const { signal, last_event_id, timeout, until } = options
   checkId('groupId', groupId)
-  checkOptions('options', options, ['last_event_id', 'timeout', 'until', 'signal'])
-  if (last_event_id !== undefined && last_event_id !== '') checkText('last_event_id', last_event_id)
-  checkGiven(options, { timeout: checkCount, until: checkUntil })
+  checkOptions('options', options, [...namesOf(groupEventsQuery), 'until', 'signal'])
+  checkRequest(groupEventsQuery, options)
+  checkUntil(until)
   const query = { last_event_id: beginning(last_event_id), timeout }
   const path = `${groupSource(groupId)}/events`
   const stream = groupStream(context, groupId, { end: 'statuses', path, query, until, tracking })
   return sourceOf(stream, signal)
 }
 
-/** `done` or `closed`. */
-export function checkUntil(argument: string, value: unknown): void {
-  checkOneOf(argument, value, ['done', 'closed'])
+/** `done`, `closed` or left out. */
+export function checkUntil(until: unknown): void {
+  if (until !== undefined) checkOneOf('until', until, ['done', 'closed'])
 }
 
 /** An empty cursor is how the service writes the beginning of a stream (§4.3). */

@@ -1,12 +1,7 @@
-import {
-  checkBoolean,
-  checkGiven,
-  checkId,
-  checkOptions,
-  checkRunStatus,
-  checkText,
-} from '../../protocol/check.ts'
+import { checkId, checkOptions } from '../../protocol/check.ts'
 import type { GroupRunEvent } from '../../protocol/event.ts'
+import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
+import { groupRunsQuery } from '../../protocol/requests/tasks.ts'
 import type { GroupRunsQuery } from '../../protocol/task-group.ts'
 import type { Context } from '../context.ts'
 import { beginning, checkUntil } from './events.ts'
@@ -20,14 +15,7 @@ import type { Tracking } from '../shapes/tracking.ts'
 export interface GroupRunsOptions extends GroupRunsQuery, GroupStreamOptions {}
 
 /** The names of {@link GroupRunsOptions}. */
-export const GROUP_RUNS_OPTIONS: readonly string[] = Object.keys({
-  last_event_id: true,
-  status: true,
-  include_input: true,
-  include_output: true,
-  until: true,
-  signal: true,
-} satisfies Record<keyof GroupRunsOptions, true>)
+export const GROUP_RUNS_OPTIONS = [...namesOf(groupRunsQuery), 'until', 'signal']
 
 /**
  * Emits each run of a group when it ends, with its input and output if requested (§4.5). Reconnects after failures. Completes
@@ -42,13 +30,8 @@ export function groupRuns(
   const { signal, last_event_id, status, include_input, include_output, until } = options
   checkId('groupId', groupId)
   checkOptions('options', options, GROUP_RUNS_OPTIONS)
-  if (last_event_id !== undefined && last_event_id !== '') checkText('last_event_id', last_event_id)
-  checkGiven(options, {
-    status: checkRunStatus,
-    include_input: checkBoolean,
-    include_output: checkBoolean,
-    until: checkUntil,
-  })
+  checkRequest(groupRunsQuery, options)
+  checkUntil(until)
   const query = { last_event_id: beginning(last_event_id), status, include_input, include_output }
   const path = `/v1beta/tasks/groups/${encodeURIComponent(groupId)}/runs`
   const stream = groupStream(context, groupId, { end: 'runs', path, query, until, tracking })

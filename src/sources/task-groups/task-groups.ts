@@ -1,24 +1,24 @@
-import { checkId, checkObject, checkOptions } from '../../protocol/check.ts'
+import { checkId, checkOptions } from '../../protocol/check.ts'
 import { groupSource } from '../../protocol/event.ts'
-import type { TaskGroup } from '../../protocol/task-group.ts'
+import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
+import { createGroupRequest } from '../../protocol/requests/tasks.ts'
+import type { CreateTaskGroupRequest, TaskGroup } from '../../protocol/task-group.ts'
 import type { Context } from '../context.ts'
 import { requestShape } from '../shapes/request.ts'
 import { awaitable } from '../shapes/source.ts'
 import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
 
-/** Options of `taskGroups.create`. */
-export interface CreateTaskGroupOptions extends SourceOptions {
-  readonly metadata?: Readonly<Record<string, unknown>>
-}
+/** Options of `taskGroups.create`: the body of the request. */
+export interface CreateTaskGroupOptions extends CreateTaskGroupRequest, SourceOptions {}
 
 /** Creates an empty task group; beyond the interface document. */
 export function createTaskGroup(
   context: Context,
   options: CreateTaskGroupOptions = {},
 ): AwaitableSource<TaskGroup> {
-  checkOptions('taskGroups.create', options, ['metadata', 'signal'])
+  checkOptions('taskGroups.create', options, [...namesOf(createGroupRequest), 'signal'])
   const { signal, ...body } = options
-  if (body.metadata !== undefined) checkObject('metadata', body.metadata)
+  checkRequest(createGroupRequest, body)
   return awaitable(
     requestShape<TaskGroup>(context, { method: 'POST', path: '/v1/tasks/groups', body, idempotent: false }),
     signal,

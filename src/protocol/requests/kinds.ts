@@ -1,0 +1,133 @@
+import { ID_EXPECTED, isId } from '../id.ts'
+import { isCalendarDate, isCountryCode, isDomain } from '../limits.ts'
+import type {
+  JsonRole,
+  Limit,
+  ObjectShape,
+  OnlyOptionalFields,
+  OptionalFields,
+  RequiredFields,
+  Schema,
+  TextShape,
+} from './schema.ts'
+
+type Strings = Readonly<Record<string, string>>
+
+/* What the schemas of requests are made of. Imported as `s`, as zod is as `z`. */
+
+/** Any string, or any of at most `max` characters. */
+export function anyText(limit?: Limit, max?: number): Schema<string> & TextShape {
+  const expected = max === undefined ? 'a string' : `a string of at most ${max} characters`
+  return { kind: 'text', expected, max, limit }
+}
+
+/** A string that is not blank. */
+export function text(limit?: Limit): Schema<string> & TextShape {
+  return { kind: 'text', expected: 'a non-empty string', fits: isFilled, min: 1, limit }
+}
+
+/** A string that passes the test. */
+export function textThat(fits: (text: string) => boolean, expected: string): Schema<string> {
+  return { kind: 'text', expected, fits }
+}
+
+/** An http or https URL without credentials. The path of a webhook is often secret too. */
+export const webUrl: Schema<string> = {
+  kind: 'text',
+  expected: 'an http or https URL without credentials',
+  fits: isWebUrl,
+  limit: 'url',
+  format: 'uri',
+  isSecret: true,
+}
+
+/** An ISO 3166-1 alpha-2 country code (§2.8, §4.7). */
+export const country = textThat(isCountryCode, 'a country code of two letters (ISO 3166-1 alpha-2)')
+
+/** A calendar date (§2.8). */
+export const date = textThat(isCalendarDate, 'a date, YYYY-MM-DD')
+
+/** An id of the service. */
+export const id = textThat(isId, ID_EXPECTED)
+
+/** A domain or a suffix of domains (§2.8). */
+export const domain = textThat(isDomain, 'a domain such as example.org, or a suffix such as .edu')
+
+/** An integer of at least `min`, and at most `max`. */
+export function integer(min: number, max?: number): Schema<number> {
+  const range = max === undefined ? `of at least ${min}` : `from ${min} to ${max}`
+  return { kind: 'number', expected: `an integer ${range}`, isInteger: true, min, max }
+}
+
+/** A time in s. */
+export const seconds: Schema<number> = { kind: 'number', expected: 'a number of at least 0', min: 0 }
+
+/** True or false. */
+export const flag: Schema<boolean> = { kind: 'boolean' }
+
+/** Anything. */
+export const unknown: Schema<unknown> = { kind: 'unknown' }
+
+/** One of these texts and no other. */
+export function oneOf<Value extends string>(values: readonly Value[]): Schema<Value> {
+  return { kind: 'choice', values }
+}
+
+/** One of these texts, or another that the service knows. */
+export function openOneOf(values: readonly string[]): Schema<string> {
+  return { kind: 'choice', values, isOpen: true }
+}
+
+/** A list of at least `min` entries. */
+export function list<Item>(item: Schema<Item>, limit: Limit, min = 0): Schema<readonly Item[]> {
+  return { kind: 'list', item, limit, min }
+}
+
+/** An entry, or a list of at least one. */
+export function oneOrMore<Item>(item: Schema<Item>): Schema<Item | readonly Item[]> {
+  return { kind: 'list', item, limit: 'choices', min: 1, orOne: true }
+}
+
+/** An object of strings, whose names the caller chooses. `maxKey` are the characters of a name, at the most. */
+export function record(value: TextShape, limit: Limit, maxKey?: number): Schema<Strings> {
+  return { kind: 'record', value, limit, maxKey }
+}
+
+/** Any JSON object. */
+export function json(role?: JsonRole): Schema<Readonly<Record<string, unknown>>> {
+  return { kind: 'json', role }
+}
+
+/** A string or an object. */
+export function either<Text extends string, Fields>(
+  asText: Schema<Text> & TextShape,
+  asObject: Schema<Fields>,
+): Schema<Text | Fields> {
+  return { kind: 'either', text: asText, object: asObject }
+}
+
+/** An object with these fields. The compiler holds them to those of `T`. */
+export function object<T>(required: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> & ObjectShape {
+  return { kind: 'object', required, optional }
+}
+
+/** An object whose fields are all optional. */
+export function options<T>(optional: OnlyOptionalFields<T>): Schema<T> & ObjectShape {
+  return { kind: 'object', required: {}, optional }
+}
+
+/** Objects that their `type` tells apart. The compiler holds each to its member of the union `T`. */
+export function variants<T extends { readonly type: string }>(objects: {
+  readonly [Type in T['type']]: Schema<Omit<Extract<T, { readonly type: Type }>, 'type'>> & ObjectShape
+}): Schema<T> {
+  return { kind: 'variants', variants: objects }
+}
+
+function isFilled(given: string): boolean {
+  return given.trim() !== ''
+}
+
+function isWebUrl(given: string): boolean {
+  const url = URL.canParse(given) ? new URL(given) : undefined
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.username === '' && url.password === ''
+}

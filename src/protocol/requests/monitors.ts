@@ -1,0 +1,62 @@
+import { MAX_METADATA_KEY, MAX_METADATA_VALUE, MAX_PAGE_LIMIT, parseFrequency } from '../limits.ts'
+import { MONITOR_PROCESSORS } from '../monitor.ts'
+import type {
+  CreateMonitorRequest,
+  EventStreamSettings,
+  ListMonitorsQuery,
+  MonitorEventsQuery,
+  SnapshotSettings,
+} from '../monitor.ts'
+import * as s from './kinds.ts'
+import type { OptionalFields } from './schema.ts'
+import { sourcePolicy } from './search.ts'
+
+const frequency = s.textThat(
+  (given) => parseFrequency(given) !== undefined,
+  'a frequency from 1h to 30d, such as 12h, 1d or 2w',
+)
+
+/** What a webhook of a monitor can be sent for (§6.2); the last two are beyond the interface document. */
+const WEBHOOK_TYPES = ['monitor.event.detected', 'monitor.execution.completed', 'monitor.execution.failed']
+
+const common: Pick<OptionalFields<CreateMonitorRequest>, 'processor' | 'webhook' | 'metadata'> = {
+  processor: s.oneOf(MONITOR_PROCESSORS),
+  webhook: s.object({ url: s.webUrl, event_types: s.list(s.openOneOf(WEBHOOK_TYPES), 'choices', 1) }, {}),
+  metadata: s.record(s.anyText(undefined, MAX_METADATA_VALUE), 'entries', MAX_METADATA_KEY),
+}
+
+const eventStreamSettings = s.object<EventStreamSettings>(
+  { query: s.text('query') },
+  {
+    output_schema: s.object({ type: s.oneOf(['json']), json_schema: s.json('schema') }, {}),
+    include_backfill: s.flag,
+    advanced_settings: s.options({ source_policy: sourcePolicy, location: s.country }),
+  },
+)
+
+const snapshotSettings = s.object<SnapshotSettings>(
+  { task_run_id: s.id },
+  { query: s.unknown, output_schema: s.unknown },
+)
+
+/** The body of `POST /v1/monitors`; its fields are those of §2.1, the call is beyond the interface document. */
+export const createMonitorRequest = s.variants<CreateMonitorRequest>({
+  event_stream: s.object({ frequency, settings: eventStreamSettings }, common),
+  snapshot: s.object({ frequency, settings: snapshotSettings }, common),
+})
+
+/** The query of `GET /v1/monitors`; beyond the interface document. */
+export const listMonitorsQuery = s.options<ListMonitorsQuery>({
+  cursor: s.text(),
+  limit: s.integer(1, 10_000),
+  type: s.oneOrMore(s.oneOf(['event_stream', 'snapshot'])),
+  status: s.oneOrMore(s.oneOf(['active', 'cancelled'])),
+})
+
+/** The query of `GET /v1/monitors/{monitor_id}/events` (§4.1). */
+export const monitorEventsQuery = s.options<MonitorEventsQuery>({
+  event_group_id: s.text('name'),
+  cursor: s.text(),
+  limit: s.integer(1, MAX_PAGE_LIMIT),
+  include_completions: s.flag,
+})

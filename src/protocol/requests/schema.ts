@@ -1,0 +1,103 @@
+/**
+ * What a value may be, as data. The client's check (`check.ts`) and the service's validation are made from it. Fields that a
+ * schema does not name are accepted by both.
+ */
+export type Shape =
+  | TextShape
+  | NumberShape
+  | { readonly kind: 'boolean' }
+  | { readonly kind: 'unknown' }
+  /** One of these texts. Where it is open, the client accepts others: a service may know more values. */
+  | { readonly kind: 'choice'; readonly values: readonly string[]; readonly isOpen?: boolean }
+  | ListShape
+  /** Values by names that the caller chooses. */
+  | { readonly kind: 'record'; readonly value: TextShape; readonly limit: Limit; readonly maxKey?: number }
+  /** Any JSON object. */
+  | { readonly kind: 'json'; readonly role?: JsonRole }
+  | { readonly kind: 'either'; readonly text: TextShape; readonly object: Shape }
+  | ObjectShape
+  /** Objects told apart by their `type`. */
+  | { readonly kind: 'variants'; readonly variants: Readonly<Record<string, ObjectShape>> }
+
+/** The schema of a `T`. `of` is never set: by it the compiler tells schemas of different types apart. */
+export type Schema<T> = Shape & { readonly of?: (value: T) => T }
+
+/**
+ * A limit that each service sets for itself. The client does not check it, since it does not know that of its service. The
+ * embedded service's are in `service/http/request-limits.ts`.
+ */
+export type Limit =
+  | 'choices'
+  | 'domains'
+  | 'entries'
+  | 'header'
+  | 'headers'
+  | 'name'
+  | 'queries'
+  | 'query'
+  | 'runs'
+  | 'tools'
+  | 'toolServers'
+  | 'url'
+
+/** What a free JSON object is for. The embedded service limits its size by that. */
+export type JsonRole = 'metadata' | 'schema'
+
+export interface TextShape {
+  readonly kind: 'text'
+  /** What it must be, as in "mode must be …". */
+  readonly expected: string
+  readonly fits?: (text: string) => boolean
+  /** Characters, at the least. */
+  readonly min?: number
+  /** Characters, at the most. */
+  readonly max?: number
+  readonly limit?: Limit
+  readonly format?: 'uri'
+  /** Whether it may hold a credential, so that no error may show it. */
+  readonly isSecret?: boolean
+}
+
+export interface NumberShape {
+  readonly kind: 'number'
+  readonly expected: string
+  readonly isInteger?: boolean
+  readonly min: number
+  readonly max?: number
+}
+
+export interface ListShape {
+  readonly kind: 'list'
+  readonly item: Shape
+  readonly limit: Limit
+  /** Entries, at the least: 0 or 1. */
+  readonly min: number
+  /** Whether one entry may stand for a list of it. */
+  readonly orOne?: boolean
+}
+
+export interface ObjectShape {
+  readonly kind: 'object'
+  readonly required: Readonly<Record<string, Shape>>
+  readonly optional: Readonly<Record<string, Shape>>
+  /** At least one of these fields must be there and hold something. */
+  readonly anyOf?: { readonly names: readonly string[]; readonly expected: string }
+}
+
+type OptionalKey<T> = { [Key in keyof T]-?: Pick<T, never> extends Pick<T, Key> ? Key : never }[keyof T]
+/** A schema for each field that a `T` must have. */
+export type RequiredFields<T> = { readonly [Key in Exclude<keyof T, OptionalKey<T>>]: Schema<T[Key]> }
+/** A schema for each field that a `T` may have. */
+export type OptionalFields<T> = { readonly [Key in OptionalKey<T>]-?: Schema<Exclude<T[Key], undefined>> }
+
+/** The same, of a `T` that has no other fields. */
+export type OnlyOptionalFields<T> = OptionalFields<T> &
+  NoInfer<Record<Exclude<keyof T, OptionalKey<T>>, never>>
+
+/** Whether at least one of these fields is there and holds something. */
+export function holdsOneOf(names: readonly string[], value: Readonly<Record<string, unknown>>): boolean {
+  return names.some((name) => {
+    const field = value[name]
+    return typeof field === 'string' ? field.trim() !== '' : Array.isArray(field) && field.length > 0
+  })
+}

@@ -1,0 +1,49 @@
+import { SEARCH_MODES } from '../search.ts'
+import type { SearchBetaRequest, SearchRequest } from '../search.ts'
+import type { SourcePolicy } from '../task.ts'
+import * as s from './kinds.ts'
+
+const count = s.integer(1)
+
+/** Which pages may be used (§2.8). */
+export const sourcePolicy = s.options<SourcePolicy>({
+  include_domains: s.list(s.domain, 'domains'),
+  exclude_domains: s.list(s.domain, 'domains'),
+  after_date: s.date,
+})
+
+/** The body of `POST /v1/search` (§4.7). */
+export const searchRequest = s.object<SearchRequest>(
+  { search_queries: s.list(s.text('query'), 'queries', 1) },
+  {
+    objective: s.anyText('query'),
+    mode: s.oneOf(SEARCH_MODES),
+    advanced_settings: s.options({
+      max_results: count,
+      source_policy: sourcePolicy,
+      location: s.country,
+      excerpt_settings: s.options({ max_chars_per_result: count }),
+      fetch_policy: s.options({
+        max_age_seconds: s.integer(600),
+        timeout_seconds: s.seconds,
+        disable_cache_fallback: s.flag,
+      }),
+    }),
+    max_chars_total: count,
+    session_id: s.text('name'),
+    client_model: s.anyText('name'),
+  },
+)
+
+/** The body of `POST /v1beta/search` (§4.6). */
+export const searchBetaRequest = {
+  ...s.options<SearchBetaRequest>({
+    objective: s.anyText('query'),
+    search_queries: s.list(s.text('query'), 'queries'),
+    processor: s.anyText('name'),
+    max_results: count,
+    max_chars_per_result: count,
+    source_policy: sourcePolicy,
+  }),
+  anyOf: { names: ['objective', 'search_queries'], expected: 'a query or an objective' },
+}

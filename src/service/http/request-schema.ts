@@ -1,0 +1,110 @@
+import * as z from 'zod'
+import { holdsOneOf } from '../../protocol/requests/schema.ts'
+import type { NumberShape, ObjectShape, Schema, Shape, TextShape } from '../../protocol/requests/schema.ts'
+import { atMost, jsonObject, LIMITS, list, record } from './request-limits.ts'
+
+/** The schema of a request's body in zod, with the limits of this service. Null stands for an optional field that is absent. */
+export function bodySchema<T>(schema: Schema<T>): z.ZodType<T>
+export function bodySchema(shape: Shape): z.ZodType {
+  return toZod(shape)
+}
+
+/** The schema of a query in zod. It is given a list of the values of each parameter, as `Context.req.queries()` has them. */
+export function querySchema<T>(schema: Schema<T> & ObjectShape): z.ZodType<T>
+export function querySchema({ optional }: ObjectShape): z.ZodType {
+  return z.object(mapFields(optional, (shape) => parameter(shape).optional()))
+}
+
+function toZod(shape: Shape): z.ZodType {
+  switch (shape.kind) {
+    case 'text':
+      return text(shape)
+    case 'number':
+      return number(shape)
+    case 'boolean':
+      return z.boolean()
+    case 'unknown':
+      return z.unknown()
+    case 'choice':
+      return z.enum(shape.values)
+    case 'list':
+      return list(toZod(shape.item), shape.limit, shape.min)
+    case 'record':
+      return record(text(shape.value), shape.limit, shape.maxKey)
+    case 'json':
+      return jsonObject(shape.role)
+    case 'either':
+      return z.union([text(shape.text), toZod(shape.object)], {
+        error: `Expected ${shape.text.expected} or an object`,
+      })
+    case 'object':
+      return object(shape)
+    case 'variants': {
+      const [first, ...others] = Object.entries(shape.variants).map(([type, variant]) =>
+        z.object({ type: z.literal(type), ...fields(variant) }),
+      )
+      if (first === undefined) throw new TypeError('there are no variants')
+      return z.discriminatedUnion('type', [first, ...others])
+    }
+  }
+}
+
+/** A string. Its length is checked first: one that is too long is not looked at. */
+function text({ expected, fits, min, max, limit, format }: TextShape): z.ZodType<string> {
+  const error = `Expected ${expected}`
+  const most = max ?? (limit && LIMITS[limit])
+  let schema = z.string()
+  if (min !== undefined) schema = schema.min(min, { error })
+  if (most !== undefined) schema = schema.max(most, atMost(most, 'characters'))
+  const formatted = format === 'uri' ? schema.pipe(z.url({ protocol: /^https?$/, error })) : schema
+  return fits === undefined
+    ? formatted
+    : formatted.refine(fits, { error, when: ({ issues }) => issues.length === 0 })
+}
+
+function number({ expected, isInteger, min, max }: NumberShape): z.ZodNumber {
+  const error = `Expected ${expected}`
+  const schema = (isInteger === true ? z.int({ error }) : z.number({ error })).min(min, { error })
+  return max === undefined ? schema : schema.max(max, { error })
+}
+
+function object(shape: ObjectShape): z.ZodType {
+  const schema = z.object(fields(shape))
+  const { anyOf } = shape
+  if (anyOf === undefined) return schema
+  return schema.refine((value) => holdsOneOf(anyOf.names, value), {
+    error: `Expected ${anyOf.expected}`,
+    path: anyOf.names.slice(-1),
+  })
+}
+
+function fields({ required, optional }: ObjectShape): Record<string, z.ZodType> {
+  return {
+    ...mapFields(required, toZod),
+    ...mapFields(optional, (shape) => z.preprocess((value) => value ?? undefined, toZod(shape).optional())),
+  }
+}
+
+function mapFields(
+  given: ObjectShape['optional'],
+  map: (shape: Shape) => z.ZodType,
+): Record<string, z.ZodType> {
+  return Object.fromEntries(Object.entries(given).map(([name, shape]) => [name, map(shape)]))
+}
+
+/** Of a parameter that must not be repeated, the first value counts. */
+function parameter(shape: Shape): z.ZodType {
+  if (shape.kind === 'list') return toZod(shape)
+  return z.preprocess((values) => (Array.isArray(values) ? values[0] : undefined), parsed(shape).optional())
+}
+
+function parsed(shape: Shape): z.ZodType {
+  if (shape.kind === 'boolean')
+    return z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1')
+  if (shape.kind !== 'number') return toZod(shape)
+  return z
+    .string()
+    .regex(/^\d{1,15}(\.\d{1,3})?$/, `Expected ${shape.expected}`)
+    .transform(Number)
+    .pipe(number(shape))
+}

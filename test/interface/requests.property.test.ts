@@ -1,0 +1,265 @@
+import * as fc from 'fast-check'
+import { ArgumentError, createClient } from 'rivulet'
+import { describe, expect, it } from 'vitest'
+import { addRunsRequest, createGroupRequest } from '../../src/protocol/requests/tasks.ts'
+import { groupEventsQuery, groupRunsQuery } from '../../src/protocol/requests/tasks.ts'
+import { createMonitorRequest } from '../../src/protocol/requests/monitors.ts'
+import { listMonitorsQuery, monitorEventsQuery } from '../../src/protocol/requests/monitors.ts'
+import { holdsOneOf } from '../../src/protocol/requests/schema.ts'
+import type { ObjectShape, Shape } from '../../src/protocol/requests/schema.ts'
+import { searchBetaRequest, searchRequest } from '../../src/protocol/requests/search.ts'
+import { querySchema } from '../../src/service/http/request-schema.ts'
+import { type Caller, running } from '../service/running.ts'
+
+// Requests are made from the schemas, so the compiler cannot know their types.
+// oxlint-disable-next-line typescript/no-explicit-any
+type Untyped = any
+
+const client: Untyped = createClient({ baseUrl: 'http://127.0.0.1:1', apiKey: 'key' })
+
+interface Endpoint {
+  readonly schema: Shape
+  /** Calls the client, which sends nothing before it is subscribed. */
+  readonly call: (request: unknown) => unknown
+  readonly path: (service: Caller) => string | Promise<string>
+}
+
+const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
+  search: { schema: searchRequest, call: (request) => client.search(request), path: () => '/v1/search' },
+  'beta search': {
+    schema: searchBetaRequest,
+    call: (request) => client.searchBeta(request),
+    path: () => '/v1beta/search',
+  },
+  'creating a group': {
+    schema: createGroupRequest,
+    // Its fields are options, and those that there are not are refused.
+    call: (request) => client.taskGroups.create(withoutUnknown(request)),
+    path: () => '/v1/tasks/groups',
+  },
+  'adding runs': {
+    schema: addRunsRequest,
+    call: (request) => client.taskGroups.addRuns('group', request),
+    path: async (service) => `/v1/tasks/groups/${await service.group()}/runs`,
+  },
+  'creating a monitor': {
+    schema: createMonitorRequest,
+    call: (request) => client.monitors.create(request),
+    path: () => '/v1/monitors',
+  },
+}
+
+const QUERIES: Readonly<Record<string, { schema: ObjectShape; call: (query: unknown) => unknown }>> = {
+  'events of a monitor': { schema: monitorEventsQuery, call: (query) => client.monitors.events('m', query) },
+  monitors: { schema: listMonitorsQuery, call: (query) => client.monitors.list(query) },
+  'events of a group': { schema: groupEventsQuery, call: (query) => client.taskGroups.events('g', query) },
+  'runs of a group': { schema: groupRunsQuery, call: (query) => client.taskGroups.runs('g', query) },
+}
+
+function withoutUnknown(request: Untyped): unknown {
+  return request?.a === undefined ? request : {}
+}
+
+/** Each string of a schema takes at least one of these. Nothing listens at the address. */
+const TEXTS = ['tides', 'de', '2026-01-02', '12h', 'example.edu', 'https://127.0.0.1:9/hook']
+const JSON_SCHEMA = { properties: { text: { type: 'string' } } }
+/** What a field may hold by mistake. */
+const JUNK = ['', ' ', 'tides', 0, -1, 1.5, 1, true, [], ['tides'], [7], {}, { a: 1 }]
+
+/** Values that both sides take. */
+function valid(shape: Shape): fc.Arbitrary<unknown> {
+  switch (shape.kind) {
+    case 'text':
+      return fc.constantFrom(...TEXTS.filter((text) => shape.fits?.(text) ?? true))
+    case 'number':
+      return fc.integer({ min: shape.min, max: shape.max ?? shape.min + 1_000 })
+    case 'boolean':
+      return fc.boolean()
+    case 'choice':
+      return fc.constantFrom(...shape.values)
+    case 'unknown':
+      return fc.jsonValue()
+    case 'json':
+      return shape.role === 'schema' ? fc.constant(JSON_SCHEMA) : fc.dictionary(fc.string(), fc.integer())
+    case 'record':
+      return fc.dictionary(fc.string({ maxLength: 9 }), valid(shape.value), { maxKeys: 3 })
+    case 'list':
+      return fc.array(valid(shape.item), { minLength: shape.min, maxLength: 3 })
+    case 'either':
+      return fc.oneof(valid(shape.text), valid(shape.object))
+    case 'object':
+      return validObject(shape)
+    case 'variants':
+      return fc.oneof(
+        ...Object.entries(shape.variants)
+          .filter(([type]) => type !== 'snapshot')
+          .map(([type, variant]) => validObject(variant).map((value) => Object.assign(value, { type }))),
+      )
+  }
+}
+
+function validObject({ required, optional, anyOf }: ObjectShape): fc.Arbitrary<Record<string, unknown>> {
+  const fields = Object.entries({ ...required, ...optional }).map(([name, shape]) => [name, valid(shape)])
+  const record = fc.record<Record<string, unknown>>(Object.fromEntries(fields), {
+    requiredKeys: Object.keys(required),
+  })
+  return anyOf === undefined ? record : record.filter((value) => holdsOneOf(anyOf.names, value))
+}
+
+/** One place of a request holds something else, or nothing. Not what the two sides differ about. */
+function broken(shape: Shape): fc.Arbitrary<unknown> {
+  return fc.tuple(valid(shape), fc.nat(), fc.option(fc.constantFrom(...JUNK))).map(([request, at, junk]) => {
+    const places = placesOf(request)
+    const path = places[at % places.length]
+    if (path === undefined) return junk ?? 'tides'
+    return changed(request, path, junk)
+  })
+}
+
+function placesOf(value: unknown, path: readonly string[] = []): (readonly string[])[] {
+  if (typeof value !== 'object' || value === null) return []
+  const places: (readonly string[])[] = []
+  for (const [name, member] of Object.entries(value)) {
+    const place = path.concat(name)
+    if (name !== 'json_schema' && name !== 'event_types') places.push(place, ...placesOf(member, place))
+  }
+  return places
+}
+
+/** The value with something else at a path; without a member where that is null. */
+function changed(value: Untyped, [name = '', ...rest]: readonly string[], to: unknown): unknown {
+  const copy = Array.isArray(value) ? [...value] : { ...value }
+  if (rest.length > 0) copy[name] = changed(value[name], rest, to)
+  else if (to !== null) copy[name] = to
+  else if (Array.isArray(copy)) copy.splice(Number(name), 1)
+  else delete copy[name]
+  return copy
+}
+
+function clientTakes(call: (request: unknown) => unknown, request: unknown): boolean {
+  try {
+    call(request)
+    return true
+  } catch (error) {
+    if (error instanceof ArgumentError) return false
+    throw error
+  }
+}
+
+async function serviceTakes(service: Caller, path: string, request: unknown): Promise<boolean> {
+  const { status } = await service.post(path, JSON.stringify(request))
+  expect([200, 201, 202, 422]).toContain(status)
+  return status !== 422
+}
+
+const service = () => running({ quotas: false })
+
+describe.each(Object.entries(ENDPOINTS))('the body of %s', (_, { schema, call, path }) => {
+  it('is taken by client and service when it follows the schema', async () => {
+    const caller = await service()
+    const at = await path(caller)
+    await fc.assert(
+      fc.asyncProperty(valid(schema), async (request) => {
+        expect([clientTakes(call, request), await serviceTakes(caller, at, request)]).toEqual([true, true])
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('is taken by both or refused by both when something in it is wrong', async () => {
+    const caller = await service()
+    const at = await path(caller)
+    const outcomes = new Set<boolean>()
+    await fc.assert(
+      fc.asyncProperty(broken(schema), async (request) => {
+        const isTaken = clientTakes(call, request)
+        outcomes.add(isTaken)
+        expect(await serviceTakes(caller, at, request)).toBe(isTaken)
+      }),
+      { numRuns: 200 },
+    )
+    expect(outcomes).toContain(false)
+  })
+})
+
+describe.each(Object.entries(QUERIES))('the query of %s', (_, { schema, call }) => {
+  const written = (query: unknown) =>
+    Object.fromEntries(Object.entries(query ?? {}).map(([name, value]) => [name, [value].flat().map(String)]))
+  const isTaken = (query: unknown) => querySchema(schema).safeParse(written(query)).success
+
+  it('is taken by client and service when it follows the schema', () => {
+    fc.assert(
+      fc.property(valid(schema), (query) => {
+        expect([clientTakes(call, query), isTaken(query)]).toEqual([true, true])
+      }),
+    )
+  })
+
+  // All parameters are strings at the service: it cannot tell 1 from "1".
+  it.each(Object.entries(schema.optional).filter(([, { kind }]) => kind !== 'text'))(
+    'is refused by both when %s is wrong',
+    (name, { kind }) => {
+      for (const wrong of kind === 'number' ? [-1, 1.5, 0, 'x'] : ['x', '', 7]) {
+        expect([wrong, clientTakes(call, { [name]: wrong }), isTaken({ [name]: wrong })]).toEqual([
+          wrong,
+          false,
+          false,
+        ])
+      }
+    },
+  )
+})
+
+describe('on purpose, the client takes what the embedded service refuses', () => {
+  const query = 'tides'
+  const monitor = { type: 'event_stream', frequency: '1d', settings: { query } }
+  const inputs = [{ input: query }]
+  const hook = { url: 'https://127.0.0.1:9/hook', event_types: ['of.tomorrow'] }
+  const texts = (count: number) => Array.from({ length: count }, (_, index) => `word${index}`)
+
+  it.each<[string, string, unknown]>([
+    ['more than one of its limits allows', 'search', { search_queries: texts(51) }],
+    ['a run that is too long', 'adding runs', { inputs: [{ input: 'a'.repeat(25_001) }] }],
+    ['more than 1,000 inputs', 'adding runs', { inputs: Array(1_001).fill(inputs[0]) }],
+    ['an unknown webhook event of a run', 'adding runs', { inputs: [{ input: query, webhook: hook }] }],
+    ['an unknown webhook event of a monitor', 'creating a monitor', { ...monitor, webhook: hook }],
+    [
+      'a snapshot monitor',
+      'creating a monitor',
+      { ...monitor, type: 'snapshot', settings: { task_run_id: 'run' } },
+    ],
+    ['a query without a word', 'creating a monitor', { ...monitor, settings: { query: '?' } }],
+    ['a query of 33 words', 'creating a monitor', { ...monitor, settings: { query: texts(33).join(' ') } }],
+    [
+      'an output schema that a passage cannot fill',
+      'creating a monitor',
+      { ...monitor, settings: { query, output_schema: { type: 'json', json_schema: {} } } },
+    ],
+  ])('%s', async (_, name, request) => {
+    const { call = () => {}, path = () => '' } = ENDPOINTS[name] ?? {}
+    const caller = await service()
+
+    expect(clientTakes(call, request)).toBe(true)
+    expect(await serviceTakes(caller, await path(caller), request)).toBe(false)
+  })
+})
+
+describe('on purpose, the client refuses what the embedded service takes', () => {
+  it('null for an optional field', async () => {
+    const request = { search_queries: ['tides'], objective: null }
+
+    expect(clientTakes(client.search, request)).toBe(false)
+    expect(await serviceTakes(await service(), '/v1/search', request)).toBe(true)
+  })
+
+  it('a wrong limit beside an event_group_id, and parameters that the schema does not know', async () => {
+    const caller = await service()
+    const monitor = { type: 'event_stream', frequency: '1d', settings: { query: 'tides' } }
+    const { body } = await caller.post<{ monitor_id: string }>('/v1/monitors', monitor)
+    const answer = await caller.get(`/v1/monitors/${body.monitor_id}/events?event_group_id=g&limit=0&x=1`)
+
+    expect(answer.status).toBe(200)
+    expect(() => client.monitors.events('m', { event_group_id: 'g', limit: 0 })).toThrow('limit')
+    expect(() => client.monitors.events('m', { x: 1 })).toThrow('no option x')
+  })
+})
