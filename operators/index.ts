@@ -1,7 +1,7 @@
 /**
  * RxJS operators for streams of research events. They do not depend on HTTP and work with any observable.
  *
- * @module
+ * @module rivulet/operators
  */
 export { dedupe } from './dedupe.ts'
 export type { DedupeConfig } from './dedupe.ts'

@@ -1,3 +1,8 @@
+/**
+ * The client, the events, and checkpoints.
+ *
+ * @module rivulet
+ */
 export * from './protocol/index.ts'
 export { openCheckpoint } from './state/checkpoint.ts'
 export type { Checkpoint } from './state/checkpoint.ts'
@@ -8,6 +13,7 @@ export type {
   HandledFact,
 } from './state/checkpoint-store.ts'
 export { memoryCheckpointStore } from './state/memory-checkpoint-store.ts'
+export type { MemoryCheckpointStoreOptions } from './state/memory-checkpoint-store.ts'
 export { CheckpointError, CheckpointInUseError, StateFileError, StateInUseError } from './state/errors.ts'
 export { createClient } from './client.ts'
 export type { ClientOptions, ResearchClient } from './client.ts'

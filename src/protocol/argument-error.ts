@@ -10,7 +10,7 @@ export class ArgumentError extends TypeError {
 
   /**
    * @param expected What it must be, as in "limit must be an integer from 1 to 100, got 500", or the whole message.
-   * @param value The given value; {@link hidden} where it may be secret.
+   * @param value The given value; `hidden(value)` where it may be secret.
    */
   constructor(argument: string, expected: string | { readonly message: string }, value: unknown) {
     super(

@@ -1,3 +1,8 @@
+/**
+ * The embedded research service over a folder of documents.
+ *
+ * @module rivulet/service
+ */
 export { ManualClock, systemClock, type Clock } from './clock.ts'
 export type {
   Corpus,
@@ -9,7 +14,7 @@ export type {
 } from './corpus/corpus.ts'
 export { DataFileError } from './database.ts'
 export type { DocumentFolder } from './corpus/sites.ts'
-export type { Fault, FaultKind, Faults } from './faults/faults.ts'
+export type { DeletedGroup, Fault, FaultKind, Faults } from './faults/faults.ts'
 export type { ListenOptions } from './listen-options.ts'
 export type { MonitorRecord } from './monitors/event-log.ts'
 export type { Processor, RunResult, RunTask } from './processor/processor.ts'

@@ -1,3 +1,8 @@
+/**
+ * Checkpoints and the inbox of webhooks in SQLite files.
+ *
+ * @module rivulet/state/sqlite
+ */
 export { ArgumentError } from '../protocol/argument-error.ts'
 export type { CheckpointChanges, CheckpointState, CheckpointStore, HandledFact } from './checkpoint-store.ts'
 export { CheckpointError, CheckpointInUseError, StateFileError, StateInUseError } from './errors.ts'

@@ -1,3 +1,8 @@
+/**
+ * The receiver of webhooks, and their signatures, on every runtime with `Request` and `Response`.
+ *
+ * @module rivulet/webhooks
+ */
 export { ArgumentError } from '../protocol/argument-error.ts'
 export type { Inbox, InboxOutcome } from '../state/inbox.ts'
 export { memoryInbox } from '../state/memory-inbox.ts'

@@ -1,0 +1,55 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const ENTRY_POINTS = [
+  'rivulet',
+  'rivulet/operators',
+  'rivulet/webhooks',
+  'rivulet/state/sqlite',
+  'rivulet/service',
+]
+const PROJECT = resolve(import.meta.dirname, '../..')
+
+interface Declaration {
+  readonly name: string
+  readonly children?: readonly Declaration[]
+}
+
+let folder: string
+let modules: readonly Declaration[]
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rivulet-reference-'))
+  const typedoc = join(PROJECT, 'build/reference/node_modules/typedoc/bin/typedoc')
+  const options = join(PROJECT, 'build/reference/typedoc.json')
+  const json = join(folder, 'reference.json')
+  // Its warnings are errors: a link to nothing, a public type that is not exported.
+  await promisify(execFile)(process.execPath, [
+    typedoc,
+    '--options',
+    options,
+    '--out',
+    folder,
+    '--json',
+    json,
+  ])
+  const project: Declaration = JSON.parse(await readFile(json, 'utf8'))
+  modules = project.children ?? []
+}, 240_000)
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+describe('the API reference', () => {
+  it('has every entry point', () => {
+    expect(modules.map(({ name }) => name).toSorted()).toEqual(ENTRY_POINTS.toSorted())
+  })
+
+  it.each(ENTRY_POINTS)('has every public value of %s', async (entryPoint) => {
+    const values = Object.keys(await import(entryPoint))
+    const documented = modules.find(({ name }) => name === entryPoint)?.children ?? []
+    expect(values).not.toEqual([])
+    expect(documented.map(({ name }) => name)).toEqual(expect.arrayContaining(values))
+  })
+})
