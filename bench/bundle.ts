@@ -4,20 +4,20 @@ import { gzipSync } from 'node:zlib'
 import { rolldown } from 'rolldown'
 import type { OutputChunk } from 'rolldown'
 
-/** What the browser bundle should weigh, in kB of 1,000 bytes, minified and gzipped: what the figure is held against. */
+/** The target size of the browser bundle, minified and gzipped, in kB of 1,000 bytes. */
 export const TARGET_KB = 12
 
 /**
- * What it may weigh: the check fails above. It is the present size, rounded up to the next half kB. Who makes the bundle
- * smaller lowers it; raising it takes a reason.
+ * The limit in kB: the check fails above it. It is the current size, rounded up to the next half kB. Lower it when the bundle
+ * gets smaller; raise it only for a reason.
  */
 export const BOUND_KB = 42.5
 
-/** What a browser downloads. Sizes in bytes. */
+/** The bundle for a browser. Sizes in bytes. */
 export interface Bundle {
   readonly minified: number
   readonly gzipped: number
-  /** What each module weighs in it, minified, the largest first. Gzip takes them all together. */
+  /** The minified size of each module, largest first. Gzip compresses them together. */
   readonly modules: readonly BundledModule[]
 }
 
@@ -35,8 +35,8 @@ const EVERYTHING = `
   export * from 'rivulet/operators'`
 
 /**
- * Bundles a module, by default everything that `rivulet` and `rivulet/operators` export, the way an application's bundler
- * does for a browser, without rxjs: that is the application's own.
+ * Bundles a module (default: all of `rivulet` and `rivulet/operators`) for a browser, as an application's bundler does. Without
+ * rxjs, which the application has itself.
  */
 export async function bundleForBrowsers(module = EVERYTHING): Promise<Bundle> {
   const build = await rolldown({
@@ -44,7 +44,7 @@ export async function bundleForBrowsers(module = EVERYTHING): Promise<Bundle> {
     cwd: PROJECT,
     platform: 'browser',
     external: /^rxjs(\/|$)/,
-    // From the source, so that nothing has to be built first.
+    // From the source, so that no build is needed.
     resolve: { conditionNames: ['rivulet-source'] },
     plugins: [
       {
@@ -67,7 +67,7 @@ export async function bundleForBrowsers(module = EVERYTHING): Promise<Bundle> {
   }
 }
 
-/** Asks the source map of each character where it came from, since minifying mixes the modules. */
+/** The size of each module. The source map is read per character, since a minifier mixes the modules. */
 function modulesOf({ code, map }: OutputChunk): BundledModule[] {
   if (map === null) throw new Error('the bundle has no source map')
   const sources = new SourceMap({ ...map, sourceRoot: '' })
@@ -75,7 +75,7 @@ function modulesOf({ code, map }: OutputChunk): BundledModule[] {
   for (const [line, text] of code.split('\n').entries()) {
     for (let column = 0; column < text.length; column++) {
       const entry = sources.findEntry(line, column)
-      // What the bundler wrote itself, imports and exports, comes from nowhere.
+      // The bundler's own imports and exports have no source.
       const source: string | undefined = 'originalSource' in entry ? entry.originalSource : undefined
       const name = source === undefined ? 'imports and exports' : moduleName(source)
       sizes.set(name, (sizes.get(name) ?? 0) + Buffer.byteLength(text.charAt(column)))
@@ -86,7 +86,7 @@ function modulesOf({ code, map }: OutputChunk): BundledModule[] {
     .toSorted((a, b) => b.minified - a.minified)
 }
 
-/** The map's paths are relative to where the bundle would have been written. */
+/** The path of a source. The map's paths are relative to the folder of the bundle. */
 function moduleName(source: string): string {
   const path = source.replace(/^(\.\.\/)+/, '')
   return /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? path

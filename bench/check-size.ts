@@ -1,13 +1,13 @@
-/** Fails when what browsers download has grown beyond its bound: `npm run check:size`. */
+/** Fails when the browser bundle exceeds its limit: `npm run check:size`. */
 import { bundleForBrowsers, BOUND_KB } from './bundle.ts'
 
-/** Modules that are named when it fails. */
+/** How many modules are listed when it fails. */
 const LARGEST = 20
 
 const { minified, gzipped, modules } = await bundleForBrowsers()
 const size = `${kilobytes(gzipped)} gzipped (${kilobytes(minified)} minified)`
 if (gzipped <= BOUND_KB * 1_000) {
-  process.stdout.write(`The browser bundle has ${size}, at most ${BOUND_KB} kB are allowed.\n`)
+  process.stdout.write(`The browser bundle has ${size}; the limit is ${BOUND_KB} kB.\n`)
 } else {
   const lines = modules.slice(0, LARGEST).map(({ name, minified: bytes }) => {
     const share = Math.round((100 * bytes) / minified)

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 
-/** The next message of a process that was forked. Rejects with "{name} ended with {code} before it {did}" if it ends first. */
+/** The next message of a forked process. Rejects with "{name} ended with {code} before it {did}" if the process ends first. */
 export async function messageOf(child: ChildProcess, name: string, did: string): Promise<unknown> {
   const over = new AbortController()
   const message = once(child, 'message', over)
@@ -12,12 +12,12 @@ export async function messageOf(child: ChildProcess, name: string, did: string):
     const [first] = await Promise.race([message, exit])
     return first
   } finally {
-    // The one that lost listens no longer.
+    // Removes the other listener.
     over.abort()
   }
 }
 
-/** Resolves once the process has ended. */
+/** Resolves when the process has ended. */
 export async function ended(child: ChildProcess): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
 }

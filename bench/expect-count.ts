@@ -1,4 +1,4 @@
-/** Fails unless all came: a side that loses some, or gets some twice, has no figure. */
+/** Fails unless every event was received exactly once. */
 export function expectCount(got: number, wanted: number, what = 'events'): void {
-  if (got !== wanted) throw new Error(`${got} ${what} came, ${wanted} were to come`)
+  if (got !== wanted) throw new Error(`received ${got} ${what}, expected ${wanted}`)
 }

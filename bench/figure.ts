@@ -1,21 +1,21 @@
-/** What a figure has to reach. */
+/** The target of a figure. */
 export type Target = { readonly atLeast: number } | { readonly atMost: number }
 
-/** One figure, measured. */
+/** One measured figure. */
 export interface Result {
   readonly name: string
-  /** What counts: ours by the other side's, a size, or a share. */
+  /** The result: ours divided by the other side's, a size, or a share. */
   readonly ratio: number
   readonly target: Target
   readonly ok: boolean
-  /** Both sides in their own unit, for orientation: they change from machine to machine. */
+  /** Both sides in their own unit, for information: they differ between machines. */
   readonly [detail: string]: unknown
 }
 
-/** What the process of one file of figures tells: what it measured, or why it could not. */
+/** The message of a figure's process: its results, or why it failed. */
 export type Report = { readonly results: readonly Result[] } | { readonly failure: string }
 
-/** Whether a message is a report: by its shape, since the sender is of this folder too. */
+/** Whether a message is a report, by its shape only. */
 export function isReport(message: unknown): message is Report {
   const { results, failure }: { readonly results?: unknown; readonly failure?: unknown } = Object(message)
   return typeof failure === 'string' || (Array.isArray(results) && results.every(isResult))
@@ -26,13 +26,10 @@ function isResult(value: unknown): value is Result {
   return typeof name === 'string' && typeof ratio === 'number'
 }
 
-/**
- * Measures the figures of one file, in a process that does nothing else. What it writes goes into the folder, which is
- * empty and is removed when the process ends.
- */
+/** Measures the figures of one file, in a process of its own. The folder for its files is empty, and is removed at the end. */
 export type Measure = (folder: string) => Promise<readonly Result[]>
 
-/** Sets a figure, as it is printed, beside its target. */
+/** A figure as it is printed, with its target. */
 export function result(
   name: string,
   ratio: number,
@@ -45,7 +42,7 @@ export function result(
   return { name, ratio: printed, target, ok, ...details }
 }
 
-/** Three digits that count, or all before the point. */
+/** Three significant digits, or all digits before the decimal point. */
 export function rounded(value: number): number {
   return Math.abs(value) >= 100 ? Math.round(value) : Number(value.toPrecision(3))
 }

@@ -4,9 +4,9 @@ import type { Dispatcher } from 'undici'
 const agent = new Agent()
 
 /**
- * The floor: what cannot be avoided to get the events of a stream, and nothing else. Undici's dispatch, one decoding for
- * each chunk, a cut at each blank line, `JSON.parse` of the data. Calls `next` with each value; resolves with their count.
- * What has no data, such as `retry:` alone, is no event.
+ * The floor: only what is necessary to read the events of a stream. Undici's dispatch, one decoding per chunk, a split at each
+ * blank line, `JSON.parse` of the data. Calls `next` with each value; resolves with their number. Messages without data, such as
+ * `retry:`, are not events.
  */
 export function floorStream(
   url: string,
@@ -37,7 +37,7 @@ export function floorStream(
       onResponseEnd: () => resolve(count),
       onResponseError: (_controller, error) => reject(error),
     }
-    // Without time-outs, as the library's own transport.
+    // Without timeouts, as in the library's own transport.
     const timeouts = { headersTimeout: 0, bodyTimeout: 0 }
     agent.dispatch({ origin: url, path, method: 'GET', headers, ...timeouts }, handler)
   })

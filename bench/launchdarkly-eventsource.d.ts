@@ -1,4 +1,4 @@
-/** The part of launchdarkly-eventsource that the bench uses; the package comes without types. */
+/** The part of launchdarkly-eventsource that the bench uses; the package has no types. */
 declare module 'launchdarkly-eventsource' {
   export class EventSource {
     constructor(url: string)

@@ -1,6 +1,6 @@
 /**
- * What Rivulet costs beside what cannot be avoided: `npm run bench -- --json`, or `--only stream` for one file of figures.
- * Each file is measured in a process of its own; docs/performance.md says what each figure means.
+ * Measures the overhead of Rivulet: `npm run bench -- --json`, or `--only stream` for one file of figures. Each file is measured in a
+ * separate process; docs/performance.md explains the figures.
  */
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
@@ -12,13 +12,13 @@ import { ended, messageOf } from './child.ts'
 import { isReport } from './figure.ts'
 import type { Result } from './figure.ts'
 
-/** A file of figures that could not be measured, and why. */
+/** A file of figures that failed, and why. */
 interface Failure {
   readonly name: string
   readonly message: string
 }
 
-const { chosen, json } = asked()
+const { chosen, json } = parseCommandLine()
 let running: ChildProcess | undefined
 endWithSignal('SIGINT')
 endWithSignal('SIGTERM')
@@ -41,8 +41,8 @@ if (json) print(JSON.stringify({ bench, machine, failed }))
 else for (const { name, message } of failed) print(`failed: ${name}: ${message}`)
 if (failed.length > 0) process.exitCode = 1
 
-/** What the command line asks for. Where that is wrong, says so and ends. */
-function asked(): { readonly chosen: readonly string[]; readonly json: boolean } {
+/** Parses the command line. Prints an error and ends where it is not valid. */
+function parseCommandLine(): { readonly chosen: readonly string[]; readonly json: boolean } {
   try {
     const { values } = parseArgs({
       options: { only: { type: 'string', multiple: true }, json: { type: 'boolean', default: false } },
@@ -68,9 +68,9 @@ async function measured(name: string): Promise<readonly Result[]> {
   const runner = fileURLToPath(new URL('run-figure.ts', import.meta.url))
   const child = fork(runner, [name], { execArgv: ['--conditions=rivulet-source', '--expose-gc'] })
   running = child
-  const report = await messageOf(child, `the process of ${name}`, 'told its results')
+  const report = await messageOf(child, `the process of ${name}`, 'sent its results')
   await ended(child)
-  if (!isReport(report)) throw new Error(`the process of ${name} told something else than its results`)
+  if (!isReport(report)) throw new Error(`the process of ${name} sent something other than its results`)
   if ('failure' in report) throw new Error(report.failure)
   return report.results
 }

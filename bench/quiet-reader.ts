@@ -1,23 +1,23 @@
 /**
- * Opens the silent streams of a server in a process of its own, and tells what each of them takes:
- * `quiet-reader.ts ours|floor {url}`, as the library opens them or as the floor does.
+ * Opens idle streams of a server in a separate process, and sends the memory per stream: `quiet-reader.ts ours|floor {url}`, with the
+ * library or with the floor.
  */
 import { setImmediate } from 'node:timers/promises'
 import { createClient } from 'rivulet'
 import { floorStream } from './floor.ts'
 
-/** Bytes that one open stream takes. */
+/** Bytes per open stream. */
 export interface StreamSize {
-  /** What JavaScript holds once its garbage is collected: on the heap, and in buffers outside of it. */
+  /** JavaScript's memory after a collection: the heap and external buffers. */
   readonly held: number
-  /** What the whole process grew by, with the socket's native part, and with garbage and room not used again. */
+  /** The growth of the process, including sockets, garbage and unused memory. */
   readonly resident: number
 }
 
 const STREAMS = 2_000
-/** Opened before the measuring begins, so that code is compiled and tables are there. */
+/** Opened before the measurement, to compile code and allocate tables. */
 const FIRST = 200
-/** Opened at once: less than the server's backlog. */
+/** Opened concurrently: fewer than the server's backlog. */
 const BATCH = 100
 
 type Open = (group: string, next: () => void) => void
@@ -46,7 +46,7 @@ function onFloor(group: string, next: () => void): void {
   void floorStream(baseUrl, `/v1beta/tasks/groups/${group}/runs`, next).then(failed, failed)
 }
 
-/** Opens so many streams, and resolves when the event of each has come. */
+/** Opens this many streams, and resolves when each has received its event. */
 async function openAll(name: string, count: number): Promise<void> {
   for (let from = 0; from < count; from += BATCH) {
     const batch = Array.from({ length: BATCH }, (_, at) => `${name}${from + at}`)
@@ -54,7 +54,7 @@ async function openAll(name: string, count: number): Promise<void> {
   }
 }
 
-/** The memory once what is over has been let go. */
+/** The memory after a collection. */
 async function settled(): Promise<NodeJS.MemoryUsage> {
   for (let round = 0; round < 5; round++) {
     await setImmediate()
@@ -64,5 +64,5 @@ async function settled(): Promise<NodeJS.MemoryUsage> {
 }
 
 function failed(reason?: unknown): never {
-  throw new Error('a stream that was to stay open ended', { cause: reason })
+  throw new Error('an idle stream ended', { cause: reason })
 }

@@ -1,17 +1,17 @@
 import { rounded } from './figure.ts'
 
-/** Measures one side once: a rate, a time or a size, always the same of both sides. */
+/** Measures one side once: a rate, a time or a size, the same for both sides. */
 export type Side = () => number | Promise<number>
 
-/** What the rounds came to. */
+/** The result of the rounds. */
 export interface Comparison {
-  /** The median of the rounds' ratios, ours by theirs. */
+  /** The median of the rounds' ratios, ours divided by theirs. */
   readonly ratio: number
-  /** The middle half of the rounds' ratios lies between these. */
+  /** The quartiles of the rounds' ratios. */
   readonly quartiles: readonly [number, number]
-  /** Median of our side. */
+  /** The median of our side. */
   readonly ours: number
-  /** Median of the other side. */
+  /** The median of the other side. */
   readonly theirs: number
   readonly rounds: number
 }
@@ -20,9 +20,9 @@ const ROUNDS = 9
 const WARM_UP = 2
 
 /**
- * Measures two sides in turns, so that both meet the same machine, the first of a round changing with each. The young
- * garbage of one is collected before the other begins. Not the old: a full collection also drops optimized code for shapes of
- * objects of which none is alive just then, and every round would measure the compiler.
+ * Measures two sides alternately on the same machine, starting each round with the other side. Collects the young generation in
+ * between. Not the old one: a full collection also drops optimized code for shapes without live objects, and each round would
+ * measure the compiler.
  */
 export async function alternately(
   ours: Side,
@@ -33,7 +33,7 @@ export async function alternately(
   return compare(mine, others)
 }
 
-/** What the rounds of two sides came to. */
+/** The result of the rounds of two sides. */
 export function compare(mine: readonly number[], others: readonly number[]): Comparison {
   const ratios = mine.map((value, round) => value / (others[round] ?? NaN))
   return {
@@ -45,7 +45,7 @@ export function compare(mine: readonly number[], others: readonly number[]): Com
   }
 }
 
-/** As {@link alternately} for any number of sides: what each round measured of each side, in the order of the rounds. */
+/** Like {@link alternately}, for any number of sides: the values of each side, in the order of the rounds. */
 export async function inTurns<const Sides extends readonly Side[]>(
   sides: Sides,
   { rounds = ROUNDS, warmUp = WARM_UP } = {},
@@ -59,19 +59,19 @@ export async function inTurns<const Sides extends readonly Side[]>(
       if (round >= warmUp) values.push(value)
     }
   }
-  // One list for each side: the compiler does not follow a tuple through `map`.
+  // One list per side: the compiler does not keep a tuple through `map`.
   return columns.map(({ values }) => values) as { -readonly [Index in keyof Sides]: number[] }
 }
 
-/** A side, and what each round measured of it. */
+/** A side, and its value in each round. */
 interface Column {
   readonly side: Side
   readonly values: number[]
 }
 
 /**
- * The order of a round: each begins with another one than the round before, and every second one goes backwards, so that
- * of three or more none always follows the same one.
+ * The order of a round: each starts with another side, and every second one is reversed, so that none of three or more sides
+ * always follows the same one.
  */
 function inOrderOf<Item>(round: number, items: readonly Item[]): readonly Item[] {
   const first = round % items.length
@@ -79,12 +79,12 @@ function inOrderOf<Item>(round: number, items: readonly Item[]): readonly Item[]
   return [...items.slice(first, first + 1), ...(round % 2 === 0 ? others : others.toReversed())]
 }
 
-/** How many a second when `count` of them take as long as this work. */
+/** The rate per second at which this work handles `count`. */
 export async function perSecond(count: number, work: () => unknown): Promise<number> {
   return count / (await seconds(work))
 }
 
-/** How long the work takes. */
+/** The duration of the work. */
 export async function seconds(work: () => unknown): Promise<number> {
   const began = process.hrtime.bigint()
   await work()
@@ -95,7 +95,7 @@ export function median(values: readonly number[]): number {
   return quantile(values, 0.5)
 }
 
-/** The value below which this share of the values lies. */
+/** The value at this quantile. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   const at = (sorted.length - 1) * share

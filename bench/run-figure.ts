@@ -1,7 +1,4 @@
-/**
- * The process in which one file of figures is measured: `run-figure.ts {name}`. It tells its report to the process that
- * started it, and ends with that process.
- */
+/** Measures one file of figures: `run-figure.ts {name}`. Sends its report to the parent process, and ends with that process. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +8,7 @@ import type { Measure, Report } from './figure.ts'
 const [name] = process.argv.slice(2)
 const folder = mkdtempSync(join(tmpdir(), 'rivulet-bench-'))
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-// Without these handlers a signal would end the process and leave the folder.
+// Without these handlers, a signal would end the process and leave the folder.
 process.once('SIGINT', () => process.exit(1))
 process.once('SIGTERM', () => process.exit(1))
 process.once('disconnect', () => process.exit())

@@ -4,23 +4,23 @@ import type { Server } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { ended, messageOf } from './child.ts'
 
-/** A server in a process of its own. */
+/** A server in a separate process. */
 export interface BenchServer extends AsyncDisposable {
   readonly url: string
   readonly process: ChildProcess
 }
 
-/** Starts `servers/{name}.ts`; it ends when it is disposed of. */
+/** Starts `servers/{name}.ts`. Disposing of it ends the process. */
 export async function startServer(name: string, args: readonly string[] = []): Promise<BenchServer> {
   const file = fileURLToPath(new URL(`servers/${name}.ts`, import.meta.url))
-  // Its memory is no part of what is measured, nor are the flags of this process meant for it.
+  // A separate process, so that its memory is not measured, without this process's flags.
   const child = fork(file, args, { execArgv: ['--conditions=rivulet-source'] })
   const { port }: { readonly port?: unknown } = Object(
     await messageOf(child, `the server ${name}`, 'listened'),
   )
   if (typeof port !== 'number') {
     child.kill()
-    throw new Error(`the server ${name} does not say where it listens`)
+    throw new Error(`the server ${name} did not send its port`)
   }
   return {
     url: `http://127.0.0.1:${port}`,
@@ -32,7 +32,7 @@ export async function startServer(name: string, args: readonly string[] = []): P
   }
 }
 
-/** In the server's process: has it listen, and tells where. */
+/** In the server's process: listens and sends the port. */
 export function listen(server: Server): void {
   server.listen(0, '127.0.0.1', () => {
     const address = server.address()
@@ -40,7 +40,7 @@ export function listen(server: Server): void {
   })
 }
 
-/** In the server's process: tells where it listens, and ends with the process that started it. */
+/** In the server's process: sends the port, and ends with the parent process. */
 export function announce(port: number): void {
   process.send?.({ port })
   process.once('disconnect', () => process.exit())

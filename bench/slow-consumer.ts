@@ -1,15 +1,11 @@
 /**
- * What a slow consumer costs in memory: `npm run slow-consumer -- --events 200000 --json`.
+ * Measures the memory of a slow consumer: `npm run slow-consumer -- --events 200000 --json`.
  *
- * A server in its own process streams run events of 1 KB, half of them from each of two groups, as fast as they are taken.
- * This process merges both streams, drops duplicates, and has a handler that takes 5 ms for each event.
+ * A server in a separate process streams run events of 1 KB from two groups. This process merges both streams, drops duplicates, and
+ * handles each event in 5 ms. It samples its resident memory (RSS) every 10 ms. `max_mb_over_idle` is the maximum minus that of the
+ * idle process after 2,000 events of another group and a collection. V8 has its default settings.
  *
- * What is measured: the resident memory of this process (RSS, with the code, the garbage and the buffers in it), every
- * 10 ms from before the first event to after the last. `max_mb_over_idle` is its maximum less what the idle process had: one
- * that has handled 2,000 events of another group, so that its code is loaded and compiled, has closed their stream and
- * collected its garbage. No setting of V8 is changed.
- *
- * Exits with 1, and says why, when that is not below `--limit` MB (default 48), or when not every event was handled.
+ * Exits with 1 and the reason when that reaches `--limit` MB (default 48), or when not every event was handled.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -45,7 +41,7 @@ const server = fork(fileURLToPath(new URL('slow-consumer/server-process.ts', imp
 const [{ port }] = await once(server, 'message')
 const client = createClient({ baseUrl: `http://127.0.0.1:${port}`, apiKey: 'none' })
 
-/** The runs of these groups, merged and handled. */
+/** Merges and handles the runs of these groups. */
 function pipeline(...groups: readonly string[]) {
   const runs = groups.map((group) => client.taskGroups.runs(group, { include_output: true }))
   return merge(...runs).pipe(

@@ -1,7 +1,7 @@
 import type { Plugin } from 'rolldown'
 import { minify } from 'rolldown/utils'
 
-/** Minifies the chunk of this name, and no other: a stack trace shows the project's own code as it is written. */
+/** Minifies only the chunk of this name, so that stack traces show the project's own code unchanged. */
 export function minified(chunkName: string): Plugin {
   return {
     name: 'minified',

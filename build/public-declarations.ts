@@ -3,8 +3,8 @@ import { dirname, join, resolve } from 'node:path'
 import type { Plugin } from 'rolldown'
 
 /**
- * Removes the declarations that no entry leads to. tsc writes one for each source file; those of the service's and the
- * command's insides have types of bundled packages, which users do not have.
+ * Removes the declarations that no entry imports. tsc writes one per source file; those of the service's and the command's insides
+ * have types of bundled packages, which users do not have.
  */
 export function publicDeclarations(entries: readonly string[]): Plugin {
   return {
@@ -19,10 +19,10 @@ export function publicDeclarations(entries: readonly string[]): Plugin {
   }
 }
 
-/** The declarations, and all that they import by a relative path. */
+/** The declarations and their relative imports, transitively. */
 export function reachedFrom(entries: readonly string[]): ReadonlySet<string> {
   const reached = new Set<string>(entries)
-  // A Set is iterated over what is added on the way, too.
+  // Iterating a Set includes entries that are added meanwhile.
   for (const file of reached) {
     for (const name of importsOf(file)) {
       if (name.startsWith('.')) reached.add(join(dirname(file), name.replace(/\.[jt]s$/, '.d.ts')))

@@ -2,23 +2,22 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Plugin } from 'rolldown'
 
-/** The file in `dist` that holds the notices. */
+/** The file in `dist` with the notices. */
 const NOTICES_FILE = 'THIRD-PARTY-NOTICES.txt'
 
 /** A package whose code is in the bundle. */
 interface BundledPackage {
   readonly name: string
   readonly version: string
-  /** SPDX expression, as its package.json has it. */
+  /** SPDX expression, from its package.json. */
   readonly licence: string
   /** The text of its licence file. */
   readonly text: string
 }
 
 /**
- * Writes the licences of the packages whose code is bundled, as these licences require. It reads them from the modules
- * of the bundle, so that the list is always that of what is distributed. A package without a licence file fails the
- * build.
+ * Writes the licences of the bundled packages, as these require. It reads the packages from the modules of the bundle, so that the
+ * list matches the distribution. A package without a licence file fails the build.
  */
 export function thirdPartyNotices(): Plugin {
   return {
@@ -32,7 +31,7 @@ export function thirdPartyNotices(): Plugin {
   }
 }
 
-/** The folder of the package that a module belongs to; undefined for the project's own modules. */
+/** The folder of a module's package; undefined for the project's own modules. */
 function packageFolder(module: string): string | undefined {
   return /^\0?(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)[\\/]/.exec(module)?.[1]
 }

@@ -1,7 +1,6 @@
 /**
- * Answers that follow a schema: it is sent with every question, what comes is checked with it, and `output.content` has
- * its type. A schema of zod 4.2 or later can be given as it is; this one is written by hand, since a program that is to run
- * without any other package has none.
+ * Answers that follow a schema: it is sent with each question, each output is checked, and `output.content` has its type. A schema of
+ * zod 4.2 or later can be passed directly. This one is written by hand, so that the program needs no other package.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -41,10 +40,10 @@ const client = createClient({ baseUrl: await service.listen(), apiKey: service.a
 const { taskgroup_id } = await client.taskGroups.create()
 const inputs = ['Acme', 'Initech'].map((name) => ({ input: `When was ${name} founded?`, processor: 'base' }))
 const answers = client.taskGroups.execute(taskgroup_id, inputs, { schema: Company })
-// An answer that does not fit is emitted with its misfit, and once all were emitted the ExecutionError lists it.
+// An answer that does not match is emitted with its misfit. After the last answer, the ExecutionError lists it.
 try {
   for await (const { input, output, misfit } of answers) {
-    // `founded` is a number to the compiler too.
+    // `founded` is a number for the compiler too.
     if (output !== null)
       console.log(input.input, `${output.content.founded}, the jubilee is in ${output.content.founded + 100}`)
     else console.log(input.input, misfit?.message)

@@ -1,6 +1,6 @@
 /**
- * A monitor and its webhooks as one stream: the webhook says that there is something, `watch` fetches what, and the poll
- * that finds the same once more is dropped.
+ * A monitor and its webhooks as one stream: `watch` fetches the events that a webhook announces, and drops the duplicates of the
+ * poll.
  */
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'

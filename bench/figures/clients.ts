@@ -14,10 +14,10 @@ import { compare, inTurns, median, perSecond } from '../rounds.ts'
 import { startServer } from '../server.ts'
 
 const EVENTS = 100_000
-/** Enough for a reader that takes a hundred times as long for each. */
+/** Few events, for a reader that takes a hundred times as long per event. */
 const FEW_EVENTS = 2_000
 const BYTES = 400
-/** What the server writes as each event's `event:`. */
+/** The `event:` field of each event. */
 const TYPE = 'task_run.state'
 
 /** One group's runs. */
@@ -27,20 +27,15 @@ interface Runs {
   readonly events: number
 }
 
-/** Reads the runs once: gives the parsed JSON of each event to `next`, and resolves when the last has come. */
+/** Reads the runs once: calls `next` with the parsed JSON of each event, and resolves after the last. */
 type Read = (runs: Runs, next: (wire: unknown) => void) => Promise<unknown>
 
 /**
- * Events a second of one group's runs, 100,000 events of 400 B, as typed events without duplicates, against other readers
- * of event streams. All take turns in one process, read the same bytes from the same server and parse the JSON of each
- * event.
+ * Events per second of one group's runs, 100,000 of 400 B, as typed events with `dedupe`, against other readers of event streams
+ * as their documentation shows them. All alternate in one process, on the same bytes and server, and parse each event's JSON.
  *
- * Each is used the way its documentation shows. `eventsource`, `@microsoft/fetch-event-source` and the stream reader of
- * `openai` read a response of Node's own `fetch`, `launchdarkly-eventsource` one of `node:http`. `openai` parses the JSON
- * itself, for the others the listener does. The fastest is the one with the highest median. `launchdarkly-eventsource`
- * reads 2,000 events only: it looks at each chunk from its start again for each line, so that it would need
- * most of the time there is. `withoutDedupe` in the details is our side without `dedupe` against the same reader, which has
- * none either.
+ * `eventsource`, `@microsoft/fetch-event-source` and the stream reader of `openai` read Node's `fetch`, `launchdarkly-eventsource`
+ * `node:http`, and only 2,000 events: it scans each chunk from its start for each line. The fastest has the highest median.
  */
 export const measure: Measure = async () => {
   await using server = await startServer('groups')
@@ -82,7 +77,7 @@ export const measure: Measure = async () => {
   return [against('stream-vs-fastest-client', fastest, 1.4), against('stream-vs-openai', byOpenAi, 4.5)]
 }
 
-/** Fails unless every event came, and the last one last. */
+/** Fails unless every event was received, with the last one last. */
 async function readAll(read: Read, runs: Runs): Promise<void> {
   let count = 0
   let last: unknown
@@ -92,7 +87,7 @@ async function readAll(read: Read, runs: Runs): Promise<void> {
   })
   const { event_id }: { readonly event_id?: unknown } = Object(last)
   expectCount(count, runs.events)
-  if (event_id !== String(runs.events)) throw new Error(`the last event that came is ${String(event_id)}`)
+  if (event_id !== String(runs.events)) throw new Error(`the last received event is ${String(event_id)}`)
 }
 
 function rivulet(client: ResearchClient, operator: MonoTypeOperatorFunction<ResearchEvent>): Read {
@@ -105,7 +100,7 @@ function rivulet(client: ResearchClient, operator: MonoTypeOperatorFunction<Rese
     )
 }
 
-/** What `eventsource` and `launchdarkly-eventsource` have in common. */
+/** The common part of `eventsource` and `launchdarkly-eventsource`. */
 interface Emitter {
   addEventListener(type: string, listener: (event: { readonly data: string }) => void): void
   addEventListener(type: 'error', listener: (event: { readonly message?: string }) => void): void
@@ -121,7 +116,7 @@ function eventSource(open: (url: string) => Emitter): Read {
         next(JSON.parse(data))
         left -= 1
         if (left > 0) return
-        // At the end of the response it would connect again.
+        // It would reconnect at the end of the response.
         source.close()
         resolve()
       })
@@ -138,7 +133,7 @@ async function openAi({ url }: Runs, next: (wire: unknown) => void): Promise<voi
   for await (const wire of Stream.fromSSEResponse(response, controller)) next(wire)
 }
 
-/** The globals of a browser are there as long as it reads, so that nothing else takes this for one. */
+/** Sets the globals of a browser while it reads, and removes them for the other readers. */
 async function fetchEventSourceInNode({ url }: Runs, next: (wire: unknown) => void): Promise<void> {
   Object.assign(globalThis, { window: globalThis, document: new EventTarget() })
   try {
@@ -146,7 +141,7 @@ async function fetchEventSourceInNode({ url }: Runs, next: (wire: unknown) => vo
       openWhenHidden: true,
       onmessage: ({ data }) => next(JSON.parse(data)),
       onerror(error) {
-        // Without this it would connect again.
+        // Without this it would reconnect.
         throw error
       },
     })

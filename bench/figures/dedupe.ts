@@ -8,7 +8,7 @@ import { alternately, median } from '../rounds.ts'
 import type { Comparison } from '../rounds.ts'
 
 const IDS = 1_000_000
-/** Events that are parsed at once: as many as a hundred pages of a monitor. */
+/** Events per batch: those of a hundred pages of a monitor. */
 const BATCH = 10_000
 const PAGE = 100
 const MONITORS = 10
@@ -18,20 +18,15 @@ interface Event {
   readonly source: string
 }
 
-/** Events to come, as batches of JSON. */
+/** Events as batches of JSON. */
 type Batches = readonly string[]
 
 /**
- * `dedupe-speed`: events a second through `dedupe({ capacity: 1_000_000 })`, 1,000,000 of them with as many ids, against the
- * same pipeline with a plain `Set` of the ids in the memory's place. The events are parsed from JSON in batches, so that
- * each has strings of its own that nobody has hashed before; the parsing is not counted. They come from ten monitors, a
- * hundred in a row from each. `halfRepeated` in the details: 500,000 events of which every second repeats an id.
- *
- * `dedupe-speed-of-runs`: the same with 250,000 events of runs, each of which has a source of its own. The `Set` knows nothing
- * of sources.
- *
- * `dedupe-memory`: bytes an id that stay in use, on the heap and in array buffers, once `dedupe` has seen those 1,000,000
- * ids. The events are garbage by then.
+ * `dedupe-speed`: events per second through `dedupe({ capacity: 1_000_000 })`, 1,000,000 with as many ids, against a plain `Set` of ids
+ * in the same pipeline. Events are parsed in batches, uncounted, so that no string has a cached hash. They come from ten monitors,
+ * a hundred in a row from each. `halfRepeated`: 500,000 events, half of them duplicates.
+ * `dedupe-speed-of-runs`: 250,000 events of runs, each with its own source, which the `Set` ignores.
+ * `dedupe-memory`: bytes per id in heap and array buffers after 1,000,000 ids, without the events.
  */
 export const measure: Measure = async () => [await speed(), await speedOfRuns(), memory()]
 
@@ -55,7 +50,7 @@ function compare(json: Batches, ids: number): Promise<Comparison> {
   )
 }
 
-/** What a `Set` alone takes. It serves one subscription. */
+/** A `dedupe` with a plain `Set`, for one subscription. */
 function distinctIds(): MonoTypeOperatorFunction<Event> {
   const seen = new Set<string>()
   return filter(({ id }) => {
@@ -105,7 +100,7 @@ function bytesPerId(json: Batches): number {
   return bytes / IDS
 }
 
-/** Array buffers are freed a collection later than their views. */
+/** Array buffers are freed one collection after their views. */
 function bytesInUse(): number {
   for (let n = 0; n < 3; n++) globalThis.gc?.()
   const { heapUsed, arrayBuffers } = process.memoryUsage()
@@ -116,7 +111,7 @@ function parse(json: string): readonly Event[] {
   return JSON.parse(json)
 }
 
-/** So many events, each page of them as often as is said. */
+/** This many events, with each page repeated as given. */
 function batches(ids: number, event: (number: number) => Event, times = 1): Batches {
   const length = BATCH / times
   return Array.from({ length: ids / length }, (_, batch) => {
@@ -138,7 +133,7 @@ function runEvent(number: number): Event {
   return { source: `/v1/tasks/runs/${run}`, id: `${run}:completed` }
 }
 
-/** 32 digits, scattered as those of random ids are, and no two alike: an odd factor is a bijection of 32 bits. */
+/** 32 digits, distributed like random ids and unique: an odd factor is a bijection of 32 bits. */
 function hex(number: number): string {
   return (Math.imul(number, 0x9e3779b1) >>> 0).toString(16).padStart(8, '0').repeat(4)
 }

@@ -15,38 +15,35 @@ import { median } from '../rounds.ts'
 import { startServer } from '../server.ts'
 
 const SIZES = [10_000, 100_000, 1_000_000]
-/** How often the time of all sizes but a pipeline's largest is taken: the median counts. */
+/** How often each size but a pipeline's largest is timed, for the median. */
 const TIMES = 5
-/** How often a run is stopped for its memory to be looked at. */
+/** How often the memory of a run is measured. */
 const SAMPLES = 5
 
-/** A pipeline that is carried out with any number of events. */
+/** A pipeline that runs with any number of events. */
 interface Pipeline {
   readonly name: string
-  /** The largest number that is measured, 1,000,000 where that is a matter of seconds. */
+  /** The largest number of events, 1,000,000 where that takes seconds. */
   readonly upTo: number
-  /** Takes in so many events, and tells the meter of each as it comes out. */
+  /** Runs this many events, and calls the meter for each at the end of the pipeline. */
   readonly run: (events: number, meter: Meter) => Promise<unknown>
 }
 
 /**
- * What becomes of each pipeline as its events grow in number: 10⁴, 10⁵ and, where that is a matter of seconds, 10⁶.
+ * How each pipeline scales with its number of events: 10⁴, 10⁵ and, where that takes seconds, 10⁶.
  *
- * - `growth-{pipeline}-time`: what an event takes in the largest run, which is made once, against the median of five runs of a
- *   tenth of it; 1 is linear. It is the time of the processor, all threads of this process together, so that other work on
- *   the machine does not count. The same for the clock stands in the details as `byTheClock`.
- * - `growth-{pipeline}-memory`: the most memory that was in use during the largest run, against one of a tenth of it; 1 is
- *   flat. It is what is left of the heap and of array buffers after a full collection, which takes place five times a run, in
- *   runs of their own. All that the process has is in it.
+ * - `growth-{pipeline}-time`: time per event of the single largest run, against the median of five runs of a tenth of it; 1 is
+ *   linear. It is processor time of all threads, independent of other processes. `byTheClock` is elapsed time.
+ * - `growth-{pipeline}-memory`: peak memory of the largest run, against a run of a tenth; 1 is constant. It is the heap and array
+ *   buffers of the process after a full collection, sampled five times in separate runs.
  *
- * The pipelines, each from the first event to the last:
+ * The pipelines:
  *
  * - `stream`: runs of two groups, 400 B an event, over HTTP through `taskGroups.runs`, `merge` and `dedupe`.
  * - `checkpoint`, `checkpoint-sqlite`: a group over HTTP through `watch` and `deliver` at concurrency 16 with a checkpoint.
- * - `merge-webhooks`: runs of a stream and a webhook about each, before or after it by turns, through `mergeWebhooks`.
+ * - `merge-webhooks`: runs of a stream, each with a webhook before or after it, through `mergeWebhooks`.
  * - `paging`: a monitor's list over HTTP, 100 a page, through `monitors.events`.
- * - `follow`: a monitor that has 50 new events at each poll, through `monitors.follow`; 10⁵ at the most, since the polls take
- *   their time.
+ * - `follow`: a monitor with 50 new events at each poll, through `monitors.follow`; at most 10⁵, since polls take long.
  * - `inbox`, `inbox-sqlite`: signed webhooks through a receiver's `handle`, its inbox, its `deliveries` and `done`.
  */
 export const measure: Measure = async (folder) => {
@@ -95,11 +92,11 @@ async function grown({ name, upTo, run }: Pipeline): Promise<readonly Result[]> 
     return watch.times()
   }
   const weighed = async (events: number): Promise<number> => {
-    const scale = new Scale(events)
-    await run(events, scale)
-    return scale.megabytes
+    const memory = new MemoryMeter(events)
+    await run(events, memory)
+    return memory.megabytes
   }
-  // Whatever was not measured yet is still to be compiled.
+  // Warms up, so that the code is compiled.
   await timed(upTo / 10)
   const sizes = SIZES.filter((events) => events <= upTo)
   const busy = new Map<number, number>()
@@ -128,20 +125,20 @@ async function grown({ name, upTo, run }: Pipeline): Promise<readonly Result[]> 
   ]
 }
 
-/** Is told of each event that comes out of a pipeline. */
+/** Is called for each event at the end of a pipeline. */
 interface Meter {
   seen(): void
 }
 
-/** What an event takes, in µs. */
+/** The time per event, in µs. */
 interface Times {
-  /** Of the processor. */
+  /** Processor time. */
   readonly busy: number
-  /** By the clock. */
+  /** Elapsed time. */
   readonly elapsed: number
 }
 
-/** Takes the time of a run. */
+/** Measures the time of a run. */
 class Stopwatch implements Meter {
   readonly #events: number
   readonly #elapsedBefore = clock()
@@ -156,7 +153,7 @@ class Stopwatch implements Meter {
     this.#seen += 1
   }
 
-  /** Once all events have come. */
+  /** Call it after the last event. */
   times(): Times {
     const busy = (processor() - this.#busyBefore) / this.#events
     const elapsed = (clock() - this.#elapsedBefore) / this.#events
@@ -165,12 +162,9 @@ class Stopwatch implements Meter {
   }
 }
 
-/**
- * Stops a run now and then to look at the memory. Never a run whose time is taken: a full collection drops optimized code
- * too.
- */
-class Scale implements Meter {
-  /** The most that was in use. */
+/** Measures the memory at intervals. Never in a timed run, since a full collection also drops optimized code. */
+class MemoryMeter implements Meter {
+  /** The peak. */
   megabytes = 0
   readonly #interval: number
   #seen = 0
@@ -183,7 +177,7 @@ class Scale implements Meter {
     this.#seen += 1
     if (this.#seen % this.#interval !== 0) return
     globalThis.gc?.()
-    // Array buffers are freed beside the program; a second collection waits for what the first one began.
+    // Array buffers are freed in the background. A second collection waits for that.
     globalThis.gc?.()
     const { heapUsed, arrayBuffers } = process.memoryUsage()
     this.megabytes = Math.max(this.megabytes, (heapUsed + arrayBuffers) / 1e6)
@@ -218,13 +212,13 @@ async function checkpointed(
   meter: Meter,
 ): Promise<void> {
   const checkpoint = await openCheckpoint(store)
-  // The group's own stream tells that it is done, which is one of the events.
+  // One of the events is the group's own status.
   const watched = client.watch({ taskGroups: [`${events - 1}-watched`], checkpoint })
   await drained(watched.pipe(deliver(() => setImmediate(), { concurrency: 16, checkpoint })), meter)
   await checkpoint.close()
 }
 
-/** Facts that come in one turn of the event loop. */
+/** Events per turn of the event loop. */
 const TURN = 500
 
 async function mergedWebhooks(events: number, meter: Meter): Promise<void> {
@@ -234,13 +228,13 @@ async function mergedWebhooks(events: number, meter: Meter): Promise<void> {
   for (let number = 0; number < events; number++) {
     if (number % TURN === 0) await setImmediate()
     const run = endedRun(number)
-    const tell = () => {
+    const emitFromStream = () => {
       const output = { type: 'text', content: 'done', basis: [] }
       stream.next(groupEvent('g', { type: 'task_run.state', event_id: `${number}`, run, output }, 'stream'))
     }
-    if (number % 2 === 1) tell()
+    if (number % 2 === 1) emitFromStream()
     deliveries.next({ id: `msg_${number}`, timestamp: 1_767_225_600, payload: webhook(run) })
-    if (number % 2 === 0) tell()
+    if (number % 2 === 0) emitFromStream()
   }
   stream.complete()
   await over
@@ -258,8 +252,8 @@ function followed(client: ResearchClient, events: number, meter: Meter): Promise
 }
 
 const SECRETS = 'whsec_bench'
-/** Webhooks that are on their way at once. */
-const AT_ONCE = 250
+/** Concurrent webhooks. */
+const CONCURRENCY = 250
 
 async function received(inbox: Inbox, events: number, meter: Meter): Promise<void> {
   const receiver = createWebhookReceiver({ secrets: SECRETS, inbox })
@@ -271,15 +265,15 @@ async function received(inbox: Inbox, events: number, meter: Meter): Promise<voi
     ),
     meter,
   )
-  for (let number = 0; number < events; number += AT_ONCE) {
-    const requests = Array.from({ length: Math.min(AT_ONCE, events - number) }, (_, at) => {
+  for (let number = 0; number < events; number += CONCURRENCY) {
+    const requests = Array.from({ length: Math.min(CONCURRENCY, events - number) }, (_, at) => {
       const id = `msg_${number + at}`
       return signedRequest('http://127.0.0.1/', webhook(endedRun(number + at)), { secrets: SECRETS, id })
     })
     const answers = await Promise.all(requests.map(async (request) => receiver.handle(await request)))
     const refused = answers.find(({ status }) => status !== 204)
     if (refused !== undefined) throw new Error(`a webhook was answered with ${refused.status}`)
-    // Deliveries are handed out in a turn of their own, which a server's sockets would bring by themselves.
+    // Deliveries are emitted in a separate turn, which with a server its sockets would take.
     await setImmediate()
     await Promise.all(done.splice(0))
   }

@@ -8,12 +8,11 @@ import { startServer } from '../server.ts'
 import type { StreamSize } from '../quiet-reader.ts'
 
 /**
- * Bytes of memory that each of 2,000 open streams of runs takes in one process, against the floor's 2,000: undici's
- * dispatch with a decoder and the rest of the last chunk. Each stream has told one event of 400 B and is silent.
+ * Bytes of memory per stream, for 2,000 open streams of runs in one process, against 2,000 streams of the floor. Each stream has
+ * sent one event of 400 B and is idle.
  *
- * Each round of each side is a new process. 200 streams are open before it begins to count, so that what all streams share
- * is not counted. What counts is what JavaScript holds after a garbage collection, on its heap and in buffers outside of
- * it. The growth of the whole process is told beside it: it has the native part of a socket too, and garbage.
+ * Each side and round is a new process. 200 streams are opened first, to exclude shared memory. The figure is JavaScript's heap
+ * and external buffers after a collection. The growth of the process, with sockets and garbage, is in the details.
  */
 export const measure: Measure = async () => {
   await using server = await startServer('quiet')
@@ -42,9 +41,9 @@ export const measure: Measure = async () => {
 async function sizeOfStream(side: string, url: string): Promise<StreamSize> {
   const reader = fileURLToPath(new URL('../quiet-reader.ts', import.meta.url))
   const child = fork(reader, [side, url], { execArgv: ['--conditions=rivulet-source', '--expose-gc'] })
-  const size = await messageOf(child, 'the reader', 'told its size')
+  const size = await messageOf(child, 'the reader', 'sent its size')
   await ended(child)
-  if (!isStreamSize(size)) throw new Error('the reader told something else than its size')
+  if (!isStreamSize(size)) throw new Error('the reader sent something other than its size')
   return size
 }
 

@@ -12,9 +12,8 @@ const ENTRY = 'dist/src/index.js'
 const ROUNDS = 21
 
 /**
- * The time of `import 'rivulet'` from the built package, against importing the packages that it imports, and nothing
- * else. Each import has a new Node process of its own, without a compile cache, and is timed within it. Which packages
- * these are is read from the built files. What the whole processes took stands in the details.
+ * The time of `import 'rivulet'` from the built package, against importing only the packages that it imports, which are read from
+ * the built files. Each import is timed in a new Node process, without a compile cache. The details have the whole process.
  */
 export const measure: Measure = async () => {
   build()
@@ -47,7 +46,7 @@ export const measure: Measure = async () => {
   ]
 }
 
-/** Imports all of them at once in a new process; in ms. */
+/** Imports all of them in a new process; in ms. */
 function importInNewProcess(names: readonly string[]): number {
   const imports = names.map((name) => `import(${JSON.stringify(name)})`).join(', ')
   const script = `
@@ -55,14 +54,14 @@ function importInNewProcess(names: readonly string[]): number {
     await Promise.all([${imports}])
     process.stdout.write(String(process.hrtime.bigint() - began))`
   const { NODE_OPTIONS: _options, NODE_COMPILE_CACHE: _cache, ...env } = process.env
-  const said = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
+  const output = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
     cwd: PROJECT,
     env,
   })
-  return Number(said.toString()) / 1e6
+  return Number(output.toString()) / 1e6
 }
 
-/** The packages that the built entry imports, itself or by way of its own files. */
+/** The packages that the built entry imports, itself or through its own files. */
 async function imported(): Promise<readonly string[]> {
   const graph = await rolldown({
     input: ENTRY,
@@ -76,7 +75,7 @@ async function imported(): Promise<readonly string[]> {
   return output[0].imports.filter((name) => !name.startsWith('node:') && !builtinModules.includes(name))
 }
 
-/** Builds the package unless its files are newer than its source. */
+/** Builds the package unless the build is newer than the sources. */
 function build(): void {
   const builtAt =
     statSync(new URL(`../../${ENTRY}`, import.meta.url), { throwIfNoEntry: false })?.mtimeMs ?? 0
@@ -85,7 +84,7 @@ function build(): void {
   }
 }
 
-/** When something in the folder was written last, Unix time in ms. */
+/** The time of the last change in the folder, Unix time in ms. */
 function newestIn(folder: string): number {
   const root = fileURLToPath(new URL(`../../${folder}`, import.meta.url))
   const times = readdirSync(root, { recursive: true, encoding: 'utf8' }).map(

@@ -14,14 +14,13 @@ const EVENTS_EACH = 2_000
 const ALONE = 200_000
 
 /**
- * Events a second of 500 groups' runs at once, 2,000 events of 400 B in each, which makes a million in all, as typed
- * events, merged and without duplicates, against a single such stream of 200,000 events: both ours, in one process. The
- * time of the many has their 500 connections in it, and the question after each stream whether its group is done.
+ * Events per second of 500 concurrent groups, 2,000 events of 400 B each, typed, merged and with `dedupe`, against one such stream of
+ * 200,000 events, both Rivulet's, in one process. It includes the 500 connections, and a request for the status after each stream.
  */
 export const measure: Measure = async () => {
   await using server = await startServer('groups')
   const side = (groups: readonly string[], events: number) => () => {
-    // A client has its own connections: those of the many are not left to the one.
+    // A new client, so that no connection is reused.
     const client = createClient({ baseUrl: server.url, apiKey: 'none' })
     return perSecond(events, () => readAll(client, groups, events))
   }
@@ -34,7 +33,7 @@ export const measure: Measure = async () => {
   return [result('many-streams', ratio, { atLeast: 0.85 }, { ...details, unit: 'events/s' })]
 }
 
-/** Fails unless every event came. */
+/** Fails unless every event was received. */
 async function readAll(client: ResearchClient, groups: readonly string[], events: number): Promise<void> {
   const runs = groups.map((group) => client.taskGroups.runs(group))
   expectCount(await lastValueFrom(merge(...runs).pipe(dedupe(), count())), events)

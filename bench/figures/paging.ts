@@ -15,21 +15,17 @@ import { startServer } from '../server.ts'
 const LIMIT = 100
 const BYTES = 1_000
 const EVENTS = 10_000
-/** Walks through all the pages in a round: one alone would be over too soon. */
+/** Passes over all pages per round. One alone would be too short. */
 const WALKS = 10
 const SLOW_PAGES = 40
-/** Long beside the millisecond by which timers may be late. */
+/** Long compared with a timer's delay of about 1 ms. */
 const SLOW_MS = 20
 
 /**
- * `paging`: events a second of a monitor's 10,000 events of 1 KB, 100 a page, through `client.monitors.events`, against a
- * bare loop over the same pages: undici's dispatch, one decoding for each chunk, one `JSON.parse` for each page, the next
- * page asked for before the current one is gone through event by event.
- *
- * `paging-slow-consumer`: the server takes 20 ms for each of 40 pages, and the consumer as long: `deliver` with a place for
- * each event of a page and a handler of 20 ms. The time of all of it against that of the slower of the two alone: the server
- * with the bare loop, or the same consumer with pages that come at once. The same with `for await` and a pause after each
- * page stands in the details, and so do both against 40 × 20 ms: timers are late, so that neither alone takes so little.
+ * `paging`: events per second of a monitor's 10,000 events of 1 KB, 100 a page, through `client.monitors.events`, against a loop with
+ * undici's dispatch, one decoding per chunk, one `JSON.parse` per page, and the next page requested before the current one is read.
+ * `paging-slow-consumer`: the server and the consumer take 20 ms for each of 40 pages. Total time against the slower of the two
+ * alone: the server with the loop, or the same consumer with immediate pages. The details have `for await`, and 40 × 20 ms.
  */
 export const measure: Measure = async () => {
   await using server = await startServer('monitors')
@@ -110,7 +106,7 @@ interface Page {
 
 const agent = new Agent()
 
-/** Goes through all the pages, the next one on its way while the current one is consumed. Resolves with the count. */
+/** Reads all pages, requesting the next one while the current one is consumed. Resolves with the number of events. */
 async function bareWalk(url: string, monitor: string): Promise<number> {
   let events = 0
   let upcoming: Promise<Page> | undefined = barePage(url, monitor)
@@ -137,7 +133,7 @@ function barePage(url: string, monitor: string, cursor?: string): Promise<Page> 
     }
     const after = cursor === undefined ? '' : `&cursor=${cursor}`
     const path = `/v1/monitors/${monitor}/events?limit=${LIMIT}${after}`
-    // Without time-outs, as the library's own transport.
+    // Without timeouts, as in the library's own transport.
     agent.dispatch({ origin: url, path, method: 'GET', headersTimeout: 0, bodyTimeout: 0 }, handler)
   })
 }

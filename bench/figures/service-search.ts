@@ -18,15 +18,10 @@ const RESULTS = 10
 const agent = new Agent()
 
 /**
- * Search over 10,000 documents: 100 queries of three words, one after the other, p50 in ms, against the bare FTS5 query:
- * the same index in the same file, the same words, bm25 with the same weights, ten rows, prepared once, called in a process
- * that does nothing else.
- *
- * `service-search`: a `POST /v1/search` over loopback HTTP, from the request to the whole answer. HTTP and JSON, the checks of
- * the request and the text of what was found are in it, none of which the bare query has. `bareHttp` in the details is the
- * bare query behind a bare `node:http` server, asked by the same client: what HTTP alone makes of it.
- *
- * `service-search-within`: the same search in the service's own process, without HTTP.
+ * p50 in ms of 100 sequential queries of three words over 10,000 documents, against the FTS5 query alone: the same index, words and
+ * bm25 weights, ten rows, a prepared statement, in a separate process.
+ * `service-search`: a `POST /v1/search` over loopback HTTP, with validation and excerpts. `bareHttp`: the FTS5 query behind a
+ * `node:http` server. `service-search-within`: the search in the service's process, without HTTP.
  */
 export const measure: Measure = async (folder) => {
   const docs = join(folder, 'docs')
@@ -59,7 +54,7 @@ export const measure: Measure = async (folder) => {
   ]
 }
 
-/** The median time of the searches, one after the other, in ms. */
+/** The median time of sequential searches, in ms. */
 async function p50(queries: readonly string[], search: (query: string) => unknown): Promise<number> {
   const times: number[] = []
   for (const query of queries) {
@@ -72,8 +67,8 @@ async function p50(queries: readonly string[], search: (query: string) => unknow
 
 async function timesWithin({ process: service }: BenchServer, queries: readonly string[]): Promise<number> {
   service.send(queries)
-  const times = await messageOf(service, 'the service', 'told its times')
-  if (!isNumbers(times)) throw new Error('the service told something else than its times')
+  const times = await messageOf(service, 'the service', 'sent its times')
+  if (!isNumbers(times)) throw new Error('the service sent something other than its times')
   return median(times)
 }
 
@@ -95,7 +90,7 @@ async function post(origin: string, query: string): Promise<readonly unknown[]> 
   return results
 }
 
-/** Each query's words stand in some document, and in some more. */
+/** Every query matches some documents. */
 function expectFull(results: readonly unknown[]): void {
   expectCount(results.length, RESULTS, 'results')
 }

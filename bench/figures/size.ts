@@ -2,13 +2,12 @@ import { bundleForBrowsers, TARGET_KB } from '../bundle.ts'
 import { result, rounded } from '../figure.ts'
 import type { Measure } from '../figure.ts'
 
-/** Modules that are named. */
+/** How many modules are listed. */
 const LARGEST = 10
 
 /**
- * What an application pays for all of `rivulet` and `rivulet/operators` in a browser: both bundled together, minified,
- * without rxjs, gzipped at level 9, in kB of 1,000 bytes. `clientAlone` in the details is what an application pays that uses
- * `createClient` only.
+ * The size of all of `rivulet` and `rivulet/operators` in a browser: bundled together, minified, without rxjs, gzipped at level 9,
+ * in kB of 1,000 bytes. `clientAlone` in the details: an application that uses only `createClient`.
  */
 export const measure: Measure = async () => {
   const { minified, gzipped, modules } = await bundleForBrowsers()

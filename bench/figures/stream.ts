@@ -14,8 +14,8 @@ const SIZES = [
 ]
 
 /**
- * Events a second of two groups' runs, as typed events, merged and without duplicates, against the floor. In the details
- * stands the same ratio without `dedupe`.
+ * Events per second of two groups' runs, typed, merged and with `dedupe`, against the floor. The details have the ratio without
+ * `dedupe`.
  */
 export const measure: Measure = async () => {
   await using server = await startServer('groups')

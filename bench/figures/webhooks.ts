@@ -15,23 +15,20 @@ import { startServer } from '../server.ts'
 const REQUESTS = 6_000
 const SECRET = 'whsec_of_the_bench'
 
-/** Listens for webhooks and stores them in a file. */
+/** Receives webhooks and stores them in a file. */
 interface Receiver {
   readonly listener: RequestListener
-  /** Rows of the file's inbox are to be found in this table. */
+  /** The table of the inbox in the file. */
   readonly table: string
   close(): void
 }
 
 /**
- * Webhooks a second of 500 bytes that are received, verified, stored in an SQLite inbox and then answered:
- * `createWebhookReceiver` with `sqliteInbox` behind `nodeListener`, against a bare `node:http` server that checks the same
- * HMAC and makes the same insert into a table of the same columns, with the same settings (write-ahead log, synced to the
- * disk at each commit), and that also commits a burst together, by the same rule, before it answers any of it. It stores the
- * body as it came: it neither parses it nor looks at the timestamp.
+ * Webhooks per second, of 500 bytes: received, verified, stored in an SQLite inbox, then answered. `createWebhookReceiver` with
+ * `sqliteInbox` behind `nodeListener`, against a `node:http` server with the same HMAC, columns, insert and SQLite settings, which
+ * groups commits by the same rule but does not parse the body or check the timestamp.
  *
- * They are signed beforehand and sent by another process over 64 connections, one at a time on each, all with ids of their
- * own. Each round has a new file.
+ * Another process sends requests that are already signed, with unique ids, over 64 connections. Each round has a new file.
  */
 export const measure: Measure = async (folder) => {
   await using sender = await startServer('webhook-sender')
@@ -84,7 +81,7 @@ function openReceiver(file: string): Receiver {
   }
 }
 
-/** As in `sqliteInbox`: how long a commit waits at the most while each turn of the event loop brings more, in ms. */
+/** As in `sqliteInbox`: the longest delay of a commit while webhooks keep arriving, in ms. */
 const MAX_GATHERING = 5
 
 interface Waiting {

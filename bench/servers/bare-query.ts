@@ -1,9 +1,8 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
 
 /**
- * The bare FTS5 query over the service's own index: its weights, its `OR` of the words, the best ten, prepared once, with as
- * large a cache of pages as the service has. SQLite sorts by `bm25()` itself, which is faster than FTS5's own
- * `ORDER BY rank`.
+ * The FTS5 query alone over the service's own index: its weights, its `OR` of the words, the best ten, prepared once, with the
+ * service's page cache size. SQLite sorts by `bm25()` itself, which is faster than FTS5's own `ORDER BY rank`.
  */
 export function bareSearch(
   database: DatabaseSync,

@@ -1,4 +1,4 @@
-/** The bare query behind a bare server: `bare-search.ts {data file}`. What a POST asks for is looked for, nothing else. */
+/** The bare query behind a bare server: `bare-search.ts {data file}`. It runs the first query of each POST. */
 import { createServer } from 'node:http'
 import { DatabaseSync } from 'node:sqlite'
 import { listen } from '../server.ts'

@@ -2,9 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { randomOf } from '../random.ts'
 
-/** Different words that documents are made of; the n-th most common one is n times as rare as the first (Zipf's law). */
+/** The vocabulary of the documents. The n-th most common word is n times as rare as the first (Zipf's law). */
 const VOCABULARY = 30_000
-/** The most common words are those that no search looks for: articles, prepositions, and so on. */
+/** The most common words, which no query contains, like articles and prepositions. */
 const COMMON = 100
 const PARAGRAPHS = 4
 const WORDS_PER_PARAGRAPH = 75
@@ -30,8 +30,8 @@ const SYLLABLES = [
 ]
 
 /**
- * Writes as many documents of 300 words (some 2 KB) below the folder, the same every time, and returns as many queries:
- * three words each that stand in one of the documents, none of them among the most common ones.
+ * Writes this many documents of 300 words (about 2 KB) to the folder, deterministically, and returns as many queries of three words
+ * that occur together in a document and are not among the most common ones.
  */
 export function writeDocuments(folder: string, documents: number, queries: number): readonly string[] {
   const random = randomOf(1)
@@ -66,7 +66,7 @@ function query(ranks: readonly number[], random: () => number): string {
   return words.join(' ')
 }
 
-/** A word's rank, from 1: each as likely as its rank is low. */
+/** A random rank, from 1, by Zipf's law. */
 function drawn(random: () => number): number {
   return Math.floor(VOCABULARY ** random())
 }
@@ -78,6 +78,6 @@ function word(rank: number): string {
     text += SYLLABLES[rest % SYLLABLES.length]
     rest = Math.floor(rest / SYLLABLES.length)
   } while (rest > 0)
-  // No letter more for the tokenizer's stemmer to take away.
+  // Without suffixes that the tokenizer's stemmer removes.
   return `${text}x`
 }

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 
-/** Bytes that are written at once, about. */
+/** The approximate size of a write, in bytes. */
 export const WRITE_BYTES = 64 * 1_024
 
-/** Answers with an event stream of these chunks, as fast as the reader takes them, as long as it is there. */
+/** Answers with an event stream of these chunks, with backpressure, until the client disconnects. */
 export async function writeStream(
   response: ServerResponse,
   chunks: Iterable<string | Uint8Array>,
@@ -14,7 +14,7 @@ export async function writeStream(
   response.once('close', () => left.abort())
   for (const chunk of chunks) {
     if (left.signal.aborted) return
-    // Rejects when the reader has left.
+    // Rejects when the client disconnects.
     if (!response.write(chunk)) await once(response, 'drain', left).catch(() => {})
   }
   response.end()

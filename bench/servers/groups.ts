@@ -1,7 +1,6 @@
 /**
- * Groups whose runs have all ended, streamed as fast as they are taken. A group's name says what it holds:
- * `{events}x{bytes}`, and anything after another `x` tells groups of one size apart. What is written is made at the first
- * request, that is, while the figure warms up.
+ * Groups with only ended runs, streamed with backpressure. A group's name is `{events}x{bytes}`, with anything after another `x`.
+ * Its bytes are created at the first request, during the warm-up.
  */
 import { createServer } from 'node:http'
 import { listen } from '../server.ts'

@@ -1,6 +1,6 @@
 /**
- * Groups and monitors of any size, made as they are read, so that the server holds none of it. The name of a group or
- * monitor begins with how many events it has: `1000000-a`.
+ * Groups and monitors of any size, generated while they are read, so that the server stores nothing. The name of a group or monitor
+ * starts with its number of events: `1000000-a`.
  */
 import { createServer } from 'node:http'
 import type { ServerResponse } from 'node:http'
@@ -9,10 +9,10 @@ import { WRITE_BYTES, writeStream } from './event-stream.ts'
 import { endedGroup, runFrame } from './run-frames.ts'
 
 const EVENT_BYTES = 400
-/** Numbers begin here, so that all have as many digits. */
+/** The first number, so that all have the same number of digits. */
 const FIRST = 100_000_001
 const PLACEHOLDER = 100_000_000
-/** What a monitor has found since it was polled last. */
+/** New events of a monitor per poll. */
 const NEWS = 50
 
 const server = createServer((request, response) => {
@@ -48,16 +48,16 @@ function* runs(group: string, events: number): Generator<string> {
   }
 }
 
-/** The group's own stream (§4.4), of which only the end is told. */
+/** The group's events stream (§4.4), with only the last event. */
 function statusFrame(events: number): string {
   const status = `{"num_task_runs":${events},"task_run_status_counts":{"completed":${events}},"is_active":false}`
   return `event: task_group_status\ndata: {"type":"task_group_status","event_id":"end","status":${status}}\n\n`
 }
 
-/** How many events each followed monitor has had so far. */
+/** The number of events of each followed monitor so far. */
 const found = new Map<string, number>()
 
-/** The number of a monitor's newest event: of a `…-followed` one, whatever has been found by this poll. */
+/** The number of a monitor's newest event; for a `…-followed` one, as of this poll. */
 function newestOf(monitor: string, events: number): number {
   if (!monitor.endsWith('-followed')) return events
   const newest = Math.min((found.get(monitor) ?? 0) + NEWS, events)

@@ -1,13 +1,13 @@
 /**
- * Groups whose streams of runs tell one event at a time: the first at once, each other when the process that started this
- * one sends it a message. `{events}x{bytes}` names a group. The run of each event says in its metadata when it was written,
- * in ns of `process.hrtime`, which is one clock for all processes of a machine.
+ * Groups whose streams of runs send one event at a time: the first immediately, each further one on a message of the parent process.
+ * A group's name is `{events}x{bytes}`. The metadata of each run has the time of the write, in ns of `process.hrtime`, a clock that
+ * all processes of a machine share.
  */
 import { createServer } from 'node:http'
 import { listen } from '../server.ts'
 import { endedGroup, runFrame } from './run-frames.ts'
 
-/** In each frame, where the time goes in behind it. */
+/** The marker in each frame after which the time is inserted. */
 const METADATA = '"metadata":{'
 
 const server = createServer((request, response) => {
@@ -19,20 +19,20 @@ const server = createServer((request, response) => {
     return
   }
 
-  // Ready before the first is asked for.
+  // Created before the first request.
   const frames = Array.from({ length: events }, (_, at) => runFrame(group, at + 1, bytes).split(METADATA))
-  let told = 0
-  const tell = () => {
-    const [before = '', after = ''] = frames[told] ?? []
+  let sent = 0
+  const sendNext = () => {
+    const [before = '', after = ''] = frames[sent] ?? []
     response.write(`${before}${METADATA}"written":"${process.hrtime.bigint()}",${after}`)
-    told += 1
-    if (told < events) return
-    process.off('message', tell)
+    sent += 1
+    if (sent < events) return
+    process.off('message', sendNext)
     response.end()
   }
-  process.on('message', tell)
-  response.once('close', () => process.off('message', tell))
+  process.on('message', sendNext)
+  response.once('close', () => process.off('message', sendNext))
   response.writeHead(200, { 'content-type': 'text/event-stream' })
-  tell()
+  sendNext()
 })
 listen(server)

@@ -1,6 +1,6 @@
 /**
- * Monitors with events to page through (§4.1). A monitor's id says what it holds and how long each page takes, in ms:
- * `{events}x{bytes}x{ms}`. Pages are made at the first request, that is, while the figure warms up.
+ * Monitors with events to page through (§4.1). A monitor's id is `{events}x{bytes}x{ms}`, with the time per page. Pages are created
+ * at the first request, during the warm-up.
  */
 import { createServer } from 'node:http'
 import type { MonitorEvent } from 'rivulet'
@@ -32,7 +32,7 @@ function pagesOf(monitor: string, limit: number): readonly Buffer[] {
   return made
 }
 
-/** Newest first; the cursor is the number of the page. */
+/** The pages, newest first; the cursor is the number of the page. */
 function* rendered(monitor: string, limit: number): Generator<Buffer> {
   const [events = 0, bytes = 0] = monitor.split('x').map(Number)
   for (let newest = events; newest > 0; newest -= limit) {
@@ -43,7 +43,7 @@ function* rendered(monitor: string, limit: number): Generator<Buffer> {
   }
 }
 
-/** A change as a search monitor reports it (§2.2), its excerpt as long as makes up the bytes. */
+/** A change of a search monitor (§2.2), with an excerpt that fills up the bytes. */
 function change(number: number, bytes: number): MonitorEvent {
   const excerpts = ['']
   const event = {

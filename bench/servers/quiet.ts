@@ -1,4 +1,4 @@
-/** Groups whose streams of runs tell one event and then stay open, silent. */
+/** Groups whose streams of runs send one event and then stay open and idle. */
 import { createServer } from 'node:http'
 import { listen } from '../server.ts'
 import { runFrame } from './run-frames.ts'

@@ -1,4 +1,4 @@
-/** The research service over an empty folder, `research.ts {folder}`: its runs end as soon as they begin. */
+/** The research service over an empty folder, `research.ts {folder}`: its runs end immediately. */
 import { createResearchService } from 'rivulet/service'
 import { announce } from '../server.ts'
 

@@ -1,6 +1,6 @@
 const TIME = '2026-01-01T00:00:00.123456Z'
 
-/** One event of a run that completed (§4.5), as it stands in a group's stream, about this many bytes of JSON. */
+/** One event of a completed run (§4.5), as in a group's stream, with about this many bytes of JSON. */
 export function runFrame(group: string, id: number, bytes: number): string {
   const event = {
     type: 'task_run.state',
@@ -24,7 +24,7 @@ export function runFrame(group: string, id: number, bytes: number): string {
   return `id: ${id}\nevent: task_run.state\ndata: ${JSON.stringify(event)}\n\n`
 }
 
-/** As many fields, each with its basis (§2.3), as there is room for; none where there is too little. */
+/** As many fields with their basis (§2.3) as fit; none where the bytes are too few. */
 function outputOf(bytes: number): unknown {
   const fields = Math.floor((bytes - 400) / 500)
   if (fields < 1) return null
@@ -49,7 +49,7 @@ function outputOf(bytes: number): unknown {
   }
 }
 
-/** A group whose runs have all ended (§4.3). */
+/** A group with only ended runs (§4.3). */
 export function endedGroup(events: number): unknown {
   return {
     taskgroup_id: 'g',

@@ -1,12 +1,12 @@
 /**
- * The research service over a folder of documents: `search.ts {folder} {data file}`. Told some queries, it searches for each
- * without HTTP and tells how long each took, in ms.
+ * The research service over a folder of documents: `search.ts {folder} {data file}`. For a message with queries, it runs each without
+ * HTTP and sends the times in ms.
  */
 import { createResearchService } from 'rivulet/service'
 import { expectCount } from '../expect-count.ts'
 import { announce } from '../server.ts'
 
-/** What a search over HTTP that asks for nothing else grants each of its ten results. */
+/** The limits of a default search over HTTP, with ten results. */
 const LIMIT = 10
 const BUDGET = { charactersPerResult: 6_400, excerptsPerResult: 8 }
 
@@ -16,7 +16,7 @@ const url = await service.listen()
 announce(Number(new URL(url).port))
 
 process.on('message', (queries) => {
-  if (!isTexts(queries)) throw new Error('told something else than queries')
+  if (!isTexts(queries)) throw new Error('expected queries')
   const times = queries.map((query) => {
     const began = process.hrtime.bigint()
     const { length } = service.corpus.search({ queries: [query], limit: LIMIT }, BUDGET)

@@ -1,7 +1,6 @@
 /**
- * Groups as `client.watch` reads them: both streams, each whole and at once, and the status. A group's name says what it
- * holds: `{events}x{bytes}`. What is written is made at the first request, that is, while
- * the figure warms up.
+ * Groups as `client.watch` reads them: both streams, whole and immediate, and the status. A group's name is `{events}x{bytes}`.
+ * Its bytes are created at the first request, during the warm-up.
  */
 import { createServer } from 'node:http'
 import { listen } from '../server.ts'
@@ -31,7 +30,7 @@ function runsOf(group: string): Buffer {
   return frames
 }
 
-/** That the group is done (§4.4), which is all that its stream of events says. */
+/** The status of a done group (§4.4), the only event of its events stream. */
 function statusFrame(events: number): string {
   const status = Object.assign({ type: 'task_group_status', event_id: '1' }, endedGroup(events))
   return `id: 1\nevent: task_group_status\ndata: ${JSON.stringify(status)}\n\n`

@@ -1,7 +1,6 @@
 /**
- * Sends webhooks as fast as they are answered: `GET /?port={port}&requests={requests}&secret={secret}` answers with the
- * seconds that it took. The requests are signed and the connections opened before that. It speaks to its sockets directly,
- * so that it takes little of the machine from the receiver.
+ * Sends webhooks as fast as they are answered: `GET /?port={port}&requests={requests}&secret={secret}` returns the seconds. Requests
+ * are signed and connections opened before. It uses raw sockets, to leave the processor to the receiver.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -11,7 +10,7 @@ import type { Socket } from 'node:net'
 import { signWebhook } from 'rivulet/webhooks'
 import { listen } from '../server.ts'
 
-/** Each has one request under way. */
+/** Each has one request in flight. */
 const CONNECTIONS = 64
 
 const server = createServer((request, response) => {
@@ -28,7 +27,7 @@ const server = createServer((request, response) => {
 })
 listen(server)
 
-/** Resolves with the seconds from the first request to the last answer. */
+/** Resolves with the seconds from the first request to the last response. */
 async function send(port: number, requests: Buffer[]): Promise<number> {
   const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => connected(port)))
   const began = performance.now()
@@ -44,7 +43,7 @@ async function connected(port: number): Promise<Socket> {
   return socket
 }
 
-/** Takes requests as long as there are any. Each has to be answered with 204, which has no body. */
+/** Sends the remaining requests one by one. Each must be answered with 204, which has no body. */
 function sendOneByOne(socket: Socket, requests: Buffer[]): Promise<void> {
   return new Promise((resolve, reject) => {
     let answer = ''
@@ -65,7 +64,7 @@ function sendOneByOne(socket: Socket, requests: Buffer[]): Promise<void> {
   })
 }
 
-/** A run that ended (§6.1), as it goes over the wire. */
+/** An ended run (§6.1), as on the wire. */
 async function signedRequest(secrets: string): Promise<Buffer> {
   const body = Buffer.from(JSON.stringify(runEnded(randomUUID().replaceAll('-', ''))))
   const signature = await signWebhook({ body, secrets })

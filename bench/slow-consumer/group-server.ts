@@ -2,25 +2,25 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { endedGroup, runFrame } from '../servers/run-frames.ts'
 
-/** What every group of the server holds. */
+/** The contents of every group. */
 export interface GroupSize {
-  /** Runs that have ended, each of which is one event of the stream. */
+  /** The number of ended runs, one event each. */
   readonly events: number
-  /** Bytes of each event's JSON, about. */
+  /** The approximate size of each event's JSON, in bytes. */
   readonly bytes: number
 }
 
-/** Bytes that are written at once, about: less than a reader takes in at once, so that it has to stop in the midst of that. */
+/** The approximate size of a write, in bytes: less than a reader receives in one read, so that it has to pause within one. */
 const WRITE_BYTES = 16 * 1_024
 
 /**
- * A plain server of groups whose runs have all ended: their stream of runs (§4.5), resumable, as fast as the reader takes
- * it, and their status. It notes how it is held back.
+ * A plain server of groups with only ended runs: their resumable stream of runs (§4.5), with backpressure, and their status. It
+ * records the backpressure.
  */
 export class GroupServer {
-  /** Events that were written. */
+  /** The number of written events. */
   written = 0
-  /** Times that the socket would take no more. */
+  /** How often a write hit backpressure. */
   heldBack = 0
   readonly #size: GroupSize
 
@@ -55,7 +55,7 @@ export class GroupServer {
       this.written += last - n
       if (response.write(frames)) continue
       this.heldBack += 1
-      // Rejects when the reader has left.
+      // Rejects when the client disconnects.
       await once(response, 'drain', left).catch(() => {})
     }
     response.end()

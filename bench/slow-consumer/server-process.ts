@@ -1,4 +1,4 @@
-/** The server in a process of its own: tells its address, and what it has noted when it is asked to. */
+/** Runs the server in a separate process: sends its address, and its records on request. */
 import { createServer } from 'node:http'
 import { GroupServer } from './group-server.ts'
 
