@@ -11,131 +11,131 @@ import { openOrAborted } from '../shapes/backpressure.ts'
 import { requestFlushed } from '../shapes/request-flushed.ts'
 import type { ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
 
-/** Events that are kept from walking back to emitting, so that a short backlog costs no request twice. */
-const KEPT = 400
+/** The most events that are buffered while walking back, so that a short backlog needs no request twice. */
+const MAX_BUFFERED = 400
 
-/** Pages of one backlog, far more than the service lists: a list without an end must not grow the heap without an end. */
+/** The most pages of one backlog, far more than the service lists, so that an endless list takes bounded memory. */
 const MAX_PAGES = 100_000
 
-/** Times in a row that the pages may break off and the walk begins again. */
-const WALKS = 3
+/** The most restarts of the walk in a row after the pagination broke. */
+const MAX_RESTARTS = 3
 
-/** Different events without an id of their own that have to be known in a row, for what follows to count as known too. */
+/** How many different events without their own id must be known in a row for the older ones to count as known. */
 const KNOWN_IN_ROW = 10
 
 /** Events of a monitor, oldest first. */
-export interface Portion {
+export interface Batch {
   readonly events: readonly ListedMonitorEvent[]
-  /** Whether events before them were lost at the service. */
+  /** Whether the service no longer has the events before them. */
   readonly afterGap: boolean
 }
 
-/** A page that was seen while walking back. */
-interface SeenPage {
+/** A page that was fetched while walking back. */
+interface WalkedPage {
   readonly cursor: string | undefined
-  /** Ids at its older end. A page under the same cursor that has them leaves nothing out between itself and the older page. */
-  readonly joint: readonly string[]
-  /** Undefined where they were given up, and the page is fetched again. */
+  /** Ids at its older end. If the page has them when it is fetched again, no event is missing between it and the older page. */
+  readonly tail: readonly string[]
+  /** Undefined once dropped to bound memory; then the page is fetched again. */
   events: readonly ListedMonitorEvent[] | undefined
 }
 
-/** What is new of a page. */
-interface News {
+/** The new events of a page. */
+interface NewEvents {
   /** Newest first. */
   readonly events: readonly ListedMonitorEvent[]
-  /** Whether it has an event that was emitted before, so that what follows is known. */
+  /** Whether the page reaches an event that was emitted before, so that all older ones were. */
   readonly reached: boolean
 }
 
 /**
- * What a monitor reported since a position, oldest first and in bounded memory, though the service lists the newest first.
+ * The events of a monitor since a position, oldest first and in bounded memory, although the service lists the newest first.
  *
  *     list:       new ── page 1 ── page 2 ── page 3 ── page 4 ── known
- *     walk back:         fetch ──▶ fetch ──▶ fetch ──▶ fetch ──▶ reached      keeps cursors, and the last 400 events
- *     emit:              ◀── fetch  ◀── fetch  ◀── kept  ◀── kept
+ *     walk back:         fetch ──▶ fetch ──▶ fetch ──▶ fetch ──▶ reached      buffers cursors, and the last 400 events
+ *     emit:              ◀── fetch ◀── fetch ◀── buffer ◀── buffer
  *
- * New events may move others from a page to the next older one, since a cursor may count from the newest event. So a page that is
- * fetched again must have the end that it had before; otherwise it walks back from there. A walk that failed goes on where
- * it was.
+ * New events may move others to the next older page, since a cursor may count from the newest event. So a page that is fetched
+ * again must have its previous tail; otherwise it walks back again from there. After a retryable error it resumes.
  */
 export class MonitorBacklog {
   readonly #context: Context
   readonly #monitorId: string
   readonly #query: MonitorEventsQuery
   readonly #position: MonitorPosition
-  readonly #answers: ProtocolErrorLimit
+  readonly #errorLimit: ProtocolErrorLimit
   /** Newest first. */
-  #pages: SeenPage[] = []
-  /** The pages from this one on have their events. */
-  #firstKept = 0
-  #kept = 0
-  /** Whether it walks back; otherwise events are emitted. */
-  #walks = true
-  /** The page to walk back to; undefined behind the last one. */
-  #ahead: { readonly cursor: string | undefined } | undefined = { cursor: undefined }
+  #pages: WalkedPage[] = []
+  /** Index of the first page whose events are buffered. */
+  #firstBuffered = 0
+  /** Number of buffered events. */
+  #buffered = 0
+  /** Whether it walks back; otherwise it emits. */
+  #isWalking = true
+  /** The next page of the walk; undefined at its end. */
+  #older: { readonly cursor: string | undefined } | undefined = { cursor: undefined }
   /** The cursors of this walk. */
   #cursors = new Set<string>()
-  /** Whether this walk saw anything that was emitted before. */
+  /** Whether this walk found an event that was emitted before. */
   #sawKnown = false
-  /** Events without an id of their own that this walk saw last, one after the other, and that were emitted before. */
+  /** The last events of this walk without their own id that were emitted before, in a row. */
   readonly #knownInRow = new Set<string>()
-  /** Walks that broke off since something was emitted. */
-  #broken = 0
-  #upcoming:
+  /** Restarts of the walk since the last event. */
+  #restarts = 0
+  #prefetched:
     | { readonly cursor: string | undefined; readonly page: Promise<PaginatedMonitorEvents> }
     | undefined
 
-  /** @param answers Is called for each right one. */
+  /** @param errorLimit Reset after each valid page. */
   constructor(
     context: Context,
     monitorId: string,
     query: MonitorEventsQuery,
     position: MonitorPosition,
-    answers: ProtocolErrorLimit,
+    errorLimit: ProtocolErrorLimit,
   ) {
-    this.#answers = answers
+    this.#errorLimit = errorLimit
     this.#context = context
     this.#monitorId = monitorId
     this.#query = query
     this.#position = position
   }
 
-  /** Forgets the requests of a signal that was aborted. */
+  /** Called before each poll. Drops the prefetched page, whose signal was aborted. */
   resume(): void {
-    this.#upcoming = undefined
+    this.#prefetched = undefined
   }
 
   /**
-   * The next events; undefined at the end of the backlog, after which it begins anew.
+   * Returns the next events; undefined at the end of the backlog, after which it starts a new walk.
    *
-   * Rejects with the error of a request. One that can be retried leaves everything as it is.
+   * Rejects with the error of a request. After a retryable error the next call resumes.
    */
-  async next(signal: AbortSignal, gate: Gate | undefined): Promise<Portion | undefined> {
+  async next(signal: AbortSignal, gate: Gate | undefined): Promise<Batch | undefined> {
     try {
-      const portion = await this.#next(signal, gate)
-      if (portion === undefined) this.#beginAgain()
-      if (portion === undefined || portion.events.length > 0) this.#broken = 0
-      return portion
+      const batch = await this.#next(signal, gate)
+      if (batch === undefined) this.#restart()
+      if (batch === undefined || batch.events.length > 0) this.#restarts = 0
+      return batch
     } catch (error) {
-      if (!(error instanceof BrokenWalk)) throw error
-      this.#beginAgain()
-      this.#broken += 1
-      throw this.#broken > WALKS ? error.reason : error
+      if (!(error instanceof BrokenPaginationError)) throw error
+      this.#restart()
+      this.#restarts += 1
+      throw this.#restarts > MAX_RESTARTS ? error.reason : error
     }
   }
 
-  async #next(signal: AbortSignal, gate: Gate | undefined): Promise<Portion | undefined> {
+  async #next(signal: AbortSignal, gate: Gate | undefined): Promise<Batch | undefined> {
     let afterGap = false
     for (;;) {
-      if (this.#walks) {
+      if (this.#isWalking) {
         await this.#walkBack(signal, gate)
-        afterGap = !this.#sawKnown && this.#position.mark !== undefined
+        afterGap = !this.#sawKnown && this.#position.lastId !== undefined
       }
       const page = this.#pages.at(-1)
       if (page === undefined) return afterGap ? { events: [], afterGap } : undefined
       if (page.events !== undefined) {
         this.#dropOldest()
-        await this.#fetchAhead(this.#pages.at(-1), signal)
+        await this.#prefetch(this.#pages.at(-1), signal)
         return { events: page.events.toReversed(), afterGap }
       }
       const events = await this.#fetchAgain(page, signal)
@@ -145,106 +145,109 @@ export class MonitorBacklog {
 
   /** Walks to the newest event that was emitted, or to the end of the list. */
   async #walkBack(signal: AbortSignal, gate: Gate | undefined): Promise<void> {
-    while (this.#ahead !== undefined) {
-      const { cursor } = this.#ahead
+    while (this.#older !== undefined) {
+      const { cursor } = this.#older
       const page = await this.#fetch(cursor, signal)
       reportWarnings(this.#context, this.#monitorId, page)
-      const { events, reached } = this.#newsOf(page)
+      const { events, reached } = this.#newEventsOf(page)
       this.#add(cursor, events)
-      this.#walkOn(reached ? undefined : nextCursor(page))
-      if (this.#ahead === undefined) break
-      this.#request(this.#ahead.cursor, signal)
+      this.#continueWalk(reached ? undefined : nextCursor(page))
+      if (this.#older === undefined) break
+      this.#request(this.#older.cursor, signal)
       if (gate?.closed === true) await openOrAborted(gate, signal)
       signal.throwIfAborted()
     }
-    this.#walks = false
+    this.#isWalking = false
   }
 
   /**
-   * Fetches a page again whose events were given up. Undefined where it does not join the older ones: then there is a walk
-   * back ahead.
+   * Fetches a page again whose events were dropped. Returns undefined, and walks back again, if it no longer has its tail.
    */
   async #fetchAgain(
-    { cursor, joint }: SeenPage,
+    { cursor, tail }: WalkedPage,
     signal: AbortSignal,
   ): Promise<readonly ListedMonitorEvent[] | undefined> {
     const page = await this.#fetch(cursor, signal)
     this.#sawKnown = false
     this.#knownInRow.clear()
-    const { events, reached } = this.#newsOf(page)
+    const { events, reached } = this.#newEventsOf(page)
     this.#dropOldest()
     const ids = new Set(events.map(({ id }) => id))
-    if (reached || joint.every((id) => ids.has(id))) {
-      await this.#fetchAhead(this.#pages.at(-1), signal)
+    if (reached || tail.every((id) => ids.has(id))) {
+      await this.#prefetch(this.#pages.at(-1), signal)
       return events
     }
-    this.#walks = true
+    this.#isWalking = true
     this.#cursors = new Set(cursor === undefined ? [] : [cursor])
     this.#add(cursor, events)
-    this.#walkOn(nextCursor(page))
+    this.#continueWalk(nextCursor(page))
     return undefined
   }
 
-  #newsOf({ events }: PaginatedMonitorEvents): News {
-    const news: ListedMonitorEvent[] = []
+  #newEventsOf({ events }: PaginatedMonitorEvents): NewEvents {
+    const newEvents: ListedMonitorEvent[] = []
     for (const wire of events) {
       const event = monitorEvent(this.#monitorId, wire, 'poll', this.#context.scheduler.now())
       if (this.#position.has(event.id)) {
         this.#sawKnown = true
-        if (this.#isReached(event)) return { events: news, reached: true }
+        if (this.#isReached(event)) return { events: newEvents, reached: true }
         continue
       }
       this.#knownInRow.clear()
-      news.push(event)
+      newEvents.push(event)
     }
-    return { events: news, reached: false }
+    return { events: newEvents, reached: false }
   }
 
-  /** Whether what follows this event, which was emitted before, was emitted too. */
+  /** Whether all events older than this one, which was emitted before, were emitted too. */
   #isReached({ id, type }: ListedMonitorEvent): boolean {
     if (type !== 'unknown') return true
-    // Its id is made of its content, and one content may come again. That many in a row do not.
+    // Its id is a hash of its content, which may occur again; but not so many times in a row.
     this.#knownInRow.add(id)
     return this.#knownInRow.size >= KNOWN_IN_ROW
   }
 
-  #walkOn(cursor: string | undefined): void {
-    this.#ahead = undefined
+  #continueWalk(cursor: string | undefined): void {
+    this.#older = undefined
     if (cursor === undefined) return
     const request = lineOf(this.#monitorId)
     if (this.#cursors.has(cursor))
-      throw new BrokenWalk(
+      throw new BrokenPaginationError(
         request,
-        new ProtocolError('the pages go round in a circle', request, { retryable: false }),
+        new ProtocolError('the pages repeat a cursor', request, { retryable: false }),
       )
     if (this.#pages.length >= MAX_PAGES || this.#cursors.size >= MAX_PAGES)
       throw new ProtocolError(`the list has more than ${MAX_PAGES} pages`, request, { retryable: false })
     this.#cursors.add(cursor)
-    this.#ahead = { cursor }
+    this.#older = { cursor }
   }
 
   #add(cursor: string | undefined, events: readonly ListedMonitorEvent[]): void {
     if (events.length === 0) return
     const last = events.findLastIndex(({ type }) => type !== 'unknown')
-    const joint = events.slice(Math.max(last, 0)).map(({ id }) => id)
-    this.#pages.push({ cursor, joint, events })
-    this.#kept += events.length
-    for (let page = this.#pages[this.#firstKept]; this.#kept > KEPT; page = this.#pages[this.#firstKept]) {
-      if (page?.events === undefined || this.#firstKept === this.#pages.length - 1) return
-      this.#kept -= page.events.length
+    const tail = events.slice(Math.max(last, 0)).map(({ id }) => id)
+    this.#pages.push({ cursor, tail, events })
+    this.#buffered += events.length
+    for (
+      let page = this.#pages[this.#firstBuffered];
+      this.#buffered > MAX_BUFFERED;
+      page = this.#pages[this.#firstBuffered]
+    ) {
+      if (page?.events === undefined || this.#firstBuffered === this.#pages.length - 1) return
+      this.#buffered -= page.events.length
       page.events = undefined
-      this.#firstKept += 1
+      this.#firstBuffered += 1
     }
   }
 
   #dropOldest(): void {
     const page = this.#pages.pop()
-    this.#kept -= page?.events?.length ?? 0
-    this.#firstKept = Math.min(this.#firstKept, this.#pages.length)
+    this.#buffered -= page?.events?.length ?? 0
+    this.#firstBuffered = Math.min(this.#firstBuffered, this.#pages.length)
   }
 
-  /** The service should have the next request while a consumer is busy with the events before it. */
-  async #fetchAhead(page: SeenPage | undefined, signal: AbortSignal): Promise<void> {
+  /** Requests the page before a synchronous consumer blocks the event loop. */
+  async #prefetch(page: WalkedPage | undefined, signal: AbortSignal): Promise<void> {
     if (page === undefined || page.events !== undefined) return
     this.#request(page.cursor, signal)
     await requestFlushed()
@@ -252,49 +255,49 @@ export class MonitorBacklog {
 
   #request(cursor: string | undefined, signal: AbortSignal): void {
     const page = this.#send(cursor, signal)
-    // It is awaited only after the consumer has had the events before; until then its rejection must not count as unhandled.
+    // Awaited only after the consumer has had the earlier events. Until then a rejection must not count as unhandled.
     page.catch(() => {})
-    this.#upcoming = { cursor, page }
+    this.#prefetched = { cursor, page }
   }
 
   async #fetch(cursor: string | undefined, signal: AbortSignal): Promise<PaginatedMonitorEvents> {
-    const upcoming = this.#upcoming
-    this.#upcoming = undefined
+    const prefetched = this.#prefetched
+    this.#prefetched = undefined
     try {
-      if (upcoming !== undefined && upcoming.cursor === cursor) return await upcoming.page
+      if (prefetched !== undefined && prefetched.cursor === cursor) return await prefetched.page
       return await this.#send(cursor, signal)
     } catch (error) {
-      const isCursor = error instanceof ValidationError && cursor !== undefined
-      throw isCursor ? new BrokenWalk(lineOf(this.#monitorId), error) : error
+      const isCursorRejected = error instanceof ValidationError && cursor !== undefined
+      throw isCursorRejected ? new BrokenPaginationError(lineOf(this.#monitorId), error) : error
     }
   }
 
   async #send(cursor: string | undefined, signal: AbortSignal): Promise<PaginatedMonitorEvents> {
     const page = await monitorPage(this.#context, this.#monitorId, { ...this.#query, cursor }, signal)
-    this.#answers.reset()
+    this.#errorLimit.reset()
     return page
   }
 
-  #beginAgain(): void {
+  #restart(): void {
     this.#pages = []
-    this.#firstKept = 0
-    this.#kept = 0
-    this.#walks = true
-    this.#ahead = { cursor: undefined }
+    this.#firstBuffered = 0
+    this.#buffered = 0
+    this.#isWalking = true
+    this.#older = { cursor: undefined }
     this.#cursors = new Set()
     this.#sawKnown = false
     this.#knownInRow.clear()
-    this.#upcoming = undefined
+    this.#prefetched = undefined
   }
 }
 
-/** The service no longer knows a cursor that it gave, or leads back to one. Another walk may succeed. */
-class BrokenWalk extends ProtocolError {
-  /** What a walk ends with that broke off too often. */
+/** The service rejects a cursor that it sent, or repeats one. A new walk may succeed. */
+class BrokenPaginationError extends ProtocolError {
+  /** The error after too many restarts. */
   readonly reason: Error
 
   constructor(request: RequestLine, reason: Error) {
-    super('the pages break off, and the walk begins again', request, { cause: reason })
+    super('the pagination broke and restarts', request, { cause: reason })
     this.reason = reason
   }
 }

@@ -16,7 +16,7 @@ import type { Place } from '../../state/progress-log.ts'
 import type { Context } from '../context.ts'
 import { fedBy } from '../shapes/fed-by.ts'
 import { MonitorBacklog } from './backlog.ts'
-import { MonitorPosition, whenOf } from './position.ts'
+import { MonitorPosition, timeOf } from './position.ts'
 import { openOrAborted } from '../shapes/backpressure.ts'
 import { persisting } from '../shapes/persisting.ts'
 import { sourceOf } from '../shapes/source.ts'
@@ -27,29 +27,28 @@ import { ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
 /** Options of `monitors.follow`. */
 export interface FollowMonitorOptions
   extends Pick<MonitorEventsQuery, 'limit' | 'include_completions'>, SourceOptions {
-  /** The `cursor` of the last event that was handled: only what came after it. Default: all that the service has. */
+  /** The `cursor` of the last handled event: emits only newer ones. Default: all events that the service has. */
   readonly after?: string
   /**
-   * Time between polls, in ms; each is up to a tenth shorter or longer, so that clients do not march in step. `Infinity`
-   * polls once, and then only when woken. Default 60,000.
+   * Time between polls, in ms, with a jitter of ±10 % so that clients do not poll in sync. `Infinity` polls once, and then
+   * only when `wake` emits. Default 60,000.
    */
   readonly pollInterval?: number
-  /** Each emission makes it poll now. */
+  /** Each emission triggers a poll. */
   readonly wake?: Observable<unknown>
 }
 
 const FOLLOW_OPTIONS = ['after', 'pollInterval', 'wake', 'limit', 'include_completions', 'signal']
 
-/** The least time between two looks at whether the monitor was cancelled, in ms. */
+/** The least time between two requests for the monitor's status, in ms. */
 const STATUS_INTERVAL = 600_000
 
 /**
- * Everything that a monitor reports, oldest first, each event once. A poll that fails is backed off from and made again; the
- * fifth answer in a row that is no page of events is an error.
- * Where the service no longer reaches back to the last event, a `stream.gap` comes in its place.
+ * Emits the events of a monitor by polling, oldest first, each once. Failed polls are retried with backoff; the fifth response
+ * in a row that is not a page of events is an error. If the service no longer lists the last event, emits `stream.gap` first.
  *
- * Completes after `monitor.cancelled`, once all that a cancelled monitor reported was emitted; otherwise it never does. It asks for
- * the monitor after a poll that brought nothing, at most every ten minutes.
+ * Completes only if the monitor is cancelled: with `monitor.cancelled` after its last event. Requests the monitor's status
+ * after a poll without events, at most every ten minutes.
  */
 export function followMonitor(
   context: Context,
@@ -68,8 +67,8 @@ export function followMonitor(
   if (after !== undefined) checkText('after', after)
 
   const follow = new Observable<FollowedMonitorEvent>((subscriber) => {
-    const polls = new Polls(context, monitorId, query, positionOf(after, tracking), tracking)
-    // A signal that comes while a poll is under way may be about something that this poll was too early for.
+    const poller = new Poller(context, monitorId, query, initialPosition(after, tracking), tracking)
+    // A wake during a poll may announce an event that this poll has missed.
     let woken = false
     const wakes = new Subject<void>()
     subscriber.add(
@@ -82,7 +81,7 @@ export function followMonitor(
       }),
     )
     const pause = () => {
-      if (polls.over) return EMPTY
+      if (poller.isDone) return EMPTY
       if (woken) return timer(0, context.scheduler)
       if (pollInterval === Infinity) return wakes.pipe(take(1))
       const delay = Math.min(pollInterval * (0.9 + 0.2 * context.random()), MAX_TIMER_DELAY)
@@ -90,9 +89,9 @@ export function followMonitor(
     }
     const poll = defer(() => {
       woken = false
-      return fedBy<FollowedMonitorEvent>((poller, ended) => polls.poll(poller, ended))
+      return fedBy<FollowedMonitorEvent>((polled, ended) => poller.poll(polled, ended))
     })
-    const retryable = (error: unknown) => polls.mayPollAgain(error)
+    const retryable = (error: unknown) => poller.isRetryable(error)
     poll
       .pipe(persisting(context, monitorSource(monitorId), { retryable }), repeat({ delay: pause }))
       .subscribe(subscriber)
@@ -101,18 +100,18 @@ export function followMonitor(
 }
 
 /** The polls of one subscription. */
-class Polls {
+class Poller {
   readonly #context: Context
   readonly #monitorId: string
   readonly #position: MonitorPosition
   readonly #tracking: Tracking | undefined
   readonly #backlog: MonitorBacklog
-  readonly #answers = new ProtocolErrorLimit()
-  /** When it was looked last whether the monitor was cancelled. */
-  #lookedAt = -Infinity
-  /** The monitor, once it is known to be cancelled. */
+  readonly #errorLimit = new ProtocolErrorLimit()
+  /** When the monitor's status was last requested. */
+  #statusRequestedAt = -Infinity
+  /** The monitor, if it is cancelled. */
   #cancelled: Monitor | undefined
-  #over = false
+  #isDone = false
 
   constructor(
     context: Context,
@@ -125,30 +124,30 @@ class Polls {
     this.#monitorId = monitorId
     this.#position = position
     this.#tracking = tracking
-    this.#backlog = new MonitorBacklog(context, monitorId, query, position, this.#answers)
+    this.#backlog = new MonitorBacklog(context, monitorId, query, position, this.#errorLimit)
   }
 
-  /** Whether the monitor reports nothing any more, and that was emitted. */
-  get over(): boolean {
-    return this.#over
+  /** Whether `monitor.cancelled` was emitted. */
+  get isDone(): boolean {
+    return this.#isDone
   }
 
-  mayPollAgain(error: unknown): boolean {
-    return this.#answers.permitsRetry(error) && isRetryable(error)
+  isRetryable(error: unknown): boolean {
+    return this.#errorLimit.permitsRetry(error) && isRetryable(error)
   }
 
-  /** Emits what was reported since the last event. */
+  /** Emits the events since the last one. */
   async poll(subscriber: Subscriber<FollowedMonitorEvent>, signal: AbortSignal): Promise<void> {
     const gate = gateOf(subscriber)
     if ((await this.#catchUp(subscriber, gate, signal)) || signal.aborted) return
     if (this.#cancelled === undefined) {
-      this.#cancelled = await this.#ifCancelled(signal)
+      this.#cancelled = await this.#getIfCancelled(signal)
       if (this.#cancelled === undefined || signal.aborted) return
-      // It may have reported something between the poll and its end.
+      // Events may have come between the poll and the cancellation.
       if ((await this.#catchUp(subscriber, gate, signal)) || signal.aborted) return
     }
     const { scheduler } = this.#context
-    this.#over = true
+    this.#isDone = true
     this.#emit(
       subscriber,
       cancelledEvent(this.#monitorId, this.#cancelled, 'poll', scheduler.now()),
@@ -156,7 +155,7 @@ class Polls {
     )
   }
 
-  /** Returns whether there was anything. */
+  /** Emits the backlog. Returns whether there was any event. */
   async #catchUp(
     subscriber: Subscriber<FollowedMonitorEvent>,
     gate: Gate | undefined,
@@ -166,23 +165,23 @@ class Polls {
     let isEmpty = true
     this.#backlog.resume()
     for (;;) {
-      const portion = await this.#backlog.next(signal, gate)
-      if (portion === undefined || signal.aborted) return !isEmpty
-      const { events, afterGap } = portion
+      const batch = await this.#backlog.next(signal, gate)
+      if (batch === undefined || signal.aborted) return !isEmpty
+      const { events, afterGap } = batch
       if (afterGap) {
         isEmpty = false
         const gap = this.#gapBefore(events[0])
-        position.forget()
+        position.forgetLast()
         this.#emit(subscriber, gap, undefined)
       }
       for (const event of events) {
-        // A page that was fetched later than the next newer one may have the same events.
+        // New events may have moved this event from a page that was emitted already.
         if (position.has(event.id)) continue
         if (gate?.closed === true) await openOrAborted(gate, signal)
         if (signal.aborted) return true
         isEmpty = false
         position.advance(event)
-        this.#emit(subscriber, event, position.place)
+        this.#emit(subscriber, event, position.snapshot)
       }
     }
   }
@@ -197,35 +196,35 @@ class Polls {
   }
 
   #gapBefore(oldest: ListedMonitorEvent | undefined): FollowedMonitorEvent {
-    const { mark, time } = this.#position
+    const { lastId, time } = this.#position
     const reason = 'the service no longer lists the last event that was received'
     return gapEvent(
       monitorSource(this.#monitorId),
-      { from: time, to: whenOf(oldest), reason },
+      { from: time, to: timeOf(oldest), reason },
       'poll',
-      `${mark} ${oldest?.id}`,
+      `${lastId} ${oldest?.id}`,
       this.#context.scheduler.now(),
     )
   }
 
-  /** The monitor, if it was cancelled; asked for seldom, since hardly one ever is. */
-  async #ifCancelled(signal: AbortSignal): Promise<Monitor | undefined> {
+  /** Returns the monitor if it was cancelled. Rarely requested, since few monitors are. */
+  async #getIfCancelled(signal: AbortSignal): Promise<Monitor | undefined> {
     const { scheduler, transport } = this.#context
-    if (scheduler.now() - this.#lookedAt < STATUS_INTERVAL) return undefined
-    this.#lookedAt = scheduler.now()
+    if (scheduler.now() - this.#statusRequestedAt < STATUS_INTERVAL) return undefined
+    this.#statusRequestedAt = scheduler.now()
     const request = { method: 'GET', path: monitorSource(this.#monitorId), idempotent: true } as const
     try {
       const { body } = await transport.request(request, signal)
       return isObject(body) && body['status'] === 'cancelled' ? (body as unknown as Monitor) : undefined
     } catch {
-      // A service need not have this endpoint, and the list of events refuses what is refused for good.
+      // The service may lack this endpoint. A permanent error is raised by the list of events.
       return undefined
     }
   }
 }
 
-/** Where the monitor's events go on: at the position that was kept, else behind `after`. */
-function positionOf(after: string | undefined, tracking: Tracking | undefined): MonitorPosition {
+/** The saved position, else the caller's `after`. */
+function initialPosition(after: string | undefined, tracking: Tracking | undefined): MonitorPosition {
   if (tracking?.position === undefined) return new MonitorPosition(after)
   const position = MonitorPosition.parse(tracking.position)
   if (position === undefined) throw tracking.unreadable()

@@ -9,7 +9,7 @@ import { redactJson } from '../../transport/redact.ts'
 import type { Context } from '../context.ts'
 import { cursorOf, pagesOf } from '../shapes/pages.ts'
 
-/** The pages of a monitor's events (§4.1), newest first, until the last. */
+/** Emits the pages of a monitor's events (§4.1), newest first, and completes after the last. */
 export function monitorPages(
   context: Context,
   monitorId: string,
@@ -18,7 +18,7 @@ export function monitorPages(
   const pages = pagesOf({
     cursor: query.cursor,
     fetch: (cursor, signal) => monitorPage(context, monitorId, { ...query, cursor }, signal),
-    // An execution's events come in one page: the service then ignores cursors (§4.1).
+    // The events of one execution are one page: the service then ignores cursors (§4.1).
     next: (page) => (query.event_group_id === undefined ? nextCursor(page) : undefined),
     line: lineOf(monitorId),
   })
@@ -38,27 +38,28 @@ export async function monitorPage(
   throw new ProtocolError('the page has no list of events', request)
 }
 
-/** Where the next older page is; undefined on the last page. */
+/** The cursor of the next older page; undefined on the last page. */
 export function nextCursor({ next_cursor }: PaginatedMonitorEvents): string | undefined {
   return cursorOf(next_cursor)
 }
 
-/** Passes on what the service remarked on a page, without a key that it repeats: this goes into logs. */
+/** Reports the warnings of a page to the diagnostics, redacted, since they are logged. */
 export function reportWarnings(
   context: Context,
   monitorId: string,
   { warnings }: PaginatedMonitorEvents,
 ): void {
   if (!Array.isArray(warnings)) return
-  const said = warnings.map((warning) => readable(warning, context)).filter(isWarning)
-  if (said.length > 0) context.report({ kind: 'warnings', source: monitorSource(monitorId), warnings: said })
+  const valid = warnings.map((warning) => redacted(warning, context)).filter(isWarning)
+  if (valid.length > 0)
+    context.report({ kind: 'warnings', source: monitorSource(monitorId), warnings: valid })
 }
 
-function readable(warning: unknown, { transport }: Context): unknown {
+function redacted(warning: unknown, { transport }: Context): unknown {
   try {
     return redactJson(warning, transport.redact)
   } catch {
-    // Nested more deeply than the stack.
+    // Nested too deeply for the stack.
     return undefined
   }
 }
@@ -67,7 +68,7 @@ function isWarning(value: unknown): value is Warning {
   return isObject(value) && typeof value['type'] === 'string' && typeof value['message'] === 'string'
 }
 
-/** The request for a page, as errors name it. */
+/** The request for a page, for errors. */
 export function lineOf(monitorId: string): RequestLine & { readonly method: 'GET' } {
   return { method: 'GET', path: `${monitorSource(monitorId)}/events` }
 }

@@ -1,64 +1,65 @@
 import { Queue } from '../../../operators/queue.ts'
 import { isObject } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
+import { parseJson } from '../../protocol/json.ts'
 import type { Place } from '../../state/progress-log.ts'
 
-/** Newest ids that are remembered to recognise where the last poll ended; the last one alone may be pruned away. */
-const REMEMBERED = 1_000
-/** As many of them outlive a restart. */
-const KEPT = 20
+/** How many of the newest ids are remembered. More than one, since the service may have deleted the last one. */
+const MAX_REMEMBERED = 1_000
+/** How many of them are saved across restarts. */
+const SAVED = 20
 
-/** What of a monitor's events was given out, kept over its polls and, as text, over restarts. */
+/** The position in a monitor's events, kept across polls and, as text, across restarts. */
 export class MonitorPosition {
-  /** Id of the newest event that was given out. */
-  mark: string | undefined
-  /** When that was, where it is known. */
+  /** Id of the last event that was emitted. */
+  lastId: string | undefined
+  /** Time of that event; null if unknown. */
   time: string | null = null
   readonly #recent = new Set<string>()
-  /** The same, the oldest first. */
+  /** The same ids, oldest first. */
   readonly #order = new Queue<string>()
-  /** The newest of them, which go into the text. Never changed in place, since places have it. */
-  #kept: readonly string[] = []
+  /** The newest ids, for the text. Never modified in place, since snapshots share it. */
+  #saved: readonly string[] = []
 
-  /** @param after The event to begin behind. */
+  /** @param after Id of the event to start after. */
   constructor(after: string | undefined) {
-    this.mark = after
+    this.lastId = after
     if (after !== undefined) this.#remember(after)
   }
 
-  /** The position that {@link toString} wrote before; undefined for a text that it cannot have written. */
+  /** Parses the text of a {@link snapshot}; undefined if the text is not valid. */
   static parse(text: string): MonitorPosition | undefined {
     const parsed = parseJson(text)
     if (!isObject(parsed)) return undefined
     const { mark, time, before } = parsed
     if (typeof mark !== 'string' || !(typeof time === 'string' || time === null)) return undefined
-    if (!isTexts(before)) return undefined
+    if (!isStringArray(before)) return undefined
     const position = new MonitorPosition(undefined)
-    position.mark = mark
+    position.lastId = mark
     position.time = time
     for (const id of [...before, mark]) position.#remember(id)
     return position
   }
 
-  /** The position behind the last event. Its text is for {@link parse}. */
-  get place(): Place {
-    return new MonitorPlace(this.mark, this.time, this.#kept)
+  /** An immutable copy of the position. {@link parse} reads its text. */
+  get snapshot(): Place {
+    return new MonitorSnapshot(this.lastId, this.time, this.#saved)
   }
 
-  /** Whether the event was given out, as far as that is remembered. */
+  /** Whether the event is remembered as emitted. */
   has(id: string): boolean {
     return this.#recent.has(id)
   }
 
-  /** The mark is gone for good: its loss has been told, and is not told again. */
-  forget(): void {
-    this.mark = undefined
+  /** Called after a gap was reported, so that it is not reported again. */
+  forgetLast(): void {
+    this.lastId = undefined
   }
 
-  /** The event is about to be told. */
+  /** Called before each event is emitted. */
   advance(event: ResearchEvent): void {
-    this.mark = event.id
-    this.time = whenOf(event)
+    this.lastId = event.id
+    this.time = timeOf(event)
     this.#remember(event.id)
   }
 
@@ -66,45 +67,37 @@ export class MonitorPosition {
     if (this.#recent.has(id)) return
     this.#recent.add(id)
     this.#order.push(id)
-    this.#kept = [...this.#kept.slice(1 - KEPT), id]
-    const oldest = this.#order.size > REMEMBERED ? this.#order.shift() : undefined
+    this.#saved = [...this.#saved.slice(1 - SAVED), id]
+    const oldest = this.#order.size > MAX_REMEMBERED ? this.#order.shift() : undefined
     if (oldest !== undefined) this.#recent.delete(oldest)
   }
 }
 
-/** What a {@link MonitorPosition} is at one moment. */
-class MonitorPlace implements Place {
-  readonly #mark: string | undefined
+/** A {@link MonitorPosition} at one moment. */
+class MonitorSnapshot implements Place {
+  readonly #lastId: string | undefined
   readonly #time: string | null
   readonly #before: readonly string[]
 
-  constructor(mark: string | undefined, time: string | null, before: readonly string[]) {
-    this.#mark = mark
+  constructor(lastId: string | undefined, time: string | null, before: readonly string[]) {
+    this.#lastId = lastId
     this.#time = time
     this.#before = before
   }
 
   text(): string {
-    // The mark alone may be one that the next start does not ask for: a completion.
-    return JSON.stringify({ mark: this.#mark, time: this.#time, before: this.#before })
+    // Not only the last id: a completion is not listed without `include_completions`.
+    return JSON.stringify({ mark: this.#lastId, time: this.#time, before: this.#before })
   }
 }
 
-/** When an event was: a change has a date, the rest a time. */
-export function whenOf(event: ResearchEvent | undefined): string | null {
+/** When an event occurred: a change has a date, the others a time. */
+export function timeOf(event: ResearchEvent | undefined): string | null {
   if (event?.type === 'monitor.event_stream' || event?.type === 'monitor.snapshot')
     return event.data.event_date
   return event?.time ?? null
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-function isTexts(value: unknown): value is readonly string[] {
+function isStringArray(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string')
 }

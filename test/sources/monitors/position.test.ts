@@ -6,35 +6,35 @@ const change = (event_id: string, event_date: string | null = null) =>
   monitorEvent('m', { event_type: 'event_stream', event_id, event_date, output: {} }, 'poll')
 
 describe('the position of a monitor', () => {
-  it('as text, keeps the newest event, when it was, and the last 20 ids', () => {
+  it('as text, has the last event, its time and the last 20 ids', () => {
     const position = new MonitorPosition(undefined)
     for (let n = 1; n <= 25; n++) position.advance(change(`e${n}`, `2026-01-${n}`))
 
-    const kept = MonitorPosition.parse(position.place.text())
+    const parsed = MonitorPosition.parse(position.snapshot.text())
 
-    expect(kept).toMatchObject({ mark: 'e25', time: '2026-01-25' })
-    expect([5, 6, 25, 26].map((n) => kept?.has(`e${n}`))).toEqual([false, true, true, false])
+    expect(parsed).toMatchObject({ lastId: 'e25', time: '2026-01-25' })
+    expect([5, 6, 25, 26].map((n) => parsed?.has(`e${n}`))).toEqual([false, true, true, false])
   })
 
-  it('as text again after a restart, has the ids from before the restart too', () => {
+  it('as text after a restart, has the ids from before the restart too', () => {
     const position = new MonitorPosition(undefined)
     for (let n = 1; n <= 25; n++) position.advance(change(`e${n}`))
 
-    const resumed = MonitorPosition.parse(position.place.text())
-    for (const kept of [position, resumed]) kept?.advance(change('e26'))
+    const resumed = MonitorPosition.parse(position.snapshot.text())
+    for (const each of [position, resumed]) each?.advance(change('e26'))
 
-    expect(resumed?.place.text()).toBe(position.place.text())
+    expect(resumed?.snapshot.text()).toBe(position.snapshot.text())
   })
 
-  it('has places that stay where they are when it moves on', () => {
+  it('has snapshots that do not change when it advances', () => {
     const position = new MonitorPosition(undefined)
     for (let n = 1; n <= 25; n++) position.advance(change(`e${n}`, `2026-01-${n}`))
-    const { place } = position
-    const text = place.text()
+    const { snapshot } = position
+    const text = snapshot.text()
     for (let n = 26; n <= 50; n++) position.advance(change(`e${n}`))
-    position.forget()
+    position.forgetLast()
 
-    expect(place.text()).toBe(text)
+    expect(snapshot.text()).toBe(text)
   })
 
   it('remembers the newest 1,000 ids', () => {
@@ -46,7 +46,7 @@ describe('the position of a monitor', () => {
 
   it.each([
     '',
-    'tatter',
+    'garbage',
     '{"mark":"e1","time":null,"before":["e1"',
     'null',
     '"e1"',
@@ -59,7 +59,7 @@ describe('the position of a monitor', () => {
     '{"mark":"e1","time":null}',
     '{"mark":"e1","time":null,"before":"e1"}',
     '{"mark":"e1","time":null,"before":["e1",2]}',
-  ])('is not read from a text that it cannot have written: %s', (text) => {
+  ])('is not parsed from an invalid text: %s', (text) => {
     expect(MonitorPosition.parse(text)).toBeUndefined()
   })
 })
