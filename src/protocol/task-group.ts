@@ -32,12 +32,6 @@ export interface AddRunsRequest {
   readonly default_task_spec?: TaskSpec
 }
 
-/** The query of `POST …/groups/{taskgroup_id}/runs`; beyond the interface document. */
-export interface AddRunsQuery {
-  /** Whether the status in the response counts the new runs. Default true. */
-  readonly refresh_status?: boolean
-}
-
 /** The response to adding runs (§4.3). An empty cursor is the beginning of its stream; a null one is no position. */
 export interface AddRunsResponse {
   readonly status: TaskGroupStatus

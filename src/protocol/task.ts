@@ -98,9 +98,3 @@ export interface RunInput {
 
 /** The body of `POST /v1/tasks/runs`; beyond the interface document. */
 export type CreateRunRequest = RunInput & { readonly processor: string }
-
-/** The query of `GET /v1/tasks/runs/{run_id}/result`; beyond the interface document. */
-export interface RunResultQuery {
-  /** Seconds to wait for the run to end. Default 600. */
-  readonly timeout?: number
-}

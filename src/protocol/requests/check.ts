@@ -21,7 +21,7 @@ export function namesOf(query: ObjectShape): string[] {
 function check(shape: Shape, argument: string, value: unknown, prefix = `${argument}.`): void {
   switch (shape.kind) {
     case 'text':
-      return demand(isText(shape, value), argument, shape.expected, value, shape.isSecret)
+      return demand(isText(shape, value), argument, shape.expected, shown(shape, value))
     case 'number':
       return demand(isNumber(shape, value), argument, shape.expected, value)
     case 'boolean':
@@ -34,7 +34,7 @@ function check(shape: Shape, argument: string, value: unknown, prefix = `${argum
     case 'list':
       return checkList(shape, argument, value)
     case 'record':
-      demand(isObject(value), argument, 'an object', value, shape.value.isSecret)
+      demand(isObject(value), argument, 'an object', shown(shape.value, value))
       for (const [key, entry] of Object.entries(value)) {
         const keys = `an object with keys of at most ${shape.maxKey} characters`
         demand(key.length <= (shape.maxKey ?? Infinity), argument, keys, key)
@@ -84,17 +84,15 @@ function isText({ fits, max = Infinity }: TextShape, value: unknown): boolean {
   return typeof value === 'string' && value.length <= max && (fits === undefined || fits(value))
 }
 
+function shown({ isSecret }: TextShape, value: unknown): unknown {
+  return isSecret === true ? hidden(value) : value
+}
+
 function isNumber({ isInteger, min, max = Infinity }: NumberShape, value: unknown): boolean {
   const isKind = isInteger === true ? Number.isSafeInteger(value) : Number.isFinite(value)
   return isKind && typeof value === 'number' && value >= min && value <= max
 }
 
-function demand(
-  holds: boolean,
-  argument: string,
-  expected: string,
-  value: unknown,
-  isSecret = false,
-): asserts holds {
-  if (!holds) throw new ArgumentError(argument, expected, isSecret ? hidden(value) : value)
+function demand(holds: boolean, argument: string, expected: string, value: unknown): asserts holds {
+  if (!holds) throw new ArgumentError(argument, expected, value)
 }

@@ -1,12 +1,11 @@
 import type {
-  AddRunsQuery,
   AddRunsRequest,
   CreateTaskGroupRequest,
   GroupEventsQuery,
   GroupRunsQuery,
 } from '../task-group.ts'
 import { RUN_STATUSES } from '../task.ts'
-import type { CreateRunRequest, RunInput, RunResultQuery, TaskSpec } from '../task.ts'
+import type { CreateRunRequest, RunInput, TaskSpec } from '../task.ts'
 import * as s from './kinds.ts'
 import type { OptionalFields } from './schema.ts'
 import { sourcePolicy } from './search.ts'
@@ -53,13 +52,13 @@ export const addRunsRequest = s.object<AddRunsRequest>(
 )
 
 /** The query of `POST …/groups/{taskgroup_id}/runs`; beyond the interface document. */
-export const addRunsQuery = s.options<AddRunsQuery>({ refresh_status: s.flag })
+export const addRunsQuery = s.options<{ readonly refresh_status?: boolean }>({ refresh_status: s.flag })
 
 /** The body of `POST /v1/tasks/runs`; beyond the interface document. */
 export const createRunRequest = s.object<CreateRunRequest>({ input, processor }, settings)
 
 /** The query of `GET /v1/tasks/runs/{run_id}/result`; beyond the interface document. */
-export const runResultQuery = s.options<RunResultQuery>({ timeout: s.seconds })
+export const runResultQuery = s.options<{ readonly timeout?: number }>({ timeout: s.seconds })
 
 /** The body of `POST …/groups`; beyond the interface document. */
 export const createGroupRequest = s.options<CreateTaskGroupRequest>({ metadata: s.json('metadata') })

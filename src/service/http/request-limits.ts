@@ -7,31 +7,24 @@ import type { JsonRole, Limit } from '../../protocol/requests/schema.ts'
  * bodies they bound the work of a request. Each is far above what a caller needs.
  */
 
-/** Each limit by the name that the schemas of requests have for it. */
+/** Each limit by its name in the schemas of requests. Those of texts are in characters, the others count entries. */
 export const LIMITS = {
   /** Event types of a webhook, values of a filter that may be repeated. */
   choices: 10,
-  /** Domains of a list (§2.8). */
   domains: 200,
-  /** Entries of metadata. */
+  /** Metadata. */
   entries: 100,
-  /** Characters of the value of a header for a tool server. */
+  /** The value of a header for a tool server. */
   header: 8_192,
-  /** Headers for a tool server (§2.8). */
   headers: 50,
-  /** Characters of an id, a name or a key that a caller chooses. */
+  /** An id, a name or a key that a caller chooses. */
   name: 512,
-  /** Search queries. */
   queries: 50,
-  /** Characters of a search query, an objective or the query of a monitor. */
+  /** A search query, an objective or the query of a monitor. */
   query: 5_000,
-  /** Inputs of a request that adds runs (§4.3). */
   runs: MAX_RUNS_PER_REQUEST,
-  /** Tools that a run may use of a server (§2.8). */
   tools: 200,
-  /** Tool servers of a run (§2.8). */
   toolServers: 20,
-  /** Characters of a URL. */
   url: 2_048,
 } as const satisfies Readonly<Record<Limit, number>>
 
