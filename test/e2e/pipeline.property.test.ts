@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { play } from './pipeline/play.ts'
+import { simulate } from './pipeline/simulation.ts'
 import { anyScript } from './pipeline/script.ts'
 
 /** A few seconds. */
@@ -21,9 +21,9 @@ const RUNS = Number(process.env['RUNS'] ?? FEW)
 it('loses nothing and repeats nothing under any faults of the service, the network and the process', async () => {
   await fc.assert(
     fc.asyncProperty(anyScript, async (script) => {
-      const { violations, story } = await play(script)
+      const { violations, trace } = await simulate(script)
 
-      expect(violations.length === 0 ? [] : story).toEqual([])
+      expect(violations.length === 0 ? [] : trace).toEqual([])
     }),
     // Shrinking is limited: any counterexample is better than a timeout.
     { numRuns: RUNS, ...(process.env['RUNS'] === undefined && { interruptAfterTimeLimit: 15_000 }) },

@@ -1,99 +1,101 @@
 import { isAtLeastAsComplete } from '../../../src/protocol/event.ts'
-import type { Fact } from './ledger.ts'
-import { isFilteredOut } from './life.ts'
-import type { Setup } from './life.ts'
+import type { ExpectedEvent } from './expected-events.ts'
+import { isFilteredOut } from './pipeline-process.ts'
+import type { Setup } from './pipeline-process.ts'
 import type { ScriptedService } from './service.ts'
 import type { Disk } from './storage.ts'
-import type { Witness } from './witness.ts'
+import type { Recorder } from './recorder.ts'
 
-/** Where a stream stands, by its name in a checkpoint. */
+/** The position of a stream, by its name in a checkpoint. */
 type Positions = (stream: string) => string | undefined
 
-/** Holds what the service told against what was handled and kept. */
+/** Compares the events of the service with those that were handled and saved. */
 export class Audit {
   readonly #service: ScriptedService
-  readonly #witness: Witness
+  readonly #recorder: Recorder
   readonly #disk: Disk
   readonly #setup: Setup
-  /** What was forgotten while the client stood before it. */
-  readonly #forgotten: Fact[] = []
+  /** The events that the service dropped before the client reached them. */
+  readonly #forgotten: ExpectedEvent[] = []
 
-  constructor(service: ScriptedService, witness: Witness, disk: Disk, setup: Setup) {
+  constructor(service: ScriptedService, recorder: Recorder, disk: Disk, setup: Setup) {
     this.#service = service
-    this.#witness = witness
+    this.#recorder = recorder
     this.#disk = disk
     this.#setup = setup
-    service.ledger.onForgotten = (fact) => {
-      if (this.#mustTell(fact)) this.#forgotten.push(fact)
+    service.expectedEvents.onForgotten = (expected) => {
+      if (this.#mustReport(expected)) this.#forgotten.push(expected)
     }
   }
 
   /** Whether nothing is left to do. */
-  isAtRest(positions: Positions): boolean {
-    if (!this.#service.postman.idle || this.missing().length > 0) return false
+  isIdle(positions: Positions): boolean {
+    if (!this.#service.sender.idle || this.missing().length > 0) return false
     return !this.#hasWebhooks && this.#behind(positions).length === 0
   }
 
-  /** What should have been handled, or told to be lost, and was not. */
+  /** The events that should have been handled, or reported by a gap, but were not. */
   missing(): string[] {
-    const lost = this.#service.ledger.facts.filter((fact) => this.#isMissing(fact, this.#toldOf(fact)))
-    const unsaid = this.#forgotten.filter(
-      (fact) => this.#isMissing(fact, 0) && !this.#witness.hasGap(fact.source),
+    const lost = this.#service.expectedEvents.events.filter((expected) =>
+      this.#isMissing(expected, this.#completenessOf(expected)),
     )
-    const name = ({ keys }: Fact) => [...keys].join(', ')
+    const unreported = this.#forgotten.filter(
+      (expected) => this.#isMissing(expected, 0) && !this.#recorder.hasGap(expected.source),
+    )
+    const name = ({ keys }: ExpectedEvent) => [...keys].join(', ')
     return [
-      ...lost.map((fact) => `lost: ${name(fact)}`),
-      ...unsaid.map((fact) => `forgotten, and no gap says so: ${name(fact)}`),
+      ...lost.map((expected) => `lost: ${name(expected)}`),
+      ...unreported.map((expected) => `dropped without a gap: ${name(expected)}`),
     ]
   }
 
-  /** What the disk has still to be told of, now that the process has ended in good order. */
+  /** What is not saved after a graceful stop. */
   leftOver(): string[] {
     const behind = this.#behind((stream) => this.#disk.positions.get(stream))
     return this.#hasWebhooks ? [...behind, 'webhooks wait'] : behind
   }
 
-  /** Whether the client has to find out that the service has forgotten this. */
-  #mustTell({ lost }: Fact): boolean {
-    // Only a position says that there was something before. Without one, the group's own count says that runs are missing:
-    // an IncompleteStreamError, after a patience that is longer than a play.
+  /** Whether the client must report that the service dropped this event. */
+  #mustReport({ lost }: ExpectedEvent): boolean {
+    // Only a position shows that there were events before. Without one, the group's own count shows that runs are missing: an
+    // IncompleteStreamError, after a patience that exceeds a simulation.
     return [...lost].some((stream) => this.#disk.positions.has(stream))
   }
 
-  /** Whether the watch has no end. Webhooks do not keep one alive whose groups are done. */
+  /** Whether the watch never completes. Webhooks alone do not keep it alive after its groups are done. */
   get #isEndless(): boolean {
     const { groups, monitors } = this.#service
     return monitors.length > 0 || groups.length === 0
   }
 
-  /** Whether webhooks wait that the pipeline has to be through with. */
+  /** Whether webhooks wait that the pipeline must handle. */
   get #hasWebhooks(): boolean {
     return this.#setup.webhooks && this.#isEndless && this.#disk.waiting > 0
   }
 
-  /** What the service tells of a fact, as parts; undefined where it tells nothing. */
-  #toldOf({ places, accepted }: Fact): number | undefined {
-    const told = [...places.values()]
-    if (accepted !== undefined && this.#setup.webhooks && this.#isEndless) told.push(accepted)
-    return told.length === 0 ? undefined : told.reduce((all, one) => all | one)
+  /** The completeness of the event at the service; undefined where the service does not have it. */
+  #completenessOf({ streams, accepted }: ExpectedEvent): number | undefined {
+    const emitted = [...streams.values()]
+    if (accepted !== undefined && this.#setup.webhooks && this.#isEndless) emitted.push(accepted)
+    return emitted.length === 0 ? undefined : emitted.reduce((all, one) => all | one)
   }
 
-  /** Whether something that was told of the fact was not handled, although it had to be. */
-  #isMissing({ keys }: Fact, told: number | undefined): boolean {
-    if (told === undefined || [...keys].some((key) => isFilteredOut(this.#setup, key))) return false
-    const handled = this.#witness.handledOf(keys)
-    return handled === undefined || !isAtLeastAsComplete(handled, told)
+  /** Whether the event had to be handled in this completeness, but was not. */
+  #isMissing({ keys }: ExpectedEvent, emitted: number | undefined): boolean {
+    if (emitted === undefined || [...keys].some((key) => isFilteredOut(this.#setup, key))) return false
+    const handled = this.#recorder.handledOf(keys)
+    return handled === undefined || !isAtLeastAsComplete(handled, emitted)
   }
 
-  /** The streams that do not stand at their end. Where something is forgotten, a stream may end before. */
+  /** The streams that are not at their end. A group or monitor that drops events may end before. */
   #behind(positions: Positions): string[] {
     const { groups, monitors } = this.#service
     const read = (stream: string): { readonly cursor?: string; readonly mark?: string } =>
       // The seen entries follow in the next line.
       JSON.parse(positions(stream)?.split('\n', 1)[0] ?? '{}')
     const behind: string[] = []
-    const compare = (stream: string, place: unknown, end: unknown) => {
-      if (place !== end) behind.push(`${stream} stands at ${place} and not at ${end}`)
+    const compare = (stream: string, position: unknown, end: unknown) => {
+      if (position !== end) behind.push(`${stream} is at ${position} instead of ${end}`)
     }
     for (const { events, runs, script } of groups) {
       if (script.forgets.length > 0) continue

@@ -1,4 +1,4 @@
-/** The values one after another, over and over; `otherwise` where there are none. */
+/** Returns the values in a cycle; `otherwise` where there are none. */
 export function cycle<T>(values: readonly T[], otherwise: T): () => T {
   let turn = 0
   return () => {

@@ -1,12 +1,12 @@
 import { groupEvent } from 'rivulet'
 import type { ResearchEvent, RunInput, TaskOutput, TaskRun } from 'rivulet'
 import { completeness } from '../../../src/protocol/event.ts'
-import { keyOf } from './ledger.ts'
-import type { Fact, Ledger } from './ledger.ts'
+import { keyOf } from './expected-events.ts'
+import type { ExpectedEvent, ExpectedEvents } from './expected-events.ts'
 import type { Connection } from './wire.ts'
 
-/** An event of a group, without the number that a stream gives it. */
-export interface Happening {
+/** An event of a group, without the number in its stream. */
+export interface GroupRecord {
   readonly type: string
   readonly run?: TaskRun
   readonly input?: RunInput
@@ -15,34 +15,34 @@ export interface Happening {
 }
 
 interface Entry {
-  readonly happening: Happening
-  /** Undefined for what the client leaves to another stream. */
-  readonly fact: Fact | undefined
+  readonly record: GroupRecord
+  /** Undefined for an event that the client takes from another stream. */
+  readonly expected: ExpectedEvent | undefined
 }
 
-/** What a listener wants to know of runs. */
+/** The fields of runs that a listener requests. */
 interface Wanted {
   readonly input: boolean
   readonly output: boolean
 }
 
-/** One of a group's streams: what it has to tell, and who listens. */
+/** One of a group's streams: its log and its listeners. */
 export class EventLog {
   readonly #name: string
   readonly #groupId: string
   readonly #withInput: boolean
-  readonly #ledger: Ledger
+  readonly #expectedEvents: ExpectedEvents
   readonly #entries: Entry[] = []
   readonly #listeners = new Map<Connection, Wanted>()
   #epoch = 0
   #forgotten = 0
 
   /** @param withInput Whether the client asks for the inputs of runs. */
-  constructor(name: string, groupId: string, withInput: boolean, ledger: Ledger) {
+  constructor(name: string, groupId: string, withInput: boolean, expectedEvents: ExpectedEvents) {
     this.#name = name
     this.#withInput = withInput
     this.#groupId = groupId
-    this.#ledger = ledger
+    this.#expectedEvents = expectedEvents
   }
 
   /** Its name in a checkpoint. */
@@ -50,37 +50,39 @@ export class EventLog {
     return `groups/${this.#groupId}/${this.#name}`
   }
 
-  /** The number of the last event that the client keeps its place by. */
+  /** The number of the last event that moves the client's position. */
   get end(): number {
-    return this.#entries.findLastIndex(({ fact }) => fact !== undefined)
+    return this.#entries.findLastIndex(({ expected }) => expected !== undefined)
   }
 
-  /** @param isFact Whether the client takes it from this stream. */
-  append(happening: Happening, isFact = true): void {
+  /** @param isExpected Whether the client takes it from this stream. */
+  append(record: GroupRecord, isExpected = true): void {
     const index = this.#entries.length
-    const fact = isFact ? this.#ledger.note(this.#keyAt(index, happening), this.#source) : undefined
-    fact?.places.set(this.stream, completeness(this.#eventAt(index, happening)))
-    this.#entries.push({ happening, fact })
+    const expected = isExpected
+      ? this.#expectedEvents.add(this.#keyAt(index, record), this.#source)
+      : undefined
+    expected?.streams.set(this.stream, completeness(this.#eventAt(index, record)))
+    this.#entries.push({ record, expected })
     for (const [connection, wanted] of this.#listeners) {
       if (connection.over) this.#listeners.delete(connection)
       else this.#send(connection, index, wanted)
     }
   }
 
-  /** Gives every event a new number, so that no cursor is known any more, and forgets the oldest of them. */
+  /** Renumbers every event, so that all cursors become invalid, and drops the oldest. */
   forget(events: number): void {
     this.#epoch += 1
     const until = Math.min(this.#forgotten + events, this.#entries.length)
-    for (const { fact } of this.#entries.slice(this.#forgotten, until)) {
-      if (fact !== undefined) this.#ledger.forget(fact, this.stream)
+    for (const { expected } of this.#entries.slice(this.#forgotten, until)) {
+      if (expected !== undefined) this.#expectedEvents.forget(expected, this.stream)
     }
     this.#forgotten = until
-    for (const [index, { happening, fact }] of this.#entries.entries()) {
-      if (fact !== undefined) this.#ledger.alias(fact, this.#keyAt(index, happening))
+    for (const [index, { record, expected }] of this.#entries.entries()) {
+      if (expected !== undefined) this.#expectedEvents.alias(expected, this.#keyAt(index, record))
     }
   }
 
-  /** The number behind a cursor; undefined where the cursor is not known. */
+  /** The number after a cursor; undefined for an unknown cursor. */
   after(cursor: string | null): number | undefined {
     if (cursor === null || cursor === '') return this.#forgotten
     const [name, epoch, index] = cursor.split('.')
@@ -88,43 +90,43 @@ export class EventLog {
     return Math.max(Number(index) + 1, this.#forgotten)
   }
 
-  /** Tells all from that number on, and what comes after. */
-  tell(connection: Connection, from: number, wanted: Wanted): void {
+  /** Sends all events from that number on, and later ones when they happen. */
+  subscribe(connection: Connection, from: number, wanted: Wanted): void {
     const start = Math.max(from, this.#forgotten)
     for (let index = start; index < this.#entries.length; index++) this.#send(connection, index, wanted)
     this.#listeners.set(connection, wanted)
   }
 
-  hangUp(connection: Connection): void {
+  close(connection: Connection): void {
     if (this.#listeners.delete(connection)) connection.close()
   }
 
-  hangUpAll(): void {
-    for (const connection of this.#listeners.keys()) this.hangUp(connection)
+  closeAll(): void {
+    for (const connection of this.#listeners.keys()) this.close(connection)
   }
 
   get #source(): string {
     return `/v1/tasks/groups/${this.#groupId}`
   }
 
-  #numbered(index: number, happening: Happening) {
-    return { ...happening, event_id: `${this.#name}.${this.#epoch}.${index}` }
+  #numbered(index: number, record: GroupRecord) {
+    return { ...record, event_id: `${this.#name}.${this.#epoch}.${index}` }
   }
 
-  /** The event that it is to be told as. */
-  #eventAt(index: number, happening: Happening): ResearchEvent {
-    const { input, ...rest } = this.#numbered(index, happening)
+  /** The event that the client must emit for it. */
+  #eventAt(index: number, record: GroupRecord): ResearchEvent {
+    const { input, ...rest } = this.#numbered(index, record)
     return groupEvent(this.#groupId, { ...rest, ...(this.#withInput && { input }) }, 'stream')
   }
 
-  #keyAt(index: number, happening: Happening): string {
-    return keyOf(this.#eventAt(index, happening))
+  #keyAt(index: number, record: GroupRecord): string {
+    return keyOf(this.#eventAt(index, record))
   }
 
   #send(connection: Connection, index: number, wanted: Wanted): void {
     const entry = this.#entries[index]
     if (entry === undefined) return
-    const { input, output, ...rest } = this.#numbered(index, entry.happening)
+    const { input, output, ...rest } = this.#numbered(index, entry.record)
     connection.send({
       ...rest,
       ...(wanted.input && input !== undefined && { input }),

@@ -1,21 +1,21 @@
 import type { SchedulerLike } from 'rxjs'
 import type { RunStatus, TaskGroupStatus } from 'rivulet'
 import { EventLog } from './event-log.ts'
-import type { Ledger } from './ledger.ts'
+import type { ExpectedEvents } from './expected-events.ts'
 import { endedRun, outputOf, TIME } from './run.ts'
 import type { RunScript } from './run.ts'
 import type { Reply } from './wire.ts'
 
-/** What one group does. Times are in ms. */
+/** The script of one group. Times are in ms. */
 export interface GroupScript {
   readonly runs: readonly RunScript[]
-  /** What else its streams tell. */
+  /** Other events of its streams. */
   readonly remarks: readonly { readonly at: number; readonly kind: 'error' | 'odd' }[]
-  /** How long a connection may last while runs are active. */
+  /** How long a connection lasts while runs are active. */
   readonly hour: number
-  /** How many events up to the position are told again at each resumption. */
+  /** How many events before the position are repeated at each resumption. */
   readonly repeats: number
-  /** When all cursors become invalid, and how many of the oldest events are gone then. */
+  /** When all cursors become invalid, and how many of the oldest events are dropped then. */
   readonly forgets: readonly { readonly at: number; readonly events: number }[]
   readonly include_input: boolean
 }
@@ -29,13 +29,13 @@ export class ScriptedGroup {
   readonly #scheduler: SchedulerLike
   readonly #ended: RunScript[] = []
 
-  constructor(id: string, script: GroupScript, scheduler: SchedulerLike, ledger: Ledger) {
+  constructor(id: string, script: GroupScript, scheduler: SchedulerLike, expectedEvents: ExpectedEvents) {
     this.id = id
     this.script = script
     this.#scheduler = scheduler
-    this.events = new EventLog('events', id, script.include_input, ledger)
-    this.runs = new EventLog('runs', id, script.include_input, ledger)
-    this.#tellStatus()
+    this.events = new EventLog('events', id, script.include_input, expectedEvents)
+    this.runs = new EventLog('runs', id, script.include_input, expectedEvents)
+    this.#appendStatus()
     for (const [n, run] of script.runs.entries()) {
       scheduler.schedule(() => this.#end(`${id}-r${n}`, run), run.ends)
     }
@@ -67,9 +67,9 @@ export class ScriptedGroup {
     }
     return {
       open: (connection) => {
-        log.tell(connection, cursor === null ? start : start - this.script.repeats, wanted)
-        if (!this.#active) return log.hangUp(connection)
-        this.#scheduler.schedule(() => log.hangUp(connection), this.script.hour)
+        log.subscribe(connection, cursor === null ? start : start - this.script.repeats, wanted)
+        if (!this.#active) return log.close(connection)
+        this.#scheduler.schedule(() => log.close(connection), this.script.hour)
       },
     }
   }
@@ -84,30 +84,30 @@ export class ScriptedGroup {
 
   #end(run_id: string, script: RunScript): void {
     this.#ended.push(script)
-    const happening = {
+    const record = {
       type: 'task_run.state',
       run: endedRun(run_id, script, script.explained),
       input: { input: `look into ${run_id}` },
       ...(script.status === 'completed' && { output: outputOf(run_id) }),
     }
-    this.runs.append(happening)
-    this.events.append(happening, false)
-    this.#tellStatus()
-    if (!this.#active) for (const log of this.#logs) log.hangUpAll()
+    this.runs.append(record)
+    this.events.append(record, false)
+    this.#appendStatus()
+    if (!this.#active) for (const log of this.#logs) log.closeAll()
   }
 
-  #tellStatus(): void {
+  #appendStatus(): void {
     this.events.append({ type: 'task_group_status', status: this.#status() })
   }
 
   #remark(ref_id: string, kind: 'error' | 'odd'): void {
-    // Nobody would come back for it.
+    // The client would not reconnect for it.
     if (!this.#active) return
-    const happening =
+    const record =
       kind === 'error'
         ? { type: 'error', error: { ref_id, message: 'stumbled' } }
         : { type: 'task_group.dreamt', of: ref_id }
-    for (const log of this.#logs) log.append(happening)
+    for (const log of this.#logs) log.append(record)
   }
 
   #status(): TaskGroupStatus {

@@ -2,10 +2,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { WebhookDelivery } from 'rivulet'
 import type { Inbox, InboxOutcome } from '../../../src/state/inbox.ts'
 
-/** What is left of an inbox when its process is gone: deliveries in the order of coming, undefined once they are done. */
+/** The stored rows of an inbox: deliveries in order of arrival, undefined when they are done. */
 export type InboxRows = Map<string, WebhookDelivery | undefined>
 
-/** A durable inbox that takes a turn to write, and that loses what it has not written when it is killed. */
+/** A durable inbox whose writes take a turn, and that loses pending writes when it is killed. */
 export class KillableInbox implements Inbox {
   readonly durable = true
   readonly #rows: InboxRows

@@ -1,36 +1,36 @@
 import { monitorEvent } from 'rivulet'
 import type { SchedulerLike } from 'rxjs'
-import { keyOf } from './ledger.ts'
-import type { Fact, Ledger } from './ledger.ts'
+import { keyOf } from './expected-events.ts'
+import type { ExpectedEvent, ExpectedEvents } from './expected-events.ts'
 import { TIME } from './run.ts'
 import type { Reply } from './wire.ts'
 
 /** One execution of a monitor. Times are in ms. */
 export interface ExecutionScript {
   readonly at: number
-  /** From its webhook to its first event in the list. */
+  /** The delay from its webhook to its first event in the list. */
   readonly lag: number
-  /** From one of its events in the list to the next. */
+  /** The delay between its events in the list. */
   readonly spread: number
-  /** How many changes it found, or its other outcomes; `odd` is one that the client does not know. */
+  /** The number of changes, or another outcome; `odd` is one that the client does not know. */
   readonly finds: number | 'completion' | 'error' | 'odd'
 }
 
-/** What one monitor does. Times are in ms. */
+/** The script of one monitor. Times are in ms. */
 export interface MonitorScript {
   readonly executions: readonly ExecutionScript[]
-  /** Whether a cursor stands for an event, or for how many are newer. */
+  /** Whether a cursor is an event, or the number of newer events. */
   readonly cursors: 'event' | 'offset'
   readonly limit: number
   readonly include_completions: boolean
-  /** When the oldest events are gone, and how many. */
+  /** When the oldest events are dropped, and how many. */
   readonly forgets: readonly { readonly at: number; readonly events: number }[]
 }
 
 /** An entry of the list. */
 interface Entry {
   readonly wire: Readonly<Record<string, unknown>>
-  readonly fact: Fact
+  readonly expected: ExpectedEvent
 }
 
 const START = Date.parse(TIME)
@@ -39,14 +39,14 @@ const START = Date.parse(TIME)
 export class ScriptedMonitor {
   readonly id: string
   readonly script: MonitorScript
-  readonly #ledger: Ledger
+  readonly #expectedEvents: ExpectedEvents
   readonly #entries: Entry[] = []
   #forgotten = 0
 
-  constructor(id: string, script: MonitorScript, scheduler: SchedulerLike, ledger: Ledger) {
+  constructor(id: string, script: MonitorScript, scheduler: SchedulerLike, expectedEvents: ExpectedEvents) {
     this.id = id
     this.script = script
-    this.#ledger = ledger
+    this.#expectedEvents = expectedEvents
     for (const [n, execution] of script.executions.entries()) {
       const { at, lag, spread } = execution
       for (const [k, wire] of this.wires(n).entries()) {
@@ -65,7 +65,7 @@ export class ScriptedMonitor {
     return `/v1/monitors/${this.id}`
   }
 
-  /** What an execution comes to, oldest first. */
+  /** The events of an execution, oldest first. */
   wires(n: number): readonly Readonly<Record<string, unknown>>[] {
     const execution = this.script.executions[n]
     if (execution === undefined) return []
@@ -83,12 +83,12 @@ export class ScriptedMonitor {
     }))
   }
 
-  /** Where a listed event stands, from the oldest on. */
+  /** The index of a listed event, from the oldest. */
   indexOf(key: string): number {
-    return this.#entries.findIndex(({ fact }) => fact.keys.has(key))
+    return this.#entries.findIndex(({ expected }) => expected.keys.has(key))
   }
 
-  /** Id of the newest event that the client asks for. */
+  /** The id of the newest event that the client requests. */
   get newest(): string | undefined {
     const wire = this.#visible(this.script.include_completions).at(-1)?.wire
     return wire && monitorEvent(this.id, wire, 'poll').id
@@ -120,11 +120,11 @@ export class ScriptedMonitor {
     return { status: 200, body: { events, ...(next_cursor !== undefined && { next_cursor }) } }
   }
 
-  /** Where the page behind the cursor ends; undefined where the cursor is not known any more. */
+  /** The end of the page after the cursor; undefined for an unknown cursor. */
   #endOf(cursor: string, visible: readonly Entry[]): number | undefined {
-    const place = Number(cursor.split(' ')[1])
-    if (this.script.cursors === 'offset') return Math.max(0, visible.length - place)
-    const entry = this.#entries[place]
+    const position = Number(cursor.split(' ')[1])
+    if (this.script.cursors === 'offset') return Math.max(0, visible.length - position)
+    const entry = this.#entries[position]
     const end = entry === undefined ? -1 : visible.indexOf(entry)
     return end === -1 ? undefined : end
   }
@@ -136,15 +136,16 @@ export class ScriptedMonitor {
   }
 
   #list(wire: Readonly<Record<string, unknown>>): void {
-    const fact = this.#ledger.note(keyOf(monitorEvent(this.id, wire, 'poll')), this.source)
-    this.#entries.push({ wire, fact })
+    const expected = this.#expectedEvents.add(keyOf(monitorEvent(this.id, wire, 'poll')), this.source)
+    this.#entries.push({ wire, expected })
     if (wire['event_type'] === 'completion' && !this.script.include_completions) return
-    fact.places.set(this.stream, 0)
+    expected.streams.set(this.stream, 0)
   }
 
   #forget(events: number): void {
     const until = Math.min(this.#forgotten + events, this.#entries.length)
-    for (const { fact } of this.#entries.slice(this.#forgotten, until)) this.#ledger.forget(fact, this.stream)
+    for (const { expected } of this.#entries.slice(this.#forgotten, until))
+      this.#expectedEvents.forget(expected, this.stream)
     this.#forgotten = until
   }
 }

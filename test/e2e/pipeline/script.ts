@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import type { GroupScript } from './group.ts'
-import type { HandlerScript, Setup } from './life.ts'
+import type { HandlerScript, Setup } from './pipeline-process.ts'
 import type { ExecutionScript, MonitorScript } from './monitor.ts'
-import { END, LAG } from './play.ts'
-import type { Blow, Script } from './play.ts'
-import type { PostScript } from './postman.ts'
+import { END, LAG } from './simulation.ts'
+import type { Interruption, Script } from './simulation.ts'
+import type { PostScript } from './webhook-sender.ts'
 import type { RunScript } from './run.ts'
 import type { SaveScript } from './storage.ts'
 import type { Fault, WireScript } from './wire.ts'
@@ -12,7 +12,7 @@ import type { Fault, WireScript } from './wire.ts'
 const time = fc.nat(END - 1)
 const soon = fc.oneof(fc.constant(0), fc.nat(50), fc.nat(LAG / 2))
 
-/** Mostly the first. */
+/** Usually the first. */
 function rarely<T>(usual: T, otherwise: fc.Arbitrary<T>, oneIn: number): fc.Arbitrary<T> {
   return fc.oneof({ weight: oneIn - 1, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: otherwise })
 }
@@ -42,7 +42,7 @@ const execution: fc.Arbitrary<ExecutionScript> = fc.record({
 })
 
 const monitor: fc.Arbitrary<MonitorScript> = fc.record({
-  // A completion and an error are told from others by their time.
+  // Completions and errors are identified by their time.
   executions: fc.uniqueArray(execution, { maxLength: 8, selector: ({ at }) => at }),
   cursors: fc.constantFrom('event', 'offset'),
   limit: fc.integer({ min: 1, max: 5 }),
@@ -54,10 +54,10 @@ const post: fc.Arbitrary<PostScript> = fc.record({
   after: soon,
   lost: rarely(false, fc.constant(true), 5),
   again: rarely([], fc.array(soon, { maxLength: 2 }), 2),
-  anew: rarely([], fc.array(soon, { maxLength: 1 }), 2),
+  withNewId: rarely([], fc.array(soon, { maxLength: 1 }), 2),
 })
 
-/** The usual statuses of a service in trouble, and one that ends the pipeline. */
+/** Common error statuses, and one that ends the pipeline. */
 const status = fc.constantFrom(500, 503, 429, 408, 403)
 const after = fc.oneof(fc.nat(20), fc.nat(2_000))
 
@@ -73,19 +73,19 @@ const fault: fc.Arbitrary<Fault> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('page' as const) }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('cut' as const), after }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('short' as const), after }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('spoilt' as const), event: fc.nat(3) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('malformed' as const), event: fc.nat(3) }) },
 )
 
-/** What is broken too often in a row is rightly taken for broken for good. */
-const MAX_SPOILT = 4
+/** The most malformed events. More in a row are correctly treated as a permanent failure. */
+const MAX_MALFORMED = 4
 
-function withFewSpoilt(faults: readonly Fault[]): readonly Fault[] {
-  let spoilt = 0
-  return faults.filter(({ kind }) => kind !== 'spoilt' || ++spoilt <= MAX_SPOILT)
+function withFewMalformed(faults: readonly Fault[]): readonly Fault[] {
+  let malformed = 0
+  return faults.filter(({ kind }) => kind !== 'malformed' || ++malformed <= MAX_MALFORMED)
 }
 
 const wire: fc.Arbitrary<WireScript> = fc.record({
-  faults: fc.array(fault, { maxLength: 40, size: 'medium' }).map(withFewSpoilt),
+  faults: fc.array(fault, { maxLength: 40, size: 'medium' }).map(withFewMalformed),
   latencies: fc.array(fc.oneof(fc.constant(0), fc.nat(20), fc.nat(500)), { maxLength: 6 }),
   chunks: fc.array(fc.oneof(fc.constant(Infinity), fc.integer({ min: 20, max: 800 })), { maxLength: 4 }),
   pauses: fc.array(fc.oneof(fc.constant(0), fc.nat(30)), { maxLength: 4 }),
@@ -104,10 +104,10 @@ const setup: fc.Arbitrary<Setup> = fc.record({
   pause: fc.constantFrom(0, 100),
 })
 
-const blow: fc.Arbitrary<Blow> = fc.oneof(
+const interruption: fc.Arbitrary<Interruption> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('kill' as const), at: time, down: soon }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('resubscribe' as const), at: time, down: soon }) },
-  // Whoever is stopped takes some time to end, which has to be over before the last event.
+  // A graceful stop takes time, which must end before the last event.
   {
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('stop' as const), at: fc.nat(END / 2), down: soon }),
@@ -125,7 +125,7 @@ const save: fc.Arbitrary<SaveScript> = fc.record({
   fails: rarely(false, fc.constant(true), 9),
 })
 
-/** Any script of which something can be said in the end. */
+/** Any script with a verifiable result. */
 export const anyScript: fc.Arbitrary<Script> = fc
   .record({
     service: fc.record({
@@ -139,7 +139,7 @@ export const anyScript: fc.Arbitrary<Script> = fc
     }),
     setup,
     storage: fc.constantFrom('memory', 'sqlite'),
-    blows: fc.array(blow, { maxLength: 5 }),
+    interruptions: fc.array(interruption, { maxLength: 5 }),
     handlers: fc.array(handler, { maxLength: 20 }),
     saves: fc.array(save, { maxLength: 20 }),
     randoms: fc.array(
@@ -149,7 +149,7 @@ export const anyScript: fc.Arbitrary<Script> = fc
     turns: fc.array(fc.nat(5), { maxLength: 4 }),
   })
   .map(withLast)
-  .map(withoutDeceit)
+  .map(withoutUndetectable)
 
 const NO_MONITOR: MonitorScript = {
   executions: [],
@@ -159,10 +159,7 @@ const NO_MONITOR: MonitorScript = {
   forgets: [],
 }
 
-/**
- * The same with one event more at the end, since a process that has handled nothing saves nothing either. Its number is
- * the first, which no pipeline filters out.
- */
+/** Adds one last event, since a process that has handled nothing saves nothing. Its number is the first, which no pipeline filters out. */
 function withLast(script: Script): Script {
   const { service } = script
   const { groups, monitors } = service
@@ -176,18 +173,15 @@ function withLast(script: Script): Script {
   return { ...script, service: { ...service, monitors: [{ ...monitor0, executions }, ...otherMonitors] } }
 }
 
-/**
- * The same without a service that closes a stream in good order, although there is more, where that cannot be told from
- * the stream's end: where it does not show a group's status, and where it repeats so much that nobody can count.
- */
-function withoutDeceit(script: Script): Script {
+/** Removes premature closes where the client cannot detect them: without a group's status, or with so many repeats that it cannot count. */
+function withoutUndetectable(script: Script): Script {
   const { service } = script
   const { statuses, groups } = service
   if (statuses && groups.every(({ repeats }) => repeats < 2)) return script
   const faults = service.wire.faults.filter(({ kind }) => kind !== 'short')
-  const honest = { ...service, wire: { ...service.wire, faults } }
-  if (statuses) return { ...script, service: honest }
-  const patient: GroupScript[] = []
-  for (const one of groups) patient.push({ ...one, hour: Infinity })
-  return { ...script, service: { ...honest, groups: patient } }
+  const detectable = { ...service, wire: { ...service.wire, faults } }
+  if (statuses) return { ...script, service: detectable }
+  const longLived: GroupScript[] = []
+  for (const one of groups) longLived.push({ ...one, hour: Infinity })
+  return { ...script, service: { ...detectable, groups: longLived } }
 }

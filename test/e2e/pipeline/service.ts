@@ -4,38 +4,38 @@ import type { ResearchEvent, TaskRun } from 'rivulet'
 import { completeness } from '../../../src/protocol/event.ts'
 import { ScriptedGroup } from './group.ts'
 import type { GroupScript } from './group.ts'
-import { keyOf, Ledger } from './ledger.ts'
+import { keyOf, ExpectedEvents } from './expected-events.ts'
 import { ScriptedMonitor } from './monitor.ts'
 import type { MonitorScript } from './monitor.ts'
-import { Postman } from './postman.ts'
-import type { PostScript } from './postman.ts'
+import { WebhookSender } from './webhook-sender.ts'
+import type { PostScript } from './webhook-sender.ts'
 import { endedRun, outputOf, TIME } from './run.ts'
 import type { RunScript } from './run.ts'
 import { ScriptedWire } from './wire.ts'
-import type { Asked, Reply, WireScript } from './wire.ts'
+import type { ServiceRequest, Reply, WireScript } from './wire.ts'
 
-/** What a service does. */
+/** The script of a service. */
 export interface ServiceScript {
   readonly groups: readonly GroupScript[]
   readonly monitors: readonly MonitorScript[]
-  /** Runs that belong to no group that is watched: only webhooks tell of them. */
+  /** Runs without a watched group, which only webhooks report. */
   readonly singles: readonly RunScript[]
-  /** For each thing that a webhook tells, in turn. */
+  /** For each webhook in turn. */
   readonly posts: readonly PostScript[]
-  /** Whether a run's result can be asked for. */
+  /** Whether the service returns a run's result. */
   readonly results: boolean
-  /** Whether a group's status can be asked for. */
+  /** Whether the service returns a group's status. */
   readonly statuses: boolean
   readonly wire: WireScript
 }
 
 const NOT_FOUND = { status: 404, body: { type: 'error', error: { ref_id: 'r', message: 'not found' } } }
 
-/** A research service in virtual time, whose every move is in its script. */
+/** A research service in virtual time that follows its script. */
 export class ScriptedService {
   readonly script: ServiceScript
-  readonly ledger = new Ledger()
-  readonly postman: Postman
+  readonly expectedEvents = new ExpectedEvents()
+  readonly sender: WebhookSender
   readonly wire: ScriptedWire
   readonly groups: readonly ScriptedGroup[]
   readonly monitors: readonly ScriptedMonitor[]
@@ -43,16 +43,18 @@ export class ScriptedService {
 
   constructor(script: ServiceScript, scheduler: SchedulerLike) {
     this.script = script
-    this.postman = new Postman(scheduler)
-    this.wire = new ScriptedWire(scheduler, script.wire, (asked) => this.#serve(asked))
-    this.groups = script.groups.map((group, n) => new ScriptedGroup(`g${n}`, group, scheduler, this.ledger))
+    this.sender = new WebhookSender(scheduler)
+    this.wire = new ScriptedWire(scheduler, script.wire, (request) => this.#serve(request))
+    this.groups = script.groups.map(
+      (group, n) => new ScriptedGroup(`g${n}`, group, scheduler, this.expectedEvents),
+    )
     this.monitors = script.monitors.map(
-      (monitor, n) => new ScriptedMonitor(`m${n}`, monitor, scheduler, this.ledger),
+      (monitor, n) => new ScriptedMonitor(`m${n}`, monitor, scheduler, this.expectedEvents),
     )
     const posts = script.posts.values()
-    const post = (at: number, tell: (how: PostScript) => void) => {
+    const post = (at: number, send: (how: PostScript) => void) => {
       const { value: how } = posts.next()
-      if (how !== undefined) scheduler.schedule(() => tell(how), at)
+      if (how !== undefined) scheduler.schedule(() => send(how), at)
     }
     const runs = [
       ...script.groups.flatMap(({ runs: all }, g) => all.map((run, n) => [`g${g}-r${n}`, run] as const)),
@@ -69,14 +71,14 @@ export class ScriptedService {
     }
   }
 
-  /** Whether there can be a gap of this source. */
+  /** Whether the source may have a gap. */
   forgets(source: string): boolean {
     const group = this.groups.find(({ id }) => source === `/v1/tasks/groups/${id}`)
     const monitor = this.monitors.find((one) => source === one.source)
     return (group ?? monitor)?.script.forgets.length !== 0
   }
 
-  /** Whether the list of the execution that this webhook is about may have been empty when it was asked for. */
+  /** Whether the list of this webhook's execution may have been empty when it was read. */
   mayBeEmpty(payload: unknown): boolean {
     return this.monitors.some((monitor) =>
       monitor.script.executions.some(
@@ -87,12 +89,12 @@ export class ScriptedService {
     )
   }
 
-  /** Whether the output of the run can be had. */
+  /** Whether the service returns the output of the run. */
   hasOutput({ status }: TaskRun): boolean {
     return status === 'completed' && this.script.results
   }
 
-  #serve({ path, query }: Asked): Reply {
+  #serve({ path, query }: ServiceRequest): Reply {
     const [, area, kind, id = '', stream] = path.slice(1).split('/')
     if (area === 'monitors') return this.monitors.find((one) => one.id === kind)?.list(query) ?? NOT_FOUND
     if (kind === 'runs') return this.#result(id)
@@ -113,7 +115,7 @@ export class ScriptedService {
   #postRun(run_id: string, script: RunScript, how: PostScript): void {
     const data = endedRun(run_id, script, true)
     const payload = { type: 'task_run.status', timestamp: TIME, data }
-    this.postman.post(how, payload, () => this.#accepted(runEvent({ run: data }, 'webhook')))
+    this.sender.post(how, payload, () => this.#accepted(runEvent({ run: data }, 'webhook')))
   }
 
   #postExecution(monitor: ScriptedMonitor, n: number, how: PostScript): void {
@@ -123,18 +125,18 @@ export class ScriptedService {
     const { event_type, event_group_id } = wire
     const data = { monitor_id: monitor.id, event: event_type === 'event_stream' ? { event_group_id } : wire }
     if (event_type === 'event_stream') {
-      // Its events are told by the list, so they stand and fall with that.
-      this.postman.post(how, { type: 'monitor.event.detected', timestamp, data }, () => {})
+      // Its events are in the list, so they are checked there.
+      this.sender.post(how, { type: 'monitor.event.detected', timestamp, data }, () => {})
     } else if (event_type === 'completion' || event_type === 'error') {
       const type = `monitor.execution.${event_type === 'error' ? 'failed' : 'completed'}`
       const event = monitorEvent(monitor.id, wire, 'webhook')
-      this.postman.post(how, { type, timestamp, data }, () => this.#accepted(event))
+      this.sender.post(how, { type, timestamp, data }, () => this.#accepted(event))
     }
   }
 
   /** The webhook of the event was answered with 2xx. */
   #accepted(event: ResearchEvent): void {
-    const fact = this.ledger.note(keyOf(event), event.source)
-    fact.accepted = (fact.accepted ?? 0) | completeness(event)
+    const expected = this.expectedEvents.add(keyOf(event), event.source)
+    expected.accepted = (expected.accepted ?? 0) | completeness(event)
   }
 }

@@ -7,40 +7,40 @@ import type { Inbox } from '../../../src/state/inbox.ts'
 import { KillableInbox } from './inbox.ts'
 import type { InboxRows } from './inbox.ts'
 
-/** How one save goes. */
+/** The script of one save. */
 export interface SaveScript {
-  /** How long it takes, in ms; 0 is done within the call. */
+  /** The duration in ms; 0 is synchronous. */
   readonly takes: number
-  /** Whether it is written at once, so that a kill meanwhile loses only the word of it. */
+  /** Whether it is written at the start, so that a kill meanwhile loses only the confirmation. */
   readonly early: boolean
   readonly fails: boolean
 }
 
-/** What outlives a process. */
+/** The storage that survives a process. */
 export interface Disk {
-  /** Opens the state for one process, which ends with `kill` or by closing what it opened. */
+  /** Opens the state for one process, until `kill` or until everything opened is closed. */
   open(): Opened
-  /** The positions that were saved, by the names of their streams. */
+  /** The saved positions, by the names of their streams. */
   readonly positions: ReadonlyMap<string, string>
-  /** How many webhooks wait to be done. */
+  /** The number of webhooks that are not done. */
   readonly waiting: number
-  /** Frees what this process has opened. */
+  /** Releases all resources. */
   dispose(): void
 }
 
-/** What one process has opened. */
+/** The state of one process. */
 export interface Opened {
   readonly store: CheckpointStore
   readonly inbox: Inbox
-  /** Wraps an effect so that it happens exactly once; only where the disk can do that. */
+  /** Wraps an effect so that it happens exactly once; undefined where the storage does not support that. */
   readonly exactlyOnce: ReturnType<typeof sqliteCheckpointStore>['exactlyOnce'] | undefined
-  /** From now on nothing is written any more. */
+  /** Stops all writes. */
   kill(): void
-  /** Closes what the checkpoint does not close by itself. */
+  /** Closes everything that the checkpoint does not close. */
   close(): void
 }
 
-/** State in memory, with an inbox that loses what it has not written. */
+/** State in memory, with an inbox that loses pending writes. */
 export function memoryDisk(scheduler: SchedulerLike, saves: () => SaveScript): Disk {
   const store = memoryCheckpointStore()
   const rows: InboxRows = new Map()
@@ -79,7 +79,7 @@ export function sqliteDisk(scheduler: SchedulerLike, saves: () => SaveScript): D
       const inbox = sqliteInbox(database)
       const kill = () => {
         killable.kill()
-        // It writes what it was about to write, as if the kill had come right after.
+        // Pending writes complete, as if the kill came right after them.
         inbox.close()
       }
       const exactlyOnce: typeof store.exactlyOnce = (effect) => store.exactlyOnce(effect)
@@ -89,7 +89,7 @@ export function sqliteDisk(scheduler: SchedulerLike, saves: () => SaveScript): D
   }
 }
 
-/** A store whose saves take their time, fail, or are cut off by a kill. */
+/** A store whose saves take time, fail, or are interrupted by a kill. */
 class KillableStore implements CheckpointStore {
   readonly #store: CheckpointStore
   readonly #positions: Map<string, string>

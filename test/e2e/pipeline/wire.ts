@@ -3,67 +3,67 @@ import { ConnectionError } from 'rivulet'
 import type { Exchange, Flow, ResponseSink, WireRequest } from '../../../src/transport/exchange.ts'
 import { cycle } from './cycle.ts'
 
-/** What goes wrong with one request. `after` counts the bytes of the body that still come. */
+/** The fault of one request. `after` is the number of bytes of the body before it. */
 export type Fault =
   | { readonly kind: 'none' }
   | { readonly kind: 'refused' }
-  /** Nothing comes, until the client's own patience ends after so many ms. */
+  /** No response, until the client times out after this many ms. */
   | { readonly kind: 'silent'; readonly patience: number }
   | { readonly kind: 'status'; readonly status: number; readonly retryAfter?: number }
   /** A proxy's page. */
   | { readonly kind: 'page' }
   /** The connection breaks. */
   | { readonly kind: 'cut'; readonly after: number }
-  /** The body ends in good order, but too early. */
+  /** The body ends properly, but too early. */
   | { readonly kind: 'short'; readonly after: number }
-  /** One event of a stream is cut short within its JSON. */
-  | { readonly kind: 'spoilt'; readonly event: number }
+  /** One event of a stream has truncated JSON. */
+  | { readonly kind: 'malformed'; readonly event: number }
 
-/** How bytes travel. All lists but the first are used over and over. */
+/** The script of the network. All lists but the first repeat in a cycle. */
 export interface WireScript {
-  /** For each request in turn; nothing goes wrong once they are used up. */
+  /** For each request in turn; no faults after the last one. */
   readonly faults: readonly Fault[]
-  /** From a request to its answer, in ms. */
+  /** The delay from a request to its response, in ms. */
   readonly latencies: readonly number[]
-  /** Bytes of a chunk. */
+  /** The size of a chunk, in bytes. */
   readonly chunks: readonly number[]
-  /** From one chunk to the next, in ms. */
+  /** The delay between chunks, in ms. */
   readonly pauses: readonly number[]
 }
 
-/** What a service sees of a request. */
-export interface Asked {
+/** A request, as the service receives it. */
+export interface ServiceRequest {
   readonly path: string
   readonly query: URLSearchParams
 }
 
-/** An event of a stream, with the number that the stream gives it. */
+/** An event of a stream, with its number. */
 interface StreamEvent {
   readonly type: string
   readonly event_id: string
   readonly [more: string]: unknown
 }
 
-/** A stream's connection, as the service sees it. */
+/** A stream's connection on the service's side. */
 export interface Connection {
   /** Sends one event. */
   send(event: StreamEvent): void
   close(): void
-  /** Whether anybody still reads. */
+  /** Whether the client has disconnected. */
   readonly over: boolean
 }
 
-/** What a service answers: JSON, or what it does with a stream's connection. */
+/** A service's response: JSON, or a function that writes to a stream's connection. */
 export type Reply =
   | { readonly status: number; readonly body: unknown }
   | { readonly open: (connection: Connection) => void }
 
-/** The wire between client and service: an exchange in virtual time, on which things go wrong. */
+/** The network between client and service: an exchange in virtual time with faults. */
 export class ScriptedWire {
   readonly exchange: Exchange
   #faults: Fault[]
 
-  constructor(scheduler: SchedulerLike, script: WireScript, serve: (request: Asked) => Reply) {
+  constructor(scheduler: SchedulerLike, script: WireScript, serve: (request: ServiceRequest) => Reply) {
     this.#faults = [...script.faults]
     const latency = cycle(script.latencies, 0)
     const chunk = cycle(script.chunks, Infinity)
@@ -77,8 +77,8 @@ export class ScriptedWire {
     }
   }
 
-  /** From here on nothing goes wrong. */
-  heal(): void {
+  /** Removes all further faults. */
+  clearFaults(): void {
     this.#faults = []
   }
 }
@@ -87,7 +87,7 @@ function answer(
   request: WireRequest,
   response: ScriptedResponse,
   fault: Fault,
-  serve: (request: Asked) => Reply,
+  serve: (request: ServiceRequest) => Reply,
 ): void {
   const { pathname, searchParams } = new URL(request.path, request.origin)
   if (fault.kind === 'refused') return response.break(new ConnectionError('refused', 'refused', request))
@@ -112,14 +112,14 @@ function answer(
 
 const encoder = new TextEncoder()
 
-/** One response on its way, chunk by chunk, as long as its reader wants it. */
+/** One response, sent chunk by chunk while its reader wants it. */
 class ScriptedResponse implements Flow, Connection {
   over = false
   readonly #scheduler: SchedulerLike
   readonly #sink: ResponseSink
   readonly #chunk: () => number
   readonly #pause: () => number
-  #spoilt: number
+  #malformed: number
   #waiting = new Uint8Array()
   #left = Infinity
   #onLimit = () => {}
@@ -139,7 +139,7 @@ class ScriptedResponse implements Flow, Connection {
     this.#sink = sink
     this.#chunk = chunk
     this.#pause = pause
-    this.#spoilt = fault.kind === 'spoilt' ? fault.event : -1
+    this.#malformed = fault.kind === 'malformed' ? fault.event : -1
   }
 
   schedule(work: () => void, delay: number): void {
@@ -164,7 +164,7 @@ class ScriptedResponse implements Flow, Connection {
 
   send(event: StreamEvent): void {
     const whole = JSON.stringify(event)
-    const data = this.#spoilt-- === 0 ? whole.slice(0, whole.length / 2) : whole
+    const data = this.#malformed-- === 0 ? whole.slice(0, whole.length / 2) : whole
     this.#write(`id: ${event.event_id}\nevent: ${event.type}\ndata: ${data}\n\n`)
   }
 
@@ -173,7 +173,7 @@ class ScriptedResponse implements Flow, Connection {
     this.#pump()
   }
 
-  /** Breaks, or stops, after so many bytes of the body. */
+  /** Calls `onLimit` after this many bytes of the body. */
   limit(bytes: number, onLimit: () => void): void {
     this.#left = bytes
     this.#onLimit = onLimit
@@ -232,7 +232,7 @@ class ScriptedResponse implements Flow, Connection {
     this.#waiting = this.#waiting.slice(size)
     this.#left -= size
     if (size > 0) this.#sink.chunk(bytes)
-    // They were only the reader's until it returned.
+    // The bytes were valid only until the reader returned.
     bytes.fill(0)
     if (this.over) return
     if (this.#left === 0) this.#onLimit()

@@ -5,21 +5,21 @@ import type { Checkpoint, ResearchClient, ResearchEvent } from 'rivulet'
 import { deliver } from 'rivulet/operators'
 import { createWebhookReceiver } from 'rivulet/webhooks'
 import type { WebhookReceiver } from 'rivulet/webhooks'
-import { keyOf } from './ledger.ts'
-import { SECRET } from './postman.ts'
+import { keyOf } from './expected-events.ts'
+import { SECRET } from './webhook-sender.ts'
 import type { ScriptedService } from './service.ts'
 import type { Opened } from './storage.ts'
-import type { Witness } from './witness.ts'
+import type { Recorder } from './recorder.ts'
 
-/** How one event is handled. */
+/** The script of one handler call. */
 export interface HandlerScript {
-  /** In ms; undefined is done within the call. */
+  /** The duration in ms; undefined is synchronous. */
   readonly takes: number | undefined
   /** How many calls fail. */
   readonly failures: number
 }
 
-/** How the pipeline is set up. */
+/** The settings of the pipeline. */
 export interface Setup {
   readonly webhooks: boolean
   readonly exactlyOnce: boolean
@@ -31,30 +31,30 @@ export interface Setup {
   readonly filtered: boolean
   readonly hold: number
   readonly pollInterval: number
-  /** From the end of a subscription that failed to the next one, in ms. */
+  /** The delay from a failed subscription to the next one, in ms. */
   readonly pause: number
 }
 
-/** What every life of a play shares. */
+/** What all processes of a simulation share. */
 export interface World {
   readonly service: ScriptedService
   readonly scheduler: SchedulerLike
-  readonly witness: Witness
+  readonly recorder: Recorder
   readonly setup: Setup
   readonly handlers: () => HandlerScript
   readonly random: () => number
 }
 
-/** What a handler or a store fails with on purpose. */
-const ON_PURPOSE = new Set(['refused', 'the disk is full'])
+/** The messages of scripted failures. */
+const SCRIPTED = new Set(['refused', 'the disk is full'])
 
-/** Whether the pipeline filters out what has this key: some runs, some executions, some statuses. */
+/** Whether the pipeline filters out the event with this key: some runs, some executions, some statuses. */
 export function isFilteredOut({ filtered }: Setup, key: string): boolean {
   return filtered && !key.includes(':gap:') && /[rx]\d*[37]\b|\.\d*[37]$/.test(key)
 }
 
-/** One process: all that it has goes with it, but for what is on its disk. */
-export class Life {
+/** One process. Its state is lost at its end, except for its disk. */
+export class PipelineProcess {
   readonly #world: World
   readonly #opened: Opened
   readonly #checkpoint: Checkpoint
@@ -63,12 +63,12 @@ export class Life {
   readonly #stopping = new AbortController()
   readonly #attempts = new Map<ResearchEvent, { left: number; readonly takes: number | undefined }>()
   #subscription: Subscription | undefined
-  /** Resolves when the present subscription has ended by itself. */
+  /** Resolves when the current subscription has ended. */
   #ended = Promise.withResolvers<void>()
   #killed = false
 
-  static async begin(world: World, opened: Opened): Promise<Life> {
-    return new Life(world, opened, await openCheckpoint(opened.store))
+  static async begin(world: World, opened: Opened): Promise<PipelineProcess> {
+    return new PipelineProcess(world, opened, await openCheckpoint(opened.store))
   }
 
   constructor(world: World, opened: Opened, checkpoint: Checkpoint) {
@@ -76,9 +76,9 @@ export class Life {
     this.#world = world
     this.#opened = opened
     this.#checkpoint = checkpoint
-    const { clock } = service.postman
+    const { clock } = service.sender
     this.#receiver = createWebhookReceiver({ secrets: SECRET, inbox: opened.inbox, clock })
-    service.postman.mailbox = async (request) => (await this.#receiver.handle(request)).status
+    service.sender.receiver = async (request) => (await this.#receiver.handle(request)).status
     this.#client = createClient({
       baseUrl: 'http://127.0.0.1:1',
       apiKey: 'key',
@@ -90,20 +90,20 @@ export class Life {
       scheduler,
     })
     this.#client.diagnostics.subscribe((diagnostic) => {
-      if (diagnostic.kind === 'duplicate') world.witness.tell(`drops ${keyOf(diagnostic.event)}`)
-      else if (diagnostic.kind === 'reconnect') world.witness.tell(`reconnects: ${String(diagnostic.cause)}`)
-      else if (diagnostic.kind === 'expansion') world.witness.refused(diagnostic.event)
-      else if (diagnostic.kind === 'retry') world.witness.tell(`tries again: ${String(diagnostic.error)}`)
+      if (diagnostic.kind === 'duplicate') world.recorder.log(`drops ${keyOf(diagnostic.event)}`)
+      else if (diagnostic.kind === 'reconnect') world.recorder.log(`reconnects: ${String(diagnostic.cause)}`)
+      else if (diagnostic.kind === 'expansion') world.recorder.refused(diagnostic.event)
+      else if (diagnostic.kind === 'retry') world.recorder.log(`tries again: ${String(diagnostic.error)}`)
     })
     this.#subscribe()
   }
 
-  /** Where a stream stands, saved or not. */
+  /** The position of a stream, saved or not. */
   position(stream: string): string | undefined {
     return this.#checkpoint.position(stream)
   }
 
-  /** The pipeline is given up and begun anew, in the same process. */
+  /** Unsubscribes the pipeline and subscribes it again, in the same process. */
   resubscribe(): void {
     if (this.#stopping.signal.aborted) return
     this.#checkInFlight()
@@ -111,37 +111,37 @@ export class Life {
     this.#subscribe()
   }
 
-  /** The process is gone. */
+  /** Kills the process. */
   kill(): void {
     this.#checkInFlight()
     this.#killed = true
-    this.#world.service.postman.mailbox = undefined
+    this.#world.service.sender.receiver = undefined
     this.#subscription?.unsubscribe()
     this.#opened.kill()
   }
 
-  /** The process ends in good order: what was begun is finished. Never resolves if it is killed meanwhile. */
+  /** Stops the process gracefully: events in flight are finished. Never resolves if it is killed meanwhile. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#ended.promise
     try {
       await this.#checkpoint.close()
     } catch (error) {
-      this.#checkForeseen(error)
+      this.#checkExpected(error)
     }
     if (this.#killed) return new Promise(() => {})
-    this.#world.service.postman.mailbox = undefined
+    this.#world.service.sender.receiver = undefined
     this.#receiver.close()
     this.#opened.close()
   }
 
   #subscribe(): void {
-    const { service, scheduler, witness, setup } = this.#world
+    const { service, scheduler, recorder, setup } = this.#world
     const { concurrency, highWaterMark, retries, hold, pollInterval } = setup
     const checkpoint = this.#checkpoint
     const ended = Promise.withResolvers<void>()
     this.#ended = ended
-    witness.subscribed()
+    recorder.subscribed()
     const watched = this.#client.watch({
       monitors: service.monitors.map(({ id, script: { limit, include_completions } }) => ({
         id,
@@ -155,11 +155,11 @@ export class Life {
       hold,
     })
     const { exactlyOnce } = this.#opened
-    const transactional = setup.exactlyOnce ? exactlyOnce?.((event) => witness.took(event)) : undefined
+    const transactional = setup.exactlyOnce ? exactlyOnce?.((event) => recorder.effected(event)) : undefined
     const handler = (event: ResearchEvent) => this.#handle(event, transactional)
     this.#subscription = watched
       .pipe(
-        // A refusal stands for one that passes, as the wire has it.
+        // A refusal is temporary in this script.
         tap((event) => {
           if (event.type === 'source.failed') throw event.data.error
         }),
@@ -174,21 +174,21 @@ export class Life {
           scheduler,
           checkpoint,
           signal: this.#stopping.signal,
-          // Virtual time may fly while a save takes its turns.
+          // Virtual time may jump while a save takes turns of the event loop.
           drainTimeout: Infinity,
           ...(setup.keyed && { key: ({ source }: ResearchEvent) => source }),
         }),
       )
       .subscribe({
-        next: (event) => witness.emitted(event),
+        next: (event) => recorder.emitted(event),
         complete: () => {
-          witness.tell('complete')
-          if (witness.inFlight > 0) witness.note(`complete, with ${witness.inFlight} events in flight`)
+          recorder.log('complete')
+          if (recorder.inFlight > 0) recorder.report(`complete, with ${recorder.inFlight} events in flight`)
           ended.resolve()
         },
         error: (error: unknown) => {
-          witness.tell(`failed with ${String(error)}`)
-          this.#checkForeseen(error)
+          recorder.log(`failed with ${String(error)}`)
+          this.#checkExpected(error)
           this.#checkInFlight()
           ended.resolve()
           scheduler.schedule(() => this.#retry(ended), setup.pause)
@@ -201,16 +201,16 @@ export class Life {
     if (!this.#killed && !this.#stopping.signal.aborted && this.#ended === ended) this.#subscribe()
   }
 
-  #checkForeseen(error: unknown): void {
+  #checkExpected(error: unknown): void {
     if (this.#killed) return
-    const isForeseen =
-      error instanceof Error && (ON_PURPOSE.has(error.message) || error.name === 'PermissionError')
-    if (!isForeseen) this.#world.witness.note(`failed with ${String(error)}`)
+    const isExpected =
+      error instanceof Error && (SCRIPTED.has(error.message) || error.name === 'PermissionError')
+    if (!isExpected) this.#world.recorder.report(`failed with ${String(error)}`)
   }
 
   #handle(event: ResearchEvent, transactional?: (event: ResearchEvent) => void): Promise<void> | void {
-    const { witness, handlers, scheduler } = this.#world
-    witness.began(event)
+    const { recorder, handlers, scheduler } = this.#world
+    recorder.began(event)
     const known = this.#attempts.get(event)
     const { takes, failures } =
       known === undefined ? handlers() : { takes: known.takes, failures: known.left }
@@ -219,12 +219,12 @@ export class Life {
     const work = () => {
       if (failures > 0) throw new Error('refused')
       transactional?.(event)
-      witness.ended(event)
+      recorder.ended(event)
     }
     if (takes === undefined) return work()
     return new Promise((resolve, reject) => {
       scheduler.schedule(() => {
-        // A process that is gone does nothing more.
+        // A killed process does nothing more.
         if (this.#killed) return
         try {
           resolve(work())
@@ -236,8 +236,8 @@ export class Life {
   }
 
   #checkInFlight(): void {
-    const { witness, setup } = this.#world
-    witness.tell(`in flight ${witness.inFlight}`)
-    if (witness.inFlight > setup.concurrency) witness.note(`${witness.inFlight} events were in flight`)
+    const { recorder, setup } = this.#world
+    recorder.log(`in flight ${recorder.inFlight}`)
+    if (recorder.inFlight > setup.concurrency) recorder.report(`${recorder.inFlight} events were in flight`)
   }
 }

@@ -4,24 +4,24 @@ import { TIME } from './run.ts'
 
 /** How one webhook is delivered. Times are in ms. */
 export interface PostScript {
-  /** From what happened to the first attempt. */
+  /** The delay from the event to the first attempt. */
   readonly after: number
   readonly lost: boolean
-  /** When the very same webhook is sent again, although it was taken, from the first attempt on. */
+  /** Delays after the first attempt at which the accepted webhook is repeated. */
   readonly again: readonly number[]
-  /** When the same is told by a webhook of another id, from the first attempt on. */
-  readonly anew: readonly number[]
+  /** Delays after the first attempt at which the event is sent with another webhook id. */
+  readonly withNewId: readonly number[]
 }
 
 export const SECRET = 'a secret of the account'
 
-/** Takes a webhook and resolves to the status of its answer. */
-export type Mailbox = (request: Request) => Promise<number>
+/** Receives a webhook and resolves with the status of its response. */
+export type Receiver = (request: Request) => Promise<number>
 
-/** Sends webhooks until they are taken. */
-export class Postman {
-  /** Who takes webhooks right now; nobody while the process is down. */
-  mailbox: Mailbox | undefined
+/** Sends webhooks until they are accepted. */
+export class WebhookSender {
+  /** The current receiver; undefined while the process is down. */
+  receiver: Receiver | undefined
   readonly #scheduler: SchedulerLike
   #unsettled = 0
   #sent = 0
@@ -30,7 +30,7 @@ export class Postman {
     this.#scheduler = scheduler
   }
 
-  /** Whether every webhook that is not lost was taken. */
+  /** Whether every webhook that is not lost was accepted. */
   get idle(): boolean {
     return this.#unsettled === 0
   }
@@ -39,9 +39,9 @@ export class Postman {
   readonly clock = (): number => Date.parse(TIME) + this.#scheduler.now()
 
   /** @param onTaken Called when it was answered with 2xx. */
-  post({ after, lost, again, anew }: PostScript, payload: unknown, onTaken: () => void): void {
+  post({ after, lost, again, withNewId }: PostScript, payload: unknown, onTaken: () => void): void {
     if (lost) return
-    for (const [first, ...repeats] of [[0, ...again], ...anew.map((later) => [later])]) {
+    for (const [first, ...repeats] of [[0, ...again], ...withNewId.map((later) => [later])]) {
       const id = `msg_${++this.#sent}`
       for (const later of [first ?? 0, ...repeats]) this.#send(id, payload, after + later, 5_000, onTaken)
     }
@@ -61,7 +61,7 @@ export class Postman {
   async #attempt(id: string, payload: unknown): Promise<boolean> {
     const timestamp = Math.floor(this.clock() / 1_000)
     const request = await signedRequest('http://client.example/', payload, { id, timestamp, secrets: SECRET })
-    const status = await this.mailbox?.(request)
+    const status = await this.receiver?.(request)
     return status !== undefined && status >= 200 && status < 300
   }
 }

@@ -1,23 +1,23 @@
 import type { ResearchEvent } from 'rivulet'
 import { isAtLeastAsComplete, completeness } from '../../../src/protocol/event.ts'
-import { keyOf } from './ledger.ts'
+import { keyOf } from './expected-events.ts'
 import type { ScriptedService } from './service.ts'
 
-/** One event that came to a handler. */
+/** One event that a handler received. */
 interface Handling {
   readonly key: string
-  readonly parts: number
+  readonly completeness: number
   readonly subscription: number
-  /** Whether the handler got through. */
+  /** Whether the handler succeeded. */
   ended: boolean
-  /** Whether `deliver` let go of it, since that is saved. */
+  /** Whether `deliver` emitted it, since it is saved. */
   over: boolean
 }
 
-/** Sees what is handled, and notes what must not be. */
-export class Witness {
+/** Records handled events, and reports violated rules. */
+export class Recorder {
   readonly violations: string[] = []
-  readonly story: string[] = []
+  readonly trace: string[] = []
   readonly #service: ScriptedService
   readonly #keyed: boolean
   readonly #now: () => number
@@ -26,9 +26,9 @@ export class Witness {
   readonly #effects = new Map<string, number>()
   #subscription = 0
   #current = new Map<ResearchEvent, Handling>()
-  /** How far each stream was told within this subscription. */
+  /** The position of each stream within this subscription. */
   #reached = new Map<string, number>()
-  /** Keys of the events of webhooks whose expansion was refused. */
+  /** Keys of webhook events whose expansion was refused. */
   readonly #refused = new Set<string>()
 
   /** @param keyed Whether events come in order for each source by itself. */
@@ -38,76 +38,85 @@ export class Witness {
     this.#now = now
   }
 
-  tell(line: string): void {
-    this.story.push(`${this.#now()}: ${line}`)
+  log(line: string): void {
+    this.trace.push(`${this.#now()}: ${line}`)
   }
 
-  note(violation: string): void {
-    this.tell(`VIOLATION ${violation}`)
+  report(violation: string): void {
+    this.log(`VIOLATION ${violation}`)
     this.violations.push(violation)
   }
 
-  /** A subscription begins; what the one before it has in flight is given up. */
+  /** A subscription starts; the events in flight of the previous one are abandoned. */
   subscribed(): void {
     this.#subscription += 1
     this.#current = new Map()
     this.#reached = new Map()
-    this.tell(`subscription ${this.#subscription}`)
+    this.log(`subscription ${this.#subscription}`)
   }
 
   get inFlight(): number {
     return [...this.#current.values()].filter(({ over }) => !over).length
   }
 
-  /** What handlers got through with of the fact that has one of these keys, as parts; undefined for nothing. */
+  /** The handled completeness of the event with one of these keys; undefined where it was not handled. */
   handledOf(keys: Iterable<string>): number | undefined {
     let all: number | undefined
     for (const key of keys) {
       const ended = this.#handlings.get(key)?.filter((handling) => handling.ended) ?? []
       const effect = this.#effects.get(key)
-      const told = [...ended.map((handling) => handling.parts), ...(effect === undefined ? [] : [effect])]
-      if (told.length > 0) all = told.reduce((some, one) => some | one, all ?? 0)
+      const reached = [
+        ...ended.map((handling) => handling.completeness),
+        ...(effect === undefined ? [] : [effect]),
+      ]
+      if (reached.length > 0) all = reached.reduce((some, one) => some | one, all ?? 0)
     }
     return all
   }
 
-  /** Whether a gap was told of this source. */
+  /** Whether a gap of this source was emitted. */
   hasGap(source: string): boolean {
     return this.#gaps.has(source)
   }
 
-  /** What a webhook points to was refused for good. */
+  /** The expansion of a webhook was refused permanently. */
   refused(event: ResearchEvent): void {
-    this.tell(`refused what is behind ${keyOf(event)}`)
+    this.log(`refused the expansion of ${keyOf(event)}`)
     this.#refused.add(keyOf(event))
   }
 
-  /** An event came to the handler, or came to it again. */
+  /** The handler received an event, or received it again. */
   began(event: ResearchEvent): void {
     if (this.#current.has(event)) return
     const key = keyOf(event)
-    const told = completeness(event)
-    this.tell(`begins ${key} (${told}) by ${event.via}`)
+    const reached = completeness(event)
+    this.log(`begins ${key} (${reached}) by ${event.via}`)
     const handlings = this.#handlings.get(key) ?? []
     const here = handlings.filter(({ subscription }) => subscription === this.#subscription)
     const before = handlings.filter(({ subscription, over }) => subscription !== this.#subscription && over)
-    if (saysNoMore(here, told)) this.note(`told twice in one life: ${key}`)
-    if (saysNoMore(before, told)) this.note(`told again in another life, although it was handled: ${key}`)
+    if (isNotMoreComplete(here, reached)) this.report(`emitted twice in one subscription: ${key}`)
+    if (isNotMoreComplete(before, reached)) this.report(`emitted again, although it was handled: ${key}`)
     const isBare = event.type === 'task_run.state' && event.data.output == null
     if (isBare && this.#service.hasOutput(event.data.run) && !this.#refused.has(key))
-      this.note(`told without its output: ${key}`)
-    if (JSON.stringify(event.data).includes('\u{fffd}')) this.note(`spoilt on the way: ${key}`)
+      this.report(`emitted without its output: ${key}`)
+    if (JSON.stringify(event.data).includes('\u{fffd}')) this.report(`corrupted: ${key}`)
     this.#checkOrder(event, key)
     this.#checkOrigin(event, key)
-    const handling = { key, parts: told, subscription: this.#subscription, ended: false, over: false }
+    const handling = {
+      key,
+      completeness: reached,
+      subscription: this.#subscription,
+      ended: false,
+      over: false,
+    }
     this.#current.set(event, handling)
     this.#handlings.set(key, [...handlings, handling])
   }
 
-  /** The handler got through. */
+  /** The handler succeeded. */
   ended(event: ResearchEvent): void {
     const handling = this.#current.get(event)
-    // Of another life.
+    // An event of an earlier subscription.
     if (handling === undefined) return
     handling.ended = true
     if (event.type === 'stream.gap') this.#gaps.add(event.source)
@@ -116,67 +125,71 @@ export class Witness {
   /** `deliver` emitted the event. */
   emitted(event: ResearchEvent): void {
     const handling = this.#current.get(event)
-    if (handling?.ended !== true) this.note(`emitted, although it was not handled: ${keyOf(event)}`)
+    if (handling?.ended !== true) this.report(`emitted, although it was not handled: ${keyOf(event)}`)
     if (handling !== undefined) handling.over = true
   }
 
-  /** An effect took place that has to take place once. */
-  took(event: ResearchEvent): void {
+  /** An exactly-once effect happened. */
+  effected(event: ResearchEvent): void {
     const key = keyOf(event)
     const before = this.#effects.get(key)
     if (before !== undefined && isAtLeastAsComplete(before, completeness(event)))
-      this.note(`its effect took place twice: ${key}`)
+      this.report(`its effect happened twice: ${key}`)
     this.#effects.set(key, (before ?? 0) | completeness(event))
   }
 
-  /** What a poll or a stream tells comes in the order of the service. */
+  /** Events of a poll or a stream arrive in the order of the service. */
   #checkOrder(event: ResearchEvent, key: string): void {
     if (event.type === 'stream.gap' || event.via === 'webhook') return
-    const [lane, place] = this.#placeOf(event, key)
-    // Events of different keys take turns.
-    const name = this.#keyed ? `${lane} ${event.source}` : lane
-    if (place === undefined) return
-    if ((this.#reached.get(name) ?? -1) >= place) this.note(`out of order: ${key}`)
-    this.#reached.set(name, place)
+    const [stream, position] = this.#positionOf(event, key)
+    // Events of different keys may overtake each other.
+    const name = this.#keyed ? `${stream} ${event.source}` : stream
+    if (position === undefined) return
+    if ((this.#reached.get(name) ?? -1) >= position) this.report(`out of order: ${key}`)
+    this.#reached.set(name, position)
   }
 
-  /** Where an event stands, and in which order; undefined where none is promised. */
-  #placeOf(
+  /** The stream of an event and its position in it; undefined where no order is guaranteed. */
+  #positionOf(
     { source, cursor }: ResearchEvent,
     key: string,
-  ): readonly [lane: string, place: number | undefined] {
+  ): readonly [stream: string, position: number | undefined] {
     const { monitors, groups } = this.#service
     const monitor = monitors.find((one) => source === one.source)
     if (monitor !== undefined) {
-      // Where pages shift and lose what was on them, nobody can tell what came before what.
+      // Where offsets shift over dropped events, the order is not known.
       const isOrdered = monitor.script.cursors === 'event' || monitor.script.forgets.length === 0
       return [monitor.id, isOrdered ? monitor.indexOf(key) : undefined]
     }
     const [stream = '', , index] = cursor?.split('.') ?? []
     const group = groups.find(({ id }) => source.endsWith(`/${id}`) || source.includes(`/${id}-r`))
-    // A run that was asked for has no place in a stream, and what has a new number may come after what had an old one.
+    // A fetched run has no position in a stream, and a renumbered event may follow one with an old number.
     const isOrdered = index !== undefined && group?.script.forgets.length === 0
     return [`${group?.id} ${stream}`, isOrdered ? Number(index) : undefined]
   }
 
   #checkOrigin(event: ResearchEvent, key: string): void {
-    if (event.type === 'stream.gap' ? this.#service.forgets(event.source) : this.#service.ledger.find(key))
+    if (
+      event.type === 'stream.gap'
+        ? this.#service.forgets(event.source)
+        : this.#service.expectedEvents.find(key)
+    )
       return
-    // The webhook of an execution whose events could not be had.
+    // The webhook of an execution without available events.
     if (event.type === 'unknown' && event.via === 'webhook') {
       if (!this.#service.mayBeEmpty(event.data) && !this.#refused.has(key))
-        this.note(`told as it came: ${key}`)
-    } else this.note(`nothing of the kind happened: ${key}`)
+        this.report(`not expanded: ${key}`)
+    } else this.report(`not an event of the service: ${key}`)
   }
 }
 
-/** Whether a copy that tells these parts says no more than those before it. */
-function saysNoMore(handlings: readonly Handling[], told: number): boolean {
+/** Whether an event is not more complete than those handled before. */
+function isNotMoreComplete(handlings: readonly Handling[], reached: number): boolean {
   return (
     handlings.length > 0 &&
     isAtLeastAsComplete(
-      handlings.reduce((all, handling) => all | handling.parts, 0),
-      told,
+      handlings.reduce((all, handling) => all | handling.completeness, 0),
+      reached,
     )
   )
 }
