@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 const root = resolve(import.meta.dirname, '..')
 const DOCUMENTS = ['README.md', 'docs/*.md', 'operators/*.ts', 'src/**/*.ts']
 
-/** A fenced `ts` block, and where its first line stands. */
+/** A fenced `ts` block, with its file and first line. */
 interface Snippet {
   readonly file: string
   /** Counted from 1. */
@@ -23,7 +23,7 @@ function snippetsOf(file: string, text: string): Snippet[] {
   const snippets: Snippet[] = []
   let start: number | undefined
   for (const [index, line] of lines.entries()) {
-    // In a source file, what stands outside of comments opens no block.
+    // In a source file, only comments contain blocks.
     if (start === undefined && margin.test(line) && line.replace(margin, '') === '```ts') start = index + 1
     else if (start !== undefined && line.replace(margin, '') === '```') {
       const block = lines.slice(start, index).map((each) => each.replace(margin, ''))
@@ -34,17 +34,17 @@ function snippetsOf(file: string, text: string): Snippet[] {
   return snippets
 }
 
-/** All that the documentation shows. */
+/** All snippets of the documentation. */
 function allSnippets(): Snippet[] {
   const files = globSync(DOCUMENTS, { cwd: root }).toSorted()
   return files.flatMap((file) => snippetsOf(file, readFileSync(join(root, file), 'utf8')))
 }
 
-/** What the compiler has to say about the snippets, each by its document and line; nothing when they are right. */
+/** Returns the compiler's errors, by document and line; empty if the snippets compile. */
 async function compile(snippets: readonly Snippet[]): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-docs-'))
   try {
-    // The package under its own name, as its users have it, and what stands beside it there.
+    // Links the package under its own name, and its dependencies beside it.
     const modules = join(folder, 'node_modules')
     await mkdir(modules)
     await symlink(root, join(modules, 'rivulet'), 'junction')
@@ -55,24 +55,24 @@ async function compile(snippets: readonly Snippet[]): Promise<string[]> {
     for (const { file, line, text } of snippets) {
       const path = join(folder, `${file}-${line}.ts`)
       await mkdir(dirname(path), { recursive: true })
-      // Empty lines before it make the compiler name the document's own lines.
+      // Padded with empty lines, so that the compiler reports the line numbers of the document.
       await writeFile(path, `${'\n'.repeat(line - 1)}${text}\nexport {}\n`)
     }
     const config = {
       extends: join(root, 'tsconfig.json'),
-      // A snippet shows how a thing is called, and may leave it at that.
+      // A snippet need not use what it declares.
       compilerOptions: { rootDir: resolve('/'), noUnusedLocals: false, noUnusedParameters: false },
       include: ['**/*.ts', join(root, 'src/**/*.d.ts')],
     }
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
-    return await complaintsOf(folder)
+    return await compilerErrors(folder)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-/** Runs the compiler of this repository on a folder. */
-function complaintsOf(folder: string): Promise<string[]> {
+/** Runs the repository's compiler on a folder. */
+function compilerErrors(folder: string): Promise<string[]> {
   const compiler = join(root, 'node_modules/typescript/bin/tsc')
   return new Promise((done) => {
     execFile(process.execPath, [compiler, '--project', folder], { cwd: folder }, (error, stdout, stderr) => {
@@ -83,30 +83,30 @@ function complaintsOf(folder: string): Promise<string[]> {
 }
 
 describe('the documentation', () => {
-  // One run of the compiler for all of them, and for one that shows that it looks.
+  // Compiles all snippets at once, with two wrong ones that must be reported.
   const wrong = { file: 'wrong.md', line: 12, text: 'const text: string = 1' }
   const undefinedName = { file: 'undefined.md', line: 3, text: 'client.search' }
   const made = [wrong, undefinedName]
   let snippets: Snippet[] = []
-  let complaints: string[] = []
+  let errors: string[] = []
   beforeAll(async () => {
     snippets = allSnippets()
-    complaints = await compile([...snippets, ...made])
+    errors = await compile([...snippets, ...made])
   }, 60_000)
 
-  it('shows code that compiles as it stands', () => {
-    expect(complaints.filter((line) => !made.some(({ file }) => line.startsWith(file)))).toEqual([])
+  it('has snippets that compile', () => {
+    expect(errors.filter((line) => !made.some(({ file }) => line.startsWith(file)))).toEqual([])
   })
 
   it('declares or imports every name that it uses', () => {
-    expect(complaints).toContainEqual(expect.stringMatching(/^undefined\.md-3\.ts\(3,1\): error TS2304/))
+    expect(errors).toContainEqual(expect.stringMatching(/^undefined\.md-3\.ts\(3,1\): error TS2304/))
   })
 
-  it('would be found out, by document and line, if it did not', () => {
-    expect(complaints).toContainEqual(expect.stringMatching(/^wrong\.md-12\.ts\(12,7\): error TS2322/))
+  it('is reported by document and line if a snippet does not compile', () => {
+    expect(errors).toContainEqual(expect.stringMatching(/^wrong\.md-12\.ts\(12,7\): error TS2322/))
   })
 
-  it('is read wherever it has code', () => {
+  it('is compiled in every file with snippets', () => {
     const files = snippets.map(({ file }) => file)
 
     expect(files).toEqual(expect.arrayContaining(['README.md', 'src/client.ts', 'src/service/service.ts']))

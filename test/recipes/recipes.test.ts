@@ -9,7 +9,7 @@ import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { serve } from '../support/serve.ts'
 import { storeOf } from './store.ts'
 
-// Other recipes than those of this file are tests themselves.
+// The other recipes are tests themselves.
 const SECRET = 'the secret of the recipes'
 const PROGRAMS = readdirSync(import.meta.dirname).filter((name) => name !== 'recipes.test.ts')
 const read = (url: string) => readFileSync(new URL(url, import.meta.url), 'utf8')
@@ -17,7 +17,7 @@ const read = (url: string) => readFileSync(new URL(url, import.meta.url), 'utf8'
 const payload = { type: 'task_run.status', timestamp: '2026-01-01T00:00:00Z', data: { run_id: 'trun_1' } }
 const signed = (url: string, secrets = SECRET) => signedRequest(url, payload, { secrets })
 
-/** Posts a webhook to a recipe, and one that somebody else signed. */
+/** Posts a webhook to a recipe, and one with a wrong signature. */
 async function post(url: string, { deliveries }: WebhookReceiver) {
   const delivery = firstValueFrom(deliveries)
   const accepted = await fetch(await signed(url))
@@ -33,7 +33,7 @@ beforeAll(() => {
 })
 
 describe('docs/recipes.md', () => {
-  it('shows the programs of this folder as they are, and no other', () => {
+  it('contains the programs of this folder verbatim, and no others', () => {
     const blocks = [...read('../../docs/recipes.md').matchAll(/^```ts\n(.*?)^```$/gms)].map(
       ([, text]) => text,
     )
@@ -43,7 +43,7 @@ describe('docs/recipes.md', () => {
 })
 
 describe('a webhook recipe', () => {
-  it('for Hono accepts what the service signed and refuses what others sign', async () => {
+  it('for Hono accepts valid signatures and refuses others', async () => {
     const { app, receiver } = await import('./hono.ts')
     const server = serveFetch({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' })
     onTestFinished(() => void server.close())
@@ -56,7 +56,7 @@ describe('a webhook recipe', () => {
 
   it('for Express is a handler of request, response and next', async () => {
     const { receiver, webhooks } = await import('./express.ts')
-    // As Express calls the handlers of a route: one after another, each with the way on to the next one.
+    // Calls the handlers of a route like Express: one after another, with `next`.
     const handlers = [
       (_: IncomingMessage, response: ServerResponse, next: () => void) => {
         response.setHeader('x-powered-by', 'a router')
@@ -72,7 +72,7 @@ describe('a webhook recipe', () => {
     expect(await post(`${url}/webhooks`, receiver)).toEqual(expected)
   })
 
-  it('for Next is a route handler that starts at its first request and hands deliveries out', async () => {
+  it('for Next is a route handler that starts at its first request and emits deliveries', async () => {
     vi.stubEnv('RIVULET_WEBHOOK_SECRET', '')
     const { POST } = await import('./next.ts')
     vi.stubEnv('RIVULET_WEBHOOK_SECRET', SECRET)
@@ -108,7 +108,7 @@ describe('the store of an Observable', () => {
     expect(source.observed).toBe(false)
   })
 
-  it('gives out the same snapshot until something changes', () => {
+  it('returns the same snapshot until a change', () => {
     const store = storeOf(NEVER, 0)
     store.subscribe(() => {})
 

@@ -2,19 +2,19 @@ import { existsSync, readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import type { ServiceRecords } from 'rivulet/service'
 
-/** What came of a soak, counted against the service's database. */
+/** The result of a soak, compared with the service's database. */
 export interface Audit {
-  /** Runs that ended and events of the monitor, as the service's database holds them. */
+  /** Number of ended runs and of the monitor's events in the service's database. */
   readonly events: number
-  /** Those of them without an effect. */
+  /** Number of events without an effect. */
   readonly lost: number
-  /** Effects too many. */
+  /** Number of duplicate effects. */
   readonly doubled_effects: number
-  /** Events that the handler was given more than once. */
+  /** Number of repeated calls of the handler for an event. */
   readonly redelivered: number
 }
 
-/** The facts that the service's database holds, by source and id. */
+/** The events in the service's database, by source and id. */
 export function factsOf({ runs, monitor_events }: ServiceRecords): ReadonlySet<string> {
   const ended = runs.filter(hasEnded)
   return new Set([

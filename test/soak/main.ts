@@ -1,8 +1,8 @@
 /**
  * Kills a pipeline while its service fails: `npm run soak -- --events 20000 --kills 30 --seed 1 --json`.
  *
- * The last line has what came of it, see `SoakResult`. Exits with 1, and says why, when that breaks a promise or when not
- * everything happened that was planned.
+ * The last line is the result, see `SoakResult`. Exits with 1 and the reasons when a guarantee is broken or a part of the plan did
+ * not happen.
  */
 import { parseArgs } from 'node:util'
 import { soak } from './soak.ts'

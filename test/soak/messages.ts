@@ -1,4 +1,4 @@
-/** What the parent gives the pipeline's process, in its environment: a key does not belong on a command line. */
+/** Settings of the pipeline's process, in its environment: a key must not be on a command line. */
 export interface PipelineSettings {
   readonly baseUrl: string
   readonly apiKey: string
@@ -7,19 +7,19 @@ export interface PipelineSettings {
   readonly monitor: string
   /** The SQLite file of the sink, the checkpoint and the inbox. */
   readonly state: string
-  /** The file to which a line is written for each event that the handler is given. */
+  /** The file with a line for each call of the handler. */
   readonly handled: string
-  /** Where webhooks come in. */
+  /** The port for webhooks. */
   readonly port: number
   readonly concurrency: number
-  /** Whether the handler says that it is done before it is: what a soak is there to find. */
+  /** Whether the handler reports completion too early, which a soak must detect. */
   readonly careless: boolean
 }
 
-/** What the pipeline's process tells its parent, time and again once it is at work. */
+/** A report of the pipeline's process, sent repeatedly while it runs. */
 export interface PipelineReport {
-  /** Events that were handled since it was started. */
+  /** Number of events handled since its start. */
   readonly count: number
-  /** Its resident memory, at the most. */
+  /** Maximum resident memory. */
   readonly rssMb: number
 }

@@ -7,7 +7,7 @@ import type { PipelineReport, PipelineSettings } from './messages.ts'
 
 const PIPELINE = fileURLToPath(new URL('pipeline.ts', import.meta.url))
 
-/** The pipeline's process: started, killed, and started again when it ends by itself, as a supervisor would. */
+/** The pipeline's process, with a supervisor that restarts it when it ends. */
 export class PipelineProcess {
   readonly #settings: PipelineSettings
   readonly #onHandled: (count: number) => void
@@ -15,16 +15,16 @@ export class PipelineProcess {
   #child: ChildProcess | undefined
   #atWork: Promise<unknown> = Promise.resolve()
   #stopping = false
-  /** Times that it was killed. */
+  /** Number of kills. */
   kills = 0
-  /** Times that it ended by itself, with an error. */
+  /** Number of exits with an error. */
   failures = 0
-  /** Its resident memory, at the most, in MB. */
+  /** Maximum resident memory, in MB. */
   maxRssMb = 0
 
   /**
-   * @param onHandled Hears how many events were handled so far, over all starts.
-   * @param onError Hears what the process says before it ends by itself.
+   * @param onHandled Called with the number of handled events, over all starts.
+   * @param onError Called with the error output of the process.
    */
   constructor(
     settings: PipelineSettings,
@@ -46,7 +46,7 @@ export class PipelineProcess {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     })
     this.#child = child
-    // One that was killed could not report all that it had handled.
+    // A killed process could not report all events that it had handled.
     const before = countIn(this.#settings.handled)
     child.stderr?.setEncoding('utf8').on('data', this.#onError)
     child.on('message', ({ count, rssMb }: PipelineReport) => {
@@ -61,7 +61,7 @@ export class PipelineProcess {
     this.#atWork = Promise.race([once(child, 'message'), once(child, 'exit')])
   }
 
-  /** Ends it at once, wherever it is, has a look at what it left, and starts it again. */
+  /** Kills the process, calls the inspection, and starts it again. */
   async kill(look: () => void): Promise<void> {
     const child = this.#child
     if (child === undefined || child.exitCode !== null) return
@@ -73,12 +73,12 @@ export class PipelineProcess {
     this.start()
   }
 
-  /** Lets it finish what it is at; resolves to its exit code. */
+  /** Stops the process gracefully; resolves to its exit code. */
   async stop(): Promise<number | null> {
     this.#stopping = true
     const child = this.#child
     if (child === undefined) return null
-    // Before, it would not know what a signal means.
+    // Before that, it has no signal handler.
     await this.#atWork
     if (child.exitCode === null && child.signalCode === null) {
       const ended = once(child, 'exit')

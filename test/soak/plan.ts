@@ -1,10 +1,10 @@
 import type { Fault, FaultKind } from 'rivulet/service'
 import { randomOf } from '../../bench/random.ts'
 
-/** A fault that is spent some time. */
+/** A fault with a limited number of strikes. */
 export type PlannedFault = Fault & { readonly times: number }
 
-/** What happens to the service or the pipeline, once so many events were handled. */
+/** A fault, a restart or a kill, after a number of handled events. */
 export type Step =
   | { readonly at: number; readonly what: 'kill' }
   | { readonly at: number; readonly what: 'restart' }
@@ -60,27 +60,27 @@ const FAULTS: { readonly [Kind in FaultKind]: readonly Draw<Kind>[] } = {
   'lose-answer': [() => ({ kind: 'lose-answer', times: 5 })],
 }
 
-/** From so many events on there is room for every fault. */
-const ROOM_FOR_FAULTS = 1_000
-/** Events to a round of all faults, about. */
+/** Minimum number of events for a plan with faults. */
+const MIN_EVENTS_FOR_FAULTS = 1_000
+/** Approximate number of events per round of all faults. */
 const ROUND = 10_000
-/** The part of the events in which everything begins; in what is left, it strikes. */
+/** Steps begin within this range of the events; faults strike until the end. */
 const BEGINNING = 0.02
 const END = 0.8
 
 /**
- * What happens in a run, in order, while events are still to come: `kills` kills, every kind of fault in each of its forms
- * where there is room, and two restarts of the service. The second one ends the plan: after it every stream comes back,
- * also to the faults that wait for that. The same seed gives the same plan.
+ * The steps of a soak, in order: `kills` kills, every fault in each of its forms if there are enough events, and two restarts
+ * of the service. The second restart is the last step: it makes every stream reconnect, and so meet the remaining faults. The
+ * same seed gives the same plan.
  */
 export function planOf(events: number, kills: number, seed: number): readonly Step[] {
   const random = randomOf(seed)
   const moment = (part = random()) => Math.floor(events * (BEGINNING + (END - BEGINNING) * part))
-  // Spread out: a process that is killed before it has begun shows nothing.
+  // Evenly distributed: a kill right after a start tests nothing.
   const killings = Array.from({ length: kills }, (_, n): Step => {
     return { at: moment((n + random()) / kills), what: 'kill' }
   })
-  const rounds = events < ROOM_FOR_FAULTS ? 0 : Math.max(1, Math.round(events / ROUND))
+  const rounds = events < MIN_EVENTS_FOR_FAULTS ? 0 : Math.max(1, Math.round(events / ROUND))
   const faults = Array.from({ length: rounds }, () => Object.values(FAULTS).flat())
     .flat()
     .map((draw): Step => ({ at: moment(), what: 'fault', fault: draw(random) }))
@@ -89,7 +89,7 @@ export function planOf(events: number, kills: number, seed: number): readonly St
   return [...steps, { at: moment(1), what: 'restart' }]
 }
 
-/** The form of a fault, for people: its kind, and what tells it from others of that kind. */
+/** A readable form of a fault: its kind, and its distinguishing options. */
 export function formOf(fault: Fault): string {
   switch (fault.kind) {
     case 'cut':
@@ -105,7 +105,7 @@ export function formOf(fault: Fault): string {
   }
 }
 
-/** Whose requests it meets: everything is asked for, streams seldom, so that most faults of requests wait for one. */
+/** Selects the requests of a fault: all, or those of a group's streams, which are less frequent. */
 function somewhere(random: () => number): { readonly path?: string } {
   const path = [undefined, '/v1/tasks/groups/', '/v1beta/tasks/groups/'][whole(random, 3)]
   return path === undefined ? {} : { path }

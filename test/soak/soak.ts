@@ -12,40 +12,40 @@ import type { Step } from './plan.ts'
 import { Research } from './research.ts'
 import { Workload } from './workload.ts'
 
-/** How much, how often, and which of all that can happen. */
+/** Settings of {@link soak}. */
 export interface SoakOptions {
   readonly events: number
   readonly kills: number
   readonly seed: number
-  /** Has the pipeline say that it is done with an event before it is, to see whether a soak finds that. Default false. */
+  /** Whether the pipeline reports events as handled too early, which a soak must detect. Default false. */
   readonly careless?: boolean
-  /** How long nothing may move, once the plan is carried out, until what is missing counts as lost; in ms. Default 20,000. */
+  /** How long to wait without progress after the last step, until missing events count as lost; in ms. Default 20,000. */
   readonly patience?: number
-  /** Hears what happens, for people. */
+  /** Called with a readable line for each step. */
   readonly onStep?: (text: string) => void
 }
 
 /** The result of a soak. */
 export interface SoakResult extends Audit {
-  /** Times that the pipeline was killed. */
+  /** Number of kills of the pipeline. */
   readonly kills: number
-  /** How often each form of fault struck, 0 for one that was planned and never did; `restart` is one of the service. */
+  /** How often each form of fault struck, 0 for a planned one that did not; `restart` is one of the service. */
   readonly faults: Readonly<Record<string, number>>
   readonly max_rss_mb: number
   readonly seconds: number
-  /** Kills after which the checkpoint was found ahead of what had its effect. */
+  /** Number of kills after which the checkpoint was ahead of the effects. */
   readonly checkpoint_ahead: number
-  /** Times that the pipeline ended by itself, with an error that is for its supervisor: a deleted group, say. */
+  /** Number of exits of the pipeline with an error for its supervisor, such as a deleted group. */
   readonly failures: number
   readonly concurrency: number
 }
 
 const CONCURRENCY = 8
-/** How many more runs may end than were handled: there is always something going on. */
+/** How many more runs may end than are handled, so that events are always pending. */
 const AHEAD = 100
 const PATIENCE = 20_000
 
-/** Lets a pipeline handle `events` events while it is killed and the service fails, and counts what came of it. */
+/** Runs a pipeline over `events` events, with kills and faults, and audits the result. */
 export async function soak(options: SoakOptions): Promise<SoakResult> {
   const { events, kills, seed, careless = false, patience = PATIENCE, onStep = () => {} } = options
   const began = performance.now()
@@ -98,7 +98,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
       await after(20)
       if (plan.length > 0 || !workload.isComplete) continue
 
-      // The service lives in this process, and counting takes its time from it.
+      // The service runs in this process, so counting slows it down.
       await after(300)
       const facts = factsOf(research.service.records())
       const effects = effectsIn(state)
@@ -107,14 +107,14 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
       const reached = JSON.stringify([facts.size, effects.size, research.struck])
       if (reached !== stage) moved = performance.now()
       stage = reached
-      // What was lost never comes.
+      // Lost events never arrive.
       if (performance.now() - moved > patience) break
     }
 
     const faults = { ...research.struck, restart: restarts }
     research.service.faults.clear()
     const exitCode = await pipeline.stop()
-    if (exitCode !== 0) throw new Error(`the pipeline ended with ${exitCode} when it was asked to stop`)
+    if (exitCode !== 0) throw new Error(`the pipeline ended with ${exitCode} when it was stopped`)
     const { lost, doubled_effects, redelivered, ...made } = auditOf(
       research.service.records(),
       state,
@@ -140,7 +140,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
   }
 }
 
-/** A port that nobody listens on right now. */
+/** A free port. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))

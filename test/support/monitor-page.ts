@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { queryOf } from './serve.ts'
 
-/** The page of a monitor's list that a request asks for, by its cursor and limit. The ids are given newest first. */
+/** The requested page of a monitor's events, by cursor and limit. `ids` are newest first. */
 export function pageOf(ids: readonly string[], request: IncomingMessage) {
   const query = queryOf(request)
   const start = ids.indexOf(query.get('cursor') ?? '') + 1

@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** A real HTTP server on a free loopback port, closed with its sockets when the test ends. Resolves to its address. */
+/** Starts an HTTP server on a free loopback port, closed with its sockets when the test ends. Resolves to its URL. */
 export async function serve(listener: RequestListener, onConnection?: () => void): Promise<string> {
   const server = createServer(listener)
   if (onConnection !== undefined) server.on('connection', onConnection)
@@ -16,7 +16,7 @@ export async function serve(listener: RequestListener, onConnection?: () => void
   return `http://127.0.0.1:${port}`
 }
 
-/** Answers with JSON. */
+/** Responds with JSON. */
 export function answer(response: ServerResponse, body: unknown, status = 200): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 }
@@ -26,12 +26,12 @@ export function queryOf(request: IncomingMessage): URLSearchParams {
   return new URL(request.url ?? '/', 'http://localhost').searchParams
 }
 
-/** The text of one server-sent event, as the service writes it. */
+/** Encodes a server-sent event as the service does. */
 export function sse(event: { readonly type: string; readonly event_id?: string }): string {
   return `${event.event_id === undefined ? '' : `id: ${event.event_id}\n`}event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 }
 
-/** Begins an event stream. */
+/** Starts an event stream. */
 export function openStream(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
 }

@@ -3,7 +3,7 @@ import type { WebhookHeaders, WebhookToSign } from 'rivulet/webhooks'
 
 let signed = 0
 
-/** Signs as the service does, by code that the library has no part in. */
+/** Signs as the service does, independently of the library's code. */
 export function sign(webhook: WebhookToSign): WebhookHeaders {
   signed += 1
   const { body, secrets, id = `msg_signed_${signed}` } = webhook

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 
-/** Has this process say that its SQLite is of another version, until the test is over. */
+/** Overrides the reported version of SQLite until the test ends. */
 export function pretendSqlite(version: string): void {
   const present = Object.getOwnPropertyDescriptor(process.versions, 'sqlite')
   if (present === undefined) throw new Error('this Node has no SQLite')
