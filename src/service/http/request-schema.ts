@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { isObject } from '../../protocol/event.ts'
 import { holdsOneOf } from '../../protocol/requests/schema.ts'
 import type { NumberShape, ObjectShape, Schema, Shape, TextShape } from '../../protocol/requests/schema.ts'
 import { atMost, jsonObject, LIMITS, list, record } from './request-limits.ts'
@@ -34,9 +35,7 @@ function toZod(shape: Shape): z.ZodType {
     case 'json':
       return jsonObject(shape.role)
     case 'either':
-      return z.union([text(shape.text), toZod(shape.object)], {
-        error: `Expected ${shape.text.expected} or an object`,
-      })
+      return z.union([text(shape.text), toZod(shape.object)], { error: eitherError(shape.text) })
     case 'object':
       return object(shape)
     case 'variants': {
@@ -60,6 +59,16 @@ function text({ expected, fits, min, max, limit, format }: TextShape): z.ZodType
   return fits === undefined
     ? formatted
     : formatted.refine(fits, { error, when: ({ issues }) => issues.length === 0 })
+}
+
+/** What is wrong in an object, or that it is neither a string nor an object. */
+function eitherError({ expected }: TextShape): z.core.$ZodErrorMap<z.core.$ZodIssueInvalidUnion> {
+  return ({ input, errors }) => {
+    const fault = isObject(input) ? errors?.[1]?.[0] : undefined
+    return fault === undefined
+      ? `Expected ${expected} or an object`
+      : `${fault.path.join('.')}: ${fault.message}`
+  }
 }
 
 function number({ expected, isInteger, min, max }: NumberShape): z.ZodNumber {

@@ -40,6 +40,21 @@ describe('the JSON Schema of a request', () => {
   })
 })
 
+describe('a string or an object', () => {
+  it.each([
+    [5, 'Expected a non-empty string or an object'],
+    [{ type: 'xml' }, "type: Invalid discriminator value. Expected 'json' | 'text' | 'auto'"],
+    [{ type: 'json' }, 'json_schema: Invalid input: expected record, received undefined'],
+  ])('is refused with what is wrong in it: %j', (output_schema, message) => {
+    const { error } = bodySchema(tasks.createRunRequest).safeParse({
+      input: 'x',
+      processor: 'base',
+      task_spec: { output_schema },
+    })
+    expect(error?.issues).toMatchObject([{ path: ['task_spec', 'output_schema'], message }])
+  })
+})
+
 describe('a query', () => {
   const taken = (query: Readonly<Record<string, string[]>>) =>
     querySchema(monitors.listMonitorsQuery).safeParse(query)

@@ -75,6 +75,22 @@ describe('POST /v1/monitors', () => {
     expect(body.error.message).toContain('Monitors of type snapshot are not served yet')
   })
 
+  it.each([
+    [{ ...BATTERY, type: undefined }, 'type: Field required'],
+    [
+      { ...BATTERY, type: 'diary' },
+      "type: Invalid discriminator value. Expected 'event_stream' | 'snapshot'",
+    ],
+    [
+      { ...BATTERY, frequency: '90m' },
+      'frequency: Expected a frequency from 1h to 30d, such as 12h, 1d or 2w',
+    ],
+  ])('says what is wrong with a field: %#', async (request, message) => {
+    const { post } = await startMonitors()
+
+    expect((await post('', request)).body.error.message).toBe(`The request is not valid. ${message}`)
+  })
+
   it.each(['1h', '720h', '30d', '4w', '12h'])('takes the frequency %s', async (frequency) => {
     const { post } = await startMonitors()
 
