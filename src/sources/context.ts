@@ -4,9 +4,9 @@ import type { ResearchEvent } from '../protocol/event.ts'
 import type { Warning } from '../protocol/problem.ts'
 import type { Transport } from '../transport/transport.ts'
 
-/** What the library did on the way, for logs and metrics. Nothing here needs an answer. */
+/** What the library did, for logs and metrics. No reaction is needed. */
 export type Diagnostic =
-  /** A single request failed and is sent again after `delay` ms. */
+  /** A single request failed and is retried after `delay` ms. */
   | {
       readonly kind: 'retry'
       readonly method: string
@@ -15,7 +15,7 @@ export type Diagnostic =
       readonly delay: number
       readonly error: unknown
     }
-  /** A stream or a poll is taken up again after `delay` ms: after a failure, its `cause`, or after a clean close. */
+  /** A stream or a poll reconnects after `delay` ms. `cause` is the error, or undefined after a clean close. */
   | {
       readonly kind: 'reconnect'
       readonly source: string
@@ -23,26 +23,25 @@ export type Diagnostic =
       readonly delay: number
       readonly cause: unknown
     }
-  /** A copy of a fact that had been told was dropped. */
+  /** A duplicate of an emitted event was dropped. */
   | { readonly kind: 'duplicate'; readonly event: ResearchEvent }
-  /** The service remarked on an answer (§2.4). */
+  /** A response had warnings (§2.4). */
   | { readonly kind: 'warnings'; readonly source: string; readonly warnings: readonly Warning[] }
   /**
-   * `ahead` events of `source` wait within an operator that takes in more than it passes on. It cannot be held back, so
-   * memory grows with the stream. Where several sources are merged, one of them stands for all. docs/architecture.md,
-   * "Backpressure", says what to write instead.
+   * An operator has buffered `ahead` events of `source`. It prevents backpressure, so memory grows with the stream. For merged
+   * sources, one of them is reported. docs/architecture.md, "Backpressure", lists what to use instead.
    */
   | { readonly kind: 'backpressure'; readonly source: string; readonly ahead: number }
-  /** What a webhook points to could not be fetched. `event` is the webhook's own event, which is emitted in its place. */
+  /** The events of a webhook could not be fetched. `event` is the webhook's own event, which is emitted instead. */
   | { readonly kind: 'expansion'; readonly error: unknown; readonly event: ResearchEvent }
 
-/** What every source is made of: the transport, and how time passes. */
+/** What every source needs: the transport, time, randomness and diagnostics. */
 export interface Context {
   readonly transport: Transport
   readonly backoff: Required<Backoff>
   readonly scheduler: SchedulerLike
   readonly random: () => number
-  /** How long a stream that is known to be incomplete is resumed without a new event, in ms. */
+  /** How long an incomplete stream is resumed without a new event, in ms. */
   readonly patience: number
   readonly report: (diagnostic: Diagnostic) => void
 }

@@ -1,6 +1,6 @@
 import type { Diagnostic } from './context.ts'
 
-/** What takes the lines of a log, each as its details and a message: pino's loggers fit. */
+/** Receives log entries, each as details and a message, such as pino's loggers. */
 export interface Logger {
   debug(details: object, message: string): void
   info(details: object, message: string): void
@@ -8,12 +8,12 @@ export interface Logger {
   error(details: object, message: string): void
 }
 
-/** The levels that a {@link Logger} has. */
+/** The levels of a {@link Logger}. */
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
 /**
- * Logs what the client did on the way: `warn` for what failed and is tried again or given up, `debug` for what is ordinary.
- * Of an error the message alone: no key is in it.
+ * Logs a diagnostic of the client: `warn` for failures and warnings, `debug` for normal operation. Of an error, only the
+ * message is logged, which never contains a key.
  */
 export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
   switch (diagnostic.kind) {
@@ -21,20 +21,20 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
       const { method, path, attempt, delay, error } = diagnostic
       log.warn(
         { method, path, attempt, delay: Math.round(delay), error: messageOf(error) },
-        'a request failed and is sent again',
+        'request failed, retrying',
       )
       return
     }
     case 'reconnect': {
       const { source, attempt, cause } = diagnostic
       const delay = Math.round(diagnostic.delay)
-      if (cause === undefined) log.debug({ source, attempt, delay }, 'closed cleanly, connecting again')
-      else log.warn({ source, attempt, delay, error: messageOf(cause) }, 'dropped, connecting again')
+      if (cause === undefined) log.debug({ source, attempt, delay }, 'connection closed, reconnecting')
+      else log.warn({ source, attempt, delay, error: messageOf(cause) }, 'connection failed, reconnecting')
       return
     }
     case 'duplicate': {
       const { id, source, type, via } = diagnostic.event
-      log.debug({ id, source, type, via }, 'dropped a copy of an event')
+      log.debug({ id, source, type, via }, 'dropped a duplicate')
       return
     }
     case 'warnings': {
@@ -44,13 +44,13 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
     }
     case 'backpressure': {
       const { source, ahead } = diagnostic
-      log.warn({ source, ahead }, 'events wait within an operator, and the source cannot be held back')
+      log.warn({ source, ahead }, 'an operator buffers events and prevents backpressure')
       return
     }
     case 'expansion':
       log.warn(
         { source: diagnostic.event.source, error: messageOf(diagnostic.error) },
-        'what a webhook points to could not be fetched',
+        'could not fetch the events of a webhook',
       )
       return
     default:
@@ -58,7 +58,7 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
   }
 }
 
-/** What an error says. An error object itself may hold more than a log should. */
+/** Only the message, since an error object may have fields that must not be logged. */
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

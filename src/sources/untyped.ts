@@ -8,17 +8,17 @@ import { requestBody } from './shapes/request.ts'
 import { awaitable, sourceOf } from './shapes/source.ts'
 import type { AwaitableSource, Source, SourceOptions } from './shapes/source.ts'
 
-/** Options of the untyped calls. */
+/** Options of the untyped requests. */
 export interface UntypedOptions
   extends SourceOptions, Pick<ApiRequest, 'query' | 'headers' | 'betas' | 'timeouts'> {}
 
 /** Options of the untyped POST. */
 export interface UntypedPostOptions extends UntypedOptions {
-  /** Whether the request may be sent again even where the service may have taken it. Default false. */
+  /** Whether the request may be retried even if the service may have acted on it. Default false. */
   readonly idempotent?: boolean
 }
 
-/** Options of the untyped stream. What it calls is called between two messages, in the order of the stream. */
+/** Options of the untyped stream. Callbacks are called between two messages, in the order of the stream. */
 export interface UntypedStreamOptions extends UntypedOptions {
   /** Default `GET`. */
   readonly method?: 'GET' | 'POST'
@@ -26,13 +26,13 @@ export interface UntypedStreamOptions extends UntypedOptions {
   readonly body?: unknown
   /** Called with the server's `retry:`: how long to wait before the next connection, in ms. */
   readonly onRetry?: (delay: number) => void
-  /** Called with an `id:` that came without data: the position moves, and no message comes with it. */
+  /** Called with an `id:` without data: the position advances without a message. */
   readonly onId?: (id: string) => void
 }
 
 const OPTIONS = ['signal', 'query', 'headers', 'betas', 'timeouts']
 
-/** `GET path`: the answer's JSON, unchecked, once. */
+/** `GET path`: emits the JSON of the response once, unchecked. */
 export function untypedGet(
   context: Context,
   path: string,
@@ -47,8 +47,8 @@ export function untypedGet(
 }
 
 /**
- * `POST path` with a JSON body: the answer's JSON, unchecked, once. It is sent again only where the service cannot have
- * taken it, unless `idempotent` says that twice does no harm.
+ * `POST path` with a JSON body: emits the JSON of the response once, unchecked. Retried only if the service cannot have acted
+ * on it, unless `idempotent` is true.
  */
 export function untypedPost(
   context: Context,
@@ -66,9 +66,8 @@ export function untypedPost(
 }
 
 /**
- * The messages of any event stream, over one connection: completes at a clean close or a 204, and fails at a drop and at a
- * message longer than `maxEventLength`. How to
- * resume is the caller's to know; `reconnect` of `rivulet/operators` does the rest:
+ * Emits the messages of any event stream, over one connection. Completes after a clean close or a 204; errors if the connection
+ * breaks or a message is longer than `maxEventLength`. To resume, use `reconnect` of `rivulet/operators`:
  *
  * ```ts
  * import { defer, tap } from 'rxjs'
@@ -104,12 +103,12 @@ export function untypedStream(
   for (const [name, value] of Object.entries({ onRetry, onId }))
     if (typeof value !== 'function') throw new ArgumentError(name, 'a function', value)
   if (method === 'GET' && rest.body !== undefined)
-    throw new ArgumentError('body', { message: "a GET has no body; the method 'POST' has" }, undefined)
+    throw new ArgumentError('body', { message: "a GET has no body; use the method 'POST'" }, undefined)
   const request: ApiRequest = { ...rest, method, path, idempotent: method === 'GET' }
   context.transport.check(request)
   const messages = new Observable<StreamMessage>((subscriber) => {
-    /** What the caller's function throws ends the stream. */
-    const calling = (call: () => void) => {
+    /** An error of a callback errors the stream. */
+    const guard = (call: () => void) => {
       try {
         call()
       } catch (thrown) {
@@ -118,8 +117,8 @@ export function untypedStream(
     }
     const flow = context.transport.stream(request, {
       message: (message) => subscriber.next(message),
-      retry: (delay) => calling(() => onRetry(delay)),
-      id: (id) => calling(() => onId(id)),
+      retry: (delay) => guard(() => onRetry(delay)),
+      id: (id) => guard(() => onId(id)),
       end: () => subscriber.complete(),
       error: (error) => subscriber.error(error),
     })
@@ -129,8 +128,8 @@ export function untypedStream(
 }
 
 function checkPath(path: unknown): void {
-  const fits = typeof path === 'string' && /^\/(?!\/)[^?#\\\s]*$/.test(path)
-  if (!fits || path.split('/').some((segment) => segment === '.' || segment === '..')) {
+  const isValid = typeof path === 'string' && /^\/(?!\/)[^?#\\\s]*$/.test(path)
+  if (!isValid || path.split('/').some((segment) => segment === '.' || segment === '..')) {
     throw new ArgumentError(
       'path',
       "a path that begins with one '/', without query (use the query option)",

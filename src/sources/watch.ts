@@ -40,8 +40,8 @@ import type { Checkpoint } from '../state/checkpoint.ts'
 import { CheckpointError } from '../state/errors.ts'
 import { MAX_HANDLED } from '../state/handled-facts.ts'
 import type { Context } from './context.ts'
-import { followEach, setOf } from './changing-set.ts'
-import type { Member } from './changing-set.ts'
+import { mergeMembers, setOf } from './merge-members.ts'
+import type { Member } from './merge-members.ts'
 import { followMonitor } from './monitors/follow.ts'
 import type { FollowMonitorOptions } from './monitors/follow.ts'
 import { groupEvents } from './task-groups/events.ts'
@@ -55,21 +55,21 @@ import { sourceOf } from './shapes/source.ts'
 import type { Source, SourceOptions } from './shapes/source.ts'
 import type { Tracking } from './shapes/tracking.ts'
 
-/** A monitor to watch: its id, or its id with options of `monitors.follow`. */
+/** A monitor to watch: an id, optionally with options of `monitors.follow`. */
 export type WatchedMonitor =
   | string
   | ({ readonly id: string } & Omit<FollowMonitorOptions, 'signal' | 'wake'>)
 
-/** A task group to watch: its id, or its id with what its runs shall bring along and how long it is followed. */
+/** A task group to watch: an id, optionally with options of `taskGroups.runs`. */
 export type WatchedGroup =
   | string
   | ({ readonly id: string } & Pick<GroupRunsOptions, 'include_input' | 'include_output' | 'until'>)
 
-/** Where webhooks come from. */
+/** The source of webhooks. */
 export interface WatchedWebhooks {
   /**
-   * At each subscription it should tell again what it told before and what is not done, since a subscription that failed
-   * leaves events unhandled. A receiver with a durable inbox does.
+   * Each subscription should emit again the earlier deliveries that are not done, since a failed subscription leaves events
+   * unhandled. A receiver with a durable inbox does.
    */
   readonly deliveries: Observable<WebhookDelivery>
   /**
@@ -80,39 +80,38 @@ export interface WatchedWebhooks {
 }
 
 /**
- * What is watched: a list, or an Observable of lists, each of which takes the place of the one before. With a new list, what
- * is no more in it is unsubscribed from, what is new is subscribed to, and what stays goes on undisturbed; with other
- * options it is subscribed to anew.
+ * What is watched: a list, or an Observable of lists. Each list replaces the previous one: removed entries are unsubscribed
+ * from, new ones subscribed to, and the others stay subscribed. An entry whose options change is resubscribed to.
  *
- * An id that can be none (empty, `..`, longer than 512 characters) is an ArgumentError at the call in a list that is given
- * there. In an Observable's list it emits `source.failed` with the ArgumentError, once as long as it stays in the list, and
- * the others go on. Anything else that is wrong with an Observable's list, such as an unknown option, is an error of all.
+ * An invalid id (empty, `..`, longer than 512 characters) in a list is an ArgumentError at the call. In an Observable's list
+ * it emits `source.failed` with the ArgumentError once while it stays in the list, and the others continue. Any other mistake
+ * in an Observable's list, such as an unknown option, errors the result.
  */
 export type Watched<Entry> = readonly Entry[] | Observable<readonly Entry[]>
 
-/** What `client.watch` joins into one stream. At least one of the three. */
+/** Options of `client.watch`. At least one of `monitors`, `taskGroups` and `webhooks` is required. */
 export interface WatchOptions extends SourceOptions {
   readonly monitors?: Watched<WatchedMonitor>
   /** Runs come with their output unless `include_output` is false. */
   readonly taskGroups?: Watched<WatchedGroup>
-  /** A receiver of `rivulet/webhooks`, or whatever else has verified deliveries. */
+  /** A receiver of `rivulet/webhooks`, or another source of verified deliveries. */
   readonly webhooks?: WatchedWebhooks
   /**
    * Where the pipeline stood when it ended last: each stream goes on from there, and what was handled is not told again.
    * Give the same checkpoint to `deliver`, with none but synchronous operators between.
    */
   readonly checkpoint?: Checkpoint
-  /** How long the webhook of a run waits for the copy with the output that a stream will bring, in ms. Default 2,000. */
+  /** How long a run's webhook is held for the stream's event with the output, in ms. Default 2,000. */
   readonly hold?: number
 }
 
 /**
- * Monitors, task groups and webhooks as one typed stream: each fact once, in its fullest copy. Completes when every group
- * is done, if there is nothing else to watch: a receiver has no end, and a monitor only when it is cancelled.
+ * Merges monitors, task groups and webhooks into one typed stream, each event once in its most complete form. Completes when
+ * the lists have completed, every group is done and every monitor is cancelled; with only webhooks, never.
  *
- * A monitor or a group that fails for good, a wrong id for instance, emits `source.failed` and the others go on. It is tried
- * again when it is taken out of its list and put in again, and with the next subscription. What concerns all is an error: a
- * refused key (401), a checkpoint that cannot be read. So is a group whose stream is incomplete: an `IncompleteStreamError`.
+ * A monitor or group that fails permanently, such as one with a wrong id, emits `source.failed` and the others continue. It is
+ * subscribed to again after it was removed from its list and added, and by the next subscription. An error that affects all
+ * errors the result: a rejected key (401), a checkpoint that cannot be read; and so does an `IncompleteStreamError` of a group.
  */
 export function watch(context: Context, options: WatchOptions): Source<ResearchEvent> {
   checkOptions('options', options ?? null, WATCH_OPTIONS)
@@ -127,25 +126,25 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
       throw new ArgumentError('webhooks.deliveries', 'an Observable', webhooks.deliveries)
   }
   const streams = merge(
-    each('monitors', monitors, watchedMonitor, ({ id, ...follow }) => {
+    mergeEach('monitors', monitors, watchedMonitor, ({ id, ...follow }) => {
       const tracking = tracked(checkpoint, `monitors/${id}`)
       if (!isId(id)) return failed(context, monitorSource(id), malformedId('monitorId', id), 'poll', tracking)
       const events = followMonitor(context, id, follow, tracking)
-      return events.pipe(tellingFailure(context, monitorSource(id), 'poll', tracking))
+      return events.pipe(reportFailure(context, monitorSource(id), 'poll', tracking))
     }),
-    each('taskGroups', taskGroups, watchedGroup, ({ id, include_input, include_output = true, until }) => {
+    mergeEach('taskGroups', taskGroups, watchedGroup, ({ id, include_output = true, ...own }) => {
       const tracking = tracked(checkpoint, `groups/${id}/runs`)
       if (!isId(id)) return failed(context, groupSource(id), malformedId('groupId', id), 'stream', tracking)
-      const runs = groupRuns(context, id, { include_input, include_output, until }, tracking)
+      const runs = groupRuns(context, id, { include_output, ...own }, tracking)
       const statuses = groupEvents(
         context,
         id,
-        { until },
-        tracked(checkpoint, `groups/${id}/events`, isLeftToRuns),
-      ).pipe(filter((event) => !isLeftToRuns(event)))
-      return merge(runs, statuses).pipe(tellingFailure(context, groupSource(id), 'stream', tracking))
+        { until: own.until },
+        tracked(checkpoint, `groups/${id}/events`, isRunState),
+      ).pipe(filter((event) => !isRunState(event)))
+      return merge(runs, statuses).pipe(reportFailure(context, groupSource(id), 'stream', tracking))
     }),
-    // A receiver alone has no stream that could end.
+    // With webhooks only, it never completes.
     isEmpty(monitors) && isEmpty(taskGroups) ? NEVER : EMPTY,
   )
   const memory = {
@@ -158,7 +157,7 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
   const duplicate = (event: ResearchEvent) => context.report({ kind: 'duplicate', event })
   const drop = (event: ResearchEvent) => checkpoint?.passed(event)
 
-  const facts =
+  const merged =
     webhooks === undefined
       ? streams.pipe(
           dedupe({
@@ -172,18 +171,18 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
       : streams.pipe(
           mergeWebhooks(webhooks.deliveries, {
             ...memory,
-            // A service that is down for a while must not make a webhook be told as it came: then it would be told twice.
+            // Retried while the service is down: otherwise the webhook's own event would be emitted, and the fetched one later.
             expandMonitor: (monitorId, eventGroupId) =>
               executionEvents(context, monitorId, eventGroupId).pipe(
                 persisting(context, monitorSource(monitorId)),
-                orNothing(),
-                orFailed(),
+                emptyOnNotFound(),
+                notRetryable(),
               ),
             expandRun: (run) =>
               runResult(context, run).pipe(
                 persisting(context, runSource(run.run_id)),
-                orNothing(),
-                orFailed(),
+                emptyOnNotFound(),
+                notRetryable(),
               ),
             ...(hold !== undefined && { hold }),
             onDuplicate: duplicate,
@@ -191,23 +190,23 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
             onDelivery: ({ id }, events) => checkpoint?.delivered(events, () => webhooks.done?.(id)),
             onError(error, event) {
               context.report({ kind: 'expansion', error, event })
-              if (concernsAll(error)) throw error
+              if (affectsAllSources(error)) throw error
             },
           }),
         )
-  return sourceOf(checkpoint === undefined ? facts : passing(context, facts, checkpoint), signal)
+  return sourceOf(checkpoint === undefined ? merged : passing(context, merged, checkpoint), signal)
 }
 
 function isEmpty(watched: Watched<unknown>): boolean {
   return Array.isArray(watched) && watched.length === 0
 }
 
-/** Everything that the members of a list, or of lists that follow each other, have to tell. */
-function each<Entry, M extends Member>(
+/** Merges the events of the members of a list, or of an Observable of lists. */
+function mergeEach<Entry, M extends Member>(
   argument: string,
   watched: Watched<Entry>,
   memberAt: (argument: string, entry: Entry) => M,
-  open: (member: M) => Observable<ResearchEvent>,
+  project: (member: M) => Observable<ResearchEvent>,
 ): Observable<ResearchEvent> {
   const membersOf = (entries: unknown): readonly M[] => {
     if (!Array.isArray(entries))
@@ -217,14 +216,14 @@ function each<Entry, M extends Member>(
   if (isObservable(watched))
     return watched.pipe(
       map((entries) => setOf(argument, membersOf(entries))),
-      followEach(open),
+      mergeMembers(project),
     )
   const members = membersOf(watched)
   for (const [index, { id }] of members.entries()) checkId(`${argument}[${index}]`, id)
   const set = setOf(argument, members)
-  // Nothing is requested before it is subscribed to, but wrong options are refused now.
-  for (const member of set.values()) open(member)
-  return of(set).pipe(followEach(open))
+  // Checks the options of each member at the call. Nothing is requested before the subscription.
+  for (const member of set.values()) project(member)
+  return of(set).pipe(mergeMembers(project))
 }
 
 function watchedMonitor(argument: string, entry: WatchedMonitor): Exclude<WatchedMonitor, string> {
@@ -244,37 +243,37 @@ const GROUP = Object.keys({
   until: true,
 } satisfies Record<keyof Exclude<WatchedGroup, string>, true>)
 
-/** An entry as a member of its set. Whether its id is malformed is left to the caller. */
+/** Returns the member for an entry. The caller checks the syntax of its id. */
 function memberOf<M extends Member>(
   argument: string,
   entry: string | M,
   names: readonly string[],
 ): M | Member {
   const member = typeof entry === 'string' ? { id: entry } : entry
-  // What is no text names no source that could fail.
+  // An id that is not a string has no source for `source.failed`.
   const id: unknown = isObject(member) ? member.id : member
   if (typeof id !== 'string') throw malformedId(argument, id)
   checkOptions(argument, member, names)
-  // A malformed id fails the same way with any options, and is reported once.
+  // Without options, so that a malformed id is reported once.
   return isId(id) ? member : { id }
 }
 
-/** Emits `source.failed` instead of an error that cannot be retried, unless it concerns all sources. */
-function tellingFailure(
+/** Emits `source.failed` instead of an error, unless the error affects all sources. */
+function reportFailure(
   context: Context,
   source: string,
   via: Via,
   tracking: Tracking | undefined,
 ): OperatorFunction<ResearchEvent, ResearchEvent> {
   return catchError((error: unknown) => {
-    // Where `source.failed` is filtered out, an incomplete stream would pass for a complete one.
-    if (!(error instanceof RivuletError) || error instanceof IncompleteStreamError || concernsAll(error))
-      throw error
+    // An incomplete stream must not look complete to a subscriber that filters out `source.failed`.
+    const isFatal = error instanceof IncompleteStreamError || affectsAllSources(error)
+    if (!(error instanceof RivuletError) || isFatal) throw error
     return failed(context, source, error, via, tracking)
   })
 }
 
-/** Emits that the source failed. */
+/** Emits `source.failed`. */
 function failed(
   { scheduler }: Context,
   source: string,
@@ -284,14 +283,14 @@ function failed(
 ): Observable<ResearchEvent> {
   return defer(() => {
     const event = failureEvent(source, { error }, via, scheduler.now())
-    // The stream stands where it stood.
+    // The position does not advance.
     tracking?.entered(event, undefined)
     return of(event)
   })
 }
 
-/** Both streams of a group tell that a run ended; the runs stream's copy has what was asked for. */
-function isLeftToRuns({ type }: ResearchEvent): boolean {
+/** Whether the event is the end of a run. Only the runs stream's event has the requested input and output. */
+function isRunState({ type }: ResearchEvent): boolean {
   return type === 'task_run.state'
 }
 
@@ -343,13 +342,13 @@ function unattached(): CheckpointError {
   )
 }
 
-/** Whether a refusal concerns every request: that of the key (§5). Any other concerns the resource that was asked for. */
-function concernsAll(error: unknown): boolean {
+/** Whether the error affects every request: a rejected key (§5). Other errors affect one resource. */
+function affectsAllSources(error: unknown): boolean {
   return error instanceof AuthenticationError
 }
 
-/** What is no more has nothing to tell; then the webhook tells what it can. */
-function orNothing<T>(): MonoTypeOperatorFunction<T> {
+/** On 404, emits nothing, and the webhook's own event is emitted. */
+function emptyOnNotFound<T>(): MonoTypeOperatorFunction<T> {
   return catchError((error: unknown) => {
     if (error instanceof NotFoundError) return EMPTY
     throw error
@@ -357,24 +356,22 @@ function orNothing<T>(): MonoTypeOperatorFunction<T> {
 }
 
 /**
- * Wrong answers in a row are final. An error that may pass would end a durable pipeline, which would start with the same
- * webhook again.
+ * Makes a ProtocolError that was retried too often not retryable. A retryable error would end the pipeline, which would fail
+ * again at the same webhook after its restart.
  */
-function orFailed<T>(): MonoTypeOperatorFunction<T> {
+function notRetryable<T>(): MonoTypeOperatorFunction<T> {
   return catchError((cause: unknown) => {
     if (!(cause instanceof ProtocolError && cause.retryable)) throw cause
-    throw new ProtocolError('only wrong answers came', cause, { cause, retryable: false })
+    throw new ProtocolError('every response was invalid', cause, { cause, retryable: false })
   })
 }
 
-/** How often an execution's list is asked for again that is still empty. */
-const RELISTS = 3
+/** How many times an empty list of an execution is requested again. */
+const EMPTY_LIST_RETRIES = 3
 
 /**
- * What one execution of a monitor found (§4.1), oldest first, as a poll would tell it.
- *
- * The webhook that announces it may be ahead of the list. So a list that is empty is asked for again, after waits that grow
- * like those after failures.
+ * Emits the events of one execution of a monitor (§4.1), oldest first, as a poll would. The webhook may be ahead of the list,
+ * so an empty list is requested again with backoff.
  */
 function executionEvents(
   context: Context,
@@ -386,7 +383,7 @@ function executionEvents(
     map((page) => page.events.map((wire) => monitorEvent(monitorId, wire, 'webhook', scheduler.now()))),
     reduce((newer, older) => [...newer, ...older], [] as ResearchEvent[]),
     repeat({
-      count: 1 + RELISTS,
+      count: 1 + EMPTY_LIST_RETRIES,
       delay: (times) => timer(backoffDelay(times - 1, backoff, random), scheduler),
     }),
     first((events) => events.length > 0, []),
@@ -394,7 +391,7 @@ function executionEvents(
   )
 }
 
-/** The fuller copy of a run that ended, with its output; beyond the interface document. */
+/** Fetches the complete event of an ended run, with its output; beyond the interface document. */
 function runResult(context: Context, run: TaskRun): Observable<ResearchEvent> {
   const { run_id } = run
   const expected = runEvent({ run }, 'webhook')
@@ -407,10 +404,10 @@ function runResult(context: Context, run: TaskRun): Observable<ResearchEvent> {
   return requestShape<TaskRunState>(context, call).pipe(
     map((result) => {
       if (!isRun(result.run) || result.run.run_id !== run_id)
-        throw new ProtocolError('the answer has no such run', call, { retryable: false })
+        throw new ProtocolError('the response does not have this run', call, { retryable: false })
       return runEvent(result, 'poll', undefined, context.scheduler.now())
     }),
-    // Meanwhile the run may have come to another status: that is another fact, which a stream or a webhook brings.
+    // The run may have reached another status meanwhile: that is another event, with its own stream or webhook.
     filter(({ id }) => id === expected.id),
   )
 }

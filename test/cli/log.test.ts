@@ -8,11 +8,11 @@ describe('the log on a terminal', () => {
       time: 't',
       source: '/v1/monitors/m',
       attempt: 2,
-      msg: 'dropped, connecting again',
+      msg: 'connection failed, reconnecting',
     }
 
     expect(logLine(JSON.stringify(entry))).toBe(
-      'warn: dropped, connecting again (source: /v1/monitors/m, attempt: 2)',
+      'warn: connection failed, reconnecting (source: /v1/monitors/m, attempt: 2)',
     )
     expect(logLine(JSON.stringify({ level: 'debug', time: 't', msg: 'closing' }))).toBe('debug: closing')
   })

@@ -234,7 +234,7 @@ describe('a logger', () => {
         attempt: 1,
         delay: 0,
         error: 'GET /v1/x: 503 no (not shown) (ref_id r)',
-        msg: 'a request failed and is sent again',
+        msg: 'request failed, retrying',
       },
     ])
   })

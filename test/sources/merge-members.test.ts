@@ -1,6 +1,6 @@
 import { defer, of, Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { followEach, setOf } from '../../src/sources/changing-set.ts'
+import { mergeMembers, setOf } from '../../src/sources/merge-members.ts'
 import { inVirtualTime } from '../operators/virtual-time.ts'
 
 interface Named {
@@ -16,25 +16,25 @@ const sets = {
   2: setOf<Named>('x', [{ id: 'b' }, { id: 'a', limit: undefined }]),
 }
 
-describe('a set that changes', () => {
-  it('leaves what is no more in it, opens what is new, and what stays goes on undisturbed', () =>
+describe('merging the members of a changing set', () => {
+  it('unsubscribes from removed members, subscribes to new ones, and keeps the others subscribed', () =>
     inVirtualTime(({ cold, hot, expectObservable, expectSubscriptions }) => {
       const a = cold<string>('---1---1---1')
       const b = cold<string>('-2-------2|')
       const changing = hot('a-a--2----b------0--|', sets)
-      const result = changing.pipe(followEach(({ id }) => (id === 'a' ? a : b)))
+      const result = changing.pipe(mergeMembers(({ id }) => (id === 'a' ? a : b)))
       expectObservable(result).toBe('---1--21------2-----|')
       expectSubscriptions(changing.subscriptions).toBe('^-------------------!')
       expectSubscriptions(a.subscriptions).toBe('^---------!')
       expectSubscriptions(b.subscriptions).toBe('-----^---------!')
     }))
 
-  it('opens a member anew that has other options', () =>
+  it('resubscribes to a member whose options change', () =>
     inVirtualTime(({ cold, hot, expectObservable, expectSubscriptions }) => {
       const member = cold<string>('-1-----')
       const limits: (number | undefined)[] = []
       const result = hot('a--A--A--|', sets).pipe(
-        followEach(({ limit }) => {
+        mergeMembers(({ limit }) => {
           limits.push(limit)
           return member
         }),
@@ -43,27 +43,27 @@ describe('a set that changes', () => {
       expectSubscriptions(member.subscriptions).toBe(['^--!', '---^-----!'])
     }))
 
-  it('opens a member once that ended, until it was left and is there again', () =>
+  it('subscribes again to a completed member only after it was removed and added', () =>
     inVirtualTime(({ hot, expectObservable }) => {
-      const result = hot('a-2-b-2-|', sets).pipe(followEach(({ id }) => of(id)))
+      const result = hot('a-2-b-2-|', sets).pipe(mergeMembers(({ id }) => of(id)))
       expectObservable(result).toBe('a-b---a-|')
     }))
 
-  it('completes when the sets have and each member that is left', () =>
+  it('completes when the sets and all members have', () =>
     inVirtualTime(({ cold, expectObservable }) => {
-      const result = cold('a-|', sets).pipe(followEach(() => cold('-----x|')))
+      const result = cold('a-|', sets).pipe(mergeMembers(() => cold('-----x|')))
       expectObservable(result).toBe('-----x|')
     }))
 
-  it('passes errors on, of the sets and of a member, and leaves all', () =>
+  it('passes on an error of the sets or of a member, and unsubscribes from all', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const member = cold<string>('-1-----')
-      expectObservable(cold('a--#', sets).pipe(followEach(() => member))).toBe('-1-#')
+      expectObservable(cold('a--#', sets).pipe(mergeMembers(() => member))).toBe('-1-#')
       expectSubscriptions(member.subscriptions).toBe('^--!')
-      expectObservable(cold('a---', sets).pipe(followEach(() => cold('--#')))).toBe('--#')
+      expectObservable(cold('a---', sets).pipe(mergeMembers(() => cold('--#')))).toBe('--#')
     }))
 
-  it('does not subscribe to what left while another member was being subscribed to', () => {
+  it('does not subscribe to a member that was removed while another one was being subscribed to', () => {
     const changing = new Subject<ReadonlyMap<string, Named>>()
     const subscribed: string[] = []
     const member = (id: string) =>
@@ -72,13 +72,13 @@ describe('a set that changes', () => {
         return of(id)
       })
 
-    changing.pipe(followEach(({ id }) => member(id))).subscribe(() => changing.next(sets.b))
+    changing.pipe(mergeMembers(({ id }) => member(id))).subscribe(() => changing.next(sets.b))
     changing.next(sets[2])
 
     expect(subscribed).toEqual(['b'])
   })
 
-  it('refuses one id with two kinds of options, and counts what is repeated once', () => {
+  it('rejects an id with two different options, and counts equal members once', () => {
     expect([...setOf('x', [{ id: 'a' }, { id: 'a' }]).keys()]).toEqual(['a'])
     expect(() => setOf<Named>('monitors', [{ id: 'a' }, { id: 'a', limit: 1 }])).toThrow(/monitors\[1\]/)
   })
