@@ -4,14 +4,14 @@ import { Hono } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Clock } from './clock.ts'
 import type { Faults } from './faults/faults.ts'
-import { sendAnswers } from './http/answers.ts'
+import { sendResponses } from './http/json-response.ts'
 import { authenticate } from './http/authentication.ts'
 import { limitBody } from './http/body.ts'
 import { HttpProblem, problem } from './http/problem.ts'
 import { quota, QUOTAS } from './http/quota.ts'
 import { refuseDeletedGroup } from './faults/deleted-group.ts'
 import { answerInsteadOfRoute, refuseCursors } from './faults/request-faults.ts'
-import { damageAnswers } from './faults/response-faults.ts'
+import { damageResponses } from './faults/response-faults.ts'
 
 /** Routes of the service. Streams write to the response of `node:http`. */
 export type Routes = Hono<{ Bindings: HttpBindings }>
@@ -45,8 +45,8 @@ export function createApp({ apiKeys, clock, faults, quotas, mount, onError }: Ap
     for (const { limit, paths } of QUOTAS) app.on('POST', [...paths], quota(clock, limit))
   }
   app.use(limitBody())
-  app.use(sendAnswers())
-  app.use(damageAnswers(faults))
+  app.use(sendResponses())
+  app.use(damageResponses(faults))
   app.use('/:version{v1|v1beta}/tasks/groups/:taskgroup_id/*', refuseDeletedGroup(faults))
 
   mount(app)

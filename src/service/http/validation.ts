@@ -7,23 +7,23 @@ import { limitExceeded } from './json-size.ts'
 import { problem, type HttpProblem } from './problem.ts'
 import { MAX_TOLD } from './request-limits.ts'
 
-/** How an area words a 422: `invalidRequest` for task groups, {@link unprocessable} for the others (§7). */
+/** Creates the 422 of an area: `invalidRequest` for task groups, {@link unprocessable} for the others (§7). */
 export type Refuse = (issues: readonly ValidationIssue[]) => HttpProblem
 
-/** Objects and arrays within one another, at the most. */
+/** Maximum depth of nested objects and arrays. */
 const MAX_NESTING = 256
-/** Objects, arrays and their entries, at the most: far more than all that a request knows of. */
+/** Maximum number of objects, arrays and their entries; far more than a valid request has. */
 const MAX_VALUES = 50_000
-/** The same for a request that adds runs: 500 for each of a thousand. */
+/** The same for a request that adds runs: 500 per run. */
 const MAX_RUNS_VALUES = 500_000
 
-/** The 422 of all but the task-group endpoints: an ErrorResponse that names each fault (§7). */
+/** The 422 of all endpoints except those of task groups: an ErrorResponse that lists the issues (§7). */
 export function unprocessable(issues: readonly ValidationIssue[]): HttpProblem {
-  const faults = issues.map(({ loc, msg }) => `${loc.slice(1).join('.') || loc[0]}: ${msg}`)
-  return problem(422, `The request is not valid. ${faults.join('; ')}`, { errors: issues })
+  const messages = issues.map(({ loc, msg }) => `${loc.slice(1).join('.') || loc[0]}: ${msg}`)
+  return problem(422, `The request is not valid. ${messages.join('; ')}`, { errors: issues })
 }
 
-/** The JSON body, checked in full. Fields that the schema does not know are left out. An empty body is `undefined`. */
+/** Reads and validates the JSON body, without unknown fields. An empty body is `undefined`. */
 export async function readJson<Schema extends z.ZodType>(
   c: Context,
   schema: Schema,
@@ -32,7 +32,7 @@ export async function readJson<Schema extends z.ZodType>(
   return check(await readBody(c, refuse), schema, 'body', refuse)
 }
 
-/** As {@link readJson}, and which fields were left out, by their paths: misspelt ones above all. */
+/** Like {@link readJson}, and also returns the paths of unknown fields, which may be misspelt. */
 export async function readJsonAndUnknown<Schema extends z.ZodType>(
   c: Context,
   schema: Schema,
@@ -52,7 +52,7 @@ async function readBody(c: Context, refuse: Refuse): Promise<unknown> {
   return parseJson(bytes, refuse)
 }
 
-/** The query parameters but for those to be ignored, checked in full. */
+/** Reads and validates the query parameters, except for the ignored ones. */
 export function readQuery<Query>(
   c: Context,
   schema: z.ZodType<Query>,
@@ -63,7 +63,7 @@ export function readQuery<Query>(
   return check(Object.fromEntries(given), schema, 'query', refuse)
 }
 
-/** Refuses one thing about a request. */
+/** An entry of a 422. */
 export function issue(loc: readonly string[], msg: string, type = 'value_error'): ValidationIssue {
   return { loc, msg, type }
 }
@@ -98,15 +98,15 @@ function check<Schema extends z.ZodType>(
 }
 
 function toIssue(found: z.core.$ZodIssue, where: string): ValidationIssue {
-  // §4.3 shows `loc` as strings only, so the index of an array is told as text too.
+  // §4.3 has strings in `loc` only, so the index of an array is a string too.
   const loc = [where, ...found.path.map(String)]
-  // JSON and queries have no way to say `undefined`. A union is given the whole object, without its `type`.
+  // JSON and queries have no `undefined`, so it means a missing field. The input of a union is the whole object.
   const isMissing =
     found.code === 'invalid_union' && found.discriminator !== undefined && isObject(found.input)
       ? found.input[found.discriminator] === undefined
       : found.input === undefined
   if (isMissing) return issue(loc, 'Field required', 'missing')
-  // Of a key, the issue itself says no more than that something is wrong with it.
+  // The message for an invalid key is in its nested issue.
   const { message } = (found.code === 'invalid_key' && found.issues[0]) || found
   return issue(loc, message, found.code)
 }

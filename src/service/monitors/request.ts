@@ -5,12 +5,12 @@ import { MOST_TERMS, queryTerms } from '../corpus/match.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import { schemaFaults } from './schema-fields.ts'
 
-/** What a monitor was created with. */
+/** The request that a monitor was created with. */
 export type MonitorRequest = Extract<CreateMonitorRequest, { readonly type: 'event_stream' }> & {
   readonly processor: MonitorProcessor
 }
 
-/** The body of `POST /v1/monitors` (§2.1), as far as this service serves it; beyond the interface document. */
+/** The body of `POST /v1/monitors` (§2.1), as far as this service implements it; beyond the interface document. */
 export const createMonitorBody = bodySchema(createMonitorRequest).transform(
   (request, context): MonitorRequest => {
     const refuse = (path: string[], message: string) =>

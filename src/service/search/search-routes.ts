@@ -4,7 +4,7 @@ import type { Warning } from '../../protocol/problem.ts'
 import { searchBetaRequest, searchRequest } from '../../protocol/requests/search.ts'
 import type { SearchBetaResponse, SearchMode, SearchResponse } from '../../protocol/search.ts'
 import type { Corpus } from '../corpus/corpus.ts'
-import { JsonAnswer } from '../http/answers.ts'
+import { JsonResponse } from '../http/json-response.ts'
 import { MAX_TOLD } from '../http/request-limits.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import { readJson, readJsonAndUnknown, unprocessable } from '../http/validation.ts'
@@ -13,7 +13,7 @@ import { newId, search } from './search.ts'
 const searchBody = bodySchema(searchRequest)
 const searchBetaBody = bodySchema(searchBetaRequest)
 
-/** Both searches, each under its own prefix: `/v1/search` (§4.7) and `/v1beta/search` (§4.6). */
+/** Routes of both searches: `/v1/search` (§4.7) and `/v1beta/search` (§4.6). */
 export function searchRoutes(corpus: Corpus) {
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
@@ -39,7 +39,7 @@ export function searchRoutes(corpus: Corpus) {
     if (settings?.fetch_policy !== undefined) {
       warnings.push(ignored('fetch_policy', 'the documents are at hand and need no fetching'))
     }
-    return new JsonAnswer({
+    return new JsonResponse({
       search_id: newId('search'),
       session_id: body.session_id ?? newId('session'),
       results,
@@ -58,13 +58,13 @@ export function searchRoutes(corpus: Corpus) {
       maxCharsPerResult: body.max_chars_per_result,
       sourcePolicy: body.source_policy,
     })
-    return new JsonAnswer({ search_id: newId('search'), results } satisfies SearchBetaResponse)
+    return new JsonResponse({ search_id: newId('search'), results } satisfies SearchBetaResponse)
   })
 
   return routes
 }
 
-/** `base` is the cheaper one of the beta's processors; the others' names are not shown (§4.6). */
+/** Maps the processor of a beta search to a mode. `base` is the cheaper one; the interface names no others (§4.6). */
 function betaMode(processor = 'base'): SearchMode {
   return processor === 'base' ? 'basic' : 'advanced'
 }

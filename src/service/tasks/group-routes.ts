@@ -36,20 +36,20 @@ export type OpenGroupStream = (
   options: EventStreamOptions,
 ) => () => void
 
-/** What the routes of task groups work with. */
+/** Settings of {@link groupRoutes}. */
 export interface GroupRoutesOptions {
   readonly store: TaskStore
-  /** The time of connections: real, but for tests. */
+  /** The clock of connections: real time, except in tests. */
   readonly clock: Clock
   /** Default: without faults. */
   readonly openStream?: OpenGroupStream | undefined
-  /** How long a stream stays open at the most, in ms of real time (§4.4). */
+  /** Maximum duration of a stream, in ms of real time (§4.4). */
   readonly streamDuration: number
   /** Called when runs were added. */
   readonly onRuns: () => void
-  /** Hears of failures that a reader was told of, with the reference that it got. */
+  /** Called with errors of a stream, and the `ref_id` that the client got. */
   readonly onError: (error: unknown, ref_id: string) => void
-  /** Takes the way to end each stream that is open, for when the service closes. */
+  /** The functions that end open streams, for closing the service. */
   readonly streams: Set<() => void>
 }
 
@@ -59,7 +59,7 @@ const addRunsParameters = querySchema(addRunsQuery)
 const eventsQuery = querySchema(groupEventsQuery)
 const runsQuery = querySchema(groupRunsQuery)
 
-/** Task groups (§4.3, §4.4, §4.5), to be mounted under both prefixes; creating and getting one is beyond the interface document. */
+/** Routes of task groups (§4.3, §4.4, §4.5), mounted under both prefixes; creating and getting one is beyond the interface document. */
 export function groupRoutes(options: GroupRoutesOptions) {
   const { store, onRuns } = options
   const routes = new Hono<{ Bindings: HttpBindings }>()
@@ -123,7 +123,7 @@ export function groupNotFound(id: string): HttpProblem {
   return problem(404, `Task group not found: ${id}`)
 }
 
-/** The position in the log that a `last_event_id` stands for. */
+/** The position of a `last_event_id` in the log. */
 function positionOf(store: TaskStore, groupId: string, stream: GroupStream, lastEventId: string): number {
   const position = store.log.position(groupId, stream, lastEventId)
   if (position !== undefined) return position
@@ -149,8 +149,8 @@ function open(
 }
 
 /**
- * A group's log from a position on, until no run is active and all is read. The events of a group that never had a run
- * are its status alone, so that its reader is told why there is nothing more.
+ * A group's log from a position, until no run is active and all events are read. For a group without runs, the events are
+ * its status only.
  */
 function groupFeed(
   store: TaskStore,

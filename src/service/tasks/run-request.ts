@@ -6,9 +6,9 @@ import { MAX_TOLD } from '../http/request-limits.ts'
 import { issue } from '../http/validation.ts'
 import type { NewRun } from './task-store.ts'
 
-/** The processor of runs that name none; beyond the interface document. */
+/** The default processor of runs; beyond the interface document. */
 const DEFAULT_PROCESSOR = 'base'
-/** Fields that an answer's basis carries already; beyond the interface document. */
+/** Output fields that the basis already has; beyond the interface document. */
 const BASIS_FIELDS: ReadonlySet<string> = new Set([
   'citations',
   'confidence',
@@ -19,23 +19,23 @@ const BASIS_FIELDS: ReadonlySet<string> = new Set([
   'source_urls',
 ])
 
-/** A run, and what is wrong with it although each of its fields is right: that it is too long. */
+/** A run, and issues that are not of a single field: its total length. */
 export interface CheckedRun {
   readonly run: NewRun
   readonly issues: readonly ValidationIssue[]
 }
 
-/** The run that an input asks for. `loc` is where the input stands in its request. */
+/** Creates a run from an input. `loc` is the path of the input in its request. */
 export function newRun(given: RunInput, loc: readonly string[] = ['body']): CheckedRun {
   return checkedRun(given, loc, readSpec(given.task_spec))
 }
 
-/** The runs that inputs ask for, with the default task spec for those that have none of their own. */
+/** Creates runs from inputs, with the default task spec for inputs without one. */
 export function newRuns(
   inputs: readonly RunInput[],
   defaultSpec: TaskSpec | undefined,
 ): { readonly runs: readonly NewRun[]; readonly issues: readonly ValidationIssue[] } {
-  // Read once: there may be a thousand inputs, and the spec may be as long as all else of a run.
+  // Read once, since there may be a thousand inputs and the spec may be long.
   const common = readSpec(defaultSpec)
   const checked = inputs.map((given, index) => {
     const spec = given.task_spec === undefined ? common : readSpec(given.task_spec)
@@ -47,7 +47,7 @@ export function newRuns(
   }
 }
 
-/** A task spec, and what follows from it alone. */
+/** A task spec, with its length and warnings. */
 interface ReadSpec {
   readonly spec: TaskSpec | undefined
   readonly characters: number
@@ -66,10 +66,10 @@ function checkedRun(
 ): CheckedRun {
   const asked = typeof rest.input === 'string' ? rest.input.length : JSON.stringify(rest.input).length
   const total = asked + characters
-  const said = `Task spec and input have ${total} characters, more than ${MAX_RUN_CHARACTERS}`
+  const message = `Task spec and input have ${total} characters, more than ${MAX_RUN_CHARACTERS}`
   return {
     run: { input: { ...rest, processor: named, ...(spec !== undefined && { task_spec: spec }) }, warnings },
-    issues: total <= MAX_RUN_CHARACTERS ? [] : [issue([...loc, 'input'], said, 'too_big')],
+    issues: total <= MAX_RUN_CHARACTERS ? [] : [issue([...loc, 'input'], message, 'too_big')],
   }
 }
 
@@ -82,7 +82,7 @@ function specWarnings(spec: TaskSpec | undefined): Warning[] {
     .filter((field) => BASIS_FIELDS.has(field))
     .map((field) => ({
       type: 'spec_validation_warning',
-      message: `The output field ${field} is not needed: the basis of every field tells it`,
+      message: `The output field ${field} is not needed: it is part of the basis of every field`,
       detail: { field },
     }))
 }

@@ -10,32 +10,32 @@ import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts
 import { newRun } from './run-request.ts'
 import type { TaskStore } from './task-store.ts'
 
-/** What the routes of single runs work with. */
+/** Settings of {@link runRoutes}. */
 export interface RunRoutesOptions {
   readonly store: TaskStore
-  /** The time of connections: real, but for tests. */
+  /** The clock of connections: real time, except in tests. */
   readonly clock: Clock
   /** Called when a run was added. */
   readonly onRuns: () => void
-  /** Ends the waiting for results, when the service closes. */
+  /** Aborted when the service closes; ends requests that wait for results. */
   readonly closing: AbortSignal
 }
 
 const createRunBody = bodySchema(createRunRequest)
 const resultQuery = querySchema(runResultQuery)
 
-/** How long a request for a result waits, in s, when it does not say; beyond the interface document. */
+/** Default timeout of a request for a result, in s; beyond the interface document. */
 const DEFAULT_WAIT = 600
 
-/** Single task runs; but for the webhook's header (§6.1), beyond the interface document. */
+/** Routes of single task runs; beyond the interface document, except for the webhook's header (§6.1). */
 export function runRoutes({ store, clock, onRuns, closing }: RunRoutesOptions) {
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
   routes.post('/', async (c) => {
     const input = await readJson(c, createRunBody, unprocessable)
     if (input.webhook !== undefined && !betas(c.req.header('service-beta')).includes(WEBHOOK_BETA)) {
-      const said = `Webhooks are in beta: send the header service-beta with the value ${WEBHOOK_BETA}`
-      throw unprocessable([issue(['body', 'webhook'], said)])
+      const message = `Webhooks are in beta: send the header service-beta with the value ${WEBHOOK_BETA}`
+      throw unprocessable([issue(['body', 'webhook'], message)])
     }
     const { run, issues } = newRun(input)
     if (issues.length > 0) throw unprocessable(issues)
@@ -64,7 +64,7 @@ export function runRoutes({ store, clock, onRuns, closing }: RunRoutesOptions) {
     return c.json({ run, output })
   })
 
-  /** Resolves when the run has ended, the time is over, the caller has gone, or the service closes. */
+  /** Resolves when the run has ended, on timeout, when the client disconnects, or when the service closes. */
   function ended(runId: string, ms: number, outgoing: HttpBindings['outgoing']): Promise<void> {
     return new Promise((resolve) => {
       const active = () => store.run(runId)?.is_active === true
@@ -94,7 +94,7 @@ function existing(store: TaskStore, id: string): TaskRun {
   return run
 }
 
-/** Names of beta features; a header may hold several. */
+/** The beta features in a header, which may have several. */
 function betas(header: string | undefined): string[] {
   return (header ?? '').split(',').map((name) => name.trim())
 }

@@ -2,14 +2,14 @@ import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context, MiddlewareHandler } from 'hono'
 
-export type AnswerContext = Context<{ Bindings: HttpBindings }>
+export type ResponseContext = Context<{ Bindings: HttpBindings }>
 
 /**
- * A JSON response that keeps its text for {@link sendAnswers}. Reading it back from the stream of an ordinary `Response`
+ * A JSON response that keeps its text for {@link sendResponses}. Reading it back from the stream of an ordinary `Response`
  * takes longer than the rest of a small request. Middleware must not read `c.res` before the route has responded, or Hono
  * replaces it by a new `Response`.
  */
-export class JsonAnswer extends Response {
+export class JsonResponse extends Response {
   readonly content: string
 
   constructor(value: unknown, status = 200) {
@@ -18,22 +18,22 @@ export class JsonAnswer extends Response {
   }
 }
 
-/** Sends every {@link JsonAnswer} itself. */
-export function sendAnswers(): MiddlewareHandler<{ Bindings: HttpBindings }> {
+/** Sends every {@link JsonResponse} itself. */
+export function sendResponses(): MiddlewareHandler<{ Bindings: HttpBindings }> {
   return async (c, next) => {
     await next()
-    if (c.res instanceof JsonAnswer) replaceResponse(c, sent(c, c.res))
+    if (c.res instanceof JsonResponse) replaceResponse(c, sent(c, c.res))
   }
 }
 
-function sent({ env }: AnswerContext, { status, content }: JsonAnswer): Response {
+function sent({ env }: ResponseContext, { status, content }: JsonResponse): Response {
   const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content) }
   env.outgoing.writeHead(status, headers).end(content)
   return RESPONSE_ALREADY_SENT
 }
 
 /** Replaces the response. The old one is removed first, since Hono would merge its headers into the new one. */
-export function replaceResponse(c: AnswerContext, answer: Response): void {
+export function replaceResponse(c: ResponseContext, answer: Response): void {
   c.res = undefined
   c.res = answer
 }
