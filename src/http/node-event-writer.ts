@@ -15,7 +15,7 @@ export interface EventWriter {
 export interface EventWriterListener {
   /** The socket can take more, after a write that returned false. */
   readonly onDrain: () => void
-  /** The writer has ended the response by itself. */
+  /** The writer itself has ended the response. */
   readonly onEnd: () => void
 }
 

@@ -36,7 +36,7 @@ export interface Envelope<Type extends string, Data> {
   readonly cursor?: string
 }
 
-/** A run that ended: a stream's event as it is, or a webhook's run in the same shape. */
+/** A run that ended: a stream's event unchanged, or a webhook's run in the same shape. */
 export interface TaskRunState {
   readonly run: TaskRun
   readonly input?: RunInput | null

@@ -40,7 +40,7 @@ describe('an event for a person', () => {
   it.each([
     ['an empty text', { type: 'text', content: '', basis: [] }],
     ['no fields', { type: 'json', content: {}, basis: [] }],
-  ])('says so when a run completed with %s', (_, output) => {
+  ])('shows that a run completed with %s', (_, output) => {
     const run = { run_id: 'trun_1', status: 'completed', modified_at: null }
     const event = groupEvent(
       'tgrp_1',

@@ -25,7 +25,7 @@ describe('the exit code', () => {
     ['an unknown option', new CommanderError(1, 'commander.unknownOption', ''), 2],
     ['a reader that went away', new OutputClosed(), 0],
     ['a failure of the service', new ServerError(request, refusal(500)), 1],
-    ['an error that nobody expected', new Error('boom'), 1],
+    ['an unexpected error', new Error('boom'), 1],
     ['a wrong environment', new UsageError('no key'), 2],
     ['a wrong argument', new ArgumentError('limit', 'smaller', 101), 2],
     ['a wrong key', new AuthenticationError(request, refusal(401)), 3],

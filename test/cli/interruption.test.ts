@@ -58,7 +58,7 @@ describe('a signal', () => {
   it.each([
     ['no terminal', 'SIGINT', false],
     ['no Ctrl-C', 'SIGTERM', true],
-  ] as const)('ends no line where there is %s', (_, signal, isTTY) => {
+  ] as const)('prints no line end with %s', (_, signal, isTTY) => {
     const { stderr } = signalled([[signal, 1_000]], {}, isTTY).host
 
     expect(stderr.write).not.toHaveBeenCalled()
@@ -108,7 +108,7 @@ describe('a signal', () => {
         ['SIGTERM', 1_001],
       ],
     },
-  ])('ends the process at once under npm too when it comes $when', ({ signals }) => {
+  ])('ends the process immediately under npm too when it arrives $when', ({ signals }) => {
     const { host } = signalled(signals, NPM)
 
     expect(host.exit).toHaveBeenCalledExactlyOnceWith(143)

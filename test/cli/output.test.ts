@@ -11,7 +11,7 @@ describe('the output', () => {
     const output = createOutput(stream, { json, signal: new AbortController().signal })
     let written = false
 
-    const writing = output.value({ text: 'more than there is room for' }).then(() => (written = true))
+    const writing = output.value({ text: 'more than the buffer holds' }).then(() => (written = true))
     await new Promise(setImmediate)
     expect(written).toBe(false)
     stream.resume()
@@ -22,7 +22,7 @@ describe('the output', () => {
   it('stops waiting when the command is aborted', async () => {
     const controller = new AbortController()
     const output = createOutput(new PassThrough({ highWaterMark: 1 }), { json, signal: controller.signal })
-    const writing = output.line('nobody reads this')
+    const writing = output.line('without a reader')
 
     controller.abort(new Error('enough'))
 
@@ -37,7 +37,7 @@ describe('the output', () => {
     stream.on('error', () => {})
     const output = createOutput(stream, { json })
 
-    await expect(output.line('nobody reads this')).rejects.toBeInstanceOf(OutputClosed)
+    await expect(output.line('without a reader')).rejects.toBeInstanceOf(OutputClosed)
   })
 
   it('prints values as NDJSON, and no colours without a terminal', async () => {

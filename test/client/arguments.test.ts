@@ -181,7 +181,7 @@ describe('an invalid argument is refused at the call', () => {
       'headers must be an object, got a string (not shown)',
       () => createClient({ baseUrl: 'http://127.0.0.1', apiKey: 'key', headers: 'x' as Untyped }),
     ],
-  ])('says: %s', (message, call) => {
+  ])('has the message: %s', (message, call) => {
     expect(() => call(client)).toThrow(ArgumentError)
     expect(() => call(client)).toThrow(expect.objectContaining({ message }))
   })

@@ -29,7 +29,7 @@ describe('an unknown option', () => {
     ['querry', 'query', (options) => client.get('/v1/x', options)],
     ['idempotant', 'idempotent', (options) => client.post('/v1/x', {}, options)],
     ['onretry', 'onRetry', (options) => client.stream('/v1/x', options)],
-  ])('%s is refused at the call, with %s as what may be meant', (name, meant, call) => {
+  ])('%s is refused at the call, with %s as a suggestion', (name, meant, call) => {
     const refused = () => call({ [name]: apiKey })
 
     expect(refused).toThrow(ArgumentError)
@@ -45,7 +45,7 @@ describe('an unknown option', () => {
     ['fetch', { fetch: 'https://x.example' }],
     ['exchange', { exchange: {} }],
     ['exchange', { exchange: () => {}, fetch: () => {} }],
-  ])('and a wrong %s is refused', (argument, wrong) => {
+  ])('is refused as an invalid %s', (argument, wrong) => {
     const options: Untyped = { ...nowhere, ...wrong }
 
     expect(() => createClient(options)).toThrow(expect.objectContaining({ argument }))
@@ -172,7 +172,7 @@ describe('a custom fetch', () => {
       },
     ],
     ['answers with nothing', () => undefined],
-    ['answers with what is no Response', () => ({ status: 200 })],
+    ['answers with something other than a Response', () => ({ status: 200 })],
     [
       'answers with text for bytes',
       () => ({
@@ -357,7 +357,7 @@ describe('stream', () => {
     ['body', { body: {} }],
     ['onRetry', { onRetry: 5 }],
     ['onId', { onId: 'x' }],
-  ])('refuses a wrong %s', (argument, wrong) => {
+  ])('refuses an invalid %s', (argument, wrong) => {
     const options: Untyped = wrong
 
     expect(() => createClient(nowhere).stream('/v1/x', options)).toThrow(

@@ -31,7 +31,7 @@ describe('errors, end to end', () => {
     '%s: a wrong key is an AuthenticationError without the key',
     async (_, call) => {
       const { service } = await research()
-      const apiKey = 'a-key-that-nobody-gave-out'
+      const apiKey = 'a-key-that-does-not-exist'
 
       const error = await failure(call(createClient({ baseUrl: service.url ?? '', apiKey })))
 

@@ -51,7 +51,7 @@ describe('monitors, end to end', () => {
   it('are listed by status and by type', async () => {
     const { client } = await research()
     const kept = await firstValueFrom(client.monitors.create(watching('kept')))
-    const given = await firstValueFrom(client.monitors.create(watching('given up')))
+    const given = await firstValueFrom(client.monitors.create(watching('cancelled')))
     await all(client.monitors.cancel(given.monitor_id))
 
     const active = await all(client.monitors.list({ status: 'active', type: 'event_stream' }))

@@ -33,7 +33,7 @@ const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
   },
   'creating a group': {
     schema: createGroupRequest,
-    // Its fields are options, and those that there are not are refused.
+    // Its fields are options, and unknown ones are refused.
     call: (request) => client.taskGroups.create(withoutUnknown(request)),
     path: () => '/v1/tasks/groups',
   },
@@ -60,13 +60,13 @@ function withoutUnknown(request: Untyped): unknown {
   return request?.a === undefined ? request : {}
 }
 
-/** Each string of a schema takes at least one of these. Nothing listens at the address. */
+/** Each string of a schema accepts at least one of these. Nothing listens at the address. */
 const TEXTS = ['tides', 'de', '2026-01-02', '12h', 'example.edu', 'https://127.0.0.1:9/hook']
 const JSON_SCHEMA = { properties: { text: { type: 'string' } } }
-/** What a field may hold by mistake. */
+/** Invalid values of a field. */
 const JUNK = ['', ' ', 'tides', 0, -1, 1.5, 1, true, [], ['tides'], [7], {}, { a: 1 }]
 
-/** Values that both sides take. */
+/** Values that both sides accept. */
 function valid(shape: Shape): fc.Arbitrary<unknown> {
   switch (shape.kind) {
     case 'text':
@@ -106,7 +106,7 @@ function validObject({ required, optional, anyOf }: ObjectShape): fc.Arbitrary<R
   return anyOf === undefined ? record : record.filter((value) => holdsOneOf(anyOf.names, value))
 }
 
-/** One place of a request holds something else, or nothing. Not what the two sides differ about. */
+/** Replaces or removes one value of a request, except where the two sides differ. */
 function broken(shape: Shape): fc.Arbitrary<unknown> {
   return fc.tuple(valid(shape), fc.nat(), fc.option(fc.constantFrom(...JUNK))).map(([request, at, junk]) => {
     const places = placesOf(request)
@@ -126,7 +126,7 @@ function placesOf(value: unknown, path: readonly string[] = []): (readonly strin
   return places
 }
 
-/** The value with something else at a path; without a member where that is null. */
+/** The value with a replacement at a path, or without the member where that is null. */
 function changed(value: Untyped, [name = '', ...rest]: readonly string[], to: unknown): unknown {
   const copy = Array.isArray(value) ? [...value] : { ...value }
   if (rest.length > 0) copy[name] = changed(value[name], rest, to)
@@ -155,7 +155,7 @@ async function serviceTakes(service: Caller, path: string, request: unknown): Pr
 const service = () => running({ quotas: false })
 
 describe.each(Object.entries(ENDPOINTS))('the body of %s', (_, { schema, call, path }) => {
-  it('is taken by client and service when it follows the schema', async () => {
+  it('is accepted by client and service when it follows the schema', async () => {
     const caller = await service()
     const at = await path(caller)
     await fc.assert(
@@ -166,7 +166,7 @@ describe.each(Object.entries(ENDPOINTS))('the body of %s', (_, { schema, call, p
     )
   })
 
-  it('is taken by both or refused by both when something in it is wrong', async () => {
+  it('is accepted by both or refused by both when a value is wrong', async () => {
     const caller = await service()
     const at = await path(caller)
     const outcomes = new Set<boolean>()
@@ -187,7 +187,7 @@ describe.each(Object.entries(QUERIES))('the query of %s', (_, { schema, call }) 
     Object.fromEntries(Object.entries(query ?? {}).map(([name, value]) => [name, [value].flat().map(String)]))
   const isTaken = (query: unknown) => querySchema(schema).safeParse(written(query)).success
 
-  it('is taken by client and service when it follows the schema', () => {
+  it('is accepted by client and service when it follows the schema', () => {
     fc.assert(
       fc.property(valid(schema), (query) => {
         expect([clientTakes(call, query), isTaken(query)]).toEqual([true, true])
@@ -195,7 +195,7 @@ describe.each(Object.entries(QUERIES))('the query of %s', (_, { schema, call }) 
     )
   })
 
-  // All parameters are strings at the service: it cannot tell 1 from "1".
+  // All parameters are strings at the service: it cannot distinguish 1 from "1".
   it.each(Object.entries(schema.optional).filter(([, { kind }]) => kind !== 'text'))(
     'is refused by both when %s is wrong',
     (name, { kind }) => {
@@ -210,7 +210,7 @@ describe.each(Object.entries(QUERIES))('the query of %s', (_, { schema, call }) 
   )
 })
 
-describe('on purpose, the client takes what the embedded service refuses', () => {
+describe('the client deliberately accepts what the embedded service refuses', () => {
   const query = 'tides'
   const monitor = { type: 'event_stream', frequency: '1d', settings: { query } }
   const inputs = [{ input: query }]
@@ -244,7 +244,7 @@ describe('on purpose, the client takes what the embedded service refuses', () =>
   })
 })
 
-describe('on purpose, the client refuses what the embedded service takes', () => {
+describe('the client deliberately refuses what the embedded service accepts', () => {
   it('null for an optional field', async () => {
     const request = { search_queries: ['tides'], objective: null }
 
@@ -252,7 +252,7 @@ describe('on purpose, the client refuses what the embedded service takes', () =>
     expect(await serviceTakes(await service(), '/v1/search', request)).toBe(true)
   })
 
-  it('a wrong limit beside an event_group_id, and parameters that the schema does not know', async () => {
+  it('a wrong limit next to an event_group_id, and unknown parameters', async () => {
     const caller = await service()
     const monitor = { type: 'event_stream', frequency: '1d', settings: { query: 'tides' } }
     const { body } = await caller.post<{ monitor_id: string }>('/v1/monitors', monitor)

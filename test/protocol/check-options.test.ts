@@ -17,7 +17,7 @@ describe('checkOptions', () => {
     ['stauts', 'did you mean status?'],
     ['colour', 'known are apiKey, include_completions, pollInterval, signal, status'],
     ['__proto', 'known are'],
-  ])('refuses %s and says what may have been meant', (name, hint) => {
+  ])('refuses %s with a suggestion', (name, hint) => {
     const refused = () => checkOptions('options', { [name]: 'secret-value' }, known)
 
     expect(refused).toThrow(ArgumentError)

@@ -32,7 +32,7 @@ describe('a monitor event without `event_type`', () => {
     { timestamp: '' },
     { timestamp: 1 },
     {},
-  ])('is unknown where its fields fit no variant: %j', (wire) => {
+  ])('is unknown where its fields match no variant: %j', (wire) => {
     expect(monitorEvent('m', wire, 'poll').type).toBe('unknown')
   })
 })

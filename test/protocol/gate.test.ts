@@ -238,7 +238,7 @@ describe('a source that is subscribed later than its consumer subscribed', () =>
     ['mergeWebhooks', mergeWebhooks(EMPTY)],
     ['deliver', deliver(() => {})],
     ['underGate', underGate(new Gate())],
-  ])('finds a gate behind an operator that hides its subscriber, with %s behind that', (_name, operator) => {
+  ])('finds a gate behind an operator that hides its subscriber, with %s downstream', (_name, operator) => {
     const noting = new Noting()
     const later = new Subject<void>()
     const subscription = later
@@ -304,7 +304,7 @@ describe('underGate', () => {
     ['emits', of(1)],
     ['completes', EMPTY],
     ['fails', failing],
-  ])('keeps off what is subscribed behind it when a source %s within its subscription', (_name, source) => {
+  ])('is not found downstream when a source %s synchronously', (_name, source) => {
     const [own, outer] = [new Gate(), new Gate()]
     const noting = new Noting()
     const behind = noting.source(NEVER).pipe(hiding())

@@ -69,7 +69,7 @@ describe('webhookEvent', () => {
     ['an unknown type', { type: 'monitor.paused', data: { monitor_id: 'm' } }],
     ['no type', { data: {} }],
     ['no object', 'hello'],
-  ])('passes on as unknown what has %s', (_what, payload) => {
+  ])('passes on a body with %s as unknown', (_what, payload) => {
     expect(webhookEvent(payload)).toMatchObject({ type: 'unknown', source: '/v1/webhooks', data: payload })
   })
 
@@ -126,7 +126,7 @@ describe('detection', () => {
     ['a group with a control character', detected('g\n')],
     ['no data', { type: 'monitor.event.detected' }],
     ['no object', null],
-  ])('is none for a body with %s', (_what, payload) => {
+  ])('is undefined for a body with %s', (_what, payload) => {
     expect(detection(payload)).toBeUndefined()
   })
 })

@@ -84,7 +84,7 @@ describe('settings of a transport', () => {
     ['timeouts.silence', { timeouts: { silence: Number.NaN } }],
     ['backoff.initialDelay', { backoff: { initialDelay: -1 } }],
     ['backoff.maxDelay', { backoff: { maxDelay: Infinity } }],
-  ])('refuse a wrong %s', (argument, wrong) => {
+  ])('refuse an invalid %s', (argument, wrong) => {
     const error = thrownBy(() => createTransport({ ...settings, ...wrong }))
 
     expect(error).toBeInstanceOf(ArgumentError)

@@ -132,7 +132,7 @@ describe.each([
     'Text/Event-Stream ; charset=UTF-8',
     'text/event-stream;',
     'text/event-stream;x=y',
-  ])('takes the content type %s', async (type) => {
+  ])('accepts the content type %s', async (type) => {
     await expect(
       answered((_request, response) => eventStream(response, type).end('data:€\n\n')),
     ).resolves.toEqual([{ data: '€' }])
@@ -175,13 +175,13 @@ describe.each([
   })
 
   it('requests an event stream without caches', async () => {
-    const asked: unknown[] = []
+    const received: unknown[] = []
     await answered((request, response) => {
-      asked.push(request.headers)
+      received.push(request.headers)
       eventStream(response).end()
     })
 
-    expect(asked).toMatchObject([{ accept: 'text/event-stream', 'cache-control': 'no-cache' }])
+    expect(received).toMatchObject([{ accept: 'text/event-stream', 'cache-control': 'no-cache' }])
   })
 
   it.each([301, 302, 303, 307, 308])(

@@ -568,7 +568,7 @@ describe('the undici exchange', () => {
     ['brotli', 'gzip', brotliCompressSync('one')],
     ['text', 'br', Buffer.from('\xff'.repeat(100), 'latin1')],
     ['text', 'gzip, br, gzip, br, gzip, br', Buffer.from('too many')],
-  ])('refuses %s that is announced as %s', async (_what, coding, body) => {
+  ])('refuses %s declared as %s', async (_what, coding, body) => {
     const closed = Promise.withResolvers<void>()
     const { origin } = await serve((request, response) => {
       request.socket.on('close', () => closed.resolve())

@@ -186,10 +186,10 @@ describe.each([
   })
 
   it.each([
-    ['announced', { 'content-length': '2002' }],
-    ['found', {}],
-    ['unpacked', { 'content-encoding': 'gzip' }],
-  ])('stops at an answer whose size is %s over the limit', async (how, headers) => {
+    ['declared', { 'content-length': '2002' }],
+    ['received', {}],
+    ['decoded', { 'content-encoding': 'gzip' }],
+  ])('stops at a response whose %s size exceeds the limit', async (how, headers) => {
     let requests = 0
     const { origin } = await serve((_request, response) => {
       requests += 1
@@ -256,7 +256,7 @@ describe.each([
     [502, 3],
     [503, 3],
     [504, 3],
-  ])('sends a read that is answered with %i %i times', async (status, times) => {
+  ])('sends a read with the response %i %i times', async (status, times) => {
     let requests = 0
     const { origin } = await serve((_request, response) => {
       requests += 1
@@ -276,7 +276,7 @@ describe.each([
     [502, 1],
     [503, 3],
     [504, 1],
-  ])('sends a write that is answered with %i %i times', async (status, times) => {
+  ])('sends a write with the response %i %i times', async (status, times) => {
     let requests = 0
     const { origin } = await serve((_request, response) => {
       requests += 1
@@ -311,9 +311,9 @@ describe.each([
   })
 
   it.each([
-    ['breaks off', (response: { destroy(): unknown }) => response.destroy()],
+    ['is truncated', (response: { destroy(): unknown }) => response.destroy()],
     ['becomes idle', () => {}],
-  ])('knows the status of a refusal whose body %s', async (_how, then) => {
+  ])('reports the status of an error response whose body %s', async (_how, then) => {
     const { origin } = await serve((_request, response) => {
       response.writeHead(403, { 'content-length': '1000' })
       response.write('{"error":', () => then(response))
@@ -405,7 +405,7 @@ describe.each([
   it.each([
     ['read', get, 2],
     ['write', post, 1],
-  ])('sends a %s whose answer was cut as often as is safe', async (_kind, request, times) => {
+  ])('retries a %s after a truncated response only if it is idempotent', async (_kind, request, times) => {
     let requests = 0
     const { origin } = await serve((_request, response) => {
       requests += 1

@@ -125,7 +125,7 @@ it('the check itself finds each secret in each encoding', () => {
 describe.each([
   { name: 'undici', createExchange: createUndiciExchange },
   { name: 'fetch', createExchange: createFetchExchange },
-])('a peer that repeats what it was sent, over $name', ({ createExchange }) => {
+])('a peer that repeats the request, over $name', ({ createExchange }) => {
   async function failures(origin: string): Promise<readonly unknown[]> {
     const transport = createTransport({ baseUrl: origin, apiKey, exchange: createExchange(), retries: 0 })
     const streamed = Promise.withResolvers<unknown>()
@@ -208,7 +208,7 @@ describe.each([
       (text, response) =>
         response.writeHead(403, { 'content-length': '9999' }).write(text, () => response.destroy()),
     ],
-  ])('keeps it out of the errors that come of %s', async (_what, place) => {
+  ])('keeps it out of the errors of %s', async (_what, place) => {
     for (const text of ENCODED_SECRETS) {
       const { origin } = await serve((request, response) => place(text, response, request))
       for (const failure of await failures(origin)) expect(leaks(failure)).toEqual([])
@@ -245,7 +245,7 @@ describe.each([
         `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n${text}\r\n`,
     ],
     ['two lengths', (text) => `HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: ${text}\r\n\r\nhello`],
-  ])('keeps it out of the errors that come of %s', async (_what, answer) => {
+  ])('keeps it out of the errors of %s', async (_what, answer) => {
     for (const text of ENCODED_SECRETS) {
       const port = await serveTcp((socket) => socket.once('data', () => socket.end(answer(text))))
       for (const failure of await failures(`http://127.0.0.1:${port}`)) expect(leaks(failure)).toEqual([])

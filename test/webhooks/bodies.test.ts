@@ -218,7 +218,7 @@ describe('the bodies of all requests', () => {
     'incomplete_body',
     'body_too_large',
     'unavailable',
-  ] as const)('give their room back when they end with %s', async (end) => {
+  ] as const)('release their memory when they end with %s', async (end) => {
     const receiver = receiverWith({ maxBodyBytes: 1_000, maxBytesInFlight: 1_000 })
     const { body, headers } = webhook(900)
     const { 'content-length': _, ...undeclared } = headers

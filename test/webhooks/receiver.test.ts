@@ -666,7 +666,7 @@ describe('done', () => {
   })
 
   it('fails when the inbox fails', async () => {
-    const failure = new Error('no room')
+    const failure = new Error('no space')
     const receiver = receiverWith({ inbox: { ...memoryInbox(), done: () => Promise.reject(failure) } })
 
     await expect(receiver.done('a')).rejects.toBe(failure)
@@ -784,7 +784,7 @@ describe('secrets that are not available', () => {
     ],
     ['are none', () => []],
     ['are empty', () => ''],
-  ])('have the sender try again: they %s', async (_, secrets) => {
+  ])('make the sender retry: they %s', async (_, secrets) => {
     const receiver = receiverWith({ secrets })
     const refusals: WebhookRefusal[] = []
     receiver.refusals.subscribe((refusal) => refusals.push(refusal))
@@ -895,7 +895,7 @@ describe('createWebhookReceiver', () => {
     ['maxBytesInFlight', { maxBytesInFlight: 4 * 1024 * 1024 - 1 }],
     ['bodyTimeout', { bodyTimeout: -1 }],
     ['bodyTimeout', { bodyTimeout: Infinity }],
-  ])('refuses wrong %s at the call: %j', (argument, options) => {
+  ])('refuses invalid %s at the call: %j', (argument, options) => {
     expect(() => receiverWith(options)).toThrow(ArgumentError)
     expect(() => receiverWith(options)).toThrow(expect.objectContaining({ argument }))
   })

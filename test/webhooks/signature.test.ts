@@ -77,7 +77,7 @@ describe('signWebhook', () => {
     ['secrets', { secrets: '' }],
     ['secrets', { secrets: [] }],
     ['secrets', { secrets: ['good', ''] }],
-  ])('refuses a wrong %s: %j', async (argument, wrong) => {
+  ])('refuses an invalid %s: %j', async (argument, wrong) => {
     const sign = async () => signWebhook({ id: 'a', timestamp: 1, body: '{}', secrets: SECRET, ...wrong })
 
     await expect(sign()).rejects.toThrow(ArgumentError)

@@ -13,7 +13,7 @@ import type {
 
 type Strings = Readonly<Record<string, string>>
 
-/* What the schemas of requests are made of. Imported as `s`, as zod is as `z`. */
+/* The kinds of schemas of requests. Imported as `s`, as zod is as `z`. */
 
 /** Any string, or any of at most `max` characters. */
 export function anyText(limit?: Limit, max?: number): Schema<string> & TextShape {
@@ -68,12 +68,12 @@ export const flag: Schema<boolean> = { kind: 'boolean' }
 /** Anything. */
 export const unknown: Schema<unknown> = { kind: 'unknown' }
 
-/** One of these texts and no other. */
+/** One of these strings and no other. */
 export function oneOf<Value extends string>(values: readonly Value[]): Schema<Value> {
   return { kind: 'choice', values }
 }
 
-/** One of these texts, or another that the service knows. */
+/** One of these strings, or another that the service knows. */
 export function openOneOf(values: readonly string[]): Schema<string> {
   return { kind: 'choice', values, isOpen: true }
 }
@@ -88,7 +88,7 @@ export function oneOrMore<Item>(item: Schema<Item>): Schema<Item | readonly Item
   return { kind: 'list', item, limit: 'choices', min: 1, orOne: true }
 }
 
-/** An object of strings, whose names the caller chooses. `maxKey` are the characters of a name, at the most. */
+/** An object of strings with names that the caller chooses, of at most `maxKey` characters. */
 export function record(value: TextShape, limit: Limit, maxKey?: number): Schema<Strings> {
   return { kind: 'record', value, limit, maxKey }
 }
@@ -106,7 +106,7 @@ export function either<Text extends string, Fields>(
   return { kind: 'either', text: asText, object: asObject }
 }
 
-/** An object with these fields. The compiler holds them to those of `T`. */
+/** An object with these fields. The compiler checks them against those of `T`. */
 export function object<T>(required: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> & ObjectShape {
   return { kind: 'object', required, optional }
 }
@@ -116,7 +116,7 @@ export function options<T>(optional: OnlyOptionalFields<T>): Schema<T> & ObjectS
   return { kind: 'object', required: {}, optional }
 }
 
-/** Objects that their `type` tells apart. The compiler holds each to its member of the union `T`. */
+/** Objects discriminated by their `type`. The compiler checks each against its member of the union `T`. */
 export function variants<T extends { readonly type: string }>(objects: {
   readonly [Type in T['type']]: Schema<Omit<Extract<T, { readonly type: Type }>, 'type'>> & ObjectShape
 }): Schema<T> {

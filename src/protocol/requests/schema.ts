@@ -1,5 +1,5 @@
 /**
- * What a value may be, as data. The client's check (`check.ts`) and the service's validation are made from it. Fields that a
+ * The shape of a value, as data. The client's check (`check.ts`) and the service's validation are made from it. Fields that a
  * schema does not name are accepted by both.
  */
 export type Shape =
@@ -7,19 +7,19 @@ export type Shape =
   | NumberShape
   | { readonly kind: 'boolean' }
   | { readonly kind: 'unknown' }
-  /** One of these texts. Where it is open, the client accepts others: a service may know more values. */
+  /** One of these strings. If it is open, the client accepts others: a service may know more values. */
   | { readonly kind: 'choice'; readonly values: readonly string[]; readonly isOpen?: boolean }
   | ListShape
-  /** Values by names that the caller chooses. */
+  /** Values with names that the caller chooses. */
   | { readonly kind: 'record'; readonly value: TextShape; readonly limit: Limit; readonly maxKey?: number }
   /** Any JSON object. */
   | { readonly kind: 'json'; readonly role?: JsonRole }
   | { readonly kind: 'either'; readonly text: TextShape; readonly object: Shape }
   | ObjectShape
-  /** Objects told apart by their `type`. */
+  /** Objects discriminated by their `type`. */
   | { readonly kind: 'variants'; readonly variants: Readonly<Record<string, ObjectShape>> }
 
-/** The schema of a `T`. `of` is never set: by it the compiler tells schemas of different types apart. */
+/** The schema of a `T`. `of` is never set: it only makes schemas of different types incompatible for the compiler. */
 export type Schema<T> = Shape & { readonly of?: (value: T) => T }
 
 /**
@@ -40,7 +40,7 @@ export type Limit =
   | 'toolServers'
   | 'url'
 
-/** What a free JSON object is for. The embedded service limits its size by that. */
+/** The purpose of a free JSON object. The embedded service limits its size by it. */
 export type JsonRole = 'metadata' | 'schema'
 
 export interface TextShape {
@@ -48,13 +48,13 @@ export interface TextShape {
   /** What it must be, as in "mode must be …". */
   readonly expected: string
   readonly fits?: (text: string) => boolean
-  /** Characters, at the least. */
+  /** The fewest characters. */
   readonly min?: number
-  /** Characters, at the most. */
+  /** The most characters. */
   readonly max?: number
   readonly limit?: Limit
   readonly format?: 'uri'
-  /** Whether it may hold a credential, so that no error may show it. */
+  /** Whether it may contain a credential, which no error may show. */
   readonly isSecret?: boolean
 }
 
@@ -70,9 +70,9 @@ export interface ListShape {
   readonly kind: 'list'
   readonly item: Shape
   readonly limit: Limit
-  /** Entries, at the least: 0 or 1. */
+  /** The fewest entries: 0 or 1. */
   readonly min: number
-  /** Whether one entry may stand for a list of it. */
+  /** Whether one entry is accepted instead of a list. */
   readonly orOne?: boolean
 }
 
@@ -80,7 +80,7 @@ export interface ObjectShape {
   readonly kind: 'object'
   readonly required: Readonly<Record<string, Shape>>
   readonly optional: Readonly<Record<string, Shape>>
-  /** At least one of these fields must be there and hold something. */
+  /** At least one of these fields must be given and not empty. */
   readonly anyOf?: { readonly names: readonly string[]; readonly expected: string }
 }
 
@@ -94,7 +94,7 @@ export type OptionalFields<T> = { readonly [Key in OptionalKey<T>]-?: Schema<Exc
 export type OnlyOptionalFields<T> = OptionalFields<T> &
   NoInfer<Record<Exclude<keyof T, OptionalKey<T>>, never>>
 
-/** Whether at least one of these fields is there and holds something. */
+/** Whether at least one of these fields is given and not empty. */
 export function holdsOneOf(names: readonly string[], value: Readonly<Record<string, unknown>>): boolean {
   return names.some((name) => {
     const field = value[name]

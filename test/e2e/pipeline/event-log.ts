@@ -37,7 +37,7 @@ export class EventLog {
   #epoch = 0
   #forgotten = 0
 
-  /** @param withInput Whether the client asks for the inputs of runs. */
+  /** @param withInput Whether the client requests the inputs of runs. */
   constructor(name: string, groupId: string, withInput: boolean, expectedEvents: ExpectedEvents) {
     this.#name = name
     this.#withInput = withInput

@@ -31,7 +31,7 @@ export class Recorder {
   /** Keys of webhook events whose expansion was refused. */
   readonly #refused = new Set<string>()
 
-  /** @param keyed Whether events come in order for each source by itself. */
+  /** @param keyed Whether events arrive in order for each source separately. */
   constructor(service: ScriptedService, keyed: boolean, now: () => number) {
     this.#service = service
     this.#keyed = keyed

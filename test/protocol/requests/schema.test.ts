@@ -21,7 +21,7 @@ const parts = s.list(
 
 // Each line below an expected error is one that `tsc` must refuse: it fails when there is no error.
 describe('a schema', () => {
-  it('compiles only with the fields of its interface, as they are there', () => {
+  it('compiles only with the exact fields of its interface', () => {
     s.object<Thing>({ name }, { size, color, parts })
     // @ts-expect-error: a field is missing that the interface has
     s.object<Thing>({ name }, { size, color })
@@ -51,7 +51,7 @@ describe('a schema', () => {
     expect.assertions(0)
   })
 
-  it('takes fields that it does not name', () => {
+  it('accepts fields that it does not name', () => {
     const schema = s.object<Thing>({ name }, { size, color, parts })
     expect(() => checkRequest(schema, { name: 'x', other: 1 })).not.toThrow()
   })
@@ -80,7 +80,7 @@ describe('the check of a request', () => {
       { input: 'x', source_policy: { include_domains: ['.edu', 'a b'] } },
       'inputs[0].source_policy.include_domains[1] must be a domain such as example.org, or a suffix such as .edu, got "a b"',
     ],
-  ])('names the field of %j, what was expected and what was given', (input, message) => {
+  ])('names the field of %j, the expected and the given value', (input, message) => {
     expect(messageOf(input)).toBe(message)
   })
 
