@@ -195,7 +195,7 @@ describe.each([
       requests += 1
       const text = `"${'x'.repeat(2_000)}"`
       response.writeHead(200, { 'content-type': 'application/json', ...headers })
-      response.end(how === 'unpacked' ? gzipSync(text) : text)
+      response.end(how === 'decoded' ? gzipSync(text) : text)
     })
 
     const error = await failureOf(transportTo(origin, { maxBodyBytes: 1_000 }).request(get))
