@@ -3,7 +3,7 @@ import { createResearchService } from 'rivulet/service'
 import { lastValueFrom, toArray } from 'rxjs'
 import { expect, it } from 'vitest'
 
-it('gets every run once although the stream is cut three times', async () => {
+it('gets every run once when the stream is cut three times', async () => {
   await using service = await createResearchService({
     docs: 'docs',
     faults: [{ kind: 'cut', after: 1, times: 3 }],

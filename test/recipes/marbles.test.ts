@@ -15,7 +15,7 @@ const ended = (events: Observable<ResearchEvent>) =>
     filter((runs) => runs.length > 0),
   )
 
-it('gives out each run once, every 5 ms', () => {
+it('emits each run once, every 5 ms', () => {
   const scheduler = new TestScheduler((actual, expected) => expect(actual).toEqual(expected))
   const time = '2026-01-01T00:00:00Z'
   const run = (run_id: string) =>

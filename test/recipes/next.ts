@@ -8,7 +8,7 @@ export async function POST(request: Request): Promise<Response> {
   return receiver.handle(request)
 }
 
-/** At the first request, since the build imports this module too, and has no secret. */
+/** Called at the first request, since the build imports this module without a secret. */
 function started(): WebhookReceiver {
   const created = createWebhookReceiver({ secrets: process.env.RIVULET_WEBHOOK_SECRET ?? '' })
   created.deliveries.subscribe(({ id }) => process.stdout.write(`${id}\n`))

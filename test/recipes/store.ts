@@ -1,6 +1,6 @@
 import type { Observable } from 'rxjs'
 
-/** What a component shows of an Observable. */
+/** The state of an Observable for a component. */
 export interface Snapshot<T> {
   readonly value: T
   /** Undefined unless the Observable errored. */
@@ -8,7 +8,7 @@ export interface Snapshot<T> {
   readonly done: boolean
 }
 
-/** An Observable as `useSyncExternalStore` takes it. Each `subscribe` is a subscription of its own. */
+/** Adapts an Observable to `useSyncExternalStore`. Each `subscribe` creates a subscription. */
 export function storeOf<T>(source: Observable<T>, initial: T) {
   let snapshot: Snapshot<T> = { value: initial, done: false }
   return {

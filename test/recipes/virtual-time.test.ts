@@ -2,7 +2,7 @@ import { createClient } from 'rivulet'
 import { firstValueFrom, VirtualTimeScheduler } from 'rxjs'
 import { expect, it } from 'vitest'
 
-it('sends a request again after the minute that the service asks for', async () => {
+it('retries a request after the minute that the service requests', async () => {
   const answers = [
     new Response(null, { status: 503, headers: { 'retry-after': '60' } }),
     Response.json({ search_id: 'search_1', results: [] }),
@@ -14,7 +14,7 @@ it('sends a request again after the minute that the service asks for', async () 
     scheduler,
     fetch: async () => answers.shift() ?? Response.error(),
   })
-  // The client reports a retry, then waits: time moves on once it waits.
+  // The client reports a retry before its delay is scheduled, so the flush is queued.
   client.diagnostics.subscribe(() => queueMicrotask(() => scheduler.flush()))
 
   const { results } = await firstValueFrom(client.search({ search_queries: ['tides'] }))

@@ -157,7 +157,7 @@ const HOSTILE: Readonly<Record<string, (length: number) => string>> = {
   'fences that grow': (length) => growing(length, (size) => `${'`'.repeat(size)}\n`),
   'quotes that grow': (length) => growing(length, (size) => `${'>'.repeat(size)}a\n`),
   'lists that grow': (length) => growing(length, (size) => `${'  '.repeat(size)}- a\n`),
-  'a quote that goes on': (length) => `${'>'.repeat(length / 2)}a\n${'a\n'.repeat(length / 4)}`,
+  'a lazy continuation of a quote': (length) => `${'>'.repeat(length / 2)}a\n${'a\n'.repeat(length / 4)}`,
   'a list that ends late': (length) => `${'- '.repeat(length / 4)}a${'\n'.repeat(length / 2)}b`,
   'a title that never ends': (length) => `[a]: b "${'x\n'.repeat(length / 2)}`,
   'many definitions': (length) => growing(length, (size) => `[a${size}]: b\n`),

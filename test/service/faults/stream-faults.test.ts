@@ -327,13 +327,13 @@ describe('a stream of several cached pages', () => {
     [{ kind: 'cut', after: 300, times: 1 }, 300, false],
     [{ kind: 'close', after: 599, times: 1 }, 599, true],
     [{ kind: 'deleted-group', after: 301 }, 301, true],
-  ])('is struck after exactly the given number of events: %j', async (fault, told, isComplete) => {
+  ])('is struck after exactly the given number of events: %j', async (fault, count, isComplete) => {
     const { caller, path, frames } = await finished({ inputs })
     caller.service.faults.add(fault)
 
     const { content, chunked } = await wire(caller, path)
 
-    expect(restOf(content, frames, told).length).toBe(0)
+    expect(restOf(content, frames, count).length).toBe(0)
     expect(chunked.isComplete).toBe(isComplete)
   })
 

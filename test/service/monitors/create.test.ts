@@ -85,7 +85,7 @@ describe('POST /v1/monitors', () => {
       { ...BATTERY, frequency: '90m' },
       'frequency: Expected a frequency from 1h to 30d, such as 12h, 1d or 2w',
     ],
-  ])('says what is wrong with a field: %#', async (request, message) => {
+  ])('reports an invalid field: %#', async (request, message) => {
     const { post } = await startMonitors()
 
     expect((await post('', request)).body.error.message).toBe(`The request is not valid. ${message}`)

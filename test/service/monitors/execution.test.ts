@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import type { Monitor } from '../../../src/protocol/monitor.ts'
 import { corpusOf, folderOf, write } from '../corpus/folder.ts'
-import { BATTERY, startMonitors, startMonitorsOver, told } from './service.ts'
+import { BATTERY, startMonitors, startMonitorsOver, summaries } from './service.ts'
 
 const HOUR = 3_600_000
 
@@ -39,7 +39,7 @@ describe('the first execution', () => {
     const { body } = await post<Monitor>('', BATTERY)
     await monitors.settled()
 
-    expect(told(await events(body.monitor_id))).toEqual(['solid battery new'])
+    expect(summaries(await events(body.monitor_id))).toEqual(['solid battery new'])
   })
 
   it('reports with include_backfill the ten most recent matches, and no others later', async () => {
@@ -53,7 +53,7 @@ describe('the first execution', () => {
     await advance(HOUR)
 
     const days = Array.from({ length: 10 }, (_, n) => `solid battery of day ${24 - n}`)
-    expect(told(await events(id))).toEqual(['completion', ...days])
+    expect(summaries(await events(id))).toEqual(['completion', ...days])
   })
 
   it('reports a completion when include_backfill finds nothing', async () => {
@@ -61,7 +61,7 @@ describe('the first execution', () => {
 
     const id = await create(BACKFILL)
 
-    expect(told(await events(id))).toEqual(['completion'])
+    expect(summaries(await events(id))).toEqual(['completion'])
   })
 
   it('leaves the backfill to the next one when it fails', async () => {
@@ -73,7 +73,7 @@ describe('the first execution', () => {
     corpus.failure = undefined
     await advance(HOUR)
 
-    expect(told(await events(id))).toEqual(['solid battery', 'error'])
+    expect(summaries(await events(id))).toEqual(['solid battery', 'error'])
   })
 
   it('does not report existing passages later when it fails', async () => {
@@ -85,7 +85,7 @@ describe('the first execution', () => {
     corpus.failure = undefined
     await advance(HOUR)
 
-    expect(told(await events(id))).toEqual(['completion', 'error'])
+    expect(summaries(await events(id))).toEqual(['completion', 'error'])
   })
 })
 
@@ -124,7 +124,7 @@ describe('an execution', () => {
         ],
       },
     })
-    expect(told(rest)).toEqual(['completion'])
+    expect(summaries(rest)).toEqual(['completion'])
   })
 
   it('reports a changed passage, and not adjacent ones', async () => {
@@ -136,7 +136,7 @@ describe('an execution', () => {
     await advance(HOUR)
 
     const [event] = await events(id)
-    expect(told(await events(id))).toEqual(['Second solid battery, changed.', 'completion'])
+    expect(summaries(await events(id))).toEqual(['Second solid battery, changed.', 'completion'])
     expect(event).toMatchObject({
       event_date: null,
       output: { basis: [{ reasoning: expect.stringContaining('a document that had matched before') }] },
@@ -153,7 +153,7 @@ describe('an execution', () => {
     corpus.put('https://example.org/a', ['solid battery'])
     await advance(HOUR)
 
-    expect(told(await events(id))).toEqual(['completion', 'completion', 'completion'])
+    expect(summaries(await events(id))).toEqual(['completion', 'completion', 'completion'])
   })
 
   it('uses one event_group_id for all its events', async () => {
@@ -247,7 +247,7 @@ describe('an execution', () => {
     corpus.failure = undefined
     await advance(HOUR)
 
-    expect(told(await events(id))).toEqual(['solid battery', 'error', 'completion'])
+    expect(summaries(await events(id))).toEqual(['solid battery', 'error', 'completion'])
   })
 
   it('has a unique time even if another one ended in the same millisecond', async () => {
@@ -341,7 +341,7 @@ describe('the schedule', () => {
     database.exec('DROP TRIGGER full')
     await advance(5_000)
 
-    expect(told(await events(id))).toEqual(['solid battery', 'completion'])
+    expect(summaries(await events(id))).toEqual(['solid battery', 'completion'])
   })
 })
 
@@ -365,7 +365,7 @@ describe('a document whose passages are split differently', () => {
       await write(docs, { 'a.md': [news, ...paragraphs(step)].join('\n\n') })
       await trigger(id)
 
-      expect(told(await events(id))).toEqual([expect.stringContaining(news), 'completion'])
+      expect(summaries(await events(id))).toEqual([expect.stringContaining(news), 'completion'])
     },
   )
 
@@ -382,7 +382,7 @@ describe('a document whose passages are split differently', () => {
     await write(docs, { 'a.md': ['- solid battery of a new type', ...list].join('\n') })
     await trigger(id)
 
-    expect(told(await events(id))).toEqual([expect.stringContaining('of a new type'), 'completion'])
+    expect(summaries(await events(id))).toEqual([expect.stringContaining('of a new type'), 'completion'])
   })
 
   it('reports every distinct passage of a new document', async () => {
@@ -394,7 +394,7 @@ describe('a document whose passages are split differently', () => {
     await write(docs, { 'a.md': '# First\n\nA solid battery.\n\n# Second\n\nA solid battery, but better.' })
     await trigger(id)
 
-    expect(told(await events(id))).toHaveLength(3)
+    expect(summaries(await events(id))).toHaveLength(3)
   })
 })
 
@@ -411,7 +411,7 @@ describe('a folder of documents that is temporarily missing', () => {
     await trigger(id)
 
     const found = await events(id)
-    expect(told(found)).toEqual(['completion', 'error', 'completion'])
+    expect(summaries(found)).toEqual(['completion', 'error', 'completion'])
     expect(found[1]).toMatchObject({ error_message: expect.stringContaining('cannot be read') })
   })
 })
@@ -441,7 +441,7 @@ describe('monitors that are due together', () => {
     const together = turns.map((one) => turns.filter((other) => other === one).length)
     expect(turns).toHaveLength(12)
     expect(Math.max(...together)).toBeLessThanOrEqual(4)
-    for (const id of ids) expect(told(await events(id))).toEqual(['completion', 'completion'])
+    for (const id of ids) expect(summaries(await events(id))).toEqual(['completion', 'completion'])
   })
 })
 

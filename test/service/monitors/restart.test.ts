@@ -9,7 +9,7 @@ import { Faults } from '../../../src/service/faults/faults.ts'
 import { createOutbox } from '../../../src/service/webhooks/delivery.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
 import { FakeCorpus } from './fake-corpus.ts'
-import { BATTERY, startMonitors, startMonitorsOver, told } from './service.ts'
+import { BATTERY, startMonitors, startMonitorsOver, summaries } from './service.ts'
 
 const HOUR = 3_600_000
 
@@ -35,13 +35,13 @@ describe('a restart', () => {
     const second = await startMonitorsOver(corpus, { file, clock })
     await second.monitors.settled()
 
-    expect(told(await second.events(id))).toEqual([
+    expect(summaries(await second.events(id))).toEqual([
       'solid battery b',
       'solid battery a2',
       'solid battery a1',
       'completion',
     ])
-    expect(told((await second.page(id, `cursor=${next_cursor}`)).events)).toEqual(['solid battery a1'])
+    expect(summaries((await second.page(id, `cursor=${next_cursor}`)).events)).toEqual(['solid battery a1'])
     expect(clock.next).toBe(clock.now() + HOUR / 2)
   })
 

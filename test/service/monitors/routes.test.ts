@@ -234,7 +234,7 @@ describe('GET /v1/monitors/{id}/events', () => {
     expect(await kinds('include_completions=true')).toEqual(['event_stream', 'completion'])
   })
 
-  it('restricts the list to one execution, whatever the paging parameters say', async () => {
+  it('restricts the list to one execution, with any paging parameters', async () => {
     const service = await startMonitors()
     const id = await service.create()
     service.corpus.put('https://example.org/1', ['solid battery 1', 'solid battery 2', 'solid battery 3'])

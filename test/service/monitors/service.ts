@@ -126,7 +126,7 @@ export async function startMonitorsOver<C extends Corpus>(corpus: C, parts: Serv
 }
 
 /** A short description of each event. */
-export function told(events: readonly MonitorEvent[]): unknown[] {
+export function summaries(events: readonly MonitorEvent[]): unknown[] {
   return events.map((event) => {
     if (event.event_type === 'event_stream') return event.output.content
     return event.event_type

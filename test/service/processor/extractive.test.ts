@@ -143,7 +143,7 @@ describe('a run with a JSON schema', () => {
       { enum: ['Apache', 'MIT', 'Apache 2.0'], description: 'licence' },
       'Apache 2.0',
     ],
-    ['true for what is said', { type: 'boolean', description: 'supports TypeScript' }, true],
+    ['true for a statement', { type: 'boolean', description: 'supports TypeScript' }, true],
     ['false for what is denied', { type: 'boolean', description: 'supports CommonJS' }, false],
     [
       'the items of a list',
@@ -151,7 +151,7 @@ describe('a run with a JSON schema', () => {
       ['typed observables', 'operators without state', 'schedulers for tests'],
     ],
     [
-      'no more items than allowed',
+      'at most maxItems items',
       { type: 'array', maxItems: 2, description: 'features' },
       ['typed observables', 'operators without state'],
     ],

@@ -18,7 +18,7 @@ describe('the events of a group', () => {
     expect(reader.status).toBe(200)
     expect(reader.headers.get('content-type')).toBe('text/event-stream')
     expect(reader.headers.get('cache-control')).toMatch(/no-cache/)
-    expect(events.map(told)).toEqual([
+    expect(events.map(summaryOf)).toEqual([
       'status 0/2',
       `completed ${run_ids[0]}`,
       'status 1/2',
@@ -99,8 +99,8 @@ describe('the events of a group', () => {
     const before = await events(`/v1/tasks/groups/${id}/events`)
     await add(id, 'one')
     const after = await events(resumed(`/v1/tasks/groups/${id}/events`, before[0]?.id ?? 'none'))
-    expect(before.map(told)).toEqual(['status 0/0'])
-    expect(after.map(told)).toEqual(['status 0/1', expect.stringMatching(/^completed/), 'status 1/1'])
+    expect(before.map(summaryOf)).toEqual(['status 0/0'])
+    expect(after.map(summaryOf)).toEqual(['status 0/1', expect.stringMatching(/^completed/), 'status 1/1'])
   })
 
   it('of a run show neither input nor output', async () => {
@@ -332,7 +332,7 @@ describe('many clients of a large group', () => {
 })
 
 /** A short description of an event: `status ended/all`, or the run and its status. */
-function told({ data }: ServerEvent): string {
+function summaryOf({ data }: ServerEvent): string {
   if (data.run !== undefined) return `${data.run.status} ${data.run.run_id}`
   const { completed = 0, failed = 0 } = data.status?.task_run_status_counts ?? {}
   return `status ${completed + failed}/${data.status?.num_task_runs}`

@@ -58,14 +58,14 @@ describe('a service that starts again with its data file', () => {
     const before = await running({ docs, data })
     const id = await before.group()
     await before.add(id, 'one', 'fail', 'three')
-    const told = await before.events(`/v1/tasks/groups/${id}/events`)
+    const streamed = await before.events(`/v1/tasks/groups/${id}/events`)
     await before.service.close()
 
     const after = await running({ docs, data })
     const again = await after.events(`/v1/tasks/groups/${id}/events`)
 
-    expect(told).toHaveLength(7)
-    expect(again).toEqual(told)
+    expect(streamed).toHaveLength(7)
+    expect(again).toEqual(streamed)
   })
 
   it('aborts running runs when it closes, and does not store their outcomes', async () => {

@@ -217,10 +217,10 @@ describe('the webhook of a run', () => {
       webhook: { url: received.url, event_types },
     })
     await post(`/v1/tasks/groups/${await group()}/runs`, {
-      inputs: [input('silent', []), input('told', ['task_run.status'])],
+      inputs: [input('silent', []), input('listening', ['task_run.status'])],
     })
     await received.next()
-    expect(received.all.map(({ data }) => data.metadata)).toEqual([{ name: 'told' }])
+    expect(received.all.map(({ data }) => data.metadata)).toEqual([{ name: 'listening' }])
   })
 })
 
