@@ -25,7 +25,7 @@ import type { RunInput } from './protocol/task.ts'
 import { addRuns } from './sources/task-groups/add-runs.ts'
 import type { AddRunsOptions } from './sources/task-groups/add-runs.ts'
 import type { Context, Diagnostic } from './sources/context.ts'
-import { executing } from './sources/task-groups/execute.ts'
+import { createExecute } from './sources/task-groups/execute.ts'
 import type { ExecutedRun, ExecuteOptions, TypedExecuteOptions } from './sources/task-groups/execute.ts'
 import type { CheckedOutput } from './sources/task-groups/answer-schema.ts'
 import { followMonitor } from './sources/monitors/follow.ts'
@@ -213,7 +213,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     },
     taskGroups: {
       addRuns: (id, request, own) => addRuns(context, id, request, own),
-      execute: executing(context),
+      execute: createExecute(context),
       events: (id, own) => reporting(groupEvents(context, id, own), groupSource(id)),
       runs: createRuns(context),
       progress: (id, own) => groupProgress(context, id, own),

@@ -13,7 +13,7 @@ import type { Source, SourceOptions } from '../shapes/source.ts'
 /** Options of `monitors.events`: the query of §4.1. */
 export interface MonitorEventsOptions extends MonitorEventsQuery, SourceOptions {}
 
-/** What a monitor has reported (§4.1): walks the pages, newest first, and completes after the last. */
+/** Emits the events of a monitor (§4.1), newest first, from all pages, and completes. */
 export function monitorEvents(
   context: Context,
   monitorId: string,

@@ -19,7 +19,7 @@ function onlySignal(options: SourceOptions): SourceOptions {
   return options
 }
 
-/** Creates a monitor, which runs at once and then at its frequency; beyond the interface document. */
+/** Creates a monitor, which runs immediately and then at its frequency; beyond the interface document. */
 export function createMonitor(
   context: Context,
   request: CreateMonitorRequest,
@@ -46,8 +46,8 @@ export function getMonitor(
 }
 
 /**
- * Lists monitors: walks all pages and emits monitor by monitor, then completes; beyond the interface document. The next page is
- * requested while the current one is consumed.
+ * Emits each monitor of the list, from all pages, and completes; beyond the interface document. The next page is requested while
+ * the current one is consumed.
  */
 export function listMonitors(context: Context, options: ListMonitorsOptions = {}): Source<Monitor> {
   checkOptions('options', options, [...namesOf(listMonitorsQuery), 'signal'])
@@ -69,7 +69,7 @@ function isMonitors(value: unknown): value is readonly Monitor[] {
   return Array.isArray(value) && value.every((entry) => isObject(entry))
 }
 
-/** Cancels a monitor for good and emits it (§4.2). Cancelling a cancelled one changes nothing. */
+/** Cancels a monitor permanently and emits it (§4.2). Idempotent. */
 export function cancelMonitor(
   context: Context,
   monitorId: string,
@@ -81,7 +81,7 @@ export function cancelMonitor(
   return awaitable(requestShape<Monitor>(context, call), signal)
 }
 
-/** Has a monitor run once now, beside its schedule; emits when the service has taken it. Beyond the interface document. */
+/** Runs a monitor once now, outside its schedule. Emits when the service has accepted it. Beyond the interface document. */
 export function triggerMonitor(
   context: Context,
   monitorId: string,

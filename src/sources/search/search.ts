@@ -12,7 +12,7 @@ import { requestShape } from '../shapes/request.ts'
 import { awaitable } from '../shapes/source.ts'
 import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
 
-/** Searches (§4.7): one emission, results best first, then completes. */
+/** Searches (§4.7): emits one response, best results first, and completes. */
 export function search(
   context: Context,
   request: SearchRequest,
@@ -24,7 +24,7 @@ export function search(
   return awaitable(requestShape<SearchResponse>(context, call, ['results']), options.signal)
 }
 
-/** Searches the way of the beta interface (§4.6): one emission, then completes. */
+/** Searches with the beta interface (§4.6): emits one response and completes. */
 export function searchBeta(
   context: Context,
   request: SearchBetaRequest,

@@ -15,18 +15,18 @@ import type { RunsToWrite } from './write-runs.ts'
 /** Options of `taskGroups.addRuns`. */
 export interface AddRunsOptions extends SourceOptions {
   /**
-   * Tags each input with a key of its own, `rivulet_key` in its metadata. When a request may have been taken, its inputs are
-   * looked for in the group's runs, and only those that are not there are sent again. Default false.
+   * Tags each input with a unique key, `rivulet_key` in its metadata. If the service may have acted on a failed request, its
+   * inputs are searched for in the group's runs, and only missing ones are sent again. Default false.
    */
   readonly exactlyOnce?: boolean
   /**
-   * How long a request that failed may still be under way at the service, in ms: its inputs are looked for after that, or
-   * after as long as the request had taken where that is longer. Default 1,000.
+   * How long the service may still be processing a failed request, in ms. The search starts after this delay, or after the
+   * duration of the request if that is longer. Default 1,000.
    */
   readonly settleDelay?: number
   /**
-   * How long to look for inputs in doubt, in ms; then they stay in doubt. Active runs cannot be seen, so this is how long
-   * runs may take. Infinity looks for ever. Default an hour.
+   * How long to search for inputs in doubt, in ms; then they stay in doubt. Active runs cannot be found, so runs may take this
+   * long. Infinity sets no limit. Default an hour.
    */
   readonly settleTimeout?: number
 }
@@ -35,18 +35,17 @@ export interface AddRunsOptions extends SourceOptions {
 export const ADD_RUNS_OPTIONS = ['exactlyOnce', 'settleDelay', 'settleTimeout', 'signal']
 
 /**
- * Adds runs to a group (§4.3), any number of them: each 1,000 inputs make one request, one after the other, and each
- * request's answer is emitted as it comes. A request that the service may have taken is never sent again. An `await`
- * resolves when all were added, to one answer: every run id, the cursors of the first request and the status of the last.
+ * Adds any number of runs to a group (§4.3), in sequential requests of at most 1,000 inputs, and emits the response of each. A
+ * request that the service may have acted on is never retried. An `await` resolves when all are added, to one response: every
+ * run id, the cursors of the first request and the status of the last.
  *
- * Errors with an {@link UncertainWriteError} where it is not known whether a request was taken, and with a
- * {@link PartialWriteError} where inputs were added and the others were not: both tell which. Where nothing was added, the
- * error is the request's own, such as a `ValidationError`. Ending it in another way, by unsubscribing or by the signal,
- * leaves the request under way in doubt.
+ * Errors with an {@link UncertainWriteError} if it is unknown whether a request was accepted, and with a
+ * {@link PartialWriteError} if some inputs were added and the others were not; both list the inputs. If nothing was added, the
+ * error is the request's own, such as a `ValidationError`. Unsubscribing and aborting leave the request in flight in doubt.
  *
- * With `exactlyOnce` it finds out what became of a request that may have been taken before it sends anything again. That
- * holds as long as a request which failed is taken within `settleDelay` or not at all, and the service shows it then. Of
- * inputs that were found so, the answer has the cursors of the answer before: the runs come somewhere behind them.
+ * With `exactlyOnce` it determines whether an uncertain request was accepted before it sends anything again. This requires
+ * that the service accepts a failed request within `settleDelay` or never, and then lists its runs. For inputs found this way,
+ * the response has the cursors of the previous response: the runs come after them.
  */
 export function addRuns(
   context: Context,
@@ -55,17 +54,17 @@ export function addRuns(
   options: AddRunsOptions = {},
 ): AwaitableSource<AddRunsResponse> {
   checkOptions('taskGroups.addRuns', options, ADD_RUNS_OPTIONS)
-  const runs = readRuns(context, groupId, request, options)
-  return awaitable(writeRuns(context, runs).pipe(map(({ answer }) => answer)), options.signal, joined)
+  const runs = prepareRuns(context, groupId, request, options)
+  return awaitable(writeRuns(context, runs).pipe(map(({ response }) => response)), options.signal, joined)
 }
 
-/** One answer for two requests: the runs begin where those of the first began. */
+/** Joins two responses, with the cursors of the first. */
 function joined(first: AddRunsResponse, next: AddRunsResponse): AddRunsResponse {
   return { ...first, status: next.status, run_ids: [...first.run_ids, ...next.run_ids] }
 }
 
-/** Checks what shall be added, and how. */
-export function readRuns(
+/** Checks the arguments of a write. */
+export function prepareRuns(
   { transport }: Context,
   groupId: string,
   request: AddRunsRequest,
@@ -87,7 +86,7 @@ export function readRuns(
       throw new ArgumentError(argument, 'left out, as exactlyOnce sets it', input.metadata[KEY])
     }
   }
-  // What JSON cannot hold shall not come to light when half of it was added.
+  // Fails before the first request if a later input cannot be encoded as JSON.
   transport.check(addRunsRequest(groupId, request))
   return {
     groupId,
@@ -98,7 +97,7 @@ export function readRuns(
   }
 }
 
-/** A schema of the execution takes the place of every other one. */
+/** The `schema` of an execution replaces every other output schema. */
 function checkNoSchema(argument: string, spec: TaskSpec | undefined): void {
   if (spec?.output_schema !== undefined)
     throw new ArgumentError(`${argument}.output_schema`, 'left out, as schema sets it', spec.output_schema)

@@ -9,17 +9,17 @@ import type {
 } from '../../protocol/standard-schema.ts'
 import type { JsonSchemaSpec } from '../../protocol/task.ts'
 
-/** A JSON output (§2.3) whose content was checked with a schema. */
+/** A JSON output (§2.3) whose content was validated with a schema. */
 export type CheckedOutput<Content> = Omit<JsonOutput, 'content'> & {
-  /** What the schema made of the content. */
+  /** The content as the schema returned it. */
   readonly content: Content
 }
 
-/** An output does not fit the schema. `issues` says where and why. */
+/** An output does not match the schema. `issues` has the paths and reasons. */
 export class OutputSchemaError extends Error {
   override readonly name = 'OutputSchemaError'
   readonly issues: readonly StandardIssue[]
-  /** The output as it came; null for a run that has none. */
+  /** The output as received; null for a run without one. */
   readonly output: TaskOutput | null
 
   constructor(issues: readonly StandardIssue[], output: TaskOutput | null, options?: ErrorOptions) {
@@ -29,23 +29,23 @@ export class OutputSchemaError extends Error {
   }
 }
 
-/** Outputs that may be under an asynchronous check before the stream is held. */
+/** The number of pending asynchronous checks at which the stream is paused. */
 export const MAX_CHECKS = 100
 
-/** Drafts of JSON Schema that are asked for, the preferred one first. */
+/** The drafts of JSON Schema to convert to, the preferred one first. */
 const TARGETS = ['draft-2020-12', 'draft-07']
 
 /**
- * The `output_schema` of a task spec (§2.8) that asks for answers of this schema, for `taskGroups.addRuns`:
- * `default_task_spec: { output_schema: outputSchema(schema) }`. Throws an ArgumentError for a schema that has no JSON Schema.
+ * Converts a schema to the `output_schema` of a task spec (§2.8), for `taskGroups.addRuns`:
+ * `default_task_spec: { output_schema: outputSchema(schema) }`. Throws an ArgumentError for a schema without a JSON Schema.
  */
 export function outputSchema(schema: AnswerSchema<unknown>): JsonSchemaSpec {
   return { type: 'json', json_schema: jsonSchemaOf(schema) }
 }
 
 /**
- * Checks the output of a run with the schema that it was asked for with, and gives it a type. Rejects with an
- * {@link OutputSchemaError} where it does not fit.
+ * Validates the output of a run with the schema that was sent with it, and returns the typed output. Rejects with an
+ * {@link OutputSchemaError} if it does not match.
  *
  * ```ts
  * import { checkOutput, createClient } from 'rivulet'
@@ -75,7 +75,7 @@ export async function checkOutput<Content>(
   return checked
 }
 
-/** The same, without a promise where the schema needs none, and with the error as a value. */
+/** As {@link checkOutput}, but returns the error, and a promise only for an asynchronous schema. */
 export function checkedOutput<Content>(
   schema: AnswerSchema<Content>,
   output: TaskOutput | null,
@@ -84,16 +84,16 @@ export function checkedOutput<Content>(
     const message = output === null ? 'the run has no output' : `its type is ${String(output.type)}, not json`
     return new OutputSchemaError([{ message }], output)
   }
-  const read = (result: StandardResult<Content>) =>
+  const outputOf = (result: StandardResult<Content>) =>
     result.issues === undefined
       ? { ...output, content: result.value }
       : new OutputSchemaError(result.issues, output)
-  // A schema that fails says nothing about the output. The run is not lost for it.
+  // A schema that throws is reported as a misfit, so that the run is still emitted.
   const failed = (cause: unknown) =>
     new OutputSchemaError([{ message: 'the schema itself failed' }], output, { cause })
   try {
     const result = validatorOf(schema)['~standard'].validate(output.content)
-    return result instanceof Promise ? result.then(read).catch(failed) : read(result)
+    return result instanceof Promise ? result.then(outputOf).catch(failed) : outputOf(result)
   } catch (error) {
     return failed(error)
   }
@@ -101,9 +101,9 @@ export function checkedOutput<Content>(
 
 type Checked<Content> = CheckedOutput<Content> | OutputSchemaError
 
-/** The schema that checks. Throws an ArgumentError where it is none. */
+/** Returns the Standard Schema. Throws an ArgumentError for any other value. */
 export function validatorOf<Content>(schema: AnswerSchema<Content>): StandardSchema<Content> {
-  // Checked as unknown, for callers without a compiler. Some libraries have functions for schemas.
+  // Checked as unknown, for callers without TypeScript. Some libraries have functions as schemas.
   const given: unknown = schema
   if (!isObject(given) && typeof given !== 'function')
     throw new ArgumentError('schema', 'a Standard Schema', given)
@@ -141,8 +141,8 @@ function jsonSchemaOf(schema: AnswerSchema<unknown>): Readonly<Record<string, un
   )
 }
 
-/** `address.city: Required`, or the message alone where the issue is about the whole. */
+/** `address.city: Required`; only the message for an issue of the whole output. */
 function textOf({ message, path = [] }: StandardIssue): string {
-  const place = path.map((step) => String(typeof step === 'object' ? step.key : step)).join('.')
-  return place === '' ? message : `${place}: ${message}`
+  const location = path.map((step) => String(typeof step === 'object' ? step.key : step)).join('.')
+  return location === '' ? message : `${location}: ${message}`
 }

@@ -13,20 +13,20 @@ import type { Tracking } from '../shapes/tracking.ts'
 /** Options that a group's streams share. */
 export interface GroupStreamOptions extends SourceOptions {
   /**
-   * How long the group is followed. `done`: until all of its runs have ended and everything was emitted; a group that never
-   * had a run is followed until it had one. `closed`: beyond that, until the subscriber leaves; while no run is active the
-   * service closes the stream, and it is opened again after waits that grow up to `maxDelay` of the client. Default `done`.
+   * When to complete. `done`: when all runs have ended and every event was emitted; for a group without runs, not before it
+   * had one. `closed`: never; while no run is active the service closes the stream, which reconnects with a backoff up to the
+   * client's `maxDelay`. Default `done`.
    */
   readonly until?: 'done' | 'closed'
 }
 
-/** Options of `taskGroups.events`: the query of §4.4, and how long the group is followed. */
+/** Options of `taskGroups.events`: the query of §4.4, and when to complete. */
 export interface GroupEventsOptions extends GroupEventsQuery, GroupStreamOptions {}
 
 /**
- * A group's status updates and run completions (§4.4). Drops, the one-hour close and restarts of the service are bridged;
- * completes when no run of the group is active any more and everything was emitted, and errors with an
- * `IncompleteStreamError` where the service keeps something back.
+ * Emits a group's status updates and run completions (§4.4). Reconnects after failures, the one-hour close and restarts of the
+ * service. Completes when no run is active and every event was emitted; errors with an `IncompleteStreamError` if the service
+ * does not send some.
  */
 export function groupEvents(
   context: Context,
@@ -39,9 +39,9 @@ export function groupEvents(
   checkOptions('options', options, [...namesOf(groupEventsQuery), 'until', 'signal'])
   checkRequest(groupEventsQuery, options)
   checkUntil(until)
-  const query = { last_event_id: beginning(last_event_id), timeout }
+  const query = { last_event_id: cursorOrStart(last_event_id), timeout }
   const path = `${groupSource(groupId)}/events`
-  const stream = groupStream(context, groupId, { end: 'statuses', path, query, until, tracking })
+  const stream = groupStream(context, groupId, { kind: 'events', path, query, until, tracking })
   return sourceOf(stream, signal)
 }
 
@@ -50,7 +50,7 @@ export function checkUntil(until: unknown): void {
   if (until !== undefined) checkOneOf('until', until, ['done', 'closed'])
 }
 
-/** An empty cursor is how the service writes the beginning of a stream (§4.3). */
-export function beginning(cursor: string | undefined): string | undefined {
+/** The service sends an empty cursor for the beginning of a stream (§4.3). */
+export function cursorOrStart(cursor: string | undefined): string | undefined {
   return cursor === '' ? undefined : cursor
 }

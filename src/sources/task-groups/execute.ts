@@ -9,7 +9,7 @@ import type { AddRunsRequest } from '../../protocol/task-group.ts'
 import type { RunInput, TaskRun } from '../../protocol/task.ts'
 import type { AnswerSchema } from '../../protocol/standard-schema.ts'
 import { ProtocolError, RivuletError, ValidationError } from '../../transport/errors.ts'
-import { ADD_RUNS_OPTIONS, readRuns } from './add-runs.ts'
+import { ADD_RUNS_OPTIONS, prepareRuns } from './add-runs.ts'
 import type { AddRunsOptions } from './add-runs.ts'
 import { checkedOutput, MAX_CHECKS, outputSchema, OutputSchemaError } from './answer-schema.ts'
 import type { CheckedOutput } from './answer-schema.ts'
@@ -23,16 +23,15 @@ import type { AddedBatch, Entry, RunsToWrite } from './write-runs.ts'
 
 /** Options of `taskGroups.execute`. */
 export interface ExecuteOptions extends AddRunsOptions {
-  /** How often an input is added again when its run failed, at the most. A cancelled run is not. Default 0. */
+  /** The most retries of an input whose run failed. Cancelled runs are not retried. Default 0. */
   readonly retryFailed?: number
 }
 
-/** Options of `taskGroups.execute` with answers that follow a schema. */
+/** Options of `taskGroups.execute` with a schema for the outputs. */
 export interface TypedExecuteOptions<Content> extends ExecuteOptions {
   /**
-   * What every run shall answer with: a schema that can say itself as JSON Schema, as zod's can, or any Standard Schema with
-   * its JSON Schema beside it, `{ schema, jsonSchema }`. It is sent as each run's `task_spec.output_schema`, and what comes
-   * is checked with it.
+   * The schema of every output: one that converts to JSON Schema, such as zod's, or any Standard Schema together with its JSON
+   * Schema, `{ schema, jsonSchema }`. It is sent as each run's `task_spec.output_schema`, and validates each output.
    */
   readonly schema: AnswerSchema<Content>
 }
@@ -51,27 +50,27 @@ export interface Execute {
   ): Source<ExecutedRun<CheckedOutput<Content>>>
 }
 
-/** What became of one input. */
+/** An input with its ended run. */
 export interface ExecutedRun<Output extends object = TaskOutput> {
-  /** Where the input stands in the caller's `inputs`. */
+  /** The index in the caller's `inputs`. */
   readonly index: number
   readonly input: RunInput
   /** The run that ended: `completed`, `failed` or `cancelled`. */
   readonly run: TaskRun
-  /** What it found; null unless it completed with an output that fits the schema. */
+  /** The output; null unless the run completed with an output that matches the schema. */
   readonly output: Output | null
-  /** Why the output of a run that completed is null: it does not fit the schema. The error has the output as it came. */
+  /** Set if the output of a completed run does not match the schema. The error has the output as received. */
   readonly misfit?: OutputSchemaError
 }
 
-/** A run of `taskGroups.execute` that did not complete, or whose output does not fit the schema. */
+/** A run of `taskGroups.execute` that did not complete, or whose output does not match the schema. */
 export type UnfinishedRun = Omit<ExecutedRun, 'output'>
 
-/** All runs of an execution ended, and were emitted, but some failed, were cancelled or do not fit the schema. */
+/** All runs of an execution ended and were emitted, but some failed, were cancelled or do not match the schema. */
 export class ExecutionError extends RivuletError {
   override readonly name = 'ExecutionError'
   readonly retryable = false
-  /** Those that did not complete, in the order of the caller's `inputs`. */
+  /** The unfinished runs, in the order of the caller's `inputs`. */
   readonly runs: readonly UnfinishedRun[]
 
   constructor(groupId: string, runs: readonly UnfinishedRun[], total: number) {
@@ -83,26 +82,25 @@ export class ExecutionError extends RivuletError {
   }
 }
 
-/** Runs that may be put by while a request is under way whose answer may name them. */
+/** The number of buffered early runs at which the runs stream is paused. */
 const MAX_EARLY = 1_000
 
-/** Readings of the runs stream in a row that may end before all was told. The last begins at the beginning. */
-const MAX_FRUITLESS = 3
+/** How many times in a row the runs stream may complete without an awaited run. The last read starts at the beginning. */
+const MAX_IDLE_READS = 3
 
 /**
- * Adds runs to a group as `taskGroups.addRuns` does, and emits each input with its run and output as the run ends; other
- * runs of the group do not matter. Results come while later batches are still being added. A run that ended before the
- * answer to its own request came is emitted with the answer, all others in the order of ending.
+ * Creates `taskGroups.execute`, which adds runs as `taskGroups.addRuns` does and emits each input with its run and output when
+ * the run ends, also while later batches are being added. Other runs of the group are ignored. Runs are emitted in the order of
+ * ending; one that ended before the response to its own request is emitted after the response.
  *
- * Completes when every input was emitted. Where a run failed, `retryFailed` times over, or was cancelled, it is emitted
- * like the others, and once all were, the execution errors with an {@link ExecutionError} that lists them. An error of
- * adding ends it at once; the runs that were added go on at the service.
+ * Completes when every input was emitted. A run that was cancelled or failed after `retryFailed` retries is emitted like the
+ * others; after the last one, the execution errors with an {@link ExecutionError} that lists them. An error of adding errors
+ * the result immediately; runs that were added continue at the service.
  *
- * With a `schema`, a run that completed with another output is emitted with `output: null` and its `misfit`, and counts as
- * one that did not complete. It is not added again, since it was paid for and may come out the same way. A schema that
- * checks asynchronously delays the emission of a run until it has checked.
+ * With a `schema`, an output that does not match is emitted as `output: null` with its `misfit`, and the run counts as not
+ * completed. It is not retried, since it costs money and may have the same result. An asynchronous schema delays the emission.
  */
-export function executing(context: Context): Execute {
+export function createExecute(context: Context): Execute {
   function execute(
     groupId: string,
     inputs: readonly RunInput[] | AddRunsRequest,
@@ -119,10 +117,10 @@ export function executing(context: Context): Execute {
     options: ExecuteOptions & { readonly schema?: AnswerSchema<unknown> } = {},
   ): Source<ExecutedRun<object>> {
     checkOptions('taskGroups.execute', options, [...ADD_RUNS_OPTIONS, 'retryFailed', 'schema'])
-    const { retryFailed = 0, schema, ...adding } = options
+    const { retryFailed = 0, schema, ...writeOptions } = options
     checkInteger('retryFailed', retryFailed, 0)
-    const asked = schema === undefined ? undefined : outputSchema(schema)
-    const runs = readRuns(context, groupId, isList(inputs) ? { inputs } : inputs, adding, asked)
+    const sent = schema === undefined ? undefined : outputSchema(schema)
+    const runs = prepareRuns(context, groupId, isList(inputs) ? { inputs } : inputs, writeOptions, sent)
     const check: Check = schema === undefined ? (output) => output : (output) => checkedOutput(schema, output)
     const execution = new Observable<ExecutedRun<object>>((subscriber) =>
       new Execution(context, runs, { retryFailed, check }, subscriber).start(),
@@ -132,174 +130,175 @@ export function executing(context: Context): Execute {
   return execute
 }
 
-/** What becomes of an output. */
+/** Validates an output. */
 type Check = (output: TaskOutput | null) => Checked | Promise<Checked>
 type Checked = object | null
 
-/** How often what failed is added again, and how outputs are checked. */
-interface Terms {
+/** Settings of an execution. */
+interface ExecutionSettings {
   readonly retryFailed: number
   readonly check: Check
 }
 
-/** One execution under way. */
+/** One subscription of `taskGroups.execute`. */
 class Execution {
   readonly #context: Context
   readonly #runs: RunsToWrite
-  readonly #terms: Terms
+  readonly #settings: ExecutionSettings
   readonly #subscriber: Subscriber<ExecutedRun<object>>
-  readonly #all = new Subscription()
+  readonly #subscriptions = new Subscription()
   /** Runs that were added and have not ended, by their id. */
   readonly #running = new Map<string, Entry>()
-  /** Runs that ended and that no answer has named yet: of a request under way, or somebody else's. */
+  /** Ended runs that may belong to the request in flight, or to another caller. */
   readonly #early = new Map<string, TaskRunState>()
   readonly #unfinished: UnfinishedRun[] = []
-  /** How often each input was added again, by its index. */
+  /** Number of retries of each input, by index. */
   readonly #retries = new Map<number, number>()
-  /** Inputs that wait to be added again. */
-  #again: Entry[] = []
+  /** Inputs that wait for a retry. */
+  #retryQueue: Entry[] = []
   #adding = false
-  #left: number
-  /** The consumer's gate, and the one that the runs stream is read through. */
-  readonly #outer = currentGate()
+  #remaining: number
+  /** The gate of the subscriber, and the gate of the runs stream. */
+  readonly #downstream = currentGate()
   readonly #gate = new Gate()
   #reading: Subscription | undefined
-  /** Where to go on reading; empty for the beginning, undefined before the first answer. */
+  /** The cursor to resume from; empty for the beginning, undefined before the first response. */
   #cursor: string | undefined
-  #fruitless = 0
-  /** Outputs under an asynchronous check. */
+  /** Completed reads in a row without an awaited run. */
+  #idleReads = 0
+  /** Number of pending asynchronous checks. */
   #checks = 0
 
   constructor(
     context: Context,
     runs: RunsToWrite,
-    terms: Terms,
+    settings: ExecutionSettings,
     subscriber: Subscriber<ExecutedRun<object>>,
   ) {
     this.#context = context
     this.#runs = runs
-    this.#terms = terms
+    this.#settings = settings
     this.#subscriber = subscriber
-    this.#left = runs.entries.length
+    this.#remaining = runs.entries.length
   }
 
   start(): Subscription {
-    this.#all.add(this.#outer?.onChange(() => this.#hold()))
-    this.#hold()
+    this.#subscriptions.add(this.#downstream?.onChange(() => this.#updateGate()))
+    this.#updateGate()
     this.#add(this.#runs.entries)
-    return this.#all
+    return this.#subscriptions
   }
 
   #add(entries: readonly Entry[]): void {
     this.#adding = true
     const writing = writeRuns(this.#context, { ...this.#runs, entries }).subscribe({
-      next: (batch) => this.#guarded(() => this.#added(batch)),
+      next: (batch) => this.#guard(() => this.#onAdded(batch)),
       error: (error: unknown) => this.#subscriber.error(error),
       complete: () =>
-        this.#guarded(() => {
+        this.#guard(() => {
           this.#adding = false
-          this.#addAgain()
+          this.#retry()
         }),
     })
-    this.#all.add(writing)
+    this.#subscriptions.add(writing)
   }
 
-  #added({ entries, answer }: AddedBatch): void {
-    // The later runs come behind the first ones.
-    this.#cursor ??= usableCursor(answer.run_cursor)
-    for (const [position, runId] of answer.run_ids.entries()) {
+  #onAdded({ entries, response }: AddedBatch): void {
+    // The runs of later batches come after those of the first one.
+    this.#cursor ??= validCursor(response.run_cursor)
+    for (const [position, runId] of response.run_ids.entries()) {
       const entry = entries[position]
       if (entry !== undefined) this.#running.set(runId, entry)
     }
-    // What this answer does not name is somebody else's: the next request is not sent before.
+    // The others belong to other callers, since the next request is sent only after this.
     const early = [...this.#early.values()]
     this.#early.clear()
-    this.#hold()
-    for (const state of early) this.#ended(state)
+    this.#updateGate()
+    for (const state of early) this.#onRunEnd(state)
     this.#read()
   }
 
-  /** Reads the runs stream while there is anything to wait for. */
+  /** Subscribes to the runs stream while runs are awaited. */
   #read(): void {
-    if (this.#reading !== undefined || this.#running.size === 0 || this.#all.closed) return
+    if (this.#reading !== undefined || this.#running.size === 0 || this.#subscriptions.closed) return
     const query = { include_output: true, ...(this.#cursor !== undefined && { last_event_id: this.#cursor }) }
     const runs = groupRuns(this.#context, this.#runs.groupId, query)
     const reading = new Subscription()
     this.#reading = reading
-    this.#all.add(reading)
-    const over = () => {
+    this.#subscriptions.add(reading)
+    const stop = () => {
       reading.unsubscribe()
       this.#reading = undefined
     }
     const subscribe = () =>
       runs.subscribe({
-        next: (event) => this.#guarded(() => this.#heard(event)),
+        next: (event) => this.#guard(() => this.#onEvent(event)),
         error: (error: unknown) => {
-          over()
-          this.#guarded(() => this.#unreadable(error))
+          stop()
+          this.#guard(() => this.#onStreamError(error))
         },
         complete: () => {
-          over()
-          this.#guarded(() => this.#readOut())
+          stop()
+          this.#guard(() => this.#onStreamComplete())
         },
       })
     reading.add(withGate(this.#gate, subscribe))
   }
 
-  #heard(event: ResearchEvent): void {
-    if (event.cursor !== undefined) this.#cursor = usableCursor(event.cursor)
+  #onEvent(event: ResearchEvent): void {
+    if (event.cursor !== undefined) this.#cursor = validCursor(event.cursor)
     if (event.type !== 'task_run.state' || event.data.run.is_active) return
     if (this.#running.has(event.data.run.run_id)) {
-      this.#ended(event.data)
+      this.#onRunEnd(event.data)
     } else if (this.#adding) {
       this.#early.set(event.data.run.run_id, event.data)
-      this.#hold()
+      this.#updateGate()
     }
   }
 
-  #ended(state: TaskRunState): void {
+  #onRunEnd(state: TaskRunState): void {
     const { run, output = null } = state
     const entry = this.#running.get(run.run_id)
     if (entry === undefined) return
     this.#running.delete(run.run_id)
-    this.#fruitless = 0
+    this.#idleReads = 0
 
     const retries = this.#retries.get(entry.index) ?? 0
-    if (run.status === 'failed' && retries < this.#terms.retryFailed) {
+    if (run.status === 'failed' && retries < this.#settings.retryFailed) {
       this.#retries.set(entry.index, retries + 1)
-      this.#again.push(entry)
-      return this.#addAgain()
+      this.#retryQueue.push(entry)
+      return this.#retry()
     }
     if (run.status !== 'completed') return this.#emit(entry, run, null)
-    const checked = this.#terms.check(output)
+    const checked = this.#settings.check(output)
     if (!(checked instanceof Promise)) return this.#emit(entry, run, checked)
     this.#checks += 1
-    this.#hold()
-    // It never rejects: a schema that fails is an output that does not fit.
+    this.#updateGate()
+    // Never rejects: a schema that throws counts as a misfit.
     void checked.then((result) =>
-      this.#guarded(() => {
+      this.#guard(() => {
         this.#checks -= 1
         this.#emit(entry, run, result)
-        this.#hold()
+        this.#updateGate()
       }),
     )
   }
 
   #emit(entry: Entry, run: TaskRun, checked: Checked): void {
     if (this.#subscriber.closed) return
-    this.#left -= 1
+    this.#remaining -= 1
     const result =
       checked instanceof OutputSchemaError ? { ...entry, run, misfit: checked } : { ...entry, run }
     if (run.status !== 'completed' || checked instanceof OutputSchemaError) this.#unfinished.push(result)
     this.#subscriber.next({ ...result, output: checked instanceof OutputSchemaError ? null : checked })
-    if (this.#left === 0) this.#finish()
+    if (this.#remaining === 0) this.#finish()
   }
 
-  /** Adds what has failed meanwhile, in one go. */
-  #addAgain(): void {
-    if (this.#adding || this.#again.length === 0 || this.#all.closed) return
-    const entries = this.#again
-    this.#again = []
+  /** Adds all inputs of the retry queue, unless a request is in flight. */
+  #retry(): void {
+    if (this.#adding || this.#retryQueue.length === 0 || this.#subscriptions.closed) return
+    const entries = this.#retryQueue
+    this.#retryQueue = []
     this.#add(entries)
   }
 
@@ -309,28 +308,28 @@ class Execution {
     this.#subscriber.error(new ExecutionError(this.#runs.groupId, runs, this.#runs.entries.length))
   }
 
-  /** The stream ended: right for a group that is idle until the next batch, wrong while a run of ours is not told. */
-  #readOut(): void {
+  /** The stream also completes while the group is idle before the next batch. It must not while a run is awaited. */
+  #onStreamComplete(): void {
     if (this.#running.size === 0) return
-    this.#fruitless += 1
-    if (this.#fruitless < MAX_FRUITLESS) {
-      if (this.#fruitless === MAX_FRUITLESS - 1) this.#cursor = ''
+    this.#idleReads += 1
+    if (this.#idleReads < MAX_IDLE_READS) {
+      if (this.#idleReads === MAX_IDLE_READS - 1) this.#cursor = ''
       return this.#read()
     }
     const request = { method: 'GET', path: `${groupSource(this.#runs.groupId)}/runs` }
-    const missing = `the stream ended, and runs that were added were not told of: ${this.#running.size}`
+    const missing = `the stream completed without ${this.#running.size} of the added runs`
     this.#subscriber.error(new ProtocolError(missing, request, { retryable: false }))
   }
 
-  #unreadable(error: unknown): void {
+  #onStreamError(error: unknown): void {
     if (!(error instanceof ValidationError) || !this.#cursor) return this.#subscriber.error(error)
-    // The service no longer knows the position; what it tells again is recognised.
+    // The service no longer knows the position. Runs that it sends again are ignored.
     this.#cursor = ''
     this.#read()
   }
 
-  /** Passes what a step throws to the subscriber. RxJS would throw it where nothing can catch it. */
-  #guarded(step: () => void): void {
+  /** Passes what a step throws to the subscriber. RxJS would rethrow it asynchronously, where nothing can catch it. */
+  #guard(step: () => void): void {
     try {
       step()
     } catch (thrown) {
@@ -338,10 +337,10 @@ class Execution {
     }
   }
 
-  /** Stops the reading while the consumer is behind, and while too much is put by or being checked. */
-  #hold(): void {
+  /** Pauses the runs stream while the subscriber is paused, or too many runs are buffered or being checked. */
+  #updateGate(): void {
     const isFull = this.#early.size >= MAX_EARLY || this.#checks >= MAX_CHECKS
-    if (this.#outer?.closed === true || isFull) this.#gate.close()
+    if (this.#downstream?.closed === true || isFull) this.#gate.close()
     else this.#gate.open()
   }
 }
@@ -350,8 +349,8 @@ function isList(inputs: readonly RunInput[] | AddRunsRequest): inputs is readonl
   return Array.isArray(inputs)
 }
 
-/** A cursor that is no text has no position in it: the stream is read from its beginning. */
-function usableCursor(cursor: unknown): string {
+/** An invalid cursor becomes the empty one: the stream is read from its beginning. */
+function validCursor(cursor: unknown): string {
   return typeof cursor === 'string' && cursor.trim() !== '' ? cursor : ''
 }
 

@@ -17,8 +17,8 @@ const IDLE_CONNECTIONS = 2
 /** The same if more runs may be counted than were seen, or if the service has lost events. */
 const IDLE_CONNECTIONS_UNCERTAIN = 3
 
-/** What a stream sends until its end: the runs stream sends runs, the events stream statuses of the group too. */
-export type StreamEnd = 'runs' | 'statuses'
+/** A group has two streams. The events stream sends the group's statuses too. */
+export type StreamKind = 'runs' | 'events'
 
 /** What is missing from the stream of an inactive group. */
 export interface Shortfall {
@@ -59,7 +59,7 @@ export type Decision = 'reconnect' | 'done' | 'idle' | Shortfall
 export class GroupPosition {
   /** The cursor of the last new event, or the caller's. */
   cursor: string | undefined
-  readonly #end: StreamEnd
+  readonly #kind: StreamKind
   /** The status by which the stream filters runs; undefined for all of {@link ENDED}. */
   readonly #statusFilter: RunStatus | undefined
   /** The caller's cursor. If the service rejects it, the stream errors. */
@@ -85,8 +85,8 @@ export class GroupPosition {
   #malformed = 0
 
   /** @param statusFilter The status by which the stream filters runs. */
-  constructor(cursor: string | undefined, statusFilter: RunStatus | undefined, end: StreamEnd = 'runs') {
-    this.#end = end
+  constructor(cursor: string | undefined, statusFilter: RunStatus | undefined, kind: StreamKind = 'runs') {
+    this.#kind = kind
     this.cursor = this.#callerCursor = cursor
     this.#isWhole = cursor === undefined
     this.#statusFilter = statusFilter
@@ -96,7 +96,7 @@ export class GroupPosition {
   static parse(
     text: string,
     statusFilter: RunStatus | undefined,
-    end: StreamEnd = 'runs',
+    kind: StreamKind = 'runs',
   ): GroupPosition | undefined {
     const lineEnd = text.indexOf('\n')
     const seen = text.slice(lineEnd + 1)
@@ -110,7 +110,7 @@ export class GroupPosition {
     if (!isEndedCounts(ended) || !isCount(skipped)) return undefined
     const status = lastStatusOf(last)
     if (last !== undefined && status === undefined) return undefined
-    const position = new GroupPosition(undefined, statusFilter, end)
+    const position = new GroupPosition(undefined, statusFilter, kind)
     if (!position.#seen.restore(seen, ended)) return undefined
     position.cursor = cursor
     position.#isWhole = whole
@@ -218,7 +218,7 @@ export class GroupPosition {
       if (this.#isRewound) return undefined
       return { missing, expected: expected === undefined ? status.num_task_runs : sumOf(expected) }
     }
-    if (expected === undefined || this.#end === 'statuses') {
+    if (expected === undefined || this.#kind === 'events') {
       // The events stream may send no status.
       if (isEnded === undefined) return undefined
     }
@@ -234,11 +234,11 @@ export class GroupPosition {
     const { counts } = this.#seen
     if (expected === undefined) {
       // All runs of an inactive group have ended, whatever its counts per status are.
-      const isTotal = this.#end === 'runs' && this.#isWhole && this.#statusFilter === undefined
+      const isTotal = this.#kind === 'runs' && this.#isWhole && this.#statusFilter === undefined
       return isTotal && isCount(num_task_runs) ? Math.max(0, num_task_runs - sumOf(counts)) : 0
     }
     // An events stream may have no runs; then only the runs stream has them.
-    if (this.#end === 'statuses' && isEnded && sumOf(counts) === 0) return 0
+    if (this.#kind === 'events' && isEnded && sumOf(counts) === 0) return 0
     return sumOf(expected.map((count, n) => Math.max(0, count - (counts[n] ?? 0))))
   }
 

@@ -4,7 +4,7 @@ import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
 import { groupRunsQuery } from '../../protocol/requests/tasks.ts'
 import type { GroupRunsQuery } from '../../protocol/task-group.ts'
 import type { Context } from '../context.ts'
-import { beginning, checkUntil } from './events.ts'
+import { checkUntil, cursorOrStart } from './events.ts'
 import type { GroupStreamOptions } from './events.ts'
 import { groupStream } from './stream.ts'
 import { sourceOf } from '../shapes/source.ts'
@@ -32,8 +32,8 @@ export function groupRuns(
   checkOptions('options', options, GROUP_RUNS_OPTIONS)
   checkRequest(groupRunsQuery, options)
   checkUntil(until)
-  const query = { last_event_id: beginning(last_event_id), status, include_input, include_output }
+  const query = { last_event_id: cursorOrStart(last_event_id), status, include_input, include_output }
   const path = `/v1beta/tasks/groups/${encodeURIComponent(groupId)}/runs`
-  const stream = groupStream(context, groupId, { end: 'runs', path, query, until, tracking })
+  const stream = groupStream(context, groupId, { kind: 'runs', path, query, until, tracking })
   return sourceOf(stream, signal)
 }

@@ -23,7 +23,7 @@ export interface UncertainRequest {
   /** How long to search, in ms. */
   readonly timeout: number
   /** Called for each input that was added. */
-  readonly onTaken: (key: string, runId: string) => void
+  readonly onAdded: (key: string, runId: string) => void
 }
 
 /** The stream has not sent all runs yet. */
@@ -31,7 +31,7 @@ class RunsMissingError extends Error {}
 
 /**
  * Determines which inputs of a request were added. Emits the group's status when that is certain: inputs without a call of
- * {@link UncertainRequest.onTaken} were not added.
+ * {@link UncertainRequest.onAdded} were not added.
  *
  * The runs stream (§4.5) has only ended runs, and no endpoint lists active ones. So it reads until every input was seen, or
  * the group is inactive and all its runs were seen. If the group has no more runs than before, it emits immediately.
@@ -55,7 +55,7 @@ export function settleRuns(
       const see = (state: TaskRunState) => {
         seen.add(state.run.run_id)
         const key = keyOf(state)
-        if (key !== undefined && missing.delete(key)) request.onTaken(key, state.run.run_id)
+        if (key !== undefined && missing.delete(key)) request.onAdded(key, state.run.run_id)
       }
       // From the beginning, since every run must be counted.
       const runs = groupRuns(context, groupId, { include_input: true }).pipe(

@@ -19,7 +19,7 @@ import type { RivuletError } from '../../transport/errors.ts'
 import type { ApiRequest, StreamMessage } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { GroupPosition } from './position.ts'
-import type { StreamEnd } from './position.ts'
+import type { StreamKind } from './position.ts'
 import { IncompleteStreamError } from './incomplete-stream-error.ts'
 import { getTaskGroup } from './task-groups.ts'
 import { resumableStream } from '../shapes/resumable-stream.ts'
@@ -29,7 +29,7 @@ import { ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
 
 /** One of the two streams of a group. */
 export interface GroupStream {
-  readonly end: StreamEnd
+  readonly kind: StreamKind
   readonly path: string
   readonly query: ApiRequest['query'] & {
     readonly last_event_id?: string | undefined
@@ -56,21 +56,21 @@ const IDLE_TIME = 10_000
 export function groupStream(
   context: Context,
   groupId: string,
-  stream: GroupStream & { readonly end: 'runs' },
+  stream: GroupStream & { readonly kind: 'runs' },
 ): Observable<GroupRunEvent>
 export function groupStream(
   context: Context,
   groupId: string,
-  stream: GroupStream & { readonly end: 'statuses' },
+  stream: GroupStream & { readonly kind: 'events' },
 ): Observable<GroupEvent>
 export function groupStream(context: Context, groupId: string, stream: GroupStream): Observable<GroupEvent> {
   return resumableStream(context, () => new GroupReader(context, groupId, stream, initialPosition(stream)))
 }
 
 /** The saved position, else the caller's `last_event_id`. */
-function initialPosition({ end, query, tracking }: GroupStream): GroupPosition {
-  if (tracking?.position === undefined) return new GroupPosition(query.last_event_id, query.status, end)
-  const position = GroupPosition.parse(tracking.position, query.status, end)
+function initialPosition({ kind, query, tracking }: GroupStream): GroupPosition {
+  if (tracking?.position === undefined) return new GroupPosition(query.last_event_id, query.status, kind)
+  const position = GroupPosition.parse(tracking.position, query.status, kind)
   if (position === undefined) throw tracking.unreadable()
   return position
 }
@@ -148,7 +148,7 @@ class GroupReader implements StreamReader<GroupEvent> {
   #eventOf(wire: unknown, id: string | undefined): GroupEvent {
     const event = groupEvent(this.#groupId, wire, 'stream', id, this.#receivedAt)
     // The runs stream has no statuses (§4.5).
-    if (this.#stream.end === 'statuses' || event.type !== 'task_group.status') return event
+    if (this.#stream.kind === 'events' || event.type !== 'task_group.status') return event
     return unknownEvent(this.source, wire, 'stream', event.cursor, this.#receivedAt)
   }
 

@@ -18,37 +18,36 @@ import { sourceOf } from '../shapes/source.ts'
 import { getTaskGroup } from './task-groups.ts'
 import { PartialWriteError, UncertainWriteError } from './write-errors.ts'
 
-/** An input, and where it stands in the caller's `inputs`. */
+/** An input and its index in the caller's `inputs`. */
 export interface Entry {
   readonly index: number
   readonly input: RunInput
 }
 
-/** Inputs that were added together, and the answer with their run ids in the same order. */
+/** A batch of inputs that were added, and the response with their run ids in the same order. */
 export interface AddedBatch {
   readonly entries: readonly Entry[]
-  readonly answer: AddRunsResponse
+  readonly response: AddRunsResponse
 }
 
-/** What is added to which group, and how. */
+/** The runs to add, their group, and how to add them. */
 export interface RunsToWrite {
   readonly groupId: string
   readonly entries: readonly Entry[]
-  /** What the requests carry beside their inputs. */
+  /** The fields of each request other than `inputs`. */
   readonly shared: Omit<AddRunsRequest, 'inputs'>
-  /** What every run shall answer with; undefined leaves that to the inputs. */
+  /** The output schema of every run; undefined keeps that of each input. */
   readonly outputSchema?: OutputSchema | undefined
-  /** How to find out what became of a request that may have been taken; without it nothing is sent again. */
+  /** How to determine whether an uncertain request was accepted; undefined means that it is not retried. */
   readonly settling?: { readonly delay: number; readonly timeout: number } | undefined
 }
 
-/** How often one input is sent, at the most, when each time it turns out that it was not taken. */
+/** The most times that one input is sent, if each time it turns out that it was not added. */
 const MAX_SENDS = 10
 
 /**
- * Adds runs in requests of at most 1,000 inputs (§4.3), one after the other, and emits each when all of it was added. A
- * request is sent again only where none of it can have been taken, be it that the service said so or that the settling
- * found so.
+ * Adds runs in sequential requests of at most 1,000 inputs (§4.3), and emits each batch when it is added. An input is sent again
+ * only if it was certainly not added, by the service's response or by {@link settleRuns}.
  */
 export function writeRuns(context: Context, runs: RunsToWrite): Observable<AddedBatch> {
   return fedBy((subscriber, signal) =>
@@ -56,7 +55,7 @@ export function writeRuns(context: Context, runs: RunsToWrite): Observable<Added
   )
 }
 
-/** The request that adds runs (§4.3). */
+/** Returns the request that adds runs (§4.3). */
 export function addRunsRequest(groupId: string, body: AddRunsRequest): ApiRequest {
   return {
     method: 'POST',
@@ -73,11 +72,11 @@ class RunWriter {
   readonly #signal: AbortSignal
   /** The ids of the runs that were added. */
   readonly #added = new Map<Entry, string>()
-  readonly #answers: AddRunsResponse[] = []
-  /** Makes this write's keys differ from those of every other write. */
+  readonly #responses: AddRunsResponse[] = []
+  /** Makes the keys of this write unique. */
   readonly #nonce = nonce()
-  /** How many runs the group had when it was asked last. */
-  #known: number | undefined
+  /** The last known number of runs in the group. */
+  #groupSize: number | undefined
 
   constructor(context: Context, runs: RunsToWrite, signal: AbortSignal) {
     this.#context = context
@@ -85,101 +84,102 @@ class RunWriter {
     this.#signal = signal
   }
 
-  async write(tell: (batch: AddedBatch) => void): Promise<void> {
+  async write(emit: (batch: AddedBatch) => void): Promise<void> {
     const { entries, groupId, settling } = this.#runs
     if (settling !== undefined) {
-      // Not knowing makes settling slower, and no less certain.
+      // Optional: without it, settling is only slower.
       const group = getTaskGroup(this.#context, groupId).pipe(catchError(() => of(undefined)))
-      this.#known = (await this.#first(group))?.status?.num_task_runs
+      this.#groupSize = (await this.#first(group))?.status?.num_task_runs
     }
     for (let start = 0; start < entries.length; start += MAX_RUNS_PER_REQUEST) {
       const batch = entries.slice(start, start + MAX_RUNS_PER_REQUEST)
-      const answer = await this.#add(batch)
-      this.#known = answer.status?.num_task_runs
-      this.#answers.push(answer)
-      tell({ entries: batch, answer })
+      const response = await this.#add(batch)
+      this.#groupSize = response.status?.num_task_runs
+      this.#responses.push(response)
+      emit({ entries: batch, response })
     }
   }
 
   async #add(batch: readonly Entry[]): Promise<AddRunsResponse> {
     const { scheduler, backoff, random } = this.#context
     const { settling } = this.#runs
-    let left = batch
+    let remaining = batch
     for (let sends = 1; ; sends++) {
-      const begun = scheduler.now()
+      const startedAt = scheduler.now()
       let failure: unknown
       try {
-        const answer = await this.#send(left)
-        return left === batch ? answer : this.#pieced(batch, answer.status)
+        const response = await this.#send(remaining)
+        return remaining === batch ? response : this.#combined(batch, response.status)
       } catch (error) {
         failure = error
       }
       this.#signal.throwIfAborted()
-      if (isUntaken(failure)) throw this.#failed(failure)
-      if (settling === undefined) throw this.#failed(failure, left)
+      if (isNotTaken(failure)) throw this.#errorFor(failure)
+      if (settling === undefined) throw this.#errorFor(failure, remaining)
 
-      // A request that took long may still be under way: it gets as long again to be taken.
-      const took = scheduler.now() - begun
-      const pause = retryAfterOf(failure) ?? backoffDelay(sends - 1, backoff, random)
-      await this.#first(timer(Math.max(settling.delay, took, pause), scheduler))
-      const status = await this.#settle(left, failure, settling.timeout)
-      const rest = left.filter((entry) => !this.#added.has(entry))
-      if (rest.length === 0) return this.#pieced(batch, status)
-      if (rest.length < left.length) left = rest
-      if (sends === MAX_SENDS || !isRetryable(failure)) throw this.#failed(failure)
+      // The service may still be processing a slow request: waits at least as long as the request took.
+      const duration = scheduler.now() - startedAt
+      const delay = retryAfterOf(failure) ?? backoffDelay(sends - 1, backoff, random)
+      await this.#first(timer(Math.max(settling.delay, duration, delay), scheduler))
+      const status = await this.#settle(remaining, failure, settling.timeout)
+      const missing = remaining.filter((entry) => !this.#added.has(entry))
+      if (missing.length === 0) return this.#combined(batch, status)
+      if (missing.length < remaining.length) remaining = missing
+      if (sends === MAX_SENDS || !isRetryable(failure)) throw this.#errorFor(failure)
     }
   }
 
-  /** Makes one request, which the transport sends again where the service cannot have taken it. */
+  /** Sends one request, which the transport retries if the service cannot have acted on it. */
   async #send(entries: readonly Entry[]): Promise<AddRunsResponse> {
     const { groupId, shared } = this.#runs
-    const inputs = entries.map((entry) => this.#tagged(entry, this.#specified(entry.input)))
+    const inputs = entries.map((entry) => this.#tagged(entry, this.#withSchema(entry.input)))
     const request = addRunsRequest(groupId, { ...shared, inputs })
-    const answer = await this.#first(requestShape<AddRunsResponse>(this.#context, request, ['run_ids']))
-    const ids = new Set(answer.run_ids.filter((id: unknown) => typeof id === 'string' && id !== ''))
-    if (ids.size !== entries.length || answer.run_ids.length !== entries.length) {
-      throw new ProtocolError(`${entries.length} inputs were answered with ${ids.size} run ids`, request)
+    const response = await this.#first(requestShape<AddRunsResponse>(this.#context, request, ['run_ids']))
+    const ids = new Set(response.run_ids.filter((id: unknown) => typeof id === 'string' && id !== ''))
+    if (ids.size !== entries.length || response.run_ids.length !== entries.length) {
+      throw new ProtocolError(`the response to ${entries.length} inputs has ${ids.size} run ids`, request)
     }
-    for (const [position, runId] of answer.run_ids.entries()) {
+    for (const [position, runId] of response.run_ids.entries()) {
       const entry = entries[position]
       if (entry !== undefined) this.#added.set(entry, runId)
     }
-    return answer
+    return response
   }
 
+  /** Determines which inputs of a failed request were added. */
   async #settle(entries: readonly Entry[], failure: unknown, timeout: number): Promise<TaskGroupStatus> {
     const byKey = new Map(entries.map((entry) => [this.#key(entry), entry]))
-    const onTaken = (key: string, runId: string) => {
+    const onAdded = (key: string, runId: string) => {
       const entry = byKey.get(key)
       if (entry !== undefined) this.#added.set(entry, runId)
     }
-    const doubt = { keys: byKey.keys(), runsBefore: this.#known, timeout, onTaken }
+    const request = { keys: byKey.keys(), runsBefore: this.#groupSize, timeout, onAdded }
     try {
-      const status = await this.#first(settleRuns(this.#context, this.#runs.groupId, doubt))
-      this.#known = status.num_task_runs
+      const status = await this.#first(settleRuns(this.#context, this.#runs.groupId, request))
+      this.#groupSize = status.num_task_runs
       return status
     } catch (reason) {
       this.#signal.throwIfAborted()
-      throw this.#failed(failure, entries, reason)
+      throw this.#errorFor(failure, entries, reason)
     }
   }
 
-  /** The answer to a batch that was added in several requests, or whose answer never came. */
-  #pieced(batch: readonly Entry[], status: TaskGroupStatus): AddRunsResponse {
-    const before = this.#answers.at(-1)
+  /** The response for a batch that was added in several requests, or whose response was lost. */
+  #combined(batch: readonly Entry[], status: TaskGroupStatus): AddRunsResponse {
+    const previous = this.#responses.at(-1)
     return {
       status,
       run_ids: batch.map((entry) => this.#added.get(entry) ?? ''),
-      // Where its runs begin nobody said; they come behind those before them.
-      run_cursor: before?.run_cursor ?? '',
-      event_cursor: before?.event_cursor ?? '',
+      // The cursors of these runs are unknown, but come after the previous ones.
+      run_cursor: previous?.run_cursor ?? '',
+      event_cursor: previous?.event_cursor ?? '',
     }
   }
 
-  /** The error to end with: the cause itself where nothing was added and nothing is in doubt. */
-  #failed(cause: unknown, doubtful: readonly Entry[] = [], unsettled?: unknown): unknown {
+  /** The error of the write: the cause itself if nothing was added and nothing is in doubt. */
+  #errorFor(cause: unknown, uncertain: readonly Entry[] = [], unsettled?: unknown): unknown {
     const { groupId, entries } = this.#runs
-    const inDoubt = new Set(doubtful.filter((entry) => !this.#added.has(entry)))
+    const inDoubt = new Set(uncertain.filter((entry) => !this.#added.has(entry)))
     const progress = {
       added: entries.flatMap((entry) => {
         const run_id = this.#added.get(entry)
@@ -187,7 +187,7 @@ class RunWriter {
       }),
       notAdded: indexes(entries.filter((entry) => !this.#added.has(entry) && !inDoubt.has(entry))),
       inDoubt: indexes([...inDoubt]),
-      answers: this.#answers,
+      answers: this.#responses,
     }
     if (inDoubt.size > 0) return new UncertainWriteError(groupId, cause, progress, unsettled)
     return this.#added.size > 0 ? new PartialWriteError(groupId, cause, progress) : cause
@@ -202,8 +202,8 @@ class RunWriter {
     return { ...input, metadata: { ...input.metadata, [KEY]: this.#key(entry) } }
   }
 
-  /** With the output schema in its own spec, which takes the place of the request's as a whole (§4.3). */
-  #specified(input: RunInput): RunInput {
+  /** Sets the output schema in the input's own spec, which replaces the request's default spec (§4.3). */
+  #withSchema(input: RunInput): RunInput {
     const { outputSchema, shared } = this.#runs
     if (outputSchema === undefined) return input
     const spec = input.task_spec ?? shared.default_task_spec
@@ -215,9 +215,9 @@ class RunWriter {
   }
 }
 
-/** Whether it is certain that the service has not taken a request that failed so. */
-function isUntaken(error: unknown): boolean {
-  // An ArgumentError comes before anything is sent; of errors that are not the library's nothing is known.
+/** Whether the service has certainly not acted on a request with this error. */
+function isNotTaken(error: unknown): boolean {
+  // An ArgumentError is thrown before the request is sent. Any other foreign error is uncertain.
   return error instanceof RivuletError ? error.taken === 'no' : error instanceof ArgumentError
 }
 
@@ -225,7 +225,7 @@ function indexes(entries: readonly Entry[]): number[] {
   return entries.map(({ index }) => index)
 }
 
-/** 16 random bytes. `randomUUID` is not there on pages without https. */
+/** 16 random bytes as hex. `randomUUID` does not exist on pages without https. */
 function nonce(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')

@@ -281,7 +281,10 @@ describe('execute', () => {
 
     expect(indexes(results)).toEqual([0])
     expect(error).toBeInstanceOf(ProtocolError)
-    expect(error).toMatchObject({ retryable: false, message: expect.stringContaining('not told of: 1') })
+    expect(error).toMatchObject({
+      retryable: false,
+      message: expect.stringContaining('without 1 of the added runs'),
+    })
   })
 
   it.each([[null], [undefined], [7], [{}], [''], [' ']])(

@@ -119,7 +119,7 @@ describe('a position that was counted to', () => {
   })
 
   it('does not end the events stream with its last run alone, since a status comes behind', () => {
-    const position = new GroupPosition(undefined, undefined, 'statuses')
+    const position = new GroupPosition(undefined, undefined, 'events')
     position.connect()
     position.advance(run(1))
     expect(position.decide(endedWith({ completed: 1 }))).toBe('reconnect')
