@@ -81,7 +81,7 @@ export function checkedOutput<Content>(
   output: TaskOutput | null,
 ): Checked<Content> | Promise<Checked<Content>> {
   if (output?.type !== 'json') {
-    const message = output === null ? 'the run has no output' : `its type is ${String(output.type)}, not json`
+    const message = output === null ? 'the run has no output' : `its type is ${nameOf(output.type)}, not json`
     return new OutputSchemaError([{ message }], output)
   }
   const outputOf = (result: StandardResult<Content>) =>
@@ -97,6 +97,11 @@ export function checkedOutput<Content>(
   } catch (error) {
     return failed(error)
   }
+}
+
+/** The type of an output, as far as it is text. `String()` throws for some objects. */
+function nameOf(type: unknown): string {
+  return typeof type === 'object' && type !== null ? 'an object' : String(type)
 }
 
 type Checked<Content> = CheckedOutput<Content> | OutputSchemaError

@@ -249,6 +249,20 @@ describe('checkOutput', () => {
     await expect(checkOutput(Company, undefined)).rejects.toMatchObject({ output: null })
   })
 
+  it.each([
+    [{ type: 'text' }, 'its type is text, not json'],
+    [{ type: { toString: 1, valueOf: 1 } }, 'its type is an object, not json'],
+    [{}, 'its type is undefined, not json'],
+    [{ type: null }, 'its type is null, not json'],
+  ])('rejects with an OutputSchemaError whatever the type of the output is: %j', async (output, message) => {
+    // As a service could send it.
+    const sent: TaskOutput = JSON.parse(JSON.stringify(output))
+    await expect(checkOutput(Company, sent)).rejects.toMatchObject({
+      name: 'OutputSchemaError',
+      issues: [{ message }],
+    })
+  })
+
   it('goes with the output schema for runs that are added by hand', () => {
     expect(outputSchema(Company)).toMatchObject({
       type: 'json',
