@@ -1,9 +1,6 @@
 import type { MonitorErrorEvent } from './monitor.ts'
 import type { TaskRun } from './task.ts'
 
-/** The beta feature that a run with a webhook needs, as a value of the beta header (§6.1). */
-export const WEBHOOK_BETA = 'webhook-2025-08-12'
-
 /** A task run ended (§6.1). */
 export interface TaskRunWebhook {
   readonly type: 'task_run.status'
