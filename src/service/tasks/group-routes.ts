@@ -20,7 +20,7 @@ import { newRuns } from './run-request.ts'
 import type { TaskStore } from './task-store.ts'
 
 /** A request for a group's stream. */
-export interface GroupStreamRequest {
+interface GroupStreamRequest {
   readonly path: string
   readonly groupId: string
   /** Position in the group's log after which the stream starts. */
