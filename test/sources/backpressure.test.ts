@@ -22,7 +22,7 @@ import { pageOf } from '../support/monitor-page.ts'
 import { answer, openStream, serve, sse } from '../support/serve.ts'
 import { settled } from '../support/settled.ts'
 
-/** Far more than any socket's buffers hold. */
+/** Far more than the buffers of a socket hold. */
 const EVENTS = 1_000
 const EVENT_BYTES = 64 * 1024
 
@@ -32,10 +32,10 @@ const run = (n: number) => ({
   run: { run_id: `run_${n}`, status: 'completed', is_active: false, filling: 'x'.repeat(EVENT_BYTES) },
 })
 
-/** What a service does with the first requests for a stream, one each, before the others get all that there is. */
+/** The responses to the first requests for a stream, one each. Later requests receive all events. */
 type FirstConnections = readonly ((response: ServerResponse) => void)[]
 
-/** A service whose groups have much to tell, and tell it as fast as the reader takes it. */
+/** A service whose groups send many events, as fast as the socket accepts them. */
 async function flooding(first: FirstConnections = []) {
   const flood = { sent: 0 }
   let connections = 0
@@ -58,13 +58,13 @@ async function flooding(first: FirstConnections = []) {
   return { client: createClient({ baseUrl, apiKey: 'key', initialDelay: 0 }), flood }
 }
 
-/** One event, and the connection breaks. */
-function tellOneAndBreak(response: ServerResponse): void {
+/** Sends one event and breaks the connection. */
+function sendOneAndBreak(response: ServerResponse): void {
   openStream(response)
   response.write(sse(run(0)), () => response.destroy())
 }
 
-function tellOneAndEnd(response: ServerResponse): void {
+function sendOneAndEnd(response: ServerResponse): void {
   openStream(response)
   response.end(sse(run(0)))
 }
@@ -74,27 +74,27 @@ function refuse(response: ServerResponse): void {
   answer(response, { detail: [{ loc: ['query', 'last_event_id'], msg: 'gone' }] }, 422)
 }
 
-/** A monitor with `e1` to `e{count}`, which counts the pages that were asked for; `refused` of them get another answer. */
+/** A monitor with `e1` to `e{count}`, which counts the requested pages; those of `refused` get a 422. */
 async function paging(count: number, refused: (page: number) => boolean = () => false) {
   const list = Array.from({ length: count }, (_, n) => `e${n + 1}`)
-  const asked = { pages: 0 }
+  const requested = { pages: 0 }
   const baseUrl = await serve((request, response) => {
-    asked.pages += 1
-    if (refused(asked.pages)) return refuse(response)
+    requested.pages += 1
+    if (refused(requested.pages)) return refuse(response)
     answer(response, pageOf(list.toReversed(), request))
   })
-  return { client: createClient({ baseUrl, apiKey: 'key' }), list, asked }
+  return { client: createClient({ baseUrl, apiKey: 'key' }), list, requested }
 }
 
 describe('a group stream under a gate', () => {
-  it('is read no faster than a loop takes its events, and loses none of them', async () => {
+  it('is read no faster than a loop consumes it, without losing an event', async () => {
     const { client, flood } = await flooding()
     const seen: (string | undefined)[] = []
     let sentWhileBusy = Infinity
 
     for await (const { cursor } of iterate(client.taskGroups.runs('g'), { highWaterMark: 2 })) {
       if (seen.length === 0) {
-        // The loop is busy until the service has sent all that the sockets' buffers take.
+        // The loop is busy until the buffers of the sockets are full.
         await settled(() => flood.sent)
         sentWhileBusy = flood.sent
       }
@@ -106,7 +106,7 @@ describe('a group stream under a gate', () => {
   })
 
   it.each(['runs', 'untyped'] as const)(
-    'reads nothing of %s while the gate is closed that it was opened under',
+    'does not read %s if it was subscribed to under a closed gate',
     async (call) => {
       const { client, flood } = await flooding()
       const gate = new Gate()
@@ -129,36 +129,36 @@ describe('a group stream under a gate', () => {
   )
 })
 
-/** A pipe that ends in a group stream which floods whoever does not hold it back. */
+/** A pipeline with a group stream that sends more than it can buffer. */
 interface Pipe {
   readonly first?: FirstConnections
   readonly of: (client: ResearchClient) => Observable<unknown> | Promise<Observable<unknown>>
 }
 
 const PIPES: Readonly<Record<string, Pipe>> = {
-  'concat, behind a request': {
+  'concat, after a request': {
     of: ({ taskGroups }) => concat(taskGroups.get('g'), taskGroups.runs('g')),
   },
-  'concat, behind another stream': {
-    first: [tellOneAndEnd],
+  'concat, after another stream': {
+    first: [sendOneAndEnd],
     of: (client) => concat(client.stream('/v1beta/tasks/groups/g/runs'), client.taskGroups.runs('g')),
   },
-  'switchMap, behind a request': {
+  'switchMap, after a request': {
     of: ({ taskGroups }) => taskGroups.get('g').pipe(switchMap(() => taskGroups.runs('g'))),
   },
-  'switchMap, behind a timer': {
+  'switchMap, after a timer': {
     of: ({ taskGroups }) => timer(1).pipe(switchMap(() => taskGroups.runs('g'))),
   },
   'concatMap over ids': {
-    first: [tellOneAndEnd],
+    first: [sendOneAndEnd],
     of: (client) =>
       from(['a', 'b']).pipe(concatMap((id) => client.stream(`/v1beta/tasks/groups/${id}/runs`))),
   },
   'retry with a delay': {
-    first: [tellOneAndBreak],
+    first: [sendOneAndBreak],
     of: (client) => client.stream('/v1beta/tasks/groups/g/runs').pipe(retry({ delay: 1 })),
   },
-  'retry with a delay, of what failed before the stream was opened': {
+  'retry with a delay, after a failure before the stream': {
     of: ({ taskGroups }) => {
       let attempts = 0
       const down = throwError(() => new Error('down'))
@@ -166,11 +166,11 @@ const PIPES: Readonly<Record<string, Pipe>> = {
     },
   },
   'repeat with a delay': {
-    first: [tellOneAndEnd],
+    first: [sendOneAndEnd],
     of: (client) => client.stream('/v1beta/tasks/groups/g/runs').pipe(repeat({ count: 2, delay: 1 })),
   },
   'reconnect after a delay': {
-    first: [tellOneAndBreak],
+    first: [sendOneAndBreak],
     of: (client) =>
       client
         .stream('/v1beta/tasks/groups/g/runs')
@@ -183,28 +183,28 @@ const PIPES: Readonly<Record<string, Pipe>> = {
         concatMap(() => taskGroups.runs('g')),
       ),
   },
-  'watch with a checkpoint, behind a timer': {
+  'watch with a checkpoint, after a timer': {
     of: async (client) => {
       const checkpoint = await openCheckpoint(memoryCheckpointStore())
-      // Only a `deliver` with the checkpoint says what was handled, here one that handles at once.
+      // The checkpoint requires a `deliver`; this one handles synchronously.
       return timer(1).pipe(
         switchMap(() => client.watch({ taskGroups: ['g'], checkpoint })),
         deliver(() => {}, { checkpoint }),
       )
     },
   },
-  'a stream that was cut': {
-    first: [tellOneAndBreak],
+  'a stream whose connection broke': {
+    first: [sendOneAndBreak],
     of: ({ taskGroups }) => taskGroups.runs('g'),
   },
-  'a stream that began again after a 422': {
-    first: [tellOneAndBreak, refuse],
+  'a stream that restarted after a 422': {
+    first: [sendOneAndBreak, refuse],
     of: ({ taskGroups }) => taskGroups.runs('g'),
   },
 }
 
 describe.each(Object.entries(PIPES))('a group stream through %s', (_name, { first, of }) => {
-  it('is read no faster than a handler takes its events', async () => {
+  it('is read no faster than a handler consumes it', async () => {
     const { client, flood } = await flooding(first)
     const pipe = await of(client)
     const busy = new Promise(() => {})
@@ -216,7 +216,7 @@ describe.each(Object.entries(PIPES))('a group stream through %s', (_name, { firs
     expect(flood.sent).toBeLessThan(EVENTS)
   })
 
-  it('is read no faster than a loop takes its events', async () => {
+  it('is read no faster than a loop consumes it', async () => {
     const { client, flood } = await flooding(first)
     const loop = iterate(await of(client), { highWaterMark: 2 })
     onTestFinished(async () => void (await loop.return?.()))
@@ -229,8 +229,8 @@ describe.each(Object.entries(PIPES))('a group stream through %s', (_name, { firs
 })
 
 describe('a group stream that is shared', () => {
-  it('is read no faster than the handler whose gate it was put under, also when it is taken up again', async () => {
-    const { client, flood } = await flooding([tellOneAndBreak])
+  it('is read no faster than the handler whose gate it is under, also after a reconnection', async () => {
+    const { client, flood } = await flooding([sendOneAndBreak])
     const gate = new Gate()
     const shared = client
       .stream('/v1beta/tasks/groups/g/runs')
@@ -248,7 +248,7 @@ describe('a group stream that is shared', () => {
     expect(flood.sent).toBeLessThan(EVENTS)
   })
 
-  it('is read to its end by the others when a loop that held it is left', async () => {
+  it('is read to its end for other subscribers after a loop that paused it has ended', async () => {
     const { client, flood } = await flooding()
     const shared = client.taskGroups.runs('g').pipe(share())
     const loop = iterate(shared, { highWaterMark: 1 })
@@ -268,8 +268,8 @@ describe('a group stream that is shared', () => {
 })
 
 describe("a monitor's events under a gate", () => {
-  it('asks for one page ahead and for no more while the gate is closed', async () => {
-    const { client, asked, list } = await paging(10)
+  it('prefetches one page and no more while the gate is closed', async () => {
+    const { client, requested, list } = await paging(10)
     const gate = new Gate()
     const seen: string[] = []
     const over = new Promise<void>((resolve, reject) => {
@@ -282,8 +282,8 @@ describe("a monitor's events under a gate", () => {
         .subscribe({ next, error: reject, complete: resolve })
     })
 
-    await settled(() => asked.pages)
-    const whileClosed = { pages: asked.pages, seen: [...seen] }
+    await settled(() => requested.pages)
+    const whileClosed = { pages: requested.pages, seen: [...seen] }
     gate.open()
     await over
 
@@ -291,11 +291,11 @@ describe("a monitor's events under a gate", () => {
     expect(seen).toEqual(list.toReversed())
   })
 
-  it('stops in the midst of what a poll brought, and goes on from there', async () => {
+  it('pauses within the events of a poll, and resumes there', async () => {
     const { client, list } = await paging(6)
     const gate = new Gate()
     const seen: string[] = []
-    const told = new Promise<void>((resolve, reject) => {
+    const done = new Promise<void>((resolve, reject) => {
       const next = ({ id }: { id: string }) => {
         if (seen.push(id) % 2 === 0) gate.close()
         if (seen.length === list.length) resolve()
@@ -311,20 +311,20 @@ describe("a monitor's events under a gate", () => {
       steps.push(seen.length)
       gate.open()
     }
-    await told
+    await done
 
     expect(steps).toEqual([2, 4, 6])
     expect(seen).toEqual(list)
   })
 
-  it('asks for one page ahead when the walk begins again, since the service no longer knew the next page', async () => {
+  it('prefetches one page after the service rejected a cursor', async () => {
     const gate = new Gate()
-    const { client, asked, list } = await paging(10, (page) => {
+    const { client, requested, list } = await paging(10, (page) => {
       if (page === 2) gate.close()
       return page === 2
     })
     const seen: string[] = []
-    const told = new Promise<void>((resolve, reject) => {
+    const done = new Promise<void>((resolve, reject) => {
       const next = ({ id }: { id: string }) => {
         if (seen.push(id) === list.length) resolve()
       }
@@ -333,22 +333,22 @@ describe("a monitor's events under a gate", () => {
       onTestFinished(() => subscription.unsubscribe())
     })
 
-    // The page that was refused, then one to read and one ahead.
-    await settled(() => Math.max(0, asked.pages - 2))
-    const whileClosed = asked.pages
+    // The rejected page, one to read and one that is prefetched.
+    await settled(() => Math.max(0, requested.pages - 2))
+    const whileClosed = requested.pages
     gate.open()
-    await told
+    await done
 
     expect(whileClosed).toBe(4)
     expect(seen).toEqual(list)
   })
 
-  it('asks for one page ahead in later polls too', async () => {
-    const { client, asked, list } = await paging(1)
+  it('prefetches one page in later polls too', async () => {
+    const { client, requested, list } = await paging(1)
     const gate = new Gate()
     const wake = new Subject<void>()
     const seen: string[] = []
-    const told = new Promise<void>((resolve, reject) => {
+    const done = new Promise<void>((resolve, reject) => {
       const next = ({ id }: { id: string }) => {
         if (seen.push(id) === 8) resolve()
       }
@@ -359,13 +359,13 @@ describe("a monitor's events under a gate", () => {
     await settled(() => seen.length)
 
     gate.close()
-    asked.pages = 0
+    requested.pages = 0
     list.push('e2', 'e3', 'e4', 'e5', 'e6', 'e7', 'e8')
     wake.next()
-    await settled(() => asked.pages)
-    const whileClosed = { pages: asked.pages, seen: [...seen] }
+    await settled(() => requested.pages)
+    const whileClosed = { pages: requested.pages, seen: [...seen] }
     gate.open()
-    await told
+    await done
 
     expect(whileClosed).toEqual({ pages: 2, seen: ['e1'] })
     expect(seen).toEqual(list)

@@ -11,7 +11,7 @@ const posting: RunInput = {
   webhook: { url: 'https://example.org/hook', event_types: ['task_run.status'] },
 }
 
-/** A client, and the value of one header in each of its requests that add runs. */
+/** A client, and the recorded value of one header of its requests to add runs. */
 async function recording(header: string, options: ClientOptions = {}) {
   const values: unknown[] = []
   const baseUrl = await serve((request, response) => {
@@ -28,8 +28,8 @@ async function recording(header: string, options: ClientOptions = {}) {
   return { client: createClient({ baseUrl, apiKey: 'key', ...options }), values }
 }
 
-describe('adding runs that post to a webhook', () => {
-  it('names the beta feature, in the requests that need it alone', async () => {
+describe('adding runs with a webhook', () => {
+  it('names the beta feature only in the requests that need it', async () => {
     const { client, values } = await recording('service-beta')
     const inputs = [...Array.from({ length: 1_001 }, () => plain), posting]
 
@@ -38,7 +38,7 @@ describe('adding runs that post to a webhook', () => {
     expect(values).toEqual([undefined, WEBHOOK_BETA])
   })
 
-  it('names it in the header that this deployment reads', async () => {
+  it('names it in the configured header', async () => {
     const { client, values } = await recording('acme-beta', { betaHeader: 'acme-beta' })
 
     await lastValueFrom(client.taskGroups.addRuns('g', { inputs: [posting] }))

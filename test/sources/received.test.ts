@@ -8,7 +8,7 @@ import { answer, openStream, queryOf, serve, sse } from '../support/serve.ts'
 
 const AT = '2001-02-03T04:05:06.789Z'
 
-/** The client's time stands still, far from that of the system. */
+/** The client's clock is fixed, far from that of the system. */
 const scheduler = {
   now: () => Date.parse(AT),
   schedule: asyncScheduler.schedule.bind(asyncScheduler),
@@ -52,7 +52,7 @@ const ended: WebhookDelivery = {
   payload: { type: 'task_run.status', data: run },
 }
 
-/** Webhooks that a receiver had stored before it was subscribed to. */
+/** Webhooks that a receiver has stored before it is subscribed to. */
 async function stored(): Promise<Observable<WebhookDelivery>> {
   const secret = 'secret'
   const receiver = createWebhookReceiver({ secrets: secret, inbox: memoryInbox() })
@@ -86,7 +86,7 @@ it.each<
   ],
   ['the result of a run', (c) => c.watch({ webhooks: { deliveries: of(ended) }, hold: 0 }), 'task_run.state'],
   ['a durable inbox', async (c) => c.watch({ webhooks: { deliveries: await stored() } }), 'unknown'],
-])('%s says when it was received, by the time of the client', async (_way, open, type) => {
+])('%s has the time of the client as received', async (_way, open, type) => {
   const events = await open(await client())
 
   const seen = await lastValueFrom(

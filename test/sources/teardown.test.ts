@@ -7,7 +7,7 @@ import { createClient } from 'rivulet'
 import type { ResearchClient } from 'rivulet'
 import { answer, queryOf, serve } from '../support/serve.ts'
 
-/** A service that keeps the requests of `holds` waiting for ever, and tells when one came and when its socket closed. */
+/** A service that never responds to the requests of `holds`. Reports when one arrives and when its socket closes. */
 async function holding(holds: (request: Parameters<RequestListener>[0]) => boolean, otherwise: unknown) {
   let came = () => {}
   let closed = () => {}
@@ -42,20 +42,20 @@ describe('unsubscribing', () => {
     ['the poll of a monitor', (client) => client.monitors.follow('m')],
     ['a group stream', (client) => client.taskGroups.events('g')],
     ['an untyped stream', (client) => client.stream('/v1/memory/events')],
-  ])('from %s destroys the socket of a request under way', async (_, call) => {
+  ])('from %s destroys the socket of a request in flight', async (_, call) => {
     const { client, requested, disconnected } = await holding(() => true, undefined)
-    const heard: unknown[] = []
+    const received: unknown[] = []
     const subscription = call(client).subscribe({
-      next: (value) => heard.push(value),
-      error: (error) => heard.push(error),
-      complete: () => heard.push('completed'),
+      next: (value) => received.push(value),
+      error: (error) => received.push(error),
+      complete: () => received.push('completed'),
     })
 
     await requested
     subscription.unsubscribe()
 
     await disconnected
-    expect(heard).toEqual([])
+    expect(received).toEqual([])
   })
 
   it.each(['events', 'follow'] as const)(
@@ -77,8 +77,8 @@ describe('unsubscribing', () => {
   )
 })
 
-describe('a signal that outlives the sources that it may end', () => {
-  it('keeps no listener of a source that has ended by itself', async () => {
+describe('a signal that outlives its sources', () => {
+  it('has no listener of a source that has completed', async () => {
     const { client } = await holding(() => false, { results: [] })
     const { signal } = new AbortController()
 
@@ -87,7 +87,7 @@ describe('a signal that outlives the sources that it may end', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
-  it('keeps no listener of a source that was unsubscribed from', async () => {
+  it('has no listener of a source that was unsubscribed from', async () => {
     const { client } = await holding(() => true, undefined)
     const { signal } = new AbortController()
     const subscriptions = Array.from({ length: 20 }, (_, n) =>

@@ -31,7 +31,7 @@ const detected = (event_group_id: string, monitor_id = 'm'): WebhookDelivery => 
   },
 })
 
-/** A monitor whose list of an execution shows its event to the n-th request, or never. */
+/** A monitor whose list of an execution has its event from the n-th request on, or never. */
 async function laggingMonitor(shownAt: number) {
   let requests = 0
   const baseUrl = await serve((_request, response) => {
@@ -48,19 +48,19 @@ async function laggingMonitor(shownAt: number) {
   return { baseUrl, requests: () => requests }
 }
 
-/** A scheduler that tells of each wait before it begins. */
-function noting(scheduler: SchedulerLike, onWait: (wait: number) => void): SchedulerLike {
+/** A scheduler that calls `onDelay` with each delay before it starts. */
+function recordingDelays(scheduler: SchedulerLike, onDelay: (delay: number) => void): SchedulerLike {
   return {
     now: () => scheduler.now(),
     schedule<T>(work: (this: SchedulerAction<T>, state?: T) => void, wait = 0, state?: T) {
-      onWait(wait)
+      onDelay(wait)
       return scheduler.schedule(work, wait, state)
     },
   }
 }
 
 describe("an execution's events, fetched for a thin webhook", () => {
-  it('are told oldest first, whatever order the service lists them in', async () => {
+  it('are emitted oldest first', async () => {
     const newestFirst = ['e5', 'e4', 'e3', 'e2', 'e1']
     const baseUrl = await serve((request, response) => {
       const event_group_id = queryOf(request).get('event_group_id')
@@ -83,20 +83,20 @@ describe("an execution's events, fetched for a thin webhook", () => {
     expect(seen.every(({ type, via }) => type === 'monitor.event_stream' && via === 'webhook')).toBe(true)
   })
 
-  it('are asked for again while the list lags behind the webhook, after waits that grow', async () => {
+  it('are requested again with backoff while the list lags behind the webhook', async () => {
     const { baseUrl, requests } = await laggingMonitor(4)
-    const waits: number[] = []
-    const scheduler = noting(asyncScheduler, (wait) => waits.push(wait))
+    const delays: number[] = []
+    const scheduler = recordingDelays(asyncScheduler, (wait) => delays.push(wait))
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 1, random: () => 1, scheduler })
 
     const first = await firstValueFrom(client.watch({ webhooks: { deliveries: of(detected('x')) } }))
 
     expect(first).toMatchObject({ id: 'e1', type: 'monitor.event_stream', via: 'webhook' })
     expect(requests()).toBe(4)
-    expect(waits).toEqual([1, 2, 4])
+    expect(delays).toEqual([1, 2, 4])
   })
 
-  it('that stay away leave the webhook to be told as it came', async () => {
+  it('that never appear are replaced by the webhook itself', async () => {
     const { baseUrl, requests } = await laggingMonitor(Infinity)
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
 
@@ -106,11 +106,11 @@ describe("an execution's events, fetched for a thin webhook", () => {
     expect(requests()).toBe(4)
   })
 
-  it('are asked for no more when the subscriber has left', async () => {
+  it('are not requested again after the subscriber has unsubscribed', async () => {
     const { baseUrl, requests } = await laggingMonitor(Infinity)
     const waiting = Promise.withResolvers<void>()
     const time = new VirtualTimeScheduler()
-    const scheduler = noting(time, () => waiting.resolve())
+    const scheduler = recordingDelays(time, () => waiting.resolve())
     const client = createClient({ baseUrl, apiKey: 'key', scheduler })
 
     const subscription = client.watch({ webhooks: { deliveries: of(detected('x')) } }).subscribe()
@@ -122,48 +122,52 @@ describe("an execution's events, fetched for a thin webhook", () => {
   })
 })
 
-describe('a webhook whose expansion is refused for good', () => {
-  /** Handles what is watched until the delivery is done, with a checkpoint. */
+describe('a webhook whose expansion fails permanently', () => {
+  /** Watches and handles events, with a checkpoint, until the delivery is done. */
   async function handled(baseUrl: string, delivery: WebhookDelivery) {
     const checkpoint = await openCheckpoint(memoryCheckpointStore())
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 })
     const diagnostics: Diagnostic[] = []
     client.diagnostics.subscribe((diagnostic) => diagnostics.push(diagnostic))
-    const told: ResearchEvent[] = []
+    const emitted: ResearchEvent[] = []
     await new Promise<void>((resolve, reject) => {
       const webhooks = { deliveries: concat(of(delivery), NEVER), done: () => resolve() }
       const watched = client.watch({ webhooks, checkpoint, hold: 0 })
-      const subscription = watched.pipe(deliver((event) => void told.push(event), { checkpoint })).subscribe({
-        error: reject,
-      })
+      const subscription = watched
+        .pipe(deliver((event) => void emitted.push(event), { checkpoint }))
+        .subscribe({
+          error: reject,
+        })
       onTestFinished(() => subscription.unsubscribe())
     })
     await checkpoint.close()
-    return { told, diagnostics }
+    return { emitted, diagnostics }
   }
-  const refusing = (status: number) =>
+  const failing = (status: number) =>
     serve((_request, response) =>
       answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, status),
     )
 
   it.each([402, 403, 404, 409, 422])(
-    'is told as it came, and is done, with a checkpoint: %i',
+    'is emitted unchanged and done, with a checkpoint: %i',
     async (status) => {
-      const { told, diagnostics } = await handled(await refusing(status), detected('x'))
+      const { emitted, diagnostics } = await handled(await failing(status), detected('x'))
 
-      expect(told).toMatchObject([{ type: 'unknown', source: '/v1/monitors/m', data: detected('x').payload }])
-      // What is no more has nothing to tell: that is no failure.
+      expect(emitted).toMatchObject([
+        { type: 'unknown', source: '/v1/monitors/m', data: detected('x').payload },
+      ])
+      // A 404 is an empty expansion, not a failure.
       expect(diagnostics).toMatchObject(status === 404 ? [] : [{ kind: 'expansion', error: { status } }])
     },
   )
 
-  it.each([403, 422])('is told without its output where it is about a run: %i', async (status) => {
+  it.each([403, 422])('is emitted without an output if it is about a run: %i', async (status) => {
     const data = { run_id: 'r', status: 'completed', is_active: false, processor: 'base' }
     const delivery = { ...detected('x'), payload: { type: 'task_run.status', data } }
 
-    const { told, diagnostics } = await handled(await refusing(status), delivery)
+    const { emitted, diagnostics } = await handled(await failing(status), delivery)
 
-    expect(told).toMatchObject([{ type: 'task_run.state', via: 'webhook', data: { run: data } }])
+    expect(emitted).toMatchObject([{ type: 'task_run.state', via: 'webhook', data: { run: data } }])
     expect(diagnostics).toMatchObject([{ kind: 'expansion', error: { status } }])
   })
 
@@ -172,65 +176,67 @@ describe('a webhook whose expansion is refused for good', () => {
     { run: null },
     { run: { run_id: '..', status: 'completed' } },
     { run: { run_id: 'other', status: 'completed' } },
-  ])('is told without its output where the answer is no result of the run: %j', async (body) => {
+  ])('is emitted without an output if the response is not the result of the run: %j', async (body) => {
     const baseUrl = await serve((_request, response) => answer(response, body))
     const data = { run_id: 'r', status: 'completed', is_active: false, processor: 'base' }
 
-    const { told, diagnostics } = await handled(baseUrl, {
+    const { emitted, diagnostics } = await handled(baseUrl, {
       ...detected('x'),
       payload: { type: 'task_run.status', data },
     })
 
-    expect(told).toMatchObject([{ type: 'task_run.state', via: 'webhook', data: { run: data } }])
+    expect(emitted).toMatchObject([{ type: 'task_run.state', via: 'webhook', data: { run: data } }])
     expect(diagnostics.at(-1)).toMatchObject({ kind: 'expansion', error: { name: 'ProtocolError' } })
   })
 
-  it('is told as it came, and is done, where only wrong answers come', async () => {
-    let asked = 0
+  it('is emitted unchanged and done after invalid responses only', async () => {
+    let requested = 0
     const baseUrl = await serve((_request, response) => {
-      asked += 1
+      requested += 1
       response.writeHead(200, { 'content-type': 'text/html' }).end('<p>')
     })
 
-    const { told, diagnostics } = await handled(baseUrl, detected('x'))
+    const { emitted, diagnostics } = await handled(baseUrl, detected('x'))
 
-    expect(told).toMatchObject([{ type: 'unknown', source: '/v1/monitors/m', data: detected('x').payload }])
+    expect(emitted).toMatchObject([
+      { type: 'unknown', source: '/v1/monitors/m', data: detected('x').payload },
+    ])
     const error = {
       name: 'ProtocolError',
       retryable: false,
       cause: { message: expect.stringContaining('html') },
     }
     expect(diagnostics.at(-1)).toMatchObject({ kind: 'expansion', error })
-    expect(asked % 5).toBe(0)
+    expect(requested % 5).toBe(0)
   })
 
-  it('is told without its output where the run has come to another status meanwhile', async () => {
+  it('is emitted without an output if the run has another status meanwhile', async () => {
     const run = { run_id: 'r', is_active: false, processor: 'base' }
     const later = { ...run, status: 'completed', modified_at: '2026-01-01T00:05:00Z' }
     const baseUrl = await serve((_request, response) => answer(response, { run: later, output: {} }))
     const data = { ...run, status: 'failed', modified_at: '2026-01-01T00:00:00Z' }
 
-    const { told } = await handled(baseUrl, {
+    const { emitted } = await handled(baseUrl, {
       ...detected('x'),
       payload: { type: 'task_run.status', data },
     })
 
-    expect(told).toMatchObject([{ type: 'task_run.state', data: { run: data } }])
+    expect(emitted).toMatchObject([{ type: 'task_run.state', data: { run: data } }])
   })
 
-  it('ends everything where the key is refused, which concerns more than the webhook', async () => {
-    await expect(handled(await refusing(401), detected('x'))).rejects.toMatchObject({ status: 401 })
+  it('errors the result if the key is rejected, which affects all sources', async () => {
+    await expect(handled(await failing(401), detected('x'))).rejects.toMatchObject({ status: 401 })
   })
 })
 
-/** A service with the monitor `m`, which has the event `e1`, and the task group `g`, which is done. All else gets the status. */
-async function partlyRefusing(refusal = 404, scheduler: SchedulerLike = asyncScheduler) {
-  const asked: string[] = []
+/** A service with the monitor `m` with the event `e1`, and the done task group `g`. Other requests get this status. */
+async function partlyFailing(failure = 404, scheduler: SchedulerLike = asyncScheduler) {
+  const requested: string[] = []
   const status = { is_active: false, num_task_runs: 1, task_run_status_counts: { completed: 1 } }
   const run = { run_id: 'r', status: 'completed', is_active: false, processor: 'base' }
   const baseUrl = await serve((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost')
-    asked.push(pathname)
+    requested.push(pathname)
     if (pathname === '/v1/monitors/m/events') {
       const event = { event_type: 'event_stream', event_id: 'e1', event_group_id: 'x', output: {} }
       return answer(response, { events: [event] })
@@ -243,34 +249,40 @@ async function partlyRefusing(refusal = 404, scheduler: SchedulerLike = asyncSch
         : { type: 'task_group_status', event_id: '1', status }
       return void response.end(sse(event))
     }
-    answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, refusal)
+    answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, failure)
   })
-  return { client: createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0, scheduler }), asked }
+  return {
+    client: createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0, scheduler }),
+    requested,
+  }
 }
 
-describe('a source of watch that fails for good', () => {
-  it.each([402, 403, 404, 409, 422])('is told once, and the others go on: %i', async (status) => {
-    const { client } = await partlyRefusing(status)
+describe('a source of watch that fails permanently', () => {
+  it.each([402, 403, 404, 409, 422])(
+    'emits source.failed once, and the others continue: %i',
+    async (status) => {
+      const { client } = await partlyFailing(status)
 
-    const watched = client.watch({ monitors: ['m', 'bad'], taskGroups: ['g', 'gone'] })
-    const seen = await lastValueFrom(watched.pipe(take(5), toArray()))
+      const watched = client.watch({ monitors: ['m', 'bad'], taskGroups: ['g', 'gone'] })
+      const seen = await lastValueFrom(watched.pipe(take(5), toArray()))
 
-    const told = seen.map(({ type, source }) => `${type} ${source}`)
-    expect(told.toSorted()).toEqual([
-      'monitor.event_stream /v1/monitors/m',
-      'source.failed /v1/monitors/bad',
-      'source.failed /v1/tasks/groups/gone',
-      'task_group.status /v1/tasks/groups/g',
-      'task_run.state /v1/tasks/runs/r',
-    ])
-    const failures = seen.filter(({ type }) => type === 'source.failed')
-    expect(failures).toMatchObject([{ time: null }, { time: null }])
-    for (const { data } of failures)
-      expect(data).toMatchObject({ error: { status, ref_id: 'r', retryable: false } })
-  })
+      const emitted = seen.map(({ type, source }) => `${type} ${source}`)
+      expect(emitted.toSorted()).toEqual([
+        'monitor.event_stream /v1/monitors/m',
+        'source.failed /v1/monitors/bad',
+        'source.failed /v1/tasks/groups/gone',
+        'task_group.status /v1/tasks/groups/g',
+        'task_run.state /v1/tasks/runs/r',
+      ])
+      const failures = seen.filter(({ type }) => type === 'source.failed')
+      expect(failures).toMatchObject([{ time: null }, { time: null }])
+      for (const { data } of failures)
+        expect(data).toMatchObject({ error: { status, ref_id: 'r', retryable: false } })
+    },
+  )
 
-  it('leaves a watch that ends when all the others have', async () => {
-    const { client } = await partlyRefusing()
+  it('lets watch complete when all the others have', async () => {
+    const { client } = await partlyFailing()
 
     const seen = await lastValueFrom(
       client.watch({ monitors: ['bad'], taskGroups: ['gone'] }).pipe(toArray()),
@@ -279,16 +291,16 @@ describe('a source of watch that fails for good', () => {
     expect(seen.map(({ type }) => type)).toEqual(['source.failed', 'source.failed'])
   })
 
-  it('ends everything where the key is refused', async () => {
-    const { client } = await partlyRefusing(401)
+  it('errors the result if the key is rejected', async () => {
+    const { client } = await partlyFailing(401)
 
     const seen = lastValueFrom(client.watch({ monitors: ['bad'], taskGroups: ['g'] }).pipe(toArray()))
 
     await expect(seen).rejects.toMatchObject({ name: 'AuthenticationError', status: 401 })
   })
 
-  it('is handled like any event with a checkpoint, moves no position, and is told again by the next subscription', async () => {
-    const { client } = await partlyRefusing()
+  it('is handled like any event with a checkpoint, advances no position, and is emitted again by the next subscription', async () => {
+    const { client } = await partlyFailing()
     const saved: string[][] = []
     const store = memoryCheckpointStore()
     const checkpoint = await openCheckpoint({
@@ -300,29 +312,29 @@ describe('a source of watch that fails for good', () => {
       },
       close: () => store.close(),
     })
-    const told: string[] = []
+    const emitted: string[] = []
     const once = () =>
       lastValueFrom(
         client
           .watch({ monitors: ['bad'], taskGroups: ['g'], checkpoint })
-          .pipe(deliver(({ type }) => void told.push(type), { checkpoint })),
+          .pipe(deliver(({ type }) => void emitted.push(type), { checkpoint })),
         { defaultValue: undefined },
       )
 
     await once()
-    const first = told.splice(0)
+    const first = emitted.splice(0)
     await once()
     await checkpoint.close()
 
     expect(first.toSorted()).toEqual(['source.failed', 'task_group.status', 'task_run.state'])
-    expect(told).toEqual(['source.failed'])
+    expect(emitted).toEqual(['source.failed'])
     expect(new Set(saved.flat())).toEqual(new Set(['groups/g/runs', 'groups/g/events']))
   })
 })
 
-describe('a set of watch that changes', () => {
-  /** Sees what comes as `type id`. */
-  function seeing(watched: Observable<ResearchEvent>) {
+describe('an Observable list of watch', () => {
+  /** Records each event as `type source`. */
+  function recording(watched: Observable<ResearchEvent>) {
     const seen: string[] = []
     const ended = new Promise<void>((resolve, reject) => {
       const subscription = watched.subscribe({
@@ -335,20 +347,20 @@ describe('a set of watch that changes', () => {
     return { seen, ended }
   }
 
-  it('takes in what is new, leaves what is gone, and does not disturb what stays', async () => {
-    const { client, asked } = await partlyRefusing()
+  it('subscribes to new entries, unsubscribes from removed ones, and keeps the others subscribed', async () => {
+    const { client, requested } = await partlyFailing()
     const monitors = new BehaviorSubject<WatchedMonitor[]>([])
-    const { seen, ended } = seeing(client.watch({ monitors }))
+    const { seen, ended } = recording(client.watch({ monitors }))
 
     monitors.next(['m'])
-    await settled(() => asked.length)
-    const one = asked.splice(0)
+    await settled(() => requested.length)
+    const one = requested.splice(0)
     monitors.next([{ id: 'm' }, 'bad'])
-    await settled(() => asked.length)
-    const two = asked.splice(0)
+    await settled(() => requested.length)
+    const two = requested.splice(0)
     monitors.next([{ id: 'm', limit: 1 }, 'bad'])
-    await settled(() => asked.length)
-    const three = asked.splice(0)
+    await settled(() => requested.length)
+    const three = requested.splice(0)
     monitors.next([])
     monitors.complete()
     await ended
@@ -361,14 +373,14 @@ describe('a set of watch that changes', () => {
     expect(seen).toEqual(['monitor.event_stream /v1/monitors/m', 'source.failed /v1/monitors/bad'])
   })
 
-  it('tries a source again that failed, when it is taken out and put in again', async () => {
-    const { client } = await partlyRefusing()
+  it('subscribes again to a failed source after it was removed and added', async () => {
+    const { client } = await partlyFailing()
     const monitors = new BehaviorSubject<string[]>(['bad'])
-    const { seen, ended } = seeing(
+    const { seen, ended } = recording(
       client.watch({ monitors }).pipe(
         tap(() => {
           if (monitors.value.length === 0) return
-          // Left alone as long as it is in the list.
+          // Not subscribed to again while it stays in the list.
           monitors.next(['bad'])
           if (seen.length === 1) return monitors.complete()
           monitors.next([])
@@ -383,9 +395,9 @@ describe('a set of watch that changes', () => {
   })
 
   it.each(['..', '', 'a\nb', 'a\uD800', 'x'.repeat(513)])(
-    'goes on with the others where an id is malformed, and reports that one as failed: %j',
+    'emits source.failed for a malformed id, and the others continue: %j',
     async (malformed) => {
-      const { client, asked } = await partlyRefusing()
+      const { client, requested } = await partlyFailing()
       const monitors = of([malformed, 'm'])
       const taskGroups = of([{ id: malformed, until: 'closed' as const }, 'g'])
 
@@ -407,17 +419,17 @@ describe('a set of watch that changes', () => {
         'task_group.status',
         'task_run.state',
       ])
-      expect(asked.filter((path) => !/\/(monitors\/m|groups\/g)(\/|$)/.test(path))).toEqual([])
+      expect(requested.filter((path) => !/\/(monitors\/m|groups\/g)(\/|$)/.test(path))).toEqual([])
     },
   )
 
-  it('reports a malformed id to a pipeline with a checkpoint like any event', async () => {
-    const { client } = await partlyRefusing()
+  it('emits the failure of a malformed id like any event with a checkpoint', async () => {
+    const { client } = await partlyFailing()
     const checkpoint = await openCheckpoint(memoryCheckpointStore())
     const handled: string[] = []
     const handler = ({ type, source }: ResearchEvent) => void handled.push(`${type} ${source}`)
 
-    await seeing(
+    await recording(
       client
         .watch({ monitors: of(['..']), taskGroups: of(['..']), checkpoint })
         .pipe(deliver(handler, { checkpoint })),
@@ -427,13 +439,13 @@ describe('a set of watch that changes', () => {
     expect(handled).toEqual(['source.failed /v1/monitors/..', 'source.failed /v1/tasks/groups/..'])
   })
 
-  it('reports a malformed id once as long as it stays in the list, whatever its options and its place', async () => {
+  it('reports a malformed id once while it stays in the list, with any options and index', async () => {
     let now = 0
-    // Two failures within a millisecond would be the same fact.
-    const scheduler = noting(asyncScheduler, () => {})
-    const { client } = await partlyRefusing(404, { ...scheduler, now: () => (now += 1) })
+    // Two failures within a millisecond would be the same event.
+    const scheduler = recordingDelays(asyncScheduler, () => {})
+    const { client } = await partlyFailing(404, { ...scheduler, now: () => (now += 1) })
     const monitors = new BehaviorSubject<WatchedMonitor[]>(['..'])
-    const { seen } = seeing(client.watch({ monitors }))
+    const { seen } = recording(client.watch({ monitors }))
 
     monitors.next(['m', '..', '..'])
     monitors.next([{ id: '..', limit: 1 }])
@@ -445,9 +457,9 @@ describe('a set of watch that changes', () => {
     expect(seen).toEqual(['source.failed /v1/monitors/..', 'source.failed /v1/monitors/..'])
   })
 
-  it('of task groups completes with them, once it has completed itself', async () => {
-    const { client } = await partlyRefusing()
-    const { seen, ended } = seeing(client.watch({ taskGroups: concat(of([]), of(['g']).pipe(delay(0))) }))
+  it('of task groups completes when it and all groups have', async () => {
+    const { client } = await partlyFailing()
+    const { seen, ended } = recording(client.watch({ taskGroups: concat(of([]), of(['g']).pipe(delay(0))) }))
 
     await ended
 
@@ -465,21 +477,21 @@ describe('a set of watch that changes', () => {
     ['pollIntervall', [{ id: 'm', pollIntervall: 1 }]],
     ['pollInterval', [{ id: 'm', pollInterval: -1 }]],
     ['monitors[1]', ['m', { id: 'm', limit: 1 }]],
-  ])('ends with an ArgumentError that names %s for %j', async (argument, list) => {
-    const { client } = await partlyRefusing()
+  ])('errors with an ArgumentError for %s: %j', async (argument, list) => {
+    const { client } = await partlyFailing()
     const monitors = of(list) as Observable<WatchedMonitor[]>
 
-    await expect(seeing(client.watch({ monitors })).ended).rejects.toMatchObject({
+    await expect(recording(client.watch({ monitors })).ended).rejects.toMatchObject({
       name: 'ArgumentError',
       argument,
     })
   })
 
-  it('passes on an error of its own', async () => {
-    const { client } = await partlyRefusing()
+  it('passes on its own error', async () => {
+    const { client } = await partlyFailing()
     const monitors = throwError(() => new Error('no list'))
 
-    await expect(seeing(client.watch({ monitors })).ended).rejects.toThrow('no list')
+    await expect(recording(client.watch({ monitors })).ended).rejects.toThrow('no list')
   })
 })
 
@@ -493,7 +505,7 @@ describe('a webhook with an id that would lead to another path', () => {
       timestamp: 1_767_225_600,
       payload: { type: 'task_run.status', data: { run_id: '..', status: 'completed' } },
     },
-  ])('is told as it came, and nothing is requested for it', async (delivery) => {
+  ])('is emitted unchanged, and nothing is requested for it', async (delivery) => {
     const paths: (string | undefined)[] = []
     const baseUrl = await serve((request, response) => {
       paths.push(request.url)
@@ -508,16 +520,16 @@ describe('a webhook with an id that would lead to another path', () => {
   })
 })
 
-describe('a checkpoint that remembers more facts than watch does by itself', () => {
-  it('has none of them told again', async () => {
+describe('a checkpoint that remembers more events than watch by default', () => {
+  it('has none of them emitted again', async () => {
     const status = { is_active: false, num_task_runs: 3, task_run_status_counts: { completed: 3 } }
     const run = (run_id: string) => ({ run_id, status: 'completed', is_active: false, processor: 'base' })
     const baseUrl = await serve((request, response) => {
       const { pathname } = new URL(request.url ?? '/', 'http://localhost')
       if (pathname.endsWith('/runs')) {
         openStream(response)
-        const told = ['first', 'last', 'new'].map((id) => ({ type: 'task_run.state', run: run(id) }))
-        response.end(told.map((event) => sse(event)).join(''))
+        const sent = ['first', 'last', 'new'].map((id) => ({ type: 'task_run.state', run: run(id) }))
+        response.end(sent.map((event) => sse(event)).join(''))
       } else if (pathname.endsWith('/events')) {
         openStream(response)
         const event = { type: 'task_group_status', event_id: '1', status }
@@ -538,12 +550,12 @@ describe('a checkpoint that remembers more facts than watch does by itself', () 
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
 
     const events = client.watch({ taskGroups: ['g'], checkpoint }).pipe(ofType('task_run.state'))
-    const told: string[] = []
-    await lastValueFrom(events.pipe(deliver(({ id }) => void told.push(id), { checkpoint })), {
+    const emitted: string[] = []
+    await lastValueFrom(events.pipe(deliver(({ id }) => void emitted.push(id), { checkpoint })), {
       defaultValue: undefined,
     })
     await checkpoint.close()
 
-    expect(told).toEqual(['new:completed'])
+    expect(emitted).toEqual(['new:completed'])
   })
 })

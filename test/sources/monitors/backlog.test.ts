@@ -10,9 +10,9 @@ const names = (count: number) => Array.from({ length: count }, (_, n) => `e${n +
 
 /** A monitor's list of events, newest first. */
 interface Listed {
-  /** What its cursors count from: the newest event, so that they move as events appear, or the event that they name. */
+  /** What a cursor is: an offset from the newest event, which shifts as events appear, or the id of an event. */
   readonly cursors: 'newest' | 'event'
-  /** Called for each request before it is answered; a status is the answer. */
+  /** Called before each response. Returns the status of an error to respond with. */
   readonly onRequest?: (request: number, list: string[]) => number | undefined
 }
 
@@ -33,7 +33,7 @@ async function monitorOf(count: number, { cursors, onRequest }: Listed) {
     const page = list.slice(begin, end)
     answer(response, {
       events: page.map((id) =>
-        // Nothing names these but their content.
+        // These have no id of their own.
         id.startsWith('odd')
           ? { event_type: id }
           : { event_id: id, event_group_id: 'x', event_date: null, output: {} },
@@ -45,11 +45,11 @@ async function monitorOf(count: number, { cursors, onRequest }: Listed) {
   return { client, list, asked }
 }
 
-/** The pages of 100 that stand at these places of the list, newest first, as cursors. */
-const pages = (...places: number[]) => places.map((place) => (place === 0 ? '' : String(place * 100)))
+/** The cursors of these pages of 100 events, newest first. */
+const pages = (...indexes: number[]) => indexes.map((index) => (index === 0 ? '' : String(index * 100)))
 
 describe('a long backlog of a monitor', () => {
-  it('is held as cursors: all but its oldest 400 events are fetched again, page by page, when their turn comes', async () => {
+  it('is buffered as cursors: all but the oldest 400 events are fetched again, page by page', async () => {
     const { client, asked } = await monitorOf(1_000, { cursors: 'newest' })
     const askedBy = new Map<string, number>()
 
@@ -64,13 +64,13 @@ describe('a long backlog of a monitor', () => {
 
     expect(seen.map(({ id }) => id)).toEqual(names(1_000))
     expect(asked).toEqual([...pages(0, 1, 2, 3, 4, 5, 6, 7, 8, 9), ...pages(5, 4, 3, 2, 1, 0)])
-    // At each event no more than the next page was asked for.
+    // At each event, at most the next page was requested.
     const ahead = [1, 300, 301, 400, 401, 500, 501].map((n) => (askedBy.get(`e${n}`) ?? Infinity) - 10)
     const most = [0, 0, 1, 1, 2, 2, 3]
     expect(ahead.filter((pagesAhead, at) => pagesAhead > (most[at] ?? 0))).toEqual([])
   })
 
-  it('is not fetched further while the consumer stands still', async () => {
+  it('is not fetched further while the gate is closed', async () => {
     const { client, asked } = await monitorOf(1_000, { cursors: 'newest' })
     const gate = new Gate()
     let seen = 0
@@ -85,7 +85,7 @@ describe('a long backlog of a monitor', () => {
     expect([seen, asked.length]).toEqual([450, 12])
   })
 
-  it('that fits four pages of 100 is fetched once', async () => {
+  it('of at most four pages of 100 is fetched once', async () => {
     const { client, asked } = await monitorOf(400, { cursors: 'event' })
 
     await lastValueFrom(client.monitors.follow('m', { pollInterval: Infinity }).pipe(take(400)))
@@ -93,7 +93,7 @@ describe('a long backlog of a monitor', () => {
     expect(asked).toHaveLength(4)
   })
 
-  it('goes on where it was after a request that failed, instead of walking back again', async () => {
+  it('resumes after a failed request, without walking back again', async () => {
     const { client, asked } = await monitorOf(1_000, {
       cursors: 'event',
       onRequest: (request) => (request === 6 || request === 13 ? 503 : undefined),
@@ -103,11 +103,11 @@ describe('a long backlog of a monitor', () => {
     const seen = await lastValueFrom(events.pipe(take(1_000), toArray()))
 
     expect(seen.map(({ id }) => id)).toEqual(names(1_000))
-    // Ten to walk back, six again, and the two that failed.
+    // Ten to walk back, six fetched again, and two that failed.
     expect(asked).toHaveLength(18)
   })
 
-  it('is told with a gap where what is next was dropped from the list meanwhile', async () => {
+  it('is emitted with a gap if the next events were deleted from the list meanwhile', async () => {
     const { client } = await monitorOf(1_000, {
       cursors: 'newest',
       onRequest: (request, list) => {
@@ -126,11 +126,11 @@ describe('a long backlog of a monitor', () => {
     ])
   })
 
-  it('loses nothing without an id of its own that moves to an older page', async () => {
+  it('loses no event without its own id that moves to an older page', async () => {
     const { client } = await monitorOf(1_000, {
       cursors: 'newest',
       onRequest: (request, list) => {
-        // The oldest of the page that is the first to be fetched again, right before that.
+        // The oldest event of the first page that is fetched again, right before that request.
         if (request === 1) list[599] = 'odd401'
         if (request === 11) list.unshift('e1001')
         return undefined
@@ -145,7 +145,7 @@ describe('a long backlog of a monitor', () => {
     )
   })
 
-  it('of events that this version does not know is walked back once, emitted once, and recognised by the next poll', async () => {
+  it('of unknown events is walked back once, emitted once, and recognised by the next poll', async () => {
     const { client, list, asked } = await monitorOf(0, { cursors: 'newest' })
     list.push(...Array.from({ length: 1_500 }, (_, n) => `odd${1_500 - n}`))
     const wake = new Subject<void>()
@@ -161,12 +161,12 @@ describe('a long backlog of a monitor', () => {
     await settled(() => asked.length)
 
     expect(seen).toEqual(Array.from({ length: 1_501 }, (_, n) => ({ event_type: `odd${n + 1}` })))
-    // Fifteen to walk back, eleven again.
+    // Fifteen to walk back, eleven fetched again.
     expect(first).toHaveLength(26)
     expect(asked).toEqual(pages(0))
   })
 
-  it('is not taken for known where an event without an id comes a second time', async () => {
+  it('does not count as known after an event without an id occurs again', async () => {
     const { client, list, asked } = await monitorOf(3, { cursors: 'newest' })
     list.unshift('odd', 'odd', 'odd')
     const wake = new Subject<void>()
@@ -184,7 +184,7 @@ describe('a long backlog of a monitor', () => {
     expect(seen).toEqual(['e1', 'e2', 'e3', 'unknown', 'e4'])
   })
 
-  it('ends with the refusal where no walk gets to its second page', async () => {
+  it('errors if every walk is rejected at its second page', async () => {
     const { client, asked } = await monitorOf(200, { cursors: 'event', onRequest: () => 422 })
 
     const events = lastValueFrom(client.monitors.follow('m', { pollInterval: Infinity }))
@@ -193,7 +193,7 @@ describe('a long backlog of a monitor', () => {
     expect(asked).toHaveLength(8)
   })
 
-  it('ends with an error where the pages lead round in a circle', async () => {
+  it('errors if the pages repeat a cursor', async () => {
     const baseUrl = await serve((_request, response) =>
       answer(response, { events: [], next_cursor: 'again' }),
     )
@@ -205,7 +205,7 @@ describe('a long backlog of a monitor', () => {
   })
 
   it.each([1, '', {}, [], true])(
-    'takes a cursor that is no text for the end of the list: %j',
+    'treats a cursor that is not a string as the end of the list: %j',
     async (next_cursor) => {
       const event = { event_id: 'e1', event_group_id: 'x', output: {} }
       const baseUrl = await serve((_request, response) => answer(response, { events: [event], next_cursor }))
@@ -217,7 +217,7 @@ describe('a long backlog of a monitor', () => {
     },
   )
 
-  it('comes in order, nothing lost and nothing twice, whatever appears or fails on the way', async () => {
+  it('is emitted in order and exactly once, whatever appears or fails meanwhile', async () => {
     const happening = fc.record({
       at: fc.integer({ min: 1, max: 40 }),
       what: fc.oneof(
@@ -243,7 +243,7 @@ describe('a long backlog of a monitor', () => {
         const appearing = happenings.map(({ what }) => ('appear' in what ? what.appear : 0))
         const total = count + appearing.reduce((sum, more) => sum + more, 0)
         fc.pre(total > 0)
-        // More cursors in a row than this are refused only by a service that cannot be paged.
+        // A service that rejects more cursors in a row cannot be paginated.
         let refusals = 0
         const { client, list } = await monitorOf(0, {
           cursors,

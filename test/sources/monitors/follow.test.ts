@@ -8,7 +8,7 @@ import { pageOf } from '../../support/monitor-page.ts'
 import { answer, queryOf, serve } from '../../support/serve.ts'
 import { settled } from '../../support/settled.ts'
 
-/** A monitor's list, paged by position, that a test changes as it goes. */
+/** A monitor's list, paginated by offset, which a test changes meanwhile. */
 async function monitorOf(
   count: number,
   options: {
@@ -58,7 +58,7 @@ describe('monitors.events', () => {
     })
   })
 
-  it('fails when the pages go round in a circle', async () => {
+  it('errors if the pages repeat a cursor', async () => {
     const baseUrl = await serve((_request, response) =>
       answer(response, { events: [], next_cursor: 'again' }),
     )
@@ -87,8 +87,8 @@ describe('monitors.follow', () => {
     ['a page of HTML', 'text/html', '<p>'],
     ['no list', 'application/json', '{"events":null}'],
     ['cut', 'application/json', '{"events":['],
-  ])('errors after five answers in a row that are wrong: %s', async (_what, type, body) => {
-    // Two pages: what is in a row is not what brought no event.
+  ])('errors after five invalid responses in a row: %s', async (_what, type, body) => {
+    // Two pages: a valid page resets the count even without events.
     const answers = ['wrong', 'wrong', 'wrong', 'wrong', 'first', 'wrong', 'wrong', 'wrong', 'wrong', 'last']
     let asked = 0
     const baseUrl = await serve((request, response) => {
@@ -110,7 +110,7 @@ describe('monitors.follow', () => {
     expect(asked).toBe(4 + 1 + 4 + 1 + 5)
   })
 
-  it('gives out oldest first over many pages, then each new event once', async () => {
+  it('emits many pages oldest first, then each new event once', async () => {
     const { client, add } = await monitorOf(7)
     const wake = new Subject<void>()
     const seen: string[] = []
@@ -137,8 +137,8 @@ describe('monitors.follow', () => {
     expect(seen).toEqual(names(12))
   })
 
-  it('asks for no page beyond the one that reaches what it knows', async () => {
-    // Of `fetch`, a request that is given up takes its connection along, even one that was never sent.
+  it('requests no page after the one with a known event', async () => {
+    // With `fetch`, a cancelled request closes its connection, even one that was never sent.
     const exchange = createExchange()
     let asked = 0
     const { client, add, traffic } = await monitorOf(7, {
@@ -162,11 +162,11 @@ describe('monitors.follow', () => {
       ),
     )
 
-    // Four pages of two at first, then one for each of the five that were added.
+    // Four pages of two at first, then one for each of the five new events.
     expect({ asked, ...traffic() }).toEqual({ asked: 9, requests: 9, connections: expect.toBeOneOf([1, 2]) })
   })
 
-  it('neither loses nor repeats events that appear while it pages', async () => {
+  it('neither loses nor repeats events that appear while it walks the pages', async () => {
     let reported = 8
     const monitor = await monitorOf(8, {
       onPage: (page) => {
@@ -180,7 +180,7 @@ describe('monitors.follow', () => {
     expect(seen.map(({ id }) => id)).toEqual(names(11))
   })
 
-  it('takes up after the event it is given', async () => {
+  it('resumes after the given event', async () => {
     const { client } = await monitorOf(9)
 
     const events = client.monitors.follow('m', { after: 'e6', limit: 2, pollInterval: 3_600_000 })
@@ -189,7 +189,7 @@ describe('monitors.follow', () => {
     expect(seen.map(({ id }) => id)).toEqual(['e7', 'e8', 'e9'])
   })
 
-  it('says so, once, when the service no longer has the last event', async () => {
+  it('emits one gap if the service no longer has the last event', async () => {
     const { client } = await monitorOf(3)
 
     const events = client.monitors.follow('m', { after: 'forgotten', limit: 2, pollInterval: 0 })
@@ -202,7 +202,7 @@ describe('monitors.follow', () => {
     expect(seen[0]).toMatchObject({ source: '/v1/monitors/m', data: { from: null, to: null } })
   })
 
-  it('is not stopped by something unknown that looks like what it saw before', async () => {
+  it('is not stopped by an unknown event with the content of an earlier one', async () => {
     const event = (event_id: string) => ({
       event_type: 'event_stream',
       event_id,
@@ -232,7 +232,7 @@ describe('monitors.follow', () => {
     ])
   })
 
-  it('keeps the order where cursors count from the newest event, and events appear while it pages', async () => {
+  it('keeps the order if cursors are offsets and events appear while it walks the pages', async () => {
     const list = names(4).toReversed()
     const baseUrl = await serve((request, response) => {
       const start = Number(queryOf(request).get('cursor') ?? 0)
@@ -255,7 +255,7 @@ describe('monitors.follow', () => {
     expect(seen.map(({ id }) => id)).toEqual(names(7))
   })
 
-  it('tells no gap where nothing but something unknown is listed', async () => {
+  it('emits no gap if only unknown events are listed', async () => {
     const odd = { event_type: 'dreamt' }
     const known = { event_type: 'event_stream', event_id: 'e1', event_group_id: 'x', output: {} }
     let polls = 0
@@ -271,7 +271,7 @@ describe('monitors.follow', () => {
     expect(seen.map(({ type }) => type)).toEqual(['unknown', 'monitor.event_stream'])
   })
 
-  it('walks again when the next page is lost behind one with nothing new', async () => {
+  it('walks again if the next page is rejected after one without new events', async () => {
     const odd = { event_type: 'dreamt' }
     const event = (event_id: string) => ({
       event_type: 'event_stream',
@@ -300,7 +300,7 @@ describe('monitors.follow', () => {
     expect(seen.map(({ type, id }) => (type === 'unknown' ? type : id))).toEqual(['e1', 'unknown', 'e2'])
   })
 
-  it('walks again when the service no longer knows the next page', async () => {
+  it('walks again if the service rejects the next cursor', async () => {
     const { client } = await monitorOf(6, { fail: (page) => (page === 2 || page === 4 ? 422 : undefined) })
 
     const events = client.monitors.follow('m', { limit: 2, pollInterval: 0 })
@@ -309,7 +309,7 @@ describe('monitors.follow', () => {
     expect(seen.map(({ id }) => id)).toEqual(names(6))
   })
 
-  it('survives polls that fail, with nothing lost', async () => {
+  it('retries failed polls without losing an event', async () => {
     const { client } = await monitorOf(6, { fail: (page) => (page % 2 === 0 && page < 12 ? 503 : undefined) })
 
     const events = client.monitors.follow('m', { limit: 2, pollInterval: 0 })
@@ -344,7 +344,7 @@ describe('monitors.follow of a monitor that was cancelled', () => {
     return { client, asked, times, monitor }
   }
 
-  it('says so after a poll that brought nothing, and completes', async () => {
+  it('emits monitor.cancelled after a poll without events, and completes', async () => {
     const { client, asked, monitor } = await cancellable({ status: 'cancelled' })
 
     const seen = await lastValueFrom(client.monitors.follow('m', { pollInterval: 0 }).pipe(toArray()))
@@ -359,7 +359,7 @@ describe('monitors.follow of a monitor that was cancelled', () => {
     expect(asked).toEqual({ events: 3, status: 1 })
   })
 
-  it('tells first what was reported between the last poll and the end', async () => {
+  it('first emits the events between the last poll and the cancellation', async () => {
     const { client } = await cancellable({ status: 'cancelled', onStatus: (add) => add('e2') })
 
     const seen = await lastValueFrom(client.monitors.follow('m', { pollInterval: 0 }).pipe(toArray()))
@@ -372,7 +372,7 @@ describe('monitors.follow of a monitor that was cancelled', () => {
     [null, 200],
     ['cancelled', 404],
     ['cancelled', 503],
-  ])('is looked for every ten minutes, and goes on otherwise: %j, %i', async (status, code) => {
+  ])('is checked every ten minutes, and otherwise continues: %j, %i', async (status, code) => {
     const { client, asked, times } = await cancellable({ status, code })
     const steps: number[] = []
 

@@ -5,10 +5,10 @@ import { lastValueFrom, tap, toArray } from 'rxjs'
 import { expect, it, onTestFinished } from 'vitest'
 
 const PAGES = 6
-/** When something is wrong, and only then, ms. */
-const PATIENCE = 5_000
+/** Reached only if the test fails, in ms. */
+const TIMEOUT = 5_000
 
-it('the service has the next request while a consumer stands still with a page', async () => {
+it('the service receives the next request while a consumer blocks the event loop', async () => {
   const requests = new Int32Array(new SharedArrayBuffer(4))
   const worker = new Worker(new URL('paging-worker.ts', import.meta.url), {
     workerData: { pages: PAGES, requests },
@@ -21,11 +21,11 @@ it('the service has the next request while a consumer stands still with a page',
   const waits = client.monitors.events('m').pipe(
     tap(() => {
       page += 1
-      // The first request after another waits for a connection of its own.
+      // The second request waits for a new connection.
       if (page === 1 || page === PAGES) return
       while (Atomics.load(requests, 0) <= page) {
-        const waited = Atomics.wait(requests, 0, page, PATIENCE)
-        if (waited === 'timed-out') throw new Error(`nobody asked for the page after ${page}`)
+        const waited = Atomics.wait(requests, 0, page, TIMEOUT)
+        if (waited === 'timed-out') throw new Error(`no request for the page after ${page}`)
       }
     }),
     toArray(),

@@ -1,4 +1,4 @@
-/** A service in a thread of its own: a monitor with so many pages, one event on each. Counts the requests in shared memory. */
+/** A service in its own thread: a monitor with this many pages of one event. Counts the requests in shared memory. */
 import { createServer } from 'node:http'
 import { parentPort, workerData } from 'node:worker_threads'
 

@@ -7,7 +7,7 @@ import type { AddRunsRequest, AddRunsResponse, AwaitableSource, TaskGroup } from
 import { answer, serve } from '../../support/serve.ts'
 import { bodyOf } from '../../transport/server.ts'
 
-/** A client of a service that gives this answer to everything, and the requests that it got. */
+/** A client of a service that sends this response to each request, and the recorded requests. */
 async function client(body: unknown = { taskgroup_id: 'g' }, status = 200) {
   const requests: string[] = []
   const baseUrl = await serve((request, response) => {
@@ -19,7 +19,7 @@ async function client(body: unknown = { taskgroup_id: 'g' }, status = 200) {
 }
 
 describe('a source that emits once', () => {
-  it('is awaited: one request, and its answer', async () => {
+  it('sends one request when it is awaited, and resolves to the response', async () => {
     const { taskGroups, requests } = await client()
 
     const group = await taskGroups.create()
@@ -29,7 +29,7 @@ describe('a source that emits once', () => {
     expect(requests).toEqual(['POST /v1/tasks/groups'])
   })
 
-  it('requests nothing before it is awaited or subscribed, and once each time', async () => {
+  it('sends no request before it is awaited or subscribed to, and one for each', async () => {
     const { taskGroups, requests } = await client()
     const group = taskGroups.get('g')
     await new Promise((resolve) => setImmediate(resolve))
@@ -64,7 +64,7 @@ describe('a source that emits once', () => {
     },
   )
 
-  it('is awaited where the answer has nothing to say', async () => {
+  it('resolves to undefined for an empty response', async () => {
     const { monitors, requests } = await client('')
 
     await expect(monitors.trigger('m')).resolves.toBeUndefined()
@@ -85,7 +85,7 @@ describe('a source that emits once', () => {
     expect(requests).toEqual([])
   })
 
-  it('rejects with the reason of its signal while the request is under way', async () => {
+  it('rejects with the reason of its signal while the request is in flight', async () => {
     const controller = new AbortController()
     const reason = new Error('enough')
     const baseUrl = await serve(() => controller.abort(reason))
@@ -99,7 +99,7 @@ describe('a source that emits once', () => {
     ['switchMap', (source) => of(1).pipe(switchMap(() => source))],
     ['concatMap', (source) => of(1).pipe(concatMap(() => source))],
     ['defer', (source) => defer(() => source)],
-  ])('is an Observable for %s: unsubscribing ends its request', async (_name, through) => {
+  ])('is an Observable for %s: unsubscribing aborts its request', async (_name, through) => {
     let closed: () => void = () => {}
     const isClosed = new Promise<void>((resolve) => (closed = resolve))
     let asked: () => void = () => {}
@@ -112,7 +112,7 @@ describe('a source that emits once', () => {
     })
     const source = createClient({ baseUrl, apiKey: 'key' }).taskGroups.get('g')
 
-    // Awaited, the request would go on without its subscriber.
+    // If it were awaited, the request would continue without its subscriber.
     const subscription = through(source).subscribe()
     await isAsked
     subscription.unsubscribe()
@@ -121,7 +121,7 @@ describe('a source that emits once', () => {
     expect(requests).toBe(1)
   })
 
-  it('is a plain Observable behind an operator', async () => {
+  it('is a plain Observable after an operator', async () => {
     const { taskGroups } = await client()
     const piped = taskGroups.get('g').pipe(map(({ taskgroup_id }) => taskgroup_id))
 
@@ -131,7 +131,7 @@ describe('a source that emits once', () => {
     expectTypeOf(piped).toEqualTypeOf<Observable<string>>()
   })
 
-  it('gives its answer to a function that returns it', async () => {
+  it('resolves to the response when an async function returns it', async () => {
     const { taskGroups } = await client()
     const open = async () => taskGroups.create()
 
@@ -141,7 +141,7 @@ describe('a source that emits once', () => {
 })
 
 describe('a source that emits several times', () => {
-  it('is no promise: it stays what it is when it is awaited', async () => {
+  it('is not a thenable', async () => {
     const { taskGroups, monitors, requests } = await client()
 
     for (const source of [
@@ -159,7 +159,7 @@ describe('a source that emits several times', () => {
 describe('addRuns', () => {
   const inputs = Array.from({ length: 2_500 }, (_, n) => ({ input: `question ${n}` }))
 
-  /** A group that answers to each request with the number of runs that it has. */
+  /** A group that responds to each request with the number of its runs. */
   async function growing(refuse: (request: number) => boolean = () => false) {
     let size = 0
     let requests = 0
@@ -181,7 +181,7 @@ describe('addRuns', () => {
     return createClient({ baseUrl, apiKey: 'key', retries: 0 })
   }
 
-  it('is awaited: one answer for all requests, with the cursors of the first and the status of the last', async () => {
+  it('resolves to one response for all requests, with the cursors of the first and the status of the last', async () => {
     const { taskGroups } = await growing()
 
     const added = await taskGroups.addRuns('g', { inputs })
@@ -195,7 +195,7 @@ describe('addRuns', () => {
     })
   })
 
-  it('emits the answer to each request where it is subscribed', async () => {
+  it('emits the response to each request to a subscriber', async () => {
     const { taskGroups } = await growing()
 
     const answers = await lastValueFrom(taskGroups.addRuns('g', { inputs }).pipe(toArray()))
@@ -203,7 +203,7 @@ describe('addRuns', () => {
     expect(answers.map(({ run_ids }) => run_ids.length)).toEqual([1_000, 1_000, 500])
   })
 
-  it('rejects with what says which inputs were added', async () => {
+  it('rejects with an error that lists the added inputs', async () => {
     const { taskGroups } = await growing((request) => request === 1)
 
     const error: unknown = await taskGroups

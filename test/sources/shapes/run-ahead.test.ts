@@ -29,10 +29,10 @@ import { describe, expect, it } from 'vitest'
 import { reportRunAhead } from '../../../src/sources/shapes/run-ahead.ts'
 import { answer, openStream, serve, sse } from '../../support/serve.ts'
 
-/** A pipeline between a source and its consumer. Each value of `release` lets what is slow in it go on. */
+/** A pipeline between a source and its consumer. Each value of `release` completes its slow tasks. */
 type Pipeline = (source: Observable<number>, release: Observable<number>) => Observable<unknown>
 
-/** What is reported of a pipeline in which so many events come at once, and then what is slow goes on. */
+/** Returns the reports of a pipeline that receives this many events synchronously, and then `release`. */
 function reports(pipeline: Pipeline, events: number): readonly Diagnostic[] {
   const diagnostics: Diagnostic[] = []
   const events$ = new Subject<number>()
@@ -49,7 +49,7 @@ function reports(pipeline: Pipeline, events: number): readonly Diagnostic[] {
 
 const slow = (release: Observable<number>) => () => release.pipe(take(1))
 
-describe('a source that runs ahead of its consumer', () => {
+describe('an operator that buffers events', () => {
   it.each<[string, Pipeline]>([
     ['mergeMap', (source, release) => source.pipe(mergeMap(slow(release), 8))],
     ['concatMap', (source, release) => source.pipe(concatMap(slow(release)))],
@@ -58,18 +58,18 @@ describe('a source that runs ahead of its consumer', () => {
     ['buffer', (source, release) => source.pipe(buffer(release))],
     ['delayWhen', (source, release) => source.pipe(delayWhen(slow(release)))],
     [
-      'mergeMap behind other operators',
+      'mergeMap after other operators',
       (source, release) => source.pipe(map(String), mergeMap(slow(release), 8)),
     ],
     [
-      'mergeMap behind what passes each event on at once',
+      'mergeMap after a synchronous operator',
       (source, release) => source.pipe(tap(), mergeMap(slow(release), 8)),
     ],
     [
-      'mergeMap behind from(iterate())',
+      'mergeMap after from(iterate())',
       (source, release) => from(iterate(source)).pipe(mergeMap(slow(release), 8)),
     ],
-    ['mergeMap behind merge', (source, release) => merge(source, of(1)).pipe(mergeMap(slow(release), 8))],
+    ['mergeMap after merge', (source, release) => merge(source, of(1)).pipe(mergeMap(slow(release), 8))],
     [
       'mergeMap before deliver',
       (source, release) =>
@@ -78,7 +78,7 @@ describe('a source that runs ahead of its consumer', () => {
           deliver(() => {}),
         ),
     ],
-  ])('is reported once where its events wait in %s', (_name, pipeline) => {
+  ])('is reported once: %s', (_name, pipeline) => {
     const [diagnostic, ...others] = reports(pipeline, 10_100)
 
     expect(diagnostic).toMatchObject({ kind: 'backpressure', source: '/v1/x' })
@@ -90,38 +90,35 @@ describe('a source that runs ahead of its consumer', () => {
   })
 
   it.each<[string, Pipeline]>([
-    ['a consumer that takes each at once', (source) => source.pipe(map(String), tap(), filter(Boolean))],
+    ['synchronous operators', (source) => source.pipe(map(String), tap(), filter(Boolean))],
     [
-      'what is filtered out',
+      'a filter',
       (source) =>
         source.pipe(
           filter((n) => n % 1_000 === 0),
           mergeMap((n) => of(n)),
         ),
     ],
-    [
-      'what is filtered out of several',
-      (source, release) => merge(source, release).pipe(filter((n) => n < 0)),
-    ],
-    ['what is gathered', (source) => source.pipe(toArray())],
-    ['what is counted', (source) => source.pipe(count())],
-    ['what is grouped', (source) => source.pipe(groupBy((n) => n % 3))],
+    ['a filter of merged sources', (source, release) => merge(source, release).pipe(filter((n) => n < 0))],
+    ['toArray', (source) => source.pipe(toArray())],
+    ['count', (source) => source.pipe(count())],
+    ['groupBy', (source) => source.pipe(groupBy((n) => n % 3))],
     ['windows', (source) => source.pipe(windowCount(20_000))],
     ['mergeMap that keeps up', (source) => source.pipe(mergeMap((n) => of(n)))],
-    ['deliver, which holds the source back', (source) => source.pipe(deliver(() => {}))],
+    ['deliver, which applies backpressure', (source) => source.pipe(deliver(() => {}))],
   ])('is not reported for %s', (_name, pipeline) => {
     expect(reports(pipeline, 10_100)).toEqual([])
   })
 
   it.each<[string, Pipeline]>([
-    ['answers', (source, release) => source.pipe(mergeMap(slow(release), 8))],
+    ['single values', (source, release) => source.pipe(mergeMap(slow(release), 8))],
     ['empty lists', (source, release) => source.pipe(mergeMap(() => slow(release)().pipe(map(() => [])), 8))],
     [
       'long lists',
       (source, release) => source.pipe(mergeMap(() => slow(release)().pipe(map(() => [1, 2, 3])), 8)),
     ],
     [
-      'a source of its own for each',
+      'a separate source for each',
       (source, release) =>
         source.pipe(mergeMap(() => reportRunAhead({ report: () => {} }, slow(release)(), '/v1/y'), 8)),
     ],
@@ -142,8 +139,8 @@ describe('a source that runs ahead of its consumer', () => {
 
   it.each<[string, (answer: Observable<number>) => Observable<unknown>]>([
     ['lists', (each) => each.pipe(map(() => [1, 2, 3]))],
-    ['a source of its own for each', (each) => reportRunAhead({ report: () => {} }, each, '/v1/y')],
-  ])('is reported where what is slow answers with %s', (_name, answered) => {
+    ['a separate source for each', (each) => reportRunAhead({ report: () => {} }, each, '/v1/y')],
+  ])('is reported if its inner observables emit %s', (_name, answered) => {
     const diagnostics = reports(
       (source, release) => source.pipe(mergeMap(() => answered(slow(release)()), 8)),
       10_100,
@@ -152,7 +149,7 @@ describe('a source that runs ahead of its consumer', () => {
     expect(diagnostics).toMatchObject([{ kind: 'backpressure', source: '/v1/x' }])
   })
 
-  it('is reported once where several sources come to one operator one after the other', () => {
+  it('is reported once for several sources one after the other', () => {
     const diagnostics: Diagnostic[] = []
     const release = new Subject<number>()
     const sources = ['a', 'b', 'c'].map((name) =>
@@ -170,11 +167,11 @@ describe('a source that runs ahead of its consumer', () => {
     subscription.unsubscribe()
   })
 
-  it('is not reported for the bursts that a buffer has passed on', () => {
+  it('is not reported below the limit', () => {
     expect(reports((source, release) => source.pipe(mergeMap(slow(release), 8)), 9_000)).toEqual([])
   })
 
-  it('adds one call to an event of many merged sources, and not one for each of the others', () => {
+  it('adds one call per event of many merged sources, and not one for each of them', () => {
     const events$ = new Subject<number>()
     const sources = Array.from({ length: 20_000 }, () =>
       reportRunAhead({ report: () => {} }, events$, '/v1/x'),
@@ -184,14 +181,14 @@ describe('a source that runs ahead of its consumer', () => {
       .pipe(tap(), count())
       .subscribe((total) => (got = total))
 
-    // Calls within calls would exceed the stack, for an event or for the completion.
+    // A nested call per source would exceed the stack, for an event or for the completion.
     for (let n = 0; n < 12; n++) events$.next(n)
     events$.complete()
 
     expect(got).toBe(240_000)
   })
 
-  it('does not change what its consumer gets', () => {
+  it('emits the same values when it is counted', () => {
     const source = reportRunAhead({ report: () => {} }, from([1, 2, 3]), '/v1/x')
     const got: unknown[] = []
 
@@ -211,7 +208,7 @@ describe('a source that runs ahead of its consumer', () => {
 })
 
 describe('the diagnostics of a client', () => {
-  it('report a group whose runs wait in an operator', async () => {
+  it('report an operator that buffers the runs of a group', async () => {
     const total = 15_000
     const status = { num_task_runs: total, task_run_status_counts: { completed: total }, is_active: false }
     function* messages() {
@@ -235,7 +232,7 @@ describe('the diagnostics of a client', () => {
     const release = new Subject<void>()
     let taken = 0
 
-    const piled = iterate(
+    const iterator = iterate(
       client.taskGroups.runs('g').pipe(
         ofType('task_run.state'),
         tap(() => (taken += 1)),
@@ -243,9 +240,9 @@ describe('the diagnostics of a client', () => {
         mergeMap(() => release.pipe(take(1)), 8),
       ),
     )
-    void piled.next()
+    void iterator.next()
 
     expect(await reported).toMatchObject({ source: '/v1/tasks/groups/g' })
-    await piled.return?.()
+    await iterator.return?.()
   })
 })

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { UnreliableGroup } from './unreliable-group.ts'
 import type { Cut, Plan } from './unreliable-group.ts'
 
-// Small ones strike in the head of a request or an answer, large ones in a body or in a later request of the connection.
+// Small numbers are in the head of a request or response, large ones in a body or a later request of the connection.
 const bytes = fc.oneof(fc.nat(700), fc.nat(30_000), fc.nat(200_000))
 const cut: fc.Arbitrary<Cut> = fc.record({ side: fc.constantFrom('up', 'down'), bytes })
 const plan: fc.Arbitrary<Plan> = fc.record({
@@ -29,11 +29,11 @@ interface Outcome {
   readonly inputs: readonly { readonly input: string }[]
   readonly answers: readonly AddRunsResponse[]
   readonly error: unknown
-  /** What the service has: the input of each run. */
+  /** The runs of the service, with their inputs. */
   readonly taken: ReadonlyMap<string, unknown>
 }
 
-/** Adds that many inputs to a group of which this goes wrong. */
+/** Adds this many inputs to a group with these failures. */
 async function add(wrong: Plan, size: number, options: AddRunsOptions): Promise<Outcome> {
   const group = new UnreliableGroup(wrong)
   try {
@@ -54,15 +54,15 @@ async function add(wrong: Plan, size: number, options: AddRunsOptions): Promise<
   }
 }
 
-/** What the caller learns of each input. */
-function told({ inputs, answers, error }: Outcome): Omit<WriteProgress, 'answers'> {
+/** What the caller can conclude about each input. */
+function resultOf({ inputs, answers, error }: Outcome): Omit<WriteProgress, 'answers'> {
   if (error instanceof UncertainWriteError) return error
   if (error instanceof PartialWriteError) return { added: error.added, notAdded: error.notAdded, inDoubt: [] }
   const added = answers.flatMap(({ run_ids }) => run_ids).map((run_id, index) => ({ run_id, index }))
   return { added, notAdded: error === undefined ? [] : inputs.map((_, index) => index), inDoubt: [] }
 }
 
-/** A service that is honest: it takes nothing of what it answers with a 503 of its own. */
+/** A correct service: it adds no input of a request to which it responds with 503. */
 const honest = ({ failures, ...rest }: Plan): Plan => ({
   ...rest,
   failures: failures.map((failure) => (failure.status === 503 ? { ...failure, taken: 0 } : failure)),
@@ -72,7 +72,7 @@ const timeout = 60_000
 
 describe('addRuns against a service that fails at any byte', () => {
   it(
-    'with exactlyOnce adds every input once, and answers with the run ids in the order of inputs',
+    'with exactlyOnce adds every input once, and emits the run ids in the order of inputs',
     async () => {
       await fc.assert(
         fc.asyncProperty(plan.map(honest), count, async (wrong, size) => {
@@ -94,13 +94,13 @@ describe('addRuns against a service that fails at any byte', () => {
   )
 
   it(
-    'without it adds none twice, and its error tells truly which inputs were added, were not, and are in doubt',
+    'without it adds none twice, and its error lists correctly which inputs were added, were not, and are in doubt',
     async () => {
       await fc.assert(
         fc.asyncProperty(plan.map(honest), count, async (wrong, size) => {
           const outcome = await add(wrong, size, {})
           const { inputs, taken } = outcome
-          const { added, notAdded, inDoubt } = told(outcome)
+          const { added, notAdded, inDoubt } = resultOf(outcome)
           const there = new Set(taken.values())
 
           expect(there.size).toBe(taken.size)

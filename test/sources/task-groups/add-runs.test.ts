@@ -12,11 +12,11 @@ const inputs = [{ input: 'one' }, { input: 'two', metadata: { mine: 'kept' } }]
 const exactly = { exactlyOnce: true, settleDelay: 0 }
 
 interface Script {
-  /** Answers a request to add runs, the `n`th from 0. */
+  /** Responds to a request to add runs, the `n`th from 0. */
   readonly add: (response: ServerResponse, inputs: readonly RunInput[], n: number) => void
-  /** Answers the reading of the group's status. */
+  /** Responds to a request for the group. */
   readonly group?: (response: ServerResponse) => void
-  /** Answers the reading of the runs stream, the `n`th from 0. */
+  /** Responds to a request for the runs stream, the `n`th from 0. */
   readonly runs?: (response: ServerResponse, n: number) => void
 }
 
@@ -65,7 +65,7 @@ const fail = (response: ServerResponse) => answer(response, {}, 500)
 
 describe('addRuns', () => {
   it.each([[['run_0']], [['run_0', 'run_0']], [['run_0', 'run_1', 'run_2']]])(
-    'takes an answer with the run ids %j to two inputs for none: both are in doubt',
+    'leaves two inputs in doubt if the response has the run ids %j',
     async (run_ids) => {
       const { client, requests } = await scripted({ add: (response) => answer(response, added(run_ids)) })
 
@@ -77,7 +77,7 @@ describe('addRuns', () => {
     },
   )
 
-  it('leaves the metadata alone without exactlyOnce, and asks for nothing else', async () => {
+  it('does not change the metadata without exactlyOnce, and sends no other request', async () => {
     const { client, requests } = await scripted({
       add: (response) => answer(response, added(['run_0', 'run_1'])),
       group: () => expect.unreachable(),
@@ -88,7 +88,7 @@ describe('addRuns', () => {
     expect(requests).toEqual([{ inputs }])
   })
 
-  it('tags each input with a key of its own, beside the metadata of the caller, and differently each time', async () => {
+  it('adds a unique key to the metadata of each input, a new one for each subscription', async () => {
     const { client, requests } = await scripted({
       add: (response) => answer(response, added(['run_0', 'run_1'])),
     })
@@ -106,7 +106,7 @@ describe('addRuns', () => {
     expect(inputs[1]).toEqual({ input: 'two', metadata: { mine: 'kept' } })
   })
 
-  it('refuses at the call what cannot be right', async () => {
+  it('throws at the call for invalid arguments', async () => {
     const { client } = await scripted({ add: () => expect.unreachable() })
     const own = { inputs: [{ input: 'x', metadata: { rivulet_key: 'mine' } }] }
     const { addRuns } = client.taskGroups
@@ -120,7 +120,7 @@ describe('addRuns', () => {
     expect(() => addRuns('g', { inputs: [{ input: { n: 1n } }] })).toThrow('body')
   })
 
-  it('sends nothing before it is subscribed, and each subscription adds anew', async () => {
+  it('sends no request before it is subscribed to, and adds the runs once per subscription', async () => {
     const { client, requests } = await scripted({
       add: (response) => answer(response, added(['run_0', 'run_1'])),
     })
@@ -136,8 +136,8 @@ describe('addRuns', () => {
 })
 
 describe('addRuns with exactlyOnce', () => {
-  it('does not take a stream that stops short for the whole truth', async () => {
-    // The request was taken, and the stream says nothing of it for longer than the reading of it has patience.
+  it('does not assume that a stream has all runs when it closes', async () => {
+    // The inputs were added, but the stream has their runs only after several reads.
     const patience = 10
     let taken: readonly RunInput[] = []
     const { client, requests } = await scripted({
@@ -160,11 +160,11 @@ describe('addRuns with exactlyOnce', () => {
     expect(requests).toHaveLength(1)
   })
 
-  it('adds what was not taken of a request that was taken in part', async () => {
+  it('sends the missing inputs again if only some were added', async () => {
     const taken: RunInput[] = []
     const { client, requests } = await scripted({
       add(response, given, n) {
-        // The second input alone.
+        // Only the second input.
         taken.push(...given.slice(n === 0 ? 1 : 0))
         if (n === 0) return fail(response)
         answer(response, added([`run_${taken.length - 1}`]))
@@ -186,7 +186,7 @@ describe('addRuns with exactlyOnce', () => {
     expect(answers.map(({ run_ids }) => run_ids)).toEqual([['run_1', 'run_0']])
   })
 
-  it('sees the key in the metadata of a run whose input is not shown', async () => {
+  it('finds the key in the metadata of a run without its input', async () => {
     let taken: readonly RunInput[] = []
     const { client } = await scripted({
       add(response, given) {
@@ -206,7 +206,7 @@ describe('addRuns with exactlyOnce', () => {
     expect(answers.map(({ run_ids }) => run_ids)).toEqual([['run_0', 'run_1']])
   })
 
-  it('stays in doubt where the service shows neither input nor metadata of its runs', async () => {
+  it('leaves inputs in doubt if runs have neither input nor metadata', async () => {
     let runs = 0
     const { client, requests } = await scripted({
       add(response) {
@@ -227,7 +227,7 @@ describe('addRuns with exactlyOnce', () => {
     expect(requests).toHaveLength(1)
   })
 
-  it('stays in doubt where the service refuses to tell, and names both errors', async () => {
+  it('leaves inputs in doubt if the search is rejected, and has both errors', async () => {
     const { client } = await scripted({ add: fail, group: (response) => answer(response, {}, 404) })
 
     const error = await failure(client.taskGroups.addRuns('g', { inputs }, exactly))
@@ -240,7 +240,7 @@ describe('addRuns with exactlyOnce', () => {
     })
   })
 
-  it('gives up on a service that takes nothing, and then nothing is in doubt', async () => {
+  it('errors after ten attempts of which none added an input, and leaves none in doubt', async () => {
     const { client, requests } = await scripted({ add: fail })
 
     const error = await failure(client.taskGroups.addRuns('g', { inputs }, exactly))
@@ -249,7 +249,7 @@ describe('addRuns with exactlyOnce', () => {
     expect(requests).toHaveLength(10)
   })
 
-  it('does not send again what cannot succeed', async () => {
+  it('does not retry an error that is not retryable', async () => {
     const { client, requests } = await scripted({ add: (response) => answer(response, {}, 501) })
 
     const error = await failure(client.taskGroups.addRuns('g', { inputs }, exactly))
@@ -258,8 +258,8 @@ describe('addRuns with exactlyOnce', () => {
     expect(requests).toHaveLength(1)
   })
 
-  it('gives a failed request the time to be taken before it looks', async () => {
-    // Time stands in for the waits: each is noted, and that of the settling is over at once.
+  it('waits for settleDelay before it searches', async () => {
+    // Records each delay, and runs that of the settling immediately.
     const waits: number[] = []
     const scheduler: SchedulerLike = {
       now: () => asyncScheduler.now(),

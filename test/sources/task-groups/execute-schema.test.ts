@@ -19,7 +19,7 @@ import { bodyOf } from '../../transport/server.ts'
 const Company = z.object({ name: z.string(), founded: z.number() })
 const json = (content: object): TaskOutput => ({ type: 'json', content: { ...content }, basis: [] })
 
-/** A client of a group whose runs end with these outputs, and the requests that it got. */
+/** A client of a group whose runs end with these outputs, and the recorded requests. */
 async function answering(...outputs: (TaskOutput | null | 'failed')[]) {
   const requests: AddRunsRequest[] = []
   let size = 0
@@ -33,7 +33,7 @@ async function answering(...outputs: (TaskOutput | null | 'failed')[]) {
       modified_at: 'm',
     }
   }
-  const tell = (response: ServerResponse) => {
+  const stream = (response: ServerResponse) => {
     openStream(response)
     for (const [n, output] of outputs.slice(0, size).entries()) {
       const run = {
@@ -56,14 +56,14 @@ async function answering(...outputs: (TaskOutput | null | 'failed')[]) {
       const run_ids = body.inputs.map(() => `run_${size++}`)
       return answer(response, { status: status(), run_ids, run_cursor: '', event_cursor: '' })
     }
-    if (request.url?.includes('/runs') === true) return tell(response)
+    if (request.url?.includes('/runs') === true) return stream(response)
     return answer(response, { taskgroup_id: 'g', status: status(), created_at: 'c' })
   })
   const { taskGroups } = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
   return { requests, taskGroups }
 }
 
-/** What was emitted, and the error after it. */
+/** The emitted results, and the error after them. */
 async function outcome<T>(source: Observable<T>): Promise<{ results: T[]; error: unknown }> {
   const results: T[] = []
   const error: unknown = await all(source.pipe(tap((result) => results.push(result)))).then(
@@ -76,7 +76,7 @@ async function outcome<T>(source: Observable<T>): Promise<{ results: T[]; error:
 const inputs = [{ input: 'Acme' }, { input: 'Globex' }]
 
 describe('execute with a schema', () => {
-  it('sends its JSON Schema with every run, and types what comes', async () => {
+  it('sends its JSON Schema with every run, and types the outputs', async () => {
     const { requests, taskGroups } = await answering(
       json({ name: 'Acme', founded: 1949 }),
       json({ name: 'Globex', founded: 1989 }),
@@ -94,7 +94,7 @@ describe('execute with a schema', () => {
     expect(requests[0]?.inputs).toHaveLength(2)
   })
 
-  it('takes any Standard Schema with its JSON Schema beside it, and one that checks asynchronously', async () => {
+  it('accepts any Standard Schema with a separate JSON Schema, and an asynchronous one', async () => {
     const year: StandardSchema<{ year: number }> = {
       '~standard': {
         version: 1,
@@ -115,7 +115,7 @@ describe('execute with a schema', () => {
     })
   })
 
-  it('keeps what a spec says beside its output schema', async () => {
+  it('keeps the other fields of a task spec', async () => {
     const { requests, taskGroups } = await answering(
       json({ name: 'Acme', founded: 1 }),
       json({ name: 'G', founded: 2 }),
@@ -135,27 +135,24 @@ describe('execute with a schema', () => {
     ['another content', json({ name: 'Acme', founded: 'long ago' }), 'founded'],
     ['a text', { type: 'text', content: 'Acme was founded in 1949', basis: [] }, 'type is text'],
     ['no output', null, 'no output'],
-  ])(
-    'does not lose a run that completed with %s: it is emitted with its misfit',
-    async (_name, output, reason) => {
-      const { taskGroups } = await answering(output, json({ name: 'Globex', founded: 1989 }))
+  ])('emits a run that completed with %s with its misfit', async (_name, output, reason) => {
+    const { taskGroups } = await answering(output, json({ name: 'Globex', founded: 1989 }))
 
-      const { results, error } = await outcome(
-        taskGroups.execute('g', inputs, { schema: Company, retryFailed: 3 }),
-      )
+    const { results, error } = await outcome(
+      taskGroups.execute('g', inputs, { schema: Company, retryFailed: 3 }),
+    )
 
-      expect(results.map(({ output: fitting }) => fitting?.content.name)).toEqual([undefined, 'Globex'])
-      expect(results[0]?.misfit).toBeInstanceOf(OutputSchemaError)
-      expect(results[0]?.misfit).toMatchObject({ output, message: expect.stringContaining(reason) })
-      expect(error).toBeInstanceOf(ExecutionError)
-      expect(error).toMatchObject({
-        runs: [{ index: 0, input: inputs[0], run: { run_id: 'run_0' }, misfit: results[0]?.misfit }],
-        message: expect.stringContaining('1 of 2 runs did not complete: inputs[0] '),
-      })
-    },
-  )
+    expect(results.map(({ output: fitting }) => fitting?.content.name)).toEqual([undefined, 'Globex'])
+    expect(results[0]?.misfit).toBeInstanceOf(OutputSchemaError)
+    expect(results[0]?.misfit).toMatchObject({ output, message: expect.stringContaining(reason) })
+    expect(error).toBeInstanceOf(ExecutionError)
+    expect(error).toMatchObject({
+      runs: [{ index: 0, input: inputs[0], run: { run_id: 'run_0' }, misfit: results[0]?.misfit }],
+      message: expect.stringContaining('1 of 2 runs did not complete: inputs[0] '),
+    })
+  })
 
-  it('names the issues of what does not fit', async () => {
+  it('names the issues of an output that does not match', async () => {
     const { taskGroups } = await answering(json({ name: 7, founded: 'long ago' }))
 
     const { results } = await outcome(taskGroups.execute('g', [{ input: 'Acme' }], { schema: Company }))
@@ -172,7 +169,7 @@ describe('execute with a schema', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('a bug'))],
-  ])('does not lose a run to a schema that %s', async (_name, validate) => {
+  ])('emits a run whose schema %s', async (_name, validate) => {
     const schema: StandardSchema<object> = { '~standard': { version: 1, vendor: 'test', validate } }
     const { taskGroups } = await answering(json({}))
 
@@ -183,7 +180,7 @@ describe('execute with a schema', () => {
     expect(results[0]?.misfit?.cause).toMatchObject({ message: 'a bug' })
   })
 
-  it('does not check what a failed run has', async () => {
+  it('does not check the output of a failed run', async () => {
     const { taskGroups } = await answering('failed')
 
     const { results, error } = await outcome(
@@ -195,7 +192,7 @@ describe('execute with a schema', () => {
     expect(error).toBeInstanceOf(ExecutionError)
   })
 
-  it('leaves outputs as they are without one', async () => {
+  it('emits outputs unchanged without a schema', async () => {
     const { taskGroups } = await answering(json({ any: 'thing' }))
 
     const results = await all(taskGroups.execute('g', [{ input: 'Acme' }]))
@@ -212,8 +209,8 @@ describe('execute with a schema', () => {
       'a Standard Schema without a JSON Schema',
       { '~standard': { version: 1, vendor: 'x', validate: () => ({}) } },
     ],
-    ['one that cannot be said as JSON Schema', z.object({ at: z.date() })],
-  ])('refuses %s at the call', async (_name, schema) => {
+    ['one that cannot be converted to JSON Schema', z.object({ at: z.date() })],
+  ])('rejects %s at the call', async (_name, schema) => {
     const { taskGroups, requests } = await answering()
     const execute = () => taskGroups.execute('g', inputs, { schema } as never)
 
@@ -222,7 +219,7 @@ describe('execute with a schema', () => {
     expect(requests).toEqual([])
   })
 
-  it('refuses a second output schema beside it', async () => {
+  it('rejects a second output schema', async () => {
     const { taskGroups } = await answering()
     const task_spec = { output_schema: 'a sentence' }
     const options = { schema: Company }
@@ -237,14 +234,14 @@ describe('execute with a schema', () => {
 })
 
 describe('checkOutput', () => {
-  it('gives the output of any run the type of its schema', async () => {
+  it('resolves to the output of any run with the type of its schema', async () => {
     const checked = await checkOutput(Company, json({ name: 'Acme', founded: 1949, more: true }))
 
     expectTypeOf(checked.content).toEqualTypeOf<{ name: string; founded: number }>()
     expect(checked).toEqual({ type: 'json', content: { name: 'Acme', founded: 1949 }, basis: [] })
   })
 
-  it('rejects with what does not fit', async () => {
+  it('rejects with the issues of an output that does not match', async () => {
     await expect(checkOutput(Company, json({ name: 'Acme' }))).rejects.toBeInstanceOf(OutputSchemaError)
     await expect(checkOutput(Company, undefined)).rejects.toMatchObject({ output: null })
   })
@@ -254,7 +251,7 @@ describe('checkOutput', () => {
     [{ type: { toString: 1, valueOf: 1 } }, 'its type is an object, not json'],
     [{}, 'its type is undefined, not json'],
     [{ type: null }, 'its type is null, not json'],
-  ])('rejects with an OutputSchemaError whatever the type of the output is: %j', async (output, message) => {
+  ])('rejects with an OutputSchemaError for any type of output: %j', async (output, message) => {
     // As a service could send it.
     const sent: TaskOutput = JSON.parse(JSON.stringify(output))
     await expect(checkOutput(Company, sent)).rejects.toMatchObject({
@@ -263,7 +260,7 @@ describe('checkOutput', () => {
     })
   })
 
-  it('goes with the output schema for runs that are added by hand', () => {
+  it('works with outputSchema for runs of addRuns', () => {
     expect(outputSchema(Company)).toMatchObject({
       type: 'json',
       json_schema: { required: ['name', 'founded'] },

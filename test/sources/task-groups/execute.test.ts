@@ -13,25 +13,25 @@ import { bodyOf } from '../../transport/server.ts'
 
 const inputsOf = (count: number) => Array.from({ length: count }, (_, n) => ({ input: `question ${n}` }))
 
-/** A group whose runs end when the test says so. A run's id is its place in the group. */
+/** A group whose runs end when the test calls `end`. A run's id is its index in the group. */
 class ScriptedGroup {
-  /** How many runs it has. */
+  /** Number of its runs. */
   size = 0
-  /** How many of them the client knows. */
+  /** Number of runs in its responses so far. */
   answered = 0
   active = true
   readonly streams = new Set<ServerResponse>()
   readonly streamed = new Subject<ServerResponse>()
-  /** Its status was read; it says so to who comes later too. */
+  /** Emits when its status is requested; replayed to late subscribers. */
   readonly asked = new ReplaySubject<void>(1)
-  /** Called before a request is answered, with how many came before it. */
+  /** Called before each response, with the number of earlier requests. */
   beforeAnswer: (requests: number) => Promise<void> | void = () => {}
-  /** What its answers to requests have in place of a cursor. */
+  /** Replaces the cursor in its responses. */
   cursorInstead: { readonly value: unknown } | undefined
   readonly requests: AddRunsRequest[] = []
   #log: string[] = []
 
-  /** Tells that a run ended. */
+  /** Ends a run. */
   end(run_id: string, status = 'completed'): void {
     const run = { run_id, status, is_active: false, processor: 'p', created_at: 'c', modified_at: 'm' }
     const event = { type: 'task_run.state', event_id: String(this.#log.length), run }
@@ -39,13 +39,13 @@ class ScriptedGroup {
     for (const stream of this.streams) stream.write(sse(event))
   }
 
-  /** Resolves when its stream is being read. */
-  async read(): Promise<void> {
+  /** Resolves when its stream is connected. */
+  async connected(): Promise<void> {
     if (this.streams.size === 0) await firstValueFrom(this.streamed)
   }
 
-  /** Ends every stream in good order: no run is active. */
-  rest(): void {
+  /** Closes every stream cleanly: no run is active. */
+  closeStreams(): void {
     this.active = false
     for (const stream of this.streams) stream.end()
   }
@@ -92,14 +92,14 @@ async function scripted(exchange?: Exchange) {
     initialDelay: 0,
     ...(exchange !== undefined && { exchange }),
   })
-  const told = new Subject<ExecutedRun>()
+  const emitted = new Subject<ExecutedRun>()
   const execute = (inputs: readonly RunInput[], options?: ExecuteOptions) =>
-    client.taskGroups.execute('g', inputs, options).pipe(tap((result) => told.next(result)))
-  return { group, execute, told }
+    client.taskGroups.execute('g', inputs, options).pipe(tap((result) => emitted.next(result)))
+  return { group, execute, emitted }
 }
 
-/** An exchange that notes each time that a flow is held (true) and let go (false). */
-function holding() {
+/** An exchange that records each pause (true) and resume (false) of a flow. */
+function recordingExchange() {
   const plain = createExchange()
   const held: boolean[] = []
   const paused = new Subject<void>()
@@ -124,13 +124,13 @@ function holding() {
 const indexes = (results: readonly ExecutedRun[]) => results.map(({ index }) => index)
 
 describe('execute', () => {
-  it('tells of the first runs while later ones are still being added', async () => {
-    const { group, execute, told } = await scripted()
-    const first = firstValueFrom(told)
+  it('emits the first runs while later ones are still being added', async () => {
+    const { group, execute, emitted } = await scripted()
+    const first = firstValueFrom(emitted)
     group.streamed.subscribe(() => group.end('7'))
     group.beforeAnswer = async (requests) => {
       if (requests === 0) return
-      // Without a result of the first request the second one is never answered.
+      // The second response waits for a result of the first request.
       await first
       for (let run = 0; run <= 1_000; run++) if (run !== 7) group.end(String(run))
     }
@@ -142,18 +142,18 @@ describe('execute', () => {
     expect(results).toHaveLength(1_001)
   })
 
-  it('does not lose a run that ended before the answer to its own request came', async () => {
-    const { group, execute, told } = await scripted()
+  it('does not lose a run that ended before the response to its own request', async () => {
+    const { group, execute, emitted } = await scripted()
     group.beforeAnswer = async (requests) => {
       if (requests === 0) return
-      await group.read()
-      const heard = firstValueFrom(told)
+      await group.connected()
+      const next = firstValueFrom(emitted)
       group.end('1000')
       group.end('0')
-      // What the stream brought before it, the client has had too.
-      await heard
+      // The client has received the earlier events of the stream too.
+      await next
     }
-    told.pipe(filter(({ index }) => index === 1_000)).subscribe(() => {
+    emitted.pipe(filter(({ index }) => index === 1_000)).subscribe(() => {
       for (let run = 1; run < 1_000; run++) group.end(String(run))
     })
 
@@ -163,17 +163,17 @@ describe('execute', () => {
     expect(new Set(indexes(results)).size).toBe(1_001)
   })
 
-  it('reads again when the group was idle between two batches', async () => {
+  it('reconnects to the stream when the group was idle between two batches', async () => {
     const { group, execute } = await scripted()
     let read = 0
     group.streamed.subscribe(() => {
       for (; read < group.answered; read++) group.end(String(read))
-      group.rest()
+      group.closeStreams()
     })
     group.beforeAnswer = async (requests) => {
       if (requests === 0) return
       group.active = false
-      // The reading of the first batch is over once the client has learnt that no run is active.
+      // The stream of the first batch completes once the client knows that no run is active.
       await firstValueFrom(group.asked)
       group.active = true
     }
@@ -184,12 +184,12 @@ describe('execute', () => {
     expect(results).toHaveLength(1_001)
   })
 
-  it('holds the stream rather than all that others of the group bring while a request is under way', async () => {
-    const { exchange, held, paused } = holding()
+  it('pauses the stream when many runs of other callers end while a request is in flight', async () => {
+    const { exchange, held, paused } = recordingExchange()
     const { group, execute } = await scripted(exchange)
     group.beforeAnswer = async (requests) => {
       if (requests === 0) return
-      await group.read()
+      await group.connected()
       const full = firstValueFrom(paused)
       for (let n = 0; n < 1_500; n++) group.end(`other ${n}`)
       await full
@@ -202,8 +202,8 @@ describe('execute', () => {
     expect(new Set(indexes(results)).size).toBe(1_001)
   })
 
-  it('reads nothing while its consumer is behind', async () => {
-    const { exchange, paused } = holding()
+  it('reads nothing while its subscriber is paused', async () => {
+    const { exchange, paused } = recordingExchange()
     const { group, execute } = await scripted(exchange)
     group.streamed.subscribe(() => {
       for (const run of ['0', '1']) group.end(run)
@@ -223,7 +223,7 @@ describe('execute', () => {
     expect(indexes(results)).toEqual([0, 1])
   })
 
-  it('does not add a cancelled run again, and lists it among those that did not complete', async () => {
+  it('does not retry a cancelled run, and lists it among those that did not complete', async () => {
     const { group, execute } = await scripted()
     group.streamed.subscribe(() => {
       group.end('0')
@@ -246,16 +246,16 @@ describe('execute', () => {
     expect(group.requests).toHaveLength(1)
   })
 
-  it('adds what failed meanwhile in one request', async () => {
-    const { group, execute, told } = await scripted()
+  it('retries all runs that failed meanwhile in one request', async () => {
+    const { group, execute, emitted } = await scripted()
     group.streamed.subscribe(() => group.end('0', 'failed'))
     group.beforeAnswer = async (requests) => {
       if (requests === 0) return
       if (requests === 1) {
-        const heard = firstValueFrom(told)
+        const next = firstValueFrom(emitted)
         for (const run of ['1', '2', '3']) group.end(run, 'failed')
         group.end('4')
-        await heard
+        await next
         return
       }
       for (const run of ['5', '6', '7', '8']) group.end(run)
@@ -267,11 +267,11 @@ describe('execute', () => {
     expect(group.requests.map(({ inputs }) => inputs.length)).toEqual([5, 1, 3])
   })
 
-  it('says so when the service never tells of a run that it took', async () => {
+  it('errors if the stream never has a run that was added', async () => {
     const { group, execute } = await scripted()
     group.streamed.subscribe(() => {
       group.end('0')
-      group.rest()
+      group.closeStreams()
     })
     const results: ExecutedRun[] = []
 
@@ -288,7 +288,7 @@ describe('execute', () => {
   })
 
   it.each([[null], [undefined], [7], [{}], [''], [' ']])(
-    'reads from the beginning where the cursor of its runs is %j',
+    'reads from the beginning if the cursor of its runs is %j',
     async (value) => {
       const { group, execute } = await scripted()
       group.cursorInstead = { value }
@@ -303,12 +303,12 @@ describe('execute', () => {
     },
   )
 
-  it('does not skip the first batch where only the second one has a cursor', async () => {
+  it('does not skip the first batch if only the second one has a cursor', async () => {
     const { group, execute } = await scripted()
     group.cursorInstead = { value: null }
     group.beforeAnswer = (requests) => {
       if (requests === 0) return
-      // All ended before the stream is read, and the second cursor stands behind them.
+      // All runs end before the stream is read, and the second cursor comes after them.
       for (let run = 0; run <= 1_000; run++) group.end(String(run))
       group.cursorInstead = { value: '900' }
     }
@@ -318,7 +318,7 @@ describe('execute', () => {
     expect(new Set(indexes(results)).size).toBe(1_001)
   })
 
-  it.each([[null], [7], ['']])('takes the id %j for none', async (id) => {
+  it.each([[null], [7], ['']])('treats the id %j as missing', async (id) => {
     const baseUrl = await serve((_request, response) =>
       answer(response, { status: {}, run_ids: ['0', id], run_cursor: '', event_cursor: '' }),
     )

@@ -14,7 +14,7 @@ const run = (n: number, status: RunStatus = 'completed') =>
     'stream',
   )
 
-/** The status of a group whose runs have all ended, so many in each way. */
+/** The status of a group whose runs have all ended, with this number of runs per status. */
 const endedWith = (counts: Partial<Record<RunStatus, number>>): TaskGroupStatus => ({
   num_task_runs: Object.values(counts).reduce((sum, count) => sum + count, 0),
   task_run_status_counts: counts,
@@ -23,7 +23,7 @@ const endedWith = (counts: Partial<Record<RunStatus, number>>): TaskGroupStatus 
   modified_at: 'm',
 })
 
-/** A position to which so many runs were told, over one connection. */
+/** A position after this many runs over one connection. */
 function withRuns(count: number): GroupPosition {
   const position = new GroupPosition(undefined, undefined)
   position.connect()
@@ -88,7 +88,7 @@ describe('a position as text', () => {
     }
   })
 
-  it('is that of the moment in which the place was asked for, whatever comes before it is written', () => {
+  it('does not change in a snapshot when the position advances', () => {
     const status = { is_active: true, num_task_runs: 1 }
     const position = withRuns(2)
     position.advance(groupEvent('g', { type: 'task_group_status', event_id: '3', status }, 'stream'))
@@ -105,8 +105,8 @@ describe('a position as text', () => {
   })
 })
 
-describe('a position that was counted to', () => {
-  it('is the end without another connection', () => {
+describe('the decision after a clean close', () => {
+  it('is done without another connection if all runs were seen', () => {
     const position = withRuns(3)
     expect(position.decide(endedWith({ completed: 3 }))).toBe('done')
   })
@@ -118,14 +118,14 @@ describe('a position that was counted to', () => {
     expect(position.decide(endedWith({ completed: 1, cancelled: 2 }))).toEqual({ missing: 2, expected: 3 })
   })
 
-  it('does not end the events stream with its last run alone, since a status comes behind', () => {
+  it('reconnects an events stream with all runs but without the last status', () => {
     const position = new GroupPosition(undefined, undefined, 'events')
     position.connect()
     position.advance(run(1))
     expect(position.decide(endedWith({ completed: 1 }))).toBe('reconnect')
   })
 
-  it('counts runs of the one status that was asked for', () => {
+  it('counts only runs with the status of the filter', () => {
     const position = new GroupPosition(undefined, 'failed')
     position.connect()
     position.advance(run(1, 'failed'))
@@ -136,7 +136,7 @@ describe('a position that was counted to', () => {
     const position = new GroupPosition(undefined, undefined)
     position.connect()
     position.advance(run(1, 'failed'))
-    // It was tried again, and ended while no stream was open.
+    // It was retried, and ended while no stream was open.
     expect(position.decide(endedWith({ completed: 1 }))).toEqual({ missing: 1, expected: 1 })
     position.connect()
     expect(position.advance(at('2', run(1, 'completed')))).toBe(true)
@@ -145,7 +145,7 @@ describe('a position that was counted to', () => {
     expect(position.decide(endedWith({ completed: 1 }))).toBe('done')
   })
 
-  it('is not reached by repeated events, in any order, over any number of connections', () => {
+  it('does not count repeated events, in any order, over any number of connections', () => {
     const position = withRuns(5)
     for (const repeated of [3, 1, 1, 5, 2]) {
       position.connect()
@@ -155,7 +155,7 @@ describe('a position that was counted to', () => {
     }
   })
 
-  it('is not reached by repeated events after a restart either', () => {
+  it('does not count repeated events after a restart either', () => {
     const position = restarted(withRuns(5))
     for (const repeated of [1, 4, 5]) {
       position.connect()
@@ -165,11 +165,11 @@ describe('a position that was counted to', () => {
     }
   })
 
-  it('is not believed at once where more runs were seen before a restart than a text has', () => {
+  it('is uncertain if more runs were seen before a restart than a text holds', () => {
     const position = restarted(withRuns(SAVED + 10))
     const group = endedWith({ completed: SAVED + 11 })
     position.connect()
-    // The text has forgotten this one, so it counts as new.
+    // The text does not hold this one, so it counts as new.
     expect(position.advance(run(1))).toBe(true)
     const decisions = ['reconnect', 'reconnect', 'reconnect', 'idle']
     for (const decision of decisions) {
@@ -178,7 +178,7 @@ describe('a position that was counted to', () => {
     }
   })
 
-  it('that is too low is known to be so, however many runs were seen before a restart', () => {
+  it('is a shortfall if runs are missing, however many were seen before a restart', () => {
     const position = restarted(withRuns(SAVED + 10))
     position.connect()
     expect(position.decide(endedWith({ completed: SAVED + 12 }))).toEqual({
@@ -187,7 +187,7 @@ describe('a position that was counted to', () => {
     })
   })
 
-  it('is that of distinct runs where the service gives no positions', () => {
+  it('counts distinct runs if the service sends no cursors', () => {
     const position = new GroupPosition(undefined, undefined)
     const { cursor: _, ...unnumbered } = run(1)
     for (let connection = 0; connection < 2; connection++) {
@@ -197,13 +197,13 @@ describe('a position that was counted to', () => {
     expect(position.decide(endedWith({ completed: 2 }))).toEqual({ missing: 1, expected: 2 })
   })
 
-  it('counts what comes twice in a row once', () => {
+  it('counts an event that is repeated immediately once', () => {
     const position = withRuns(2)
     position.advance(run(2))
     expect(position.decide(endedWith({ completed: 3 }))).toEqual({ missing: 1, expected: 3 })
   })
 
-  it('counts what comes again when the stream begins again once', () => {
+  it('counts an event once that comes again after a rewind', () => {
     const position = withRuns(3)
     expect(position.rewind()).toBe(true)
     position.connect()
@@ -212,7 +212,7 @@ describe('a position that was counted to', () => {
     expect(position.decide(endedWith({ completed: 3 }))).toBe('done')
   })
 
-  it('begins again with the stream where more runs were seen before a restart than a text has', () => {
+  it('counts from zero after a rewind if more runs were seen before a restart than a text holds', () => {
     const position = restarted(withRuns(SAVED + 10))
     position.rewind()
     position.connect()
@@ -223,7 +223,7 @@ describe('a position that was counted to', () => {
     expect(position.decide(endedWith({ completed: SAVED + 10 }))).toBe('done')
   })
 
-  it('that the service no longer has all of is quiet when nothing more comes', () => {
+  it('is idle after a rewind when no new event comes', () => {
     const position = withRuns(3)
     position.rewind()
     const decisions: unknown[] = []
@@ -235,7 +235,7 @@ describe('a position that was counted to', () => {
     expect(decisions).toEqual(['reconnect', 'reconnect', 'reconnect', 'idle'])
   })
 
-  it('takes an event that was skipped for a missing one', () => {
+  it('counts a skipped event as a missing one', () => {
     const position = withRuns(2)
     const first = position.skip()
     position.advance(run(4))
@@ -250,7 +250,7 @@ describe('a position that was counted to', () => {
     expect(position.decide(endedWith({ completed: 5 }))).toEqual({ missing: 2, expected: 5 })
   })
 
-  it('takes each skipped event once, over connections and restarts', () => {
+  it('counts each skipped event once, over connections and restarts', () => {
     let position = withRuns(2)
     position.skip()
     position = restarted(position)
@@ -260,7 +260,7 @@ describe('a position that was counted to', () => {
     expect(position.decide(endedWith({ completed: 5 }))).toEqual({ missing: 3, expected: 5 })
   })
 
-  it('is followed for a group that never had a run, and of one whose last status says so', () => {
+  it('reconnects to a group that never had a run, with a cursor of the caller too', () => {
     for (const position of [new GroupPosition(undefined, undefined), new GroupPosition('5', undefined)]) {
       for (let connection = 0; connection < 20; connection++) {
         position.connect()
@@ -269,7 +269,7 @@ describe('a position that was counted to', () => {
     }
   })
 
-  it('is moved by an id that comes alone, and never back by it', () => {
+  it('follows an id without an event, but never moves back', () => {
     const position = withRuns(2)
     expect(position.moveTo('7')).toBe(true)
     expect(position.cursor).toBe('7')
@@ -286,7 +286,7 @@ describe('a position that was counted to', () => {
     { completed: -1 },
     { completed: 1.5 },
     { completed: 7 },
-  ])('is only their sum where the counts of the group are %j, and then what comes decides', (counts) => {
+  ])('compares only the total if the counts of the group are %j', (counts) => {
     const group: unknown = { ...endedWith({ completed: 3 }), task_run_status_counts: counts }
     const decisions = (position: GroupPosition) =>
       Array.from({ length: 3 }, () => {
@@ -300,11 +300,11 @@ describe('a position that was counted to', () => {
   })
 })
 
-/** How one connection goes. */
+/** One connection. */
 interface Connection {
-  /** Earlier events that come first, in this order, each an index modulo how many were sent. */
+  /** Earlier events that are sent first, each an index modulo the number of sent events. */
   readonly repeats: readonly number[]
-  /** New events that come then, at the most. */
+  /** The most new events that are sent then. */
   readonly sends: number
   readonly ends: 'cut' | 'close' | 'restart'
 }
@@ -316,8 +316,8 @@ const connection: fc.Arbitrary<Connection> = fc.record({
 })
 const anyStatus = fc.constantFrom<RunStatus>('completed', 'failed', 'cancelled')
 
-describe('a runs stream that repeats what it likes, is cut, closed, empty and resumed by another process', () => {
-  it('is done when every run was sent, and not before, and never goes back', () => {
+describe('a runs stream that repeats events, breaks, closes, is empty and is resumed by another process', () => {
+  it('is done when every run was sent and not before, and its cursor never moves back', () => {
     fc.assert(
       fc.property(
         fc.array(anyStatus, { minLength: 1, maxLength: 12 }),
@@ -356,6 +356,6 @@ function at(cursor: string, event: ResearchEvent): ResearchEvent {
 
 function restarted(position: GroupPosition): GroupPosition {
   const read = GroupPosition.parse(position.snapshot.text(), undefined)
-  if (read === undefined) throw new Error('it cannot read what it wrote')
+  if (read === undefined) throw new Error('it cannot parse its own text')
   return read
 }

@@ -6,8 +6,8 @@ import { SeenEvents } from '../../../src/sources/task-groups/seen.ts'
 const COMPLETED = 1
 const FAILED = 2
 
-describe('the events that were seen', () => {
-  it('are those that a set of their keys would have', () => {
+describe('the seen events', () => {
+  it('equal a set of their keys', () => {
     const kind = fc.constantFrom('addRun', 'addEvent', 'addMove', 'addSkipped')
     fc.assert(
       fc.property(fc.array(fc.tuple(kind, fc.nat(30)), { maxLength: 200 }), (calls) => {
@@ -22,7 +22,7 @@ describe('the events that were seen', () => {
     )
   })
 
-  it('stay known however many there are', () => {
+  it('are remembered, however many there are', () => {
     const seen = new SeenEvents()
     for (let n = 0; n < 20_000; n++) expect(seen.addRun(`run_${n}`, COMPLETED, `at_${n}`)).toBe(true)
     for (let n = 0; n < 20_000; n++) expect(seen.addRun(`run_${n}`, COMPLETED, `at_${n}`)).toBe(false)
@@ -30,7 +30,7 @@ describe('the events that were seen', () => {
     expect(seen.isPartial).toBe(false)
   })
 
-  it('are forgotten, the oldest first, when there are more than two lists of them, and it says so', () => {
+  it('are forgotten, the oldest first, after two full lists, which makes them partial', () => {
     const seen = new SeenEvents(100)
     for (let n = 0; n < 200; n++) seen.addRun(`${n}`, COMPLETED, `${n}`)
     expect(seen.isPartial).toBe(false)
@@ -41,7 +41,7 @@ describe('the events that were seen', () => {
     expect(seen.addRun('0', COMPLETED, '0')).toBe(true)
   })
 
-  it('are those of one moment in its text, whatever is seen before that is written', () => {
+  it('do not change in a snapshot when more are added', () => {
     const seen = new SeenEvents()
     seen.addRun('a', FAILED, '1')
     seen.addEvent('2')
@@ -61,7 +61,7 @@ describe('the events that were seen', () => {
     expect(restored.counts).toEqual([1, 0, 0])
   })
 
-  it('are the latest in a text that cannot have all, over two lists too, and it says so', () => {
+  it('are the latest ones in a text that cannot hold all, over two lists too, which makes them partial', () => {
     const seen = new SeenEvents(SAVED - 1)
     for (let n = 0; n < SAVED + 1; n++) seen.addRun(`${n}`, COMPLETED, `${n}`)
     const { snapshot } = seen
@@ -72,7 +72,7 @@ describe('the events that were seen', () => {
     expect(restored.addRun('0', COMPLETED, '0')).toBe(true)
   })
 
-  it('are as many in a text, however often one was written before', () => {
+  it('have the same text, however often it was encoded before', () => {
     const often = new SeenEvents()
     const once = new SeenEvents()
     for (let n = 0; n < 3 * SAVED; n++) {

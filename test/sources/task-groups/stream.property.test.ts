@@ -11,11 +11,11 @@ const anyEnd = fc.constantFrom('cut', 'close', 'torn')
 
 /** What one connection sends before it ends. */
 interface Connection {
-  /** Earlier events that it sends first, in this order: each is an index into what was sent before, modulo its length. */
+  /** Earlier events that it sends first, each an index modulo the number of sent events. */
   readonly repeats: readonly number[]
   /** New events that it sends after them. */
   readonly sends: number
-  /** An event that it sends again behind the new ones. */
+  /** Whether it repeats an event after the new ones. */
   readonly repeatsLast: boolean
   readonly ends: 'cut' | 'close' | 'torn'
 }
@@ -59,7 +59,7 @@ function statusOf(runs: number, ended: number) {
   }
 }
 
-/** What a stream of a group of so many runs, all of them ended, has to send. */
+/** The events of a group's stream with this many runs, all ended. */
 function logOf(stream: 'events' | 'runs', runs: number): readonly Wire[] {
   const numbers = Array.from({ length: runs }, (_, n) => n + 1)
   if (stream === 'runs') return numbers.map(runEvent)
@@ -68,8 +68,8 @@ function logOf(stream: 'events' | 'runs', runs: number): readonly Wire[] {
 }
 
 /**
- * A group's service that goes by a script, connection by connection, and then sends everything from the position on. What
- * is new comes in order, and all else as it likes.
+ * A group's service that follows a script, connection by connection, and then sends all events after the position. New events
+ * come in order, repeated ones in any order.
  */
 function listener(log: readonly Wire[], runs: number, script: readonly Connection[]) {
   let connections = 0
@@ -100,7 +100,7 @@ function listener(log: readonly Wire[], runs: number, script: readonly Connectio
 const settings = { apiKey: 'key', initialDelay: 0 } as const
 
 describe.each(['events', 'runs'] as const)(
-  'the stream of %s of a service that does as it likes',
+  'the stream of %s of a service that repeats events and breaks connections',
   (stream) => {
     it('emits every event before it completes', async () => {
       await fc.assert(
@@ -125,7 +125,7 @@ describe.each(['events', 'runs'] as const)(
   },
 )
 
-describe('client.watch over a service that does as it likes', () => {
+describe('client.watch over a service that repeats events and breaks connections', () => {
   it('has every run handled before it completes, over restarts too', async () => {
     await fc.assert(
       fc.asyncProperty(

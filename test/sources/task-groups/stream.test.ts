@@ -48,7 +48,7 @@ const status = (n: number, is_active: boolean) => ({
 const six = [1, 2, 3, 4, 5, 6].map(run)
 type Log = readonly { readonly type: string; readonly event_id: string; readonly status?: object }[]
 
-/** The group that a log ends with. */
+/** The group at the end of a log. */
 const group = (log: Log) => {
   const completed = log.filter(({ type }) => type === 'task_run.state').length
   const counted = {
@@ -64,8 +64,8 @@ const group = (log: Log) => {
 }
 
 /**
- * A client of a service whose stream serves `log`, connection by connection as `script` decides. Whoever resumes is told
- * again the last `repeats` events that came before.
+ * A client of a service whose stream serves `log`; `script` decides what each connection sends. A resumed stream repeats the
+ * last `repeats` events.
  */
 async function scripted(
   log: Log,
@@ -73,28 +73,28 @@ async function scripted(
   repeats = 0,
   options: ClientOptions = {},
 ) {
-  const asked: (string | null)[] = []
+  const requested: (string | null)[] = []
   const baseUrl = await serve((request, response) => {
     if (!/\/(events|runs)$/.test((request.url ?? '').split('?')[0] ?? '')) return answer(response, group(log))
     const after = queryOf(request).get('last_event_id')
-    asked.push(after)
+    requested.push(after)
     const reached = after === null ? 0 : log.findIndex(({ event_id }) => event_id === after) + 1
     const rest = log.slice(Math.max(0, reached - repeats)).map(sse)
     openStream(response)
-    script(response, rest, asked.length)
+    script(response, rest, requested.length)
   })
   const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, ...options })
   const diagnostics: Diagnostic[] = []
   client.diagnostics.subscribe((diagnostic) => diagnostics.push(diagnostic))
-  return { client, asked, diagnostics }
+  return { client, requested, diagnostics }
 }
 
 describe('a group stream', () => {
   it.each([0, 1, 2, 3, 4])(
-    'resumes after a cut behind event %i, with nothing lost and nothing twice',
+    'resumes after a connection that broke after event %i, with each event once',
     async (cut) => {
       const log = [status(1, true), run(2), run(3), run(4), status(5, false)]
-      const { client, asked } = await scripted(log, (response, rest, connection) => {
+      const { client, requested } = await scripted(log, (response, rest, connection) => {
         if (connection > 1) return response.end(rest.join(''))
         if (cut === 0) return response.destroy()
         response.write(rest.slice(0, cut).join(''), () => response.destroy())
@@ -103,51 +103,51 @@ describe('a group stream', () => {
       const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
 
       expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3', '4', '5'])
-      // A cut may overtake bytes that were on their way, never the other way round.
-      expect(Number(asked[1] ?? 0)).toBeLessThanOrEqual(cut)
+      // Bytes in flight may be lost when the connection breaks.
+      expect(Number(requested[1] ?? 0)).toBeLessThanOrEqual(cut)
     },
   )
 
-  it('is opened again from the position it was opened with when it drops before its first event', async () => {
+  it('reconnects from its initial position if the connection breaks before the first event', async () => {
     const log = [status(1, true), run(2), status(3, false)]
-    const { client, asked } = await scripted(log, (response, rest, connection) =>
+    const { client, requested } = await scripted(log, (response, rest, connection) =>
       connection === 1 ? response.destroy() : response.end(rest.join('')),
     )
 
     const events = await lastValueFrom(client.taskGroups.events('g', { last_event_id: '1' }).pipe(toArray()))
 
-    expect(asked).toEqual(['1', '1'])
+    expect(requested).toEqual(['1', '1'])
     expect(events.map(({ id }) => id)).toEqual(['run_2:completed', '3'])
   })
 
-  it('is opened again at once after a clean close while runs are active', async () => {
+  it('reconnects immediately after a clean close while runs are active', async () => {
     const log = [status(1, true), run(2), status(3, false)]
-    const { client, asked, diagnostics } = await scripted(log, (response, rest, connection) =>
+    const { client, requested, diagnostics } = await scripted(log, (response, rest, connection) =>
       response.end(connection === 1 ? rest.slice(0, 2).join('') : rest.join('')),
     )
 
     const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
 
     expect(events).toHaveLength(3)
-    expect(asked).toEqual([null, '2'])
+    expect(requested).toEqual([null, '2'])
     expect(diagnostics).toEqual([expect.objectContaining({ kind: 'reconnect', delay: 0, cause: undefined })])
   })
 
-  it('of runs takes up what came between the close and the look at the group', async () => {
+  it('of runs emits a run that ended between the close and the request for the group', async () => {
     const log = [run(1), run(2)]
-    const { client, asked } = await scripted(log, (response, rest, connection) => {
+    const { client, requested } = await scripted(log, (response, rest, connection) => {
       response.end(connection === 1 ? rest.slice(0, 1).join('') : rest.join(''))
     })
 
     const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
 
     expect(events.map(({ id }) => id)).toEqual(['run_1:completed', 'run_2:completed'])
-    expect(asked).toEqual([null, '1'])
+    expect(requested).toEqual([null, '1'])
   })
 
-  it('of runs is not taken in by connections that bring nothing, while the group has more to tell', async () => {
+  it('of runs reconnects after empty connections while runs are missing', async () => {
     const log = [run(1), run(2)]
-    const { client, asked } = await scripted(log, (response, rest, connection) => {
+    const { client, requested } = await scripted(log, (response, rest, connection) => {
       if (connection === 1) response.end(rest[0])
       else response.end(connection < 6 ? '' : rest.join(''))
     })
@@ -155,11 +155,11 @@ describe('a group stream', () => {
     const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
 
     expect(events.map(({ id }) => id)).toEqual(['run_1:completed', 'run_2:completed'])
-    expect(asked).toEqual([null, '1', '1', '1', '1', '1'])
+    expect(requested).toEqual([null, '1', '1', '1', '1', '1'])
   })
 
   it.each(['close', 'no content'])(
-    'of runs errors when nothing new came for as long as its patience, and says what is missing: %s',
+    'of runs errors after its patience without a new event, with the number of missing runs: %s',
     async (end) => {
       const log = [run(1), run(2), run(3)]
       const baseUrl = await serve((request, response) => {
@@ -172,10 +172,10 @@ describe('a group stream', () => {
       const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 1, patience: 20 })
       const events: ResearchEvent[] = []
 
-      const told = lastValueFrom(client.taskGroups.runs('g').pipe(tap((event) => events.push(event))))
+      const last = lastValueFrom(client.taskGroups.runs('g').pipe(tap((event) => events.push(event))))
 
-      await expect(told).rejects.toBeInstanceOf(IncompleteStreamError)
-      await expect(told).rejects.toMatchObject({
+      await expect(last).rejects.toBeInstanceOf(IncompleteStreamError)
+      await expect(last).rejects.toMatchObject({
         missing: 2,
         expected: 3,
         retryable: true,
@@ -186,7 +186,7 @@ describe('a group stream', () => {
     },
   )
 
-  it('of runs that is watched errors then too, since a filter would hide an event that says so', async () => {
+  it('of runs errors in watch too, since a filter would hide source.failed', async () => {
     const log = [run(1), run(2)]
     const baseUrl = await serve((request, response) => {
       const path = (request.url ?? '').split('?')[0] ?? ''
@@ -197,16 +197,16 @@ describe('a group stream', () => {
       response.end(queryOf(request).has('last_event_id') ? '' : sse(run(1)))
     })
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, patience: 0 })
-    const shown = client.watch({ taskGroups: ['g'] }).pipe(ofType('task_run.state'))
+    const runs = client.watch({ taskGroups: ['g'] }).pipe(ofType('task_run.state'))
 
-    await expect(lastValueFrom(shown)).rejects.toMatchObject({
+    await expect(lastValueFrom(runs)).rejects.toMatchObject({
       name: 'IncompleteStreamError',
       missing: 1,
       expected: 2,
     })
   })
 
-  it('of events errors when the last status of the group never comes', async () => {
+  it('of events errors if the last status of the group never comes', async () => {
     const log = [status(1, true), run(2), status(3, false)]
     const { client } = await scripted(
       log,
@@ -215,22 +215,22 @@ describe('a group stream', () => {
       { patience: 0 },
     )
 
-    const told = lastValueFrom(client.taskGroups.events('g'))
+    const last = lastValueFrom(client.taskGroups.events('g'))
 
-    await expect(told).rejects.toMatchObject({ name: 'IncompleteStreamError', missing: 0 })
+    await expect(last).rejects.toMatchObject({ name: 'IncompleteStreamError', missing: 0 })
   })
 
-  it('is opened as rarely as `retry:` asks for when the service repeats an event and closes, and asks for the group once', async () => {
+  it('backs off from `retry:` if the service repeats an event and closes, and requests the group once', async () => {
     const log = [run(1), run(2)]
     let groups = 0
-    const asked: string[] = []
+    const requested: string[] = []
     const baseUrl = await serve((request, response) => {
       const [path = ''] = (request.url ?? '').split('?')
       if (!path.endsWith('/runs')) {
         groups += 1
         return answer(response, group(log))
       }
-      asked.push(path)
+      requested.push(path)
       openStream(response)
       response.end(`retry: 2000\n\n${sse(run(1))}`)
     })
@@ -257,29 +257,29 @@ describe('a group stream', () => {
       (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>'),
     ],
     ['a 202', (response: ServerResponse) => response.writeHead(202).end()],
-  ])('errors after a few answers in a row that are %s', async (_what, wrong) => {
+  ])('errors after five responses in a row that are %s', async (_what, wrong) => {
     const scripts = ['wrong', 'wrong', 'wrong', 'right']
-    let asked = 0
+    let requested = 0
     const baseUrl = await serve((request, response) => {
       if (!(request.url ?? '').includes('/runs')) return answer(response, group([run(1), run(2)]))
-      asked += 1
+      requested += 1
       if (scripts.shift() !== 'right') return wrong(response)
       openStream(response)
       response.end(sse(run(1)))
     })
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
 
-    const told = lastValueFrom(client.taskGroups.runs('g'))
+    const last = lastValueFrom(client.taskGroups.runs('g'))
 
-    await expect(told).rejects.toMatchObject({ name: 'ProtocolError' })
-    expect(asked).toBe(4 + 5)
+    await expect(last).rejects.toMatchObject({ name: 'ProtocolError' })
+    expect(requested).toBe(4 + 5)
   })
 
-  it('errors after a few answers in a row that are no group', async () => {
-    let asked = 0
+  it('errors after five responses in a row that are not a group', async () => {
+    let requested = 0
     const baseUrl = await serve((request, response) => {
       if (!(request.url ?? '').includes('/runs')) {
-        asked += 1
+        requested += 1
         return response.writeHead(200, { 'content-type': 'text/html' }).end('<p>')
       }
       openStream(response)
@@ -288,10 +288,10 @@ describe('a group stream', () => {
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 })
 
     await expect(lastValueFrom(client.taskGroups.runs('g'))).rejects.toMatchObject({ name: 'ProtocolError' })
-    expect(asked).toBe(5)
+    expect(requested).toBe(5)
   })
 
-  it('is done with a 204 where the group is, and where nothing says how many runs it has', async () => {
+  it('is done after a 204 if the group is done, and if it has no counts', async () => {
     for (const counts of [{ completed: 1 }, {}]) {
       const baseUrl = await serve((request, response) => {
         if (!(request.url ?? '').includes('/runs')) {
@@ -310,7 +310,7 @@ describe('a group stream', () => {
     }
   })
 
-  it('goes on, after waits, when a group that is active is answered with 204', async () => {
+  it('reconnects with backoff after a 204 of an active group', async () => {
     const log = [run(1)]
     let isOver = false
     const baseUrl = await serve((request, response) => {
@@ -340,7 +340,7 @@ describe('a group stream', () => {
     expect(events).toHaveLength(1)
   })
 
-  it('goes on behind an event that is too long, and says so where it was', async () => {
+  it('skips an oversized event and reports it in its place', async () => {
     const long = { ...run(2), output: 'x'.repeat(5_000) }
     const longer = { ...run(3), output: 'x'.repeat(5_000) }
     const log = [run(1), long, longer, run(4)]
@@ -359,15 +359,15 @@ describe('a group stream', () => {
     expect(new Set(events.map(({ id }) => id)).size).toBe(4)
   })
 
-  it('is resumed behind an id that comes without data', async () => {
+  it('resumes after an id without data', async () => {
     const log = [run(1), run(2)]
-    const asked: (string | null)[] = []
+    const requested: (string | null)[] = []
     const baseUrl = await serve((request, response) => {
       if (!(request.url ?? '').includes('/runs')) return answer(response, group(log))
-      asked.push(queryOf(request).get('last_event_id'))
+      requested.push(queryOf(request).get('last_event_id'))
       openStream(response)
-      if (asked.length === 1) response.end(`${sse(run(1))}id: further\n\n`)
-      else if (asked.length === 2) response.end('id: further still\ndata:\n\n')
+      if (requested.length === 1) response.end(`${sse(run(1))}id: further\n\n`)
+      else if (requested.length === 2) response.end('id: further still\ndata:\n\n')
       else response.end(sse(run(2)))
     })
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
@@ -375,19 +375,19 @@ describe('a group stream', () => {
     const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
 
     expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2'])
-    expect(asked).toEqual([null, 'further', 'further still'])
+    expect(requested).toEqual([null, 'further', 'further still'])
   })
 
   it('takes up again after a close within an event, as after a drop', async () => {
     const log = [run(1), run(2)]
-    const { client, asked, diagnostics } = await scripted(log, (response, rest, connection) =>
+    const { client, requested, diagnostics } = await scripted(log, (response, rest, connection) =>
       response.end(connection === 1 ? `${rest[0]}${rest[1]?.slice(0, -1)}` : rest.join('')),
     )
 
     const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
 
     expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2'])
-    expect(asked).toEqual([null, '1'])
+    expect(requested).toEqual([null, '1'])
     expect(diagnostics).toMatchObject([{ kind: 'reconnect', cause: { failure: 'broken' } }])
   })
 
@@ -411,14 +411,14 @@ describe('a group stream', () => {
   it.each([
     ['until', { until: 'never' }],
     ['untill', { untill: 'closed' }],
-  ])('refuses a wrong option %s at the call', (name, options) => {
+  ])('rejects a wrong option %s at the call', (name, options) => {
     const client = createClient({ baseUrl: 'http://127.0.0.1:1', apiKey: 'key' })
     for (const stream of ['events', 'runs'] as const) {
       expect(() => Reflect.apply(client.taskGroups[stream], undefined, ['g', options])).toThrow(name)
     }
   })
 
-  it('does not run out of patience while new events come', async () => {
+  it('does not error while new events come', async () => {
     const log = Array.from({ length: 8 }, (_, n) => run(n + 1))
     const { client } = await scripted(
       log,
@@ -432,30 +432,27 @@ describe('a group stream', () => {
     expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8'])
   })
 
-  it.each([1, 2, 3])(
-    'of runs does not take %i events that are told again for what is still to be told',
-    async (repeats) => {
-      const log = [run(1), run(2), run(3), run(4), run(5)]
-      const { client, asked } = await scripted(
-        log,
-        (response, rest, connection) => {
-          if (connection === 1) response.write(rest.slice(0, 3).join(''), () => response.destroy())
-          // As many as the group has to tell were told by then, some of them twice.
-          else if (connection === 2) response.end(rest.slice(0, 2).join(''))
-          else response.end(rest.join(''))
-        },
-        repeats,
-      )
+  it.each([1, 2, 3])('of runs does not count %i repeated events as new ones', async (repeats) => {
+    const log = [run(1), run(2), run(3), run(4), run(5)]
+    const { client, requested } = await scripted(
+      log,
+      (response, rest, connection) => {
+        if (connection === 1) response.write(rest.slice(0, 3).join(''), () => response.destroy())
+        // By then as many events were sent as the group has, some of them twice.
+        else if (connection === 2) response.end(rest.slice(0, 2).join(''))
+        else response.end(rest.join(''))
+      },
+      repeats,
+    )
 
-      const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
 
-      const told = new Set(events.map(({ type, cursor }) => cursor ?? type))
-      expect([...told]).toEqual(['1', '2', '3', '4', '5'])
-      expect(asked).not.toContain('5')
-    },
-  )
+    const emitted = new Set(events.map(({ type, cursor }) => cursor ?? type))
+    expect([...emitted]).toEqual(['1', '2', '3', '4', '5'])
+    expect(requested).not.toContain('5')
+  })
 
-  it('of runs that are told twice within a connection counts each once', async () => {
+  it('of runs counts a run once that is repeated within a connection', async () => {
     const log = [run(1), run(2), run(3)]
     const { client } = await scripted(log, (response, rest, connection) =>
       response.end(connection === 1 ? `${rest[0]}${rest[0]}${rest[1]}` : rest.join('')),
@@ -466,7 +463,7 @@ describe('a group stream', () => {
     expect(events.map(({ cursor }) => cursor)).toEqual(['1', '1', '2', '3'])
   })
 
-  it('of runs tells all of a service that gives no positions, which begins again each time', async () => {
+  it('of runs emits every run of a service without cursors, which restarts each time', async () => {
     const log = [run(1), run(2), run(3)]
     const { client } = await scripted(log, (response, rest, connection) => {
       const unnumbered = rest.map((event) => event.replace(/^id:.*\n/, '').replace(/"event_id":"\d+",?/, ''))
@@ -479,7 +476,7 @@ describe('a group stream', () => {
     expect(events.map(({ id }) => id)).toEqual([one, two, one, two, one, two, three])
   })
 
-  it('of runs does not count twice over a restart of the process either', async () => {
+  it('of runs does not count a run twice after a restart of the process', async () => {
     const log = [run(1), run(2), run(3)]
     let connections = 0
     const baseUrl = await serve((request, response) => {
@@ -513,7 +510,7 @@ describe('a group stream', () => {
     expect([before, after]).toEqual([['run_1:completed'], ['run_2:completed', 'run_3:completed']])
   })
 
-  it('of events goes on until its last status says that no run is active', async () => {
+  it('of events reconnects until a status without active runs', async () => {
     const log = [status(1, true), run(2), status(3, false)]
     const { client } = await scripted(log, (response, rest, connection) => {
       if (connection === 1) response.end(rest[0])
@@ -525,24 +522,20 @@ describe('a group stream', () => {
     expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3'])
   })
 
-  it('opened at its very end is done when connections bring nothing more', async () => {
+  it('that resumes at its end is done after connections without a new event', async () => {
     const log = [status(1, true), run(2), status(3, false)]
-    const { client, asked } = await scripted(log, (response) => response.end(), 0, { patience: 0 })
+    const { client, requested } = await scripted(log, (response) => response.end(), 0, { patience: 0 })
 
     const events = await lastValueFrom(client.taskGroups.events('g', { last_event_id: '3' }).pipe(toArray()))
 
     expect(events).toEqual([])
-    expect(asked).toEqual(['3', '3', '3'])
+    expect(requested).toEqual(['3', '3', '3'])
   })
 
   it.each<[string, { readonly last_event_id?: string }, (response: ServerResponse) => void]>([
-    [
-      'resumed behind a cursor of the caller',
-      { last_event_id: '0' },
-      (response) => answer(response, group(six)),
-    ],
-    ['of a service without that endpoint', {}, (response) => response.writeHead(404).end()],
-  ])('%s is not done before nothing new came for ten seconds', async (_name, params, answerGroup) => {
+    ['with a cursor of the caller', { last_event_id: '0' }, (response) => answer(response, group(six))],
+    ['of a service without the endpoint for groups', {}, (response) => response.writeHead(404).end()],
+  ])('%s is done after ten seconds without a new event', async (_name, params, answerGroup) => {
     let time = 0
     const scheduler = Object.assign(Object.create(asyncScheduler), { now: () => time })
     let connections = 0
@@ -551,7 +544,7 @@ describe('a group stream', () => {
       connections += 1
       openStream(response)
       if (connections === 1) return response.end(six.slice(0, 3).map(sse).join(''))
-      // It is behind for many connections, which follow each other at once.
+      // Many connections follow without a delay before the next event.
       if (connections === 20) time += 9_999
       if (connections === 30) return response.end(six.slice(3).map(sse).join(''))
       if (connections === 50) time += 10_000
@@ -565,7 +558,7 @@ describe('a group stream', () => {
     expect(connections).toBe(50)
   })
 
-  it('waits for as many runs as the group has where the counts of how they ended do not add up', async () => {
+  it('compares the total number of runs if the counts per status do not add up', async () => {
     let connections = 0
     const baseUrl = await serve((request, response) => {
       if (request.url?.includes('/runs') !== true) {
@@ -583,7 +576,7 @@ describe('a group stream', () => {
     await expect(events).rejects.toMatchObject({ name: 'IncompleteStreamError', missing: 1, expected: 6 })
   })
 
-  it('begins again, and says so, when the service no longer knows a position that it gave out', async () => {
+  it('emits a gap and restarts if the service rejects a cursor that it sent', async () => {
     const log = [run(1), run(2), status(3, false)]
     let connections = 0
     const baseUrl = await serve((request, response) => {
@@ -607,7 +600,7 @@ describe('a group stream', () => {
     expect(events.map(({ type, cursor }) => cursor ?? type)).toEqual(['1', 'stream.gap', '1', '2', '3'])
   })
 
-  it('passes on what it does not know, as it came', async () => {
+  it('emits an unknown event unchanged', async () => {
     const { client } = await scripted(
       [{ type: 'task_run.dreamt', event_id: '1' }, status(2, false)],
       (response, rest) => response.end(rest.join('')),
@@ -623,10 +616,10 @@ describe('a group stream', () => {
     })
   })
 
-  it('passes on what is nested as deeply as the wire can have it, and goes on behind it', async () => {
+  it('emits a very deeply nested event, and continues after it', async () => {
     const deep = `id: 1\ndata: {"type":"task_run.dreamt","event_id":"1","in":${'['.repeat(50_000)}${']'.repeat(50_000)}}\n\n`
     const log = [status(2, false)]
-    const { client, asked } = await scripted(log, (response, rest) => response.end(deep + rest.join('')))
+    const { client, requested } = await scripted(log, (response, rest) => response.end(deep + rest.join('')))
 
     const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
 
@@ -634,22 +627,22 @@ describe('a group stream', () => {
       ['unknown', '1'],
       ['task_group.status', '2'],
     ])
-    expect(asked).toEqual([null])
+    expect(requested).toEqual([null])
   })
 
-  it('takes up again after an event that is no JSON', async () => {
+  it('reconnects after an event that is not JSON', async () => {
     const log = [run(1), run(2), status(3, false)]
-    const { client, asked } = await scripted(log, (response, rest, connection) =>
+    const { client, requested } = await scripted(log, (response, rest, connection) =>
       response.end(connection === 1 ? `${rest[0]}id: 2\ndata: {"type":"task_run.st\n\n` : rest.join('')),
     )
 
     const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
 
     expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3'])
-    expect(asked).toEqual([null, '1'])
+    expect(requested).toEqual([null, '1'])
   })
 
-  it('passes on an event that never becomes JSON, and goes on behind it', async () => {
+  it('emits an event that is still not JSON after several connections, and continues after it', async () => {
     const broken = 'id: 2\ndata: {"type":"task_run.st\n\n'
     const log = [run(1), status(3, false)]
     const { client } = await scripted(log, (response, rest) => {
@@ -667,19 +660,19 @@ describe('a group stream', () => {
     ])
   })
 
-  it('is not held up by messages that are no events', async () => {
+  it('continues after messages that are not events', async () => {
     const log = [run(1), run(2), status(3, false)]
-    const { client, asked } = await scripted(log, (response, rest) =>
+    const { client, requested } = await scripted(log, (response, rest) =>
       response.end(`${rest[0]}event: ping\ndata: keep-alive\n\ndata:\n\n${rest[1]}${rest[2]}`),
     )
 
     const events = await lastValueFrom(client.taskGroups.events('g').pipe(toArray()))
 
     expect(events.map(({ cursor, data }) => cursor ?? data)).toEqual(['1', 'keep-alive', '2', '3'])
-    expect(asked).toEqual([null])
+    expect(requested).toEqual([null])
   })
 
-  it('of events does not take an older end of the group for its last one', async () => {
+  it('of events does not end with an earlier status without active runs', async () => {
     const reopened = { ...status(6, false), status: { ...status(6, false).status, num_task_runs: 4 } }
     const log = [status(1, true), run(2), status(3, false), status(4, true), run(5), reopened]
     const { client } = await scripted(log, (response, rest, connection) =>
@@ -691,7 +684,7 @@ describe('a group stream', () => {
     expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2', '3', '4', '5', '6'])
   })
 
-  it('fails for good when the group does not exist', async () => {
+  it('errors without a retry if the group does not exist', async () => {
     const baseUrl = await serve((_request, response) =>
       answer(response, { type: 'error', error: { ref_id: 'r-1', message: 'no such group' } }, 404),
     )
@@ -708,7 +701,7 @@ describe('a group stream', () => {
     })
   })
 
-  it("waits as long as the server's `retry:` asks for, in place of a shorter backoff", async () => {
+  it("waits for the server's `retry:` instead of a shorter backoff", async () => {
     let cut = () => {}
     const baseUrl = await serve((_request, response) => {
       cut = () => response.destroy()
@@ -724,7 +717,7 @@ describe('a group stream', () => {
     subscription.unsubscribe()
   })
 
-  it('destroys its socket when the subscriber leaves', async () => {
+  it('destroys its socket when the subscriber unsubscribes', async () => {
     let closed: () => void
     const socketClosed = new Promise<void>((resolve) => (closed = resolve))
     const baseUrl = await serve((_request, response) => {
@@ -742,7 +735,7 @@ describe('a group stream', () => {
     await socketClosed
   })
 
-  it('ends with the reason of its signal', async () => {
+  it('errors with the reason of its signal', async () => {
     const baseUrl = await serve((_request, response) => {
       openStream(response)
       response.write(sse(run(1)))

@@ -23,7 +23,7 @@ const json = (content: object): TaskOutput => ({ type: 'json', content: { ...con
 const acme = json({ name: 'Acme', founded: 1949 })
 const globex = json({ name: 'Globex', founded: 1989 })
 
-/** The event of a run that ended. */
+/** The event of an ended run. */
 const ended = (n: number, output?: unknown, status = 'completed') => ({
   type: 'task_run.state',
   event_id: `${n}`,
@@ -38,7 +38,7 @@ interface StreamEvent {
   readonly error?: object
 }
 
-/** A client of a group whose runs stream sends these events and is done, and the queries that it got. */
+/** A client of a group whose runs stream sends these events and is done, and the recorded queries. */
 async function streaming(events: readonly StreamEvent[]) {
   const queries: URLSearchParams[] = []
   const counts: Record<string, number> = {}
@@ -58,8 +58,8 @@ async function streaming(events: readonly StreamEvent[]) {
   return { taskGroups, queries }
 }
 
-/** A schema whose checks end when the test says so, in any order. */
-class HeldChecks {
+/** A schema whose checks the test ends, in any order. */
+class PendingChecks {
   readonly #checks: ((result: StandardResult<string>) => void)[] = []
 
   get count(): number {
@@ -82,8 +82,8 @@ class HeldChecks {
   readonly schema = { schema: this.#validator, jsonSchema: { type: 'object' } }
 }
 
-/** Sees the run ids and contents of what comes, and how it ends. */
-function seeing(source: Source<CheckedGroupRunEvent<string>>) {
+/** Records the run ids and contents of the events, and how the source ends. */
+function recording(source: Source<CheckedGroupRunEvent<string>>) {
   const seen: string[] = []
   const end = new Promise<unknown>((resolve) => {
     const subscription = source.subscribe({
@@ -102,7 +102,7 @@ function seeing(source: Source<CheckedGroupRunEvent<string>>) {
 }
 
 describe('runs with a schema', () => {
-  it('asks for outputs, checks what comes, and types it', async () => {
+  it('requests outputs, checks and types them', async () => {
     const { taskGroups, queries } = await streaming([ended(1, acme), ended(2, globex)])
 
     const runs = await all(taskGroups.runs('g', { schema: Company }).pipe(ofType('task_run.state')))
@@ -116,7 +116,7 @@ describe('runs with a schema', () => {
     expect(queries[0]?.get('include_output')).toBe('true')
   })
 
-  it('gives on what the schema made of the content', async () => {
+  it('emits the content as the schema returned it', async () => {
     const Founding = Company.transform(({ founded }) => new Date(Date.UTC(founded, 0)))
     const { taskGroups } = await streaming([ended(1, acme)])
 
@@ -133,8 +133,8 @@ describe('runs with a schema', () => {
     ['a text', { type: 'text', content: 'Acme was founded in 1949', basis: [] }, 'type is text'],
     ['null', null, 'no output'],
     ['no output at all', undefined, 'no output'],
-    ['an output that is no object', 7, 'type is undefined'],
-  ])('does not lose a run that completed with %s: it has a misfit', async (_name, output, reason) => {
+    ['an output that is not an object', 7, 'type is undefined'],
+  ])('emits a run that completed with %s with a misfit', async (_name, output, reason) => {
     const { taskGroups } = await streaming([ended(1, output), ended(2, globex)])
 
     const runs = await all(taskGroups.runs('g', { schema: Company }).pipe(ofType('task_run.state')))
@@ -156,7 +156,7 @@ describe('runs with a schema', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('a bug'))],
-  ])('does not lose a run to a schema that %s', async (_name, validate) => {
+  ])('emits a run whose schema %s', async (_name, validate) => {
     const schema: StandardSchema<object> = { '~standard': { version: 1, vendor: 'test', validate } }
     const { taskGroups } = await streaming([ended(1, acme)])
 
@@ -173,8 +173,8 @@ describe('runs with a schema', () => {
     ['a run that failed', ended(1, null, 'failed')],
     ['a run that was cancelled', ended(1, undefined, 'cancelled')],
     ['an error of the stream', { type: 'error', event_id: '1', error: { ref_id: 'r', message: 'm' } }],
-    ['what this version does not know', { type: 'novelty', event_id: '1' }],
-  ])('leaves %s as it came', async (_name, event) => {
+    ['an unknown event', { type: 'novelty', event_id: '1' }],
+  ])('emits %s unchanged', async (_name, event) => {
     const { taskGroups } = await streaming([event, ended(2, acme)])
 
     const checked = await all(taskGroups.runs('g', { schema: Company }))
@@ -185,7 +185,7 @@ describe('runs with a schema', () => {
     expect(checked[0]).toEqual({ ...first, received: expect.any(String) })
   })
 
-  it('leaves runs as they came where outputs were not asked for', async () => {
+  it('emits runs unchanged if outputs were not requested', async () => {
     const { taskGroups, queries } = await streaming([ended(1), ended(2, null)])
 
     const runs = await all(taskGroups.runs('g', { schema: Company, include_output: false }))
@@ -197,10 +197,10 @@ describe('runs with a schema', () => {
     ])
   })
 
-  it('keeps the order of the stream while a schema checks asynchronously, and ends behind the last check', async () => {
-    const checks = new HeldChecks()
+  it('keeps the order of the stream with an asynchronous schema, and completes after the last check', async () => {
+    const checks = new PendingChecks()
     const { taskGroups } = await streaming([ended(1, acme), ended(2, null, 'failed'), ended(3, globex)])
-    const { seen, end } = seeing(taskGroups.runs('g', { schema: checks.schema }))
+    const { seen, end } = recording(taskGroups.runs('g', { schema: checks.schema }))
     await settled(() => checks.count)
 
     checks.pass(1)
@@ -213,8 +213,8 @@ describe('runs with a schema', () => {
     expect(seen).toEqual(['run_1 checked 0', 'run_2 nothing', 'run_3 checked 1'])
   })
 
-  it('emits what came before an error of the stream', async () => {
-    const checks = new HeldChecks()
+  it('emits earlier events before an error of the stream', async () => {
+    const checks = new PendingChecks()
     const baseUrl = await serve((request, response) => {
       if (queryOf(request).has('last_event_id'))
         return answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, 403)
@@ -222,7 +222,7 @@ describe('runs with a schema', () => {
       response.write(sse(ended(1, acme)), () => response.destroy())
     })
     const { taskGroups } = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
-    const { seen, end } = seeing(taskGroups.runs('g', { schema: checks.schema }))
+    const { seen, end } = recording(taskGroups.runs('g', { schema: checks.schema }))
     await settled(() => checks.count)
 
     checks.pass(0)
@@ -231,11 +231,11 @@ describe('runs with a schema', () => {
     expect(seen).toEqual(['run_1 checked 0'])
   })
 
-  it('ends with its signal while a check is under way, and emits nothing after it', async () => {
-    const checks = new HeldChecks()
+  it('errors with its signal while a check is pending, and emits nothing after it', async () => {
+    const checks = new PendingChecks()
     const abort = new AbortController()
     const { taskGroups } = await streaming([ended(1, acme), ended(2, globex)])
-    const { seen, end } = seeing(taskGroups.runs('g', { schema: checks.schema, signal: abort.signal }))
+    const { seen, end } = recording(taskGroups.runs('g', { schema: checks.schema, signal: abort.signal }))
     await settled(() => checks.count)
 
     abort.abort(new Error('enough'))
@@ -247,14 +247,14 @@ describe('runs with a schema', () => {
     expect(seen).toEqual([])
   })
 
-  it('holds the stream while many checks are under way, and loses nothing', async () => {
+  it('pauses the stream while many checks are pending, without losing an event', async () => {
     const total = 20_000
     const padding = 'x'.repeat(1_000)
     const { taskGroups } = await streaming(
       Array.from({ length: total }, (_, n) => ended(n + 1, json({ padding }))),
     )
-    const checks = new HeldChecks()
-    const { seen, end } = seeing(taskGroups.runs('g', { schema: checks.schema }))
+    const checks = new PendingChecks()
+    const { seen, end } = recording(taskGroups.runs('g', { schema: checks.schema }))
 
     await settled(() => checks.count)
     const under = checks.count
@@ -271,7 +271,7 @@ describe('runs with a schema', () => {
     expect(seen.every((each, n) => each === `run_${n + 1} checked ${n}`)).toBe(true)
   })
 
-  it('lets a loop hold the stream', async () => {
+  it('is paused by a loop', async () => {
     const total = 20_000
     const { taskGroups } = await streaming(
       Array.from({ length: total }, (_, n) => ended(n + 1, json({ name: 'x'.repeat(1_000), founded: n }))),
@@ -299,7 +299,7 @@ describe('runs with a schema', () => {
     ['null', null],
     ['a bare JSON Schema', { type: 'object' }],
     ['a JSON Schema beside no schema', { schema: undefined, jsonSchema: {} }],
-  ])('refuses %s for a schema at the call', async (_name, schema) => {
+  ])('rejects %s as a schema at the call', async (_name, schema) => {
     const { taskGroups, queries } = await streaming([])
     const runs = () => taskGroups.runs('g', { schema } as never)
 
@@ -308,7 +308,7 @@ describe('runs with a schema', () => {
     expect(queries).toEqual([])
   })
 
-  it('refuses a misspelled option beside it, by name', async () => {
+  it('rejects a misspelled option by name', async () => {
     const { taskGroups } = await streaming([])
 
     expect(() => taskGroups.runs('g', { schema: Company, includeOutput: true } as never)).toThrow(
@@ -319,7 +319,7 @@ describe('runs with a schema', () => {
 })
 
 describe('runs without a schema', () => {
-  it('keep their type and emit what came', async () => {
+  it('keep their type and are emitted unchanged', async () => {
     const { taskGroups, queries } = await streaming([ended(1, acme)])
 
     const runs = taskGroups.runs('g')

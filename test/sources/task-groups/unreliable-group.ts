@@ -6,25 +6,25 @@ import { once } from 'node:events'
 import type { RunInput, TaskGroupStatus, TaskRun } from 'rivulet'
 import { answer, openStream, queryOf, sse } from '../../support/serve.ts'
 
-/** What the service does with a request to add runs, instead of taking and answering it. */
+/** How a request to add runs fails. */
 export interface Failure {
-  /** How much of it is taken, from 0 to 1. */
+  /** Fraction of its inputs that are added, from 0 to 1. */
   readonly taken: number
-  /** What it answers with; without one it drops the connection. */
+  /** Status of the response; without one the connection breaks. */
   readonly status?: number
 }
 
-/** Where a connection is cut: after so many bytes of what the client sends (`up`) or gets (`down`). */
+/** Where a connection breaks: after this many bytes that the client sends (`up`) or receives (`down`). */
 export interface Cut {
   readonly side: 'up' | 'down'
   readonly bytes: number
 }
 
-/** What goes wrong, in order: for each request to add runs and for each connection; nothing once it is used up. */
+/** The failures, in order: one for each request to add runs and for each connection; none after the last. */
 export interface Plan {
   readonly failures: readonly Failure[]
   readonly cuts: readonly (Cut | undefined)[]
-  /** How often the runs stream is read before a run has ended. */
+  /** Number of reads of the runs stream before a run has ended. */
   readonly slowness: number
 }
 
@@ -34,7 +34,7 @@ interface StoredRun {
   reads: number
 }
 
-/** One task group behind a wire that breaks at any byte, both real servers. To be closed by whoever opened it. */
+/** A task group behind a proxy that breaks connections at any byte, both real servers. The test closes it. */
 export class UnreliableGroup {
   readonly taken: StoredRun[] = []
   readonly #plan: Plan
@@ -50,7 +50,7 @@ export class UnreliableGroup {
     this.#cuts = [...plan.cuts]
   }
 
-  /** Resolves to the address of the wire. */
+  /** Resolves to the URL of the proxy. */
   async open(): Promise<string> {
     await listening(this.#service)
     return `http://127.0.0.1:${await listening(this.#wire)}`
@@ -81,7 +81,7 @@ export class UnreliableGroup {
         const rest = left
         left -= chunk.length
         if (left > 0) return to.write(chunk)
-        // What came before the cut arrives, and nothing after it.
+        // Bytes before the cut arrive, and none after it.
         return to.write(chunk.subarray(0, rest), () => end())
       })
     }
@@ -125,13 +125,13 @@ export class UnreliableGroup {
     return run_id
   }
 
-  /** Tells what has ended, and closes. */
+  /** Sends the ended runs and closes the stream. */
   #stream(request: IncomingMessage, response: ServerResponse): void {
     const after = Number(queryOf(request).get('last_event_id') ?? -1)
     for (const run of this.taken) run.reads += 1
     openStream(response)
     const ended = this.taken.filter((run) => this.#hasEnded(run))
-    // A position is one in the order of taking, which is that of ending too, since all runs are equally slow.
+    // A cursor is an index in the order of adding, which is that of ending too, since all runs are equally slow.
     const events = ended.map(({ run, input }, index) => {
       const event = { type: 'task_run.state', event_id: String(index), run, input }
       return sse(event)

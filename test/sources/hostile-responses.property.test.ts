@@ -10,8 +10,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { answer, serve } from '../support/serve.ts'
 
-/** Answers that a server gives before it refuses the key, which ends every source. */
-const MAX_ANSWERS = 20
+/** Number of responses before the server rejects the key, which ends every source. */
+const MAX_RESPONSES = 20
 
 const time = '2026-01-02T03:04:05Z'
 const output = { type: 'text', content: 'c', basis: [{ field: 'output', reasoning: 'r', citations: [] }] }
@@ -62,8 +62,8 @@ const runEvent = {
 const statusEvent = { type: 'task_group_status', event_id: '2', status }
 const errorEvent = { type: 'error', error: { ref_id: 'r', message: 'm' } }
 
-/** What the interface has a service answer to the request. */
-function fittingAnswer({ method, url = '' }: IncomingMessage): unknown {
+/** The valid response to the request. */
+function validResponse({ method, url = '' }: IncomingMessage): unknown {
   const path = url.split('?')[0] ?? ''
   if (path.endsWith('/search')) return { search_id: 's', results: [result], warnings: null }
   if (path.endsWith('/result')) return { run: { ...run, ...times }, output }
@@ -82,20 +82,20 @@ const webhooks: readonly unknown[] = [
   })),
 ]
 
-/** What breaks a program that converts or reads it without a look. */
+/** Values that break a program which does not check them. */
 const junk: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown[]>(null, '', ' ', 0, -1, 1e308, true, [], {}, '\ud800', '..', 'x'.repeat(5_000)),
   fc.constantFrom<unknown[]>({ toString: 1, valueOf: 1 }, { length: 3 }, [[null]], { __proto__: null }),
   fc.jsonValue({ maxDepth: 2 }),
 )
 
-/** Each place in a JSON value, as the keys that lead there. */
-function placesOf(value: unknown, path: readonly string[] = []): (readonly string[])[] {
+/** Each path in a JSON value, as its keys. */
+function pathsOf(value: unknown, path: readonly string[] = []): (readonly string[])[] {
   if (typeof value !== 'object' || value === null) return [path]
-  return [path, ...Object.entries(value).flatMap(([key, entry]) => placesOf(entry, [...path, key]))]
+  return [path, ...Object.entries(value).flatMap(([key, entry]) => pathsOf(entry, [...path, key]))]
 }
 
-/** The value with something else at the place; undefined leaves the place out. */
+/** The value with `change` at the path; undefined removes it. */
 function withChange(value: unknown, [key, ...rest]: readonly string[], change: unknown): unknown {
   if (key === undefined) return change
   if (Array.isArray(value))
@@ -109,7 +109,7 @@ function withChange(value: unknown, [key, ...rest]: readonly string[], change: u
   )
 }
 
-/** Texts that are too large to be shown in a counterexample, by name. */
+/** Texts that are too large for a counterexample, by name. */
 const LARGE: Readonly<Record<string, string>> = {
   '(deep)': `${'[{"run":'.repeat(3_000)}1${'}]'.repeat(3_000)}`,
   '(long page)': JSON.stringify({ ...page, events: Array(500).fill(page.events[0]) }),
@@ -117,17 +117,17 @@ const LARGE: Readonly<Record<string, string>> = {
 }
 
 function textOf(value: unknown): string {
-  // JSON has no text for undefined.
+  // JSON.stringify returns undefined for undefined.
   return (typeof value === 'string' ? LARGE[value] : undefined) ?? JSON.stringify(value) ?? ''
 }
 
-/** A change of one place of a value, which is counted from its first. */
-const change = fc.record({ place: fc.nat(), to: fc.option(junk, { nil: undefined }) })
+/** A change at one path of a value, given by its index. */
+const change = fc.record({ index: fc.nat(), to: fc.option(junk, { nil: undefined }) })
 type Change = typeof change extends fc.Arbitrary<infer Value> ? Value : never
 
-function changed(value: unknown, { place, to }: Change): unknown {
-  const places = placesOf(value)
-  return withChange(value, places[place % places.length] ?? [], to)
+function changed(value: unknown, { index, to }: Change): unknown {
+  const paths = pathsOf(value)
+  return withChange(value, paths[index % paths.length] ?? [], to)
 }
 
 const mutated = (values: readonly unknown[]) =>
@@ -143,9 +143,9 @@ const message = fc.record({
   id: fc.option(fc.constantFrom('1', '2', '', ' ', '0')),
 })
 
-/** One answer of the service. */
+/** One response of the service. */
 const move = fc.record({
-  /** The body of a JSON answer: the fitting one, with a change or as it is, or something else. */
+  /** The body of a JSON response: the valid one, unchanged or with a change, or another value. */
   json: fc.oneof(
     { weight: 4, arbitrary: fc.constant({}) },
     { weight: 6, arbitrary: fc.record({ change }) },
@@ -163,7 +163,7 @@ const move = fc.record({
     { weight: 20, arbitrary: fc.constant(undefined) },
     { weight: 1, arbitrary: fc.constantFrom('text/html', 'application/json', 'text/event-stream', '') },
   ),
-  /** How much of it comes before the connection is cut; undefined for all. */
+  /** Number of characters before the connection breaks; undefined for none. */
   cut: fc.oneof({ weight: 6, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.nat(400) }),
 })
 type Move = typeof move extends fc.Arbitrary<infer Value> ? Value : never
@@ -171,7 +171,7 @@ type Move = typeof move extends fc.Arbitrary<infer Value> ? Value : never
 function play(how: Move, request: IncomingMessage, response: ServerResponse) {
   const { json, messages, status: code, type, cut } = how
   const isStream = request.headers.accept === 'text/event-stream'
-  const body = 'instead' in json ? json.instead : fittingAnswer(request)
+  const body = 'instead' in json ? json.instead : validResponse(request)
   const text = isStream
     ? messages.map(({ data, id }) => `${id === null ? '' : `id: ${id}\n`}data: ${textOf(data)}\n\n`).join('')
     : textOf('change' in json ? changed(body, json.change) : body)
@@ -181,9 +181,9 @@ function play(how: Move, request: IncomingMessage, response: ServerResponse) {
   return response.write(` ${text.slice(0, cut)}`, () => response.destroy())
 }
 
-/** Waits for nothing: what is due later is done in the next turn of the event loop. */
+/** Runs everything in the next turn of the event loop, without a delay. */
 const inTurn: SchedulerLike = asyncScheduler
-const impatient: SchedulerLike = {
+const withoutDelay: SchedulerLike = {
   now: () => inTurn.now(),
   schedule<T>(work: (this: SchedulerAction<T>, state: T) => void, _delay?: number, state?: T) {
     return inTurn.schedule(work, 0, state as T)
@@ -225,30 +225,30 @@ const sources: Readonly<
   stream: (client) => client.stream('/v1/anything'),
 }
 
-/** What nobody caught. */
+/** Uncaught errors and unhandled rejections. */
 const uncaught: unknown[] = []
-const note = (error: unknown) => void uncaught.push(error)
+const record = (error: unknown) => void uncaught.push(error)
 beforeEach(() => {
-  process.on('uncaughtException', note).on('unhandledRejection', note)
+  process.on('uncaughtException', record).on('unhandledRejection', record)
 })
 afterEach(() => {
-  process.off('uncaughtException', note).off('unhandledRejection', note)
+  process.off('uncaughtException', record).off('unhandledRejection', record)
 })
 
-/** How a source ended; its error, or undefined where it completed. */
+/** Resolves to the error of a source, or undefined when it completes. */
 function endOf(source: Observable<unknown>): Promise<unknown> {
   return new Promise((resolve) => {
     source.subscribe({ error: resolve, complete: () => resolve(undefined) })
   })
 }
 
-/** RxJS throws what nobody caught in a timer, and a rejection is found unhandled after the microtasks. */
+/** RxJS rethrows an unhandled error in a timer, and Node reports an unhandled rejection after the microtasks. */
 async function reported(): Promise<void> {
   await new Promise((resolve) => asyncScheduler.schedule(resolve))
   await new Promise((resolve) => setImmediate(resolve))
 }
 
-describe('whatever a service sends', () => {
+describe('for any response of a service', () => {
   it.each(Object.entries(sources))('%s ends in values, completion or a typed error', async (_name, open) => {
     let moves: readonly Move[] = []
     let asked = 0
@@ -256,7 +256,7 @@ describe('whatever a service sends', () => {
       const next = moves[asked % moves.length]
       asked += 1
       request.resume()
-      if (next === undefined || asked > MAX_ANSWERS) return answer(response, {}, 401)
+      if (next === undefined || asked > MAX_RESPONSES) return answer(response, {}, 401)
       return void play(next, request, response)
     })
 
@@ -267,7 +267,7 @@ describe('whatever a service sends', () => {
         moves = given
         asked = 0
         uncaught.length = 0
-        const client = createClient({ baseUrl, apiKey: 'key', retries: 1, scheduler: impatient })
+        const client = createClient({ baseUrl, apiKey: 'key', retries: 1, scheduler: withoutDelay })
         const secrets = 'whsec'
         const receiver = createWebhookReceiver({ secrets })
         for (const payload of posted) {

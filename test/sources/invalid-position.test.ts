@@ -14,28 +14,28 @@ const STREAMS: readonly (readonly [
   ['groups/g/runs', { taskGroups: ['g'] }],
 ]
 
-describe.each(STREAMS)('a kept position of %s that cannot be read', (stream, watched) => {
-  it.each(['', 'tatter', '{', '[]', '{}', '{"cursor":5}', '{"mark":null,"time":null,"before":[]}'])(
-    'is refused with the name of the stream, and nothing is asked for or saved: %j',
+describe.each(STREAMS)('an invalid saved position of %s', (stream, watched) => {
+  it.each(['', 'garbage', '{', '[]', '{}', '{"cursor":5}', '{"mark":null,"time":null,"before":[]}'])(
+    'errors with the name of the stream, without a request or a save: %j',
     async (position) => {
       const store = memoryCheckpointStore()
       await store.load()
       await store.save({ positions: new Map([[stream, position]]), handled: [] })
       await store.close()
       const saved: CheckpointChanges[] = []
-      const noting = {
+      const recordingStore = {
         ...store,
         save(changes: CheckpointChanges) {
           saved.push(changes)
           return store.save(changes)
         },
       }
-      const asked: (string | undefined)[] = []
+      const requested: (string | undefined)[] = []
       const baseUrl = await serve((request, response) => {
-        asked.push(request.url)
+        requested.push(request.url)
         answer(response, { events: [] })
       })
-      const checkpoint = await openCheckpoint(noting)
+      const checkpoint = await openCheckpoint(recordingStore)
       const events = createClient({ baseUrl, apiKey: 'key' }).watch({ ...watched, checkpoint })
 
       const handled = lastValueFrom(events.pipe(deliver(() => {}, { checkpoint })))
@@ -47,10 +47,10 @@ describe.each(STREAMS)('a kept position of %s that cannot be read', (stream, wat
       await checkpoint.close()
       expect({
         saved,
-        asked: asked.filter((path) => path?.includes(stream.replace('groups/g/', ''))),
+        requested: requested.filter((path) => path?.includes(stream.replace('groups/g/', ''))),
       }).toEqual({
         saved: [],
-        asked: [],
+        requested: [],
       })
     },
   )
