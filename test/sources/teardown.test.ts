@@ -7,16 +7,16 @@ import { createClient } from 'rivulet'
 import type { ResearchClient } from 'rivulet'
 import { answer, queryOf, serve } from '../support/serve.ts'
 
-/** A service that never responds to the requests of `holds`. Reports when one arrives and when its socket closes. */
-async function holding(holds: (request: Parameters<RequestListener>[0]) => boolean, otherwise: unknown) {
-  let came = () => {}
+/** A service that never responds to the requests of `hangs`. Reports when one arrives and when its socket closes. */
+async function hanging(hangs: (request: Parameters<RequestListener>[0]) => boolean, otherwise: unknown) {
+  let arrived = () => {}
   let closed = () => {}
-  const requested = new Promise<void>((resolve) => (came = resolve))
+  const requested = new Promise<void>((resolve) => (arrived = resolve))
   const disconnected = new Promise<void>((resolve) => (closed = resolve))
   const baseUrl = await serve((request, response) => {
-    if (!holds(request)) return answer(response, otherwise)
+    if (!hangs(request)) return answer(response, otherwise)
     response.on('close', closed)
-    came()
+    arrived()
   })
   return { client: createClient({ baseUrl, apiKey: 'key' }), requested, disconnected }
 }
@@ -43,7 +43,7 @@ describe('unsubscribing', () => {
     ['a group stream', (client) => client.taskGroups.events('g')],
     ['an untyped stream', (client) => client.stream('/v1/memory/events')],
   ])('from %s destroys the socket of a request in flight', async (_, call) => {
-    const { client, requested, disconnected } = await holding(() => true, undefined)
+    const { client, requested, disconnected } = await hanging(() => true, undefined)
     const received: unknown[] = []
     const subscription = call(client).subscribe({
       next: (value) => received.push(value),
@@ -61,7 +61,7 @@ describe('unsubscribing', () => {
   it.each(['events', 'follow'] as const)(
     'from monitors.%s between two pages destroys the socket of the next one',
     async (call) => {
-      const { client, requested, disconnected } = await holding(
+      const { client, requested, disconnected } = await hanging(
         (request) => queryOf(request).has('cursor'),
         firstPage,
       )
@@ -79,7 +79,7 @@ describe('unsubscribing', () => {
 
 describe('a signal that outlives its sources', () => {
   it('has no listener of a source that has completed', async () => {
-    const { client } = await holding(() => false, { results: [] })
+    const { client } = await hanging(() => false, { results: [] })
     const { signal } = new AbortController()
 
     for (let n = 0; n < 20; n++) await lastValueFrom(client.search({ search_queries: ['x'] }, { signal }))
@@ -88,7 +88,7 @@ describe('a signal that outlives its sources', () => {
   })
 
   it('has no listener of a source that was unsubscribed from', async () => {
-    const { client } = await holding(() => true, undefined)
+    const { client } = await hanging(() => true, undefined)
     const { signal } = new AbortController()
     const subscriptions = Array.from({ length: 20 }, (_, n) =>
       client.taskGroups.runs(`g${n}`, { signal }).subscribe(),

@@ -52,9 +52,7 @@ export type Decision = 'reconnect' | 'done' | 'idle' | Shortfall
  * Neither a clean close nor an empty connection means that the group is done. The runs stream is done when the number of
  * distinct runs seen with each status equals the inactive group's counts. The events stream is done with the status that
  * has these counts. If fewer were seen, events are missing.
- *
- * Completeness is unknown in three cases: the stream started at a cursor of the caller, the group has no usable counts, or
- * more runs were seen before a restart than the text holds, so that one may count twice. Then time without a new event decides.
+ * docs/architecture.md, "Sources", lists when completeness is unknown; then time without a new event decides.
  */
 export class GroupPosition {
   /** The cursor of the last new event, or the caller's. */

@@ -18,13 +18,13 @@ interface Listed {
 
 async function monitorOf(count: number, { cursors, onRequest }: Listed) {
   const list = names(count).toReversed()
-  const asked: string[] = []
+  const requested: string[] = []
   const baseUrl = await serve((request, response) => {
     if (!(request.url ?? '').includes('/events')) return answer(response, { status: 'active' })
     const query = queryOf(request)
     const cursor = query.get('cursor')
-    asked.push(cursor ?? '')
-    const status = onRequest?.(asked.length, list)
+    requested.push(cursor ?? '')
+    const status = onRequest?.(requested.length, list)
     if (status === 422 ? cursor !== null : status !== undefined) {
       return answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, status)
     }
@@ -42,7 +42,7 @@ async function monitorOf(count: number, { cursors, onRequest }: Listed) {
     })
   })
   const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 })
-  return { client, list, asked }
+  return { client, list, requested }
 }
 
 /** The cursors of these pages of 100 events, newest first. */
@@ -50,28 +50,28 @@ const pages = (...indexes: number[]) => indexes.map((index) => (index === 0 ? ''
 
 describe('a long backlog of a monitor', () => {
   it('is buffered as cursors: all but the oldest 400 events are fetched again, page by page', async () => {
-    const { client, asked } = await monitorOf(1_000, { cursors: 'newest' })
-    const askedBy = new Map<string, number>()
+    const { client, requested } = await monitorOf(1_000, { cursors: 'newest' })
+    const requestedBy = new Map<string, number>()
 
     const events = client.monitors.follow('m', { pollInterval: Infinity })
     const seen = await lastValueFrom(
       events.pipe(
-        tap(({ id }) => askedBy.set(id, asked.length)),
+        tap(({ id }) => requestedBy.set(id, requested.length)),
         take(1_000),
         toArray(),
       ),
     )
 
     expect(seen.map(({ id }) => id)).toEqual(names(1_000))
-    expect(asked).toEqual([...pages(0, 1, 2, 3, 4, 5, 6, 7, 8, 9), ...pages(5, 4, 3, 2, 1, 0)])
+    expect(requested).toEqual([...pages(0, 1, 2, 3, 4, 5, 6, 7, 8, 9), ...pages(5, 4, 3, 2, 1, 0)])
     // At each event, at most the next page was requested.
-    const ahead = [1, 300, 301, 400, 401, 500, 501].map((n) => (askedBy.get(`e${n}`) ?? Infinity) - 10)
+    const ahead = [1, 300, 301, 400, 401, 500, 501].map((n) => (requestedBy.get(`e${n}`) ?? Infinity) - 10)
     const most = [0, 0, 1, 1, 2, 2, 3]
     expect(ahead.filter((pagesAhead, at) => pagesAhead > (most[at] ?? 0))).toEqual([])
   })
 
   it('is not fetched further while the gate is closed', async () => {
-    const { client, asked } = await monitorOf(1_000, { cursors: 'newest' })
+    const { client, requested } = await monitorOf(1_000, { cursors: 'newest' })
     const gate = new Gate()
     let seen = 0
     const events = client.monitors.follow('m', { pollInterval: Infinity }).pipe(underGate(gate))
@@ -82,19 +82,19 @@ describe('a long backlog of a monitor', () => {
 
     await settled(() => Math.max(0, seen - 449))
 
-    expect([seen, asked.length]).toEqual([450, 12])
+    expect([seen, requested.length]).toEqual([450, 12])
   })
 
   it('of at most four pages of 100 is fetched once', async () => {
-    const { client, asked } = await monitorOf(400, { cursors: 'event' })
+    const { client, requested } = await monitorOf(400, { cursors: 'event' })
 
     await lastValueFrom(client.monitors.follow('m', { pollInterval: Infinity }).pipe(take(400)))
 
-    expect(asked).toHaveLength(4)
+    expect(requested).toHaveLength(4)
   })
 
   it('resumes after a failed request, without walking back again', async () => {
-    const { client, asked } = await monitorOf(1_000, {
+    const { client, requested } = await monitorOf(1_000, {
       cursors: 'event',
       onRequest: (request) => (request === 6 || request === 13 ? 503 : undefined),
     })
@@ -104,7 +104,7 @@ describe('a long backlog of a monitor', () => {
 
     expect(seen.map(({ id }) => id)).toEqual(names(1_000))
     // Ten to walk back, six fetched again, and two that failed.
-    expect(asked).toHaveLength(18)
+    expect(requested).toHaveLength(18)
   })
 
   it('is emitted with a gap if the next events were deleted from the list meanwhile', async () => {
@@ -146,7 +146,7 @@ describe('a long backlog of a monitor', () => {
   })
 
   it('of unknown events is walked back once, emitted once, and recognised by the next poll', async () => {
-    const { client, list, asked } = await monitorOf(0, { cursors: 'newest' })
+    const { client, list, requested } = await monitorOf(0, { cursors: 'newest' })
     list.push(...Array.from({ length: 1_500 }, (_, n) => `odd${1_500 - n}`))
     const wake = new Subject<void>()
 
@@ -154,20 +154,20 @@ describe('a long backlog of a monitor', () => {
     const seen: unknown[] = []
     const subscription = events.subscribe(({ data }) => void seen.push(data))
     onTestFinished(() => subscription.unsubscribe())
-    await settled(() => asked.length)
-    const first = asked.splice(0)
+    await settled(() => requested.length)
+    const first = requested.splice(0)
     list.unshift('odd1501')
     wake.next()
-    await settled(() => asked.length)
+    await settled(() => requested.length)
 
     expect(seen).toEqual(Array.from({ length: 1_501 }, (_, n) => ({ event_type: `odd${n + 1}` })))
     // Fifteen to walk back, eleven fetched again.
     expect(first).toHaveLength(26)
-    expect(asked).toEqual(pages(0))
+    expect(requested).toEqual(pages(0))
   })
 
   it('does not count as known after an event without an id occurs again', async () => {
-    const { client, list, asked } = await monitorOf(3, { cursors: 'newest' })
+    const { client, list, requested } = await monitorOf(3, { cursors: 'newest' })
     list.unshift('odd', 'odd', 'odd')
     const wake = new Subject<void>()
 
@@ -175,22 +175,22 @@ describe('a long backlog of a monitor', () => {
     const seen: string[] = []
     const subscription = events.subscribe(({ type, id }) => void seen.push(type === 'unknown' ? type : id))
     onTestFinished(() => subscription.unsubscribe())
-    await settled(() => asked.length)
+    await settled(() => requested.length)
     list.unshift('odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'e4')
     list.unshift('odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd', 'odd')
     wake.next()
-    await settled(() => asked.length)
+    await settled(() => requested.length)
 
     expect(seen).toEqual(['e1', 'e2', 'e3', 'unknown', 'e4'])
   })
 
   it('errors if every walk is rejected at its second page', async () => {
-    const { client, asked } = await monitorOf(200, { cursors: 'event', onRequest: () => 422 })
+    const { client, requested } = await monitorOf(200, { cursors: 'event', onRequest: () => 422 })
 
     const events = lastValueFrom(client.monitors.follow('m', { pollInterval: Infinity }))
 
     await expect(events).rejects.toMatchObject({ name: 'ValidationError', status: 422 })
-    expect(asked).toHaveLength(8)
+    expect(requested).toHaveLength(8)
   })
 
   it('errors if the pages repeat a cursor', async () => {

@@ -89,15 +89,15 @@ describe('monitors.follow', () => {
     ['cut', 'application/json', '{"events":['],
   ])('errors after five invalid responses in a row: %s', async (_what, type, body) => {
     // Two pages: a valid page resets the count even without events.
-    const answers = ['wrong', 'wrong', 'wrong', 'wrong', 'first', 'wrong', 'wrong', 'wrong', 'wrong', 'last']
-    let asked = 0
+    const script = ['wrong', 'wrong', 'wrong', 'wrong', 'first', 'wrong', 'wrong', 'wrong', 'wrong', 'last']
+    let requested = 0
     const baseUrl = await serve((request, response) => {
       if (!(request.url ?? '').includes('/events')) return answer(response, { status: 'active' })
-      asked += 1
-      const script = answers.shift()
-      if (script === 'first') return answer(response, { events: [], next_cursor: 'older' })
+      requested += 1
+      const step = script.shift()
+      if (step === 'first') return answer(response, { events: [], next_cursor: 'older' })
       const event = { event_id: 'e1', event_group_id: 'x', event_date: null, output: {} }
-      if (script === 'last') return answer(response, { events: [event] })
+      if (step === 'last') return answer(response, { events: [event] })
       response.writeHead(200, { 'content-type': type }).end(body)
     })
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 })
@@ -107,7 +107,7 @@ describe('monitors.follow', () => {
 
     await expect(lastValueFrom(events)).rejects.toMatchObject({ name: 'ProtocolError', retryable: true })
     expect(seen).toEqual(['e1'])
-    expect(asked).toBe(4 + 1 + 4 + 1 + 5)
+    expect(requested).toBe(4 + 1 + 4 + 1 + 5)
   })
 
   it('emits many pages oldest first, then each new event once', async () => {
@@ -140,10 +140,10 @@ describe('monitors.follow', () => {
   it('requests no page after the one with a known event', async () => {
     // With `fetch`, a cancelled request closes its connection, even one that was never sent.
     const exchange = createExchange()
-    let asked = 0
+    let requested = 0
     const { client, add, traffic } = await monitorOf(7, {
       exchange: (...call) => {
-        asked += 1
+        requested += 1
         return exchange(...call)
       },
     })
@@ -163,7 +163,11 @@ describe('monitors.follow', () => {
     )
 
     // Four pages of two at first, then one for each of the five new events.
-    expect({ asked, ...traffic() }).toEqual({ asked: 9, requests: 9, connections: expect.toBeOneOf([1, 2]) })
+    expect({ requested, ...traffic() }).toEqual({
+      requested: 9,
+      requests: 9,
+      connections: expect.toBeOneOf([1, 2]),
+    })
   })
 
   it('neither loses nor repeats events that appear while it walks the pages', async () => {
@@ -279,7 +283,7 @@ describe('monitors.follow', () => {
       event_group_id: 'x',
       output: {},
     })
-    const answers = [
+    const script = [
       [200, { events: [odd], next_cursor: 'a' }],
       [200, { events: [event('e1')] }],
       [200, { events: [odd], next_cursor: 'b' }],
@@ -288,7 +292,7 @@ describe('monitors.follow', () => {
     ] as const
     let requests = 0
     const baseUrl = await serve((_request, response) => {
-      const [status, body] = answers[Math.min(requests, answers.length - 1)] ?? [500, {}]
+      const [status, body] = script[Math.min(requests, script.length - 1)] ?? [500, {}]
       requests += 1
       answer(response, body, status)
     })
@@ -327,25 +331,25 @@ describe('monitors.follow of a monitor that was cancelled', () => {
     onStatus?: (add: (id: string) => void) => void
   }) {
     const list = ['e1']
-    const asked = { events: 0, status: 0 }
+    const requested = { events: 0, status: 0 }
     const monitor = { monitor_id: 'm', type: 'event_stream', frequency: '1h' }
     const baseUrl = await serve((request, response) => {
       if ((request.url ?? '').includes('/events')) {
-        asked.events += 1
+        requested.events += 1
         return answer(response, pageOf(list, request))
       }
-      asked.status += 1
+      requested.status += 1
       state.onStatus?.((id) => list.unshift(id))
       answer(response, { ...monitor, status: state.status }, state.code)
     })
     const times = { now: 0 }
     const scheduler = { now: () => times.now, schedule: asyncScheduler.schedule.bind(asyncScheduler) }
     const client = createClient({ baseUrl, apiKey: 'key', retries: 0, scheduler })
-    return { client, asked, times, monitor }
+    return { client, requested, times, monitor }
   }
 
   it('emits monitor.cancelled after a poll without events, and completes', async () => {
-    const { client, asked, monitor } = await cancellable({ status: 'cancelled' })
+    const { client, requested, monitor } = await cancellable({ status: 'cancelled' })
 
     const seen = await lastValueFrom(client.monitors.follow('m', { pollInterval: 0 }).pipe(toArray()))
 
@@ -356,7 +360,7 @@ describe('monitors.follow of a monitor that was cancelled', () => {
       via: 'poll',
       data: { ...monitor, status: 'cancelled' },
     })
-    expect(asked).toEqual({ events: 3, status: 1 })
+    expect(requested).toEqual({ events: 3, status: 1 })
   })
 
   it('first emits the events between the last poll and the cancellation', async () => {
@@ -373,7 +377,7 @@ describe('monitors.follow of a monitor that was cancelled', () => {
     ['cancelled', 404],
     ['cancelled', 503],
   ])('is checked every ten minutes, and otherwise continues: %j, %i', async (status, code) => {
-    const { client, asked, times } = await cancellable({ status, code })
+    const { client, requested, times } = await cancellable({ status, code })
     const steps: number[] = []
 
     await new Promise<void>((resolve, reject) => {
@@ -384,10 +388,10 @@ describe('monitors.follow of a monitor that was cancelled', () => {
       void (async () => {
         for (const now of [0, 0, 599_999, 600_000, 600_001, 1_200_000]) {
           times.now = now
-          const before = asked.events
+          const before = requested.events
           wake.next()
-          await settled(() => asked.events - before)
-          steps.push(asked.status)
+          await settled(() => requested.events - before)
+          steps.push(requested.status)
         }
         resolve()
       })()

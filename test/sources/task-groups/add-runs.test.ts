@@ -154,9 +154,9 @@ describe('addRuns with exactlyOnce', () => {
       },
     })
 
-    const answers = await all(client.taskGroups.addRuns('g', { inputs }, exactly))
+    const responses = await all(client.taskGroups.addRuns('g', { inputs }, exactly))
 
-    expect(answers.map(({ run_ids }) => run_ids)).toEqual([['run_0', 'run_1']])
+    expect(responses.map(({ run_ids }) => run_ids)).toEqual([['run_0', 'run_1']])
     expect(requests).toHaveLength(1)
   })
 
@@ -177,13 +177,13 @@ describe('addRuns with exactlyOnce', () => {
       },
     })
 
-    const answers = await all(client.taskGroups.addRuns('g', { inputs }, exactly))
+    const responses = await all(client.taskGroups.addRuns('g', { inputs }, exactly))
 
     expect(requests.map((request) => request.inputs.map(({ input }) => input))).toEqual([
       ['one', 'two'],
       ['one'],
     ])
-    expect(answers.map(({ run_ids }) => run_ids)).toEqual([['run_1', 'run_0']])
+    expect(responses.map(({ run_ids }) => run_ids)).toEqual([['run_1', 'run_0']])
   })
 
   it('finds the key in the metadata of a run without its input', async () => {
@@ -201,9 +201,9 @@ describe('addRuns with exactlyOnce', () => {
       },
     })
 
-    const answers = await all(client.taskGroups.addRuns('g', { inputs }, exactly))
+    const responses = await all(client.taskGroups.addRuns('g', { inputs }, exactly))
 
-    expect(answers.map(({ run_ids }) => run_ids)).toEqual([['run_0', 'run_1']])
+    expect(responses.map(({ run_ids }) => run_ids)).toEqual([['run_0', 'run_1']])
   })
 
   it('leaves inputs in doubt if runs have neither input nor metadata', async () => {

@@ -18,14 +18,14 @@ class ScriptedGroup {
   /** Number of its runs. */
   size = 0
   /** Number of runs in its responses so far. */
-  answered = 0
+  responded = 0
   active = true
   readonly streams = new Set<ServerResponse>()
   readonly streamed = new Subject<ServerResponse>()
   /** Emits when its status is requested; replayed to late subscribers. */
-  readonly asked = new ReplaySubject<void>(1)
+  readonly statusRequested = new ReplaySubject<void>(1)
   /** Called before each response, with the number of earlier requests. */
-  beforeAnswer: (requests: number) => Promise<void> | void = () => {}
+  beforeResponse: (requests: number) => Promise<void> | void = () => {}
   /** Replaces the cursor in its responses. */
   cursorInstead: { readonly value: unknown } | undefined
   readonly requests: AddRunsRequest[] = []
@@ -59,8 +59,8 @@ class ScriptedGroup {
       const position = this.#log.length === 0 ? '' : String(this.#log.length - 1)
       const run_cursor = this.cursorInstead === undefined ? position : this.cursorInstead.value
       this.active = true
-      await this.beforeAnswer(number)
-      this.answered = this.size
+      await this.beforeResponse(number)
+      this.responded = this.size
       answer(response, { status: this.#status(), run_ids, run_cursor, event_cursor: '' })
     } else if (url.pathname.endsWith('/runs')) {
       openStream(response)
@@ -72,7 +72,7 @@ class ScriptedGroup {
       this.streamed.next(response)
     } else {
       answer(response, { taskgroup_id: 'g', status: this.#status(), created_at: 'c' })
-      this.asked.next()
+      this.statusRequested.next()
     }
   }
 
@@ -101,24 +101,24 @@ async function scripted(exchange?: Exchange) {
 /** An exchange that records each pause (true) and resume (false) of a flow. */
 function recordingExchange() {
   const plain = createExchange()
-  const held: boolean[] = []
+  const pauses: boolean[] = []
   const paused = new Subject<void>()
   const exchange: Exchange = (request, sink) => {
     const flow = plain(request, sink)
     return {
       pause() {
-        held.push(true)
+        pauses.push(true)
         flow.pause()
         paused.next()
       },
       resume() {
-        held.push(false)
+        pauses.push(false)
         flow.resume()
       },
       abort: () => flow.abort(),
     }
   }
-  return { exchange, held, paused }
+  return { exchange, pauses, paused }
 }
 
 const indexes = (results: readonly ExecutedRun[]) => results.map(({ index }) => index)
@@ -128,7 +128,7 @@ describe('execute', () => {
     const { group, execute, emitted } = await scripted()
     const first = firstValueFrom(emitted)
     group.streamed.subscribe(() => group.end('7'))
-    group.beforeAnswer = async (requests) => {
+    group.beforeResponse = async (requests) => {
       if (requests === 0) return
       // The second response waits for a result of the first request.
       await first
@@ -144,7 +144,7 @@ describe('execute', () => {
 
   it('does not lose a run that ended before the response to its own request', async () => {
     const { group, execute, emitted } = await scripted()
-    group.beforeAnswer = async (requests) => {
+    group.beforeResponse = async (requests) => {
       if (requests === 0) return
       await group.connected()
       const next = firstValueFrom(emitted)
@@ -167,14 +167,14 @@ describe('execute', () => {
     const { group, execute } = await scripted()
     let read = 0
     group.streamed.subscribe(() => {
-      for (; read < group.answered; read++) group.end(String(read))
+      for (; read < group.responded; read++) group.end(String(read))
       group.closeStreams()
     })
-    group.beforeAnswer = async (requests) => {
+    group.beforeResponse = async (requests) => {
       if (requests === 0) return
       group.active = false
       // The stream of the first batch completes once the client knows that no run is active.
-      await firstValueFrom(group.asked)
+      await firstValueFrom(group.statusRequested)
       group.active = true
     }
 
@@ -185,9 +185,9 @@ describe('execute', () => {
   })
 
   it('pauses the stream when many runs of other callers end while a request is in flight', async () => {
-    const { exchange, held, paused } = recordingExchange()
+    const { exchange, pauses, paused } = recordingExchange()
     const { group, execute } = await scripted(exchange)
-    group.beforeAnswer = async (requests) => {
+    group.beforeResponse = async (requests) => {
       if (requests === 0) return
       await group.connected()
       const full = firstValueFrom(paused)
@@ -198,7 +198,7 @@ describe('execute', () => {
 
     const results = await all(execute(inputsOf(1_001)))
 
-    expect(held).toEqual([true, false])
+    expect(pauses).toEqual([true, false])
     expect(new Set(indexes(results)).size).toBe(1_001)
   })
 
@@ -208,13 +208,13 @@ describe('execute', () => {
     group.streamed.subscribe(() => {
       for (const run of ['0', '1']) group.end(run)
     })
-    const held = firstValueFrom(paused)
+    const firstPause = firstValueFrom(paused)
     const gate = new Gate()
     gate.close()
     const results: ExecutedRun[] = []
     const done = withGate(gate, () => all(execute(inputsOf(2)).pipe(tap((result) => results.push(result)))))
 
-    await held
+    await firstPause
     const before = results.length
     gate.open()
     await done
@@ -249,7 +249,7 @@ describe('execute', () => {
   it('retries all runs that failed meanwhile in one request', async () => {
     const { group, execute, emitted } = await scripted()
     group.streamed.subscribe(() => group.end('0', 'failed'))
-    group.beforeAnswer = async (requests) => {
+    group.beforeResponse = async (requests) => {
       if (requests === 0) return
       if (requests === 1) {
         const next = firstValueFrom(emitted)
@@ -306,7 +306,7 @@ describe('execute', () => {
   it('does not skip the first batch if only the second one has a cursor', async () => {
     const { group, execute } = await scripted()
     group.cursorInstead = { value: null }
-    group.beforeAnswer = (requests) => {
+    group.beforeResponse = (requests) => {
       if (requests === 0) return
       // All runs end before the stream is read, and the second cursor comes after them.
       for (let run = 0; run <= 1_000; run++) group.end(String(run))
@@ -334,8 +334,8 @@ describe('execute', () => {
   it('destroys the socket of its stream when it is unsubscribed', async () => {
     const { group, execute } = await scripted()
     const opened = firstValueFrom(group.streamed)
-    const asked = new Promise<void>((resolve) => {
-      group.beforeAnswer = (requests) => {
+    const requested = new Promise<void>((resolve) => {
+      group.beforeResponse = (requests) => {
         if (requests === 0) return undefined
         resolve()
         return new Promise(() => {})
@@ -343,7 +343,7 @@ describe('execute', () => {
     })
     const subscription = execute(inputsOf(1_001)).subscribe()
     const stream = await opened
-    await asked
+    await requested
 
     subscription.unsubscribe()
 

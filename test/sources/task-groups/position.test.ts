@@ -52,19 +52,19 @@ describe('a position as text', () => {
     '{"cursor":"5","ended":[1,0,0],"whole":1}\n',
     '{"cursor":"5","ended":[1,0,0],"skipped":0.5}\n',
     '{"ended":[1,0,0]}\n',
-  ])('is refused where it is %j', (text) => {
+  ])('is rejected if it is %j', (text) => {
     expect(GroupPosition.parse(text, undefined)).toBeUndefined()
   })
 
   it.each([null, [], {}, { is_active: 1, num_task_runs: 2 }, { is_active: false }])(
-    'is refused where its last status is %j',
+    'is rejected if its last status is %j',
     (last) => {
       const text = `${JSON.stringify({ cursor: '5', ended: [5, 0, 0], last })}\n`
       expect(GroupPosition.parse(text, undefined)).toBeUndefined()
     },
   )
 
-  it('is read whatever the service has told', () => {
+  it('is parsed for any status that the service sends', () => {
     const wires = [
       { type: 'task_run.state', event_id: '1', run: { run_id: 'r', status: 'completed' } },
       {
