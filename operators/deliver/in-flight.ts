@@ -19,6 +19,7 @@ export interface DeadLetter<T> {
 
 /** Takes dead letters: an observer, or a store. A returned promise is awaited before the event counts as handled. */
 export interface DeadLetters<T> {
+  /** Takes one dead letter. If it throws, or its promise rejects, the stream errors. */
   next(letter: DeadLetter<T>): unknown
   /** Whether anything subscribes to it; a `Subject` has this property. */
   readonly observed?: boolean

@@ -85,6 +85,7 @@ export interface ResearchService extends AsyncDisposable {
   readonly faults: Faults
   readonly clock: Clock
   readonly corpus: Corpus
+  /** Returns what the database has, for comparison with what a client received. */
   records(): ServiceRecords
   /** Ends streams, stops all work and closes the database. The next start resumes unfinished work. */
   close(): Promise<void>

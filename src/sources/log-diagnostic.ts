@@ -2,9 +2,13 @@ import type { Diagnostic } from './context.ts'
 
 /** Receives log entries, each as details and a message, such as pino's loggers. */
 export interface Logger {
+  /** Normal operation, such as a dropped duplicate. */
   debug(details: object, message: string): void
+  /** Not called by the client. */
   info(details: object, message: string): void
+  /** A failure that the client handles, or a warning of the service. */
   warn(details: object, message: string): void
+  /** Not called by the client. */
   error(details: object, message: string): void
 }
 

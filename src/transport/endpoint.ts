@@ -1,5 +1,6 @@
 import { ArgumentError, hidden, shownUrl } from '../protocol/argument-error.ts'
 import { checkDuration, checkOptions } from '../protocol/check.ts'
+import { DEFAULT_TIMEOUTS } from './exchange.ts'
 import type { Timeouts, WireRequest } from './exchange.ts'
 import { createRedactor, secretsIn } from './redact.ts'
 import type { Redact } from './redact.ts'
@@ -21,6 +22,8 @@ export interface ApiRequest {
   readonly betas?: readonly string[] | undefined
   /** Override the transport's, for a request that takes longer. */
   readonly timeouts?: Partial<Timeouts> | undefined
+  /** The least `timeouts.silence`, in ms: a shorter one of the transport is raised to it. Default: none. */
+  readonly minSilence?: number | undefined
   /** Whether the response may have no body. Default false: an empty body is a ProtocolError. */
   readonly mayBeEmpty?: boolean | undefined
   /** Whether it may be sent again even if the service may have acted on it. */
@@ -55,8 +58,6 @@ export interface Endpoint {
   redactorOf(request: WireRequest): Redact
 }
 
-const TIMEOUTS: Timeouts = { connect: 10_000, headers: 30_000, silence: 60_000 }
-
 /** Headers that the transport or HTTP sets. */
 const RESERVED = new Set([
   'x-api-key',
@@ -90,7 +91,7 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
   const isPublic = (name: string) => name === beta
   const hasSecrets = apiKey !== null || secretsIn(own, isPublic).length > 0
   const base = parseBaseUrl(settings.baseUrl, allowInsecure || !hasSecrets)
-  const timeouts = readTimeouts(settings.timeouts, TIMEOUTS)
+  const timeouts = readTimeouts(settings.timeouts, DEFAULT_TIMEOUTS)
   const redactorOf = (headers: WireRequest['headers']): Redact => {
     // Created at the first failure, since most requests have none.
     let redact: Redact | undefined
@@ -110,6 +111,8 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
         ...(apiKey !== null && { 'x-api-key': apiKey }),
       }
       if (body !== undefined) headers['content-type'] = 'application/json'
+      const requestTimeouts = readTimeouts(request.timeouts, timeouts)
+      const silence = Math.max(requestTimeouts.silence, request.minSilence ?? 0)
       const requested = [headers[beta] ?? [], readBetas(betas)].flat()
       if (requested.length > 0) headers[beta] = requested.join(',')
       return {
@@ -118,7 +121,7 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
         method,
         headers,
         ...(body !== undefined && { body }),
-        timeouts: readTimeouts(request.timeouts, timeouts),
+        timeouts: { ...requestTimeouts, silence },
       }
     },
     redactorOf: ({ headers }) => redactorOf(headers),

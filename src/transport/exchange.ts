@@ -10,6 +10,9 @@ export interface Timeouts {
   readonly silence: number
 }
 
+/** The defaults of {@link Timeouts}. */
+export const DEFAULT_TIMEOUTS: Timeouts = { connect: 10_000, headers: 30_000, silence: 60_000 }
+
 /** One request, ready for the wire. */
 export interface WireRequest {
   /** `https://host:port`. */
@@ -30,10 +33,13 @@ export type HeaderReader = (name: string) => string | undefined
  * time. Nothing is called after `abort`, or before the exchange has returned its flow.
  */
 export interface ResponseSink {
+  /** Called once with the status and the headers, before the body. */
   head(status: number, header: HeaderReader): void
   /** The bytes are valid only until this call returns. */
   chunk(bytes: Uint8Array): void
+  /** Called when the body is complete. */
   end(): void
+  /** Called when the request or the response failed. */
   error(error: ConnectionError | ProtocolError): void
 }
 
@@ -41,6 +47,7 @@ export interface ResponseSink {
 export interface Flow {
   /** Stops reading the socket. Chunks that were already read may still arrive. */
   pause(): void
+  /** Continues to read the socket. */
   resume(): void
   /** Destroys the socket. The sink is called no more. */
   abort(): void

@@ -69,6 +69,7 @@ export interface Corpus {
   search(query: CorpusQuery, budget: ExcerptBudget): DocumentHit[]
   /** Matching passages, best first; of documents with the same text only those of one. */
   passages(query: CorpusQuery): Passage[]
+  /** The document with this URL; undefined if the index has none. */
   document(url: string): CorpusDocument | undefined
   /**
    * Scans the folders, and resolves when every change made before the call is in the index. Rejects when one of the folders

@@ -16,5 +16,6 @@ export interface RunResult {
 
 /** Executes runs. An error that it throws fails the run, with the error's message. */
 export interface Processor {
+  /** Executes one run. The signal is aborted when the service closes; the next start executes the run again. */
   run(task: RunTask, signal: AbortSignal): Promise<RunResult>
 }

@@ -16,6 +16,7 @@ import { checkSignal } from '../../protocol/check.ts'
  * ```
  */
 export class Source<T> extends Observable<T> implements AsyncIterable<T> {
+  /** Iterates over the values, with backpressure. Ending the loop unsubscribes. */
   [Symbol.asyncIterator](): AsyncIterableIterator<T> {
     return iterate(this)
   }

@@ -124,9 +124,7 @@ class GroupReader implements StreamReader<GroupEvent> {
       query: { ...query, last_event_id: this.#position.cursor },
       idempotent: true,
       // The service may send nothing until its own timeout.
-      ...(typeof query.timeout === 'number' && {
-        timeouts: { silence: Math.max(query.timeout * 1_000 + 5_000, 60_000) },
-      }),
+      ...(typeof query.timeout === 'number' && { minSilence: query.timeout * 1_000 + 5_000 }),
     } as const
   }
 

@@ -756,3 +756,30 @@ describe('a group stream', () => {
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve))
 }
+
+describe('the silence limit of a group stream', () => {
+  const silenceOf = (timeouts: ClientOptions['timeouts'], timeout: number | undefined) =>
+    new Promise<number>((resolve) => {
+      const client = createClient({
+        baseUrl: 'http://127.0.0.1:1',
+        apiKey: 'key',
+        timeouts,
+        exchange: (request) => {
+          resolve(request.timeouts.silence)
+          return { pause() {}, resume() {}, abort() {} }
+        },
+      })
+      client.taskGroups.events('g', { timeout }).subscribe().unsubscribe()
+    })
+
+  it.each([
+    ["the client's own without a requested timeout", { silence: 20_000 }, undefined, 20_000],
+    ["the client's own with a shorter requested timeout", { silence: 20_000 }, 5, 20_000],
+    ['the requested timeout and 5 s if that is longer', { silence: 1_000 }, 5, 10_000],
+    ['the default with a shorter requested timeout', undefined, 5, 60_000],
+    ['the requested timeout and 5 s if that is longer than the default', undefined, 60, 65_000],
+    ['no limit if the client has none', { silence: Infinity }, 5, Infinity],
+  ])('is %s', async (_, timeouts, timeout, silence) => {
+    expect(await silenceOf(timeouts, timeout)).toBe(silence)
+  })
+})
