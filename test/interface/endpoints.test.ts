@@ -4,9 +4,23 @@ import { createClient } from 'rivulet'
 import type { ResearchClient } from 'rivulet'
 import { of } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import type { Routes } from '../../src/service/app.ts'
 import { research } from '../e2e/research.ts'
 import { recordingService } from './recording-service.ts'
+
+/** The routes of the embedded services of this file, with the last one at the end. */
+const apps = vi.hoisted((): Routes[] => [])
+vi.mock(import('../../src/service/app.ts'), async (original) => {
+  const { createApp } = await original()
+  return {
+    createApp: (options) => {
+      const app = createApp(options)
+      apps.push(app)
+      return app
+    },
+  }
+})
 
 /** One row of the table "All endpoints". */
 interface Row {
@@ -33,6 +47,12 @@ const rows = (page.split('## All endpoints')[1] ?? '').split('\n').flatMap((line
 function endpointOf({ method, path }: { readonly method: string; readonly path: string }): string {
   const single = path.replace('/groups/g/runs/r', '/groups/g/runs/{run_id}')
   return `${method} ${single.replaceAll(/\/(m|g|r|r2)(?=\/|$)/g, '/{id}')}`
+}
+
+/** A route of the service in the table's notation. Groups are also served under `/v1beta`, which the table has for one route only. */
+function endpointOfRoute({ method, path }: { readonly method: string; readonly path: string }): string {
+  const single = path.replace(/(?<=\/groups\/:\w+\/runs\/):run_id/, '{run_id}')
+  return `${method} ${single.replaceAll(/:\w+/g, '{id}').replace(/^\/v1beta\/tasks\//, '/v1/tasks/')}`
 }
 
 /** Calls each method of our client. */
@@ -94,6 +114,11 @@ const SDK: Readonly<Record<string, (sdk: Parallel) => PromiseLike<unknown>>> = {
   'taskRun.retrieveInput': (s) => s.taskRun.retrieveInput('r'),
 }
 
+/** The names in a column of the table, sorted. */
+function inColumn(column: 'client' | 'sdk'): string[] {
+  return [...new Set(rows.flatMap((row) => row[column]))].toSorted()
+}
+
 /** The methods of an object's own class, each prefixed with the object's name. */
 function methodsOf(name: string, object: object): string[] {
   const methods = Object.getOwnPropertyNames(Object.getPrototypeOf(object))
@@ -113,7 +138,12 @@ describe('the table of all endpoints', () => {
       ),
     ]
 
-    expect([...new Set(rows.flatMap((row) => row.client))].toSorted()).toEqual(all.toSorted())
+    expect(inColumn('client')).toEqual(all.toSorted())
+  })
+
+  it('has a call of each method that it names, so that its request is checked', () => {
+    expect(Object.keys(CLIENT).toSorted()).toEqual(inColumn('client'))
+    expect(Object.keys(SDK).toSorted()).toEqual(inColumn('sdk'))
   })
 
   it("names each method of the SDK's resources that the interface has", () => {
@@ -162,5 +192,16 @@ describe('the table of all endpoints', () => {
     )
 
     expect(served).toEqual(rows.map(({ endpoint, served: documented }) => ({ endpoint, served: documented })))
+  })
+
+  it('has each route of the embedded service', async () => {
+    await research()
+    const routes = apps.at(-1)?.routes.filter(({ method }) => method !== 'ALL') ?? []
+
+    const documented = rows.filter(({ served }) => served).map(({ endpoint }) => endpoint)
+    const withoutVersion = documented.map((endpoint) => endpoint.replace(' /v1beta/tasks/', ' /v1/tasks/'))
+    expect([...new Set(routes.map(endpointOfRoute))].toSorted()).toEqual(
+      [...new Set(withoutVersion)].toSorted(),
+    )
   })
 })
