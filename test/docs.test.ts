@@ -8,6 +8,13 @@ import { beforeAll, describe, expect, it } from 'vitest'
 const root = resolve(import.meta.dirname, '..')
 const DOCUMENTS = ['README.md', 'docs/*.md', 'operators/*.ts', 'src/**/*.ts']
 
+/** The operators that operators/index.ts exports: each from a file of its own in that folder. */
+const operators = [
+  ...readFileSync(join(root, 'operators/index.ts'), 'utf8').matchAll(
+    /^export \{ (\w+) \} from '\.\/([\w-]+\.ts)'/gm,
+  ),
+].map(([, name = '', file = '']) => ({ name, file }))
+
 /** A fenced `ts` block, with its file and first line. */
 interface Snippet {
   readonly file: string
@@ -110,7 +117,17 @@ describe('the documentation', () => {
     const files = snippets.map(({ file }) => file)
 
     expect(files).toEqual(expect.arrayContaining(['README.md', 'src/client.ts', 'src/service/service.ts']))
-    const operators = ['dedupe', 'deliver', 'iterate', 'merge-webhooks', 'of-type', 'reconnect']
-    expect(files).toEqual(expect.arrayContaining(operators.map((name) => `operators/${name}.ts`)))
+    expect(files).toEqual(expect.arrayContaining(operators.map(({ file }) => `operators/${file}`)))
+  })
+})
+
+describe("the README's table of operators", () => {
+  it('has each operator that is exported, and no other', () => {
+    const [, table = ''] = readFileSync(join(root, 'README.md'), 'utf8').split(/^\| Operator .*\n.*\n/m)
+    const rows = table.slice(0, table.indexOf('\n\n')).split('\n')
+    const documented = rows.map((row) => /^\| `(\w+)\(/.exec(row)?.[1])
+
+    expect(documented.toSorted()).toEqual(operators.map(({ name }) => name).toSorted())
+    expect(operators.length).toBeGreaterThan(0)
   })
 })

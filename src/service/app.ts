@@ -33,6 +33,9 @@ export interface AppOptions {
 export function createApp({ apiKeys, clock, faults, quotas, mount, onError }: AppOptions): Routes {
   const app: Routes = new Hono()
 
+  // The order matters: each middleware wraps those below it. Faults that imitate a proxy answer first, without a key. Others
+  // need an authenticated request. `damageResponses` is below `sendResponses`, which writes a JSON response to the socket. What
+  // a middleware above `damageResponses` refuses is not damaged.
   app.use(answerInsteadOfRoute(faults))
   app.use(authenticate(apiKeys))
   app.use(async (c, next) => {

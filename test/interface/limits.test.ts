@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { LIMITS, MAX_TOLD } from '../../src/service/http/request-limits.ts'
+import { LIMITS, MAX_REPORTED_ISSUES } from '../../src/service/http/request-limits.ts'
 
 it('docs/interface.md has the limits of the embedded service', () => {
   const page = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
@@ -9,5 +9,5 @@ it('docs/interface.md has the limits of the embedded service', () => {
   const documented = rows.map(([, figure = '', name = '']) => [name, Number(figure.replaceAll(',', ''))])
 
   const figures = Object.entries(LIMITS).map(([name, figure]) => [`LIMITS.${name}`, figure])
-  expect(Object.fromEntries(documented)).toEqual({ ...Object.fromEntries(figures), MAX_TOLD })
+  expect(Object.fromEntries(documented)).toEqual({ ...Object.fromEntries(figures), MAX_REPORTED_ISSUES })
 })

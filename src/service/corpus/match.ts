@@ -2,7 +2,7 @@ import type { CorpusQuery } from './corpus.ts'
 import { significantTerms } from './terms.ts'
 
 /** Maximum number of terms of a search. More terms are slower, since each is a scan of its postings, and hardly better. */
-export const MOST_TERMS = 32
+export const MAX_TERMS = 32
 /** Maximum length of a query that is read, in characters; the limit of requests. */
 const MAX_QUERY_LENGTH = 5_000
 
@@ -19,12 +19,12 @@ export function matchExpression(query: CorpusQuery): string | undefined {
 function anyTerm({ queries, objective = '' }: CorpusQuery): string | undefined {
   const terms = new Set([...queries, objective].flatMap(queryTerms))
   if (terms.size === 0) return undefined
-  return [...terms].slice(0, MOST_TERMS).map(quote).join(' OR ')
+  return [...terms].slice(0, MAX_TERMS).map(quote).join(' OR ')
 }
 
 function everyTerm(queries: readonly string[]): string | undefined {
   const alternatives: string[] = []
-  let remaining = MOST_TERMS
+  let remaining = MAX_TERMS
   for (const query of queries) {
     const terms = queryTerms(query)
     // A query is not truncated, since it would match other passages.

@@ -28,8 +28,8 @@ export const LIMITS = {
   url: 2_048,
 } as const satisfies Readonly<Record<Limit, number>>
 
-/** Faults that a 422 names, and unknown fields that a search warns of, at the most. */
-export const MAX_TOLD = 20
+/** Maximum number of issues in a 422, and of warnings about unknown fields of a search. */
+export const MAX_REPORTED_ISSUES = 20
 
 /** Objects and lists within one another in a JSON schema, at the most. */
 const MAX_SCHEMA_LEVELS = 32

@@ -5,7 +5,7 @@ import type { ValidationIssue } from '../../protocol/problem.ts'
 import { addsRuns } from './body.ts'
 import { limitExceeded } from './json-size.ts'
 import { problem, type HttpProblem } from './problem.ts'
-import { MAX_TOLD } from './request-limits.ts'
+import { MAX_REPORTED_ISSUES } from './request-limits.ts'
 
 /** Creates the 422 of an area: `invalidRequest` for task groups, {@link unprocessable} for the others (§7). */
 export type Refuse = (issues: readonly ValidationIssue[]) => HttpProblem
@@ -94,7 +94,7 @@ function check<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const result = schema.safeParse(value, { reportInput: true })
   if (result.success) return result.data
-  throw refuse(result.error.issues.slice(0, MAX_TOLD).map((found) => toIssue(found, where)))
+  throw refuse(result.error.issues.slice(0, MAX_REPORTED_ISSUES).map((found) => toIssue(found, where)))
 }
 
 function toIssue(found: z.core.$ZodIssue, where: string): ValidationIssue {

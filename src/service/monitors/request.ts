@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { CreateMonitorRequest, MonitorProcessor } from '../../protocol/monitor.ts'
 import { createMonitorRequest } from '../../protocol/requests/monitors.ts'
-import { MOST_TERMS, queryTerms } from '../corpus/match.ts'
+import { MAX_TERMS, queryTerms } from '../corpus/match.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import { schemaFaults } from './schema-fields.ts'
 
@@ -22,8 +22,8 @@ export const createMonitorBody = bodySchema(createMonitorRequest).transform(
     const { query, output_schema } = request.settings
     const terms = queryTerms(query).length
     if (terms === 0) refuse(['settings', 'query'], 'Expected words to search for')
-    const tooMany = `Expected at most ${MOST_TERMS} different words, as a match has all of them`
-    if (terms > MOST_TERMS) refuse(['settings', 'query'], tooMany)
+    const tooMany = `Expected at most ${MAX_TERMS} different words, as a match has all of them`
+    if (terms > MAX_TERMS) refuse(['settings', 'query'], tooMany)
     const faults = output_schema === undefined ? [] : schemaFaults(output_schema.json_schema)
     for (const { field, reason } of faults) {
       const path = ['settings', 'output_schema', 'json_schema']

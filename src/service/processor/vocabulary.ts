@@ -1,4 +1,4 @@
-import { MOST_TERMS } from '../corpus/match.ts'
+import { MAX_TERMS } from '../corpus/match.ts'
 import { stem } from '../corpus/stems.ts'
 import { isStopWord, words } from '../corpus/terms.ts'
 
@@ -76,7 +76,7 @@ export function questionOf(text: string, except: readonly string[] = []): Questi
     const names = concept === undefined ? [word] : [word, ...concept.words.filter((name) => name !== word)]
     const key = concept?.words[0] ?? root
     // As many as a search uses, since every unit is compared with each of them.
-    if (!terms.has(key) && terms.size < MOST_TERMS) {
+    if (!terms.has(key) && terms.size < MAX_TERMS) {
       terms.set(key, { word, words: names, stems: new Set(names.map(stem)), answer: concept?.answer })
     }
   }

@@ -5,7 +5,7 @@ import { searchBetaRequest, searchRequest } from '../../protocol/requests/search
 import type { SearchBetaResponse, SearchMode, SearchResponse } from '../../protocol/search.ts'
 import type { Corpus } from '../corpus/corpus.ts'
 import { JsonResponse } from '../http/json-response.ts'
-import { MAX_TOLD } from '../http/request-limits.ts'
+import { MAX_REPORTED_ISSUES } from '../http/request-limits.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import { readJson, readJsonAndUnknown, unprocessable } from '../http/validation.ts'
 import { newId, search } from './search.ts'
@@ -29,9 +29,13 @@ export function searchRoutes(corpus: Corpus) {
       maxCharsTotal: body.max_chars_total,
       sourcePolicy: settings?.source_policy,
     })
-    for (const field of unknown.slice(0, MAX_TOLD)) warnings.push(ignored(field, 'search has no such field'))
-    if (unknown.length > MAX_TOLD) {
-      warnings.push({ type: 'warning', message: `${unknown.length - MAX_TOLD} more fields are ignored` })
+    for (const field of unknown.slice(0, MAX_REPORTED_ISSUES))
+      warnings.push(ignored(field, 'search has no such field'))
+    if (unknown.length > MAX_REPORTED_ISSUES) {
+      warnings.push({
+        type: 'warning',
+        message: `${unknown.length - MAX_REPORTED_ISSUES} more fields are ignored`,
+      })
     }
     if (settings?.location !== undefined) {
       warnings.push(ignored('location', 'the documents belong to no country'))

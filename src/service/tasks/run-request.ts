@@ -2,7 +2,7 @@ import { isObject } from '../../protocol/event.ts'
 import { MAX_RUN_CHARACTERS } from '../../protocol/limits.ts'
 import type { ValidationIssue, Warning } from '../../protocol/problem.ts'
 import type { RunInput, TaskSpec } from '../../protocol/task.ts'
-import { MAX_TOLD } from '../http/request-limits.ts'
+import { MAX_REPORTED_ISSUES } from '../http/request-limits.ts'
 import { issue } from '../http/validation.ts'
 import type { NewRun } from './task-store.ts'
 
@@ -43,7 +43,7 @@ export function newRuns(
   })
   return {
     runs: checked.map(({ run }) => run),
-    issues: checked.flatMap(({ issues }) => issues).slice(0, MAX_TOLD),
+    issues: checked.flatMap(({ issues }) => issues).slice(0, MAX_REPORTED_ISSUES),
   }
 }
 

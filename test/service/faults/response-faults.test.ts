@@ -179,6 +179,59 @@ describe('the fault invalid-cursor', () => {
   })
 })
 
+describe('several faults of one request', () => {
+  it('are the status alone, which is sent instead of the response', async () => {
+    const caller = await running({ faults: [{ kind: 'gzip' }, { kind: 'status', status: 503 }] })
+
+    const response = await wire(caller, '/v1/monitors')
+
+    expect(response.status).toBe(503)
+    expect(caller.service.faults.struck).toEqual({ status: 1 })
+  })
+
+  it('are the invalid cursor alone, whose error is not compressed', async () => {
+    const caller = await running({ faults: [{ kind: 'gzip' }, { kind: 'invalid-cursor' }] })
+
+    const response = await wire(caller, '/v1/monitors?cursor=abc')
+
+    expect(response.status).toBe(422)
+    expect(caller.service.faults.struck).toEqual({ 'invalid-cursor': 1 })
+  })
+
+  it('are the one that was added first, of those that change a JSON response', async () => {
+    const caller = await running({ faults: [{ kind: 'gzip' }, { kind: 'malformed' }] })
+
+    const response = await wire(caller, '/v1/monitors')
+
+    expect(response.status).toBe(200)
+    expect(caller.service.faults.struck).toEqual({ gzip: 1 })
+  })
+
+  it('can be a deleted group and gzip, which compresses its 404', async () => {
+    const caller = await running()
+    const id = await caller.group()
+    for (const fault of [{ kind: 'deleted-group', group: id }, { kind: 'gzip' }] as const)
+      caller.service.faults.add(fault)
+
+    const response = await wire(caller, `/v1/tasks/groups/${id}/runs`)
+
+    expect([response.status, response.header('content-encoding')]).toEqual([404, 'gzip'])
+  })
+
+  it('can be gzip, a malformed event and a cut after it, on one stream', async () => {
+    const caller = await running()
+    const id = await caller.group()
+    await caller.add(id, 'one')
+    await caller.events(`/v1/tasks/groups/${id}/runs`)
+    for (const fault of [{ kind: 'gzip' }, { kind: 'malformed' }, { kind: 'cut', after: 1 }] as const)
+      caller.service.faults.add(fault)
+
+    await expect(caller.events(`/v1/tasks/groups/${id}/runs`)).rejects.toThrow('terminated')
+
+    expect(caller.service.faults.struck).toEqual({ gzip: 1, malformed: 1, cut: 1 })
+  })
+})
+
 describe('faults of responses', () => {
   it.each<Fault>([
     { kind: 'malformed', path: '/v1/search' },
