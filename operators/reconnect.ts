@@ -18,7 +18,7 @@ export interface Reconnection {
   readonly delay: number
 }
 
-/** Settings of {@link reconnect}. */
+/** Settings of {@link reconnect}. Its functions are called on it, so it may be an instance of a class. */
 export interface ReconnectConfig<T = unknown> extends Backoff {
   /** Maximum number of failures in a row without progress; one more errors the result. Default `Infinity`. */
   readonly maxFailures?: number
@@ -88,7 +88,6 @@ export function reconnect<T>(config: ReconnectConfig<T> = {}): MonoTypeOperatorF
     initialDelay = INITIAL_DELAY,
     maxDelay = MAX_DELAY,
     maxFailures = Infinity,
-    random = Math.random,
     scheduler = asyncScheduler,
   } = config
   checkDuration('initialDelay', initialDelay)
@@ -96,7 +95,7 @@ export function reconnect<T>(config: ReconnectConfig<T> = {}): MonoTypeOperatorF
   if (maxFailures !== Infinity && !(Number.isSafeInteger(maxFailures) && maxFailures >= 0)) {
     throw new ArgumentError('maxFailures', 'an integer of at least 0, or Infinity', maxFailures)
   }
-  const settings = { initialDelay, maxDelay, maxFailures, random, scheduler, callbacks: config }
+  const settings = { initialDelay, maxDelay, maxFailures, scheduler, callbacks: config }
   return (source) =>
     new Observable((subscriber) => new ReconnectingSubscription(source, settings, subscriber).connect())
 }
@@ -108,7 +107,7 @@ interface Settings<T> extends Required<Omit<ReconnectConfig<T>, keyof Callbacks<
 
 type Callbacks<T> = Pick<
   ReconnectConfig<T>,
-  'retryable' | 'done' | 'progress' | 'serverDelay' | 'onReconnect'
+  'retryable' | 'done' | 'progress' | 'serverDelay' | 'onReconnect' | 'random'
 >
 
 /** One subscription of `reconnect`, over all of its connections. */
@@ -145,7 +144,8 @@ class ReconnectingSubscription<T> implements Unsubscribable {
   /** Called before each value is emitted. */
   beforeNext(value: T): void {
     try {
-      if (this.#settings.callbacks.progress?.(value) === false) return
+      const { callbacks } = this.#settings
+      if (callbacks.progress !== undefined && !callbacks.progress(value)) return
     } catch (thrown) {
       return this.#subscriber.error(thrown)
     }
@@ -154,7 +154,8 @@ class ReconnectingSubscription<T> implements Unsubscribable {
 
   /** Called when the connection completes. */
   completed(): void {
-    const done = defer(() => this.#settings.callbacks.done?.() ?? of(true)).pipe(
+    const { callbacks } = this.#settings
+    const done = defer(() => (callbacks.done === undefined ? of(true) : callbacks.done())).pipe(
       take(1),
       defaultIfEmpty(false),
     )
@@ -186,8 +187,7 @@ class ReconnectingSubscription<T> implements Unsubscribable {
   errored(error: unknown): void {
     this.#failures += 1
     this.#connectionDuration()
-    const { maxFailures, callbacks } = this.#settings
-    if (this.#failures <= maxFailures && (callbacks.retryable?.(error) ?? isRetryable(error))) {
+    if (this.#failures <= this.#settings.maxFailures && this.#isRetryable(error)) {
       this.#reconnect(error, retryAfterOf(error) ?? this.#backoff())
     } else {
       this.#subscriber.error(error)
@@ -202,6 +202,11 @@ class ReconnectingSubscription<T> implements Unsubscribable {
     return duration
   }
 
+  #isRetryable(error: unknown): boolean {
+    const { callbacks } = this.#settings
+    return callbacks.retryable === undefined ? isRetryable(error) : callbacks.retryable(error)
+  }
+
   #delayAfterClose(duration: number): number {
     const min = this.#minDelay
     const longEnough = min || this.#settings.initialDelay
@@ -213,7 +218,8 @@ class ReconnectingSubscription<T> implements Unsubscribable {
   }
 
   #backoff(): number {
-    const { initialDelay, maxDelay, random } = this.#settings
+    const { initialDelay, maxDelay, callbacks } = this.#settings
+    const random = () => callbacks.random?.() ?? Math.random()
     const min = this.#minDelay
     const delay = backoffDelay(this.#backoffs++, { initialDelay: min || initialDelay, maxDelay }, random)
     return Math.max(min, delay)

@@ -9,7 +9,6 @@ import { authenticate } from './http/authentication.ts'
 import { limitBody } from './http/body.ts'
 import { HttpProblem, problem } from './http/problem.ts'
 import { quota, QUOTAS } from './http/quota.ts'
-import { refuseDeletedGroup } from './faults/deleted-group.ts'
 import { answerInsteadOfRoute, refuseCursors } from './faults/request-faults.ts'
 import { damageResponses } from './faults/response-faults.ts'
 
@@ -50,7 +49,6 @@ export function createApp({ apiKeys, clock, faults, quotas, mount, onError }: Ap
   app.use(limitBody())
   app.use(sendResponses())
   app.use(damageResponses(faults))
-  app.use('/:version{v1|v1beta}/tasks/groups/:taskgroup_id/*', refuseDeletedGroup(faults))
 
   mount(app)
   refuseOtherMethods(app)

@@ -9,6 +9,7 @@ import type { Corpus } from './corpus/corpus.ts'
 import { openCorpus, type CorpusOptions } from './corpus/open-corpus.ts'
 import { checkFolders, type DocumentFolder } from './corpus/sites.ts'
 import { openDatabase } from './database.ts'
+import { refuseDeletedGroup } from './faults/deleted-group.ts'
 import { Faults, type Fault } from './faults/faults.ts'
 import { openFaultyGroupStream } from './faults/group-stream-faults.ts'
 import { persistentClock } from './persistent-clock.ts'
@@ -161,6 +162,7 @@ async function assemble(
     clock,
     outbox,
     openStream: openFaultyGroupStream(faults),
+    beforeRequest: (groupId) => refuseDeletedGroup(faults, groupId),
     processor,
     concurrency,
     streamDuration,

@@ -15,7 +15,7 @@ import {
 import type { ObservableInput, SchedulerAction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from 'rivulet'
 import { Gate, reconnect } from 'rivulet/operators'
-import type { Reconnection } from 'rivulet/operators'
+import type { ReconnectConfig, Reconnection } from 'rivulet/operators'
 import { describe, expect, it } from 'vitest'
 import { currentGate, withGate } from '../../src/protocol/gate.ts'
 import { inVirtualTime } from './virtual-time.ts'
@@ -145,6 +145,42 @@ describe('reconnect', () => {
     inVirtualTime(({ cold, expectObservable }) => {
       const source = inTurn(cold<string>('#', undefined, 'odd'), cold('a#', undefined, 'bad'))
       expectObservable(source.pipe(reconnect({ ...full, retryable: isOdd }))).toBe('--a#', undefined, 'bad')
+    }))
+
+  it.each([undefined, false])('does not reconnect where the option retryable returns %s', (answer) =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
+      const source = cold<string>('-a-#', undefined, dropped)
+      // As untyped code may have it.
+      const retryable = () => answer as boolean
+      expectObservable(source.pipe(reconnect({ ...full, retryable }))).toBe('-a-#', undefined, dropped)
+      expectSubscriptions(source.subscriptions).toBe('^--!')
+    }),
+  )
+
+  it.each([undefined, 0])('does not count a value as progress where the option returns %s', (answer) =>
+    inVirtualTime(({ cold, expectObservable }) => {
+      const source = cold<string>('a#', undefined, dropped)
+      const progress = () => answer as unknown as boolean
+      const config = { ...full, maxFailures: 2, progress }
+      expectObservable(source.pipe(reconnect(config))).toBe('a--a----a#', undefined, dropped)
+    }),
+  )
+
+  it('calls the functions of a config on it, so that it may be an instance of a class', () =>
+    inVirtualTime(({ cold, expectObservable }) => {
+      class Config implements ReconnectConfig<string> {
+        readonly initialDelay = 2
+        readonly jitter = 1
+        readonly tries: unknown[] = []
+        retryable(error: unknown) {
+          return this.tries.push(error) < 3
+        }
+        random() {
+          return this.jitter
+        }
+      }
+      const source = cold<string>('a#', undefined, dropped)
+      expectObservable(source.pipe(reconnect(new Config()))).toBe('a--a--a#', undefined, dropped)
     }))
 
   it('passes on the failure that exceeds maxFailures in a row', () =>

@@ -1,16 +1,12 @@
-import type { MiddlewareHandler } from 'hono'
 import { groupNotFound } from '../tasks/group-routes.ts'
 import { firstOf, NO_EVENTS } from '../../http/event-batch.ts'
 import type { EventFeed } from '../http/event-stream.ts'
 import type { DeletedGroup, Faults } from './faults.ts'
 
-/** The fault `deleted-group`: responds with 404 to requests for the group. */
-export function refuseDeletedGroup(faults: Faults): MiddlewareHandler {
-  return async (c, next) => {
-    const id = c.req.param('taskgroup_id') ?? ''
-    if (faults.take('deleted-group', (fault) => isGone(fault, id)) !== undefined) throw groupNotFound(id)
-    return next()
-  }
+/** The fault `deleted-group`: throws the 404 of a request for the group. */
+export function refuseDeletedGroup(faults: Faults, groupId: string): void {
+  const fault = faults.take('deleted-group', (armed) => isGone(armed, groupId))
+  if (fault !== undefined) throw groupNotFound(groupId)
 }
 
 /** A group's feed that ends when the fault `deleted-group` strikes. */

@@ -43,6 +43,8 @@ export interface GroupRoutesOptions {
   readonly clock: Clock
   /** Default: without faults. */
   readonly openStream?: OpenGroupStream | undefined
+  /** Called before each request for a known group. What it throws is the response. */
+  readonly beforeRequest?: ((groupId: string) => void) | undefined
   /** Maximum duration of a stream, in ms of real time (§4.4). */
   readonly streamDuration: number
   /** Called when runs were added. */
@@ -61,7 +63,12 @@ const runsQuery = querySchema(groupRunsQuery)
 
 /** Routes of task groups (§4.3, §4.4, §4.5), mounted under both prefixes; creating and getting one is beyond the interface document. */
 export function groupRoutes(options: GroupRoutesOptions) {
-  const { store, onRuns } = options
+  const { store, onRuns, beforeRequest } = options
+  const requested = (id: string): TaskGroup => {
+    const group = existing(store, id)
+    beforeRequest?.(id)
+    return group
+  }
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
   routes.post('/', async (c) => {
@@ -69,10 +76,10 @@ export function groupRoutes(options: GroupRoutesOptions) {
     return c.json(store.createGroup(body?.metadata))
   })
 
-  routes.get('/:taskgroup_id', (c) => c.json(existing(store, c.req.param('taskgroup_id'))))
+  routes.get('/:taskgroup_id', (c) => c.json(requested(c.req.param('taskgroup_id'))))
 
   routes.get('/:taskgroup_id/runs/:run_id', (c) => {
-    const group = existing(store, c.req.param('taskgroup_id'))
+    const group = requested(c.req.param('taskgroup_id'))
     const run = store.run(c.req.param('run_id'))
     if (run === undefined || run.taskgroup_id !== group.taskgroup_id) {
       throw problem(404, `Task run not found in ${group.taskgroup_id}: ${c.req.param('run_id')}`)
@@ -81,7 +88,7 @@ export function groupRoutes(options: GroupRoutesOptions) {
   })
 
   routes.post('/:taskgroup_id/runs', async (c) => {
-    const group = existing(store, c.req.param('taskgroup_id'))
+    const group = requested(c.req.param('taskgroup_id'))
     const { refresh_status = true } = readQuery(c, addRunsParameters, invalidRequest)
     const { inputs, default_task_spec } = await readJson(c, addRunsBody, invalidRequest)
     const { runs, issues } = newRuns(inputs, default_task_spec)
@@ -92,7 +99,7 @@ export function groupRoutes(options: GroupRoutesOptions) {
   })
 
   routes.get('/:taskgroup_id/events', (c) => {
-    const { taskgroup_id } = existing(store, c.req.param('taskgroup_id'))
+    const { taskgroup_id } = requested(c.req.param('taskgroup_id'))
     const { last_event_id = '', timeout } = readQuery(c, eventsQuery, invalidRequest)
     const position = positionOf(store, taskgroup_id, 'events', last_event_id)
     const feedFrom = (after: number) => groupFeed(store, taskgroup_id, 'events', after)
@@ -100,7 +107,7 @@ export function groupRoutes(options: GroupRoutesOptions) {
   })
 
   routes.get('/:taskgroup_id/runs', (c) => {
-    const { taskgroup_id } = existing(store, c.req.param('taskgroup_id'))
+    const { taskgroup_id } = requested(c.req.param('taskgroup_id'))
     const query = readQuery(c, runsQuery, invalidRequest)
     const { last_event_id = '', status, include_input = false, include_output = false } = query
     const position = positionOf(store, taskgroup_id, 'runs', last_event_id)

@@ -2,18 +2,16 @@ import type { DatabaseSync } from 'node:sqlite'
 import { type Clock, realTimeOf } from '../clock.ts'
 import type { Processor } from '../processor/processor.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
-import { groupRoutes, type OpenGroupStream } from './group-routes.ts'
+import { groupRoutes, type GroupRoutesOptions } from './group-routes.ts'
 import { RunPool } from './run-pool.ts'
 import { runRoutes } from './run-routes.ts'
 import { TaskStore, type RunRecord } from './task-store.ts'
 
 /** Settings of {@link createTasks}. */
-export interface TasksOptions {
+export interface TasksOptions extends Pick<GroupRoutesOptions, 'openStream' | 'beforeRequest'> {
   readonly database: DatabaseSync
   readonly clock: Clock
   readonly outbox: Outbox
-  /** Default: without faults. */
-  readonly openStream?: OpenGroupStream | undefined
   readonly processor: Processor
   /** Maximum number of runs executed at once. */
   readonly concurrency: number
@@ -35,7 +33,7 @@ export interface Tasks {
 }
 
 export function createTasks(options: TasksOptions): Tasks {
-  const { database, clock, outbox, openStream, streamDuration, onError } = options
+  const { database, clock, outbox, openStream, beforeRequest, streamDuration, onError } = options
   const store = new TaskStore(database, clock, outbox)
   const { processor, concurrency } = options
   const pool = new RunPool({ store, clock, processor, concurrency, onError })
@@ -47,6 +45,7 @@ export function createTasks(options: TasksOptions): Tasks {
       store,
       clock: realTimeOf(clock),
       openStream,
+      beforeRequest,
       streamDuration,
       onRuns,
       onError,

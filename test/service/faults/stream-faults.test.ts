@@ -312,6 +312,20 @@ describe('the fault deleted-group', () => {
     expect(statuses).toEqual([404, 404, 200])
   })
 
+  it('does not strike a request for an unknown group, an unknown path or another method', async () => {
+    const { caller, id } = await finished()
+    caller.service.faults.add({ kind: 'deleted-group', times: 1 })
+    const headers = { 'x-api-key': caller.service.apiKey }
+    const statuses = [
+      (await caller.get('/v1/tasks/groups/tgrp_unknown')).status,
+      (await caller.get(`/v1/tasks/groups/${id}/whatever`)).status,
+      (await caller.send(`/v1/tasks/groups/${id}`, { method: 'DELETE', headers })).status,
+    ]
+    expect(statuses).toEqual([404, 404, 405])
+    expect(caller.service.faults.struck).toEqual({})
+    expect((await caller.get(`/v1/tasks/groups/${id}`)).status).toBe(404)
+  })
+
   it('does not affect other groups', async () => {
     const { caller, id } = await finished()
     caller.service.faults.add({ kind: 'deleted-group', group: 'tgrp_other' })
