@@ -35,7 +35,7 @@ export async function openWebhookEndpoint(
     responses.next(response.status)
     return response
   }
-  const server = createServer(nodeListener({ handle }))
+  const server = createServer(nodeListener(handle))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, resolve)

@@ -17,4 +17,6 @@ export interface HttpResponse {
 }
 
 /** Answers requests. Two adapters mount it: `fetchHandler` for `Request` and `Response`, and `nodeListener` for `node:http`. */
-export type HttpHandler = (request: HttpRequest) => Promise<HttpResponse>
+export interface HttpHandler {
+  respond(request: HttpRequest): Promise<HttpResponse>
+}

@@ -8,7 +8,7 @@ import type { Inbox } from '../state/inbox.ts'
 import { memoryInbox } from '../state/memory-inbox.ts'
 import { BodyIntake } from '../http/body-intake.ts'
 import { fetchHandler } from '../http/fetch-handler.ts'
-import type { HttpRequest, HttpResponse } from '../http/handler.ts'
+import type { HttpHandler, HttpRequest, HttpResponse } from '../http/handler.ts'
 import { parseObject } from './json-object.ts'
 import { later } from './later.ts'
 import { refusalOf, refusalResponse } from './refusal.ts'
@@ -41,7 +41,7 @@ export interface WebhookReceiverOptions {
 }
 
 /** The receiving end of the service's webhooks (§6.1). */
-export interface WebhookReceiver {
+export interface WebhookReceiver extends HttpHandler {
   /**
    * Answers a webhook request: 204 when its delivery is stored or was already stored, else a status with a JSON body
    * `{code, message}`. Reads the body itself, since the signature is over the exact bytes. Never rejects.
@@ -59,7 +59,7 @@ export interface WebhookReceiver {
    * | 403 | `timestamp_out_of_tolerance` | the timestamp is too old, or too far in the future |
    * | 413 | `body_too_large` | `content-length` is larger than `maxBodyBytes` |
    * | 503 | `overloaded` | the body would currently exceed `maxBytesInFlight`; with a `Retry-After` |
-   * | 503 | `inbox_full` | the inbox is full, where it can tell in advance |
+   * | 503 | `inbox_full` | the inbox is full, if the inbox reports this before storing |
    *
    * From the body:
    *
@@ -81,6 +81,11 @@ export interface WebhookReceiver {
    * is, whether an id is known. None of it is secret.
    */
   handle(request: Request): Promise<Response>
+  /**
+   * The same for a request of any server, without a `Request` and a `Response`. {@link nodeListener} calls it. To run code
+   * around it, wrap {@link handle} in a function of your own and mount that.
+   */
+  respond(request: HttpRequest): Promise<HttpResponse>
   /**
    * The accepted deliveries, each once, after its response. Hot: subscribers share them. Without a subscriber, and under
    * backpressure (see `Gate` of `rivulet/operators`), they stay in the inbox. Completes on `close`; errors only if the inbox
@@ -157,7 +162,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   let scheduled = false
 
   /** Answers a webhook request. Never rejects. */
-  async function answer(request: HttpRequest): Promise<HttpResponse> {
+  async function respond(request: HttpRequest): Promise<HttpResponse> {
     try {
       const code = await receive(request)
       if (code === undefined) return STORED
@@ -314,7 +319,8 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   }
 
   return {
-    handle: fetchHandler(answer),
+    handle: fetchHandler({ respond }),
+    respond,
     deliveries,
     refusals: refused.asObservable(),
     done: (id) => inbox.done(id),

@@ -34,7 +34,7 @@ function pipe() {
 
 /** Answers every request with this body. */
 function answering(body: BodyInit | null, headers?: HeadersInit) {
-  return nodeListener({ handle: async () => new Response(body, { headers }) })
+  return nodeListener(async () => new Response(body, { headers }))
 }
 
 async function get(url: string): Promise<IncomingMessage> {
@@ -86,7 +86,7 @@ describe('nodeListener and a Response whose body is a stream', () => {
       asked.resolve()
       return new Response(body.stream)
     }
-    const socket = await dial(await serve(nodeListener({ handle })))
+    const socket = await dial(await serve(nodeListener(handle)))
     socket.write('GET /first HTTP/1.1\r\nhost: a\r\n\r\nGET /second HTTP/1.1\r\nhost: a\r\n\r\n')
     await asked.promise
 
@@ -166,23 +166,34 @@ describe('nodeListener', () => {
     expect(response.headers.get('x-other')).toBe('yes')
   })
 
-  it("calls a wrapper that copies the properties of the receiver's handle", async () => {
+  it('calls the respond of a wrapper around a receiver', async () => {
     const receiver = createWebhookReceiver({ secrets: SECRET })
-    let calls = 0
-    const around = (request: Request) => {
-      calls += 1
-      return receiver.handle(request)
-    }
-    const url = await serve(nodeListener({ handle: Object.assign(around, receiver.handle) }))
+    const requests: string[] = []
+    const url = await serve(
+      nodeListener({
+        respond(request) {
+          requests.push(`${request.method} ${request.header('x-test')}`)
+          return receiver.respond(request)
+        },
+      }),
+    )
 
     const response = await fetch(url, {
       method: 'POST',
-      headers: sign({ body: '{}', secrets: SECRET }),
+      headers: { ...sign({ body: '{}', secrets: SECRET }), 'x-test': 'yes' },
       body: '{}',
     })
 
-    expect([response.status, calls]).toEqual([204, 1])
+    expect([response.status, requests]).toEqual([204, ['POST yes']])
   })
+
+  it.each([undefined, null, {}, { handle: async () => new Response() }])(
+    'refuses %j, which is no receiver and no function',
+    (handler) => {
+      // @ts-expect-error The types permit none of them.
+      expect(() => nodeListener(handler)).toThrow('handler must be a receiver, or a function')
+    },
+  )
 })
 
 /** The address of a server that answers with this body, which starts with this text. */

@@ -35,7 +35,7 @@ const faces: readonly (readonly [name: string, reach: (receiver: WebhookReceiver
   [
     'nodeListener with a custom handler before it',
     async (receiver) => {
-      const url = await serve(nodeListener({ handle: (request) => receiver.handle(request) }))
+      const url = await serve(nodeListener((request) => receiver.handle(request)))
       return async (init) => answerOf(await fetch(url, init))
     },
   ],

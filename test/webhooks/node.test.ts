@@ -371,7 +371,7 @@ describe('nodeListener with a custom handler', () => {
           headers: { 'x-answer': 'yes' },
         },
       )
-    const url = await serve(nodeListener({ handle }))
+    const url = await serve(nodeListener(handle))
 
     const response = await fetch(`${url}/hook?a=1`, {
       method: 'POST',
@@ -391,7 +391,7 @@ describe('nodeListener with a custom handler', () => {
       statuses.push(response.status)
       return response
     }
-    const url = await serve(nodeListener({ ...receiver, handle }))
+    const url = await serve(nodeListener(handle))
 
     const good = await fetch(url, { method: 'POST', headers: signed(), body: BODY })
     const forged = await fetch(url, { method: 'POST', headers: signed({ secrets: 'forged' }), body: BODY })
@@ -401,7 +401,7 @@ describe('nodeListener with a custom handler', () => {
   })
 
   it('answers immediately when it does not read the body', async () => {
-    const url = await serve(nodeListener({ handle: async () => new Response(null, { status: 401 }) }))
+    const url = await serve(nodeListener(async () => new Response(null, { status: 401 })))
 
     const status = await statusLine(Number(new URL(url).port), head({ 'content-length': '100' }))
 
@@ -409,7 +409,7 @@ describe('nodeListener with a custom handler', () => {
   })
 
   it('answers 500 when it rejects', async () => {
-    const url = await serve(nodeListener({ handle: () => Promise.reject(new Error('no')) }))
+    const url = await serve(nodeListener(() => Promise.reject(new Error('no'))))
 
     expect((await fetch(url)).status).toBe(500)
   })
@@ -417,7 +417,7 @@ describe('nodeListener with a custom handler', () => {
   it.each(['POST // HTTP/1.1', 'TRACE /hook HTTP/1.1'])(
     'answers 400 to what a Request cannot represent: %s',
     async (line) => {
-      const url = await serve(nodeListener({ handle: async () => new Response('never') }))
+      const url = await serve(nodeListener(async () => new Response('never')))
 
       expect(await statusLine(Number(new URL(url).port), head({}, line))).toBe('HTTP/1.1 400 Bad Request')
     },
