@@ -3,7 +3,7 @@ const TOO_DEEP = '(nested too deeply to be shown)'
 
 /**
  * A value as JSON on one line. `JSON.parse` accepts deeper nesting than `JSON.stringify`. Fields that are nested too deeply are
- * replaced by a remark.
+ * replaced by a placeholder.
  */
 export function jsonText(value: unknown): string {
   const whole = stringify(value)

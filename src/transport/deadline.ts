@@ -11,8 +11,8 @@ export interface DeadlineListener {
 }
 
 /**
- * A deadline that is postponed often. Postponing only stores the new time, and the running timer checks it when it fires. A
- * busy stream thus starts no timer per chunk.
+ * A deadline that is postponed often. Postponing only stores the new time, and the running timer checks it when it fires. So a
+ * busy stream starts no timer per chunk.
  */
 export class Deadline {
   readonly #listener: DeadlineListener

@@ -24,7 +24,7 @@ export interface MessageListener {
   skipped(): void
 }
 
-/** Where a skip has got to: within a line, at a line's start, or at a line's start after a carriage return. */
+/** The state of a skip: within a line, at a line's start, or at a line's start after a carriage return. */
 type SkipState = 'in-line' | 'line-start' | 'after-return'
 
 /** The length of `data: `, which the parser counts for an incomplete line although it is not data. */
@@ -45,7 +45,7 @@ export class MessageReaders {
   readonly #maxLength: number
   readonly #unused: MessageReader[] = []
 
-  /** @param maxLength Characters of one message's data, at the most. */
+  /** @param maxLength Maximum length of a message's data, in characters. */
   constructor(maxLength: number) {
     this.#maxLength = maxLength
   }
@@ -88,7 +88,7 @@ export class MessageReader {
   #skipping: SkipState | undefined
   #stopped = false
 
-  /** @param maxLength Characters of one message's data, at the most. */
+  /** @param maxLength Maximum length of a message's data, in characters. */
   constructor(maxLength: number) {
     this.#maxLength = maxLength
     this.#parser = createParser({

@@ -40,7 +40,7 @@ describe('Markdown as plain text', () => {
   })
 
   it.each(['<', '![', '[', '[a](', '![a](', '[a](<', '<h1 ', '<img alt="', '\n', '[a](b(', '[a](b()'])(
-    'takes time in proportion to a text of nothing but %j',
+    'takes time linear in the length of a text of only %j',
     (part) => {
       // Quadratic time would be seconds to minutes here, above the timeout of a test.
       const text = part.repeat(100_000)

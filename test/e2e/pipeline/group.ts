@@ -40,7 +40,7 @@ export class ScriptedGroup {
       scheduler.schedule(() => this.#end(`${id}-r${n}`, run), run.ends)
     }
     for (const [n, { at, kind }] of script.remarks.entries()) {
-      scheduler.schedule(() => this.#remark(`${id}-${n}`, kind), at)
+      scheduler.schedule(() => this.#sendOther(`${id}-${n}`, kind), at)
     }
     for (const { at, events } of script.forgets) {
       scheduler.schedule(() => {
@@ -100,7 +100,7 @@ export class ScriptedGroup {
     this.events.append({ type: 'task_group_status', status: this.#status() })
   }
 
-  #remark(ref_id: string, kind: 'error' | 'odd'): void {
+  #sendOther(ref_id: string, kind: 'error' | 'odd'): void {
     // The client would not reconnect for it.
     if (!this.#active) return
     const record =

@@ -6,8 +6,8 @@ import { SeenEvents } from '../../../src/sources/task-groups/seen.ts'
 const COMPLETED = 1
 const FAILED = 2
 
-describe('the seen events', () => {
-  it('equal a set of their keys', () => {
+describe('SeenEvents', () => {
+  it('knows the same keys as a set', () => {
     const kind = fc.constantFrom('addRun', 'addEvent', 'addMove', 'addSkipped')
     fc.assert(
       fc.property(fc.array(fc.tuple(kind, fc.nat(30)), { maxLength: 200 }), (calls) => {
@@ -22,7 +22,7 @@ describe('the seen events', () => {
     )
   })
 
-  it('are remembered, however many there are', () => {
+  it('remembers 20,000 runs', () => {
     const seen = new SeenEvents()
     for (let n = 0; n < 20_000; n++) expect(seen.addRun(`run_${n}`, COMPLETED, `at_${n}`)).toBe(true)
     for (let n = 0; n < 20_000; n++) expect(seen.addRun(`run_${n}`, COMPLETED, `at_${n}`)).toBe(false)
@@ -30,7 +30,7 @@ describe('the seen events', () => {
     expect(seen.isPartial).toBe(false)
   })
 
-  it('are forgotten, the oldest first, after two full lists, which makes them partial', () => {
+  it('forgets the oldest ones after two full lists, and reports that some are forgotten', () => {
     const seen = new SeenEvents(100)
     for (let n = 0; n < 200; n++) seen.addRun(`${n}`, COMPLETED, `${n}`)
     expect(seen.isPartial).toBe(false)
@@ -41,7 +41,7 @@ describe('the seen events', () => {
     expect(seen.addRun('0', COMPLETED, '0')).toBe(true)
   })
 
-  it('do not change in a snapshot when more are added', () => {
+  it('does not change a snapshot when more are added', () => {
     const seen = new SeenEvents()
     seen.addRun('a', FAILED, '1')
     seen.addEvent('2')
@@ -61,7 +61,7 @@ describe('the seen events', () => {
     expect(restored.counts).toEqual([1, 0, 0])
   })
 
-  it('are the latest ones in a text that cannot hold all, over two lists too, which makes them partial', () => {
+  it('saves the latest ones of both lists when the text cannot hold all, and reports that some are forgotten', () => {
     const seen = new SeenEvents(SAVED - 1)
     for (let n = 0; n < SAVED + 1; n++) seen.addRun(`${n}`, COMPLETED, `${n}`)
     const { snapshot } = seen
@@ -72,7 +72,7 @@ describe('the seen events', () => {
     expect(restored.addRun('0', COMPLETED, '0')).toBe(true)
   })
 
-  it('have the same text, however often it was encoded before', () => {
+  it('has a text that does not depend on earlier snapshots', () => {
     const often = new SeenEvents()
     const once = new SeenEvents()
     for (let n = 0; n < 3 * SAVED; n++) {
@@ -83,7 +83,7 @@ describe('the seen events', () => {
     expect(new SeenEvents().restore(once.snapshot.text(), once.counts)).toBe(true)
   })
 
-  it('are a text of at most 8 kB', () => {
+  it('has a text of at most 8 kB', () => {
     const seen = new SeenEvents()
     for (let n = 0; n < 10_000; n++) seen.addRun(`run_${n}`, COMPLETED, `at_${n}`)
     expect(seen.snapshot.text().length).toBeLessThanOrEqual(8_000)
