@@ -9,6 +9,7 @@ import {
   importsOfInsides,
   permittedEdges,
   strayFiles,
+  wrongArrows,
 } from './architecture/violations.ts'
 
 const root = resolve(import.meta.dirname, '..')
@@ -47,10 +48,12 @@ describe('docs/architecture.md', () => {
     expect(circleOf(permittedEdges(page.modules))).toBeUndefined()
   })
 
-  it('has a picture and a table of files and folders that exist', () => {
-    const paths = [...page.pictured, ...page.modules.map(({ path }) => path)]
-    expect(paths.filter((path) => !exists(path))).toEqual([])
-    expect(page.pictured).toEqual(expect.arrayContaining(['src/transport', 'src/sources', 'operators']))
+  it('has a table of files and folders that exist', () => {
+    expect(page.modules.map(({ path }) => path).filter((path) => !exists(path))).toEqual([])
+  })
+
+  it('has a picture whose arrows are the imports that the table permits', () => {
+    expect(wrongArrows(page.arrows, page.modules)).toEqual([])
   })
 
   it('limits permissions to files that exist', () => {
@@ -72,7 +75,7 @@ describe('a check of the architecture', () => {
   const made = readPage(
     [
       '```',
-      ' service ◀─HTTP─▶ src/low ─▶ operators ─▶ your code',
+      ' src/client.ts ─▶ operators/ ──▶ src/low/',
       '```',
       '| Module | What lives there | May import |',
       '| --- | --- | --- |',
@@ -89,7 +92,10 @@ describe('a check of the architecture', () => {
     forbiddenImports(importsOf(file, text, packages), made.modules)
 
   it('reads names, and what limits them, from the page', () => {
-    expect(made.pictured).toEqual(['src/low', 'operators'])
+    expect(made.arrows).toEqual([
+      { file: 'src/client.ts', target: 'operators/' },
+      { file: 'operators/', target: 'src/low/' },
+    ])
     expect(made.named).toEqual(expect.arrayContaining(['deep/', 'gone.ts', 'tcp.ts']))
     expect(made.modules[1]).toEqual({
       path: 'src/low/',
@@ -100,6 +106,27 @@ describe('a check of the architecture', () => {
         { name: 'zod', isForTypes: false, files: [] },
       ],
     })
+  })
+
+  it('refuses a picture that it cannot read', () => {
+    const table = '| Module | May import |\n| --- | --- |\n| `src/a/` | `rxjs` |'
+    const picture = (line: string) => `\`\`\`\n${line}\n\`\`\`\n${table}`
+    expect(() => readPage(picture('src/a/ ◀─ src/b/'))).toThrow('not a chain of arrows: src/a/ ◀─ src/b/')
+    expect(() => readPage(picture('src/a/ ─▶ your code'))).toThrow('not a chain of arrows')
+    expect(() => readPage(picture('src/a/'))).toThrow('not a chain of arrows')
+  })
+
+  it('finds an arrow that is not in the table, and a permission without arrows', () => {
+    expect(wrongArrows(made.arrows, made.modules)).toEqual([])
+    const swapped = [
+      { file: 'src/client.ts', target: 'src/low/' },
+      { file: 'src/low/', target: 'operators/' },
+    ]
+    expect(wrongArrows(swapped, made.modules)).toEqual([
+      'src/low/ ─▶ operators/ is in the picture, but not in the table',
+      'operators/ may import src/low/, but no arrows lead there',
+      'src/client.ts may import operators/, but no arrows lead there',
+    ])
   })
 
   it('refuses a table that it cannot read', () => {

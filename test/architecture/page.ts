@@ -17,11 +17,17 @@ export interface Module {
   readonly permissions: readonly Permission[]
 }
 
+/** An arrow of the picture: `file ─▶ target`. */
+export interface Arrow {
+  readonly file: string
+  readonly target: string
+}
+
 /** What docs/architecture.md says, as far as a program can compare it with the files. */
 export interface Page {
   readonly modules: readonly Module[]
-  /** The paths in the picture. */
-  readonly pictured: readonly string[]
+  /** The arrows of the picture, each from the module that imports to the one that it imports. */
+  readonly arrows: readonly Arrow[]
   /** The files and folders that the text names. A folder ends with `/`; the beginning of a path may be left out. */
   readonly named: readonly string[]
 }
@@ -33,9 +39,20 @@ export function readPage(text: string): Page {
   const names = tokens.flatMap(partsOf).filter(({ type }) => type === 'code_inline')
   return {
     modules: modulesOf(tokens),
-    pictured: [...new Set(picture.match(/\bsrc\/[\w./-]*\w|\boperators\b/g))],
+    arrows: arrowsOf(picture),
     named: names.map(({ content }) => content).filter((name) => /^[\w*./-]+(\.ts|\/)$/.test(name)),
   }
+}
+
+/** The arrows of lines such as `src/a/ ─▶ src/b/ ─▶ src/c/`. Anything else in the picture is an error. */
+function arrowsOf(picture: string): Arrow[] {
+  const lines = picture.split('\n').map((line) => line.trim())
+  return lines.filter(Boolean).flatMap((line) => {
+    const names = line.split(/ ─+▶ /)
+    const strange = names.find((name) => !/^[\w./-]+$/.test(name))
+    if (strange !== undefined || names.length === 1) throw new Error(`not a chain of arrows: ${line}`)
+    return names.slice(1).map((target, index) => ({ file: names[index] ?? '', target }))
+  })
 }
 
 function modulesOf(tokens: readonly Token[]): Module[] {

@@ -1,5 +1,5 @@
 import type { Import } from './imports.ts'
-import type { Module, Permission } from './page.ts'
+import type { Arrow, Module, Permission } from './page.ts'
 
 /** The files that belong to no module of the table, a sentence for each. */
 export function strayFiles(files: readonly string[], modules: readonly Module[]): string[] {
@@ -64,6 +64,25 @@ export function permittedEdges(modules: readonly Module[]): Pick<Import, 'file' 
   return modules.flatMap(({ path, permissions }) =>
     permissions.map(({ name }) => ({ file: path, target: name })),
   )
+}
+
+/** Where the arrows of the picture differ from the table, a sentence for each. Permissions may be chains of arrows. */
+export function wrongArrows(arrows: readonly Arrow[], modules: readonly Module[]): string[] {
+  const paths = new Set(modules.map(({ path }) => path))
+  const permitted = permittedEdges(modules).filter(({ target }) => paths.has(target))
+  const isPermitted = (arrow: Arrow) =>
+    permitted.some(({ file, target }) => arrow.file === file && arrow.target === target)
+  const right = arrows.filter(isPermitted)
+  const reaches = (file: string, target: string): boolean =>
+    right.some((arrow) => arrow.file === file && (arrow.target === target || reaches(arrow.target, target)))
+  return [
+    ...arrows
+      .filter((arrow) => !isPermitted(arrow))
+      .map(({ file, target }) => `${file} ─▶ ${target} is in the picture, but not in the table`),
+    ...permitted
+      .filter(({ file, target }) => !reaches(file, target))
+      .map(({ file, target }) => `${file} may import ${target}, but no arrows lead there`),
+  ]
 }
 
 function moduleOf(file: string, modules: readonly Module[]): Module | undefined {
