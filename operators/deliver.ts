@@ -1,7 +1,7 @@
 import { asyncScheduler, Observable } from 'rxjs'
 import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { INITIAL_DELAY, MAX_DELAY } from '../src/protocol/backoff.ts'
+import { INITIAL_DELAY, MAX_DELAY, retryableOf } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
 import { checkDuration, checkInteger } from '../src/protocol/check.ts'
 import { Delivery } from './deliver/delivery.ts'
@@ -125,7 +125,8 @@ export function deliver<T>(
     retries = 4,
     initialDelay = INITIAL_DELAY,
     maxDelay = MAX_DELAY,
-    retryable = isNotFinal,
+    // Most errors of a handler have no `retryable`, so only an explicit `false` prevents a retry.
+    retryable = (error: unknown) => retryableOf(error) !== false,
     drainTimeout = 10_000,
     random = Math.random,
     scheduler = asyncScheduler,
@@ -175,9 +176,4 @@ function checkFunctions(given: Readonly<Record<string, unknown>>): void {
   for (const [name, value] of Object.entries(given)) {
     if (typeof value !== 'function') throw new ArgumentError(name, 'a function', value)
   }
-}
-
-/** Most errors of a handler have no `retryable`, so only an explicit `false` prevents a retry. */
-function isNotFinal(error: unknown): boolean {
-  return !(typeof error === 'object' && error !== null && 'retryable' in error && error.retryable === false)
 }

@@ -1,3 +1,5 @@
+import { isObject } from './event.ts'
+
 /** How the delay between attempts grows. */
 export interface Backoff {
   /** Upper bound of the first delay, in ms. Default 500. */
@@ -34,5 +36,10 @@ export interface Retryable {
 
 /** Whether the error is retryable: the same request may succeed later. */
 export function isRetryable(error: unknown): error is Retryable {
-  return typeof error === 'object' && error !== null && 'retryable' in error && error.retryable === true
+  return retryableOf(error) === true
+}
+
+/** The error's `retryable`, undefined where it has none. */
+export function retryableOf(error: unknown): unknown {
+  return isObject(error) ? error['retryable'] : undefined
 }

@@ -126,6 +126,11 @@ export function isObject(value: unknown): value is Wire {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Whether the value is a non-empty string. */
+export function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}
+
 /** `/v1/monitors/{id}`: the source of a monitor's events. */
 export function monitorSource(monitorId: string): string {
   // Cached, since it is called for each event of a page.
@@ -177,27 +182,27 @@ export function monitorEvent(
   switch (wire['event_type'] ?? impliedKind(wire)) {
     case 'event_stream': {
       const id = wire['event_id']
-      if (!isText(id)) break
+      if (!isWellFormedText(id)) break
       const data = wire as unknown as MonitorEventStreamEvent
       return envelope('monitor.event_stream', id, source, null, data, receivedAt, via, cursorOf(id))
     }
     case 'snapshot': {
       const id = wire['event_id']
-      if (!isText(id)) break
+      if (!isWellFormedText(id)) break
       const data = wire as unknown as MonitorSnapshotEvent
       return envelope('monitor.snapshot', id, source, null, data, receivedAt, via, cursorOf(id))
     }
     case 'completion': {
       const { timestamp } = wire
-      if (!isText(timestamp)) break
+      if (!isWellFormedText(timestamp)) break
       const id = `${monitorId}:completion:${instant(timestamp)}`
       const data = wire as unknown as MonitorCompletionEvent
       return envelope('monitor.completion', id, source, timestamp, data, receivedAt, via, cursorOf(id))
     }
     case 'error': {
       const { timestamp } = wire
-      if (!isText(timestamp)) break
-      const message = isText(wire['error_message']) ? wire['error_message'] : ''
+      if (!isWellFormedText(timestamp)) break
+      const message = isWellFormedText(wire['error_message']) ? wire['error_message'] : ''
       // Two executions may fail within the precision of the timestamp.
       const id = `${monitorId}:error:${instant(timestamp)}:${contentHash(message)}`
       const data = wire as unknown as MonitorErrorEvent
@@ -229,7 +234,7 @@ export function groupEvent(
   receivedAt: number = Date.now(),
 ): GroupMessageEvent {
   const eventId = isObject(wire) ? wire['event_id'] : undefined
-  const cursor = isText(eventId) ? eventId : position && detached(position)
+  const cursor = isWellFormedText(eventId) ? eventId : position && detached(position)
   if (!isObject(wire)) return unknownEvent(groupSource(groupId), wire, via, cursor, receivedAt)
   switch (wire['type']) {
     case 'task_run.state': {
@@ -240,7 +245,7 @@ export function groupEvent(
     case 'task_group_status': {
       const status = wire['status']
       if (!isObject(status) || cursor === undefined) break
-      const time = isText(status['modified_at']) ? status['modified_at'] : null
+      const time = isWellFormedText(status['modified_at']) ? status['modified_at'] : null
       const data = wire as unknown as TaskGroupStatusEvent
       return envelope('task_group.status', cursor, groupSource(groupId), time, data, receivedAt, via, cursor)
     }
@@ -248,7 +253,7 @@ export function groupEvent(
       const problem = wire['error']
       if (!isObject(problem)) break
       // Not the `event_id`, since each of a group's streams numbers its events separately.
-      const id = `${groupId}:error:${isText(problem['ref_id']) ? problem['ref_id'] : contentHash(wire)}`
+      const id = `${groupId}:error:${isWellFormedText(problem['ref_id']) ? problem['ref_id'] : contentHash(wire)}`
       const data = wire as unknown as ErrorEvent
       return envelope('error', id, groupSource(groupId), null, data, receivedAt, via, cursor)
     }
@@ -271,7 +276,7 @@ export function runEvent(
   const { run } = data
   const { run_id, status, modified_at } = run
   const source = runSource(run_id)
-  const time = isText(modified_at) ? modified_at : null
+  const time = isWellFormedText(modified_at) ? modified_at : null
   const once = status === 'completed' || time === null
   const id = once ? `${run_id}:${status}` : `${run_id}:${status}:${instant(time)}`
   const event = envelope('task_run.state', id, source, time, data, receivedAt, via, cursor)
@@ -281,7 +286,7 @@ export function runEvent(
 
 /** Whether the value can be a task run: an object with an id that can be part of a path, and a status. */
 export function isRun(value: unknown): value is TaskRun {
-  return isObject(value) && isId(value['run_id']) && isText(value['status'])
+  return isObject(value) && isId(value['run_id']) && isWellFormedText(value['status'])
 }
 
 /** Reports that the service lost events of a source. `key` distinguishes this gap from others of the source. */
@@ -373,6 +378,6 @@ export function isAtLeastAsComplete(first: number, second: number): boolean {
 }
 
 /** Non-empty text that UTF-8 preserves. Two different texts with lone surrogates would become equal. */
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.isWellFormed()
+function isWellFormedText(value: unknown): value is string {
+  return isText(value) && value.isWellFormed()
 }

@@ -1,4 +1,4 @@
-import { isObject, isRun, monitorEvent, monitorSource, runEvent, unknownEvent } from './event.ts'
+import { isObject, isRun, isText, monitorEvent, monitorSource, runEvent, unknownEvent } from './event.ts'
 import type { ResearchEvent } from './event.ts'
 import { isId } from './id.ts'
 
@@ -67,8 +67,4 @@ function execution(
   // The type has a message, so it is empty where the service sent none.
   const message = isText(event['error_message']) ? event['error_message'] : ''
   return monitorEvent(monitorId, { ...wire, error_message: message }, 'webhook', receivedAt)
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== ''
 }

@@ -96,6 +96,12 @@ export function prepareArrays(database: DatabaseSync, sql: string): StatementSyn
   return statement
 }
 
+/** The time after `now` that a statement selects as `at`, undefined where it selects none. */
+export function nextTime(statement: StatementSync, now: number): number | undefined {
+  const at = statement.get(now)?.['at']
+  return typeof at === 'number' ? at : undefined
+}
+
 /** Runs `work` in one transaction; joins the current one if there is one. */
 export function transaction<T>(database: DatabaseSync, work: () => T): T {
   if (database.isTransaction) return work()

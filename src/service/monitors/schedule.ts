@@ -1,9 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
+import { createAlarm } from '../alarm.ts'
 import type { Clock } from '../clock.ts'
 import type { MonitorStore } from './store.ts'
 
-/** How long to wait when the database fails, in ms of the clock. */
-const PAUSE = 5_000
 /** Maximum number of concurrent executions. Low, since searches block the event loop. */
 const MAX_RUNNING = 4
 
@@ -38,26 +37,18 @@ export function createSchedule(options: {
   readonly onError: ((error: unknown) => void) | undefined
 }): Schedule {
   const { clock, store, execute, onError } = options
+  const alarm = createAlarm(clock, startDue, onError)
   const running = new Map<string, Promise<void>>()
   /** Due monitors that wait to be executed. A failed one is added at the end. */
   const waiting = new Set<string>()
-  let active = false
-  let cancelAlarm: (() => void) | undefined
+  let closed = false
 
-  function wake(): void {
-    if (!active) return
-    cancelAlarm?.()
-    try {
-      const now = clock.now()
-      for (const id of store.due(now)) {
-        if (!running.has(id)) waiting.add(id)
-      }
-      fill()
-      const next = store.nextAfter(now)
-      cancelAlarm = next === undefined ? undefined : clock.schedule(next - now, wake)
-    } catch (error) {
-      pause(error)
+  function startDue(now: number): number | undefined {
+    for (const id of store.due(now)) {
+      if (!running.has(id)) waiting.add(id)
     }
+    fill()
+    return store.nextAfter(now)
   }
 
   function fill(): void {
@@ -71,22 +62,15 @@ export function createSchedule(options: {
   async function run(id: string): Promise<void> {
     try {
       await setImmediate()
-      if (active) await execute(id)
+      if (!closed) await execute(id)
     } catch (error) {
-      return pause(error)
+      return alarm.pause(error)
     } finally {
       running.delete(id)
     }
     if (waiting.size > 0) fill()
     // Monitors may have been triggered during their execution.
-    else wake()
-  }
-
-  function pause(error: unknown): void {
-    cancelAlarm?.()
-    cancelAlarm = active ? clock.schedule(PAUSE, wake) : undefined
-    if (onError === undefined) throw error
-    onError(error)
+    else alarm.wake()
   }
 
   async function settled(): Promise<void> {
@@ -96,16 +80,13 @@ export function createSchedule(options: {
   }
 
   return {
-    start() {
-      active = true
-      wake()
-    },
-    wake,
+    start: alarm.start,
+    wake: alarm.wake,
     settled,
     close() {
-      active = false
+      closed = true
+      alarm.stop()
       waiting.clear()
-      cancelAlarm?.()
       return settled()
     },
   }

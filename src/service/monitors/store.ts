@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite'
+import { nextTime } from '../database.ts'
 import type { MonitorRequest } from './request.ts'
 
 /** A stored monitor. Times are Unix ms of the service's clock. */
@@ -151,8 +152,7 @@ export class MonitorStore {
 
   /** The time when the next monitor becomes due. */
   nextAfter(now: number): number | undefined {
-    const at = this.#next.get(now)?.['at']
-    return typeof at === 'number' ? at : undefined
+    return nextTime(this.#next, now)
   }
 }
 

@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/event.ts'
 import type { Warning } from '../../protocol/problem.ts'
 
 /** A field of the output, from its JSON schema. */
@@ -177,10 +177,6 @@ function targetOf(root: Schema, reference: string): Schema | undefined {
 
 function without(schema: Schema, ...names: string[]): Schema {
   return Object.fromEntries(Object.entries(schema).filter(([name]) => !names.includes(name)))
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== ''
 }
 
 function numberOr(value: unknown, otherwise: number): number {

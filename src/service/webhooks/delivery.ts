@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
 import { WEBHOOK_HORIZON } from '../../protocol/limits.ts'
+import { createAlarm } from '../alarm.ts'
 import type { Clock } from '../clock.ts'
 import type { Faults } from '../faults/faults.ts'
 import type { Outbox } from './outbox.ts'
@@ -19,8 +20,6 @@ const ATTEMPT_TIMEOUT = 10_000
 const CLOSE_GRACE = 1_000
 /** How long the `reorder` fault delays a webhook at most, in ms of the service's clock. */
 const MAX_HOLD = 60_000
-/** How long to wait when the database fails, in ms of the service's clock. */
-const PAUSE = 5_000
 
 /** Settings of {@link createOutbox}. */
 export interface OutboxOptions {
@@ -60,13 +59,13 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
   const { database, clock, faults, secrets, timeout = ATTEMPT_TIMEOUT, onError } = options
   const store = new WebhookStore(database)
   const poster = createPoster(timeout)
+  const alarm = createAlarm(clock, startDue, onError)
   const inFlight = new Map<string, { readonly origin: string; readonly done: Promise<void> }>()
   /** Webhooks that the `reorder` fault delays, by URL. */
   const held = new Map<string, { readonly webhook: PendingWebhook; readonly cancel: () => void }>()
   /** Ids of webhooks that the `delay` fault has delayed once. */
   const delayedIds = new Set<string>()
   let state: 'new' | 'started' | 'closing' | 'aborted' = 'new'
-  let cancelAlarm: (() => void) | undefined
   let isWakeQueued = false
   let closed: Promise<void> | undefined
 
@@ -76,21 +75,13 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
     isWakeQueued = true
     queueMicrotask(() => {
       isWakeQueued = false
-      wake()
+      alarm.wake()
     })
   }
 
-  function wake(): void {
-    if (state !== 'started') return
-    cancelAlarm?.()
-    try {
-      const now = clock.now()
-      sendDue(now)
-      const next = store.nextAfter(now)
-      cancelAlarm = next === undefined ? undefined : clock.schedule(next - now, wake)
-    } catch (error) {
-      pause(error)
-    }
+  function startDue(now: number): number | undefined {
+    sendDue(now)
+    return store.nextAfter(now)
   }
 
   function sendDue(now: number): void {
@@ -109,14 +100,6 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
     return [...attempts]
       .filter(([, { length }]) => length >= CONCURRENCY_PER_RECEIVER)
       .map(([origin]) => origin)
-  }
-
-  /** Pauses delivery: a webhook whose result cannot be stored would be sent again in a loop. */
-  function pause(error: unknown): void {
-    cancelAlarm?.()
-    if (state === 'started') cancelAlarm = clock.schedule(PAUSE, wake)
-    if (onError === undefined) throw error
-    onError(error)
   }
 
   function delay({ id, attempts }: PendingWebhook, now: number): boolean {
@@ -142,10 +125,10 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
     try {
       record(webhook, failure)
     } catch (error) {
-      return pause(error)
+      return alarm.pause(error)
     }
     if (failure === undefined) release(webhook.url)
-    wake()
+    alarm.wake()
   }
 
   function record({ id, createdAt, attempts }: PendingWebhook, failure: string | undefined): void {
@@ -203,7 +186,7 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
 
   async function shutDown(): Promise<void> {
     state = 'closing'
-    cancelAlarm?.()
+    alarm.stop()
     for (const { cancel } of held.values()) cancel()
     const abortTimer = setTimeout(() => {
       state = 'aborted'
@@ -224,7 +207,7 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
       state = 'started'
       // Receivers may forget an id after 48 hours, so older webhooks are not sent.
       store.expire(clock.now() - WEBHOOK_HORIZON)
-      wake()
+      alarm.start()
     },
     pending: () => store.pending(),
     dead: () => store.dead(),

@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
+import { nextTime } from '../database.ts'
 
 /** An undelivered webhook. */
 export interface PendingWebhook {
@@ -84,8 +85,7 @@ export class WebhookStore {
 
   /** The time when the next webhook becomes due. */
   nextAfter(now: number): number | undefined {
-    const at = this.#next.get(now)?.['at']
-    return typeof at === 'number' ? at : undefined
+    return nextTime(this.#next, now)
   }
 
   /** Deletes a delivered webhook. */
