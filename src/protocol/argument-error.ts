@@ -34,8 +34,8 @@ class Hidden {
 
 /** Hides a value that may be secret: an {@link ArgumentError} shows only its kind. */
 export function hidden(value: unknown): unknown {
-  if (typeof value !== 'string')
-    return new Hidden(value === null || value === undefined ? String(value) : kindOf(value))
+  if (value === null || value === undefined) return value
+  if (typeof value !== 'string') return new Hidden(kindOf(value))
   return new Hidden(value === '' ? 'an empty string' : 'a string (not shown)')
 }
 

@@ -1,42 +1,42 @@
-import { ArgumentError } from './argument-error.ts'
+import { ArgumentError, hidden } from './argument-error.ts'
 import { isObject } from './event.ts'
 import { ID_EXPECTED, isId } from './id.ts'
 import { MAX_TIMER_DELAY } from './timer-limit.ts'
 
 /*
- * Checks of arguments at the call, before any request. Each throws an {@link ArgumentError} that names the argument,
- * what was expected and what was got. Bodies and queries of requests are checked by their schemas: `requests/check.ts`.
+ * Checks of arguments at the call, before any request. Each throws an {@link ArgumentError} that names the argument, the
+ * expected and the given value. `requests/check.ts` checks bodies and queries of requests with their schemas.
  */
 
-/** An id that goes into a path: text that is not empty, not a dot segment and without control characters. */
+/** An id in a path: a string that is not empty, not a dot segment and has no control characters. */
 export function checkId(argument: string, value: unknown): asserts value is string {
   if (!isId(value)) throw malformedId(argument, value)
 }
 
-/** The error for what {@link checkId} refuses. */
+/** The error of {@link checkId}. */
 export function malformedId(argument: string, value: unknown): ArgumentError {
   return new ArgumentError(argument, ID_EXPECTED, value)
 }
 
-/** Text with something in it. */
+/** A string that is not blank. */
 export function checkText(argument: string, value: unknown): asserts value is string {
   if (typeof value !== 'string' || value.trim() === '')
     throw new ArgumentError(argument, 'a non-empty string', value)
 }
 
-/** A whole number from `min` to `max`. */
+/** An integer from `min` to `max`. */
 export function checkInteger(argument: string, value: unknown, min: number, max?: number): void {
   if (!Number.isSafeInteger(value) || !isWithin(value, min, max))
     throw new ArgumentError(argument, `an integer ${rangeOf(min, max)}`, value)
 }
 
-/** A time in ms: finite, not negative, at most `max`; `Infinity` where `orNever` says that it means never. */
+/** A time in ms: finite, not negative, at most `max`. With `orNever`, `Infinity` is accepted and means never. */
 export function checkDuration(argument: string, value: unknown, orNever = false, max?: number): void {
   if (!isWithin(value, 0, max) && !(orNever && value === Infinity))
     throw new ArgumentError(argument, `a number of milliseconds ${rangeOf(0, max)}`, value)
 }
 
-/** A time in ms that a timer can wait; `Infinity` where `orNever` says that it means never. */
+/** A time in ms within the limit of `setTimeout`. With `orNever`, `Infinity` is accepted and means never. */
 export function checkWait(argument: string, value: unknown, orNever = false): void {
   checkDuration(argument, value, orNever, MAX_TIMER_DELAY)
 }
@@ -60,18 +60,18 @@ export function checkBoolean(argument: string, value: unknown): void {
   if (typeof value !== 'boolean') throw new ArgumentError(argument, 'a boolean', value)
 }
 
-/** One of a closed list. */
+/** One of the allowed values. */
 export function checkOneOf(argument: string, value: unknown, allowed: readonly unknown[]): void {
   if (!allowed.includes(value)) throw new ArgumentError(argument, `one of ${allowed.join(', ')}`, value)
 }
 
-/** A list with at least one entry. */
+/** A list of at least one entry. */
 export function checkList(argument: string, value: unknown): asserts value is readonly unknown[] {
   if (!Array.isArray(value) || value.length === 0)
     throw new ArgumentError(argument, 'a non-empty array', value)
 }
 
-/** A JSON object. */
+/** An object that is not an array. */
 export function checkObject(
   argument: string,
   value: unknown,
@@ -79,24 +79,22 @@ export function checkObject(
   if (!isObject(value)) throw new ArgumentError(argument, 'an object', value)
 }
 
-/**
- * Options of a call: undefined, or an object without any name but these. Others are refused by name, with the nearest
- * known one, since a misspelled option would otherwise do nothing.
- */
+/** Checks that options have only known names. The error suggests the nearest one. Undefined is accepted. */
 export function checkOptions(argument: string, value: unknown, knownNames: readonly string[]): void {
   if (value === undefined) return
-  checkObject(argument, value)
+  // Some options are secret, so the value is hidden: a key may be given in the place of the options.
+  if (!isObject(value)) throw new ArgumentError(argument, 'an object', hidden(value))
   const unknown = Object.keys(value).find((name) => !knownNames.includes(name))
   if (unknown === undefined) return
   const nearest = nearestOf(unknown, knownNames)
   const hint =
     nearest === undefined ? `known are ${knownNames.toSorted().join(', ')}` : `did you mean ${nearest}?`
-  // The value is left out: it may be a key under a wrong name.
+  // Without the value: it may be a secret under a misspelled name.
   const shown = unknown.slice(0, 60)
   throw new ArgumentError(shown, { message: `${argument} has no option ${shown}; ${hint}` }, undefined)
 }
 
-/** The name that is one or two mistakes away, or differs in its spelling of words alone. */
+/** The known name with the smallest edit distance, ignoring case and punctuation; undefined if none is near. */
 function nearestOf(given: string, names: readonly string[]): string | undefined {
   const plain = (name: string) => name.replaceAll(/[^a-z0-9]/gi, '').toLowerCase()
   const ranked = names
@@ -107,11 +105,11 @@ function nearestOf(given: string, names: readonly string[]): string | undefined 
   return best.name
 }
 
-/** How many characters have to be put in, left out or changed to get from one text to the other (Levenshtein). */
+/** The Levenshtein distance. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column)
-  for (const [at, character] of Array.from(from).entries()) {
-    const next = [at + 1]
+  for (const [index, character] of Array.from(from).entries()) {
+    const next = [index + 1]
     for (let column = 1; column <= to.length; column++) {
       const changed = (row[column - 1] ?? 0) + (to[column - 1] === character ? 0 : 1)
       next.push(Math.min((row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1, changed))

@@ -23,6 +23,9 @@ export const WEBHOOK_HORIZON = 48 * 3_600_000
 /** The longest spec and input of a run together, in characters; beyond the interface document. */
 export const MAX_RUN_CHARACTERS = 25_000
 
+/** The longest time in the query of a request, in s; beyond the interface document. */
+export const MAX_SECONDS = 999_999_999.999
+
 const FREQUENCY_UNITS: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
 /** A frequency such as `12h` in ms (§2.1); undefined where it is malformed or outside 1h to 30d. */

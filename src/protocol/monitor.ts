@@ -74,7 +74,7 @@ export type CreateMonitorRequest = {
 export interface ListMonitorsQuery {
   /** A `next_cursor`, to begin at. Default: the beginning of the list. */
   readonly cursor?: string
-  /** Monitors a page, 1 to 10,000. It bounds a request, not the list: all pages are walked. Default: the service's. */
+  /** Monitors per page, 1 to 10,000. Limits each request; all pages are requested. Default: the service's. */
   readonly limit?: number
   /** One type or several. Default: all. */
   readonly type?: Monitor['type'] | readonly Monitor['type'][]

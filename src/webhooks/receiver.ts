@@ -139,7 +139,7 @@ const TURN = 256
  * createServer(nodeListener(receiver)).listen(3000)
  */
 export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookReceiver {
-  checkOptions('createWebhookReceiver', options, Object.keys(OPTIONS))
+  checkOptions('createWebhookReceiver', options ?? null, Object.keys(OPTIONS))
   const { secrets, tolerance = 5 * 60_000, maxBodyBytes = 4 * MIB, clock = Date.now } = options
   const { maxBytesInFlight = Math.max(64 * MIB, maxBodyBytes), bodyTimeout = 10_000 } = options
   const currentSecrets = typeof secrets === 'function' ? secrets : () => secrets

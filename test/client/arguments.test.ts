@@ -1,5 +1,7 @@
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { ArgumentError, createClient } from 'rivulet'
+import { createWebhookReceiver } from 'rivulet/webhooks'
 import type { ResearchClient } from 'rivulet'
 
 const exchange = () => {
@@ -59,6 +61,30 @@ describe('an invalid argument is refused at the call', () => {
     ['groupId', (c) => c.taskGroups.addRuns('', group({ input: 'x' }))],
     ['status', (c) => c.taskGroups.runs('g', { status: 'done' })],
     ['timeout', (c) => c.taskGroups.events('g', { timeout: 0 })],
+    ['timeout', (c) => c.taskGroups.events('g', { timeout: 1e15 })],
+    ['options', (c) => c.taskGroups.events('g', null)],
+    ['options', (c) => c.taskGroups.progress('g', null)],
+    ['options', (c) => c.taskGroups.runs('g', null)],
+    ['taskGroups.get', (c) => c.taskGroups.get('g', null)],
+    ['taskGroups.create', (c) => c.taskGroups.create(null)],
+    ['taskGroups.addRuns', (c) => c.taskGroups.addRuns('g', group({ input: 'x' }), null)],
+    ['taskGroups.execute', (c) => c.taskGroups.execute('g', group({ input: 'x' }), null)],
+    ['options', (c) => c.monitors.events('m', null)],
+    ['options', (c) => c.monitors.follow('m', null)],
+    ['options', (c) => c.monitors.list(null)],
+    ['options', (c) => c.monitors.get('m', null)],
+    ['search', (c) => c.search({ search_queries: ['q'] }, null)],
+    ['options', (c) => c.get('/v1/x', null)],
+    ['options', (c) => c.stream('/v1/x', null)],
+    ['options', (c) => c.watch(null)],
+    ['options', () => createClient(null as Untyped)],
+    ['createWebhookReceiver', () => createWebhookReceiver(undefined as Untyped)],
+    ['createWebhookReceiver', () => createWebhookReceiver(null as Untyped)],
+    ['metadata', (c) => c.taskGroups.create({ metadata: new Map([['a', 1]]) })],
+    ['metadata', (c) => c.taskGroups.create({ metadata: new Date() })],
+    ['metadata', (c) => c.taskGroups.create({ metadata: new URL('https://x.example') })],
+    ['metadata', (c) => c.monitors.create(monitor({ metadata: new Map([['a', 'b']]) }))],
+    ['inputs[1].input', (c) => c.taskGroups.addRuns('g', group({ input: new Set(['x']) }))],
     ['inputs', (c) => c.taskGroups.addRuns('g', { inputs: [] })],
     ['inputs[1].input', (c) => c.taskGroups.addRuns('g', group({}))],
     [
@@ -149,6 +175,13 @@ describe('an invalid argument is refused at the call', () => {
     expect(refused).toThrow(ArgumentError)
     expect(refused).toThrow(expect.objectContaining({ argument }))
   })
+
+  it.each([{ a: 1 }, Object.create(null), runInNewContext('({ a: 1 })')])(
+    'a plain object is accepted as metadata: %#',
+    (metadata) => {
+      expect(() => client.taskGroups.create({ metadata })).not.toThrow()
+    },
+  )
 
   it('names the expected and the given value', () => {
     const refused = () => client.monitors.events('m', { limit: 500 })

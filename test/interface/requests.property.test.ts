@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { ArgumentError, createClient } from 'rivulet'
+import type { ErrorResponse } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import { addRunsRequest, createGroupRequest } from '../../src/protocol/requests/tasks.ts'
 import { groupEventsQuery, groupRunsQuery } from '../../src/protocol/requests/tasks.ts'
@@ -64,7 +65,7 @@ function withoutUnknown(request: Untyped): unknown {
 const TEXTS = ['tides', 'de', '2026-01-02', '12h', 'example.edu', 'https://127.0.0.1:9/hook']
 const JSON_SCHEMA = { properties: { text: { type: 'string' } } }
 /** Invalid values of a field. */
-const JUNK = ['', ' ', 'tides', 0, -1, 1.5, 1, true, [], ['tides'], [7], {}, { a: 1 }]
+const JUNK = ['', 'tides', 0, -1, 1.5, 1, true, [], ['tides'], [7], {}, { a: 1 }]
 
 /** Values that both sides accept. */
 function valid(shape: Shape): fc.Arbitrary<unknown> {
@@ -72,7 +73,8 @@ function valid(shape: Shape): fc.Arbitrary<unknown> {
     case 'text':
       return fc.constantFrom(...TEXTS.filter((text) => shape.fits?.(text) ?? true))
     case 'number':
-      return fc.integer({ min: shape.min, max: shape.max ?? shape.min + 1_000 })
+      // An exclusive minimum is 0.
+      return fc.integer({ min: shape.isMinExcluded ? 1 : shape.min, max: Math.floor(shape.max ?? 1_000_000) })
     case 'boolean':
       return fc.boolean()
     case 'choice':
@@ -84,7 +86,8 @@ function valid(shape: Shape): fc.Arbitrary<unknown> {
     case 'record':
       return fc.dictionary(fc.string({ maxLength: 9 }), valid(shape.value), { maxKeys: 3 })
     case 'list':
-      return fc.array(valid(shape.item), { minLength: shape.min, maxLength: 3 })
+      // The client refuses an empty list of inputs.
+      return fc.array(valid(shape.item), { minLength: shape.limit === 'runs' ? 1 : shape.min, maxLength: 3 })
     case 'either':
       return fc.oneof(valid(shape.text), valid(shape.object))
     case 'object':
@@ -108,12 +111,14 @@ function validObject({ required, optional, anyOf }: ObjectShape): fc.Arbitrary<R
 
 /** Replaces or removes one value of a request, except where the two sides differ. */
 function broken(shape: Shape): fc.Arbitrary<unknown> {
-  return fc.tuple(valid(shape), fc.nat(), fc.option(fc.constantFrom(...JUNK))).map(([request, at, junk]) => {
-    const places = placesOf(request)
-    const path = places[at % places.length]
-    if (path === undefined) return junk ?? 'tides'
-    return changed(request, path, junk)
-  })
+  return fc
+    .tuple(valid(shape), fc.nat(), fc.option(fc.constantFrom(...JUNK)))
+    .map(([request, at, junk]) => {
+      const places = placesOf(request)
+      const path = places[at % places.length]
+      return path === undefined ? (junk ?? 'tides') : changed(request, path, junk)
+    })
+    .filter((request: Untyped) => request?.inputs?.length !== 0)
 }
 
 function placesOf(value: unknown, path: readonly string[] = []): (readonly string[])[] {
@@ -186,10 +191,11 @@ describe.each(Object.entries(QUERIES))('the query of %s', (_, { schema, call }) 
   const written = (query: unknown) =>
     Object.fromEntries(Object.entries(query ?? {}).map(([name, value]) => [name, [value].flat().map(String)]))
   const isTaken = (query: unknown) => querySchema(schema).safeParse(written(query)).success
+  const validQuery = validObject(schema).filter(({ timeout }) => timeout !== 0)
 
   it('is accepted by client and service when it follows the schema', () => {
     fc.assert(
-      fc.property(valid(schema), (query) => {
+      fc.property(validQuery, (query) => {
         expect([clientTakes(call, query), isTaken(query)]).toEqual([true, true])
       }),
     )
@@ -199,7 +205,8 @@ describe.each(Object.entries(QUERIES))('the query of %s', (_, { schema, call }) 
   it.each(Object.entries(schema.optional).filter(([, { kind }]) => kind !== 'text'))(
     'is refused by both when %s is wrong',
     (name, { kind }) => {
-      for (const wrong of kind === 'number' ? [-1, 1.5, 0, 'x'] : ['x', '', 7]) {
+      const numbers = name === 'timeout' ? [-1, 1e15, 'x'] : [-1, 1.5, 0, 1e15, 'x']
+      for (const wrong of kind === 'number' ? numbers : ['x', '', 7]) {
         expect([wrong, clientTakes(call, { [name]: wrong }), isTaken({ [name]: wrong })]).toEqual([
           wrong,
           false,
@@ -244,12 +251,50 @@ describe('the client deliberately accepts what the embedded service refuses', ()
   })
 })
 
+describe('both refuse', () => {
+  it('a time of 0 for fetching a page', async () => {
+    const request = { search_queries: ['tides'], advanced_settings: { fetch_policy: { timeout_seconds: 0 } } }
+
+    expect(clientTakes(client.search, request)).toBe(false)
+    expect(await serviceTakes(await service(), '/v1/search', request)).toBe(false)
+  })
+
+  it.each([{}, { objective: ' ', search_queries: [] }])('a beta search for nothing: %j', async (request) => {
+    const { status, body } = await (await service()).post<ErrorResponse>('/v1beta/search', request)
+
+    expect(clientTakes(client.searchBeta, request)).toBe(false)
+    const loc = ['body', 'search_queries']
+    const error = { loc, msg: 'Expected a query or an objective', type: 'missing' }
+    expect([status, body.error.detail?.['errors']]).toEqual([422, [error]])
+  })
+})
+
 describe('the client deliberately refuses what the embedded service accepts', () => {
   it('null for an optional field', async () => {
     const request = { search_queries: ['tides'], objective: null }
 
     expect(clientTakes(client.search, request)).toBe(false)
     expect(await serviceTakes(await service(), '/v1/search', request)).toBe(true)
+  })
+
+  it.each<[string, string, unknown]>([
+    ['no inputs', 'adding runs', { inputs: [] }],
+    ['a blank input', 'adding runs', { inputs: [{ input: ' ' }] }],
+    ['a blank processor', 'adding runs', { inputs: [{ input: 'tides', processor: ' ' }] }],
+    ['a blank session', 'search', { search_queries: ['tides'], session_id: ' ' }],
+  ])('%s', async (_, name, request) => {
+    const { call = () => {}, path = () => '' } = ENDPOINTS[name] ?? {}
+    const caller = await service()
+
+    expect(clientTakes(call, request)).toBe(false)
+    expect(await serviceTakes(caller, await path(caller), request)).toBe(true)
+  })
+
+  it.each([0, 0.5])('a timeout of %d s of the events of a group', (timeout) => {
+    expect(() => client.taskGroups.events('g', { timeout })).toThrow(
+      'timeout must be an integer of at least 1',
+    )
+    expect(querySchema(groupEventsQuery).safeParse({ timeout: [String(timeout)] }).success).toBe(true)
   })
 
   it('a wrong limit next to an event_group_id, and unknown parameters', async () => {

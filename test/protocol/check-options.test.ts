@@ -28,6 +28,13 @@ describe('checkOptions', () => {
   it.each([null, 5, 'text', []])('refuses %o, which is not an object', (options) => {
     expect(() => checkOptions('options', options, known)).toThrow('options must be an object')
   })
+
+  it('does not show a key that is given in the place of options', () => {
+    const refused = () => checkOptions('options', 'sesame', known)
+
+    expect(refused).toThrow('options must be an object, got a string (not shown)')
+    expect(refused).toThrow(expect.objectContaining({ value: '(not shown)' }))
+  })
 })
 
 describe('the value in an ArgumentError', () => {

@@ -1,12 +1,12 @@
 import { ArgumentError, hidden } from '../argument-error.ts'
-import { checkBoolean, checkObject, checkOneOf } from '../check.ts'
+import { checkBoolean, checkOneOf } from '../check.ts'
 import { isObject } from '../event.ts'
 import { holdsOneOf } from './schema.ts'
 import type { ListShape, NumberShape, ObjectShape, Schema, Shape, TextShape } from './schema.ts'
 
 /**
- * Checks the body or the query of a request at the call. Throws an {@link ArgumentError} that names the first field that does
- * not fit, what was expected and what was given.
+ * Checks the body or the query of a request at the call. Throws an {@link ArgumentError} that names the first invalid field,
+ * the expected and the given value.
  */
 export function checkRequest<T>(schema: Schema<T>, request: unknown): asserts request is T {
   check(schema, 'request', request, '')
@@ -21,36 +21,36 @@ export function namesOf(query: ObjectShape): string[] {
 function check(shape: Shape, argument: string, value: unknown, prefix = `${argument}.`): void {
   switch (shape.kind) {
     case 'text':
-      return demand(isText(shape, value), argument, shape.expected, shown(shape, value))
+      return demand(isText(shape, value), shape, argument, shape.expected, value)
     case 'number':
-      return demand(isNumber(shape, value), argument, shape.expected, value)
+      return demand(isNumber(shape, value), shape, argument, shape.expected, value)
     case 'boolean':
       return checkBoolean(argument, value)
     case 'unknown':
       return
     case 'choice':
       if (shape.isOpen !== true) return checkOneOf(argument, value, shape.values)
-      return demand(typeof value === 'string', argument, 'a string', value)
+      return demand(typeof value === 'string', shape, argument, 'a string', value)
     case 'list':
       return checkList(shape, argument, value)
     case 'record':
-      demand(isObject(value), argument, 'an object', shown(shape.value, value))
+      demand(isPlainObject(value), shape, argument, 'a plain object', value)
       for (const [key, entry] of Object.entries(value)) {
         const keys = `an object with keys of at most ${shape.maxKey} characters`
-        demand(key.length <= (shape.maxKey ?? Infinity), argument, keys, key)
+        demand(key.length <= (shape.maxKey ?? Infinity), shape, argument, keys, key)
         check(shape.value, prefix + key, entry)
       }
       return
     case 'json':
-      return checkObject(argument, value)
+      return demand(isPlainObject(value), shape, argument, 'a plain object', value)
     case 'either':
       if (typeof value === 'string') return check(shape.text, argument, value)
-      demand(isObject(value), argument, `${shape.text.expected} or an object`, value)
+      demand(isObject(value), shape, argument, `${shape.text.expected} or an object`, value)
       return check(shape.object, argument, value)
     case 'object':
       return checkFields(shape, argument, value, prefix)
     case 'variants': {
-      checkObject(argument, value)
+      demand(isObject(value), shape, argument, 'an object', value)
       checkOneOf(`${prefix}type`, value['type'], Object.keys(shape.variants))
       const variant = shape.variants[String(value['type'])]
       if (variant !== undefined) checkFields(variant, argument, value, prefix)
@@ -58,41 +58,74 @@ function check(shape: Shape, argument: string, value: unknown, prefix = `${argum
   }
 }
 
-function checkList({ item, min, orOne }: ListShape, argument: string, value: unknown): void {
+function checkList(shape: ListShape, argument: string, value: unknown): void {
+  const { item, min, orOne } = shape
   if (orOne === true && !Array.isArray(value)) return check(item, argument, value)
   const isList = Array.isArray(value) && value.length >= min
-  demand(isList, argument, min > 0 ? 'a non-empty array' : 'an array', value)
+  demand(isList, shape, argument, min > 0 ? 'a non-empty array' : 'an array', value)
   for (const [index, entry] of value.entries()) check(item, `${argument}[${index}]`, entry)
 }
 
-function checkFields(
-  { required, optional, anyOf }: ObjectShape,
-  argument: string,
-  value: unknown,
-  prefix: string,
-): void {
-  checkObject(argument, value)
+function checkFields(shape: ObjectShape, argument: string, value: unknown, prefix: string): void {
+  const { required, optional, anyOf } = shape
+  demand(isObject(value), shape, argument, 'an object', value)
   for (const name in required) if (required[name]) check(required[name], prefix + name, value[name])
   for (const name in optional)
     if (value[name] !== undefined && optional[name]) check(optional[name], prefix + name, value[name])
   if (anyOf === undefined || holdsOneOf(anyOf.names, value)) return
   const message = `${argument} has neither ${anyOf.names.join(' nor ')}; it needs one of them`
-  throw new ArgumentError(argument, { message }, value)
+  throw new ArgumentError(argument, { message }, shown(shape, value))
 }
 
-function isText({ fits, max = Infinity }: TextShape, value: unknown): boolean {
-  return typeof value === 'string' && value.length <= max && (fits === undefined || fits(value))
+function isText({ fits, min, max = Infinity }: TextShape, value: unknown): boolean {
+  if (typeof value !== 'string' || value.length > max) return false
+  return (min === undefined || value.trim() !== '') && (fits === undefined || fits(value))
 }
 
-function shown({ isSecret }: TextShape, value: unknown): unknown {
-  return isSecret === true ? hidden(value) : value
-}
-
-function isNumber({ isInteger, min, max = Infinity }: NumberShape, value: unknown): boolean {
+function isNumber({ isInteger, min, isMinExcluded, max = Infinity }: NumberShape, value: unknown): boolean {
   const isKind = isInteger === true ? Number.isSafeInteger(value) : Number.isFinite(value)
-  return isKind && typeof value === 'number' && value >= min && value <= max
+  if (!isKind || typeof value !== 'number' || value > max) return false
+  return isMinExcluded === true ? value > min : value >= min
 }
 
-function demand(holds: boolean, argument: string, expected: string, value: unknown): asserts holds {
-  if (!holds) throw new ArgumentError(argument, expected, value)
+/** Whether JSON keeps all of it. A `Map` would be sent as an empty object, a `Date` as a string. */
+function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (!isObject(value)) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  // The Object.prototype of another realm has no prototype either.
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
+
+function demand(
+  holds: boolean,
+  shape: Shape,
+  argument: string,
+  expected: string,
+  value: unknown,
+): asserts holds {
+  if (!holds) throw new ArgumentError(argument, expected, shown(shape, value))
+}
+
+/** The value for an error: hidden if a secret may be in it. */
+function shown(shape: Shape, value: unknown): unknown {
+  return mayHoldSecret(shape) ? hidden(value) : value
+}
+
+function mayHoldSecret(shape: Shape): boolean {
+  switch (shape.kind) {
+    case 'text':
+      return shape.isSecret === true
+    case 'list':
+      return mayHoldSecret(shape.item)
+    case 'record':
+      return mayHoldSecret(shape.value)
+    case 'either':
+      return mayHoldSecret(shape.text) || mayHoldSecret(shape.object)
+    case 'object':
+      return Object.values({ ...shape.required, ...shape.optional }).some(mayHoldSecret)
+    case 'variants':
+      return Object.values(shape.variants).some(mayHoldSecret)
+    default:
+      return false
+  }
 }

@@ -1,6 +1,7 @@
 import { ID_EXPECTED, isId } from '../id.ts'
-import { isCalendarDate, isCountryCode, isDomain } from '../limits.ts'
+import { isCalendarDate, isCountryCode, isDomain, MAX_SECONDS } from '../limits.ts'
 import type {
+  AnyOf,
   JsonRole,
   Limit,
   ObjectShape,
@@ -21,10 +22,13 @@ export function anyText(limit?: Limit, max?: number): Schema<string> & TextShape
   return { kind: 'text', expected, max, limit }
 }
 
-/** A string that is not blank. */
+/** A string that is not empty. The client also refuses white space alone. */
 export function text(limit?: Limit): Schema<string> & TextShape {
-  return { kind: 'text', expected: 'a non-empty string', fits: isFilled, min: 1, limit }
+  return { kind: 'text', expected: 'a non-empty string', min: 1, limit }
 }
+
+/** A search query: not blank. */
+export const query: Schema<string> = { ...text('query'), fits: isFilled }
 
 /** A string that passes the test. */
 export function textThat(fits: (text: string) => boolean, expected: string): Schema<string> {
@@ -59,8 +63,21 @@ export function integer(min: number, max?: number): Schema<number> {
   return { kind: 'number', expected: `an integer ${range}`, isInteger: true, min, max }
 }
 
-/** A time in s. */
-export const seconds: Schema<number> = { kind: 'number', expected: 'a number of at least 0', min: 0 }
+/** A time in s, in a query. */
+export const seconds: Schema<number> = {
+  kind: 'number',
+  expected: `a number from 0 to ${MAX_SECONDS}`,
+  min: 0,
+  max: MAX_SECONDS,
+}
+
+/** A number greater than 0. */
+export const positive: Schema<number> = {
+  kind: 'number',
+  expected: 'a number greater than 0',
+  min: 0,
+  isMinExcluded: true,
+}
 
 /** True or false. */
 export const flag: Schema<boolean> = { kind: 'boolean' }
@@ -68,7 +85,7 @@ export const flag: Schema<boolean> = { kind: 'boolean' }
 /** Anything. */
 export const unknown: Schema<unknown> = { kind: 'unknown' }
 
-/** One of these strings and no other. */
+/** One of these strings. */
 export function oneOf<Value extends string>(values: readonly Value[]): Schema<Value> {
   return { kind: 'choice', values }
 }
@@ -83,7 +100,7 @@ export function list<Item>(item: Schema<Item>, limit: Limit, min = 0): Schema<re
   return { kind: 'list', item, limit, min }
 }
 
-/** An entry, or a list of at least one. */
+/** An entry, or a list of at least one entry. */
 export function oneOrMore<Item>(item: Schema<Item>): Schema<Item | readonly Item[]> {
   return { kind: 'list', item, limit: 'choices', min: 1, orOne: true }
 }
@@ -111,9 +128,12 @@ export function object<T>(required: RequiredFields<T>, optional: OptionalFields<
   return { kind: 'object', required, optional }
 }
 
-/** An object whose fields are all optional. */
-export function options<T>(optional: OnlyOptionalFields<T>): Schema<T> & ObjectShape {
-  return { kind: 'object', required: {}, optional }
+/** An object whose fields are all optional. At least one of `anyOf` must be given and not empty. */
+export function options<T>(
+  optional: OnlyOptionalFields<T>,
+  anyOf?: AnyOf<Extract<keyof T, string>>,
+): Schema<T> & ObjectShape {
+  return { kind: 'object', required: {}, optional, anyOf }
 }
 
 /** Objects discriminated by their `type`. The compiler checks each against its member of the union `T`. */

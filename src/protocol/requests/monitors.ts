@@ -26,7 +26,7 @@ const common: Pick<OptionalFields<CreateMonitorRequest>, 'processor' | 'webhook'
 }
 
 const eventStreamSettings = s.object<EventStreamSettings>(
-  { query: s.text('query') },
+  { query: s.query },
   {
     output_schema: s.object({ type: s.oneOf(['json']), json_schema: s.json('schema') }, {}),
     include_backfill: s.flag,

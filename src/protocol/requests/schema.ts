@@ -7,7 +7,7 @@ export type Shape =
   | NumberShape
   | { readonly kind: 'boolean' }
   | { readonly kind: 'unknown' }
-  /** One of these strings. If it is open, the client accepts others: a service may know more values. */
+  /** One of these strings. If it is open, the client accepts others, since a service may know more values. */
   | { readonly kind: 'choice'; readonly values: readonly string[]; readonly isOpen?: boolean }
   | ListShape
   /** Values with names that the caller chooses. */
@@ -23,8 +23,8 @@ export type Shape =
 export type Schema<T> = Shape & { readonly of?: (value: T) => T }
 
 /**
- * A limit that each service sets for itself. The client does not check it, since it does not know that of its service. The
- * embedded service's are in `service/http/request-limits.ts`.
+ * A limit that each service sets for itself. The client cannot know the service's limit, so it does not check it. The
+ * embedded service's limits are in `service/http/request-limits.ts`.
  */
 export type Limit =
   | 'choices'
@@ -48,13 +48,13 @@ export interface TextShape {
   /** What it must be, as in "mode must be …". */
   readonly expected: string
   readonly fits?: (text: string) => boolean
-  /** The fewest characters. */
+  /** The minimum number of characters. If it is given, the client also refuses white space alone. */
   readonly min?: number
-  /** The most characters. */
+  /** The maximum number of characters. */
   readonly max?: number
   readonly limit?: Limit
   readonly format?: 'uri'
-  /** Whether it may contain a credential, which no error may show. */
+  /** Whether it may contain a credential. Errors do not show the value, nor a value that may contain it. */
   readonly isSecret?: boolean
 }
 
@@ -63,6 +63,8 @@ export interface NumberShape {
   readonly expected: string
   readonly isInteger?: boolean
   readonly min: number
+  /** Whether the number must be greater than `min`. */
+  readonly isMinExcluded?: boolean
   readonly max?: number
 }
 
@@ -70,7 +72,7 @@ export interface ListShape {
   readonly kind: 'list'
   readonly item: Shape
   readonly limit: Limit
-  /** The fewest entries: 0 or 1. */
+  /** The minimum number of entries: 0 or 1. */
   readonly min: number
   /** Whether one entry is accepted instead of a list. */
   readonly orOne?: boolean
@@ -80,8 +82,13 @@ export interface ObjectShape {
   readonly kind: 'object'
   readonly required: Readonly<Record<string, Shape>>
   readonly optional: Readonly<Record<string, Shape>>
-  /** At least one of these fields must be given and not empty. */
-  readonly anyOf?: { readonly names: readonly string[]; readonly expected: string }
+  readonly anyOf?: AnyOf<string> | undefined
+}
+
+/** Fields of which at least one must be given and not empty. */
+export interface AnyOf<Name extends string> {
+  readonly names: readonly Name[]
+  readonly expected: string
 }
 
 type OptionalKey<T> = { [Key in keyof T]-?: Pick<T, never> extends Pick<T, Key> ? Key : never }[keyof T]

@@ -14,7 +14,7 @@ export const sourcePolicy = s.options<SourcePolicy>({
 
 /** The body of `POST /v1/search` (§4.7). */
 export const searchRequest = s.object<SearchRequest>(
-  { search_queries: s.list(s.text('query'), 'queries', 1) },
+  { search_queries: s.list(s.query, 'queries', 1) },
   {
     objective: s.anyText('query'),
     mode: s.oneOf(SEARCH_MODES),
@@ -25,7 +25,7 @@ export const searchRequest = s.object<SearchRequest>(
       excerpt_settings: s.options({ max_chars_per_result: count }),
       fetch_policy: s.options({
         max_age_seconds: s.integer(600),
-        timeout_seconds: s.seconds,
+        timeout_seconds: s.positive,
         disable_cache_fallback: s.flag,
       }),
     }),
@@ -36,14 +36,14 @@ export const searchRequest = s.object<SearchRequest>(
 )
 
 /** The body of `POST /v1beta/search` (§4.6). */
-export const searchBetaRequest = {
-  ...s.options<SearchBetaRequest>({
+export const searchBetaRequest = s.options<SearchBetaRequest>(
+  {
     objective: s.anyText('query'),
-    search_queries: s.list(s.text('query'), 'queries'),
+    search_queries: s.list(s.query, 'queries'),
     processor: s.anyText('name'),
     max_results: count,
     max_chars_per_result: count,
     source_policy: sourcePolicy,
-  }),
-  anyOf: { names: ['objective', 'search_queries'], expected: 'a query or an objective' },
-}
+  },
+  { names: ['objective', 'search_queries'], expected: 'a query or an objective' },
+)

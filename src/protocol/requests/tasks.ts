@@ -47,7 +47,7 @@ const settings: Omit<OptionalFields<RunInput>, 'processor'> = {
 
 /** The body of `POST …/groups/{taskgroup_id}/runs` (§4.3). */
 export const addRunsRequest = s.object<AddRunsRequest>(
-  { inputs: s.list(s.object<RunInput>({ input }, { processor, ...settings }), 'runs', 1) },
+  { inputs: s.list(s.object<RunInput>({ input }, { processor, ...settings }), 'runs') },
   { default_task_spec: taskSpec },
 )
 
@@ -66,7 +66,7 @@ export const createGroupRequest = s.options<CreateTaskGroupRequest>({ metadata: 
 /** The query of `GET …/groups/{taskgroup_id}/events` (§4.4). An empty `last_event_id` is the beginning of the stream. */
 export const groupEventsQuery = s.options<GroupEventsQuery>({
   last_event_id: s.anyText(),
-  timeout: s.integer(1),
+  timeout: s.seconds,
 })
 
 /** The query of `GET …/groups/{taskgroup_id}/runs` (§4.5). */

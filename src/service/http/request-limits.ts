@@ -1,15 +1,16 @@
 import * as z from 'zod'
 import { MAX_RUN_CHARACTERS, MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
+import { isObject } from '../../protocol/event.ts'
 import type { JsonRole, Limit } from '../../protocol/requests/schema.ts'
 
 /*
- * How much one request may ask for; where the interface document gives no figure, beyond it. Together with the limit on
- * bodies they bound the work of a request. Each is far above what a caller needs.
+ * Limits of a request. Those without a figure in the interface document are beyond it. Together with the limit on bodies
+ * they bound the work of a request. Each is far above what a caller needs.
  */
 
-/** Each limit by its name in the schemas of requests. Those of texts are in characters, the others count entries. */
+/** Each limit by its name in the schemas of requests. Limits of strings are in characters, the others in entries. */
 export const LIMITS = {
-  /** Event types of a webhook, values of a filter that may be repeated. */
+  /** Event types of a webhook, values of a repeatable filter. */
   choices: 10,
   domains: 200,
   /** Metadata. */
@@ -31,28 +32,41 @@ export const LIMITS = {
 /** Maximum number of issues in a 422, and of warnings about unknown fields of a search. */
 export const MAX_REPORTED_ISSUES = 20
 
-/** Objects and lists within one another in a JSON schema, at the most. */
+/** Maximum nesting depth of a JSON Schema. */
 const MAX_SCHEMA_LEVELS = 32
-/** Entries of each object and each list in a JSON schema, at the most: properties, allowed values. */
+/** Maximum entries per object or list of a JSON Schema, such as properties and allowed values. */
 const MAX_SCHEMA_ENTRIES = 500
 
-/** A list. Its length is checked first: a list that is too long costs no look at its entries. */
+/** A list. Entries are validated only if their number is within the limit. */
 export function list(item: z.ZodType, limit: Limit, min: number) {
-  const error = atMost(LIMITS[limit], limit === 'runs' ? 'inputs in a request' : 'entries')
-  const entries = z.array(item).min(min, { error: `Expected at least ${min} entry` })
-  return z.array(z.unknown()).max(LIMITS[limit], error).pipe(entries)
+  const max = LIMITS[limit]
+  const { error } = atMost(max, limit === 'runs' ? 'inputs in a request' : 'entries')
+  const entries = z
+    .array(item)
+    .min(min, { error: `Expected at least ${min} entry` })
+    .max(max)
+  // Not `pipe`: the JSON Schema of one side would lack the limits, that of the other the entries.
+  return z.preprocess((input, context) => {
+    if (Array.isArray(input) && input.length > max)
+      context.addIssue({ code: 'too_big', origin: 'array', maximum: max, message: error, input })
+    return input
+  }, entries)
 }
 
-/** An object of values by names that the caller chooses, which are checked only where they are not too many. */
+/** An object with keys that the caller chooses. Entries are validated only if their number is within the limit. */
 export function record(value: z.ZodType, limit: Limit, maxKey: number = LIMITS.name) {
   const key = z.string().max(maxKey, `Expected a key of at most ${maxKey} characters`)
-  return z
-    .record(z.string(), z.unknown())
-    .refine((members) => Object.keys(members).length <= LIMITS[limit], atMost(LIMITS[limit]))
-    .pipe(z.record(key, value))
+  const maxProperties = LIMITS[limit]
+  const { error } = atMost(maxProperties)
+  const entries = z.record(key, value).meta({ maxProperties })
+  return z.preprocess((input, context) => {
+    if (isObject(input) && Object.keys(input).length > maxProperties)
+      context.addIssue({ code: 'custom', message: error, input })
+    return input
+  }, entries)
 }
 
-/** Any JSON object. Its size is limited by what it is for. */
+/** Any JSON object. The role determines the maximum size. */
 export function jsonObject(role: JsonRole | undefined) {
   const object = z.record(z.string(), z.unknown())
   if (role === undefined) return object
@@ -66,6 +80,7 @@ export function jsonObject(role: JsonRole | undefined) {
       const message = role === 'schema' ? schemaFault(value) : undefined
       if (message !== undefined) context.addIssue({ code: 'custom', message })
     })
+    .meta(role === 'metadata' ? { maxProperties: maxEntries } : {})
 }
 
 function schemaFault(schema: object): string | undefined {

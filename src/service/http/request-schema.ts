@@ -48,32 +48,36 @@ function toZod(shape: Shape): z.ZodType {
   }
 }
 
-/** A string. Its length is checked first: one that is too long is not looked at. */
+/** A string. A string that is too long is not tested further. */
 function text({ expected, fits, min, max, limit, format }: TextShape): z.ZodType<string> {
   const error = `Expected ${expected}`
   const most = max ?? (limit && LIMITS[limit])
   let schema = z.string()
   if (min !== undefined) schema = schema.min(min, { error })
   if (most !== undefined) schema = schema.max(most, atMost(most, 'characters'))
-  const formatted = format === 'uri' ? schema.pipe(z.url({ protocol: /^https?$/, error })) : schema
+  const formatted =
+    format === 'uri'
+      ? schema.pipe(z.url({ protocol: /^https?$/, error })).meta({ format, maxLength: most })
+      : schema
   return fits === undefined
     ? formatted
     : formatted.refine(fits, { error, when: ({ issues }) => issues.length === 0 })
 }
 
-/** What is wrong in an object, or that it is neither a string nor an object. */
+/** The object's first issue, or an error if it is neither a string nor an object. */
 function eitherError({ expected }: TextShape): z.core.$ZodErrorMap<z.core.$ZodIssueInvalidUnion> {
   return ({ input, errors }) => {
-    const fault = isObject(input) ? errors?.[1]?.[0] : undefined
-    return fault === undefined
-      ? `Expected ${expected} or an object`
-      : `${fault.path.join('.')}: ${fault.message}`
+    const issue = isObject(input) ? errors?.[1]?.[0] : undefined
+    if (issue === undefined) return `Expected ${expected} or an object`
+    const found = issue.path.reduce<unknown>((value, key) => isObject(value) && value[String(key)], input)
+    return `${issue.path.join('.')}: ${found === undefined ? 'Field required' : issue.message}`
   }
 }
 
-function number({ expected, isInteger, min, max }: NumberShape): z.ZodNumber {
+function number({ expected, isInteger, min, isMinExcluded, max }: NumberShape): z.ZodNumber {
   const error = `Expected ${expected}`
-  const schema = (isInteger === true ? z.int({ error }) : z.number({ error })).min(min, { error })
+  const kind = isInteger === true ? z.int({ error, abort: true }) : z.number({ error })
+  const schema = isMinExcluded === true ? kind.gt(min, { error }) : kind.min(min, { error })
   return max === undefined ? schema : schema.max(max, { error })
 }
 
@@ -84,6 +88,7 @@ function object(shape: ObjectShape): z.ZodType {
   return schema.refine((value) => holdsOneOf(anyOf.names, value), {
     error: `Expected ${anyOf.expected}`,
     path: anyOf.names.slice(-1),
+    params: { type: 'missing' },
   })
 }
 
@@ -101,19 +106,21 @@ function mapFields(
   return Object.fromEntries(Object.entries(given).map(([name, shape]) => [name, map(shape)]))
 }
 
-/** Of a parameter that must not be repeated, the first value counts. */
+/** A query parameter, unless it is a list. If such a parameter is repeated, the first value is used. */
 function parameter(shape: Shape): z.ZodType {
   if (shape.kind === 'list') return toZod(shape)
   return z.preprocess((values) => (Array.isArray(values) ? values[0] : undefined), parsed(shape).optional())
 }
 
+/** A value of a query parameter, parsed. */
 function parsed(shape: Shape): z.ZodType {
   if (shape.kind === 'boolean')
-    return z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1')
+    return z
+      .enum(['true', 'false', '1', '0'])
+      .transform((value) => value === 'true' || value === '1')
+      .pipe(z.boolean())
   if (shape.kind !== 'number') return toZod(shape)
-  return z
-    .string()
-    .regex(/^\d{1,15}(\.\d{1,3})?$/, `Expected ${shape.expected}`)
-    .transform(Number)
-    .pipe(number(shape))
+  // Without a sign, an exponent, white space and a fraction of an integer, which `Number` accepts.
+  const digits = shape.isInteger === true ? /^\d+$/ : /^\d{1,9}(\.\d{1,3})?$/
+  return z.string().regex(digits, `Expected ${shape.expected}`).transform(Number).pipe(number(shape))
 }

@@ -108,5 +108,6 @@ function toIssue(found: z.core.$ZodIssue, where: string): ValidationIssue {
   if (isMissing) return issue(loc, 'Field required', 'missing')
   // The message for an invalid key is in its nested issue.
   const { message } = (found.code === 'invalid_key' && found.issues[0]) || found
-  return issue(loc, message, found.code)
+  const { type } = (found.code === 'custom' && found.params) || {}
+  return issue(loc, message, typeof type === 'string' ? type : found.code)
 }

@@ -35,7 +35,10 @@ export function monitorRoutes({ store, log, create, trigger }: MonitorRoutesOpti
 
   routes.post('/', async (c) => {
     const request = await readJson(c, createMonitorBody, unprocessable)
-    const id = await create(request)
+    if (request.type !== 'event_stream')
+      throw unprocessable([issue(['body', 'type'], 'Monitors of type snapshot are not served yet', 'custom')])
+    const { processor = 'lite' } = request
+    const id = await create({ ...request, processor })
     return c.json(toWire(find(id)), 201)
   })
 

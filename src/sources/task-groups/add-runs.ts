@@ -1,6 +1,6 @@
 import { map } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkBoolean, checkId, checkOptions, checkWait } from '../../protocol/check.ts'
+import { checkBoolean, checkId, checkList, checkOptions, checkWait } from '../../protocol/check.ts'
 import { checkRequest } from '../../protocol/requests/check.ts'
 import { addRunsRequest as addRunsSchema } from '../../protocol/requests/tasks.ts'
 import type { AddRunsRequest, AddRunsResponse } from '../../protocol/task-group.ts'
@@ -77,6 +77,7 @@ export function prepareRuns(
   checkWait('settleDelay', settleDelay)
   checkWait('settleTimeout', settleTimeout, true)
   checkRequest(addRunsSchema, request)
+  checkList('inputs', request.inputs)
   const { inputs, ...shared } = request
   if (outputSchema !== undefined) checkNoSchema('default_task_spec', shared.default_task_spec)
   for (const [index, input] of inputs.entries()) {

@@ -1,4 +1,4 @@
-import { checkId, checkOneOf, checkOptions } from '../../protocol/check.ts'
+import { checkId, checkInteger, checkOneOf, checkOptions } from '../../protocol/check.ts'
 import { groupSource } from '../../protocol/event.ts'
 import type { GroupEvent } from '../../protocol/event.ts'
 import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
@@ -34,10 +34,12 @@ export function groupEvents(
   options: GroupEventsOptions = {},
   tracking?: Tracking,
 ): Source<GroupEvent> {
-  const { signal, last_event_id, timeout, until } = options
   checkId('groupId', groupId)
   checkOptions('options', options, [...namesOf(groupEventsQuery), 'until', 'signal'])
   checkRequest(groupEventsQuery, options)
+  const { signal, last_event_id, timeout, until } = options
+  // 0 would close each stream at once, and so reconnect for ever.
+  if (timeout !== undefined) checkInteger('timeout', timeout, 1)
   checkUntil(until)
   const query = { last_event_id: cursorOrStart(last_event_id), timeout }
   const path = `${groupSource(groupId)}/events`

@@ -1,6 +1,7 @@
 import { distinctUntilChanged, map } from 'rxjs'
 import { ofType } from '../../../operators/of-type.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
+import { checkOptions } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/event.ts'
 import type { Context } from '../context.ts'
 import { groupEvents } from './events.ts'
@@ -34,6 +35,7 @@ export function groupProgress(
   groupId: string,
   options: GroupProgressOptions = {},
 ): Source<GroupProgress> {
+  checkOptions('options', options, ['last_event_id', 'signal'])
   const { signal, ...query } = options
   const progress = groupEvents(context, groupId, query).pipe(
     ofType('task_group.status'),

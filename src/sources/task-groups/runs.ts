@@ -27,10 +27,10 @@ export function groupRuns(
   options: GroupRunsOptions = {},
   tracking?: Tracking,
 ): Source<GroupRunEvent> {
-  const { signal, last_event_id, status, include_input, include_output, until } = options
   checkId('groupId', groupId)
   checkOptions('options', options, GROUP_RUNS_OPTIONS)
   checkRequest(groupRunsQuery, options)
+  const { signal, last_event_id, status, include_input, include_output, until } = options
   checkUntil(until)
   const query = { last_event_id: cursorOrStart(last_event_id), status, include_input, include_output }
   const path = `/v1beta/tasks/groups/${encodeURIComponent(groupId)}/runs`
