@@ -8,9 +8,8 @@ const FIXED = [
 const FIRST = [3, 7, 0] as const
 
 /**
- * Whether a version of SQLite (`3.51.2`, as in `process.versions.sqlite`) has the WAL-reset bug: if several connections
- * write and checkpoint one file, a committed transaction can be lost (sqlite.org/wal.html). Also true for text that is not a
- * version.
+ * Whether a version of SQLite (`3.51.2`, as in `process.versions.sqlite`) has the WAL-reset bug: if several connections write
+ * and checkpoint one file, a committed transaction can be lost (sqlite.org/wal.html). Also true for text that is not a version.
  */
 export function hasWalResetBug(version: string): boolean {
   const match = /^(\d+)\.(\d+)(?:\.(\d+))?/.exec(version)

@@ -50,8 +50,7 @@ class StateWithoutCells extends markdown.block.State {
 markdown.block.State = StateWithoutCells
 
 /**
- * The blocks of a Markdown text (CommonMark, and GitHub's tables). They cover the text, except for white space between
- * them.
+ * The blocks of a Markdown text (CommonMark, and GitHub's tables). They cover the text, except for white space between them.
  */
 export function blocksOf(text: string): Block[] {
   const lines = linesOf(text)

@@ -45,9 +45,7 @@ export interface CorpusQuery {
    * terms of a query; the objective is then ignored.
    */
   readonly match?: 'any' | 'all'
-  /**
-   * Only documents with this title, file name, or name of a parent folder (`rxjs`, `@hono/node-server`); case-insensitive.
-   */
+  /** Only documents with this title, file name, or name of a parent folder (`rxjs`, `@hono/node-server`); case-insensitive. */
   readonly about?: string | undefined
 }
 

@@ -2,9 +2,7 @@ import { compile } from 'html-to-text'
 import { Parser } from 'htmlparser2'
 import type { ParsedText } from './parsed-text.ts'
 
-/**
- * Maximum nesting. Deeper HTML would overflow the stack, and takes the parser quadratic time.
- */
+/** Maximum nesting. Deeper HTML would overflow the stack, and takes the parser quadratic time. */
 const MAX_DEPTH = 400
 
 const heading = (level: number) => ({ selector: `h${level}`, options: { uppercase: false } })

@@ -124,9 +124,7 @@ export class CorpusSearch {
     }
   }
 
-  /**
-   * Calls `take` with matches, best first, until there are enough results. `take` returns the number of results so far.
-   */
+  /** Calls `take` with matches, best first, until there are enough results. `take` returns the number of results so far. */
   #collect(query: CorpusQuery, take: (match: Match) => number): void {
     const expression = matchExpression(query)
     if (expression === undefined || query.limit < 1) return

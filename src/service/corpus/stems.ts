@@ -19,9 +19,7 @@ export function createStemmer(maxCached: number): (word: string) => string {
   }
 }
 
-/**
- * The stem of a lowercase word: `instal` for `installed`. Uses FTS5's tokenizer, so that it is consistent with searches.
- */
+/** The stem of a lowercase word: `instal` for `installed`. Uses FTS5's tokenizer, so that it is consistent with searches. */
 export const stem = createStemmer(MAX_CACHED)
 
 /** FTS5 only exposes its tokens in an index, so this uses an in-memory index of one word. */

@@ -18,9 +18,7 @@ export const QUOTAS = [
   { limit: 300, paths: ['/v1/monitors'] },
 ] as const
 
-/**
- * Allows `limit` requests in each minute of real time, and responds to others with 429 and a `Retry-After` in seconds.
- */
+/** Allows `limit` requests in each minute of real time, and responds to others with 429 and a `Retry-After` in seconds. */
 export function quota(clock: Clock, limit: number): MiddlewareHandler {
   let minute = 0
   let used = 0

@@ -21,9 +21,7 @@ export interface FreshPassage extends Passage {
 /** Returns the text of the document at a URL; undefined if there is none. */
 export type TextOf = (url: string) => string | undefined
 
-/**
- * The passages and statements that each monitor has seen. They are never removed, so that nothing is reported twice.
- */
+/** The passages and statements that each monitor has seen. They are never removed, so that nothing is reported twice. */
 export class SeenPassages {
   readonly #add
   readonly #has

@@ -35,8 +35,7 @@ const LEAD_DOCUMENTS = 6
 const LEAD_PASSAGES = 6
 
 /**
- * Finds the sentences and lines that answer a question: in the documents with the subject's name if there are any, else in
- * all.
+ * Finds the sentences and lines that answer a question: in the documents with the subject's name if there are any, else in all.
  */
 export function findEvidence(search: EvidenceSearch, text: string): Findings {
   const { subject } = search

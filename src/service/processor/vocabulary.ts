@@ -2,9 +2,7 @@ import { MAX_TERMS } from '../corpus/match.ts'
 import { stem } from '../corpus/stems.ts'
 import { isStopWord, words } from '../corpus/terms.ts'
 
-/**
- * A common subject of questions: its synonyms, and the form of an answer. Other questions are matched by their words only.
- */
+/** A common subject of questions: its synonyms, and the form of an answer. Other questions are matched by their words only. */
 interface Concept {
   readonly words: readonly string[]
   readonly answer: RegExp

@@ -9,9 +9,7 @@ export interface LogPage {
 /** Default maximum size of cached pages, in bytes: a few groups of ten thousand runs. */
 const MAX_BYTES = 16 * 1024 * 1024
 
-/**
- * An LRU cache of immutable pages, which the clients of a log share, so that each further client only costs its socket.
- */
+/** An LRU cache of immutable pages, which the clients of a log share, so that each further client only costs its socket. */
 export class LogPages {
   readonly #pages = new Map<string, LogPage>()
   readonly #maxBytes: number

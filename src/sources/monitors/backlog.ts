@@ -50,9 +50,8 @@ interface NewEvents {
 /**
  * The events of a monitor since a position, oldest first and in bounded memory, although the service lists the newest first.
  *
- *     list:       new ── page 1 ── page 2 ── page 3 ── page 4 ── known
- *     walk back:         fetch ──▶ fetch ──▶ fetch ──▶ fetch ──▶ reached      buffers cursors, and the last 400 events
- *     emit:              ◀── fetch ◀── fetch ◀── buffer ◀── buffer
+ * list:       new ── page 1 ── page 2 ── page 3 ── page 4 ── known walk back:         fetch ──▶ fetch ──▶ fetch ──▶ fetch ──▶
+ * reached      buffers cursors, and the last 400 events emit:              ◀── fetch ◀── fetch ◀── buffer ◀── buffer
  *
  * New events may move others to the next older page, since a cursor may count from the newest event. So a page that is fetched
  * again must have its previous tail; otherwise it walks back again from there. After a retryable error it resumes.
@@ -160,9 +159,7 @@ export class MonitorBacklog {
     this.#isWalking = false
   }
 
-  /**
-   * Fetches a page again whose events were dropped. Returns undefined, and walks back again, if it no longer has its tail.
-   */
+  /** Fetches a page again whose events were dropped. Returns undefined, and walks back again, if it no longer has its tail. */
   async #fetchAgain(
     { cursor, tail }: WalkedPage,
     signal: AbortSignal,
