@@ -4,6 +4,7 @@ import type { ResearchClient } from 'rivulet'
 import { UsageError } from './exit.ts'
 import { createLog } from './log.ts'
 import type { Logger } from './log.ts'
+import { addCommonOptions } from './options.ts'
 import type { CommonOptions } from './options.ts'
 import { createOutput } from './output.ts'
 import type { Output } from './output.ts'
@@ -21,9 +22,10 @@ export interface Connection {
   readonly output: Output
 }
 
-/** Adds the option for the address of the service. */
-export function addBaseUrl(command: Command): Command {
-  return command.option('--base-url <url>', 'address of the service (default: RIVULET_BASE_URL)')
+/** Adds the option for the address of the service, and the common ones. */
+export function addConnectionOptions(command: Command, json: string): Command {
+  const described = command.option('--base-url <url>', 'address of the service (default: RIVULET_BASE_URL)')
+  return addCommonOptions(described, json)
 }
 
 /** Creates a client from the options and the environment, with the command's log and output. */

@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 import type { TaskGroup, TaskSpec } from 'rivulet'
-import { addBaseUrl, connect } from './connection.ts'
+import { addConnectionOptions, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { statusText } from './event-line.ts'
 import { invocation } from './invocation.ts'
 import { jsonFile } from './json-file.ts'
 import type { JsonObject } from './json-file.ts'
-import { addCommonOptions, collect, metadataEntry } from './options.ts'
+import { collect, metadataEntry } from './options.ts'
 import type { Output } from './output.ts'
 import { runInputs } from './run-inputs.ts'
 import type { InputOptions } from './run-inputs.ts'
@@ -55,8 +55,7 @@ function addCreate(group: Command, signal: AbortSignal): void {
     .command('create')
     .description('Create an empty task group, and print its id.')
     .option('--metadata <name=value>', 'stored with it; may be repeated', collect(metadataEntry))
-  addBaseUrl(command)
-  addCommonOptions(command, "print the service's response as one line of JSON").action(
+  addConnectionOptions(command, "print the service's response as one line of JSON").action(
     async ({ metadata, ...options }: CreateOptions) => {
       const { client, output } = connect(options, signal)
       const entries = metadata !== undefined && { metadata: Object.fromEntries(metadata) }
@@ -76,8 +75,7 @@ function addAdd(group: Command, signal: AbortSignal): void {
     .option('--input <text>', 'the input of a run; may be repeated', collect(String))
     .option('--file <path>', 'inputs, one per line; - is standard input')
   addTaskOptions(command)
-  addBaseUrl(command)
-  addCommonOptions(command, "print the service's response, one line for each request of 1,000 inputs")
+  addConnectionOptions(command, "print the service's response, one line for each request of 1,000 inputs")
     .addHelpText('after', ADD_EXAMPLES)
     .action((id: string, options: AddOptions) => add(id, options, signal))
 }
@@ -118,8 +116,7 @@ function addStatus(group: Command, signal: AbortSignal): void {
     .command('status')
     .description('Show the progress of a task group.')
     .argument('<id>', "the group's id")
-  addBaseUrl(command)
-  addCommonOptions(command, "print the service's response as one line of JSON").action(
+  addConnectionOptions(command, "print the service's response as one line of JSON").action(
     async (id: string, options: ConnectionOptions) => {
       const { client, output } = connect(options, signal)
       await printGroup(await client.taskGroups.get(id, { signal }), output)

@@ -1,13 +1,13 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 import type { CreateMonitorRequest, Monitor, MonitorProcessor } from 'rivulet'
-import { addBaseUrl, connect } from './connection.ts'
+import { addConnectionOptions, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { invocation } from './invocation.ts'
 import { jsonFile } from './json-file.ts'
 import type { JsonObject } from './json-file.ts'
 import { jsonText } from './json-text.ts'
-import { addCommonOptions, collect, metadataEntry } from './options.ts'
+import { collect, metadataEntry } from './options.ts'
 import type { Output } from './output.ts'
 import { oneLine } from './plain.ts'
 
@@ -75,8 +75,7 @@ function addCreate(monitor: Command, signal: AbortSignal): void {
     .option('--backfill', 'the first execution also reports recent history')
     .option('--webhook-url <url>', 'where it posts its webhooks')
     .option('--metadata <name=value>', 'stored with it; may be repeated', collect(metadataEntry))
-  addBaseUrl(command)
-  addCommonOptions(command, "print the service's response as one line of JSON")
+  addConnectionOptions(command, "print the service's response as one line of JSON")
     .addHelpText('after', CREATE_EXAMPLES)
     .action(async (options: CreateOptions) => {
       const { client, output } = connect(options, signal)
@@ -124,23 +123,23 @@ function addList(monitor: Command, signal: AbortSignal): void {
     .command('list')
     .description('List monitors.')
     .addOption(new Option('--status <status>', 'only with this status').choices(['active', 'cancelled']))
-  addBaseUrl(command)
-  addCommonOptions(command, 'print each monitor as one line of JSON').action(async (options: ListOptions) => {
-    const { client, output } = connect(options, signal)
-    const { status } = options
-    let count = 0
-    for await (const each of client.monitors.list({ ...(status !== undefined && { status }), signal })) {
-      await printMonitor(each, output)
-      count += 1
-    }
-    if (count === 0 && !output.json) await output.line('No monitors.')
-  })
+  addConnectionOptions(command, 'print each monitor as one line of JSON').action(
+    async (options: ListOptions) => {
+      const { client, output } = connect(options, signal)
+      const { status } = options
+      let count = 0
+      for await (const each of client.monitors.list({ ...(status !== undefined && { status }), signal })) {
+        await printMonitor(each, output)
+        count += 1
+      }
+      if (count === 0 && !output.json) await output.line('No monitors.')
+    },
+  )
 }
 
 function addGet(monitor: Command, signal: AbortSignal): void {
   const command = monitor.command('get').description('Show a monitor.').argument('<id>', "the monitor's id")
-  addBaseUrl(command)
-  addCommonOptions(command, "print the service's response as one line of JSON").action(
+  addConnectionOptions(command, "print the service's response as one line of JSON").action(
     async (id: string, options: ConnectionOptions) => {
       const { client, output } = connect(options, signal)
       const found = await client.monitors.get(id, { signal })
@@ -155,8 +154,7 @@ function addTrigger(monitor: Command, signal: AbortSignal): void {
     .command('trigger')
     .description('Run a monitor now, without changing its schedule.')
     .argument('<id>', "the monitor's id")
-  addBaseUrl(command)
-  addCommonOptions(command, 'print the id as one line of JSON').action(
+  addConnectionOptions(command, 'print the id as one line of JSON').action(
     async (id: string, options: ConnectionOptions) => {
       const { client, output } = connect(options, signal)
       await client.monitors.trigger(id, { signal })
@@ -171,8 +169,7 @@ function addCancel(monitor: Command, signal: AbortSignal): void {
     .command('cancel')
     .description('Cancel a monitor permanently.')
     .argument('<id>', "the monitor's id")
-  addBaseUrl(command)
-  addCommonOptions(command, "print the service's response as one line of JSON").action(
+  addConnectionOptions(command, "print the service's response as one line of JSON").action(
     async (id: string, options: ConnectionOptions) => {
       const { client, output } = connect(options, signal)
       await printMonitor(await client.monitors.cancel(id, { signal }), output)

@@ -1,14 +1,13 @@
 import type { Command } from 'commander'
 import { ExecutionError } from 'rivulet'
 import type { TaskOutput } from 'rivulet'
-import { addBaseUrl, connect } from './connection.ts'
+import { addConnectionOptions, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { Interrupted } from './exit.ts'
 import { addTaskOptions, taskSpec } from './group.ts'
 import { invocation } from './invocation.ts'
 import type { JsonObject } from './json-file.ts'
 import { jsonText } from './json-text.ts'
-import { addCommonOptions } from './options.ts'
 import type { Output } from './output.ts'
 import { oneLine, withoutMarkup } from './plain.ts'
 
@@ -33,8 +32,7 @@ export function addRun(program: Command, signal: AbortSignal): void {
     .description('Ask a question, wait for the answer, and print it with its citations.')
     .argument('<question>', 'the question, in quotes')
   addTaskOptions(command)
-  addBaseUrl(command)
-  addCommonOptions(command, 'print the group, the run and its output as one line of JSON')
+  addConnectionOptions(command, 'print the group, the run and its output as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action((question: string, options: RunOptions) => run(question, options, signal))
 }

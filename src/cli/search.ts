@@ -2,9 +2,9 @@ import { Option } from 'commander'
 import type { Command } from 'commander'
 import { SEARCH_MODES } from 'rivulet'
 import type { SearchMode, SearchRequest, SearchResponse } from 'rivulet'
-import { addBaseUrl, connect } from './connection.ts'
+import { addConnectionOptions, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
-import { addCommonOptions, collect, wholeNumber } from './options.ts'
+import { collect, wholeNumber } from './options.ts'
 import { oneLine, withoutMarkup } from './plain.ts'
 import type { Output } from './output.ts'
 
@@ -40,8 +40,7 @@ export function addSearch(program: Command, signal: AbortSignal): void {
     )
     .option('--exclude-domain <domain>', 'not this domain or suffix; may be repeated', collect(String))
     .option('--after-date <date>', 'only pages published on this date or later, YYYY-MM-DD')
-  addBaseUrl(command)
-  addCommonOptions(command, "print the service's response as one line of JSON")
+  addConnectionOptions(command, "print the service's response as one line of JSON")
     .addHelpText('after', EXAMPLES)
     .action((queries: string[], options: SearchOptions) => search(queries, options, signal))
 }

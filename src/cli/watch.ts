@@ -3,11 +3,11 @@ import type { ResearchClient, ResearchEvent, WatchOptions } from 'rivulet'
 import { dedupe, deliver, DrainTimeoutError } from 'rivulet/operators'
 import { concat, EMPTY, filter, firstValueFrom } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { addBaseUrl, connect } from './connection.ts'
+import { addConnectionOptions, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { eventJson, eventLine } from './event-line.ts'
 import { OutputClosed, UsageError } from './exit.ts'
-import { addCommonOptions, collect, portNumber } from './options.ts'
+import { collect, portNumber } from './options.ts'
 import type { Output } from './output.ts'
 import { mergeByTime } from './merge-by-time.ts'
 import { createProgress } from './progress.ts'
@@ -58,8 +58,7 @@ export function addWatch(program: Command, signal: AbortSignal): void {
     )
     .option('--webhook-host <address>', 'address to receive webhooks on', '127.0.0.1')
     .option('--state <file>', 'SQLite file for the position, to resume where it stopped')
-  addBaseUrl(command)
-  addCommonOptions(command, 'print each event as one line of JSON')
+  addConnectionOptions(command, 'print each event as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: WatchCommandOptions) => {
       await watch(options, signal)

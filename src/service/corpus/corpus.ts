@@ -1,20 +1,21 @@
 import type { SourcePolicy } from '../../protocol/task.ts'
 
-/** A document of the corpus. */
-export interface CorpusDocument {
+/** The document of a hit or a passage. */
+export interface DocumentSource {
   readonly url: string
   readonly title: string
   /** YYYY-MM-DD: the date that the document states, else the day when its file was last modified. */
   readonly publishDate: string | null
+}
+
+/** A document of the corpus. */
+export interface CorpusDocument extends DocumentSource {
   /** The text; passages are verbatim parts of it. */
   readonly text: string
 }
 
 /** A part of a document that matches a query. */
-export interface Passage {
-  readonly url: string
-  readonly title: string
-  readonly publishDate: string | null
+export interface Passage extends DocumentSource {
   /** A verbatim part of the document's text. */
   readonly text: string
   /** Equal for the same text in the same document. */
@@ -24,10 +25,7 @@ export interface Passage {
 }
 
 /** A document that matches a search, with its best passages. */
-export interface DocumentHit {
-  readonly url: string
-  readonly title: string
-  readonly publishDate: string | null
+export interface DocumentHit extends DocumentSource {
   /** Best first. Verbatim parts of the document's text. */
   readonly excerpts: readonly string[]
   readonly score: number

@@ -1,7 +1,14 @@
 import { createHash } from 'node:crypto'
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite'
 import { prepareArrays } from '../database.ts'
-import type { CorpusDocument, CorpusQuery, DocumentHit, ExcerptBudget, Passage } from './corpus.ts'
+import type {
+  CorpusDocument,
+  CorpusQuery,
+  DocumentHit,
+  DocumentSource,
+  ExcerptBudget,
+  Passage,
+} from './corpus.ts'
 import { excerptsAround, passagesAround, type StoredPassage } from './excerpts.ts'
 import { matchExpression } from './match.ts'
 import { ALL_HOSTS, ALLOWED_DOCUMENTS, type Restriction, restrictionOf } from './restriction.ts'
@@ -16,13 +23,6 @@ const MIN_PASSAGES = 64
 /** The factor by which more passages are ranked when duplicates and long documents leave too few hits. */
 const WIDENING = 8
 
-/** The document of a hit. */
-interface Source {
-  readonly url: string
-  readonly title: string
-  readonly publishDate: string | null
-}
-
 /** A matching passage. */
 interface Match {
   readonly passage: number
@@ -32,7 +32,7 @@ interface Match {
 
 /** A matching document, with its matching passages, best first. */
 interface Finding {
-  readonly source: Source
+  readonly source: DocumentSource
   readonly score: number
   readonly passages: number[]
 }
@@ -97,7 +97,7 @@ export class CorpusSearch {
 
   /** See `Corpus.passages`. */
   passages(query: CorpusQuery): Passage[] {
-    const found: (Match & { readonly source: Source })[] = []
+    const found: (Match & { readonly source: DocumentSource })[] = []
     const sourceOf = this.#sources()
     this.#collect(query, (match) => {
       const source = found.length < query.limit ? sourceOf(match.document) : undefined
@@ -117,9 +117,7 @@ export class CorpusSearch {
     if (row === undefined) return undefined
     const id = Number(row['id'])
     return {
-      url: String(row['url']),
-      title: String(row['title']),
-      publishDate: textOrNull(row['publish_date']),
+      ...toSource(row),
       text: String(this.#text.get(firstPassage(id), firstPassage(id + 1))?.['text'] ?? ''),
     }
   }
@@ -158,20 +156,16 @@ export class CorpusSearch {
    * Reads the documents of results lazily, since most matches are not used. Returns undefined for a document with the same
    * text as an earlier one, and for a document that another one with the same URL hides.
    */
-  #sources(): (document: number) => Source | undefined {
-    const sources = new Map<number, Source | undefined>()
+  #sources(): (document: number) => DocumentSource | undefined {
+    const sources = new Map<number, DocumentSource | undefined>()
     const originals = new Set<string>()
-    const read = (document: number): Source | undefined => {
+    const read = (document: number): DocumentSource | undefined => {
       const row = this.#source.get(document)
       if (row === undefined) return undefined
       const text = String(row['text_hash'])
       if (originals.has(text)) return undefined
       originals.add(text)
-      return {
-        url: String(row['url']),
-        title: String(row['title']),
-        publishDate: textOrNull(row['publish_date']),
-      }
+      return toSource(row)
     }
     return (document) => {
       if (!sources.has(document)) sources.set(document, read(document))
@@ -204,6 +198,6 @@ function hashOf(url: string, text: string): string {
   return createHash('sha256').update(`${url}\0${text}`).digest('hex')
 }
 
-function textOrNull(value: unknown): string | null {
-  return typeof value === 'string' ? value : null
+function toSource({ url, title, publish_date: date }: Record<string, SQLOutputValue>): DocumentSource {
+  return { url: String(url), title: String(title), publishDate: typeof date === 'string' ? date : null }
 }

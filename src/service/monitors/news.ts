@@ -1,6 +1,6 @@
 import type { MonitorEventStreamEvent } from '../../protocol/monitor.ts'
 import type { Passage } from '../corpus/corpus.ts'
-import { identifier } from './identifier.ts'
+import { identifier } from '../identifier.ts'
 import { passageOutput } from './output.ts'
 import type { SeenPassages, TextOf } from './seen.ts'
 import type { StoredMonitor } from './store.ts'

@@ -8,7 +8,8 @@ import { JsonResponse } from '../http/json-response.ts'
 import { MAX_REPORTED_ISSUES } from '../http/request-limits.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import { readJson, readJsonAndUnknown, unprocessable } from '../http/validation.ts'
-import { newId, search } from './search.ts'
+import { identifier } from '../identifier.ts'
+import { search } from './search.ts'
 
 const searchBody = bodySchema(searchRequest)
 const searchBetaBody = bodySchema(searchBetaRequest)
@@ -44,8 +45,8 @@ export function searchRoutes(corpus: Corpus) {
       warnings.push(ignored('fetch_policy', 'the documents are at hand and need no fetching'))
     }
     return new JsonResponse({
-      search_id: newId('search'),
-      session_id: body.session_id ?? newId('session'),
+      search_id: identifier('search'),
+      session_id: body.session_id ?? identifier('session'),
       results,
       warnings: warnings.length === 0 ? null : warnings,
       usage: [{ name: 'search', count: 1 }],
@@ -62,7 +63,7 @@ export function searchRoutes(corpus: Corpus) {
       maxCharsPerResult: body.max_chars_per_result,
       sourcePolicy: body.source_policy,
     })
-    return new JsonResponse({ search_id: newId('search'), results } satisfies SearchBetaResponse)
+    return new JsonResponse({ search_id: identifier('search'), results } satisfies SearchBetaResponse)
   })
 
   return routes

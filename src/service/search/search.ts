@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { Warning } from '../../protocol/problem.ts'
 import type { SearchMode, SearchResult } from '../../protocol/search.ts'
 import type { SourcePolicy } from '../../protocol/task.ts'
@@ -54,11 +53,6 @@ export function search(corpus: Corpus, request: Search): Found {
   const budget = { ...excerptBudget(request.mode, limit, perResult), charactersInTotal: total }
   const hits = corpus.search({ queries, objective, sourcePolicy, limit }, budget)
   return { results: hits.map(toResult), warnings }
-}
-
-/** Creates an id of a search or a session. */
-export function newId(kind: 'search' | 'session'): string {
-  return `${kind}_${randomUUID().replaceAll('-', '')}`
 }
 
 function adjusted(warnings: Warning[], name: string, value: number, min: number, max = Infinity): number {

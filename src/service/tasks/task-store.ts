@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
+import { identifier } from '../identifier.ts'
 import type { TaskOutput } from '../../protocol/output.ts'
 import type { Warning } from '../../protocol/problem.ts'
 import type { AddRunsResponse, TaskGroup, TaskGroupStatus } from '../../protocol/task-group.ts'
@@ -62,7 +62,7 @@ export class TaskStore {
   }
 
   createGroup(metadata: Readonly<Record<string, unknown>> | undefined): TaskGroup {
-    const id = `tgrp_${newId()}`
+    const id = identifier('tgrp')
     const now = this.#clock.now()
     this.#sql.insertGroup.run(id, metadata === undefined ? null : JSON.stringify(metadata), now, now)
     return {
@@ -205,7 +205,7 @@ export class TaskStore {
   }
 
   #insertRun(groupId: string | null, { input, warnings }: NewRun, now: number): string {
-    const id = `trun_${newId()}`
+    const id = identifier('trun')
     const { mcp_servers: servers, ...rest } = input
     // Clients may read the input, so credentials are stored separately, for the execution only.
     const shown = servers?.map(({ headers: _credentials, ...server }) => server)
@@ -369,8 +369,4 @@ function parse(json: SQLOutputValue | undefined) {
 /** RFC 3339, from Unix time in ms. */
 function timestamp(ms: SQLOutputValue | undefined): string {
   return new Date(Number(ms)).toISOString()
-}
-
-function newId(): string {
-  return randomUUID().replaceAll('-', '')
 }

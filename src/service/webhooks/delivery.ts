@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
 import { WEBHOOK_HORIZON } from '../../protocol/limits.ts'
 import { createAlarm } from '../alarm.ts'
 import type { Clock } from '../clock.ts'
+import { identifier } from '../identifier.ts'
 import type { Faults } from '../faults/faults.ts'
 import type { Outbox } from './outbox.ts'
 import { createPoster } from './poster.ts'
@@ -199,7 +199,7 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
 
   return {
     post(url, payload) {
-      store.add(`whk_${randomUUID().replaceAll('-', '')}`, url, JSON.stringify(payload), clock.now())
+      store.add(identifier('whk'), url, JSON.stringify(payload), clock.now())
       queueWake()
     },
     start() {
