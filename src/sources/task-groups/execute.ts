@@ -36,20 +36,6 @@ export interface TypedExecuteOptions<Content> extends ExecuteOptions {
   readonly schema: AnswerSchema<Content>
 }
 
-/** `taskGroups.execute`. */
-export interface Execute {
-  (
-    groupId: string,
-    inputs: readonly RunInput[] | AddRunsRequest,
-    options?: ExecuteOptions,
-  ): Source<ExecutedRun>
-  <Content>(
-    groupId: string,
-    inputs: readonly RunInput[] | AddRunsRequest,
-    options: TypedExecuteOptions<Content>,
-  ): Source<ExecutedRun<CheckedOutput<Content>>>
-}
-
 /** An input with its ended run. */
 export interface ExecutedRun<Output extends object = TaskOutput> {
   /** The index in the caller's `inputs`. */
@@ -100,7 +86,7 @@ const MAX_IDLE_READS = 3
  * With a `schema`, an output that does not match is emitted as `output: null` with its `misfit`, and the run counts as not
  * completed. It is not retried, since it costs money and may have the same result. An asynchronous schema delays the emission.
  */
-export function createExecute(context: Context): Execute {
+export function createExecute(context: Context) {
   function execute(
     groupId: string,
     inputs: readonly RunInput[] | AddRunsRequest,

@@ -38,17 +38,11 @@ export type CheckedGroupRunEvent<Content> = UncheckedEvent | CheckedRunEvent<Con
 type CheckedRunEvent<Content> = Envelope<'task_run.state', CheckedRunState<Content>>
 type UncheckedEvent = Exclude<GroupRunEvent, EventOf<'task_run.state'>>
 
-/** `taskGroups.runs`. */
-export interface Runs {
-  (groupId: string, options?: GroupRunsOptions): Source<GroupRunEvent>
-  <Content>(groupId: string, options: TypedGroupRunsOptions<Content>): Source<CheckedGroupRunEvent<Content>>
-}
-
 /**
  * Creates `taskGroups.runs`, which emits each run of a group when it ends (§4.5). With a `schema`, an output that does not
  * match is emitted as `output: null` with its `misfit`, as by `taskGroups.execute`; events without an output pass unchanged.
  */
-export function createRuns(context: Context): Runs {
+export function createRuns(context: Context) {
   function runs(groupId: string, options?: GroupRunsOptions): Source<GroupRunEvent>
   function runs<Content>(
     groupId: string,
