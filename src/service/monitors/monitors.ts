@@ -1,11 +1,7 @@
-import type { DatabaseSync } from 'node:sqlite'
 import type { Hono } from 'hono'
-import type { Clock } from '../clock.ts'
-import type { Corpus } from '../corpus/corpus.ts'
 import { transaction } from '../database.ts'
-import type { Outbox } from '../webhooks/outbox.ts'
 import { EventLog, type MonitorRecord } from './event-log.ts'
-import { execute } from './execution.ts'
+import { execute, type ExecutionContext } from './execution.ts'
 import { identifier } from '../identifier.ts'
 import type { MonitorRequest } from './request.ts'
 import { monitorRoutes } from './routes.ts'
@@ -15,11 +11,7 @@ import { SeenPassages } from './seen.ts'
 import { MonitorStore } from './store.ts'
 
 /** Settings of {@link createMonitors}. */
-export interface MonitorsOptions {
-  readonly database: DatabaseSync
-  readonly clock: Clock
-  readonly corpus: Corpus
-  readonly outbox: Outbox
+export interface MonitorsOptions extends Omit<ExecutionContext, 'store' | 'log' | 'seen'> {
   /** Called when the database fails; executions then pause for 5 s. Default: the error is thrown, uncaught. */
   readonly onError?: (error: unknown) => void
 }
