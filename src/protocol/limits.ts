@@ -1,16 +1,16 @@
-/** The limits of the interface (§8), and those beyond the interface document that a client must know. */
+/** The limits of the interface (§8), and limits beyond the interface document that a client must know. */
 
-/** The most events in a page of a monitor's list (§4.1). */
+/** Maximum number of events per page of a monitor's list (§4.1). */
 export const MAX_PAGE_LIMIT = 100
-/** Events in a page by default (§4.1). */
+/** Default number of events per page (§4.1). */
 export const DEFAULT_PAGE_LIMIT = 20
-/** The most inputs in one add-runs request (§4.3). */
+/** Maximum number of inputs in an add-runs request (§4.3). */
 export const MAX_RUNS_PER_REQUEST = 1_000
 /** How long the service keeps a group's event stream open, in ms (§4.4). */
 export const MAX_STREAM_DURATION = 3_600_000
-/** The longest key of a monitor's metadata, in characters (§2.1). */
+/** Maximum length of a key of a monitor's metadata, in characters (§2.1). */
 export const MAX_METADATA_KEY = 16
-/** The longest value of a monitor's metadata, in characters (§2.1). */
+/** Maximum length of a value of a monitor's metadata, in characters (§2.1). */
 export const MAX_METADATA_VALUE = 512
 /** Shortest time between a monitor's executions, in ms (§2.1). */
 const MIN_FREQUENCY = 3_600_000
@@ -20,10 +20,10 @@ const MAX_FREQUENCY = 30 * 86_400_000
 export const FIRST_WEBHOOK_RETRY = 5_000
 /** How long a webhook is retried, in ms (§6.1). */
 export const WEBHOOK_HORIZON = 48 * 3_600_000
-/** The longest spec and input of a run together, in characters; beyond the interface document. */
+/** Maximum length of a run's spec and input together, in characters; beyond the interface document. */
 export const MAX_RUN_CHARACTERS = 25_000
 
-/** The longest time in the query of a request, in s; beyond the interface document. */
+/** Maximum time in a query, in s; beyond the interface document. */
 export const MAX_SECONDS = 999_999_999.999
 
 const FREQUENCY_UNITS: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000 }

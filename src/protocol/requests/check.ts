@@ -111,21 +111,6 @@ function shown(shape: Shape, value: unknown): unknown {
   return mayHoldSecret(shape) ? hidden(value) : value
 }
 
-function mayHoldSecret(shape: Shape): boolean {
-  switch (shape.kind) {
-    case 'text':
-      return shape.isSecret === true
-    case 'list':
-      return mayHoldSecret(shape.item)
-    case 'record':
-      return mayHoldSecret(shape.value)
-    case 'either':
-      return mayHoldSecret(shape.text) || mayHoldSecret(shape.object)
-    case 'object':
-      return Object.values({ ...shape.required, ...shape.optional }).some(mayHoldSecret)
-    case 'variants':
-      return Object.values(shape.variants).some(mayHoldSecret)
-    default:
-      return false
-  }
+function mayHoldSecret(shape: object): boolean {
+  return 'isSecret' in shape || Object.values(shape).some((part) => isObject(part) && mayHoldSecret(part))
 }

@@ -16,7 +16,7 @@ type Strings = Readonly<Record<string, string>>
 
 /* The kinds of schemas of requests. Imported as `s`, as zod is as `z`. */
 
-/** Any string, or any of at most `max` characters. */
+/** Any string of at most `max` characters. Default: of any length. */
 export function anyText(limit?: Limit, max?: number): Schema<string> & TextShape {
   const expected = max === undefined ? 'a string' : `a string of at most ${max} characters`
   return { kind: 'text', expected, max, limit }
@@ -105,7 +105,7 @@ export function oneOrMore<Item>(item: Schema<Item>): Schema<Item | readonly Item
   return { kind: 'list', item, limit: 'choices', min: 1, orOne: true }
 }
 
-/** An object of strings with names that the caller chooses, of at most `maxKey` characters. */
+/** An object of strings with keys that the caller chooses, of at most `maxKey` characters. */
 export function record(value: TextShape, limit: Limit, maxKey?: number): Schema<Strings> {
   return { kind: 'record', value, limit, maxKey }
 }

@@ -16,7 +16,7 @@ const frequency = s.textThat(
   'a frequency from 1h to 30d, such as 12h, 1d or 2w',
 )
 
-/** What a webhook of a monitor can be sent for (§6.2); the last two are beyond the interface document. */
+/** The event types of a monitor's webhook (§6.2); the last two are beyond the interface document. */
 const WEBHOOK_TYPES = ['monitor.event.detected', 'monitor.execution.completed', 'monitor.execution.failed']
 
 const common: Pick<OptionalFields<CreateMonitorRequest>, 'processor' | 'webhook' | 'metadata'> = {

@@ -10,7 +10,7 @@ export type Shape =
   /** One of these strings. If it is open, the client accepts others, since a service may know more values. */
   | { readonly kind: 'choice'; readonly values: readonly string[]; readonly isOpen?: boolean }
   | ListShape
-  /** Values with names that the caller chooses. */
+  /** An object with keys that the caller chooses. */
   | { readonly kind: 'record'; readonly value: TextShape; readonly limit: Limit; readonly maxKey?: number }
   /** Any JSON object. */
   | { readonly kind: 'json'; readonly role?: JsonRole }
@@ -45,7 +45,7 @@ export type JsonRole = 'metadata' | 'schema'
 
 export interface TextShape {
   readonly kind: 'text'
-  /** What it must be, as in "mode must be …". */
+  /** A description of valid values, as in "mode must be …". */
   readonly expected: string
   readonly fits?: (text: string) => boolean
   /** The minimum number of characters. If it is given, the client also refuses white space alone. */
@@ -97,7 +97,7 @@ export type RequiredFields<T> = { readonly [Key in Exclude<keyof T, OptionalKey<
 /** A schema for each field that a `T` may have. */
 export type OptionalFields<T> = { readonly [Key in OptionalKey<T>]-?: Schema<Exclude<T[Key], undefined>> }
 
-/** The same, of a `T` that has no other fields. */
+/** {@link OptionalFields} of a `T` without required fields. */
 export type OnlyOptionalFields<T> = OptionalFields<T> &
   NoInfer<Record<Exclude<keyof T, OptionalKey<T>>, never>>
 

@@ -4,13 +4,13 @@ import { holdsOneOf } from '../../protocol/requests/schema.ts'
 import type { NumberShape, ObjectShape, Schema, Shape, TextShape } from '../../protocol/requests/schema.ts'
 import { atMost, jsonObject, LIMITS, list, record } from './request-limits.ts'
 
-/** The schema of a request's body in zod, with the limits of this service. Null stands for an optional field that is absent. */
+/** The zod schema of a request's body, with the limits of this service. Null means that an optional field is absent. */
 export function bodySchema<T>(schema: Schema<T>): z.ZodType<T>
 export function bodySchema(shape: Shape): z.ZodType {
   return toZod(shape)
 }
 
-/** The schema of a query in zod. It is given a list of the values of each parameter, as `Context.req.queries()` has them. */
+/** The zod schema of a query. Its input has a list of values for each parameter, as `Context.req.queries()` returns. */
 export function querySchema<T>(schema: Schema<T> & ObjectShape): z.ZodType<T>
 export function querySchema({ optional }: ObjectShape): z.ZodType {
   return z.object(mapFields(optional, (shape) => parameter(shape).optional()))
