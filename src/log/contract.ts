@@ -1,0 +1,132 @@
+import type { ResearchEvent } from '../protocol/event.ts'
+
+/**
+ * A position in a log: after an entry, or at the start. Opaque: it carries the epoch of its log, and nothing but equality may
+ * be relied on. A position of another log or another epoch is refused with a `LogPositionError`.
+ */
+export type Position = string
+
+/** An event with what the log knows of it. Entries of one source are read in the order in which they were appended. */
+export type Entry<Event extends ResearchEvent = ResearchEvent> = Event & {
+  /** The position after this entry. */
+  readonly position: Position
+  /** When it was appended, in Unix ms. Never decreases from entry to entry. */
+  readonly recorded: number
+  /** 1 for the first entry of an event's identity; a more complete duplicate is an entry with the next number. */
+  readonly revision: number
+  /** Whether it comes from a first walk into the past of its source. */
+  readonly backfill: boolean
+}
+
+/** An event to be appended. */
+export interface NewEntry {
+  readonly event: ResearchEvent
+  /** Default false. */
+  readonly backfill?: boolean
+}
+
+/**
+ * The right to write under one name, until another claim takes it over. Each claim raises the token, and every write checks
+ * it: a suspended process cannot overwrite its successor.
+ */
+export interface Fence {
+  readonly name: string
+  readonly token: number
+}
+
+/** What one upstream stream adds to the log. */
+export interface StreamAppend {
+  /** Claimed under the stream's name. */
+  readonly fence: Fence
+  /** The stream's upstream position in the log; null where it has none. Another one is refused with a `LogConflictError`. */
+  readonly expect: string | null
+  /** The upstream position after these entries. Default: it stays. */
+  readonly position?: string
+  /**
+   * In order. The log skips an entry whose identity it has in a form that is at least as complete; its stream's position moves
+   * nevertheless.
+   */
+  readonly entries: readonly NewEntry[]
+}
+
+/** What was appended. */
+export interface Appended {
+  /** New entries. */
+  readonly entries: number
+  /** Entries that were skipped, as the log has them. */
+  readonly duplicates: number
+  /** The end of the log after them. */
+  readonly end: Position
+}
+
+/** A part of the log, in order. */
+export interface Page {
+  readonly entries: readonly Entry[]
+  /** The position after the last entry that was looked at, whether its type was wanted or not. Read on from here. */
+  readonly position: Position
+  /** Whether there was nothing more when it was read. */
+  readonly isEnd: boolean
+}
+
+/** Which entries to read. */
+export interface ReadOptions {
+  /** Maximum number of entries. The page may have fewer and not be the last. */
+  readonly limit: number
+  /** Only entries of these types. Default: all. */
+  readonly types?: readonly string[] | undefined
+}
+
+/** How far a reader has come. */
+export interface ReaderState {
+  /** Everything up to here was acknowledged. */
+  readonly cursor: Position
+  /** Acknowledged positions after the cursor, with unacknowledged ones between. */
+  readonly acknowledged: readonly Position[]
+}
+
+/** One step of a reader. Serialisable, at most {@link MAX_COMMIT_BYTES}. */
+export interface Commit extends ReaderState {
+  /** The cursor of the reader before; null to create it. Another one is refused with a `LogConflictError`. */
+  readonly expect: Position | null
+}
+
+/** Maximum size of a {@link Commit} as JSON, in bytes. */
+export const MAX_COMMIT_BYTES = 512 * 1024
+
+/** Where a log begins to be read: its first entry, after its last one, or the first one recorded at this time or later (Unix ms). */
+export type StartAt = 'start' | 'end' | { readonly time: number }
+
+/**
+ * Where a log is stored. `memoryLog()` and `sqliteLog(file)` implement it and pass one conformance suite; users call `openLog`.
+ *
+ * A rejected write has changed nothing. All methods reject with a `LogClosedError` after `close`.
+ */
+export interface LogStore {
+  /**
+   * Claims a name. Rejects with a `LogInUseError` that names the owner while another open log holds it; with `wait`, waits
+   * until it is free or rejects with the reason of the signal. The same open log may claim a name again: the token is
+   * raised, and the earlier fence is void.
+   */
+  claim(name: string, options?: { readonly wait?: AbortSignal }): Promise<Fence>
+  /** Gives a name up. A fence that is void already is ignored. */
+  release(fence: Fence): Promise<void>
+  /**
+   * Appends what streams bring, in one transaction that survives a power cut. Rejects with a `FencedError` or a
+   * `LogConflictError` that names the stream.
+   */
+  append(appends: readonly StreamAppend[]): Promise<Appended>
+  /** The upstream positions of streams; null for a stream without one. */
+  streamPositions(names: readonly string[]): Promise<readonly (string | null)[]>
+  /** Reads on after a position. Rejects with a `LogPositionError`. */
+  read(after: Position, options: ReadOptions): Promise<Page>
+  /** Resolves once there may be entries after this position. Rejects with the signal's reason. */
+  wait(after: Position, signal: AbortSignal): Promise<void>
+  /** The position at which to begin. */
+  positionAt(start: StartAt): Promise<Position>
+  /** The state of a reader; undefined for an unknown one. */
+  reader(name: string): Promise<ReaderState | undefined>
+  /** Moves a reader, in one transaction. Rejects with a `FencedError` or a `LogConflictError`. */
+  commit(fence: Fence, commit: Commit): Promise<void>
+  /** Gives up every claim. Pending waits reject. */
+  close(): Promise<void>
+}

@@ -1,0 +1,71 @@
+/** A log refused what it was asked for. Nothing was changed. */
+export class LogError extends Error {
+  override readonly name: string = 'LogError'
+  /** Whether the same call may succeed later. `deliver` does not retry otherwise. */
+  readonly retryable: boolean = false
+}
+
+/** Another open log holds the name. End that process first, or wait for it. */
+export class LogInUseError extends LogError {
+  override readonly name = 'LogInUseError'
+  /** The name that was claimed. */
+  readonly claimed: string
+  /** Process and host, or the name that was given to the log. */
+  readonly owner: string
+
+  constructor(log: string, claimed: string, owner: string) {
+    super(
+      `${JSON.stringify(claimed)} in ${log} is held by ${owner}: end that process first, or claim with \`wait\``,
+    )
+    this.claimed = claimed
+    this.owner = owner
+  }
+}
+
+/** The name was claimed by another since. This writer must stop. */
+export class FencedError extends LogError {
+  override readonly name = 'FencedError'
+  readonly claimed: string
+
+  constructor(log: string, claimed: string) {
+    super(
+      `${JSON.stringify(claimed)} in ${log} was claimed by another writer since: nothing more is written by this one. ` +
+        'See that only one runs',
+    )
+    this.claimed = claimed
+  }
+}
+
+/** A stream or a reader does not stand where the writer expected. */
+export class LogConflictError extends LogError {
+  override readonly name = 'LogConflictError'
+  /** The stream or reader. */
+  readonly subject: string
+
+  constructor(log: string, subject: string) {
+    super(
+      `${JSON.stringify(subject)} in ${log} does not stand where the writer expected: read its position again`,
+    )
+    this.subject = subject
+  }
+}
+
+/** The position is not one of this log: of another log, of another epoch, or beyond its end. */
+export class LogPositionError extends LogError {
+  override readonly name = 'LogPositionError'
+  readonly position: string
+
+  constructor(log: string, position: string, problem: string) {
+    super(`the position ${JSON.stringify(position.slice(0, 100))} ${problem} ${log}`)
+    this.position = position
+  }
+}
+
+/** The log is closed. */
+export class LogClosedError extends LogError {
+  override readonly name = 'LogClosedError'
+
+  constructor(log: string) {
+    super(`${log} is closed`)
+  }
+}
