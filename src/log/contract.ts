@@ -3,6 +3,9 @@ import type { ResearchEvent } from '../protocol/event.ts'
 /**
  * A position in a log: after an entry, or at the start. Opaque: it carries the epoch of its log, and nothing but equality may
  * be relied on. A position of another log or another epoch is refused with a `LogPositionError`.
+ *
+ * Reading on after the same position gives the same entries at the same positions, in the same order, whatever was appended
+ * since.
  */
 export type Position = string
 
@@ -108,11 +111,11 @@ export interface LogStore {
    * raised, and the earlier fence is void.
    */
   claim(name: string, options?: { readonly wait?: AbortSignal }): Promise<Fence>
-  /** Gives a name up. A fence that is void already is ignored. */
+  /** Gives a name up, which makes the fence void. A fence that is void already is ignored. */
   release(fence: Fence): Promise<void>
   /**
-   * Appends what streams bring, in one transaction that survives a power cut. Rejects with a `FencedError` or a
-   * `LogConflictError` that names the stream.
+   * Appends what streams bring, in one transaction that survives a power cut. Rejects with a `FencedError`, a
+   * `LogConflictError` that names the stream, or a `LogValueError` for an event that is not JSON.
    */
   append(appends: readonly StreamAppend[]): Promise<Appended>
   /** The upstream positions of streams; null for a stream without one. */
@@ -125,7 +128,10 @@ export interface LogStore {
   positionAt(start: StartAt): Promise<Position>
   /** The state of a reader; undefined for an unknown one. */
   reader(name: string): Promise<ReaderState | undefined>
-  /** Moves a reader, in one transaction. Rejects with a `FencedError` or a `LogConflictError`. */
+  /**
+   * Moves the reader of the fence's name, in one transaction. Rejects with a `FencedError`, a `LogConflictError`, a
+   * `LogPositionError`, or a `LogValueError` for more than {@link MAX_COMMIT_BYTES}.
+   */
   commit(fence: Fence, commit: Commit): Promise<void>
   /** Gives up every claim. Pending waits reject. */
   close(): Promise<void>

@@ -61,6 +61,16 @@ export class LogPositionError extends LogError {
   }
 }
 
+/** A value cannot be stored: it is not JSON, or it is too large. */
+export class LogValueError extends LogError {
+  override readonly name = 'LogValueError'
+
+  /** @param subject What the value is, as in "an entry of "m1" cannot be stored in rivulet.db: it is not JSON". */
+  constructor(log: string, subject: string, problem: string, options?: ErrorOptions) {
+    super(`${subject} cannot be stored in ${log}: ${problem}`, options)
+  }
+}
+
 /** The log is closed. */
 export class LogClosedError extends LogError {
   override readonly name = 'LogClosedError'
