@@ -1,0 +1,269 @@
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkInteger, checkOptions, checkSignal, checkText } from '../protocol/check.ts'
+import { isObject } from '../protocol/event.ts'
+import { MAX_COMMIT_BYTES } from './contract.ts'
+import type {
+  Appended,
+  Commit,
+  Fence,
+  LogStore,
+  Page,
+  Position,
+  ReaderState,
+  ReadOptions,
+  StartAt,
+  StreamAppend,
+} from './contract.ts'
+import { LogClosedError, LogConflictError, LogValueError } from './errors.ts'
+import { Claims } from './memory-log/claims.ts'
+import { Partitions } from './memory-log/partitions.ts'
+import { WaitingCalls } from './memory-log/waiting-calls.ts'
+import { prepareEntry } from './prepared-entry.ts'
+
+/** Settings of one open log in memory. */
+interface MemoryLogConnection {
+  /** The name in the `LogInUseError` of others. Default: a numbered one. */
+  readonly owner?: string
+  /**
+   * Waited for before and after the effect of each call, to try readers with a store that is far away. Default: calls resolve
+   * in microtasks.
+   */
+  readonly latency?: () => PromiseLike<unknown>
+  /**
+   * Called before and after the effect of each write. What it throws rejects the write: nothing was written where it threw
+   * before, everything where it threw after, as when the process crashes before the writer gets the result.
+   */
+  readonly faults?: (write: MemoryLogWrite, step: 'before' | 'after') => void
+}
+
+/** Settings of {@link memoryLog}. */
+export interface MemoryLogOptions extends MemoryLogConnection {
+  /**
+   * Number of partitions, 1 to 1,000. With more than one, sources alternate in another order than that of the appends; the
+   * entries of each source keep theirs. Default 1.
+   */
+  readonly partitions?: number
+  /** Unix time in ms, for `recorded`. Default `Date.now`. */
+  readonly clock?: () => number
+}
+
+/** The writes of a log. */
+export type MemoryLogWrite = 'claim' | 'release' | 'append' | 'commit'
+
+/** An open log in memory. */
+export interface MemoryLog extends LogStore {
+  /**
+   * Opens the same log once more, as another process opens the same file. The log is there as long as one can be reached,
+   * open or closed.
+   *
+   * @throws {ArgumentError} for an option that cannot be right.
+   */
+  connect(options?: MemoryLogConnection): MemoryLog
+  /**
+   * Frees its claims without its knowledge, as when its process was killed, or suspended while its locks were lost. It is
+   * fenced once another one claims their names.
+   */
+  loseClaims(): void
+}
+
+const LOG = 'the log in memory'
+const CONNECTION_OPTIONS = ['owner', 'latency', 'faults']
+
+/**
+ * A log in memory: for tests, and for what need not survive the process.
+ *
+ * @throws {ArgumentError} for an option that cannot be right.
+ */
+export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
+  checkOptions('options', options, ['partitions', 'clock', ...CONNECTION_OPTIONS])
+  const { partitions = 1, clock = Date.now, ...connection } = options
+  checkInteger('partitions', partitions, 1, 1_000)
+  checkFunction('clock', clock)
+  return connect(new Contents(partitions, clock), connection)
+}
+
+/** What the open logs share. */
+class Contents {
+  readonly claims = new Claims(LOG)
+  readonly entries: Partitions
+  /** Calls that wait for entries. */
+  readonly waiting = new WaitingCalls<OpenLog, true>()
+  readonly streams = new Map<string, string>()
+  /** JSON, so that a reader and the log never share a value. */
+  readonly readers = new Map<string, { readonly cursor: Position; readonly json: string }>()
+  readonly clock: () => number
+  connections = 0
+
+  constructor(partitions: number, clock: () => number) {
+    this.entries = new Partitions(LOG, partitions)
+    this.clock = clock
+  }
+}
+
+function connect(contents: Contents, options: MemoryLogConnection): MemoryLog {
+  contents.connections += 1
+  const {
+    owner = `memory log ${contents.connections}`,
+    latency = async () => {},
+    faults = () => {},
+  } = options
+  checkText('owner', owner)
+  checkFunction('latency', latency)
+  checkFunction('faults', faults)
+  return new OpenLog(contents, { owner, latency, faults })
+}
+
+class OpenLog implements MemoryLog {
+  readonly owner: string
+  readonly #contents: Contents
+  readonly #latency: () => PromiseLike<unknown>
+  readonly #faults: (write: MemoryLogWrite, step: 'before' | 'after') => void
+  #isClosed = false
+
+  constructor(contents: Contents, { owner, latency, faults }: Required<MemoryLogConnection>) {
+    this.#contents = contents
+    this.owner = owner
+    this.#latency = latency
+    this.#faults = faults
+  }
+
+  connect(options: MemoryLogConnection = {}): MemoryLog {
+    checkOptions('options', options, CONNECTION_OPTIONS)
+    return connect(this.#contents, options)
+  }
+
+  loseClaims(): void {
+    this.#contents.claims.lose(this)
+  }
+
+  async claim(name: string, options: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
+    checkText('name', name)
+    const { wait } = options
+    if (wait !== undefined) checkSignal('wait', wait)
+    return this.#write('claim', () => this.#contents.claims.claim(name, this, wait))
+  }
+
+  async release(fence: Fence): Promise<void> {
+    await this.#write('release', () => this.#contents.claims.release(fence, this))
+  }
+
+  async append(appends: readonly StreamAppend[]): Promise<Appended> {
+    this.#checkOpen()
+    // At the call, so that what the caller does to them later has no effect.
+    const streams = appends.map(({ fence, expect, position, entries }) => ({
+      fence,
+      expect,
+      position,
+      entries: entries.map((entry) => prepareEntry(LOG, fence.name, entry)),
+    }))
+    return this.#write('append', () => {
+      const { claims, entries, waiting, streams: positions, clock } = this.#contents
+      for (const { fence } of streams) claims.check(fence)
+      const moved = new Map<string, string>()
+      for (const { fence, expect, position } of streams) {
+        const { name } = fence
+        if ((moved.get(name) ?? positions.get(name) ?? null) !== expect) throw new LogConflictError(LOG, name)
+        if (position !== undefined) moved.set(name, position)
+      }
+      const added = streams.flatMap((stream) => stream.entries)
+      const count = entries.append(added, clock())
+      for (const [name, position] of moved) positions.set(name, position)
+      if (count > 0) waiting.settle(() => true)
+      return { entries: count, duplicates: added.length - count, end: entries.end }
+    })
+  }
+
+  async streamPositions(names: readonly string[]): Promise<readonly (string | null)[]> {
+    const { streams } = this.#contents
+    return this.#call(() => names.map((name) => streams.get(name) ?? null))
+  }
+
+  async read(after: Position, { limit, types }: ReadOptions): Promise<Page> {
+    checkInteger('limit', limit, 1)
+    return this.#call(() => this.#contents.entries.read(after, { limit, types }))
+  }
+
+  async wait(after: Position, signal: AbortSignal): Promise<void> {
+    checkSignal('signal', signal)
+    const { entries, waiting } = this.#contents
+    await this.#call(async () => {
+      signal.throwIfAborted()
+      if (!entries.hasMore(after)) await waiting.add(this, signal)
+    })
+    signal.throwIfAborted()
+    this.#checkOpen()
+  }
+
+  async positionAt(start: StartAt): Promise<Position> {
+    const isTime = isObject(start) && typeof start.time === 'number' && !Number.isNaN(start.time)
+    if (!isTime && start !== 'start' && start !== 'end') {
+      throw new ArgumentError('start', '"start", "end" or { time: Unix ms }', start)
+    }
+    return this.#call(() => this.#contents.entries.positionAt(start))
+  }
+
+  async reader(name: string): Promise<ReaderState | undefined> {
+    return this.#call(() => {
+      const stored = this.#contents.readers.get(name)
+      if (stored === undefined) return undefined
+      const state: ReaderState = JSON.parse(stored.json)
+      return state
+    })
+  }
+
+  async commit(fence: Fence, { expect, cursor, acknowledged }: Commit): Promise<void> {
+    const { name } = fence
+    const json = JSON.stringify({ cursor, acknowledged } satisfies ReaderState)
+    const bytes = new TextEncoder().encode(JSON.stringify({ expect, cursor, acknowledged })).length
+    if (bytes > MAX_COMMIT_BYTES) {
+      const problem = `its ${bytes} bytes are more than ${MAX_COMMIT_BYTES}`
+      throw new LogValueError(LOG, `a commit of ${JSON.stringify(name)}`, problem)
+    }
+    const positions = [cursor, ...acknowledged]
+    await this.#write('commit', () => {
+      const { claims, entries, readers } = this.#contents
+      claims.check(fence)
+      if ((readers.get(name)?.cursor ?? null) !== expect) throw new LogConflictError(LOG, name)
+      for (const position of positions) entries.check(position)
+      readers.set(name, { cursor, json })
+    })
+  }
+
+  async close(): Promise<void> {
+    if (!this.#isClosed) {
+      this.#isClosed = true
+      const { claims, waiting } = this.#contents
+      waiting.reject(this, new LogClosedError(LOG))
+      claims.close(this, new LogClosedError(LOG))
+    }
+    await this.#latency()
+  }
+
+  /** One change of the log. Its effect is all there or not at all. */
+  #write<Result>(write: MemoryLogWrite, effect: () => Result | Promise<Result>): Promise<Result> {
+    return this.#call(async () => {
+      this.#faults(write, 'before')
+      const result = await effect()
+      this.#faults(write, 'after')
+      return result
+    })
+  }
+
+  async #call<Result>(effect: () => Result | Promise<Result>): Promise<Result> {
+    this.#checkOpen()
+    await this.#latency()
+    // A call that is under way when the log is closed has no effect.
+    this.#checkOpen()
+    const result = await effect()
+    await this.#latency()
+    return result
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw new LogClosedError(LOG)
+  }
+}
+
+function checkFunction(argument: string, value: unknown): void {
+  if (typeof value !== 'function') throw new ArgumentError(argument, 'a function', value)
+}

@@ -1,0 +1,74 @@
+import type { Fence } from '../contract.ts'
+import { FencedError, LogInUseError } from '../errors.ts'
+import { WaitingCalls } from './waiting-calls.ts'
+
+/** An open log that claims names. */
+interface Claimer {
+  readonly owner: string
+}
+
+interface Claim {
+  /** Of the last fence. It is raised by a release too, which makes that fence void. */
+  token: number
+  holder: Claimer | undefined
+  readonly waiting: WaitingCalls<Claimer, Fence>
+}
+
+/** Which open log holds which name. */
+export class Claims {
+  readonly #log: string
+  readonly #claims = new Map<string, Claim>()
+
+  constructor(log: string) {
+    this.#log = log
+  }
+
+  /** Claims a name, or waits for it where there is a signal. */
+  async claim(name: string, claimer: Claimer, wait: AbortSignal | undefined): Promise<Fence> {
+    wait?.throwIfAborted()
+    let claim = this.#claims.get(name)
+    if (claim === undefined) {
+      claim = { token: 0, holder: undefined, waiting: new WaitingCalls() }
+      this.#claims.set(name, claim)
+    }
+    if (claim.holder === undefined || claim.holder === claimer) return give(name, claim, claimer)
+    if (wait !== undefined) return claim.waiting.add(claimer, wait)
+    throw new LogInUseError(this.#log, name, claim.holder.owner)
+  }
+
+  /** Throws a FencedError for a fence that is void. */
+  check({ name, token }: Fence): void {
+    if (this.#claims.get(name)?.token !== token) throw new FencedError(this.#log, name)
+  }
+
+  release({ name, token }: Fence, claimer: Claimer): void {
+    const claim = this.#claims.get(name)
+    if (claim === undefined || claim.token !== token || claim.holder !== claimer) return
+    claim.token += 1
+    free(name, claim)
+  }
+
+  /** Frees what the claimer holds. Its fences are valid until another claims their names. */
+  lose(claimer: Claimer): void {
+    for (const [name, claim] of this.#claims) if (claim.holder === claimer) free(name, claim)
+  }
+
+  /** Releases what the claimer holds. Its waiting claims reject. */
+  close(claimer: Claimer, error: Error): void {
+    for (const { waiting } of this.#claims.values()) waiting.reject(claimer, error)
+    for (const [name, claim] of this.#claims) {
+      if (claim.holder === claimer) this.release({ name, token: claim.token }, claimer)
+    }
+  }
+}
+
+function give(name: string, claim: Claim, claimer: Claimer): Fence {
+  claim.holder = claimer
+  claim.token += 1
+  return { name, token: claim.token }
+}
+
+function free(name: string, claim: Claim): void {
+  claim.holder = undefined
+  claim.waiting.settle((claimer) => (claim.holder === undefined ? give(name, claim, claimer) : undefined))
+}

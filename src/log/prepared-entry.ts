@@ -1,0 +1,44 @@
+import { isObject } from '../protocol/event.ts'
+import { completenessOf } from '../protocol/identified.ts'
+import type { NewEntry } from './contract.ts'
+import { LogValueError } from './errors.ts'
+
+/** An entry as a store writes it: the event as JSON, and what the store has to know of it. */
+export interface PreparedEntry {
+  readonly source: string
+  readonly id: string
+  readonly type: string
+  /** See `completeness`. */
+  readonly completeness: number
+  readonly json: string
+  readonly backfill: boolean
+}
+
+/**
+ * Prepares an entry of a stream. What the caller does to the event later has no effect.
+ *
+ * @throws {LogValueError} for an event that is not JSON.
+ */
+export function prepareEntry(
+  log: string,
+  stream: string,
+  { event, backfill = false }: NewEntry,
+): PreparedEntry {
+  const refused = (problem: string, options?: ErrorOptions) =>
+    new LogValueError(log, `an entry of ${JSON.stringify(stream)}`, problem, options)
+  if (!isObject(event)) throw refused('its event is not an object')
+  const { source, id, type } = event
+  // An event may come from outside of TypeScript.
+  for (const [name, value] of Object.entries<unknown>({ source, id, type })) {
+    if (typeof value !== 'string') throw refused(`its event has no ${name}`)
+  }
+  let json: unknown
+  try {
+    json = JSON.stringify(event)
+  } catch (cause) {
+    // A circle, a bigint, a nesting that overflows the stack, or a text that is too long for a string.
+    throw refused('its event is not JSON', { cause })
+  }
+  if (typeof json !== 'string') throw refused('its event is not JSON')
+  return { source, id, type, completeness: completenessOf(event), json, backfill }
+}

@@ -1,0 +1,193 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import type { LogStore } from '../../src/log/contract.ts'
+import { FencedError, LogInUseError } from '../../src/log/errors.ts'
+import { memoryLog } from '../../src/log/memory-log.ts'
+import type { MemoryLog, MemoryLogOptions, MemoryLogWrite } from '../../src/log/memory-log.ts'
+import { ArgumentError } from '../../src/protocol/argument-error.ts'
+import { change, groupStatus } from '../operators/events.ts'
+import { describeLogStore } from './conformance.ts'
+
+function describeMemoryLog(name: string, { partitions = 1, ...connection }: MemoryLogOptions): void {
+  describeLogStore(name, async ({ clock }) => {
+    const first = memoryLog({ partitions, clock })
+    const opened = new Map<LogStore, MemoryLog>()
+    return {
+      async connect(owner) {
+        const log = first.connect({ ...connection, owner })
+        opened.set(log, log)
+        return log
+      },
+      async loseClaims(log) {
+        opened.get(log)?.loseClaims()
+      },
+      async remove() {
+        await Promise.all([...opened.values()].map((log) => log.close()))
+      },
+    }
+  })
+}
+
+describeMemoryLog('a log in memory', {})
+describeMemoryLog('a log in memory of 3 partitions', { partitions: 3 })
+describeMemoryLog('a slow log in memory', { latency: () => nextTurn() })
+describeMemoryLog('a slow log in memory of 3 partitions', { partitions: 3, latency: () => nextTurn() })
+
+const WRITES: readonly MemoryLogWrite[] = ['claim', 'release', 'append', 'commit']
+const crash = new Error('crashed')
+
+describe('memoryLog', () => {
+  /** A log whose next call of this write throws at this step, and everything that another one sees of it. */
+  async function failing(write: MemoryLogWrite, step: 'before' | 'after') {
+    let isArmed = false
+    const steps: string[] = []
+    const log = memoryLog({
+      owner: 'failing',
+      faults(...point) {
+        if (!isArmed) return
+        steps.push(point.join(' '))
+        if (point[0] === write && point[1] === step) throw crash
+      },
+    })
+    const witness = log.connect({ owner: 'witness' })
+    const fence = await log.claim('claimed')
+    const start = await log.positionAt('start')
+    const calls: Readonly<Record<MemoryLogWrite, () => Promise<unknown>>> = {
+      claim: () => log.claim('free'),
+      release: () => log.release(fence),
+      append: () =>
+        log.append([
+          { fence, expect: null, position: 'p1', entries: [{ event: change('1') }, { event: change('2') }] },
+        ]),
+      commit: () => log.commit(fence, { expect: null, cursor: start, acknowledged: [] }),
+    }
+    const isFree = async (name: string) => {
+      const outcome = await witness.claim(name).catch((error: unknown) => error)
+      return !(outcome instanceof LogInUseError)
+    }
+    isArmed = true
+    return {
+      call: calls[write],
+      steps,
+      seen: async () => ({
+        claim: !(await isFree('free')),
+        release: await isFree('claimed'),
+        append: [
+          (await witness.read(start, { limit: 10 })).entries.length,
+          ...(await witness.streamPositions(['claimed'])),
+        ],
+        commit: (await witness.reader('claimed')) !== undefined,
+      }),
+    }
+  }
+  const untouched = { claim: false, release: false, append: [0, null], commit: false }
+  const written = { claim: true, release: true, append: [2, 'p1'], commit: true }
+
+  it.each(WRITES)('writes nothing of a %s that a fault stops before its effect', async (write) => {
+    const { call, steps, seen } = await failing(write, 'before')
+    await expect(call()).rejects.toBe(crash)
+    expect(steps).toEqual([`${write} before`])
+    expect(await seen()).toEqual(untouched)
+  })
+
+  it.each(WRITES)('writes everything of a %s that a fault stops after its effect', async (write) => {
+    const { call, steps, seen } = await failing(write, 'after')
+    await expect(call()).rejects.toBe(crash)
+    expect(steps).toEqual([`${write} before`, `${write} after`])
+    expect(await seen()).toEqual({ ...untouched, [write]: written[write] })
+  })
+
+  it('waits for its latency before and after the effect of each call', async () => {
+    const turns: (() => void)[] = []
+    const log = memoryLog({ latency: () => new Promise<void>((resolve) => turns.push(resolve)) })
+    const witness = log.connect({ latency: async () => {} })
+    const next = async () => {
+      await nextTurn()
+      turns.shift()?.()
+      await nextTurn()
+    }
+    let isClaimed = false
+    const claim = log.claim('stream')
+    const claimed = claim.then(() => (isClaimed = true))
+    await nextTurn()
+    // The name is free until the first wait is over.
+    await witness.release(await witness.claim('stream'))
+    await next()
+    await expect(witness.claim('stream')).rejects.toBeInstanceOf(LogInUseError)
+    expect(isClaimed).toBe(false)
+    await next()
+    await claimed
+    expect(turns).toEqual([])
+  })
+
+  it('has no effect of a call that is under way when it is closed', async () => {
+    const log = memoryLog()
+    const fence = await log.claim('stream')
+    const pending = log.append([{ fence, expect: null, entries: [{ event: change('1') }] }])
+    const closed = log.close()
+    await expect(pending).rejects.toThrow('the log in memory is closed')
+    await closed
+    const again = log.connect()
+    expect(await again.positionAt('end')).toBe(await again.positionAt('start'))
+  })
+
+  it('lets an open log that lost its claims write until another one has them', async () => {
+    const log = memoryLog()
+    const fence = await log.claim('stream')
+    const append = (id: string) => log.append([{ fence, expect: null, entries: [{ event: change(id) }] }])
+    log.loseClaims()
+    await append('1')
+    await log.connect().claim('stream')
+    await expect(append('2')).rejects.toBeInstanceOf(FencedError)
+  })
+
+  it('numbers open logs without a name', async () => {
+    const first = memoryLog()
+    const second = first.connect()
+    await first.claim('a')
+    await second.claim('b')
+    await expect(second.claim('a')).rejects.toThrow('"a" in the log in memory is held by memory log 1')
+    await expect(first.claim('b')).rejects.toThrow('memory log 2')
+  })
+
+  it('reads sources of 3 partitions in another order than that of the appends, which stays the same', async () => {
+    const log = memoryLog({ partitions: 3, clock: () => 0 })
+    const fence = await log.claim('stream')
+    const given: string[] = []
+    for (let i = 0; i < 12; i++) {
+      const event = change(String(i), `m${i % 4}`)
+      given.push(event.id)
+      await log.append([{ fence, expect: null, entries: [{ event }] }])
+    }
+    const start = await log.positionAt('start')
+    const ids = async () => (await log.read(start, { limit: 100 })).entries.map(({ id }) => id)
+    const read = await ids()
+    expect(read).not.toEqual(given)
+    expect(read.toSorted()).toEqual(given.toSorted())
+    await log.append([{ fence, expect: null, entries: [{ event: change('later', 'm0') }] }])
+    expect(await ids()).toEqual([...read, 'later'])
+  })
+
+  it('reads a page of a rare type without looking at more than 10,000 entries', async () => {
+    const log = memoryLog()
+    const fence = await log.claim('stream')
+    const entries = Array.from({ length: 10_001 }, (_, i) => ({ event: change(String(i)) }))
+    await log.append([{ fence, expect: null, entries: [...entries, { event: groupStatus('rare') }] }])
+    const first = await log.read(await log.positionAt('start'), { limit: 1, types: ['task_group.status'] })
+    expect(first).toMatchObject({ entries: [], isEnd: false })
+    const second = await log.read(first.position, { limit: 1, types: ['task_group.status'] })
+    expect(second).toMatchObject({ entries: [{ id: 'rare' }], isEnd: true })
+  })
+
+  it.each([
+    { partitions: 0 },
+    { partitions: 1.5 },
+    { owner: '' },
+    { clock: 5 },
+    { latency: 5 },
+    { faults: true },
+    { partition: 3 },
+  ])('refuses the options %j', (options) => {
+    expect(() => Reflect.apply(memoryLog, undefined, [options])).toThrow(ArgumentError)
+  })
+})
