@@ -1,5 +1,6 @@
 import { from, isObservable, observable } from 'rxjs'
 import type { Observable, Subscription } from 'rxjs'
+import { acknowledge, receive, release } from '../src/protocol/acknowledgement.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { checkInteger } from '../src/protocol/check.ts'
 import { Gate, subscribeUnderGate } from '../src/protocol/gate.ts'
@@ -32,6 +33,8 @@ export interface IterateConfig {
  * for await (const n of iterate(interval(10).pipe(take(3)))) console.log(n) // 0, 1, 2
  * ```
  *
+ * Asking for the next value acknowledges an entry of a log's consumer; leaving the loop by `break` or an error does not.
+ *
  * An error of the source is thrown once the values before it are read. Leaving the loop unsubscribes, drops buffered values
  * and opens the gate. Concurrent calls of `next()` are resolved in order.
  *
@@ -46,7 +49,7 @@ export function iterate<T>(source: Observable<T>, config: IterateConfig = {}): A
 
 /** A pending `next()`. */
 interface Waiter<T> {
-  readonly resolve: (result: IteratorResult<T, undefined>) => void
+  readonly resolve: (result: IteratorResult<T, undefined> | Promise<IteratorResult<T, undefined>>) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -59,6 +62,8 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
   // At least one of the two is empty.
   readonly #results = new Queue<IteratorYieldResult<T>>()
   readonly #waiters = new Queue<Waiter<T>>()
+  /** The value that the loop has. */
+  #last: T | undefined
   #subscription: Subscription | undefined
   #ended = false
   #failure: { readonly error: unknown } | undefined
@@ -81,10 +86,11 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
 
   next(): Promise<IteratorResult<T, undefined>> {
     this.#subscribe()
+    this.#acknowledgeLast()
     const result = this.#results.shift()
     if (result !== undefined) {
       if (this.#results.size <= this.#highWaterMark / 2) this.#gate.open()
-      return Promise.resolve(result)
+      return this.#handOut(result)
     }
     if (this.#failure !== undefined) {
       const { error } = this.#failure
@@ -114,13 +120,28 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
     })
   }
 
+  /** The loop has the value from now on. It acknowledges it when it asks for the next. */
+  #handOut(result: IteratorYieldResult<T>): Promise<IteratorYieldResult<T>> {
+    try {
+      receive(result.value, this.#gate)
+    } catch (error) {
+      this.#stop()
+      return Promise.reject(error)
+    }
+    this.#last = result.value
+    return Promise.resolve(result)
+  }
+
+  #acknowledgeLast(): void {
+    const last = this.#last
+    this.#last = undefined
+    acknowledge(last)
+  }
+
   #next(value: T): void {
     const result: IteratorYieldResult<T> = { done: false, value }
     const waiter = this.#waiters.shift()
-    if (waiter !== undefined) {
-      waiter.resolve(result)
-      return
-    }
+    if (waiter !== undefined) return waiter.resolve(this.#handOut(result))
     this.#results.push(result)
     if (this.#results.size >= this.#highWaterMark) this.#gate.close()
   }
@@ -138,6 +159,8 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
   }
 
   #stop(): void {
+    release(this.#last)
+    this.#last = undefined
     this.#subscription?.unsubscribe()
     this.#results.clear()
     this.#end()

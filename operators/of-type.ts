@@ -1,5 +1,6 @@
 import { filter } from 'rxjs'
 import type { OperatorFunction } from 'rxjs'
+import { acknowledge } from '../src/protocol/acknowledgement.ts'
 import { checkList, checkText } from '../src/protocol/check.ts'
 
 /** A value with a discriminant `type`. */
@@ -34,7 +35,7 @@ export type OfType<T extends Typed, Type extends string> = T extends { readonly 
  *   .subscribe((event) => console.log(event.data.output.content))
  * ```
  *
- * Errors pass through, and unsubscribing unsubscribes from the source.
+ * Entries of a log's consumer that it drops are acknowledged. Errors pass through, and unsubscribing unsubscribes from the source.
  *
  * @throws ArgumentError at the call, when no type is given or a type is empty.
  */
@@ -45,5 +46,9 @@ export function ofType<T extends Typed, const Type extends T['type']>(
   for (const type of types) checkText('types', type)
   const wanted: ReadonlySet<string> = new Set(types)
 
-  return filter((event: T): event is OfType<T, Type> & T => wanted.has(event.type))
+  return filter((event: T): event is OfType<T, Type> & T => {
+    if (wanted.has(event.type)) return true
+    acknowledge(event)
+    return false
+  })
 }

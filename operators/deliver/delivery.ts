@@ -4,6 +4,7 @@ import { KeyedBacklog, UnkeyedBacklog } from './backlog.ts'
 import type { Backlog } from './backlog.ts'
 import { Backpressure } from './backpressure.ts'
 import { DrainTimeoutError } from './drain-timeout-error.ts'
+import { receive } from '../../src/protocol/acknowledgement.ts'
 import { gateOf, subscribeUnderGate } from '../../src/protocol/gate.ts'
 import type { Gate } from '../../src/protocol/gate.ts'
 import { InFlightTask } from './in-flight.ts'
@@ -100,7 +101,8 @@ export class Delivery<T> implements InFlightOwner<T> {
 
   #next(event: T): void {
     try {
-      this.#plan.checkpoint?.received(event)
+      if (this.#plan.checkpoint === undefined) receive(event, this.#backpressure.gate)
+      else this.#plan.checkpoint.received(event)
       this.#backlog.push(event)
     } catch (error) {
       return this.fail(error)

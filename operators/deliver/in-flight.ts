@@ -1,4 +1,5 @@
 import type { SchedulerLike, Subscription } from 'rxjs'
+import { acknowledge } from '../../src/protocol/acknowledgement.ts'
 import { backoffDelay } from '../../src/protocol/backoff.ts'
 import type { Backoff } from '../../src/protocol/backoff.ts'
 import type { Partition } from './backlog.ts'
@@ -172,7 +173,9 @@ export class InFlightTask<T> {
 
   #save(): void {
     try {
-      const result: unknown = this.#handling.checkpoint?.handled(this.event)
+      const { checkpoint } = this.#handling
+      if (checkpoint === undefined) acknowledge(this.event)
+      const result: unknown = checkpoint?.handled(this.event)
       if (isThenable(result)) return void result.then(this.#saved, this.#unsaved)
     } catch (error) {
       return this.#unsaved(error)

@@ -68,6 +68,31 @@ export class LogValueError extends LogError {
   /** @param subject What the value is, as in "an entry of "m1" cannot be stored in rivulet.db: it is not JSON". */
   constructor(log: string, subject: string, problem: string, options?: ErrorOptions) {
     super(`${subject} cannot be stored in ${log}: ${problem}`, options)
+
+/** A consumer cannot go on, because an operator has dropped an entry that nothing will acknowledge. */
+export class StalledConsumerError extends LogError {
+  override readonly name = 'StalledConsumerError'
+  /** The consumer. */
+  readonly consumer: string
+  /** The position of the entry. */
+  readonly position: string
+
+  constructor(
+    consumer: string,
+    position: string,
+    entry: { readonly id: string; readonly source: string } | undefined,
+  ) {
+    const what =
+      entry === undefined
+        ? `the entry at ${position}`
+        : `the event ${JSON.stringify(entry.id)} of ${entry.source}`
+    super(
+      `the consumer ${JSON.stringify(consumer)} cannot go on: ${what} was neither acknowledged nor did it come to \`deliver\` ` +
+        'or `for await`. An operator between has dropped it: filter with `types` and `where` of the consumer or `ofType`, or ' +
+        'within the handler',
+    )
+    this.consumer = consumer
+    this.position = position
   }
 }
 

@@ -1,0 +1,324 @@
+import { asyncScheduler, Subscription } from 'rxjs'
+import type { SchedulerLike, Subscriber } from 'rxjs'
+import { ACKNOWLEDGER, expectAcknowledgements } from '../protocol/acknowledgement.ts'
+import type { Acknowledger } from '../protocol/acknowledgement.ts'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import {
+  checkDuration,
+  checkInteger,
+  checkList,
+  checkOneOf,
+  checkOptions,
+  checkText,
+} from '../protocol/check.ts'
+import { isObject } from '../protocol/event.ts'
+import type { ResearchEvent, ResearchEventType } from '../protocol/event.ts'
+import { gateOf } from '../protocol/gate.ts'
+import type { Gate } from '../protocol/gate.ts'
+import { AckWindow } from './ack-window.ts'
+import type { Entry, Fence, LogStore, Page, Position, StartAt } from './contract.ts'
+import { StalledConsumerError } from './errors.ts'
+
+/** Entries of these types. */
+export type EntryOf<Type extends ResearchEventType> = Entry<Extract<ResearchEvent, { readonly type: Type }>>
+
+/** Settings of a consumer. */
+export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventType> {
+  /** Only entries of these types. Evaluated while reading, so a changed list holds from the cursor on. Default: all. */
+  readonly types?: readonly Type[]
+  /** Only entries for which this returns true. Evaluated as `types` is. */
+  readonly where?: (entry: EntryOf<Type>) => boolean
+  /** Where a consumer with a new name begins. A known one resumes at its cursor. Default `start`. */
+  readonly startAt?: StartAt
+  /** `first` skips more complete duplicates. Default `all`. */
+  readonly revisions?: 'all' | 'first'
+  /** Maximum number of entries that are not acknowledged. Reading pauses there. 1 to 10,000; default 1,000. */
+  readonly maxUnacknowledged?: number
+  /**
+   * How long reading may pause for an entry that an operator has dropped, in ms, until the consumer errors with a
+   * {@link StalledConsumerError}. Default 60,000.
+   */
+  readonly stallTimeout?: number
+  /** Waits for a name that another open log holds, until this signal is aborted. Default: that is an error. */
+  readonly wait?: AbortSignal
+  /** For `stallTimeout`. Default `asyncScheduler`. */
+  readonly scheduler?: SchedulerLike
+}
+
+const OPTIONS = Object.keys({
+  types: true,
+  where: true,
+  startAt: true,
+  revisions: true,
+  maxUnacknowledged: true,
+  stallTimeout: true,
+  wait: true,
+  scheduler: true,
+} satisfies Record<keyof ConsumerOptions, true>)
+
+type Optional = 'types' | 'where' | 'wait'
+/** {@link ConsumerOptions} with their defaults. */
+export type ConsumerSettings<Type extends ResearchEventType> = Required<
+  Omit<ConsumerOptions<Type>, Optional>
+> &
+  Pick<ConsumerOptions<Type>, Optional>
+
+/** Maximum number of entries that are read at once. */
+const PAGE = 500
+
+/** The settings with their defaults. Throws an ArgumentError for an invalid one. */
+export function consumerSettings<Type extends ResearchEventType>(
+  name: string,
+  options: ConsumerOptions<Type>,
+): ConsumerSettings<Type> {
+  checkText('name', name)
+  checkOptions('options', options, OPTIONS)
+  const settings = {
+    startAt: 'start',
+    revisions: 'all',
+    maxUnacknowledged: 1_000,
+    stallTimeout: 60_000,
+    scheduler: asyncScheduler,
+    ...options,
+  } as const
+  const { types, where, startAt, revisions, maxUnacknowledged, stallTimeout } = settings
+  if (types !== undefined) {
+    checkList('types', types)
+    for (const type of types) checkText('types', type)
+  }
+  if (where !== undefined && typeof where !== 'function')
+    throw new ArgumentError('where', 'a function', where)
+  checkStart('startAt', startAt)
+  checkOneOf('revisions', revisions, ['all', 'first'])
+  checkInteger('maxUnacknowledged', maxUnacknowledged, 1, 10_000)
+  checkDuration('stallTimeout', stallTimeout)
+  return settings
+}
+
+/** Throws an ArgumentError for anything but a {@link StartAt}. */
+export function checkStart(argument: string, start: unknown): void {
+  const isTime = isObject(start) && Number.isFinite(start['time'])
+  if (!isTime && start !== 'start' && start !== 'end') {
+    throw new ArgumentError(argument, '"start", "end" or { time: Unix ms }', start)
+  }
+}
+
+/**
+ * One subscription to a consumer: it claims the name, reads, emits under the gate of its subscriber, and saves what is
+ * acknowledged. Unsubscribing ends the reading; what was received may still be acknowledged.
+ */
+export class ConsumerSubscription<
+  Type extends ResearchEventType = ResearchEventType,
+> implements Acknowledger {
+  /** Resolves when the subscription has ended, what was acknowledged is saved and the name is released. Never rejects. */
+  readonly ended: Promise<void>
+  readonly #store: LogStore
+  readonly #name: string
+  readonly #settings: ConsumerSettings<Type>
+  readonly #subscriber: Subscriber<EntryOf<Type>>
+  readonly #gate: Gate | undefined
+  readonly #stop = new AbortController()
+  #window: AckWindow | undefined
+  #fence: Fence | undefined
+  /** The cursor in the store. */
+  #saved: Position | undefined
+  #saving: Promise<void> = Promise.resolve()
+  #nextSave: Promise<void> | undefined
+  /** Ends the wait for the gate or for acknowledgements. */
+  #wake = () => {}
+  #stallTimer = Subscription.EMPTY
+  #runEnded = false
+  #finished: Promise<void> | undefined
+  #end = () => {}
+
+  constructor(
+    store: LogStore,
+    name: string,
+    settings: ConsumerSettings<Type>,
+    subscriber: Subscriber<EntryOf<Type>>,
+  ) {
+    this.#store = store
+    this.#name = name
+    this.#settings = settings
+    this.#subscriber = subscriber
+    this.#gate = gateOf(subscriber)
+    this.ended = new Promise((resolve) => (this.#end = resolve))
+    if (this.#gate !== undefined) expectAcknowledgements(this.#gate)
+    const unlisten = this.#gate?.onChange(() => this.#wake())
+    subscriber.add(() => {
+      unlisten?.()
+      this.#stopReading()
+    })
+    this.#run()
+      .catch((error: unknown) => this.#fail(error))
+      .finally(() => {
+        this.#runEnded = true
+        this.#finishIfIdle()
+      })
+  }
+
+  received(position: Position): void {
+    this.#window?.received(position)
+  }
+
+  acknowledge(position: Position): void {
+    if (this.#window?.acknowledge(position) !== true) return
+    this.#saveSoon()
+    this.#wake()
+    this.#finishIfIdle()
+  }
+
+  release(position: Position): void {
+    this.#window?.release(position)
+    this.#finishIfIdle()
+  }
+
+  /** Ends the subscription: saves what is acknowledged and releases the name. */
+  finish(): Promise<void> {
+    this.#stopReading()
+    return (this.#finished ??= this.#finish())
+  }
+
+  async #run(): Promise<void> {
+    const store = this.#store
+    const { types, startAt, wait } = this.#settings
+    const { signal } = this.#stop
+    this.#fence = await store.claim(this.#name, {
+      ...(wait !== undefined && { wait: AbortSignal.any([wait, signal]) }),
+    })
+    let state = await store.reader(this.#name)
+    if (state === undefined) {
+      state = { cursor: await store.positionAt(startAt), acknowledged: [] }
+      await store.commit(this.#fence, { expect: null, ...state })
+    }
+    this.#saved = state.cursor
+    const window = new AckWindow(state)
+    this.#window = window
+    let position = state.cursor
+    while (await this.#canRead(window)) {
+      const free = this.#settings.maxUnacknowledged - window.unacknowledged
+      const page = await store.read(position, { limit: Math.min(PAGE, free), types })
+      if (!(await this.#emit(page, window))) return
+      position = page.position
+      if (page.isEnd) window.caughtUp()
+      if (page.isEnd && page.entries.length === 0) await store.wait(position, signal)
+    }
+  }
+
+  /** Emits a page. Returns false where the subscription ended within it. */
+  async #emit({ entries, position }: Page, window: AckWindow): Promise<boolean> {
+    for (const entry of entries) {
+      if (this.#gate?.closed === true && !(await this.#gateOpens())) return false
+      if (this.#stop.signal.aborted) return false
+      if (!this.#isWanted(entry)) window.skipTo(entry.position)
+      else if (window.add(entry.position)) this.#subscriber.next({ ...entry, [ACKNOWLEDGER]: this })
+    }
+    window.skipTo(position)
+    if (window.cursor !== this.#saved) this.#saveSoon()
+    return !this.#stop.signal.aborted
+  }
+
+  #isWanted(entry: Entry): entry is EntryOf<Type> {
+    const { types, where, revisions } = this.#settings
+    if (revisions === 'first' && entry.revision > 1) return false
+    const wanted: readonly string[] | undefined = types
+    if (wanted !== undefined && !wanted.includes(entry.type)) return false
+    return where === undefined || where(entry as EntryOf<Type>)
+  }
+
+  /** Waits until the gate is open and fewer entries than the maximum are out. False once the subscription has ended. */
+  async #canRead(window: AckWindow): Promise<boolean> {
+    const { maxUnacknowledged } = this.#settings
+    while (!this.#stop.signal.aborted) {
+      // Behind one that is not acknowledged, as many again may be.
+      const isFull = window.unacknowledged >= maxUnacknowledged || window.size >= 2 * maxUnacknowledged
+      if (!isFull && this.#gate?.closed !== true) return true
+      if (isFull) this.#watchStall(window)
+      await this.#change()
+    }
+    return false
+  }
+
+  async #gateOpens(): Promise<boolean> {
+    while (this.#gate?.closed === true && !this.#stop.signal.aborted) await this.#change()
+    return !this.#stop.signal.aborted
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => (this.#wake = resolve))
+  }
+
+  /** Errors where the same entry still stands in the way after `stallTimeout`, and nobody is handling it. */
+  #watchStall(window: AckWindow): void {
+    const first = window.stalled
+    if (first === undefined || !this.#stallTimer.closed) return
+    const { scheduler, stallTimeout } = this.#settings
+    this.#stallTimer = scheduler.schedule(() => {
+      this.#stallTimer = Subscription.EMPTY
+      if (window.stalled === first) this.#reportStall(window.cursor, first)
+      else this.#wake()
+    }, stallTimeout)
+  }
+
+  #reportStall(cursor: Position, stalled: Position): void {
+    const { types, maxUnacknowledged } = this.#settings
+    this.#store.read(cursor, { limit: 2 * maxUnacknowledged, types }).then(
+      ({ entries }) => {
+        const entry = entries.find(({ position }) => position === stalled)
+        this.#fail(new StalledConsumerError(this.#name, stalled, entry))
+      },
+      (error: unknown) => this.#fail(error),
+    )
+  }
+
+  #saveSoon(): void {
+    this.#nextSave ??= this.#saveNext()
+  }
+
+  async #saveNext(): Promise<void> {
+    const previous = this.#saving
+    // What is acknowledged until the previous save has ended goes along.
+    await previous
+    this.#saving = this.#nextSave ?? previous
+    this.#nextSave = undefined
+    const { expect, fence, state } = { expect: this.#saved, fence: this.#fence, state: this.#window?.state }
+    if (expect === undefined || fence === undefined || state === undefined) return
+    try {
+      await this.#store.commit(fence, { expect, ...state })
+      this.#saved = state.cursor
+    } catch (error) {
+      // What it could not save comes again.
+      this.#fence = undefined
+      this.#fail(error)
+    }
+  }
+
+  #fail(error: unknown): void {
+    const isReason = this.#stop.signal.aborted && error === this.#stop.signal.reason
+    if (!isReason) this.#subscriber.error(error)
+    this.#stopReading()
+  }
+
+  #stopReading(): void {
+    this.#stallTimer.unsubscribe()
+    this.#stop.abort()
+    this.#wake()
+    this.#finishIfIdle()
+  }
+
+  /** What was received may be acknowledged after the end of the reading. */
+  #finishIfIdle(): void {
+    const isIdle = this.#runEnded && this.#window?.isBeingHandled !== true
+    if (this.#stop.signal.aborted && isIdle) this.#finished ??= this.#finish()
+  }
+
+  async #finish(): Promise<void> {
+    while (this.#nextSave !== undefined) await this.#nextSave
+    await this.#saving
+    const fence = this.#fence
+    this.#fence = undefined
+    // It is released with the log otherwise.
+    if (fence !== undefined) await this.#store.release(fence).catch(() => {})
+    this.#end()
+  }
+}

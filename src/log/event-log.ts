@@ -1,0 +1,192 @@
+import { Observable } from 'rxjs'
+import type { Subscriber } from 'rxjs'
+import { deliver } from '../../operators/deliver.ts'
+import type { DeliverConfig } from '../../operators/deliver.ts'
+import { checkInteger } from '../protocol/check.ts'
+import type { ResearchEventType } from '../protocol/event.ts'
+import { checkStart, ConsumerSubscription, consumerSettings } from './consumer.ts'
+import type { ConsumerOptions, ConsumerSettings, EntryOf } from './consumer.ts'
+import type { LogStore, Page, Position, ReadOptions, StartAt } from './contract.ts'
+
+/** Settings of {@link EventLog.consume}: those of a consumer and of `deliver`. */
+export interface ConsumeOptions<Type extends ResearchEventType = ResearchEventType>
+  extends ConsumerOptions<Type>, Omit<DeliverConfig<EntryOf<Type>>, 'checkpoint' | 'gate' | 'scheduler'> {}
+
+/** A job that runs until it is stopped or fails. */
+export interface LogJob {
+  /** Resolves when the job was stopped, and rejects when it failed. */
+  readonly done: Promise<void>
+  /** Ends the job: running handlers end, and what they handled is saved. Resolves or rejects as `done`. */
+  stop(): Promise<void>
+}
+
+/** A durable sequence of events with any number of readers, each at its own pace. */
+export interface EventLog extends AsyncDisposable {
+  /**
+   * The entries of a consumer, for `deliver` and `for await`, which acknowledge them. The consumer resumes at the first entry
+   * that was not acknowledged. Each subscription claims the name.
+   *
+   * Errors with a `LogInUseError` while another open log has claimed the name, with a `FencedError` once it was claimed again,
+   * and with a `StalledConsumerError` when an operator has dropped entries. Never completes.
+   *
+   * ```ts
+   * import { memoryLog, openLog } from 'rivulet'
+   * import { deliver } from 'rivulet/operators'
+   *
+   * const log = await openLog(memoryLog())
+   * log.consumer('billing', { types: ['task_run.state'] })
+   *   .pipe(deliver((entry) => console.log(entry.data.run.run_id, entry.revision)))
+   *   .subscribe()
+   * ```
+   *
+   * @throws ArgumentError at the call, for an invalid setting.
+   */
+  consumer<const Type extends ResearchEventType = ResearchEventType>(
+    name: string,
+    options?: ConsumerOptions<Type>,
+  ): Observable<EntryOf<Type>>
+  /**
+   * Calls the handler for each entry of a consumer: {@link consumer} with `deliver`, as a job.
+   *
+   * @throws ArgumentError at the call, for an invalid setting.
+   */
+  consume<const Type extends ResearchEventType = ResearchEventType>(
+    name: string,
+    options: ConsumeOptions<Type>,
+    handler: (entry: EntryOf<Type>, signal: AbortSignal) => void | PromiseLike<unknown>,
+  ): LogJob
+  /**
+   * Reads a page after a position, of any reader's or of {@link positionAt}, without a consumer. Rejects with a
+   * `LogPositionError`.
+   *
+   * @param options `limit` from 1 to 10,000.
+   */
+  read(after: Position, options: ReadOptions): Promise<Page>
+  /** The position at which to begin. */
+  positionAt(start: StartAt): Promise<Position>
+  /** Ends every job and consumer, saves what was acknowledged, and closes the store. */
+  close(): Promise<void>
+}
+
+/**
+ * Opens a log.
+ *
+ * ```ts
+ * import { memoryLog, openLog } from 'rivulet'
+ *
+ * await using log = await openLog(memoryLog())
+ * ```
+ */
+export async function openLog(store: LogStore): Promise<EventLog> {
+  // A store that cannot be opened refuses this.
+  await store.positionAt('start')
+  return new StoredLog(store)
+}
+
+/** What a log ends when it is closed. */
+type Ending = Pick<ConsumerSubscription, 'ended' | 'finish'>
+
+class StoredLog implements EventLog {
+  readonly #store: LogStore
+  readonly #subscriptions = new Set<Ending>()
+
+  constructor(store: LogStore) {
+    this.#store = store
+  }
+
+  consumer<Type extends ResearchEventType>(
+    name: string,
+    options: ConsumerOptions<Type> = {},
+  ): Observable<EntryOf<Type>> {
+    const settings = consumerSettings(name, options)
+    return new Observable((subscriber) => {
+      this.#subscribe(name, settings, subscriber)
+    })
+  }
+
+  consume<Type extends ResearchEventType>(
+    name: string,
+    options: ConsumeOptions<Type>,
+    handler: (entry: EntryOf<Type>, signal: AbortSignal) => void | PromiseLike<unknown>,
+  ): LogJob {
+    const [reading, delivery] = split(options)
+    const settings = consumerSettings(name, reading)
+    const stopping = new AbortController()
+    const { signal } = delivery
+    const abort = signal === undefined ? stopping.signal : AbortSignal.any([signal, stopping.signal])
+    let ended: Promise<void> | undefined
+    const entries = new Observable<EntryOf<Type>>((subscriber) => {
+      ended = this.#subscribe(name, settings, subscriber).ended
+    })
+    const delivered = entries.pipe(deliver(handler, { ...delivery, signal: abort }))
+    const done = new Promise<void>((resolve, reject) => {
+      delivered.subscribe({ error: reject, complete: resolve })
+    }).finally(() => ended)
+    // Whoever does not look at `done` does not mind.
+    done.catch(() => {})
+    return {
+      done,
+      stop() {
+        stopping.abort()
+        return done
+      },
+    }
+  }
+
+  read(after: Position, { limit, types }: ReadOptions): Promise<Page> {
+    checkInteger('limit', limit, 1, 10_000)
+    return this.#store.read(after, { limit, types })
+  }
+
+  positionAt(start: StartAt): Promise<Position> {
+    checkStart('start', start)
+    return this.#store.positionAt(start)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#subscriptions, (subscription) => subscription.finish()))
+    await this.#store.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #subscribe<Type extends ResearchEventType>(
+    name: string,
+    settings: ConsumerSettings<Type>,
+    subscriber: Subscriber<EntryOf<Type>>,
+  ): Ending {
+    const subscription = new ConsumerSubscription(this.#store, name, settings, subscriber)
+    this.#subscriptions.add(subscription)
+    void subscription.ended.then(() => this.#subscriptions.delete(subscription))
+    return subscription
+  }
+}
+
+/** The settings of the consumer, and those of `deliver`. */
+function split<Type extends ResearchEventType>({
+  types,
+  where,
+  startAt,
+  revisions,
+  maxUnacknowledged,
+  stallTimeout,
+  wait,
+  scheduler,
+  ...delivery
+}: ConsumeOptions<Type>): [ConsumerOptions<Type>, DeliverConfig<EntryOf<Type>>] {
+  return [
+    {
+      ...(types !== undefined && { types }),
+      ...(where !== undefined && { where }),
+      ...(startAt !== undefined && { startAt }),
+      ...(revisions !== undefined && { revisions }),
+      ...(maxUnacknowledged !== undefined && { maxUnacknowledged }),
+      ...(stallTimeout !== undefined && { stallTimeout }),
+      ...(wait !== undefined && { wait }),
+      ...(scheduler !== undefined && { scheduler }),
+    },
+    { ...delivery, ...(scheduler !== undefined && { scheduler }) },
+  ]
+}
