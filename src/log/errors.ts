@@ -68,6 +68,8 @@ export class LogValueError extends LogError {
   /** @param subject What the value is, as in "an entry of "m1" cannot be stored in rivulet.db: it is not JSON". */
   constructor(log: string, subject: string, problem: string, options?: ErrorOptions) {
     super(`${subject} cannot be stored in ${log}: ${problem}`, options)
+  }
+}
 
 /** A consumer cannot go on, because an operator has dropped an entry that nothing will acknowledge. */
 export class StalledConsumerError extends LogError {
