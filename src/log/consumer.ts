@@ -196,8 +196,7 @@ export class ConsumerSubscription<
     this.#window = window
     let position = state.cursor
     while (await this.#canRead(window)) {
-      const free = this.#settings.maxUnacknowledged - window.unacknowledged
-      const page = await store.read(position, { limit: Math.min(PAGE, free), types })
+      const page = await store.read(position, { limit: Math.min(PAGE, this.#free(window)), types })
       if (!(await this.#emit(page, window))) return
       position = page.position
       if (page.isEnd) window.caughtUp()
@@ -228,15 +227,19 @@ export class ConsumerSubscription<
 
   /** Waits until the gate is open and fewer entries than the maximum are out. False once the subscription has ended. */
   async #canRead(window: AckWindow): Promise<boolean> {
-    const { maxUnacknowledged } = this.#settings
     while (!this.#stop.signal.aborted) {
-      // Behind one that is not acknowledged, as many again may be.
-      const isFull = window.unacknowledged >= maxUnacknowledged || window.size >= 2 * maxUnacknowledged
+      const isFull = this.#free(window) <= 0
       if (!isFull && this.#gate?.closed !== true) return true
       if (isFull) this.#watchStall(window)
       await this.#change()
     }
     return false
+  }
+
+  /** How many entries may be emitted. Behind one that is not acknowledged, as many acknowledged ones may be again. */
+  #free({ unacknowledged, size }: AckWindow): number {
+    const { maxUnacknowledged } = this.#settings
+    return Math.min(maxUnacknowledged - unacknowledged, 2 * maxUnacknowledged - size)
   }
 
   async #gateOpens(): Promise<boolean> {

@@ -114,14 +114,15 @@ class StoredLog implements EventLog {
     const stopping = new AbortController()
     const { signal } = delivery
     const abort = signal === undefined ? stopping.signal : AbortSignal.any([signal, stopping.signal])
-    let ended: Promise<void> | undefined
+    let subscription: Ending | undefined
     const entries = new Observable<EntryOf<Type>>((subscriber) => {
-      ended = this.#subscribe(name, settings, subscriber).ended
+      subscription = this.#subscribe(name, settings, subscriber)
     })
     const delivered = entries.pipe(deliver(handler, { ...delivery, signal: abort }))
     const done = new Promise<void>((resolve, reject) => {
       delivered.subscribe({ error: reject, complete: resolve })
-    }).finally(() => ended)
+      // No handler is running any more.
+    }).finally(() => subscription?.finish())
     // Whoever does not look at `done` does not mind.
     done.catch(() => {})
     return {

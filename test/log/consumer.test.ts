@@ -1,0 +1,423 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { bufferCount, filter, firstValueFrom, map, mergeMap, Subject, take, VirtualTimeScheduler } from 'rxjs'
+import type { Observable } from 'rxjs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { deliver, ofType } from 'rivulet/operators'
+import type { Entry, LogStore } from '../../src/log/contract.ts'
+import { openLog } from '../../src/log/event-log.ts'
+import type { EventLog } from '../../src/log/event-log.ts'
+import { memoryLog } from '../../src/log/memory-log.ts'
+import type { MemoryLog } from '../../src/log/memory-log.ts'
+import { keepPosition } from '../../src/protocol/acknowledgement.ts'
+import { bareRun, change, fullRun, groupStatus } from '../operators/events.ts'
+import { append } from './append.ts'
+
+const changes = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, n) => change(`${from + n}`))
+
+/** An open log over a store, closed at the end of the test. */
+async function opened(store: LogStore): Promise<EventLog> {
+  const log = await openLog(store)
+  onTestFinished(() => log.close())
+  return log
+}
+
+/** The ids of entries as they come. */
+class Seen {
+  readonly ids: string[] = []
+  readonly #more = new Subject<void>()
+
+  readonly add = (entry: { readonly id: string }): void => {
+    this.ids.push(entry.id)
+    this.#more.next()
+  }
+
+  /** Resolves when so many have come. */
+  async count(count: number): Promise<readonly string[]> {
+    while (this.ids.length < count)
+      await new Promise<void>((resolve) => this.#more.pipe(take(1)).subscribe(() => resolve()))
+    return this.ids
+  }
+}
+
+/** The entries that a new consumer of another open log would get, up to the end of the log. */
+async function remaining(store: MemoryLog, name: string): Promise<readonly string[]> {
+  const other = store.connect()
+  const log = await openLog(other)
+  const seen = new Seen()
+  const marker = change('the last one', 'marker')
+  await append(other, [marker], 'marker')
+  await new Promise<void>((resolve, reject) => {
+    log.consumer(name).subscribe({
+      next(entry) {
+        if (entry.source === marker.source) resolve()
+        else seen.add(entry)
+      },
+      error: reject,
+    })
+  })
+  await log.close()
+  return seen.ids
+}
+
+function failureOf(observable: Observable<unknown>): Promise<unknown> {
+  return new Promise((resolve) => observable.subscribe({ error: resolve }))
+}
+
+describe('a consumer of the log', () => {
+  it('gets what is in the log and what comes later, in order', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 3))
+    const seen = new Seen()
+    log.consume('all', {}, seen.add)
+    await seen.count(3)
+    await append(store, changes(4, 5))
+    expect(await seen.count(5)).toEqual(['1', '2', '3', '4', '5'])
+  })
+
+  it('resumes behind what it has handled', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 3))
+    const seen = new Seen()
+    const job = log.consume('all', {}, seen.add)
+    await seen.count(3)
+    await job.stop()
+    await append(store, changes(4, 5))
+    expect(await remaining(store, 'all')).toEqual(['4', '5'])
+  })
+
+  it('gets again what was not handled, and nothing else', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 6))
+    const seen = new Seen()
+    const handled = new Seen()
+    const job = log.consume('all', { concurrency: 6, drainTimeout: 0 }, async (entry) => {
+      seen.add(entry)
+      if (entry.id === '2' || entry.id === '5') await new Promise(() => {})
+      handled.add(entry)
+    })
+    await seen.count(6)
+    await handled.count(4)
+    await expect(job.stop()).rejects.toThrow('drainTimeout')
+    await log.close()
+    expect(await remaining(store, 'all')).toEqual(['2', '5'])
+  })
+
+  it('begins at the end or at a time, where its name is new', async () => {
+    let now = 1_000
+    const store = memoryLog({ clock: () => now })
+    const log = await opened(store)
+    await append(store, changes(1, 2))
+    now = 2_000
+    await append(store, changes(3, 4))
+    const late = new Seen()
+    const last = new Seen()
+    log.consume('late', { startAt: { time: 1_500 } }, late.add)
+    log.consume('last', { startAt: 'end' }, last.add)
+    expect(await late.count(2)).toEqual(['3', '4'])
+    // The consumer has been created once its name is known.
+    while ((await store.reader('last')) === undefined) await turn()
+    await append(store, changes(5, 5))
+    expect(await last.count(1)).toEqual(['5'])
+  })
+
+  it('gets the types that it wants, and another list of types holds from the cursor on', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, [change('1'), groupStatus('a'), fullRun('run')])
+    const runs = new Seen()
+    const job = log.consume('some', { types: ['task_run.state'] }, (entry) =>
+      runs.add({ id: entry.data.run.run_id }),
+    )
+    expect(await runs.count(1)).toEqual(['run'])
+    await job.stop()
+    await append(store, [change('2'), groupStatus('b')])
+    expect(await remaining(store, 'some')).toEqual(['2', 'b'])
+  })
+
+  it('gets what its function wants, and what it does not want does not hold it up', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 50))
+    const seen = new Seen()
+    const where = (entry: Entry) => Number(entry.id) % 10 === 0
+    const job = log.consume('tens', { where, maxUnacknowledged: 2 }, seen.add)
+    expect(await seen.count(5)).toEqual(['10', '20', '30', '40', '50'])
+    await job.stop()
+    expect(await remaining(store, 'tens')).toEqual([])
+  })
+
+  it('fails with what its function throws', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 2))
+    const where = () => {
+      throw new Error('this filter is broken')
+    }
+    await expect(log.consume('broken', { where }, () => {}).done).rejects.toThrow('this filter is broken')
+  })
+
+  it('gets each revision of an event, or the first alone', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, [bareRun('run')])
+    await append(store, [fullRun('run')])
+    await append(store, [change('last')])
+    const all: string[] = []
+    const first: string[] = []
+    const end = new Seen()
+    const into = (list: string[]) => (entry: Entry) => {
+      list.push(`${entry.id} ${entry.revision}`)
+      if (entry.id === 'last') end.add(entry)
+    }
+    log.consume('all', {}, into(all))
+    log.consume('first', { revisions: 'first' }, into(first))
+    await end.count(2)
+    expect(all).toEqual(['run:completed 1', 'run:completed 2', 'last 1'])
+    expect(first).toEqual(['run:completed 1', 'last 1'])
+  })
+
+  it('has no more entries out than the maximum', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 30))
+    const out: Entry[] = []
+    const seen = new Seen()
+    log
+      .consumer('slow', { maxUnacknowledged: 5 })
+      .pipe(
+        bufferCount(5),
+        deliver((entries) => void (out.push(...entries), entries.forEach(seen.add))),
+      )
+      .subscribe()
+    expect(await seen.count(30)).toHaveLength(30)
+    const most: number[] = []
+    const held = new Set<string>()
+    log.consumer('held', { maxUnacknowledged: 7 }).subscribe((entry) => {
+      held.add(entry.position)
+      most.push(held.size)
+    })
+    await append(store, changes(31, 40))
+    await seen.count(40)
+    expect(Math.max(...most)).toBe(7)
+  })
+
+  it('names the entry that an operator has dropped, when that holds it up for too long', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 20))
+    const scheduler = new VirtualTimeScheduler()
+    const seen = new Seen()
+    const delivered = log
+      .consumer('filtered', { maxUnacknowledged: 8, stallTimeout: 60_000, scheduler })
+      .pipe(
+        filter(({ id }) => Number(id) > 3),
+        deliver(seen.add),
+      )
+    const failure = failureOf(delivered)
+    await seen.count(5)
+    while (scheduler.actions.length === 0) await turn()
+    scheduler.flush()
+    expect(await failure).toMatchObject({
+      name: 'StalledConsumerError',
+      message: expect.stringContaining('"1" of /v1/monitors/m'),
+    })
+    expect(scheduler.now()).toBe(60_000)
+    await log.close()
+    const again = await remaining(store, 'filtered')
+    expect(again).toEqual([
+      '1',
+      '2',
+      '3',
+      ...changes(4, 20)
+        .map(({ id }) => id)
+        .filter((id) => !seen.ids.includes(id)),
+    ])
+  })
+
+  it('does not take an entry that is retried for one that was dropped', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 9))
+    const scheduler = new VirtualTimeScheduler()
+    const attempts = new Seen()
+    let failures = 0
+    const job = log.consume(
+      'retried',
+      {
+        maxUnacknowledged: 2,
+        stallTimeout: 10,
+        concurrency: 1,
+        retries: 5,
+        initialDelay: 1_000,
+        random: () => 1,
+        scheduler,
+      },
+      (entry) => {
+        attempts.add(entry)
+        if (entry.id === '1' && failures++ < 3) throw new Error('not yet')
+      },
+    )
+    await attempts.count(1)
+    while (scheduler.actions.length === 0) await turn()
+    scheduler.flush()
+    await attempts.count(12)
+    await job.stop()
+    expect(attempts.ids.slice(0, 5)).toEqual(['1', '1', '1', '1', '2'])
+  })
+
+  it('acknowledges what ofType drops', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, [...changes(1, 20), fullRun('run')])
+    const seen = new Seen()
+    const subscription = log
+      .consumer('runs', { maxUnacknowledged: 3 })
+      .pipe(ofType('task_run.state'), deliver(seen.add))
+      .subscribe()
+    await seen.count(1)
+    subscription.unsubscribe()
+    await log.close()
+    expect(await remaining(store, 'runs')).toEqual([])
+  })
+
+  it('refuses a value without a position at once, and takes one that kept it', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 3))
+    const bare = log.consumer('bare').pipe(
+      map(({ data }) => data),
+      deliver(() => {}),
+    )
+    expect(await failureOf(bare)).toMatchObject({ name: 'AcknowledgementError', retryable: false })
+
+    const seen = new Seen()
+    log
+      .consumer('kept')
+      .pipe(
+        map((entry) => keepPosition(entry, { id: `kept ${entry.id}` })),
+        deliver(seen.add),
+      )
+      .subscribe()
+    expect(await seen.count(3)).toEqual(['kept 1', 'kept 2', 'kept 3'])
+    await log.close()
+    expect(await remaining(store, 'kept')).toEqual([])
+  })
+
+  it('takes copies of entries, and arrays of them', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 6))
+    const seen = new Seen()
+    log
+      .consumer('batches')
+      .pipe(
+        mergeMap(async (entry) => ({ ...entry, looked: 'up' })),
+        bufferCount(2),
+        deliver((batch) => batch.forEach(seen.add)),
+      )
+      .subscribe()
+    expect(await seen.count(6)).toHaveLength(6)
+    await log.close()
+    expect(await remaining(store, 'batches')).toEqual([])
+  })
+
+  it('has an entry acknowledged when the loop asks for the next, and not when it is left', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 5))
+    const { iterate } = await import('rivulet/operators')
+    for await (const { id } of iterate(log.consumer('loop'))) if (id === '3') break
+    await log.close()
+    expect(await remaining(store, 'loop')).toEqual(['3', '4', '5'])
+  })
+
+  it('has its name for itself: another open log is refused, and can wait', async () => {
+    const store = memoryLog({ owner: 'the first' })
+    const log = await opened(store)
+    const other = await opened(store.connect())
+    await append(store, changes(1, 2))
+    const seen = new Seen()
+    const job = log.consume('one', {}, seen.add)
+    await seen.count(2)
+    await expect(other.consume('one', {}, () => {}).done).rejects.toMatchObject({
+      name: 'LogInUseError',
+      owner: 'the first',
+    })
+    const waiting = new Seen()
+    const { signal } = new AbortController()
+    other.consume('one', { wait: signal }, waiting.add)
+    await job.stop()
+    await append(store, changes(3, 3))
+    expect(await waiting.count(1)).toEqual(['3'])
+  })
+
+  it('is fenced by the next subscription of its name', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 2))
+    const resumed = new Subject<void>()
+    const started = new Seen()
+    const first = log.consume('one', {}, async (entry) => {
+      started.add(entry)
+      await firstValueFrom(resumed)
+    })
+    await started.count(2)
+    const second = new Seen()
+    const job = log.consume('one', {}, second.add)
+    expect(await second.count(2)).toEqual(['1', '2'])
+    resumed.next()
+    await expect(first.done).rejects.toMatchObject({ name: 'FencedError' })
+    await job.stop()
+    expect(await remaining(store, 'one')).toEqual([])
+  })
+
+  it('fails with the error of its handler, and handles the entry again the next time', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 4))
+    const job = log.consume('failing', { retries: 0, concurrency: 1 }, ({ id }) => {
+      if (id === '3') throw new Error('three is refused')
+    })
+    await expect(job.done).rejects.toThrow('three is refused')
+    await log.close()
+    expect(await remaining(store, 'failing')).toEqual(['3', '4'])
+  })
+
+  it('saves a dead letter as handled', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 4))
+    const letters = new Seen()
+    const deadLetters = { next: ({ event }: { readonly event: Entry }) => letters.add(event) }
+    const seen = new Seen()
+    const job = log.consume('letters', { retries: 0, deadLetters }, (entry) => {
+      seen.add(entry)
+      if (entry.id === '3') throw new Error('three is refused')
+    })
+    await letters.count(1)
+    await seen.count(4)
+    await job.stop()
+    expect(letters.ids).toEqual(['3'])
+    expect(await remaining(store, 'letters')).toEqual([])
+  })
+
+  it.each([
+    ['name', () => ['', {}]],
+    ['types', () => ['a', { types: 'monitor.completion' }]],
+    ['where', () => ['a', { where: true }]],
+    ['startAt', () => ['a', { startAt: 'now' }]],
+    ['revisions', () => ['a', { revisions: 'last' }]],
+    ['maxUnacknowledged', () => ['a', { maxUnacknowledged: 0 }]],
+    ['stallTimeout', () => ['a', { stallTimeout: -1 }]],
+    ['options', () => ['a', { type: [] }]],
+  ])('is refused at the call for a wrong %s', async (argument, given) => {
+    const log = await opened(memoryLog())
+    const call = () => Reflect.apply(log.consumer, log, given())
+    expect(call).toThrow(expect.objectContaining({ name: 'ArgumentError' }))
+    expect(call).toThrow(argument)
+  })
+})
