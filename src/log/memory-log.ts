@@ -148,7 +148,6 @@ class OpenLog implements MemoryLog {
   }
 
   async append(appends: readonly StreamAppend[]): Promise<Appended> {
-    this.#checkOpen()
     // At the call, so that what the caller does to them later has no effect.
     const streams = appends.map(({ fence, expect, position, entries }) => ({
       fence,
@@ -187,7 +186,6 @@ class OpenLog implements MemoryLog {
     checkSignal('signal', signal)
     const { entries, waiting } = this.#contents
     await this.#call(async () => {
-      signal.throwIfAborted()
       if (!entries.hasMore(after)) await waiting.add(this, signal)
     })
     signal.throwIfAborted()
@@ -250,7 +248,6 @@ class OpenLog implements MemoryLog {
   }
 
   async #call<Result>(effect: () => Result | Promise<Result>): Promise<Result> {
-    this.#checkOpen()
     await this.#latency()
     // A call that is under way when the log is closed has no effect.
     this.#checkOpen()

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import type { ResearchEvent } from 'rivulet'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { MAX_COMMIT_BYTES } from '../../src/log/contract.ts'
@@ -160,6 +161,15 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
       await append(second, taken, change('1'))
     })
 
+    it('keeps a name that another open log tries to release', async () => {
+      const { log, connect } = await open()
+      const second = await connect('second')
+      const fence = await log.claim('billing')
+      await second.release(fence)
+      await expect(second.claim('billing')).rejects.toBeInstanceOf(LogInUseError)
+      expect(await append(log, fence, change('1'))).toMatchObject({ entries: 1 })
+    })
+
     it('frees every name when it is closed', async () => {
       const { log, connect } = await open()
       const second = await connect('second')
@@ -224,6 +234,15 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
       expect(await append(log, fence, change('1'))).toMatchObject({ entries: 1 })
     })
 
+    it('rejects with the reason of a signal that is aborted already, also where the name is free', async () => {
+      const { log, connect } = await open()
+      const second = await connect('second')
+      const reason = new Error('not needed any more')
+      await expect(log.claim('billing', { wait: AbortSignal.abort(reason) })).rejects.toBe(reason)
+      await second.claim('billing')
+      await expect(log.claim('billing', { wait: AbortSignal.abort(reason) })).rejects.toBe(reason)
+    })
+
     it('rejects a waiting claim with the reason of its signal, and does not take the name later', async () => {
       const { log, connect } = await open()
       const second = await connect('second')
@@ -250,6 +269,18 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
       await Promise.all([expect(waiting).rejects.toBeInstanceOf(LogClosedError), second.close()])
       await log.release(fence)
       await third.claim('billing')
+    })
+
+    it('leaves no listener on its signal', async () => {
+      const { log, connect } = await open()
+      const second = await connect('second')
+      const { signal } = new AbortController()
+      const fence = await log.claim('billing', { wait: signal })
+      const waiting = second.claim('billing', { wait: signal })
+      expect(await isSettled(waiting, log)).toBe(false)
+      await log.release(fence)
+      await waiting
+      expect(getEventListeners(signal, 'abort')).toEqual([])
     })
 
     it('refuses a name without text', async () => {
@@ -440,6 +471,22 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
         await expect(write).rejects.toBeInstanceOf(LogConflictError)
       }
       await log.append([{ fence, expect: 'p1', position: 'p2', entries: entriesOf(change('1')) }])
+      expect(await log.streamPositions(['stream'])).toEqual(['p2'])
+    })
+
+    it('appends what one stream brings in several parts, each from where the earlier one ends', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      const part = (from: string | null, to: string) => ({
+        fence,
+        expect: from,
+        position: to,
+        entries: entriesOf(change(to)),
+      })
+      await expect(log.append([part(null, 'p1'), part(null, 'p2')])).rejects.toBeInstanceOf(LogConflictError)
+      expect(await log.streamPositions(['stream'])).toEqual([null])
+      await log.append([part(null, 'p1'), part('p1', 'p2')])
+      expect(idsOf(await readAll(log))).toEqual(['p1', 'p2'])
       expect(await log.streamPositions(['stream'])).toEqual(['p2'])
     })
 
@@ -788,6 +835,43 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
       }
     })
 
+    it('reads the same again, wherever the reading began and whatever was appended meanwhile', async () => {
+      let now = 1_000
+      const { log } = await open(() => now)
+      const fence = await log.claim('stream')
+      let appended = 0
+      const more = async () => {
+        const number = appended++
+        if (number % 3 === 0) now += 1
+        const ids = [number, number + 0.5].map(String)
+        return append(
+          log,
+          fence,
+          ...ids.flatMap((id) => ['a', 'b', 'c', 'd'].map((source) => change(id, source))),
+        )
+      }
+      await more()
+      const { end } = await more()
+      await more()
+      const begins = [await log.positionAt('start'), end, await log.positionAt({ time: now })]
+      const readings: Entry[][] = begins.map(() => [])
+      for (let turn = 0; turn < 30; turn++) {
+        if (turn < 10) await more()
+        for (const [i, begin] of begins.entries()) {
+          const after = readings[i]?.at(-1)?.position ?? begin
+          readings[i]?.push(...(await log.read(after, { limit: 1 + (turn % 4) })).entries)
+        }
+      }
+      for (const [i, begin] of begins.entries()) {
+        const reading = readings[i] ?? []
+        for (const [at, position] of [begin, ...reading.map((entry) => entry.position)].entries()) {
+          const again = await readAll(log, position)
+          expect(again.slice(0, reading.length - at)).toEqual(reading.slice(at))
+        }
+      }
+      expect(idsOf(await readAll(log, end))).toHaveLength(8 * (appended - 2))
+    })
+
     it('reads entries of the wanted types alone, at the same positions, and moves past the others', async () => {
       const { log } = await filled()
       const all = await readAll(log)
@@ -862,7 +946,15 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
       expect(ours).toMatch(/\d$/)
       const theirs = await other.log.positionAt('end')
       const beyond = ours.replace(/\d+$/, (count) => String(Number(count) + 1))
-      const garbage = [`${ours}0`, `${ours} `, ` ${ours}`, ours.slice(1), ours.toUpperCase() + '\0']
+      const garbage = [
+        `${ours}-0`,
+        ...['NaN', 'Infinity', '1e1', '1.5', '0x1', '01', ''].map((count) => ours.replace(/\d+$/, count)),
+        `${ours}0`,
+        `${ours} `,
+        ` ${ours}`,
+        ours.slice(1),
+        ours.toUpperCase() + '\0',
+      ]
       const hostile = [
         '',
         '0',
@@ -938,6 +1030,20 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
       abort.abort(reason)
       await expect(waiting).rejects.toBe(reason)
       await expect(log.wait(end, abort.signal)).rejects.toBe(reason)
+      await append(log, await log.claim('stream'), change('1'))
+      await expect(log.wait(end, abort.signal)).rejects.toBe(reason)
+    })
+
+    it('leaves no listener on its signal', async () => {
+      const { log } = await open()
+      const end = await log.positionAt('end')
+      const { signal } = new AbortController()
+      const waiting = log.wait(end, signal)
+      expect(await isSettled(waiting, log)).toBe(false)
+      await append(log, await log.claim('stream'), change('1'))
+      await waiting
+      await log.wait(end, signal)
+      expect(getEventListeners(signal, 'abort')).toEqual([])
     })
 
     it('rejects when the log is closed, and not when another one is', async () => {

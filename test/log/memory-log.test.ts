@@ -120,6 +120,23 @@ describe('memoryLog', () => {
     expect(turns).toEqual([])
   })
 
+  it('rejects a wait whose signal is aborted while the answer is on its way', async () => {
+    const turns: (() => void)[] = []
+    const log = memoryLog()
+    const far = log.connect({ latency: () => new Promise<void>((resolve) => turns.push(resolve)) })
+    const fence = await log.claim('stream')
+    const start = await log.positionAt('start')
+    await log.append([{ fence, expect: null, entries: [{ event: change('1') }] }])
+    const abort = new AbortController()
+    const waiting = far.wait(start, abort.signal)
+    turns.shift()?.()
+    await nextTurn()
+    const reason = new Error('unsubscribed')
+    abort.abort(reason)
+    turns.shift()?.()
+    await expect(waiting).rejects.toBe(reason)
+  })
+
   it('has no effect of a call that is under way when it is closed', async () => {
     const log = memoryLog()
     const fence = await log.claim('stream')
@@ -168,11 +185,27 @@ describe('memoryLog', () => {
     expect(await ids()).toEqual([...read, 'later'])
   })
 
+  it('begins each group of entries with another one of 3 partitions', async () => {
+    const log = memoryLog({ partitions: 3, clock: () => 0 })
+    const fence = await log.claim('stream')
+    const orders = new Set<string>()
+    for (let i = 0; i < 3; i++) {
+      const end = await log.positionAt('end')
+      const entries = ['a', 'b', 'c'].map((monitor) => ({ event: change(String(i), monitor) }))
+      await log.append([{ fence, expect: null, entries }])
+      orders.add((await log.read(end, { limit: 3 })).entries.map(({ source }) => source).join())
+    }
+    expect(orders.size).toBe(3)
+  })
+
   it('reads a page of a rare type without looking at more than 10,000 entries', async () => {
     const log = memoryLog()
     const fence = await log.claim('stream')
-    const entries = Array.from({ length: 10_001 }, (_, i) => ({ event: change(String(i)) }))
-    await log.append([{ fence, expect: null, entries: [...entries, { event: groupStatus('rare') }] }])
+    for (let i = 0; i < 101; i++) {
+      const entries = Array.from({ length: 100 }, (_, j) => ({ event: change(`${i} ${j}`) }))
+      await log.append([{ fence, expect: null, entries }])
+    }
+    await log.append([{ fence, expect: null, entries: [{ event: groupStatus('rare') }] }])
     const first = await log.read(await log.positionAt('start'), { limit: 1, types: ['task_group.status'] })
     expect(first).toMatchObject({ entries: [], isEnd: false })
     const second = await log.read(first.position, { limit: 1, types: ['task_group.status'] })
