@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { LogStore } from '../../src/log/contract.ts'
 import { FencedError, LogInUseError } from '../../src/log/errors.ts'
@@ -222,5 +223,78 @@ describe('memoryLog', () => {
     { partition: 3 },
   ])('refuses the options %j', (options) => {
     expect(() => Reflect.apply(memoryLog, undefined, [options])).toThrow(ArgumentError)
+  })
+})
+
+describe('a crash at any write', () => {
+  it('loses no event and records none twice, whatever a writer and a reader had done', async () => {
+    const batch = fc.array(fc.nat(9), { maxLength: 4 })
+    // At each step of a write: whether it crashes there.
+    const crashes = fc.infiniteStream(fc.nat(5).map((n) => n === 0))
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(batch, { maxLength: 12 }),
+        crashes,
+        fc.constantFrom(1, 3),
+        async (upstream, crashesHere, partitions) => {
+          const shared = memoryLog({ partitions })
+          const handled: string[] = []
+          const saved: string[] = []
+
+          /** One life of a process: it records what is upstream from the log's position on, then reads what is not committed. */
+          async function live(): Promise<void> {
+            const log = shared.connect({
+              faults() {
+                if (crashesHere.next().value === true) throw crash
+              },
+            })
+            try {
+              let fence = await log.claim('stream', { wait: new AbortController().signal })
+              for (;;) {
+                const [expected = null] = await log.streamPositions(['stream'])
+                const at = Number(expected ?? 0)
+                const next = upstream[at]
+                if (next === undefined) break
+                const entries = next.map((n) => ({ event: change(String(n), `m${n % 3}`) }))
+                await log.append([{ fence, expect: expected, position: String(at + 1), entries }])
+              }
+              await log.release(fence)
+              fence = await log.claim('reader')
+              for (;;) {
+                const state = await log.reader('reader')
+                const cursor = state?.cursor ?? (await log.positionAt('start'))
+                const page = await log.read(cursor, { limit: 3 })
+                const ids = page.entries.map(({ id }) => id)
+                handled.push(...ids)
+                await log.commit(fence, {
+                  expect: state?.cursor ?? null,
+                  cursor: page.position,
+                  acknowledged: [],
+                })
+                saved.push(...ids)
+                if (page.isEnd) return
+              }
+            } finally {
+              log.loseClaims()
+            }
+          }
+
+          for (let lives = 0; lives < 1_000; lives++) {
+            const end = await live().catch((error: unknown) => error)
+            if (end === undefined) break
+            if (end !== crash) throw end
+          }
+          const given = new Set(upstream.flat().map(String))
+          const start = await shared.positionAt('start')
+          const { entries } = await shared.read(start, { limit: 1_000 })
+          expect(entries.map(({ id }) => id).toSorted()).toEqual([...given].toSorted())
+          expect(entries.every(({ revision }) => revision === 1)).toBe(true)
+          expect(new Set(handled)).toEqual(given)
+          // A commit that took effect is not undone: what was saved is not saved again.
+          expect(new Set(saved).size).toBe(saved.length)
+        },
+      ),
+      { numRuns: 200 },
+    )
   })
 })
