@@ -2,6 +2,7 @@ import { asyncScheduler } from 'rxjs'
 import type { Observable, SchedulerLike } from 'rxjs'
 import { Subject } from 'rxjs'
 import { ArgumentError } from './protocol/argument-error.ts'
+import type { LogJob } from './log/event-log.ts'
 import { INITIAL_DELAY, MAX_DELAY } from './protocol/backoff.ts'
 import type { Backoff } from './protocol/backoff.ts'
 import { checkDuration, checkOptions } from './protocol/check.ts'
@@ -56,6 +57,8 @@ import { createRuns } from './sources/task-groups/typed-runs.ts'
 import type { CheckedGroupRunEvent, TypedGroupRunsOptions } from './sources/task-groups/typed-runs.ts'
 import { untypedGet, untypedPost, untypedStream } from './sources/untyped.ts'
 import type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
+import { record } from './sources/record.ts'
+import type { RecordOptions } from './sources/record.ts'
 import { watch } from './sources/watch.ts'
 import type { WatchOptions } from './sources/watch.ts'
 import { createTransport } from './transport/transport.ts'
@@ -154,6 +157,8 @@ export interface ResearchClient {
   }
   /** Monitors, task groups and webhooks as one stream, each event once. */
   watch(options: WatchOptions): Source<ResearchEvent>
+  /** Records monitors and groups into a log of `openLog`, for any number of consumers. Runs until it is stopped. */
+  record(options: RecordOptions): LogJob
   /** `GET path`, unchecked, for endpoints that the library does not support yet. */
   get(path: string, options?: UntypedOptions): AwaitableSource<unknown>
   /** `POST path`, unchecked, for endpoints that the library does not support yet. */
@@ -221,6 +226,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
       get: (id, own) => getTaskGroup(context, id, own),
     },
     watch: (own) => reporting(watch(context, own), 'watch'),
+    record: (own) => record(context, own),
     get: (path, own) => untypedGet(context, path, own),
     post: (path, body, own) => untypedPost(context, path, body, own),
     stream: (path, own) => reporting(untypedStream(context, path, own), path),

@@ -15,6 +15,36 @@ export type {
 export { memoryCheckpointStore } from './state/memory-checkpoint-store.ts'
 export type { MemoryCheckpointStoreOptions } from './state/memory-checkpoint-store.ts'
 export { CheckpointError, CheckpointInUseError, StateFileError, StateInUseError } from './state/errors.ts'
+export { memoryLog } from './log/memory-log.ts'
+export type { MemoryLog, MemoryLogOptions } from './log/memory-log.ts'
+export { openLog } from './log/event-log.ts'
+export type { ConsumeOptions, EventLog, LogJob } from './log/event-log.ts'
+export type { ConsumerOptions, EntryOf } from './log/consumer.ts'
+export type {
+  Appended,
+  Commit,
+  Entry,
+  Fence,
+  LogStore,
+  NewEntry,
+  Page,
+  Position,
+  ReaderState,
+  ReadOptions,
+  StartAt,
+  StreamAppend,
+} from './log/contract.ts'
+export {
+  FencedError,
+  LogClosedError,
+  LogConflictError,
+  LogError,
+  LogInUseError,
+  LogPositionError,
+  LogValueError,
+  StalledConsumerError,
+} from './log/errors.ts'
+export { AcknowledgementError, keepPosition } from './protocol/acknowledgement.ts'
 export { createClient } from './client.ts'
 export type { ClientOptions, ResearchClient } from './client.ts'
 export type { Diagnostic } from './sources/context.ts'
@@ -47,7 +77,9 @@ export type {
 export type { CreateTaskGroupOptions } from './sources/task-groups/task-groups.ts'
 export type { Logger } from './sources/log-diagnostic.ts'
 export type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
-export type { Watched, WatchedGroup, WatchedMonitor, WatchedWebhooks, WatchOptions } from './sources/watch.ts'
+export type { RecordOptions } from './sources/record.ts'
+export type { WatchedWebhooks, WatchOptions } from './sources/watch.ts'
+export type { Watched, WatchedGroup, WatchedMonitor } from './sources/watched-streams.ts'
 export type {
   Exchange,
   Flow,

@@ -6,6 +6,7 @@ import { checkInteger } from '../protocol/check.ts'
 import type { ResearchEventType } from '../protocol/event.ts'
 import { checkStart, ConsumerSubscription, consumerSettings } from './consumer.ts'
 import type { ConsumerOptions, ConsumerSettings, EntryOf } from './consumer.ts'
+import { Recorder } from './recorder.ts'
 import type { LogStore, Page, Position, ReadOptions, StartAt } from './contract.ts'
 
 /** Settings of {@link EventLog.consume}: those of a consumer and of `deliver`. */
@@ -64,6 +65,12 @@ export interface EventLog extends AsyncDisposable {
   read(after: Position, options: ReadOptions): Promise<Page>
   /** The position at which to begin. */
   positionAt(start: StartAt): Promise<Position>
+  /**
+   * A writer of upstream streams, which `client.record` uses.
+   *
+   * @param onFailure Called once, when the log has refused an append. Nothing is recorded any more.
+   */
+  recorder(onFailure: (error: unknown) => void): Recorder
   /** Ends every job and consumer, saves what was acknowledged, and closes the store. */
   close(): Promise<void>
 }
@@ -89,6 +96,7 @@ type Ending = Pick<ConsumerSubscription, 'ended' | 'finish'>
 class StoredLog implements EventLog {
   readonly #store: LogStore
   readonly #subscriptions = new Set<Ending>()
+  readonly #recorders = new Set<Recorder>()
 
   constructor(store: LogStore) {
     this.#store = store
@@ -144,8 +152,15 @@ class StoredLog implements EventLog {
     return this.#store.positionAt(start)
   }
 
+  recorder(onFailure: (error: unknown) => void): Recorder {
+    const recorder = new Recorder(this.#store, onFailure)
+    this.#recorders.add(recorder)
+    return recorder
+  }
+
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#subscriptions, (subscription) => subscription.finish()))
+    await Promise.all(Array.from(this.#recorders, (recorder) => recorder.close()))
     await this.#store.close()
   }
 

@@ -1,7 +1,6 @@
 import {
   catchError,
   concatMap,
-  defer,
   EMPTY,
   filter,
   first,
@@ -10,60 +9,33 @@ import {
   merge,
   NEVER,
   Observable,
-  of,
   reduce,
   repeat,
   timer,
 } from 'rxjs'
-import type { MonoTypeOperatorFunction, OperatorFunction } from 'rxjs'
+import type { MonoTypeOperatorFunction } from 'rxjs'
 import { dedupe } from '../../operators/dedupe.ts'
 import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { backoffDelay } from '../protocol/backoff.ts'
-import { checkId, checkObject, checkOptions, malformedId } from '../protocol/check.ts'
-import {
-  failureEvent,
-  groupSource,
-  isObject,
-  isRun,
-  monitorEvent,
-  monitorSource,
-  runEvent,
-  runSource,
-} from '../protocol/event.ts'
-import type { ResearchEvent, TaskRunState, Via } from '../protocol/event.ts'
-import { isId } from '../protocol/id.ts'
+import { checkObject, checkOptions } from '../protocol/check.ts'
+import { isRun, monitorEvent, monitorSource, runEvent, runSource } from '../protocol/event.ts'
+import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
 import type { TaskRun } from '../protocol/task.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
-import { AuthenticationError, NotFoundError, ProtocolError, RivuletError } from '../transport/errors.ts'
+import { NotFoundError, ProtocolError } from '../transport/errors.ts'
 import type { Checkpoint } from '../state/checkpoint.ts'
 import { CheckpointError } from '../state/errors.ts'
 import { MAX_HANDLED } from '../state/handled-facts.ts'
 import type { Context } from './context.ts'
-import { mergeMembers, setOf } from './merge-members.ts'
-import type { Member } from './merge-members.ts'
-import { followMonitor } from './monitors/follow.ts'
-import type { FollowMonitorOptions } from './monitors/follow.ts'
-import { groupEvents } from './task-groups/events.ts'
-import { groupRuns } from './task-groups/runs.ts'
-import type { GroupRunsOptions } from './task-groups/runs.ts'
-import { IncompleteStreamError } from './task-groups/incomplete-stream-error.ts'
 import { monitorPages } from './monitors/pages.ts'
 import { requestShape } from './shapes/request.ts'
 import { persisting } from './shapes/persisting.ts'
 import { sourceOf } from './shapes/source.ts'
 import type { Source, SourceOptions } from './shapes/source.ts'
 import type { Tracking } from './shapes/tracking.ts'
-
-/** A monitor to watch: an id, optionally with options of `monitors.follow`. */
-export type WatchedMonitor =
-  | string
-  | ({ readonly id: string } & Omit<FollowMonitorOptions, 'signal' | 'wake'>)
-
-/** A task group to watch: an id, optionally with options of `taskGroups.runs`. */
-export type WatchedGroup =
-  | string
-  | ({ readonly id: string } & Pick<GroupRunsOptions, 'include_input' | 'include_output' | 'until'>)
+import { affectsAllSources, isEmpty, watchedStreams } from './watched-streams.ts'
+import type { Watched, WatchedGroup, WatchedMonitor } from './watched-streams.ts'
 
 /** The source of webhooks. */
 export interface WatchedWebhooks {
@@ -78,16 +50,6 @@ export interface WatchedWebhooks {
    */
   readonly done?: (id: string) => void | PromiseLike<void>
 }
-
-/**
- * What is watched: a list, or an Observable of lists. Each list replaces the previous one: removed entries are unsubscribed
- * from, new ones subscribed to, and the others stay subscribed. An entry whose options change is resubscribed to.
- *
- * An invalid id (empty, `..`, longer than 512 characters) in a list is an ArgumentError at the call. In an Observable's list
- * it emits `source.failed` with the ArgumentError once while it stays in the list, and the others continue. Any other mistake
- * in an Observable's list, such as an unknown option, errors the result.
- */
-export type Watched<Entry> = readonly Entry[] | Observable<readonly Entry[]>
 
 /** Options of `client.watch`. At least one of `monitors`, `taskGroups` and `webhooks` is required. */
 export interface WatchOptions extends SourceOptions {
@@ -126,24 +88,9 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
       throw new ArgumentError('webhooks.deliveries', 'an Observable', webhooks.deliveries)
   }
   const streams = merge(
-    mergeEach('monitors', monitors, watchedMonitor, ({ id, ...follow }) => {
-      const tracking = tracked(checkpoint, `monitors/${id}`)
-      if (!isId(id)) return failed(context, monitorSource(id), malformedId('monitorId', id), 'poll', tracking)
-      const events = followMonitor(context, id, follow, tracking)
-      return events.pipe(reportFailure(context, monitorSource(id), 'poll', tracking))
-    }),
-    mergeEach('taskGroups', taskGroups, watchedGroup, ({ id, include_output = true, ...own }) => {
-      const tracking = tracked(checkpoint, `groups/${id}/runs`)
-      if (!isId(id)) return failed(context, groupSource(id), malformedId('groupId', id), 'stream', tracking)
-      const runs = groupRuns(context, id, { include_output, ...own }, tracking)
-      const statuses = groupEvents(
-        context,
-        id,
-        { until: own.until },
-        tracked(checkpoint, `groups/${id}/events`, isRunState),
-      ).pipe(filter((event) => !isRunState(event)))
-      return merge(runs, statuses).pipe(reportFailure(context, groupSource(id), 'stream', tracking))
-    }),
+    watchedStreams(context, { monitors, taskGroups }, (_, project) =>
+      project((stream, ignores) => tracked(checkpoint, stream, ignores)),
+    ),
     // With webhooks only, it never completes.
     isEmpty(monitors) && isEmpty(taskGroups) ? NEVER : EMPTY,
   )
@@ -197,103 +144,7 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
   return sourceOf(checkpoint === undefined ? merged : passing(context, merged, checkpoint), signal)
 }
 
-function isEmpty(watched: Watched<unknown>): boolean {
-  return Array.isArray(watched) && watched.length === 0
-}
-
-/** Merges the events of the members of a list, or of an Observable of lists. */
-function mergeEach<Entry, M extends Member>(
-  argument: string,
-  watched: Watched<Entry>,
-  memberAt: (argument: string, entry: Entry) => M,
-  project: (member: M) => Observable<ResearchEvent>,
-): Observable<ResearchEvent> {
-  const membersOf = (entries: unknown): readonly M[] => {
-    if (!Array.isArray(entries))
-      throw new ArgumentError(argument, 'an array, or an Observable of arrays', entries)
-    return entries.map((entry: Entry, index) => memberAt(`${argument}[${index}]`, entry))
-  }
-  if (isObservable(watched))
-    return watched.pipe(
-      map((entries) => setOf(argument, membersOf(entries))),
-      mergeMembers(project),
-    )
-  const members = membersOf(watched)
-  for (const [index, { id }] of members.entries()) checkId(`${argument}[${index}]`, id)
-  const set = setOf(argument, members)
-  // Checks the options of each member at the call. Nothing is requested before the subscription.
-  for (const member of set.values()) project(member)
-  return of(set).pipe(mergeMembers(project))
-}
-
-function watchedMonitor(argument: string, entry: WatchedMonitor): Exclude<WatchedMonitor, string> {
-  return memberOf(argument, entry, MONITOR)
-}
-
-function watchedGroup(argument: string, entry: WatchedGroup): Exclude<WatchedGroup, string> {
-  return memberOf(argument, entry, GROUP)
-}
-
 const WATCH_OPTIONS = ['monitors', 'taskGroups', 'webhooks', 'checkpoint', 'hold', 'signal']
-const MONITOR = ['id', 'after', 'pollInterval', 'limit', 'include_completions']
-const GROUP = Object.keys({
-  id: true,
-  include_input: true,
-  include_output: true,
-  until: true,
-} satisfies Record<keyof Exclude<WatchedGroup, string>, true>)
-
-/** Returns the member for an entry. The caller checks the syntax of its id. */
-function memberOf<M extends Member>(
-  argument: string,
-  entry: string | M,
-  names: readonly string[],
-): M | Member {
-  const member = typeof entry === 'string' ? { id: entry } : entry
-  // An id that is not a string has no source for `source.failed`.
-  const id: unknown = isObject(member) ? member.id : member
-  if (typeof id !== 'string') throw malformedId(argument, id)
-  checkOptions(argument, member, names)
-  // Without options, so that a malformed id is reported once.
-  return isId(id) ? member : { id }
-}
-
-/** Emits `source.failed` instead of an error, unless the error affects all sources. */
-function reportFailure(
-  context: Context,
-  source: string,
-  via: Via,
-  tracking: Tracking | undefined,
-): OperatorFunction<ResearchEvent, ResearchEvent> {
-  return catchError((error: unknown) => {
-    // An incomplete stream must not look complete to a subscriber that filters out `source.failed`.
-    const isFatal = error instanceof IncompleteStreamError || affectsAllSources(error)
-    if (!(error instanceof RivuletError) || isFatal) throw error
-    return failed(context, source, error, via, tracking)
-  })
-}
-
-/** Emits `source.failed`. */
-function failed(
-  { scheduler }: Context,
-  source: string,
-  error: Error,
-  via: Via,
-  tracking: Tracking | undefined,
-): Observable<ResearchEvent> {
-  return defer(() => {
-    const event = failureEvent(source, { error }, via, scheduler.now())
-    // The position does not advance.
-    tracking?.entered(event, undefined)
-    return of(event)
-  })
-}
-
-/** Whether the event is the end of a run. Only the runs stream's event has the requested input and output. */
-function isRunState({ type }: ResearchEvent): boolean {
-  return type === 'task_run.state'
-}
-
 /** Where a stream stood, and where it comes to: what is left to another stream does not count. */
 function tracked(
   checkpoint: Checkpoint | undefined,
@@ -340,11 +191,6 @@ function unattached(): CheckpointError {
   return new CheckpointError(
     'nobody tells the checkpoint what was handled: give it to `deliver` as well, deliver(handler, { checkpoint })',
   )
-}
-
-/** Whether the error affects every request: a rejected key (§5). Other errors affect one resource. */
-function affectsAllSources(error: unknown): boolean {
-  return error instanceof AuthenticationError
 }
 
 /** On 404, emits nothing, and the webhook's own event is emitted. */

@@ -1,0 +1,94 @@
+import { defer, finalize, mergeMap } from 'rxjs'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkOptions } from '../protocol/check.ts'
+import type { ResearchEvent } from '../protocol/event.ts'
+import { subscribeUnderGate } from '../protocol/gate.ts'
+import { LogError } from '../log/errors.ts'
+import type { EventLog, LogJob } from '../log/event-log.ts'
+import type { RecordedStream } from '../log/recorder.ts'
+import type { Context } from './context.ts'
+import type { Tracking } from './shapes/tracking.ts'
+import { isEmpty, watchedStreams } from './watched-streams.ts'
+import type { OpenMember, Watched, WatchedGroup, WatchedMonitor } from './watched-streams.ts'
+
+/** Options of `client.record`. At least one of `monitors` and `taskGroups` is required. */
+export interface RecordOptions {
+  readonly monitors?: Watched<WatchedMonitor>
+  /** Runs come with their output unless `include_output` is false. */
+  readonly taskGroups?: Watched<WatchedGroup>
+  /** The log to record into. */
+  readonly log: EventLog
+}
+
+const OPTIONS = Object.keys({
+  monitors: true,
+  taskGroups: true,
+  log: true,
+} satisfies Record<keyof RecordOptions, true>)
+
+/**
+ * Records monitors and groups into a log: each event once, in one transaction with the position of its stream. Each stream
+ * resumes where the log has it.
+ *
+ * `done` resolves when the lists have completed, every group is done and every monitor is cancelled. It rejects with a
+ * `LogInUseError` where another open log records one of the streams, with what the log refuses an append for, and with the
+ * errors of `client.watch`.
+ */
+export function record(context: Context, options: RecordOptions): LogJob {
+  checkOptions('options', options ?? null, OPTIONS)
+  const { monitors = [], taskGroups = [], log } = options
+  if (isEmpty(monitors) && isEmpty(taskGroups)) {
+    throw new ArgumentError('options', { message: 'record needs monitors or taskGroups' }, options)
+  }
+  let fail = (_: unknown) => {}
+  const recorder = log.recorder((error) => fail(error))
+  const open: OpenMember = (names, project) => {
+    // Checks the options of the member at the call.
+    project(() => undefined)
+    return defer(() => Promise.all(names.map((name) => recorder.open(name)))).pipe(
+      mergeMap((streams) => {
+        const byName = new Map(names.map((name, n) => [name, streams[n]]))
+        const events = project((name, ignores) => tracked(name, byName.get(name), ignores))
+        return events.pipe(finalize(() => void Promise.all(streams.map((stream) => stream.close()))))
+      }),
+    )
+  }
+  const streams = watchedStreams(context, { monitors, taskGroups }, open)
+  const ending = Promise.withResolvers<void>()
+  fail = ending.reject
+  const subscription = subscribeUnderGate(recorder.gate, undefined, streams, {
+    next: () => {},
+    error: ending.reject,
+    complete: ending.resolve,
+  })
+  const done = ending.promise.finally(() => {
+    subscription.unsubscribe()
+    return recorder.close()
+  })
+  // Whoever does not look at `done` does not mind.
+  done.catch(() => {})
+  return {
+    done,
+    stop() {
+      ending.resolve()
+      return done
+    },
+  }
+}
+
+/** What keeps the position of a recorded stream. */
+function tracked(
+  name: string,
+  stream: RecordedStream | undefined,
+  ignores: (event: ResearchEvent) => boolean = () => false,
+): Tracking | undefined {
+  if (stream === undefined) return undefined
+  return {
+    position: stream.position,
+    entered(event, position) {
+      if (!ignores(event)) stream.add(event, position)
+    },
+    unreadable: () =>
+      new LogError(`the position of the stream ${name} in the log cannot be read; it was left as it is`),
+  }
+}

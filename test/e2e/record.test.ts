@@ -1,0 +1,160 @@
+import { createClient, memoryLog, openLog } from 'rivulet'
+import type { Entry, EventLog } from 'rivulet'
+import { BehaviorSubject } from 'rxjs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { HeldRuns, research } from './research.ts'
+
+const names = (count: number) => Array.from({ length: count }, (_, n) => `question ${n}`)
+
+/** A log in memory, opened. */
+async function openedLog(store = memoryLog()) {
+  const log = await openLog(store)
+  onTestFinished(() => log.close())
+  return { store, log }
+}
+
+/** All entries of the log. */
+async function entriesOf(log: EventLog): Promise<readonly Entry[]> {
+  const entries: Entry[] = []
+  let position = await log.positionAt('start')
+  for (;;) {
+    const page = await log.read(position, { limit: 100 })
+    entries.push(...page.entries)
+    position = page.position
+    if (page.isEnd) return entries
+  }
+}
+
+const runsOf = (entries: readonly Entry[]) => entries.filter(({ type }) => type === 'task_run.state')
+
+describe('client.record', () => {
+  it('records every event of a group once, and is done when the group is', async () => {
+    const { client, group } = await research()
+    const id = await group(...names(30))
+    const { log } = await openedLog()
+    await client.record({ taskGroups: [id], log }).done
+    const entries = await entriesOf(log)
+    expect(new Set(runsOf(entries).map((entry) => entry.id)).size).toBe(30)
+    expect(runsOf(entries)).toHaveLength(30)
+    expect(entries.some(({ type }) => type === 'task_group.status')).toBe(true)
+  })
+
+  it('has any number of consumers, each with every event', async () => {
+    const { client, group } = await research()
+    const id = await group(...names(10))
+    const { log } = await openedLog()
+    await client.record({ taskGroups: [id], log }).done
+    const [first, second]: [string[], string[]] = [[], []]
+    await new Promise<void>((resolve) => {
+      const both = () => {
+        if (first.length === 10 && second.length === 10) resolve()
+      }
+      log.consume(
+        'first',
+        { types: ['task_run.state'] },
+        (entry) => (first.push(entry.data.run.run_id), both()),
+      )
+      log.consume('second', { types: ['task_run.state'] }, (entry) => (second.push(entry.id), both()))
+    })
+    expect(new Set(first).size).toBe(10)
+    expect(new Set(second).size).toBe(10)
+  })
+
+  it('resumes where the log has each stream, after a recorder that ended in the middle', async () => {
+    const processor = new HeldRuns()
+    const { service, client, group } = await research({ processor, concurrency: 100 })
+    const id = await group(...names(20))
+    const { store, log } = await openedLog()
+    service.faults.add({ kind: 'cut', after: 7 })
+    const job = client.record({ taskGroups: [id], log })
+    processor.release()
+    const position = await log.positionAt('start')
+    await store.wait(position, new AbortController().signal)
+    await job.stop()
+    const before = runsOf(await entriesOf(log)).length
+    // Another process: its own client and its own open log.
+    const later = await openedLog(store.connect())
+    const other = createClient({ baseUrl: service.url ?? '', apiKey: service.apiKey ?? '' })
+    await other.record({ taskGroups: [id], log: later.log }).done
+    const runs = runsOf(await entriesOf(later.log))
+    expect(before).toBeLessThanOrEqual(20)
+    expect(runs).toHaveLength(20)
+    expect(new Set(runs.map((entry) => entry.id)).size).toBe(20)
+  })
+
+  it('records nothing twice where the service repeats events and cuts its streams', async () => {
+    const { service, client, group } = await research({ client: { initialDelay: 1, maxDelay: 5 } })
+    const id = await group(...names(60))
+    service.faults.add({ kind: 'repeat-events', count: 5 })
+    service.faults.add({ kind: 'cut', after: 9, times: 8 })
+    const { log } = await openedLog()
+    await client.record({ taskGroups: [id], log }).done
+    expect(runsOf(await entriesOf(log))).toHaveLength(60)
+  })
+
+  it('is refused a stream that another open log records, and names its owner', async () => {
+    const processor = new HeldRuns()
+    const { client, group } = await research({ processor })
+    const id = await group('a')
+    const { store, log } = await openedLog(memoryLog({ owner: 'the first recorder' }))
+    const first = client.record({ taskGroups: [id], log })
+    await store.wait(await log.positionAt('start'), new AbortController().signal)
+    const other = await openedLog(store.connect())
+    const second = client.record({ taskGroups: [id], log: other.log })
+    await expect(second.done).rejects.toMatchObject({ name: 'LogInUseError', owner: 'the first recorder' })
+    await first.stop()
+    processor.release()
+    await client.record({ taskGroups: [id], log: other.log }).done
+    expect(runsOf(await entriesOf(log))).toHaveLength(1)
+  })
+
+  it('follows a changing set of groups, and releases those that leave it', async () => {
+    const processor = new HeldRuns()
+    const { client, group } = await research({ processor })
+    const [one, two] = [await group('a'), await group('b')]
+    const { store, log } = await openedLog()
+    const groups = new BehaviorSubject([one])
+    const job = client.record({ taskGroups: groups, log })
+    const start = await log.positionAt('start')
+    await store.wait(start, new AbortController().signal)
+    groups.next([two])
+    processor.release()
+    groups.complete()
+    await job.done
+    const sources = new Set((await entriesOf(log)).map(({ source }) => source))
+    expect(sources).toContain(`/v1/tasks/groups/${two}`)
+    // The other log may record what this one has left.
+    const other = await openedLog(store.connect())
+    await client.record({ taskGroups: [one], log: other.log }).done
+    expect(runsOf(await entriesOf(log))).toHaveLength(2)
+  })
+
+  it('fails with what the log refuses', async () => {
+    const { client, group } = await research()
+    const id = await group('a')
+    const faults = (write: string) => {
+      if (write === 'append') throw new Error('the disk is full')
+    }
+    const { log } = await openedLog(memoryLog({ faults }))
+    await expect(client.record({ taskGroups: [id], log }).done).rejects.toThrow('the disk is full')
+  })
+
+  it('records that a group failed', async () => {
+    const { client } = await research()
+    const { log } = await openedLog()
+    await client.record({ taskGroups: ['tgrp_unknown'], log }).done
+    const [entry] = await entriesOf(log)
+    expect(entry).toMatchObject({
+      type: 'source.failed',
+      source: '/v1/tasks/groups/tgrp_unknown',
+      data: { error: { name: 'NotFoundError', status: 404 } },
+    })
+  })
+
+  it('is refused at the call without anything to record', async () => {
+    const { client } = await research()
+    const { log } = await openedLog()
+    expect(() => client.record({ log })).toThrow('record needs monitors or taskGroups')
+    expect(() => client.record({ taskGroups: [{ id: 'a', untl: 'done' } as never], log })).toThrow('until')
+  })
+})
