@@ -14,7 +14,7 @@ export interface Acknowledger {
 }
 
 /** A value that its source wants acknowledged. */
-export interface Acknowledgeable {
+interface Acknowledgeable {
   readonly position: string
   readonly [ACKNOWLEDGER]: Acknowledger
 }

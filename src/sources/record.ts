@@ -40,7 +40,7 @@ export function record(context: Context, options: RecordOptions): LogJob {
   if (isEmpty(monitors) && isEmpty(taskGroups)) {
     throw new ArgumentError('options', { message: 'record needs monitors or taskGroups' }, options)
   }
-  let fail = (_: unknown) => {}
+  let fail: (error: unknown) => void = () => {}
   const recorder = log.recorder((error) => fail(error))
   const open: OpenMember = (names, project) => {
     // Checks the options of the member at the call.
