@@ -2,11 +2,11 @@
 import * as fc from 'fast-check'
 import type { ResearchEvent } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import type { Entry, Fence, LogStore, Position } from '../../src/log/contract.ts'
-import { FencedError } from '../../src/log/errors.ts'
-import { completeness, runEvent } from '../../src/protocol/event.ts'
-import { change, taskRun } from '../operators/events.ts'
-import type { LogUnderTest, OpenFreshLog } from './conformance.ts'
+import type { Entry, Fence, LogStore, Position } from '../../../src/log/contract.ts'
+import { FencedError } from '../../../src/log/errors.ts'
+import { completeness, runEvent } from '../../../src/protocol/event.ts'
+import { change, taskRun } from '../../operators/events.ts'
+import type { LogUnderTest, OpenFreshLog } from './fixture.ts'
 
 /** What the log has to hold of an entry. */
 interface ModelEntry {

@@ -1,0 +1,251 @@
+import { describe, expect, it } from 'vitest'
+import { FencedError, LogConflictError } from '../../../src/log/errors.ts'
+import { change, fullRun } from '../../operators/events.ts'
+import { append, bySource, entriesOf, idsOf, readAll } from './fixture.ts'
+import type { Open } from './fixture.ts'
+
+/** What streams bring, in one transaction. */
+export function describeAppending(name: string, open: Open): void {
+  describe(`${name}: appending`, () => {
+    it('gives back an event as it was appended, with what the log knows of it', async () => {
+      const { log } = await open(() => 5_000)
+      const event = fullRun('r')
+      const fence = await log.claim('stream')
+      const appended = await log.append([
+        { fence, expect: null, entries: [{ event }, { event: change('1'), backfill: true }] },
+      ])
+      const [run, detected] = (await readAll(log)).toSorted((a, b) => b.source.localeCompare(a.source))
+      expect(run).toEqual({
+        ...event,
+        recorded: 5_000,
+        revision: 1,
+        backfill: false,
+        position: expect.any(String),
+      })
+      expect(detected).toMatchObject({ id: '1', backfill: true })
+      expect(appended).toEqual({ entries: 2, duplicates: 0, end: await log.positionAt('end') })
+    })
+
+    it('shows entries of one open log to another', async () => {
+      const { log, connect } = await open()
+      const second = await connect('second')
+      await append(log, await log.claim('stream'), change('1'))
+      expect(await readAll(second)).toEqual(await readAll(log))
+      await append(log, await log.claim('stream'), change('2'))
+      expect(idsOf(await readAll(second))).toEqual(['1', '2'])
+    })
+
+    it('keeps entries, positions of streams and readers when all are closed and one is opened again', async () => {
+      const { log, connect } = await open()
+      const fence = await log.claim('stream')
+      const { end } = await log.append([
+        { fence, expect: null, position: 'p1', entries: entriesOf(change('1'), change('2')) },
+      ])
+      const entries = await readAll(log)
+      await log.commit(await log.claim('billing'), { expect: null, cursor: end, acknowledged: [] })
+      await log.close()
+      const reopened = await connect('second')
+      expect(await readAll(reopened)).toEqual(entries)
+      expect(await reopened.streamPositions(['stream'])).toEqual(['p1'])
+      expect(await reopened.reader('billing')).toEqual({ cursor: end, acknowledged: [] })
+      const again = await reopened.append([
+        { fence: await reopened.claim('stream'), expect: 'p1', entries: entriesOf(change('2')) },
+      ])
+      expect(again).toEqual({ entries: 0, duplicates: 1, end })
+    })
+
+    it('keeps the order within a source', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      const ids = Array.from({ length: 30 }, (_, i) => `e${i}`)
+      for (let i = 0; i < 30; i += 3) {
+        const batch = ids.slice(i, i + 3)
+        const events = ['a', 'b', 'c', 'd'].flatMap((monitor) => batch.map((id) => change(id, monitor)))
+        await append(log, fence, ...events)
+      }
+      const read = bySource(await readAll(log, undefined, { limit: 7 }))
+      expect(Object.keys(read)).toHaveLength(4)
+      for (const source of Object.values(read)) expect(source).toEqual(ids)
+    })
+
+    it('takes an append without entries, and one without streams', async () => {
+      const { log } = await open()
+      const end = await log.positionAt('end')
+      expect(await log.append([])).toEqual({ entries: 0, duplicates: 0, end })
+      const fence = await log.claim('stream')
+      expect(await log.append([{ fence, expect: null, position: 'p1', entries: [] }])).toEqual({
+        entries: 0,
+        duplicates: 0,
+        end,
+      })
+      expect(await log.streamPositions(['stream'])).toEqual(['p1'])
+    })
+
+    it('writes nothing for a writer whose name was claimed by another since', async () => {
+      const { log, connect, loseClaims } = await open()
+      const second = await connect('second')
+      const lost = await log.claim('stream')
+      await loseClaims(log)
+      const taken = await second.claim('stream')
+      await second.append([{ fence: taken, expect: null, position: 'p1', entries: entriesOf(change('1')) }])
+      for (const expected of [null, 'p1']) {
+        const write = log.append([
+          { fence: lost, expect: expected, position: 'p2', entries: entriesOf(change('2')) },
+        ])
+        await expect(write).rejects.toBeInstanceOf(FencedError)
+        await expect(write).rejects.toMatchObject({ claimed: 'stream', retryable: false })
+      }
+      expect(idsOf(await readAll(second))).toEqual(['1'])
+      expect(await second.streamPositions(['stream'])).toEqual(['p1'])
+    })
+
+    it('refuses a fence that was never given', async () => {
+      const { log } = await open()
+      await expect(append(log, { name: 'stream', token: 1 }, change('1'))).rejects.toBeInstanceOf(FencedError)
+      const { token } = await log.claim('stream')
+      for (const made of [token + 1, token - 1, token + 0.5, -1, Number.NaN]) {
+        await expect(append(log, { name: 'stream', token: made }, change('1'))).rejects.toBeInstanceOf(
+          FencedError,
+        )
+      }
+      expect(await readAll(log)).toEqual([])
+    })
+
+    it('writes nothing of any stream when one of them does not stand where it was expected', async () => {
+      const { log } = await open()
+      const a = await log.claim('a')
+      const b = await log.claim('b')
+      const write = log.append([
+        { fence: a, expect: null, position: 'a1', entries: entriesOf(change('1')) },
+        { fence: b, expect: 'b1', position: 'b2', entries: entriesOf(change('2')) },
+      ])
+      await expect(write).rejects.toBeInstanceOf(LogConflictError)
+      await expect(write).rejects.toMatchObject({ subject: 'b', retryable: false })
+      expect(await readAll(log)).toEqual([])
+      expect(await log.streamPositions(['a', 'b'])).toEqual([null, null])
+      // Nor are their identities known.
+      expect(await append(log, a, change('1'))).toMatchObject({ entries: 1 })
+    })
+
+    it('writes nothing of any stream when one of them is fenced', async () => {
+      const { log } = await open()
+      const a = await log.claim('a')
+      const b = await log.claim('b')
+      await log.claim('b')
+      const write = log.append([
+        { fence: a, expect: null, position: 'a1', entries: entriesOf(change('1')) },
+        { fence: b, expect: null, entries: entriesOf(change('2')) },
+      ])
+      await expect(write).rejects.toMatchObject({ name: 'FencedError', claimed: 'b' })
+      expect(await readAll(log)).toEqual([])
+      expect(await log.streamPositions(['a'])).toEqual([null])
+    })
+
+    it('appends what several streams bring, and moves each of them', async () => {
+      const { log } = await open()
+      const a = await log.claim('a')
+      const b = await log.claim('b')
+      await log.append([
+        { fence: a, expect: null, position: 'a1', entries: entriesOf(change('1', 'a')) },
+        { fence: b, expect: null, position: 'b1', entries: entriesOf(change('1', 'b'), change('2', 'b')) },
+      ])
+      expect(bySource(await readAll(log))).toEqual({
+        '/v1/monitors/a': ['1'],
+        '/v1/monitors/b': ['1', '2'],
+      })
+      expect(await log.streamPositions(['b', 'unknown', 'a'])).toEqual(['b1', null, 'a1'])
+    })
+
+    it('refuses an append that expects no position where the stream has one, or another one', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      await log.append([{ fence, expect: null, position: 'p1', entries: [] }])
+      for (const expected of [null, 'p2', '']) {
+        const write = log.append([
+          { fence, expect: expected, position: 'p3', entries: entriesOf(change('1')) },
+        ])
+        await expect(write).rejects.toBeInstanceOf(LogConflictError)
+      }
+      await log.append([{ fence, expect: 'p1', position: 'p2', entries: entriesOf(change('1')) }])
+      expect(await log.streamPositions(['stream'])).toEqual(['p2'])
+    })
+
+    it('appends what one stream brings in several parts, each from where the earlier one ends', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      const part = (from: string | null, to: string) => ({
+        fence,
+        expect: from,
+        position: to,
+        entries: entriesOf(change(to)),
+      })
+      await expect(log.append([part(null, 'p1'), part(null, 'p2')])).rejects.toBeInstanceOf(LogConflictError)
+      expect(await log.streamPositions(['stream'])).toEqual([null])
+      await log.append([part(null, 'p1'), part('p1', 'p2')])
+      expect(idsOf(await readAll(log))).toEqual(['p1', 'p2'])
+      expect(await log.streamPositions(['stream'])).toEqual(['p2'])
+    })
+
+    it('leaves a stream where it is when an append has no position', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      await log.append([{ fence, expect: null, position: 'p1', entries: [] }])
+      await log.append([{ fence, expect: 'p1', entries: entriesOf(change('1')) }])
+      expect(await log.streamPositions(['stream'])).toEqual(['p1'])
+    })
+
+    it('keeps the positions of streams exactly as they are', async () => {
+      const { log } = await open()
+      const positions = [
+        '',
+        'a\0b',
+        'a\0',
+        '\ud800',
+        '\udfff',
+        '\ufffd',
+        '__proto__',
+        'x'.repeat(100_000),
+        ' 1',
+      ]
+      const fence = await log.claim('stream')
+      let last: string | null = null
+      for (const position of positions) {
+        await log.append([{ fence, expect: last, position, entries: [] }])
+        expect(await log.streamPositions(['stream'])).toEqual([position])
+        last = position
+      }
+    })
+
+    it('never lets recorded decrease, even if the clock goes back', async () => {
+      let now = 5_000
+      const { log, connect } = await open(() => now)
+      const second = await connect('second')
+      await append(log, await log.claim('a'), change('1', 'a'), change('1', 'b'))
+      now = 3_000
+      await append(second, await second.claim('b'), change('2', 'a'), change('2', 'b'))
+      now = 7_000
+      await append(log, await log.claim('a'), change('3', 'b'), change('3', 'a'))
+      const recorded = (await readAll(log)).map((entry) => entry.recorded)
+      expect(recorded).toEqual([5_000, 5_000, 5_000, 5_000, 7_000, 7_000])
+    })
+
+    it('does not change what is read when the caller changes what it appended or read', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      const event = fullRun('r')
+      const pending = append(log, fence, event)
+      Object.assign(event, { id: 'changed' })
+      Object.assign(event.data ?? {}, { output: 'changed' })
+      await pending
+      const [entry] = await readAll(log)
+      expect(entry).toMatchObject({ id: 'r:completed', data: { output: { content: 'found by r' } } })
+      const intact = structuredClone(entry)
+      try {
+        Object.assign(entry?.data ?? {}, { output: 'changed' })
+      } catch {
+        // A frozen one is as good.
+      }
+      expect(await readAll(log)).toEqual([intact])
+    })
+  })
+}

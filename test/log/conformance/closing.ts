@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest'
+import { LogClosedError } from '../../../src/log/errors.ts'
+import { change } from '../../operators/events.ts'
+import { append, readAll } from './fixture.ts'
+import type { Open } from './fixture.ts'
+
+/** Closing. */
+export function describeClosing(name: string, open: Open): void {
+  describe(`${name}: closing`, () => {
+    it('rejects every call after it, and closes again', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      const start = await log.positionAt('start')
+      await log.close()
+      const calls = [
+        log.claim('stream'),
+        log.claim('stream', { wait: new AbortController().signal }),
+        log.release(fence),
+        append(log, fence, change('1')),
+        log.streamPositions(['stream']),
+        log.read(start, { limit: 1 }),
+        log.wait(start, new AbortController().signal),
+        log.positionAt('end'),
+        log.reader('billing'),
+        log.commit(fence, { expect: null, cursor: start, acknowledged: [] }),
+      ]
+      for (const outcome of await Promise.allSettled(calls)) {
+        expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(LogClosedError) })
+      }
+      await log.close()
+    })
+
+    it('leaves other open logs as they are', async () => {
+      const { log, connect } = await open()
+      const second = await connect('second')
+      const fence = await second.claim('stream')
+      await log.close()
+      await append(second, fence, change('1'))
+      expect(await readAll(second)).toHaveLength(1)
+    })
+
+    it('answers nothing before the caller has gone on', async () => {
+      const { log } = await open()
+      let isAnswered = false
+      const answer = () => (isAnswered = true)
+      const start = await log.positionAt('start')
+      const calls = [log.claim('stream'), log.read(start, { limit: 1 }), log.reader('billing'), log.close()]
+      for (const call of calls) call.then(answer, answer)
+      expect(isAnswered).toBe(false)
+      await Promise.allSettled(calls)
+    })
+  })
+}
