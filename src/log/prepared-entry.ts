@@ -1,4 +1,5 @@
 import { isObject } from '../protocol/event.ts'
+import type { ResearchEvent } from '../protocol/event.ts'
 import { completenessOf } from '../protocol/identified.ts'
 import type { NewEntry } from './contract.ts'
 import { LogValueError } from './errors.ts'
@@ -34,11 +35,20 @@ export function prepareEntry(
   }
   let json: unknown
   try {
-    json = JSON.stringify(event)
+    json = JSON.stringify(withErrorText(event))
   } catch (cause) {
     // A circle, a bigint, a nesting that overflows the stack, or a text that is too long for a string.
     throw refused('its event is not JSON', { cause })
   }
   if (typeof json !== 'string') throw refused('its event is not JSON')
   return { source, id, type, completeness: completenessOf(event), json, backfill }
+}
+
+/** The name and the message of an error are not enumerable: without this, a failure would be `{}` as JSON. */
+function withErrorText(event: ResearchEvent): ResearchEvent {
+  const data: unknown = event.data
+  if (event.type !== 'source.failed' || !isObject(data)) return event
+  const { error } = data
+  if (!(error instanceof Error) || 'toJSON' in error) return event
+  return { ...event, data: { ...data, error: { name: error.name, message: error.message } } }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { FencedError, LogConflictError } from '../../../src/log/errors.ts'
+import { failureEvent } from '../../../src/protocol/event.ts'
 import { change, fullRun } from '../../operators/events.ts'
 import { append, bySource, entriesOf, idsOf, readAll } from './fixture.ts'
 import type { Open } from './fixture.ts'
@@ -24,6 +25,22 @@ export function describeAppending(name: string, open: Open): void {
       })
       expect(detected).toMatchObject({ id: '1', backfill: true })
       expect(appended).toEqual({ entries: 2, duplicates: 0, end: await log.positionAt('end') })
+    })
+
+    it('keeps the name and the message of the error in a failure', async () => {
+      const { log } = await open()
+      class TeapotError extends TypeError {
+        override readonly name = 'TeapotError'
+        readonly cups = 2n
+      }
+      const error = new TeapotError('no coffee', { cause: new Error('inside') })
+      const failures = [error, Object.assign(new Error('refused'), { toJSON: () => ({ status: 418 }) })]
+      const events = failures.map((failure) => failureEvent('/v1/monitors/m', { error: failure }, 'poll'))
+      await append(log, await log.claim('stream'), ...events)
+      expect((await readAll(log)).map(({ data }) => data)).toEqual([
+        { error: { name: 'TeapotError', message: 'no coffee' } },
+        { error: { status: 418 } },
+      ])
     })
 
     it('shows entries of one open log to another', async () => {
