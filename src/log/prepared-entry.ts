@@ -33,14 +33,15 @@ export function prepareEntry(
   for (const [name, value] of Object.entries<unknown>({ source, id, type })) {
     if (typeof value !== 'string') throw refused(`its event has no ${name}`)
   }
-  let json: unknown
+  // Its JSON could have another identity.
+  if ('toJSON' in event && typeof event.toJSON === 'function') throw refused('its event has a method toJSON')
+  let json: string
   try {
     json = JSON.stringify(withErrorText(event))
   } catch (cause) {
     // A circle, a bigint, a nesting that overflows the stack, or a text that is too long for a string.
     throw refused('its event is not JSON', { cause })
   }
-  if (typeof json !== 'string') throw refused('its event is not JSON')
   return { source, id, type, completeness: completenessOf(event), json, backfill }
 }
 

@@ -29,7 +29,7 @@ export class Partitions {
   #latest = new Identities()
   #recorded = 0
   #group = 0
-  /** Whether somebody may know of an order within the group. */
+  /** Whether the order within the group may be known to a reader. No entry is added to it then. */
   #isGroupRead = false
 
   constructor(log: string, count: number) {

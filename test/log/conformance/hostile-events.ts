@@ -108,7 +108,15 @@ export function describeHostileEvents(name: string, open: Open): void {
         hostile('1', circle),
         hostile('1', 1n),
         hostile('1', throwing),
-        ...[undefined, null, 'event', [event], { ...event, toJSON: () => undefined }].map(untyped),
+        ...[
+          undefined,
+          null,
+          'event',
+          [event],
+          { ...event, toJSON: () => undefined },
+          { ...event, toJSON: () => 'text' },
+          { ...event, toJSON: () => change('3') },
+        ].map(untyped),
         ...[{ id: undefined }, { id: 1 }, { source: null }, { type: {} }].map((change_) =>
           untyped({ ...event, ...change_ }),
         ),
