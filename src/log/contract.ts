@@ -52,6 +52,12 @@ export interface StreamAppend {
   readonly entries: readonly NewEntry[]
 }
 
+/** Maximum number of entries in one append, of all its streams together. It bounds how long other writers wait. */
+export const MAX_APPEND_ENTRIES = 256
+
+/** Maximum length of the events in one append as JSON, in characters. A single entry may be longer. */
+export const MAX_APPEND_LENGTH = 4 * 1024 * 1024
+
 /** What was appended. */
 export interface Appended {
   /** New entries. */
@@ -115,7 +121,8 @@ export interface LogStore {
   release(fence: Fence): Promise<void>
   /**
    * Appends what streams bring, in one transaction that survives a power cut. Rejects with a `FencedError`, a
-   * `LogConflictError` that names the stream, or a `LogValueError` for an event that is not JSON.
+   * `LogConflictError` that names the stream, or a `LogValueError` for an event that is not JSON and for more than
+   * {@link MAX_APPEND_ENTRIES} or {@link MAX_APPEND_LENGTH}.
    */
   append(appends: readonly StreamAppend[]): Promise<Appended>
   /** The upstream positions of streams; null for a stream without one. */

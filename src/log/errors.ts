@@ -98,6 +98,20 @@ export class StalledConsumerError extends LogError {
   }
 }
 
+/** A log's file that cannot be used, or cannot be used any more. Nothing in it was overwritten. `cause` is SQLite's error. */
+export class LogFileError extends LogError {
+  override readonly name = 'LogFileError'
+  override readonly retryable: boolean
+  readonly file: string
+
+  /** @param problem What is wrong with the file and what to do, as in "rivulet.db is a folder: name a file in it". */
+  constructor(file: string, problem: string, options: ErrorOptions & { readonly retryable?: boolean } = {}) {
+    super(`${file} ${problem}`, options)
+    this.file = file
+    this.retryable = options.retryable ?? false
+  }
+}
+
 /** The log is closed. */
 export class LogClosedError extends LogError {
   override readonly name = 'LogClosedError'

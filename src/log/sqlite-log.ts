@@ -1,0 +1,37 @@
+import { hostname } from 'node:os'
+import { resolve } from 'node:path'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkOptions, checkText } from '../protocol/check.ts'
+import type { LogStore } from './contract.ts'
+import { SqliteLogStore } from './sqlite/store.ts'
+
+/** Settings of {@link sqliteLog}. */
+export interface SqliteLogOptions {
+  /** The name in the `LogInUseError` of others. Default: the process id and the host. */
+  readonly owner?: string
+  /** Unix time in ms, for `recorded`. Default `Date.now`. */
+  readonly clock?: () => number
+}
+
+/**
+ * A log in an SQLite file, for any number of processes on one machine. The file is created with mode 0600 by the first call that needs it,
+ * with `-wal`, `-shm` and `-lock-N` files beside it.
+ *
+ * What was appended survives a crash and a power cut. A reader's cursor survives a crash; a power cut may take it back a little.
+ *
+ * Methods reject with a `LogFileError` for a file that is damaged, from a newer version, on a network file system, not
+ * writable, full, or removed while it is open. The file is left as it is.
+ *
+ * @param file A path on a local disk.
+ * @throws {ArgumentError} for an option that cannot be right.
+ */
+export function sqliteLog(file: string, options: SqliteLogOptions = {}): LogStore {
+  if (typeof file !== 'string' || file.trim() === '' || file === ':memory:') {
+    throw new ArgumentError('file', 'a path (memoryLog() needs none)', file)
+  }
+  checkOptions('options', options, ['owner', 'clock'])
+  const { owner = `process ${process.pid} on ${hostname()}`, clock = Date.now } = options
+  checkText('owner', owner)
+  if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
+  return new SqliteLogStore(resolve(file), { owner, clock })
+}

@@ -1,0 +1,204 @@
+import { isAtLeastAsComplete, isObject, mergeDuplicates } from '../../protocol/event.ts'
+import type { ResearchEvent } from '../../protocol/event.ts'
+import { hash, hashIdentity } from '../../protocol/identity-hash.ts'
+import { parseJson } from '../../protocol/json.ts'
+import type { Entry, Page, Position, ReadOptions, StartAt } from '../contract.ts'
+import { LogFileError } from '../errors.ts'
+import type { PreparedEntry } from '../prepared-entry.ts'
+import type { LogFile } from './log-file.ts'
+import { Positions } from './position.ts'
+import { damaged } from './sqlite-error.ts'
+
+/** Maximum number of entries that one read parses, and of those that it looks at: some ms each, in which the event loop is blocked. */
+const MAX_PARSED = 1_000
+const MAX_EXAMINED = 5_000
+
+/** The length of the events of a page after which it ends, in characters. */
+const MAX_PAGE_LENGTH = 1024 * 1024
+
+/** The end of the log. */
+export interface End {
+  /** The number of the last entry; 0 for none. */
+  readonly position: number
+  /** When it was recorded, in Unix ms. */
+  readonly recorded: number
+}
+
+/** The entries of a log, and their identities. All methods run within a transaction. */
+export class Entries {
+  readonly positions: Positions
+  readonly #file: LogFile
+  readonly #identity = new DataView(new ArrayBuffer(16))
+  readonly #statements: ReturnType<typeof prepare>
+
+  constructor(file: LogFile) {
+    this.#file = file
+    this.positions = new Positions(file.name, file.epoch)
+    this.#statements = prepare(file)
+  }
+
+  /** The end of the log. */
+  end(): End {
+    const found = this.#statements.end.get()
+    const position = found?.['last_position']
+    const recorded = found?.['last_recorded']
+    if (typeof position === 'number' && typeof recorded === 'number') return { position, recorded }
+    throw damaged(this.#file.name, 'it has no end')
+  }
+
+  /** Appends entries, and merges or skips duplicates. Returns how many are new. */
+  append(entries: readonly PreparedEntry[], now: number): number {
+    const end = this.end()
+    const recorded = Math.max(end.recorded, now)
+    let position = end.position
+    for (const entry of entries) if (this.#store(entry, position + 1, recorded)) position += 1
+    if (position > end.position) this.#statements.moveEnd.run(position, recorded)
+    return position - end.position
+  }
+
+  read(after: Position, { limit, types }: ReadOptions): Page {
+    const last = this.end().position
+    const from = this.positions.parse(after, last)
+    const until = types === undefined ? last : Math.min(last, this.#firstAfter(from, last) + MAX_EXAMINED)
+    const rows =
+      types === undefined
+        ? this.#statements.read.iterate(from, Math.min(limit, MAX_PARSED))
+        : this.#statements.readTypes.iterate(from, until, JSON.stringify(types), Math.min(limit, MAX_PARSED))
+    const entries: Entry[] = []
+    let length = 0
+    let position = from
+    for (const row of rows) {
+      const { event } = row
+      entries.push(this.#parse(row))
+      position = Number(row['position'])
+      length += typeof event === 'string' ? event.length : 0
+      if (length >= MAX_PAGE_LENGTH) break
+    }
+    const isCut = entries.length >= Math.min(limit, MAX_PARSED) || length >= MAX_PAGE_LENGTH
+    // Otherwise there is no other entry up to here.
+    if (!isCut) position = until
+    return { entries, position: this.positions.format(position), isEnd: position === last }
+  }
+
+  positionAt(start: StartAt): Position {
+    const { position: last } = this.end()
+    if (start === 'end') return this.positions.format(last)
+    let low = this.#firstAfter(0, last)
+    if (start === 'start') return this.positions.format(low)
+    // `recorded` never decreases.
+    let high = last
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2)
+      const found = this.#statements.next.get(middle)
+      if (found !== undefined && Number(found['recorded']) < start.time) low = Number(found['position'])
+      else high = middle
+    }
+    return this.positions.format(low)
+  }
+
+  /** The position before the first entry after `from`; `last` where there is none. */
+  #firstAfter(from: number, last: number): number {
+    const found = this.#statements.next.get(from)
+    return found === undefined ? last : Number(found['position']) - 1
+  }
+
+  /** Whether the entry is new. */
+  #store(entry: PreparedEntry, position: number, recorded: number): boolean {
+    const identity = this.#hash(entry)
+    const { insert, insertIdentity, findIdentity, moveIdentity } = this.#statements
+    const { type, json, completeness } = entry
+    const backfill = entry.backfill ? 1 : 0
+    if (insertIdentity.run(identity, position, completeness).changes === 1) {
+      insert.run(position, type, recorded, 1, backfill, json)
+      return true
+    }
+    const known = findIdentity.get(identity)
+    const earlier = Number(known?.['completeness'])
+    if (isAtLeastAsComplete(earlier, completeness)) return false
+    const revision = Number(known?.['revision']) + 1
+    insert.run(
+      position,
+      type,
+      recorded,
+      revision,
+      backfill,
+      this.#merge(Number(known?.['position']), entry, earlier),
+    )
+    moveIdentity.run(position, revision, earlier | completeness, identity)
+    return true
+  }
+
+  /** The event as JSON, with what only its earlier entry has. That entry may have been deleted. */
+  #merge(earlier: number, { json, completeness }: PreparedEntry, earlierCompleteness: number): string {
+    if (isAtLeastAsComplete(completeness, earlierCompleteness)) return json
+    const found = this.#statements.find.get(earlier)
+    if (found === undefined) return json
+    return JSON.stringify(
+      mergeDuplicates(this.#parseEvent(earlier, found['event']), this.#parseEvent(earlier, json)),
+    )
+  }
+
+  #parse({ position, recorded, revision, backfill, event }: Readonly<Record<string, unknown>>): Entry {
+    const number = Number(position)
+    // A new object that only the reader has.
+    return Object.assign(this.#parseEvent(number, event), {
+      position: this.positions.format(number),
+      recorded: Number(recorded),
+      revision: Number(revision),
+      backfill: backfill === 1,
+    })
+  }
+
+  #parseEvent(position: number, json: unknown): ResearchEvent {
+    const event = typeof json === 'string' ? parseJson(json) : undefined
+    if (isEvent(event)) return event
+    throw new LogFileError(
+      this.#file.name,
+      `has an entry that cannot be read: the event of the row of rivulet_entry with position ${position} is not an event as ` +
+        `JSON. Correct it, or give it up with: DELETE FROM rivulet_entry WHERE position = ${position}. It was left as it is`,
+    )
+  }
+
+  #hash(entry: PreparedEntry): DataView {
+    hashIdentity(entry)
+    // The same bytes on every machine, since a file may move.
+    for (let word = 0; word < 4; word++) this.#identity.setInt32(word * 4, hash[word] ?? 0, true)
+    return this.#identity
+  }
+}
+
+/** Whether it is an event, as far as an append has checked it. */
+function isEvent(value: unknown): value is ResearchEvent {
+  return (
+    isObject(value) &&
+    typeof value['source'] === 'string' &&
+    typeof value['id'] === 'string' &&
+    typeof value['type'] === 'string'
+  )
+}
+
+function prepare({ database }: LogFile) {
+  const columns = 'SELECT position, recorded, revision, backfill, event FROM rivulet_entry WHERE position > ?'
+  return {
+    end: database.prepare('SELECT last_position, last_recorded FROM rivulet_log'),
+    moveEnd: database.prepare('UPDATE rivulet_log SET last_position = ?, last_recorded = ?'),
+    insert: database.prepare('INSERT INTO rivulet_entry VALUES (?, ?, ?, ?, ?, ?)'),
+    find: database.prepare('SELECT event FROM rivulet_entry WHERE position = ?'),
+    insertIdentity: database.prepare(
+      'INSERT INTO rivulet_identity VALUES (?, ?, 1, ?) ON CONFLICT DO NOTHING',
+    ),
+    findIdentity: database.prepare(
+      'SELECT position, revision, completeness FROM rivulet_identity WHERE hash = ?',
+    ),
+    moveIdentity: database.prepare(
+      'UPDATE rivulet_identity SET position = ?, revision = ?, completeness = ? WHERE hash = ?',
+    ),
+    next: database.prepare(
+      'SELECT position, recorded FROM rivulet_entry WHERE position > ? ORDER BY position LIMIT 1',
+    ),
+    read: database.prepare(`${columns} ORDER BY position LIMIT ?`),
+    readTypes: database.prepare(
+      `${columns} AND position <= ? AND type IN (SELECT value FROM json_each(?)) ORDER BY position LIMIT ?`,
+    ),
+  }
+}

@@ -1,0 +1,198 @@
+import { randomBytes } from 'node:crypto'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { hasWalResetBug, walResetBugMessage } from '../../protocol/wal-reset-bug.ts'
+import { LogFileError } from '../errors.ts'
+import { createPrivateFile, FileIdentity, isFolder, networkFileSystemOf } from './file-system.ts'
+import { CHECKED_TABLES, LAYOUT, SCHEMA } from './schema.ts'
+import { damaged, isBusy } from './sqlite-error.ts'
+
+/** How surely a commit survives a power cut: `FULL` syncs it before it becomes visible. */
+export type Durability = 'NORMAL' | 'FULL'
+
+/** Opens a connection. Tests limit it. */
+export type Connect = (file: string) => DatabaseSync
+
+/** The size of the -wal file, in bytes, above which it is truncated. */
+const MAX_WAL_BYTES = 64 * 1024 * 1024
+
+/** A connection without SQLite's own waiting, which would block the event loop. */
+export const connect: Connect = (file) => new DatabaseSync(file, { timeout: 0 })
+
+/**
+ * An SQLite file that has a log: opened, checked, and with its tables. All of a transaction runs in one turn of the event loop.
+ *
+ * What SQLite throws passes through here, so that a caller can tell `isBusy`.
+ */
+export class LogFile {
+  readonly database: DatabaseSync
+  /** The path as the user knows it, for messages. */
+  readonly name: string
+  /** The path with links resolved, as SQLite names the files beside it. */
+  readonly path: string
+  readonly epoch: string
+  readonly #present: FileIdentity
+  readonly #wal: FileIdentity
+  #durability: Durability | undefined
+
+  /** @throws {LogFileError} for a file that cannot be a log. It was left as it is. */
+  constructor(name: string, open: Connect = connect) {
+    this.name = name
+    checkPlace(name)
+    createPrivateFile(name)
+    this.database = open(name)
+    try {
+      this.path = this.database.location() ?? name
+      // Mapped memory is off: with it, a fault of a disk kills the process.
+      this.database.exec(
+        'PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA wal_autocheckpoint = 1000',
+      )
+      const isNew = this.#check()
+      this.#useWal()
+      if (isNew) this.#create()
+      else this.#checkWritable()
+      const epoch = this.database.prepare('SELECT epoch FROM rivulet_log').get()?.['epoch']
+      if (typeof epoch !== 'string') throw damaged(name, 'it has no epoch')
+      this.epoch = epoch
+      // Both stay the same files while a connection is open.
+      this.#present = new FileIdentity(this.path)
+      this.#wal = new FileIdentity(this.walPath)
+    } catch (error) {
+      this.database.close()
+      throw error
+    }
+  }
+
+  get walPath(): string {
+    return `${this.path}-wal`
+  }
+
+  /**
+   * Runs the work in one transaction that no other connection can write into: all of it is stored, or nothing.
+   *
+   * @throws {LogFileError} where the file was removed or replaced.
+   */
+  write<Result>(durability: Durability, work: () => Result): Result {
+    this.checkPresent()
+    if (this.#durability !== durability) {
+      this.database.exec(`PRAGMA synchronous = ${durability}`)
+      this.#durability = durability
+    }
+    const result = this.#transaction('BEGIN IMMEDIATE', work)
+    this.#truncateWal()
+    return result
+  }
+
+  /** Runs the work on one snapshot of the file. */
+  read<Result>(work: () => Result): Result {
+    this.checkPresent()
+    return this.#transaction('BEGIN', work)
+  }
+
+  /**
+   * SQLite does not notice in WAL mode that its file was removed or replaced. It would write on into a file without a name.
+   *
+   * @throws {LogFileError} where that happened.
+   */
+  checkPresent(): void {
+    if (this.#present.size() !== undefined && this.#wal.size() !== undefined) return
+    throw new LogFileError(
+      this.name,
+      'was removed or replaced while it was open, or its -wal file was: put them back, or end this process to start a new ' +
+        'log. Nothing more is written',
+    )
+  }
+
+  close(): void {
+    if (this.database.isOpen) this.database.close()
+  }
+
+  #transaction<Result>(begin: string, work: () => Result): Result {
+    this.database.exec(begin)
+    try {
+      const result = work()
+      this.database.exec('COMMIT')
+      return result
+    } catch (error) {
+      // After some errors, such as a full disk, SQLite has already rolled back.
+      if (this.database.isTransaction) this.database.exec('ROLLBACK')
+      throw error
+    }
+  }
+
+  /** A reader that held an old snapshot made the WAL grow. Checkpoints alone write it over, they do not shorten it. */
+  #truncateWal(): void {
+    if ((this.#wal.size() ?? 0) <= MAX_WAL_BYTES) return
+    try {
+      // Without effect while there is a reader; the next commit tries again.
+      this.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
+    } catch {
+      // The transaction is committed nevertheless. The next one reports what is wrong.
+    }
+  }
+
+  /** Reads only: a file that is refused stays as it is. Returns whether the log has to be created. */
+  #check(): boolean {
+    const isNew =
+      this.database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'rivulet_log'").get() === undefined
+    if (isNew) return true
+    const found = this.database.prepare('SELECT layout FROM rivulet_log').get()?.['layout']
+    if (typeof found !== 'number') throw damaged(this.name, 'it has no layout')
+    if (found > LAYOUT) {
+      throw new LogFileError(
+        this.name,
+        `has the layout of a newer version (${found}, this one knows ${LAYOUT}): use that version of rivulet, or another file`,
+      )
+    }
+    for (const table of CHECKED_TABLES) {
+      const verdict = this.database.prepare(`PRAGMA quick_check('${table}')`).get()?.['quick_check']
+      if (verdict !== 'ok') throw damaged(this.name, String(verdict))
+    }
+    return false
+  }
+
+  #useWal(): void {
+    const mode = this.database.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']
+    if (mode === 'wal') return
+    throw new LogFileError(
+      this.name,
+      'cannot have a write-ahead log: its file system has no shared memory. Use a file on a local disk',
+    )
+  }
+
+  #create(): void {
+    this.database.exec('PRAGMA synchronous = FULL')
+    this.#transaction('BEGIN IMMEDIATE', () => {
+      // Another process may have been faster.
+      if (!this.#check()) return
+      this.database.exec(SCHEMA)
+      this.database
+        .prepare('INSERT INTO rivulet_log VALUES (1, ?, ?, 0, 0)')
+        .run(LAYOUT, randomBytes(8).toString('hex'))
+    })
+  }
+
+  /** A file without write permission is reported when it is opened, not by the first append. */
+  #checkWritable(): void {
+    try {
+      this.#transaction('BEGIN IMMEDIATE', () => {})
+    } catch (error) {
+      // Another writer is at work. That it is slow, or suspended, does not keep readers out.
+      if (!isBusy(error)) throw error
+    }
+  }
+}
+
+/** Refuses a file where SQLite could lose what is committed to it. */
+function checkPlace(file: string): void {
+  const { sqlite = 'unknown' } = process.versions
+  if (hasWalResetBug(sqlite)) throw new LogFileError(file, walResetBugMessage(sqlite))
+  if (isFolder(file)) throw new LogFileError(file, 'is a folder: name a file in it')
+  const network = networkFileSystemOf(file)
+  if (network === undefined) return
+  throw new LogFileError(
+    file,
+    `is on a network file system (${network}: ${dirname(file)}), where the locks and the shared memory of SQLite are not ` +
+      'reliable: use a file on a local disk',
+  )
+}

@@ -1,0 +1,52 @@
+import { parseJson } from '../../protocol/json.ts'
+import type { Commit, ReaderState } from '../contract.ts'
+import { LogConflictError } from '../errors.ts'
+import type { LogFile } from './log-file.ts'
+import type { Positions } from './position.ts'
+import { damaged } from './sqlite-error.ts'
+
+/** How far each reader has come. All methods run within a transaction. */
+export class Readers {
+  readonly #file: LogFile
+  readonly #positions: Positions
+  readonly #find
+  readonly #cursor
+  readonly #save
+
+  constructor(file: LogFile, positions: Positions) {
+    this.#file = file
+    this.#positions = positions
+    this.#find = file.database.prepare('SELECT cursor, acknowledged FROM rivulet_reader WHERE name = ?')
+    this.#cursor = file.database.prepare('SELECT cursor FROM rivulet_reader WHERE name = ?')
+    this.#save = file.database.prepare(
+      `INSERT INTO rivulet_reader VALUES (?, ?, ?)
+       ON CONFLICT DO UPDATE SET cursor = excluded.cursor, acknowledged = excluded.acknowledged`,
+    )
+  }
+
+  get(name: string): ReaderState | undefined {
+    const found = this.#find.get(name)
+    if (found === undefined) return undefined
+    const acknowledged = parseJson(String(found['acknowledged']))
+    if (!Array.isArray(acknowledged)) {
+      throw damaged(
+        this.#file.name,
+        `the acknowledged positions of reader ${JSON.stringify(name)} are not an array`,
+      )
+    }
+    return {
+      cursor: this.#positions.format(Number(found['cursor'])),
+      acknowledged: acknowledged.map((position) => this.#positions.format(Number(position))),
+    }
+  }
+
+  /** @param last The number of the last entry of the log. */
+  commit(name: string, { expect, cursor, acknowledged }: Commit, last: number): void {
+    const found = this.#cursor.get(name)?.['cursor']
+    if ((typeof found === 'number' ? this.#positions.format(found) : null) !== expect) {
+      throw new LogConflictError(this.#file.name, name)
+    }
+    const numberOf = (position: string) => this.#positions.parse(position, last)
+    this.#save.run(name, numberOf(cursor), JSON.stringify(acknowledged.map(numberOf)))
+  }
+}

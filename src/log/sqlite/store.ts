@@ -1,0 +1,297 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkInteger, checkSignal, checkText } from '../../protocol/check.ts'
+import { isObject } from '../../protocol/event.ts'
+import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH, MAX_COMMIT_BYTES } from '../contract.ts'
+import type {
+  Appended,
+  Commit,
+  Fence,
+  LogStore,
+  Page,
+  Position,
+  ReaderState,
+  ReadOptions,
+  StartAt,
+  StreamAppend,
+} from '../contract.ts'
+import { LogClosedError, LogConflictError, LogInUseError, LogValueError } from '../errors.ts'
+import { prepareEntry } from '../prepared-entry.ts'
+import type { PreparedEntry } from '../prepared-entry.ts'
+import { ChangeWatch } from './change-watch.ts'
+import { Claims } from './claims.ts'
+import { Entries } from './entries.ts'
+import { connect as defaultConnect, LogFile } from './log-file.ts'
+import type { Connect } from './log-file.ts'
+import { Readers } from './readers.ts'
+import { isBusy, logFileError } from './sqlite-error.ts'
+import { whileBusy, WriteQueue } from './write-queue.ts'
+
+/** How long the end of another program's transaction is waited for, in ms. */
+const PATIENCE = 60_000
+
+/** The same where there is an answer without it, or nothing is lost. */
+const SHORT_PATIENCE = 250
+
+/** Between two looks at a name that another one holds, in ms. Random, so that several that wait do not look at once. */
+const MIN_CLAIM_INTERVAL = 20
+const MAX_CLAIM_INTERVAL = 60
+
+/** Settings of a {@link SqliteLogStore}. */
+export interface SqliteLogSettings {
+  readonly owner: string
+  readonly clock: () => number
+  readonly connect?: Connect
+  readonly patience?: number
+}
+
+/** A log in an SQLite file. The file is opened by the first call. */
+export class SqliteLogStore implements LogStore {
+  readonly #name: string
+  readonly #settings: SqliteLogSettings
+  readonly #patience: number
+  readonly #writes = new WriteQueue()
+  #opening: Promise<OpenLog> | undefined
+  #closing: Promise<void> | undefined
+
+  constructor(file: string, settings: SqliteLogSettings) {
+    this.#name = file
+    this.#settings = settings
+    this.#patience = settings.patience ?? PATIENCE
+  }
+
+  async claim(name: string, options: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
+    checkText('name', name)
+    const { wait } = options
+    if (wait !== undefined) checkSignal('wait', wait)
+    return this.#call(async (log) => {
+      for (;;) {
+        wait?.throwIfAborted()
+        const owner = await this.#snapshot(log, () => log.claims.ownerOf(name))
+        if (owner === undefined || wait === undefined) {
+          const result = await this.#claim(log, name, owner)
+          if (typeof result !== 'string') return result
+          if (wait === undefined) throw new LogInUseError(this.#name, name, result)
+        }
+        const interval = MIN_CLAIM_INTERVAL + Math.random() * (MAX_CLAIM_INTERVAL - MIN_CLAIM_INTERVAL)
+        // Node's error for an abort is replaced by the signal's reason.
+        await delay(interval, undefined, { signal: wait }).catch(() => wait.throwIfAborted())
+      }
+    })
+  }
+
+  async release(fence: Fence): Promise<void> {
+    await this.#call((log) => this.#write(() => log.claims.release(fence)))
+  }
+
+  async append(appends: readonly StreamAppend[]): Promise<Appended> {
+    this.#checkOpen()
+    // At the call, so that what the caller does to them later has no effect.
+    const streams = appends.map(({ fence, expect, position, entries }) => ({
+      fence,
+      expect,
+      position,
+      entries: entries.map((entry) => prepareEntry(this.#name, fence.name, entry)),
+    }))
+    const added = streams.flatMap(({ entries }) => entries)
+    this.#checkSize(added)
+    return this.#call(async (log) => {
+      const { entries, claims } = log
+      const result = await this.#write(() =>
+        log.file.write('FULL', () => {
+          for (const { fence } of streams) claims.check(fence)
+          for (const { fence, expect, position } of streams) {
+            if (log.streamPosition(fence.name) !== expect) throw new LogConflictError(this.#name, fence.name)
+            if (position !== undefined) log.moveStream(fence.name, position)
+          }
+          const count = entries.append(added, this.#settings.clock())
+          const end = entries.positions.format(entries.end().position)
+          return { entries: count, duplicates: added.length - count, end }
+        }),
+      )
+      if (result.entries > 0) log.watch.notify()
+      return result
+    })
+  }
+
+  async streamPositions(names: readonly string[]): Promise<readonly (string | null)[]> {
+    return this.#call((log) => this.#snapshot(log, () => names.map((name) => log.streamPosition(name))))
+  }
+
+  async read(after: Position, { limit, types }: ReadOptions): Promise<Page> {
+    checkInteger('limit', limit, 1)
+    return this.#call((log) => this.#snapshot(log, () => log.entries.read(after, { limit, types })))
+  }
+
+  async wait(after: Position, signal: AbortSignal): Promise<void> {
+    checkSignal('signal', signal)
+    await this.#call(async (log) => {
+      signal.throwIfAborted()
+      const isReached = () =>
+        log.file.read(() => {
+          const { position } = log.entries.end()
+          return log.entries.positions.parse(after, position) < position
+        })
+      await log.watch.until(isReached, signal)
+    })
+    signal.throwIfAborted()
+  }
+
+  async positionAt(start: StartAt): Promise<Position> {
+    const isTime = isObject(start) && typeof start.time === 'number' && !Number.isNaN(start.time)
+    if (!isTime && start !== 'start' && start !== 'end') {
+      throw new ArgumentError('start', '"start", "end" or { time: Unix ms }', start)
+    }
+    return this.#call((log) => this.#snapshot(log, () => log.entries.positionAt(start)))
+  }
+
+  async reader(name: string): Promise<ReaderState | undefined> {
+    return this.#call((log) => this.#snapshot(log, () => log.readers.get(name)))
+  }
+
+  async commit(fence: Fence, { expect, cursor, acknowledged }: Commit): Promise<void> {
+    const commit = { expect, cursor, acknowledged: [...acknowledged] }
+    const bytes = Buffer.byteLength(JSON.stringify(commit))
+    if (bytes > MAX_COMMIT_BYTES) {
+      const problem = `its ${bytes} bytes are more than ${MAX_COMMIT_BYTES}`
+      throw new LogValueError(this.#name, `a commit of ${JSON.stringify(fence.name)}`, problem)
+    }
+    // Not synced: a power cut takes the cursor back, and entries are read again.
+    await this.#call((log) =>
+      this.#write(() =>
+        log.file.write('NORMAL', () => {
+          log.claims.check(fence)
+          log.readers.commit(fence.name, commit, log.entries.end().position)
+        }),
+      ),
+    )
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close(this.#opening)
+    return this.#closing
+  }
+
+  async #close(opening: Promise<OpenLog> | undefined): Promise<void> {
+    const log = await opening?.catch(() => {})
+    if (log === undefined) return
+    log.watch.close(new LogClosedError(this.#name))
+    try {
+      await this.#writes.run(() => log.claims.releaseAll(), SHORT_PATIENCE)
+    } catch {
+      // Without its lock, each claim is dead.
+    } finally {
+      log.close()
+    }
+  }
+
+  /** Runs one call. What SQLite throws becomes a LogFileError. */
+  async #call<Result>(effect: (log: OpenLog) => Result | Promise<Result>): Promise<Result> {
+    this.#checkOpen()
+    try {
+      const log = await this.#open()
+      this.#checkOpen()
+      return await effect(log)
+    } catch (error) {
+      throw logFileError(this.#name, error)
+    }
+  }
+
+  /** An opening that failed is tried again by the next call. */
+  #open(): Promise<OpenLog> {
+    if (this.#opening !== undefined) return this.#opening
+    const { owner, connect = defaultConnect } = this.#settings
+    const opening = whileBusy(() => new OpenLog(this.#name, owner, connect), this.#patience)
+    opening.catch(() => (this.#opening = undefined))
+    this.#opening = opening
+    return opening
+  }
+
+  /** Reads from one snapshot. Readers wait for no writer, but for one that recovers or closes the file. */
+  #snapshot<Result>(log: OpenLog, work: () => Result): Promise<Result> {
+    return whileBusy(() => {
+      this.#checkOpen()
+      return log.file.read(work)
+    }, this.#patience)
+  }
+
+  /** Runs a write transaction after the earlier ones. */
+  #write<Result>(work: () => Result, patience = this.#patience): Promise<Result> {
+    return this.#writes.run(() => {
+      // A call that is under way when the log is closed has no effect.
+      this.#checkOpen()
+      return work()
+    }, patience)
+  }
+
+  /**
+   * Claims a name, or returns the owner that holds it.
+   *
+   * @param known The owner that was found without a transaction. It is the answer where none can begin, since the owner may be
+   * suspended within one.
+   */
+  async #claim(log: OpenLog, name: string, known: string | undefined): Promise<Fence | string> {
+    try {
+      const patience = known === undefined ? this.#patience : SHORT_PATIENCE
+      return await this.#write(() => log.claims.claim(name), patience)
+    } catch (error) {
+      if (known !== undefined && isBusy(error)) return known
+      throw error
+    }
+  }
+
+  #checkSize(entries: readonly PreparedEntry[]): void {
+    const length = entries.reduce((sum, { json }) => sum + json.length, 0)
+    if (entries.length <= MAX_APPEND_ENTRIES && (length <= MAX_APPEND_LENGTH || entries.length === 1)) return
+    const limits = `${MAX_APPEND_ENTRIES} entries and ${MAX_APPEND_LENGTH} characters`
+    const problem = `its ${entries.length} entries of ${length} characters are more than ${limits}. Append them in parts`
+    throw new LogValueError(this.#name, 'an append', problem)
+  }
+
+  #checkOpen(): void {
+    if (this.#closing !== undefined) throw new LogClosedError(this.#name)
+  }
+}
+
+/** The parts of a log whose file is open. */
+class OpenLog {
+  readonly file: LogFile
+  readonly entries: Entries
+  readonly readers: Readers
+  readonly claims: Claims
+  readonly watch: ChangeWatch
+  readonly #findStream
+  readonly #moveStream
+
+  constructor(name: string, owner: string, connect: Connect) {
+    this.file = new LogFile(name, connect)
+    try {
+      this.entries = new Entries(this.file)
+      this.readers = new Readers(this.file, this.entries.positions)
+      this.claims = new Claims(this.file, owner)
+      this.watch = new ChangeWatch(this.file)
+      this.#findStream = this.file.database.prepare('SELECT position FROM rivulet_stream WHERE name = ?')
+      this.#moveStream = this.file.database.prepare(
+        'INSERT INTO rivulet_stream VALUES (?, ?) ON CONFLICT DO UPDATE SET position = excluded.position',
+      )
+    } catch (error) {
+      this.file.close()
+      throw error
+    }
+  }
+
+  /** The upstream position of a stream. */
+  streamPosition(name: string): string | null {
+    const position = this.#findStream.get(name)?.['position']
+    return typeof position === 'string' ? position : null
+  }
+
+  moveStream(name: string, position: string): void {
+    this.#moveStream.run(name, position)
+  }
+
+  close(): void {
+    this.file.close()
+    this.claims.close()
+  }
+}

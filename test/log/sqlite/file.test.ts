@@ -1,0 +1,418 @@
+import fs from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { LogFileError } from '../../../src/log/errors.ts'
+import { pretendSqlite } from '../../support/sqlite-version.ts'
+import { appendTo, detections, readAll } from './events.ts'
+import { startLogProcess } from './processes.ts'
+import { openLog, openStore, scratchFile, scratchFolder } from './scratch.ts'
+
+/** A file with a log of three entries, closed. */
+async function writtenFile(): Promise<string> {
+  const file = scratchFile()
+  const log = openLog(file)
+  await appendTo(log, detections(1, 3), '3')
+  await log.close()
+  return file
+}
+
+/** A connection to the file, closed after the test. */
+function connection(file: string): DatabaseSync {
+  const database = new DatabaseSync(file)
+  onTestFinished(() => void (database.isOpen && database.close()))
+  return database
+}
+
+/** Runs as a user who may not write what the superuser owns. */
+async function asOrdinaryUser(work: () => Promise<void>): Promise<void> {
+  const user = process.geteuid?.()
+  if (user !== 0 || process.seteuid === undefined) return work()
+  process.seteuid(65_534)
+  try {
+    await work()
+  } finally {
+    process.seteuid(user)
+  }
+}
+
+/** Replaces a function of `node:fs` until the test is over. */
+function replace<Name extends 'statfsSync' | 'watch'>(name: Name, replacement: unknown): void {
+  const original = fs[name]
+  Object.assign(fs, { [name]: replacement })
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    Object.assign(fs, { [name]: original })
+    syncBuiltinESMExports()
+  })
+}
+
+async function refusal(file: string): Promise<LogFileError> {
+  const error: unknown = await openLog(file)
+    .positionAt('end')
+    .catch((reason: unknown) => reason)
+  if (!(error instanceof LogFileError)) throw new Error(`no LogFileError: ${String(error)}`)
+  expect(error.file).toBe(file)
+  expect(error.message).toContain(file)
+  return error
+}
+
+describe('a file that cannot be a log is refused and left as it is', () => {
+  it('a folder', async () => {
+    await expect(refusal(scratchFolder())).resolves.toHaveProperty(
+      'message',
+      expect.stringContaining('is a folder'),
+    )
+  })
+
+  it('a file in a folder that does not exist', async () => {
+    const file = join(scratchFolder(), 'missing', 'log.db')
+    await expect(refusal(file)).resolves.toHaveProperty(
+      'message',
+      expect.stringContaining('create its folder'),
+    )
+    expect(existsSync(dirname(file))).toBe(false)
+  })
+
+  it('a text', async () => {
+    const file = scratchFile()
+    writeFileSync(file, 'These are the notes of somebody else.\n'.repeat(100))
+    const before = readFileSync(file)
+
+    const { message } = await refusal(file)
+    expect(message).toMatch(
+      /is damaged or not an SQLite database \(.*\): restore it from a backup, move it away/,
+    )
+    expect(readFileSync(file)).toEqual(before)
+    expect(readdirSync(dirname(file))).toEqual(['log.db'])
+  })
+
+  it('a log with a damaged page', async () => {
+    const file = await writtenFile()
+    const database = connection(file)
+    const page = Number(
+      database.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'rivulet_stream'").get()?.[
+        'rootpage'
+      ],
+    )
+    database.close()
+    const contents = readFileSync(file)
+    contents.fill(0xa5, (page - 1) * 4096, page * 4096)
+    writeFileSync(file, contents)
+
+    await expect(refusal(file)).resolves.toHaveProperty('message', expect.stringContaining('is damaged'))
+    expect(readFileSync(file)).toEqual(contents)
+  })
+
+  it('a log of a newer version', async () => {
+    const file = await writtenFile()
+    const database = connection(file)
+    database.exec('UPDATE rivulet_log SET layout = 99')
+    database.close()
+    const before = readFileSync(file)
+
+    const { message } = await refusal(file)
+    expect(message).toContain(
+      'has the layout of a newer version (99, this one knows 1): use that version of rivulet',
+    )
+    expect(readFileSync(file)).toEqual(before)
+  })
+
+  it('a file that this process may not write', async () => {
+    const file = await writtenFile()
+    chmodSync(dirname(file), 0o755)
+    chmodSync(file, 0o444)
+    await asOrdinaryUser(async () => {
+      await expect(refusal(file)).resolves.toMatchObject({
+        message: expect.stringMatching(/cannot be (written|opened)/),
+        retryable: false,
+      })
+    })
+  })
+
+  it('a new file in a folder that this process may not write', async () => {
+    const folder = scratchFolder()
+    chmodSync(folder, 0o555)
+    onTestFinished(() => chmodSync(folder, 0o755))
+    await asOrdinaryUser(async () => {
+      await expect(refusal(join(folder, 'log.db'))).resolves.toHaveProperty(
+        'message',
+        expect.stringContaining('give this process permission'),
+      )
+    })
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it.each([
+    ['NFS', 0x6969],
+    ['CIFS', 0xff534d42],
+    ['CIFS', 0xff534d42 | 0],
+  ])('one on %s', async (name, type) => {
+    replace('statfsSync', () => ({ type }))
+    const file = scratchFile()
+
+    await expect(refusal(file)).resolves.toHaveProperty(
+      'message',
+      expect.stringContaining(`is on a network file system (${name}: ${dirname(file)})`),
+    )
+    expect(readdirSync(dirname(file))).toEqual([])
+  })
+
+  it('any file, where SQLite has the WAL-reset bug', async () => {
+    pretendSqlite('3.51.2')
+    const file = scratchFile()
+
+    await expect(refusal(file)).resolves.toHaveProperty('message', expect.stringContaining('WAL-reset bug'))
+    expect(readdirSync(dirname(file))).toEqual([])
+  })
+})
+
+it('a refused file is tried again by the next call', async () => {
+  const folder = join(scratchFolder(), 'made later')
+  const log = openLog(join(folder, 'log.db'))
+  await expect(log.positionAt('end')).rejects.toThrow(LogFileError)
+  mkdirSync(folder)
+
+  await expect(appendTo(log, detections(1, 1))).resolves.toMatchObject({ entries: 1 })
+})
+
+it('all its files are for their owner alone, whatever the umask', async () => {
+  const umask = process.umask(0)
+  onTestFinished(() => void process.umask(umask))
+  const file = scratchFile()
+  await appendTo(openLog(file), detections(1, 1))
+
+  const modes = readdirSync(dirname(file)).map((name) => [
+    name,
+    (statSync(join(dirname(file), name)).mode & 0o777).toString(8),
+  ])
+  expect(Object.fromEntries(modes)).toEqual({
+    'log.db': '600',
+    'log.db-wal': '600',
+    'log.db-shm': '600',
+    'log.db-lock-0': '600',
+  })
+})
+
+it('a database of the user can have a log beside its own tables', async () => {
+  const file = scratchFile()
+  const database = connection(file)
+  database.exec('CREATE TABLE ledger (entry TEXT); INSERT INTO ledger VALUES (1)')
+  const log = openLog(file)
+  await appendTo(log, detections(1, 2))
+
+  expect(database.prepare('SELECT count(*) AS count FROM ledger').get()).toEqual({ count: 1 })
+  await expect(readAll(log)).resolves.toHaveLength(2)
+})
+
+it('nothing is ever written into the lock file', async () => {
+  const file = scratchFile()
+  const log = openLog(file)
+  await appendTo(log, detections(1, 1))
+  const second = openLog(file)
+  await expect(second.claim('s')).rejects.toThrow('is held by process')
+  await log.close()
+  await second.close()
+
+  expect(readdirSync(dirname(file))).toEqual(['log.db', 'log.db-lock-0', 'log.db-lock-1'])
+  expect(statSync(`${file}-lock-0`).size).toBe(0)
+  expect(statSync(`${file}-lock-1`).size).toBe(0)
+})
+
+describe('a file that goes away while the log is open', () => {
+  const losses: [string, (file: string) => void][] = [
+    ['is removed', (file) => unlinkSync(file)],
+    ['is renamed', (file) => renameSync(file, `${file}.old`)],
+    [
+      'is replaced',
+      (file) => {
+        renameSync(file, `${file}.old`)
+        writeFileSync(file, readFileSync(`${file}.old`))
+      },
+    ],
+    ['loses its -wal file', (file) => unlinkSync(`${file}-wal`)],
+  ]
+  it.each(losses)('which %s makes every call reject, and nothing is written', async (_, lose) => {
+    const file = scratchFile()
+    const log = openLog(file)
+    const start = await log.positionAt('start')
+    const fence = await log.claim('s')
+    const waiting = log.wait(start, new AbortController().signal).catch((error: unknown) => error)
+    await log.positionAt('end')
+    lose(file)
+
+    const message = expect.stringContaining(`${file} was removed or replaced while it was open`)
+    const append = { fence, expect: null, entries: detections(1, 1) }
+    await expect(log.append([append])).rejects.toMatchObject({ name: 'LogFileError', message })
+    await expect(log.read(start, { limit: 1 })).rejects.toMatchObject({ name: 'LogFileError', message })
+    await expect(waiting).resolves.toMatchObject({ name: 'LogFileError', message })
+    await expect(log.close()).resolves.toBeUndefined()
+  })
+})
+
+describe('a full disk', () => {
+  it('rejects the append, which has changed nothing and succeeds once there is space', async () => {
+    let database: DatabaseSync | undefined
+    const log = openStore(scratchFile(), {
+      connect: (path) => (database = new DatabaseSync(path, { timeout: 0 })),
+    })
+    const fence = await log.claim('s')
+    let end = 0
+    const append = () =>
+      log.append([
+        {
+          fence,
+          expect: end === 0 ? null : String(end),
+          position: String(end + 10),
+          entries: detections(end + 1, end + 10, 'x'.repeat(500)),
+        },
+      ])
+    await append()
+    end += 10
+    database?.exec('PRAGMA max_page_count = 60')
+    let error: unknown
+    while (error === undefined) {
+      try {
+        await append()
+        end += 10
+      } catch (reason) {
+        error = reason
+      }
+    }
+
+    expect(error).toMatchObject({
+      name: 'LogFileError',
+      message: expect.stringContaining('the disk is full: free some space'),
+      retryable: true,
+    })
+    expect(database?.isTransaction).toBe(false)
+    await expect(readAll(log)).resolves.toHaveLength(end)
+    await expect(log.streamPositions(['s'])).resolves.toEqual([String(end)])
+    database?.exec('PRAGMA max_page_count = 10000')
+    await expect(append()).resolves.toMatchObject({ entries: 10, duplicates: 0 })
+    await expect(readAll(log)).resolves.toHaveLength(end + 10)
+  })
+})
+
+describe('another writer', () => {
+  it('makes appends and commits wait, in their order, and the event loop goes on', async () => {
+    const file = scratchFile()
+    const log = openLog(file)
+    const fence = await log.claim('s')
+    const reader = await log.claim('r')
+    const other = connection(file)
+    other.exec('BEGIN IMMEDIATE')
+    const done: string[] = []
+    const calls = [
+      log
+        .append([{ fence, expect: null, position: '1', entries: detections(1, 1) }])
+        .then(() => done.push('append')),
+      log
+        .commit(reader, { expect: null, cursor: await log.positionAt('start'), acknowledged: [] })
+        .then(() => done.push('commit')),
+      log
+        .append([{ fence, expect: '1', position: '2', entries: detections(2, 2) }])
+        .then(() => done.push('append')),
+    ]
+    for (let turn = 0; turn < 50; turn++) await log.streamPositions(['s'])
+    expect(done).toEqual([])
+    other.exec('COMMIT')
+    await Promise.all(calls)
+
+    expect(done).toEqual(['append', 'commit', 'append'])
+    await expect(readAll(log)).resolves.toHaveLength(2)
+  })
+
+  it('that does not end is reported, as something to try again', async () => {
+    const file = scratchFile()
+    await appendTo(openLog(file), detections(1, 1))
+    const other = connection(file)
+    other.exec('BEGIN IMMEDIATE')
+    const log = openStore(file, { patience: 1 })
+
+    await expect(log.claim('another')).rejects.toMatchObject({
+      name: 'LogFileError',
+      message: expect.stringContaining('is locked by another program'),
+      retryable: true,
+    })
+    await expect(readAll(log)).resolves.toHaveLength(1)
+    other.exec('COMMIT')
+    await expect(log.claim('another')).resolves.toMatchObject({ token: 1 })
+  })
+
+  it('that creates the same log at the same moment leads to one log', async () => {
+    const file = scratchFile()
+    const others = [1, 2, 3].map(() => startLogProcess(file))
+    const log = openLog(file)
+    const positions = await Promise.all([
+      log.positionAt('start'),
+      ...others.map((other) => other.call('positionAt', 'start')),
+    ])
+
+    expect(new Set(positions).size).toBe(1)
+  })
+})
+
+it('the write-ahead log is truncated once it is large and has no reader', async () => {
+  const file = scratchFile()
+  const log = openLog(file)
+  await appendTo(log, detections(1, 1))
+  const reader = connection(file)
+  reader.exec('BEGIN')
+  reader.prepare('SELECT count(*) FROM rivulet_entry').get()
+  const large = 'x'.repeat(3_500_000)
+  for (let number = 2; number < 24; number++) await appendTo(log, detections(number, number, large))
+  expect(statSync(`${file}-wal`).size).toBeGreaterThan(64 * 1024 * 1024)
+  reader.exec('COMMIT')
+  await appendTo(log, detections(100, 100))
+
+  expect(statSync(`${file}-wal`).size).toBeLessThan(1024 * 1024)
+  await expect(readAll(log)).resolves.toHaveLength(24)
+})
+
+describe('waiting for entries', () => {
+  it('notices those of another connection where watches do not work', async () => {
+    replace('watch', () => {
+      throw Object.assign(new Error('ENOSPC: System limit for number of file watchers reached'), {
+        code: 'ENOSPC',
+      })
+    })
+    const file = scratchFile()
+    const [reader, writer] = [openLog(file), openLog(file)]
+    const noticed = reader.wait(await reader.positionAt('end'), new AbortController().signal)
+    await appendTo(writer, detections(1, 1))
+
+    await expect(noticed).resolves.toBeUndefined()
+  })
+
+  it('goes on where a watch fails later', async () => {
+    const watchers: fs.FSWatcher[] = []
+    const { watch } = fs
+    replace('watch', (...args: Parameters<typeof watch>) => {
+      const watcher = watch(...args)
+      watchers.push(watcher)
+      return watcher
+    })
+    const file = scratchFile()
+    const [reader, writer] = [openLog(file), openLog(file)]
+    const noticed = reader.wait(await reader.positionAt('end'), new AbortController().signal)
+    await reader.positionAt('end')
+    expect(watchers).toHaveLength(1)
+    watchers[0]?.emit('error', new Error('EMFILE'))
+    await appendTo(writer, detections(1, 1))
+
+    await expect(noticed).resolves.toBeUndefined()
+  })
+})

@@ -1,0 +1,67 @@
+/**
+ * Opens the log in a file and runs the calls that it is sent, one message each. At a commit of an SQLite transaction it sends
+ * itself the signal of the last `signalAtCommit`.
+ */
+import { DatabaseSync } from 'node:sqlite'
+import { SqliteLogStore } from '../../../src/log/sqlite/store.ts'
+import { appendTo, detections, readAll } from './events.ts'
+
+/** A call and its number. */
+export interface Call {
+  readonly id: number
+  readonly method: keyof typeof methods
+  readonly args: readonly unknown[]
+}
+
+/** The result of a call. */
+export interface Result {
+  readonly id: number
+  readonly value?: unknown
+  readonly error?: { readonly name: string; readonly message: string }
+}
+
+let signal: NodeJS.Signals | undefined
+
+class Connection extends DatabaseSync {
+  override exec(sql: string): void {
+    if (sql === 'COMMIT' && this.isWriting && signal !== undefined) process.kill(process.pid, signal)
+    super.exec(sql)
+    this.isWriting = sql === 'BEGIN IMMEDIATE'
+  }
+
+  private isWriting = false
+}
+
+const [file = ''] = process.argv.slice(2)
+const log = new SqliteLogStore(file, {
+  owner: `test process ${process.pid}`,
+  clock: Date.now,
+  connect: (path) => new Connection(path, { timeout: 0 }),
+})
+
+const methods = {
+  claim: (name: string) => log.claim(name),
+  append: (...args: Parameters<typeof log.append>) => log.append(args[0]),
+  /** Claims the stream `s` and appends these detections. */
+  appendDetections: (first: number, last: number) => appendTo(log, detections(first, last), String(last)),
+  commit: (...args: Parameters<typeof log.commit>) => log.commit(...args),
+  readAll: () => readAll(log),
+  positionAt: (...args: Parameters<typeof log.positionAt>) => log.positionAt(...args),
+  /** Resolves with the Unix time in ms at which it noticed an entry. */
+  wait: async (after: string) => {
+    await log.wait(after, new AbortController().signal)
+    return performance.timeOrigin + performance.now()
+  },
+  signalAtCommit: async (name: NodeJS.Signals) => {
+    signal = name
+  },
+} satisfies Record<string, (...args: never[]) => Promise<unknown>>
+
+process.on('message', (call: Call) => {
+  const run: (...args: never[]) => Promise<unknown> = methods[call.method]
+  const reply = (result: Result) => process.send?.(result)
+  run(...(call.args as never[])).then(
+    (value) => reply({ id: call.id, value }),
+    ({ name, message }: Error) => reply({ id: call.id, error: { name, message } }),
+  )
+})

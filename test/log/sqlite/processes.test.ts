@@ -1,0 +1,252 @@
+import { execFile } from 'node:child_process'
+import { copyFileSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import type { Fence } from '../../../src/log/contract.ts'
+import { FencedError, LogInUseError } from '../../../src/log/errors.ts'
+import { appendTo, detections, readAll } from './events.ts'
+import { startLogProcess } from './processes.ts'
+import { openLog, openStore, scratchFile, scratchFolder } from './scratch.ts'
+
+/** Resolves once the process is suspended. */
+async function stopped(pid: number | undefined): Promise<void> {
+  for (;;) {
+    const { stdout } = await promisify(execFile)('ps', ['-o', 'stat=', '-p', String(pid)])
+    if (stdout.startsWith('T')) return
+  }
+}
+
+describe('a claim of another process', () => {
+  it('is refused with the name of its owner, also while that is suspended', async () => {
+    const file = scratchFile()
+    const owner = startLogProcess(file)
+    await owner.call('claim', 's')
+    const log = openLog(file)
+    const refusal = { name: 'LogInUseError', claimed: 's', owner: `test process ${owner.pid}` }
+
+    await expect(log.claim('s')).rejects.toMatchObject(refusal)
+    owner.kill('SIGSTOP')
+    await expect(log.claim('s')).rejects.toMatchObject(refusal)
+    await expect(log.claim('another')).resolves.toMatchObject({ token: 1 })
+  })
+
+  it('is free as soon as its owner was killed', async () => {
+    const file = scratchFile()
+    const owner = startLogProcess(file)
+    const fence = (await owner.call('claim', 's')) as Fence
+    owner.kill('SIGKILL')
+    await owner.exited
+
+    await expect(openLog(file).claim('s')).resolves.toEqual({ name: 's', token: fence.token + 1 })
+  })
+
+  it('is given to a claim that waits, once its owner was killed', async () => {
+    const file = scratchFile()
+    const owner = startLogProcess(file)
+    await owner.call('claim', 's')
+    const waiting = openLog(file).claim('s', { wait: new AbortController().signal })
+    owner.kill('SIGKILL')
+
+    await expect(waiting).resolves.toEqual({ name: 's', token: 2 })
+  })
+
+  it('is not free for one who gets the lock of a dead process: each lock belongs to one log', async () => {
+    const file = scratchFile()
+    const first = startLogProcess(file)
+    const second = startLogProcess(file)
+    await first.call('claim', 'first')
+    await second.call('claim', 'second')
+    first.kill('SIGKILL')
+    await first.exited
+    // Takes the slot of the first.
+    const third = startLogProcess(file)
+    await third.call('claim', 'third')
+    const log = openLog(file)
+
+    await expect(log.claim('first')).resolves.toEqual({ name: 'first', token: 2 })
+    await expect(log.claim('second')).rejects.toThrow(LogInUseError)
+    await expect(log.claim('third')).rejects.toThrow(LogInUseError)
+  })
+
+  it('whose lock was removed can be taken over, and its suspended owner is fenced when it continues', async () => {
+    const file = scratchFile()
+    const owner = startLogProcess(file)
+    const fence = await owner.call('claim', 's')
+    owner.kill('SIGSTOP')
+    unlinkSync(`${file}-lock-0`)
+    const log = openLog(file)
+    const position = await log.positionAt('start')
+    await appendTo(log, detections(1, 1))
+    owner.kill('SIGCONT')
+
+    const append = { fence, expect: '1', position: '2', entries: detections(2, 2) }
+    await expect(owner.call('append', [append])).rejects.toMatchObject({ name: 'FencedError' })
+    const commit = { expect: null, cursor: position, acknowledged: [] }
+    await expect(owner.call('commit', fence, commit)).rejects.toMatchObject({ name: 'FencedError' })
+    await expect(readAll(log)).resolves.toHaveLength(1)
+  })
+})
+
+describe('a process that stops between BEGIN and COMMIT', () => {
+  it.each(['SIGKILL', 'SIGSTOP'] as const)('by %s has written nothing, and readers go on', async (signal) => {
+    const file = scratchFile()
+    const writer = startLogProcess(file)
+    await writer.call('appendDetections', 1, 3)
+    await writer.call('signalAtCommit', signal)
+    const call = writer.call('appendDetections', 4, 6).catch(() => {})
+    await (signal === 'SIGKILL' ? writer.exited : stopped(writer.pid))
+    const log = openLog(file)
+
+    await expect(readAll(log)).resolves.toHaveLength(3)
+    await expect(log.streamPositions(['s'])).resolves.toEqual(['3'])
+    if (signal === 'SIGSTOP') {
+      // No transaction can begin, and yet the answer comes at once.
+      await expect(log.claim('s')).rejects.toMatchObject({ owner: `test process ${writer.pid}` })
+      writer.kill('SIGKILL')
+      await writer.exited
+    }
+    await expect(appendTo(log, detections(4, 4), '4')).resolves.toMatchObject({ entries: 1 })
+    await expect(readAll(log)).resolves.toHaveLength(4)
+    void call
+  })
+
+  it('and is continued goes on, if it was not fenced', async () => {
+    const file = scratchFile()
+    const writer = startLogProcess(file)
+    await writer.call('signalAtCommit', 'SIGSTOP')
+    const call = writer.call('appendDetections', 1, 3)
+    await stopped(writer.pid)
+    // The claim was the first transaction.
+    writer.kill('SIGCONT')
+    await stopped(writer.pid)
+    writer.kill('SIGCONT')
+
+    await expect(call).resolves.toMatchObject({ entries: 3 })
+  })
+})
+
+describe('several processes over one file', () => {
+  it('append to their streams at once: nothing is lost, doubled or out of order', async () => {
+    const file = scratchFile()
+    const writers = [startLogProcess(file), startLogProcess(file)]
+    const fences = await Promise.all(writers.map((writer, index) => writer.call('claim', `stream ${index}`)))
+    const rounds = 30
+    await Promise.all(
+      writers.map(async (writer, index) => {
+        for (let round = 0; round < rounds; round++) {
+          const entries = detections(index * 1_000 + round * 10, index * 1_000 + round * 10 + 9)
+          const expected = round === 0 ? null : String(round)
+          await writer.call('append', [
+            { fence: fences[index], expect: expected, position: String(round + 1), entries },
+          ])
+        }
+      }),
+    )
+    const log = openLog(file)
+    const numbers = (await readAll(log)).map(({ id }) => Number(id.slice('mevt_'.length)))
+
+    const ofWriter = (index: number) => numbers.filter((number) => Math.floor(number / 1_000) === index)
+    expect(numbers).toHaveLength(rounds * 20)
+    expect(ofWriter(0)).toEqual(Array.from({ length: rounds * 10 }, (_, number) => number))
+    expect(ofWriter(1)).toEqual(Array.from({ length: rounds * 10 }, (_, number) => 1_000 + number))
+    const { entries } = await log.read(await log.positionAt('start'), { limit: 1_000 })
+    expect(new Set(entries.map(({ position }) => position))).toHaveProperty('size', rounds * 20)
+  })
+
+  it('read what the others append, from the same positions', async () => {
+    const file = scratchFile()
+    const other = startLogProcess(file)
+    await other.call('appendDetections', 1, 3)
+    const log = openLog(file)
+
+    expect(await readAll(log)).toEqual(await other.call('readAll'))
+    await expect(other.call('positionAt', 'end')).resolves.toBe(await log.positionAt('end'))
+  })
+
+  it('a waiting process notices an entry of another one', async () => {
+    const file = scratchFile()
+    const log = openLog(file)
+    const reader = startLogProcess(file)
+    const took: number[] = []
+    for (let round = 1; round <= 40; round++) {
+      const noticed = reader.call('wait', await log.positionAt('end'))
+      // Its answer shows that the wait has begun.
+      await reader.call('positionAt', 'end')
+      await appendTo(log, detections(round, round), String(round))
+      const appended = performance.timeOrigin + performance.now()
+      took.push(Number(await noticed) - appended)
+    }
+    took.sort((a, b) => a - b)
+    const [p50, p95] = [0.5, 0.95].map((share) => took[Math.floor(share * took.length)]?.toFixed(1))
+    process.stdout.write(`noticed in another process after: p50 ${p50} ms, p95 ${p95} ms\n`)
+    expect(took).toHaveLength(40)
+  })
+})
+
+describe('a power cut', () => {
+  it('leaves whole appends, from the first on, wherever it cuts the write-ahead log', async () => {
+    const file = scratchFile()
+    const writer = startLogProcess(file)
+    const appends = 12
+    for (let append = 0; append < appends; append++) {
+      await writer.call('appendDetections', append * 5 + 1, append * 5 + 5)
+    }
+    const acknowledged = (await writer.call('readAll')) as { readonly position: string }[]
+    expect(acknowledged).toHaveLength(appends * 5)
+    // So that nothing is checkpointed.
+    writer.kill('SIGKILL')
+    await writer.exited
+    const wal = readFileSync(`${file}-wal`)
+    const pageSize = wal.readUInt32BE(8)
+    const frames = (wal.length - 32) / (24 + pageSize)
+    expect(frames).toBeGreaterThan(appends)
+    const folder = scratchFolder()
+    const counts = new Set<number>()
+    for (let frame = 0; frame <= frames; frame++) {
+      // At the end of a frame, and within it.
+      for (const length of [32 + frame * (24 + pageSize), 32 + frame * (24 + pageSize) - 1_000]) {
+        if (length < 0) continue
+        const copy = join(folder, `${length}.db`)
+        copyFileSync(file, copy)
+        writeFileSync(`${copy}-wal`, wal.subarray(0, length))
+        const log = openStore(copy, {})
+        const entries = await readAll(log)
+        const [position] = await log.streamPositions(['s'])
+        const added = await appendTo(log, detections(1_000, 1_000), 'after')
+        await log.close()
+
+        expect(entries.length % 5).toBe(0)
+        expect(Number(position)).toBe(entries.length)
+        expect(entries.map(({ id }) => id)).toEqual(
+          detections(1, entries.length).map(({ event }) => event.id),
+        )
+        expect(added).toMatchObject({ entries: 1, end: expect.stringMatching(`\\.${entries.length + 1}$`) })
+        counts.add(entries.length)
+      }
+    }
+    // Each append is the last that is left somewhere.
+    expect(counts.size).toBe(appends + 1)
+  }, 60_000)
+})
+
+it('a process that is killed loses nothing that it appended', async () => {
+  const file = scratchFile()
+  const writer = startLogProcess(file)
+  await writer.call('appendDetections', 1, 200)
+  writer.kill('SIGKILL')
+  await writer.exited
+
+  await expect(readAll(openLog(file))).resolves.toHaveLength(200)
+})
+
+it('a fence is checked in the transaction: a claim that came in between makes the write fail', async () => {
+  const file = scratchFile()
+  const log = openLog(file)
+  const earlier = await log.claim('s')
+  await log.claim('s')
+
+  const append = { fence: earlier, expect: null, entries: detections(1, 1) }
+  await expect(log.append([append])).rejects.toThrow(FencedError)
+  await expect(readAll(log)).resolves.toEqual([])
+})
