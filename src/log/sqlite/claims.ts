@@ -4,6 +4,7 @@ import { FencedError } from '../errors.ts'
 import type { LogFile } from './log-file.ts'
 import { Slots } from './slots.ts'
 import type { Slot } from './slots.ts'
+import { originalText, storedText } from './stored-text.ts'
 
 /**
  * The claims of names, as one open log has them. Its own claims rest on its slot, which it takes with its first claim, so that
@@ -44,10 +45,10 @@ export class Claims {
 
   /** The owner of a name that another open log holds; undefined for a free one. */
   ownerOf(name: string): string | undefined {
-    const found = this.#find.get(name)
+    const found = this.#find.get(storedText(name))
     const slot = found?.['slot']
     if (typeof slot !== 'number' || found?.['instance'] === this.#instance) return undefined
-    return this.#slots.isTaken(slot) ? String(found?.['owner']) : undefined
+    return this.#slots.isTaken(slot) ? originalText(String(found?.['owner'])) : undefined
   }
 
   /**
@@ -64,7 +65,9 @@ export class Claims {
         const { number } = (this.#slot ??= this.#takeSlot())
         const owner = this.ownerOf(name)
         if (owner !== undefined) return owner
-        const token = this.#take.get(name, this.#owner, number, this.#instance)?.['token']
+        const token = this.#take.get(storedText(name), storedText(this.#owner), number, this.#instance)?.[
+          'token'
+        ]
         return { name, token: Number(token) }
       })
     } catch (error) {
@@ -75,11 +78,11 @@ export class Claims {
 
   /** Within a transaction: throws a FencedError for a fence that is void. */
   check({ name, token }: Fence): void {
-    if (this.#token.get(name)?.['token'] !== token) throw new FencedError(this.#file.name, name)
+    if (this.#token.get(storedText(name))?.['token'] !== token) throw new FencedError(this.#file.name, name)
   }
 
   release({ name, token }: Fence): void {
-    this.#file.write('NORMAL', () => this.#give.run(this.#instance, name, token))
+    this.#file.write('NORMAL', () => this.#give.run(this.#instance, storedText(name), token))
   }
 
   releaseAll(): void {

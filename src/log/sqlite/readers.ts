@@ -4,6 +4,7 @@ import { LogConflictError } from '../errors.ts'
 import type { LogFile } from './log-file.ts'
 import type { Positions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
+import { storedText } from './stored-text.ts'
 
 /** How far each reader has come. All methods run within a transaction. */
 export class Readers {
@@ -25,7 +26,7 @@ export class Readers {
   }
 
   get(name: string): ReaderState | undefined {
-    const found = this.#find.get(name)
+    const found = this.#find.get(storedText(name))
     if (found === undefined) return undefined
     const acknowledged = parseJson(String(found['acknowledged']))
     if (!Array.isArray(acknowledged)) {
@@ -42,11 +43,11 @@ export class Readers {
 
   /** @param last The number of the last entry of the log. */
   commit(name: string, { expect, cursor, acknowledged }: Commit, last: number): void {
-    const found = this.#cursor.get(name)?.['cursor']
+    const found = this.#cursor.get(storedText(name))?.['cursor']
     if ((typeof found === 'number' ? this.#positions.format(found) : null) !== expect) {
       throw new LogConflictError(this.#file.name, name)
     }
     const numberOf = (position: string) => this.#positions.parse(position, last)
-    this.#save.run(name, numberOf(cursor), JSON.stringify(acknowledged.map(numberOf)))
+    this.#save.run(storedText(name), numberOf(cursor), JSON.stringify(acknowledged.map(numberOf)))
   }
 }

@@ -25,6 +25,7 @@ import { connect as defaultConnect, LogFile } from './log-file.ts'
 import type { Connect } from './log-file.ts'
 import { Readers } from './readers.ts'
 import { isBusy, logFileError } from './sqlite-error.ts'
+import { originalText, storedText } from './stored-text.ts'
 import { whileBusy, WriteQueue } from './write-queue.ts'
 
 /** How long the end of another program's transaction is waited for, in ms. */
@@ -282,12 +283,12 @@ class OpenLog {
 
   /** The upstream position of a stream. */
   streamPosition(name: string): string | null {
-    const position = this.#findStream.get(name)?.['position']
-    return typeof position === 'string' ? position : null
+    const position = this.#findStream.get(storedText(name))?.['position']
+    return typeof position === 'string' ? originalText(position) : null
   }
 
   moveStream(name: string, position: string): void {
-    this.#moveStream.run(name, position)
+    this.#moveStream.run(storedText(name), storedText(position))
   }
 
   close(): void {

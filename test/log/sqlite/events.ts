@@ -3,7 +3,7 @@ import { monitorEvent, runEvent } from '../../../src/protocol/event.ts'
 import type { ResearchEvent } from '../../../src/protocol/event.ts'
 
 /** The detection with this number. */
-export function detection(number: number, content = 'found'): ResearchEvent {
+function detection(number: number, content = 'found'): ResearchEvent {
   const wire = {
     event_type: 'event_stream',
     event_id: `mevt_${number}`,

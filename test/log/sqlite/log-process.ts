@@ -4,7 +4,7 @@
  */
 import { DatabaseSync } from 'node:sqlite'
 import { SqliteLogStore } from '../../../src/log/sqlite/store.ts'
-import { appendTo, detections, readAll } from './events.ts'
+import { detections, readAll } from './events.ts'
 
 /** A call and its number. */
 export interface Call {
@@ -42,8 +42,13 @@ const log = new SqliteLogStore(file, {
 const methods = {
   claim: (name: string) => log.claim(name),
   append: (...args: Parameters<typeof log.append>) => log.append(args[0]),
-  /** Claims the stream `s` and appends these detections. */
-  appendDetections: (first: number, last: number) => appendTo(log, detections(first, last), String(last)),
+  /** Claims the stream `s`, appends these detections and returns the fence. */
+  appendDetections: async (first: number, last: number) => {
+    const fence = await log.claim('s')
+    const [expect = null] = await log.streamPositions(['s'])
+    await log.append([{ fence, expect, position: String(last), entries: detections(first, last) }])
+    return fence
+  },
   commit: (...args: Parameters<typeof log.commit>) => log.commit(...args),
   readAll: () => readAll(log),
   positionAt: (...args: Parameters<typeof log.positionAt>) => log.positionAt(...args),

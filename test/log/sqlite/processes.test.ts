@@ -3,14 +3,14 @@ import { copyFileSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import type { Fence } from '../../../src/log/contract.ts'
+import type { Fence, LogStore } from '../../../src/log/contract.ts'
 import { FencedError, LogInUseError } from '../../../src/log/errors.ts'
 import { appendTo, detections, readAll } from './events.ts'
 import { startLogProcess } from './processes.ts'
 import { openLog, openStore, scratchFile, scratchFolder } from './scratch.ts'
 
 /** Resolves once the process is suspended. */
-async function stopped(pid: number | undefined): Promise<void> {
+async function suspended(pid: number | undefined): Promise<void> {
   for (;;) {
     const { stdout } = await promisify(execFile)('ps', ['-o', 'stat=', '-p', String(pid)])
     if (stdout.startsWith('T')) return
@@ -89,26 +89,37 @@ describe('a claim of another process', () => {
 })
 
 describe('a process that stops between BEGIN and COMMIT', () => {
-  it.each(['SIGKILL', 'SIGSTOP'] as const)('by %s has written nothing, and readers go on', async (signal) => {
+  /** It has appended three entries, and is stopped in the append of three more. */
+  async function stoppedBy(signal: NodeJS.Signals) {
     const file = scratchFile()
     const writer = startLogProcess(file)
-    await writer.call('appendDetections', 1, 3)
+    const fence = await writer.call('appendDetections', 1, 3)
     await writer.call('signalAtCommit', signal)
-    const call = writer.call('appendDetections', 4, 6).catch(() => {})
-    await (signal === 'SIGKILL' ? writer.exited : stopped(writer.pid))
-    const log = openLog(file)
+    void writer.call('append', [{ fence, expect: '3', position: '6', entries: detections(4, 6) }])
+    await (signal === 'SIGKILL' ? writer.exited : suspended(writer.pid))
+    return { log: openLog(file), writer }
+  }
 
+  /** What is there, and whether the next writer goes on. */
+  async function stateOf(log: LogStore) {
+    const entries = await readAll(log)
+    const [position] = await log.streamPositions(['s'])
+    const appended = await appendTo(log, detections(4, 4), '4')
+    return { count: entries.length, position, added: appended.entries }
+  }
+
+  it('by SIGKILL has written nothing', async () => {
+    const { log } = await stoppedBy('SIGKILL')
+    await expect(stateOf(log)).resolves.toEqual({ count: 3, position: '3', added: 1 })
+  })
+
+  it('by SIGSTOP does not stop readers, and is named at once by a claim that needs its lock', async () => {
+    const { log, writer } = await stoppedBy('SIGSTOP')
     await expect(readAll(log)).resolves.toHaveLength(3)
-    await expect(log.streamPositions(['s'])).resolves.toEqual(['3'])
-    if (signal === 'SIGSTOP') {
-      // No transaction can begin, and yet the answer comes at once.
-      await expect(log.claim('s')).rejects.toMatchObject({ owner: `test process ${writer.pid}` })
-      writer.kill('SIGKILL')
-      await writer.exited
-    }
-    await expect(appendTo(log, detections(4, 4), '4')).resolves.toMatchObject({ entries: 1 })
-    await expect(readAll(log)).resolves.toHaveLength(4)
-    void call
+    await expect(log.claim('s')).rejects.toMatchObject({ owner: `test process ${writer.pid}` })
+    writer.kill('SIGKILL')
+    await writer.exited
+    await expect(stateOf(log)).resolves.toEqual({ count: 3, position: '3', added: 1 })
   })
 
   it('and is continued goes on, if it was not fenced', async () => {
@@ -116,13 +127,14 @@ describe('a process that stops between BEGIN and COMMIT', () => {
     const writer = startLogProcess(file)
     await writer.call('signalAtCommit', 'SIGSTOP')
     const call = writer.call('appendDetections', 1, 3)
-    await stopped(writer.pid)
+    await suspended(writer.pid)
     // The claim was the first transaction.
     writer.kill('SIGCONT')
-    await stopped(writer.pid)
+    await suspended(writer.pid)
     writer.kill('SIGCONT')
 
-    await expect(call).resolves.toMatchObject({ entries: 3 })
+    await expect(call).resolves.toEqual({ name: 's', token: 1 })
+    await expect(writer.call('readAll')).resolves.toHaveLength(3)
   })
 })
 

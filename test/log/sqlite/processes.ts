@@ -32,10 +32,12 @@ export function startLogProcess(file: string) {
   }
 }
 
-/** Runs a program beside the tests, to its end. */
-export async function runProgram(program: string, ...args: readonly string[]): Promise<unknown> {
+/** Runs a program beside the tests to its end. Returns how it ended, and the last message that it sent. */
+export async function runProgram(program: string, ...args: readonly string[]) {
   const child = fork(join(import.meta.dirname, program), args, { execArgv })
   onTestFinished(() => void child.kill('SIGKILL'))
+  let message: unknown
+  child.on('message', (received) => (message = received))
   const [code, signal]: unknown[] = await once(child, 'exit')
-  return signal ?? code
+  return { ended: signal ?? code, message }
 }

@@ -1,0 +1,173 @@
+import { DatabaseSync } from 'node:sqlite'
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from '../../../src/log/contract.ts'
+import type { Position } from '../../../src/log/contract.ts'
+import { LogValueError } from '../../../src/log/errors.ts'
+import { sqliteLog } from '../../../src/log/sqlite-log.ts'
+import { originalText, storedText } from '../../../src/log/sqlite/stored-text.ts'
+import { ArgumentError } from '../../../src/protocol/argument-error.ts'
+import { appendTo, completedRun, detections, readAll } from './events.ts'
+import { runProgram } from './processes.ts'
+import { openLog, scratchFile } from './scratch.ts'
+
+/** Runs statements on the file, as somebody with the SQLite shell does. */
+function change(file: string, sql: string): void {
+  const database = new DatabaseSync(file)
+  database.exec(sql)
+  database.close()
+}
+
+describe('an argument that cannot be right', () => {
+  it.each(['', ' ', ':memory:'])('is refused at the call: the file %o', (file) => {
+    expect(() => sqliteLog(file)).toThrow(ArgumentError)
+  })
+
+  it('is refused at the call: options', () => {
+    expect(() => sqliteLog('log.db', { owner: '' })).toThrow(ArgumentError)
+    // @ts-expect-error: a misspelled option
+    expect(() => sqliteLog('log.db', { ownr: 'me' })).toThrow('did you mean owner?')
+    // @ts-expect-error: not a function
+    expect(() => sqliteLog('log.db', { clock: 5 })).toThrow(ArgumentError)
+  })
+})
+
+describe('an append', () => {
+  it('that is too large is refused, and nothing of it is written', async () => {
+    const log = openLog(scratchFile())
+    await expect(appendTo(log, detections(1, MAX_APPEND_ENTRIES + 1))).rejects.toThrow(LogValueError)
+    const half = 'x'.repeat(MAX_APPEND_LENGTH / 2)
+    await expect(appendTo(log, detections(1, 2, half))).rejects.toThrow('Append them in parts')
+
+    await expect(readAll(log)).resolves.toEqual([])
+    await expect(log.streamPositions(['s'])).resolves.toEqual([null])
+  })
+
+  it('is taken up to the limit, and a single entry beyond it', async () => {
+    const log = openLog(scratchFile())
+    await appendTo(log, detections(1, MAX_APPEND_ENTRIES), 'a')
+    await appendTo(log, detections(1_000, 1_000, 'x'.repeat(MAX_APPEND_LENGTH)), 'b')
+
+    await expect(readAll(log)).resolves.toHaveLength(MAX_APPEND_ENTRIES + 1)
+  })
+
+  it('of a more complete duplicate is the next revision, also when the earlier entry was deleted', async () => {
+    const file = scratchFile()
+    const log = openLog(file)
+    await appendTo(log, [{ event: completedRun('r') }], 'a')
+    change(file, 'DELETE FROM rivulet_entry')
+    const appended = await appendTo(log, [{ event: completedRun('r', 'the output') }], 'b')
+
+    expect(appended).toMatchObject({ entries: 1, duplicates: 0 })
+    await expect(readAll(log)).resolves.toMatchObject([{ id: 'r:completed', revision: 2 }])
+  })
+
+  it('never takes a position again, also when all entries were deleted', async () => {
+    const file = scratchFile()
+    const log = openLog(file)
+    const { end } = await appendTo(log, detections(1, 3), 'a')
+    change(file, 'DELETE FROM rivulet_entry; DELETE FROM rivulet_identity')
+    await appendTo(log, detections(4, 4), 'b')
+
+    await expect(log.read(end, { limit: 10 })).resolves.toMatchObject({ entries: [{ id: 'mevt_4' }] })
+    await expect(readAll(log)).resolves.toHaveLength(1)
+    await expect(log.positionAt('start')).resolves.toBe(end)
+    await expect(log.positionAt({ time: 0 })).resolves.toBe(end)
+  })
+})
+
+describe('a page', () => {
+  it('ends before large events take much memory', async () => {
+    const log = openLog(scratchFile())
+    for (let number = 1; number <= 6; number++) {
+      await appendTo(log, detections(number, number, 'x'.repeat(700_000)), String(number))
+    }
+    const page = await log.read(await log.positionAt('start'), { limit: 100 })
+
+    expect(page).toMatchObject({ entries: [{ id: 'mevt_1' }, { id: 'mevt_2' }], isEnd: false })
+    expect(page.position).toBe(page.entries.at(-1)?.position)
+    await expect(readAll(log)).resolves.toHaveLength(6)
+  })
+
+  it('looks at a bounded number of entries for a rare type, and goes on from there', async () => {
+    const log = openLog(scratchFile())
+    const count = 25 * 250
+    for (let number = 0; number < count; number += 250) {
+      await appendTo(log, detections(number + 1, number + 250), String(number))
+    }
+    await appendTo(log, [{ event: completedRun('r') }], 'last')
+    const pages = []
+    let position: Position = await log.positionAt('start')
+    for (let isEnd = false; !isEnd;) {
+      const page = await log.read(position, { limit: 100, types: ['task_run.state'] })
+      pages.push(page.entries.map(({ id }) => id))
+      ;({ position, isEnd } = page)
+    }
+
+    expect(pages).toEqual([[], ['r:completed']])
+    expect(position).toBe(await log.positionAt('end'))
+  })
+
+  it('skips a wide gap of deleted entries at once', async () => {
+    const file = scratchFile()
+    const log = openLog(file)
+    const start = await log.positionAt('start')
+    await appendTo(log, detections(1, 1), 'a')
+    change(
+      file,
+      'UPDATE rivulet_entry SET position = 1000000000; UPDATE rivulet_log SET last_position = 1000000000',
+    )
+
+    const page = await log.read(start, { limit: 10, types: ['monitor.event_stream'] })
+    expect(page).toMatchObject({ entries: [{ id: 'mevt_1' }], isEnd: true })
+  })
+
+  it.each(['not JSON', '[]', 'null', '{"id":"1"}'])(
+    'with an event that cannot be read, %s, rejects and names it',
+    async (event) => {
+      const file = scratchFile()
+      const log = openLog(file)
+      const start = await log.positionAt('start')
+      await appendTo(log, detections(1, 3))
+      change(file, `UPDATE rivulet_entry SET event = '${event}' WHERE position = 2`)
+
+      await expect(log.read(start, { limit: 10 })).rejects.toMatchObject({
+        name: 'LogFileError',
+        message: expect.stringContaining('give it up with: DELETE FROM rivulet_entry WHERE position = 2'),
+      })
+      await expect(log.read(start, { limit: 1 })).resolves.toMatchObject({ entries: [{ id: 'mevt_1' }] })
+      change(file, 'DELETE FROM rivulet_entry WHERE position = 2')
+      await expect(readAll(log)).resolves.toMatchObject([{ id: 'mevt_1' }, { id: 'mevt_3' }])
+    },
+  )
+})
+
+it('a log keeps its process alive while a call waits for entries, and only then', async () => {
+  await expect(runProgram('lifetime-process.ts', scratchFile())).resolves.toEqual({
+    ended: 0,
+    message: { before: 0, during: 1, after: 0 },
+  })
+})
+
+it('names, positions and types that UTF-8 does not have are kept apart', () => {
+  const text = fc.string({ unit: fc.constantFrom('a', '"', '\\', '\0', '\ud800', '\udc00', '\ufffd') })
+  fc.assert(
+    fc.property(text, (original) => {
+      const stored = storedText(original)
+      expect(stored.isWellFormed()).toBe(true)
+      expect(stored).not.toContain('\0')
+      expect(originalText(stored)).toBe(original)
+    }),
+  )
+})
+
+it('reads by types that UTF-8 does not have', async () => {
+  const log = openLog(scratchFile())
+  const [entry] = detections(1, 1)
+  if (entry === undefined) throw new Error('no entry')
+  const of = (id: string, type: string) => ({ event: Object.assign({ ...entry.event }, { id, type }) })
+  await appendTo(log, [of('1', 'a\0b'), of('2', 'a\0c'), of('3', '\ud800'), of('4', '\ud801')])
+
+  const page = await log.read(await log.positionAt('start'), { limit: 9, types: ['a\0c', '\ud801'] })
+  expect(page.entries.map(({ id }) => id)).toEqual(['2', '4'])
+})
