@@ -65,7 +65,7 @@ export class Entries {
   /** Appends entries, and merges or skips duplicates. Returns how many are new. */
   append(entries: readonly PreparedEntry[], now: number): number {
     const end = this.end()
-    const recorded = Math.max(end.recorded, now)
+    const recorded = Math.max(end.recorded, Math.floor(now))
     let position = end.position
     for (const entry of entries) if (this.#store(entry, position + 1, recorded)) position += 1
     if (position > end.position) this.#statements.moveEnd.run(position, recorded)

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkInteger, checkSignal, checkText } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/event.ts'
@@ -121,7 +121,11 @@ export class SqliteLogStore implements LogStore {
 
   async read(after: Position, { limit, types }: ReadOptions): Promise<Page> {
     checkInteger('limit', limit, 1)
-    return this.#call((log) => this.#snapshot(log, () => log.entries.read(after, { limit, types })))
+    return this.#call(async (log) => {
+      // A reader that asks for page after page would block the event loop otherwise.
+      await nextTurn()
+      return this.#snapshot(log, () => log.entries.read(after, { limit, types }))
+    })
   }
 
   async wait(after: Position, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises'
 import { isBusy } from './sqlite-error.ts'
 
 /** The longest time between two attempts, in ms. A write transaction takes up to 10 ms. */
@@ -21,14 +21,20 @@ export async function whileBusy<Result>(work: () => Result, patience: number): P
   }
 }
 
-/** Runs the write transactions of one connection one after the other, so that retried ones do not overtake each other. */
+/**
+ * Runs the write transactions of one connection one after the other, so that retried ones do not overtake each other. Each has a
+ * turn of the event loop of its own: many at once would block it, and keep other processes from writing.
+ */
 export class WriteQueue {
   #last: Promise<unknown> = Promise.resolve()
 
   /** Runs the work after all earlier work, and again while it is busy: see {@link whileBusy}. */
   run<Result>(work: () => Result, patience: number): Promise<Result> {
     const result = this.#last.then(() => whileBusy(work, patience))
-    this.#last = result.catch(() => {})
+    this.#last = result.then(
+      () => nextTurn(),
+      () => nextTurn(),
+    )
     return result
   }
 }

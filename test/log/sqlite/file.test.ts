@@ -217,6 +217,15 @@ it('a database of the user can have a log beside its own tables', async () => {
   await expect(readAll(log)).resolves.toHaveLength(2)
 })
 
+it('a path is a path, whatever it looks like', async () => {
+  const folder = scratchFolder()
+  const file = join(folder, 'file:a?mode=memory#%41 é.db')
+  await appendTo(openLog(file), detections(1, 1))
+
+  expect(readdirSync(folder)).toContain('file:a?mode=memory#%41 é.db')
+  await expect(readAll(openLog(file))).resolves.toHaveLength(1)
+})
+
 it('nothing is ever written into the lock file', async () => {
   const file = scratchFile()
   const log = openLog(file)
@@ -304,6 +313,74 @@ describe('a full disk', () => {
     await expect(append()).resolves.toMatchObject({ entries: 10, duplicates: 0 })
     await expect(readAll(log)).resolves.toHaveLength(end + 10)
   })
+})
+
+it('entries and claims are synced by their commit, cursors are not', async () => {
+  const levels: [string, unknown][] = []
+  let step = 'open'
+  class Connection extends DatabaseSync {
+    override exec(sql: string): void {
+      if (sql === 'COMMIT') levels.push([step, this.prepare('PRAGMA synchronous').get()?.['synchronous']])
+      super.exec(sql)
+    }
+  }
+  const log = openStore(scratchFile(), { connect: (path) => new Connection(path, { timeout: 0 }) })
+  const cursor = await log.positionAt('start')
+  const run = async <Result>(name: string, call: () => Promise<Result>): Promise<Result> => {
+    step = name
+    const result = await call()
+    step = 'other'
+    return result
+  }
+  const fence = await run('claim', () => log.claim('s'))
+  await run('commit', () => log.commit(fence, { expect: null, cursor, acknowledged: [] }))
+  await run('append', () => log.append([{ fence, expect: null, entries: detections(1, 1) }]))
+
+  const [normal, full] = [1, 2]
+  expect(levels).toContainEqual(['open', full])
+  expect(levels.filter(([name]) => name === 'commit')).toEqual([['commit', normal]])
+  expect(levels.filter(([name]) => name === 'append')).toEqual([['append', full]])
+  expect(levels.findLast(([name]) => name === 'claim')).toEqual(['claim', full])
+})
+
+it('a page holds no snapshot, also one that ended early or failed', async () => {
+  const file = scratchFile()
+  const log = openLog(file)
+  const start = await log.positionAt('start')
+  await appendTo(log, detections(1, 2, 'x'.repeat(1_200_000)))
+  const other = connection(file)
+  await expect(log.read(start, { limit: 10 })).resolves.toMatchObject({
+    entries: [{ id: 'mevt_1' }],
+    isEnd: false,
+  })
+  const checkpoint = () => other.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
+  expect(checkpoint()).toMatchObject({ busy: 0 })
+  other.exec("UPDATE rivulet_entry SET event = 'damaged' WHERE position = 1")
+  await expect(log.read(start, { limit: 10 })).rejects.toThrow(LogFileError)
+
+  expect(checkpoint()).toMatchObject({ busy: 0 })
+})
+
+it('the event loop goes on between many appends and pages at once', async () => {
+  const log = openLog(scratchFile())
+  const fence = await log.claim('s')
+  const start = await log.positionAt('start')
+  let turns = 0
+  const count = () => {
+    turns += 1
+    immediate = setImmediate(count)
+  }
+  let immediate = setImmediate(count)
+  onTestFinished(() => clearImmediate(immediate))
+  const appends = Array.from({ length: 20 }, (_, number) =>
+    log.append([{ fence, expect: null, entries: detections(number, number) }]),
+  )
+  await Promise.all(appends)
+  expect(turns).toBeGreaterThanOrEqual(19)
+  turns = 0
+  for (let page = 0; page < 20; page++) await log.read(start, { limit: 10 })
+
+  expect(turns).toBeGreaterThanOrEqual(19)
 })
 
 describe('another writer', () => {

@@ -49,6 +49,15 @@ const methods = {
     await log.append([{ fence, expect, position: String(last), entries: detections(first, last) }])
     return fence
   },
+  /** Claims the stream `s` once it is free, appends a detection after what is there, and gives it up. */
+  appendNext: async () => {
+    const fence = await log.claim('s', { wait: new AbortController().signal })
+    const [expect = null] = await log.streamPositions(['s'])
+    const next = Number(expect ?? 0) + 1
+    await log.append([{ fence, expect, position: String(next), entries: detections(next, next) }])
+    await log.release(fence)
+    return next
+  },
   commit: (...args: Parameters<typeof log.commit>) => log.commit(...args),
   readAll: () => readAll(log),
   positionAt: (...args: Parameters<typeof log.positionAt>) => log.positionAt(...args),

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { copyFileSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import type { Fence, LogStore } from '../../../src/log/contract.ts'
@@ -166,6 +167,23 @@ describe('several processes over one file', () => {
     expect(new Set(entries.map(({ position }) => position))).toHaveProperty('size', rounds * 20)
   })
 
+  it('wait for the same stream, which each of them gets in turn', async () => {
+    const file = scratchFile()
+    const writers = [startLogProcess(file), startLogProcess(file), startLogProcess(file)]
+    const rounds = 5
+    const numbers = await Promise.all(
+      writers.map(async (writer) => {
+        const written: number[] = []
+        for (let round = 0; round < rounds; round++) written.push(Number(await writer.call('appendNext')))
+        return written
+      }),
+    )
+
+    const all = Array.from({ length: rounds * writers.length }, (_, index) => index + 1)
+    expect(numbers.flat().toSorted((a, b) => a - b)).toEqual(all)
+    expect((await readAll(openLog(file))).map(({ id }) => id)).toEqual(all.map((number) => `mevt_${number}`))
+  })
+
   it('read what the others append, from the same positions', async () => {
     const file = scratchFile()
     const other = startLogProcess(file)
@@ -242,14 +260,25 @@ describe('a power cut', () => {
   }, 60_000)
 })
 
-it('a process that is killed loses nothing that it appended', async () => {
+it('a process that is killed again and again loses nothing that it appended, and doubles nothing', async () => {
   const file = scratchFile()
-  const writer = startLogProcess(file)
-  await writer.call('appendDetections', 1, 200)
-  writer.kill('SIGKILL')
-  await writer.exited
+  let acknowledged = 0
+  for (let life = 1; life <= 8; life++) {
+    const writer = startLogProcess(file)
+    for (let append = 0; append < 3; append++) acknowledged = Number(await writer.call('appendNext'))
+    void writer.call('appendNext').then((number) => (acknowledged = Number(number)))
+    // Another time in each life.
+    for (let turn = 0; turn < life * 20; turn++) await setImmediate()
+    writer.kill('SIGKILL')
+    await writer.exited
+  }
+  const log = openLog(file)
+  const entries = await readAll(log)
 
-  await expect(readAll(openLog(file))).resolves.toHaveLength(200)
+  expect(acknowledged).toBeGreaterThanOrEqual(24)
+  expect(entries.length).toBeGreaterThanOrEqual(acknowledged)
+  expect(entries.map(({ id }) => id)).toEqual(entries.map((_, index) => `mevt_${index + 1}`))
+  await expect(log.streamPositions(['s'])).resolves.toEqual([String(entries.length)])
 })
 
 it('a fence is checked in the transaction: a claim that came in between makes the write fail', async () => {
