@@ -18,7 +18,7 @@ import { LogClosedError, LogConflictError, LogValueError } from './errors.ts'
 import { Claims } from './memory-log/claims.ts'
 import { Partitions } from './memory-log/partitions.ts'
 import { WaitingCalls } from './memory-log/waiting-calls.ts'
-import { prepareEntry } from './prepared-entry.ts'
+import { checkAppendSize, prepareEntry } from './prepared-entry.ts'
 
 /** Settings of one open log in memory. */
 interface MemoryLogConnection {
@@ -155,6 +155,10 @@ class OpenLog implements MemoryLog {
       position,
       entries: entries.map((entry) => prepareEntry(LOG, fence.name, entry)),
     }))
+    checkAppendSize(
+      LOG,
+      streams.flatMap((stream) => stream.entries),
+    )
     return this.#write('append', () => {
       const { claims, entries, waiting, streams: positions, clock } = this.#contents
       for (const { fence } of streams) claims.check(fence)

@@ -1,6 +1,7 @@
 import { isObject } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import { completenessOf } from '../protocol/identified.ts'
+import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from './contract.ts'
 import type { NewEntry } from './contract.ts'
 import { LogValueError } from './errors.ts'
 
@@ -43,6 +44,19 @@ export function prepareEntry(
     throw refused('its event is not JSON', { cause })
   }
   return { source, id, type, completeness: completenessOf(event), json, backfill }
+}
+
+/**
+ * Checks the entries of one append.
+ *
+ * @throws {LogValueError} for more than an append may have.
+ */
+export function checkAppendSize(log: string, entries: readonly PreparedEntry[]): void {
+  const length = entries.reduce((sum, { json }) => sum + json.length, 0)
+  if (entries.length <= MAX_APPEND_ENTRIES && (length <= MAX_APPEND_LENGTH || entries.length === 1)) return
+  const limits = `${MAX_APPEND_ENTRIES} entries and ${MAX_APPEND_LENGTH} characters`
+  const problem = `its ${entries.length} entries of ${length} characters are more than ${limits}. Append them in parts`
+  throw new LogValueError(log, 'an append', problem)
 }
 
 /** The name and the message of an error are not enumerable: without this, a failure would be `{}` as JSON. */

@@ -1,6 +1,8 @@
 import type { ResearchEvent } from '../protocol/event.ts'
 import { Gate } from '../protocol/gate.ts'
-import type { Fence, LogStore, NewEntry } from './contract.ts'
+import { MAX_APPEND_ENTRIES } from './contract.ts'
+import type { Fence, LogStore, NewEntry, StreamAppend } from './contract.ts'
+import { LogValueError } from './errors.ts'
 
 /** Number of entries to be appended at which sources pause. They resume at half of it. */
 const HIGH_WATER_MARK = 1_000
@@ -23,9 +25,15 @@ export interface RecordedStream {
   close(): Promise<void>
 }
 
+/** An event that is to be appended. */
+interface PendingEntry extends NewEntry {
+  readonly stream: OpenStream
+  readonly position: UpstreamPosition | undefined
+}
+
 /**
- * Writes upstream streams into a log. What several streams bring meanwhile goes into one transaction, with their positions:
- * so the log has an event if and only if its stream has moved past it.
+ * Writes upstream streams into a log. Events that arrive during an append go into the next one, together with the positions of
+ * their streams: so the log has an event if and only if its stream has moved past it.
  */
 export class Recorder {
   /** Sources are subscribed to under it: it closes while the log is behind. */
@@ -33,9 +41,8 @@ export class Recorder {
   readonly #store: LogStore
   readonly #onFailure: (error: unknown) => void
   readonly #streams = new Set<OpenStream>()
-  #pending = 0
-  #flushing: Promise<void> = Promise.resolve()
-  #nextFlush: Promise<void> | undefined
+  #pending: PendingEntry[] = []
+  #flush: Promise<void> | undefined
   #failed = false
 
   /** @param onFailure Called once, when the log has refused an append. Nothing is recorded any more. */
@@ -53,18 +60,17 @@ export class Recorder {
     return stream
   }
 
-  /** Called by a stream that has something to append. */
-  added(): void {
+  /** Appends an entry soon. */
+  add(entry: PendingEntry): void {
     if (this.#failed) return
-    this.#pending += 1
-    if (this.#pending >= HIGH_WATER_MARK) this.gate.close()
-    this.#nextFlush ??= this.#flushNext()
+    this.#pending.push(entry)
+    if (this.#pending.length >= HIGH_WATER_MARK) this.gate.close()
+    this.#flush ??= this.#flushAll()
   }
 
-  /** Appends what was added. */
+  /** Resolves when everything that was added is appended, or the recorder has failed. */
   async flushed(): Promise<void> {
-    while (this.#nextFlush !== undefined) await this.#nextFlush
-    await this.#flushing
+    while (this.#flush !== undefined) await this.#flush
   }
 
   /** Releases a stream. */
@@ -80,65 +86,70 @@ export class Recorder {
     await Promise.all(Array.from(this.#streams, (stream) => this.release(stream)))
   }
 
-  async #flushNext(): Promise<void> {
-    const previous = this.#flushing
-    // What comes until the previous append has ended goes along.
-    await previous
-    this.#flushing = this.#nextFlush ?? previous
-    this.#nextFlush = undefined
-    const moved = [...this.#streams].filter((stream) => stream.hasChanged)
-    if (this.#failed || moved.length === 0) return
-    const batches = moved.map((stream) => stream.take())
-    const count = batches.reduce((sum, { entries }) => sum + entries.length, 0)
+  async #flushAll(): Promise<void> {
+    // The rest of the chunk goes along.
+    await Promise.resolve()
     try {
-      await this.#store.append(batches)
+      while (this.#pending.length > 0) {
+        const appended = await this.#append(MAX_APPEND_ENTRIES)
+        this.#pending = this.#pending.slice(appended)
+        if (this.#pending.length <= HIGH_WATER_MARK / 2) this.gate.open()
+      }
     } catch (error) {
       this.#failed = true
+      this.#pending = []
       this.gate.open()
-      return this.#onFailure(error)
+      this.#onFailure(error)
     }
-    this.#pending -= count
-    if (this.#pending <= HIGH_WATER_MARK / 2) this.gate.open()
+    this.#flush = undefined
+  }
+
+  /** Appends the first entries, so many at the most. Returns their number. */
+  async #append(limit: number): Promise<number> {
+    const batch = this.#pending.slice(0, limit)
+    const byStream = Map.groupBy(batch, ({ stream }) => stream)
+    const moves = Array.from(byStream, ([stream, entries]) => ({ stream, append: stream.appendOf(entries) }))
+    try {
+      await this.#store.append(moves.map(({ append }) => append))
+    } catch (error) {
+      // Large events fill an append before there are as many.
+      if (error instanceof LogValueError && batch.length > 1) return this.#append(Math.ceil(batch.length / 2))
+      throw error
+    }
+    for (const { stream, append } of moves) stream.saved = append.position ?? stream.saved
+    return batch.length
   }
 }
 
 class OpenStream implements RecordedStream {
   readonly fence: Fence
+  /** The position in the log; null at the stream's beginning. */
+  saved: string | null
   readonly #recorder: Recorder
-  /** The position in the log, once the append that is under way has ended. */
-  #saved: string | null
-  #position: UpstreamPosition | undefined
-  #entries: NewEntry[] = []
 
-  constructor(recorder: Recorder, fence: Fence, position: string | null) {
+  constructor(recorder: Recorder, fence: Fence, saved: string | null) {
     this.#recorder = recorder
     this.fence = fence
-    this.#saved = position
+    this.saved = saved
   }
 
   get position(): string | undefined {
-    return this.#saved ?? undefined
-  }
-
-  get hasChanged(): boolean {
-    return this.#entries.length > 0
+    return this.saved ?? undefined
   }
 
   add(event: ResearchEvent, position?: UpstreamPosition): void {
-    this.#entries.push({ event })
-    this.#position = position ?? this.#position
-    this.#recorder.added()
+    this.#recorder.add({ event, stream: this, position })
   }
 
-  /** What is to be appended. */
-  take() {
-    const expect = this.#saved
-    const entries = this.#entries
-    const position = this.#position?.text()
-    this.#entries = []
-    this.#position = undefined
-    this.#saved = position ?? expect
-    return { fence: this.fence, expect, entries, ...(position !== undefined && { position }) }
+  appendOf(entries: readonly PendingEntry[]): StreamAppend {
+    const position = entries.findLast((entry) => entry.position !== undefined)?.position?.text()
+    const added = entries.map(({ event }) => ({ event }))
+    return {
+      fence: this.fence,
+      expect: this.saved,
+      entries: added,
+      ...(position !== undefined && { position }),
+    }
   }
 
   async close(): Promise<void> {

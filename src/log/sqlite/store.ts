@@ -2,7 +2,7 @@ import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promi
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkInteger, checkSignal, checkText } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/event.ts'
-import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH, MAX_COMMIT_BYTES } from '../contract.ts'
+import { MAX_COMMIT_BYTES } from '../contract.ts'
 import type {
   Appended,
   Commit,
@@ -16,8 +16,7 @@ import type {
   StreamAppend,
 } from '../contract.ts'
 import { LogClosedError, LogConflictError, LogInUseError, LogValueError } from '../errors.ts'
-import { prepareEntry } from '../prepared-entry.ts'
-import type { PreparedEntry } from '../prepared-entry.ts'
+import { checkAppendSize, prepareEntry } from '../prepared-entry.ts'
 import { ChangeWatch } from './change-watch.ts'
 import { Claims } from './claims.ts'
 import { Entries } from './entries.ts'
@@ -95,7 +94,7 @@ export class SqliteLogStore implements LogStore {
       entries: entries.map((entry) => prepareEntry(this.#name, fence.name, entry)),
     }))
     const added = streams.flatMap(({ entries }) => entries)
-    this.#checkSize(added)
+    checkAppendSize(this.#name, added)
     return this.#call(async (log) => {
       const { entries, claims } = log
       const result = await this.#write(() =>
@@ -243,14 +242,6 @@ export class SqliteLogStore implements LogStore {
       if (known !== undefined && isBusy(error)) return known
       throw error
     }
-  }
-
-  #checkSize(entries: readonly PreparedEntry[]): void {
-    const length = entries.reduce((sum, { json }) => sum + json.length, 0)
-    if (entries.length <= MAX_APPEND_ENTRIES && (length <= MAX_APPEND_LENGTH || entries.length === 1)) return
-    const limits = `${MAX_APPEND_ENTRIES} entries and ${MAX_APPEND_LENGTH} characters`
-    const problem = `its ${entries.length} entries of ${length} characters are more than ${limits}. Append them in parts`
-    throw new LogValueError(this.#name, 'an append', problem)
   }
 
   #checkOpen(): void {

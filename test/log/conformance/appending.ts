@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { FencedError, LogConflictError } from '../../../src/log/errors.ts'
+import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from '../../../src/log/contract.ts'
+import { FencedError, LogConflictError, LogValueError } from '../../../src/log/errors.ts'
 import { failureEvent } from '../../../src/protocol/event.ts'
 import { change, fullRun } from '../../operators/events.ts'
 import { append, bySource, entriesOf, idsOf, readAll } from './fixture.ts'
@@ -41,6 +42,25 @@ export function describeAppending(name: string, open: Open): void {
         { error: { name: 'TeapotError', message: 'no coffee' } },
         { error: { status: 418 } },
       ])
+    })
+
+    it('refuses more than an append may have, and writes nothing of it', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      const many = Array.from({ length: MAX_APPEND_ENTRIES + 1 }, (_, n) => change(`${n}`))
+      const half = 'x'.repeat(MAX_APPEND_LENGTH / 2)
+      const long = [change(`1${half}`), change(`2${half}`)]
+      await expect(append(log, fence, ...many)).rejects.toThrow(LogValueError)
+      await expect(append(log, fence, ...long)).rejects.toThrow('Append them in parts')
+      expect(await readAll(log)).toEqual([])
+      await append(log, fence, ...many.slice(1))
+      expect(await readAll(log)).toHaveLength(MAX_APPEND_ENTRIES)
+    })
+
+    it('takes a single entry of any length', async () => {
+      const { log } = await open()
+      await append(log, await log.claim('stream'), change('x'.repeat(MAX_APPEND_LENGTH)))
+      expect(await readAll(log)).toHaveLength(1)
     })
 
     it('shows entries of one open log to another', async () => {

@@ -1,9 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from '../../../src/log/contract.ts'
 import type { Position } from '../../../src/log/contract.ts'
-import { LogValueError } from '../../../src/log/errors.ts'
 import { sqliteLog } from '../../../src/log/sqlite-log.ts'
 import { originalText, storedText } from '../../../src/log/sqlite/stored-text.ts'
 import { ArgumentError } from '../../../src/protocol/argument-error.ts'
@@ -33,24 +31,6 @@ describe('an argument that cannot be right', () => {
 })
 
 describe('an append', () => {
-  it('that is too large is refused, and nothing of it is written', async () => {
-    const log = openLog(scratchFile())
-    await expect(appendTo(log, detections(1, MAX_APPEND_ENTRIES + 1))).rejects.toThrow(LogValueError)
-    const half = 'x'.repeat(MAX_APPEND_LENGTH / 2)
-    await expect(appendTo(log, detections(1, 2, half))).rejects.toThrow('Append them in parts')
-
-    await expect(readAll(log)).resolves.toEqual([])
-    await expect(log.streamPositions(['s'])).resolves.toEqual([null])
-  })
-
-  it('is taken up to the limit, and a single entry beyond it', async () => {
-    const log = openLog(scratchFile())
-    await appendTo(log, detections(1, MAX_APPEND_ENTRIES), 'a')
-    await appendTo(log, detections(1_000, 1_000, 'x'.repeat(MAX_APPEND_LENGTH)), 'b')
-
-    await expect(readAll(log)).resolves.toHaveLength(MAX_APPEND_ENTRIES + 1)
-  })
-
   it('of a more complete duplicate is the next revision, also when the earlier entry was deleted', async () => {
     const file = scratchFile()
     const log = openLog(file)
