@@ -14,6 +14,7 @@ const ENTRIES = [
   'src/index',
   'operators/index',
   'src/webhooks/index',
+  'src/log/sqlite',
   'src/state/sqlite',
   'src/service/index',
   'src/cli/main',

@@ -1,13 +1,39 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createClient, memoryLog, openLog } from 'rivulet'
-import type { Entry, EventLog } from 'rivulet'
+import type { Entry, EventLog, LogStore } from 'rivulet'
+import { sqliteLog } from 'rivulet/log/sqlite'
 import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { HeldRuns, research } from './research.ts'
 
 const names = (count: number) => Array.from({ length: count }, (_, n) => `question ${n}`)
 
-/** A log in memory, opened. */
-async function openedLog(store = memoryLog()) {
+/** Opens stores over one log. */
+type Connect = (owner?: string) => LogStore
+
+const STORES: readonly (readonly [name: string, create: () => Connect])[] = [
+  [
+    'memory',
+    () => {
+      const root = memoryLog()
+      return (owner) => root.connect(owner === undefined ? {} : { owner })
+    },
+  ],
+  [
+    'an SQLite file',
+    () => {
+      const folder = mkdtempSync(join(tmpdir(), 'rivulet-record-'))
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+      return (owner) => sqliteLog(join(folder, 'log.db'), owner === undefined ? {} : { owner })
+    },
+  ],
+]
+
+/** Opens a log. */
+async function openedLog(connect: Connect, owner?: string) {
+  const store = connect(owner)
   const log = await openLog(store)
   onTestFinished(() => log.close())
   return { store, log }
@@ -27,11 +53,11 @@ async function entriesOf(log: EventLog): Promise<readonly Entry[]> {
 
 const runsOf = (entries: readonly Entry[]) => entries.filter(({ type }) => type === 'task_run.state')
 
-describe('client.record', () => {
+describe.each(STORES)('client.record into %s', (_, create) => {
   it('records every event of a group once, and is done when the group is', async () => {
     const { client, group } = await research()
     const id = await group(...names(30))
-    const { log } = await openedLog()
+    const { log } = await openedLog(create())
     await client.record({ taskGroups: [id], log }).done
     const entries = await entriesOf(log)
     expect(new Set(runsOf(entries).map((entry) => entry.id)).size).toBe(30)
@@ -42,7 +68,7 @@ describe('client.record', () => {
   it('has any number of consumers, each with every event', async () => {
     const { client, group } = await research()
     const id = await group(...names(10))
-    const { log } = await openedLog()
+    const { log } = await openedLog(create())
     await client.record({ taskGroups: [id], log }).done
     const [first, second]: [string[], string[]] = [[], []]
     await new Promise<void>((resolve) => {
@@ -64,7 +90,8 @@ describe('client.record', () => {
     const processor = new HeldRuns()
     const { service, client, group } = await research({ processor, concurrency: 100 })
     const id = await group(...names(20))
-    const { store, log } = await openedLog()
+    const connect = create()
+    const { store, log } = await openedLog(connect)
     service.faults.add({ kind: 'cut', after: 7 })
     const job = client.record({ taskGroups: [id], log })
     processor.release()
@@ -73,7 +100,7 @@ describe('client.record', () => {
     await job.stop()
     const before = runsOf(await entriesOf(log)).length
     // Another process: its own client and its own open log.
-    const later = await openedLog(store.connect())
+    const later = await openedLog(connect)
     const other = createClient({ baseUrl: service.url ?? '', apiKey: service.apiKey ?? '' })
     await other.record({ taskGroups: [id], log: later.log }).done
     const runs = runsOf(await entriesOf(later.log))
@@ -87,7 +114,7 @@ describe('client.record', () => {
     const id = await group(...names(60))
     service.faults.add({ kind: 'repeat-events', count: 5 })
     service.faults.add({ kind: 'cut', after: 9, times: 8 })
-    const { log } = await openedLog()
+    const { log } = await openedLog(create())
     await client.record({ taskGroups: [id], log }).done
     expect(runsOf(await entriesOf(log))).toHaveLength(60)
   })
@@ -96,10 +123,11 @@ describe('client.record', () => {
     const processor = new HeldRuns()
     const { client, group } = await research({ processor })
     const id = await group('a')
-    const { store, log } = await openedLog(memoryLog({ owner: 'the first recorder' }))
+    const connect = create()
+    const { store, log } = await openedLog(connect, 'the first recorder')
     const first = client.record({ taskGroups: [id], log })
     await store.wait(await log.positionAt('start'), new AbortController().signal)
-    const other = await openedLog(store.connect())
+    const other = await openedLog(connect)
     const second = client.record({ taskGroups: [id], log: other.log })
     await expect(second.done).rejects.toMatchObject({ name: 'LogInUseError', owner: 'the first recorder' })
     await first.stop()
@@ -112,7 +140,8 @@ describe('client.record', () => {
     const processor = new HeldRuns()
     const { client, group } = await research({ processor })
     const [one, two] = [await group('a'), await group('b')]
-    const { store, log } = await openedLog()
+    const connect = create()
+    const { store, log } = await openedLog(connect)
     const groups = new BehaviorSubject([one])
     const job = client.record({ taskGroups: groups, log })
     const start = await log.positionAt('start')
@@ -124,24 +153,14 @@ describe('client.record', () => {
     const sources = new Set((await entriesOf(log)).map(({ source }) => source))
     expect(sources).toContain(`/v1/tasks/groups/${two}`)
     // The other log may record what this one has left.
-    const other = await openedLog(store.connect())
+    const other = await openedLog(connect)
     await client.record({ taskGroups: [one], log: other.log }).done
     expect(runsOf(await entriesOf(log))).toHaveLength(2)
   })
 
-  it('fails with what the log refuses', async () => {
-    const { client, group } = await research()
-    const id = await group('a')
-    const faults = (write: string) => {
-      if (write === 'append') throw new Error('the disk is full')
-    }
-    const { log } = await openedLog(memoryLog({ faults }))
-    await expect(client.record({ taskGroups: [id], log }).done).rejects.toThrow('the disk is full')
-  })
-
   it('records that a group failed', async () => {
     const { client } = await research()
-    const { log } = await openedLog()
+    const { log } = await openedLog(create())
     await client.record({ taskGroups: ['tgrp_unknown'], log }).done
     const [entry] = await entriesOf(log)
     expect(entry).toMatchObject({
@@ -153,8 +172,20 @@ describe('client.record', () => {
 
   it('is refused at the call without anything to record', async () => {
     const { client } = await research()
-    const { log } = await openedLog()
+    const { log } = await openedLog(create())
     expect(() => client.record({ log })).toThrow('record needs monitors or taskGroups')
     expect(() => client.record({ taskGroups: [{ id: 'a', untl: 'done' } as never], log })).toThrow('until')
+  })
+})
+
+describe('client.record into a log that fails', () => {
+  it('fails with what the log refuses', async () => {
+    const { client, group } = await research()
+    const id = await group('a')
+    const faults = (write: string) => {
+      if (write === 'append') throw new Error('the disk is full')
+    }
+    const { log } = await openedLog(() => memoryLog({ faults }))
+    await expect(client.record({ taskGroups: [id], log }).done).rejects.toThrow('the disk is full')
   })
 })

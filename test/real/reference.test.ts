@@ -9,6 +9,7 @@ const ENTRY_POINTS = [
   'rivulet',
   'rivulet/operators',
   'rivulet/webhooks',
+  'rivulet/log/sqlite',
   'rivulet/state/sqlite',
   'rivulet/service',
 ]

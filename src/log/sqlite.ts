@@ -1,0 +1,18 @@
+/**
+ * The event log in an SQLite file.
+ *
+ * @module rivulet/log/sqlite
+ */
+export {
+  FencedError,
+  LogClosedError,
+  LogConflictError,
+  LogError,
+  LogFileError,
+  LogInUseError,
+  LogPositionError,
+  LogValueError,
+} from './errors.ts'
+export { sqliteLog } from './sqlite-log.ts'
+export type { SqliteLogOptions } from './sqlite-log.ts'
+export { ArgumentError } from '../protocol/argument-error.ts'
