@@ -14,7 +14,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { LogFileError } from '../../../src/log/errors.ts'
+import { LogClosedError, LogFileError } from '../../../src/log/errors.ts'
 import { pretendSqlite } from '../../support/sqlite-version.ts'
 import { appendTo, detections, readAll } from './events.ts'
 import { startLogProcess } from './processes.ts'
@@ -410,6 +410,24 @@ describe('another writer', () => {
 
     expect(done).toEqual(['append', 'commit', 'append'])
     await expect(readAll(log)).resolves.toHaveLength(2)
+  })
+
+  it('keeps no log from closing, and calls that were waiting have no effect', async () => {
+    const file = scratchFile()
+    const log = openLog(file)
+    const fence = await log.claim('s')
+    const other = connection(file)
+    other.exec('BEGIN IMMEDIATE')
+    const append = log.append([{ fence, expect: null, entries: detections(1, 1) }])
+    const outcome = append.catch((error: unknown) => error)
+    await log.streamPositions(['s'])
+    const closed = log.close()
+    await expect(outcome).resolves.toBeInstanceOf(LogClosedError)
+    other.exec('COMMIT')
+    await closed
+
+    await expect(readAll(openLog(file))).resolves.toEqual([])
+    await expect(openLog(file).claim('s')).resolves.toMatchObject({ name: 's' })
   })
 
   it('that does not end is reported, as something to try again', async () => {

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { copyFileSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
+import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import type { Fence, LogStore } from '../../../src/log/contract.ts'
@@ -50,6 +51,30 @@ describe('a claim of another process', () => {
     owner.kill('SIGKILL')
 
     await expect(waiting).resolves.toEqual({ name: 's', token: 2 })
+  })
+
+  it('of a dead process is free also for a log whose first claim took the lock of that process and failed', async () => {
+    const file = scratchFile()
+    const owner = startLogProcess(file)
+    await owner.call('claim', 's')
+    owner.kill('SIGKILL')
+    await owner.exited
+    let failures = 1
+    class Connection extends DatabaseSync {
+      override exec(sql: string): void {
+        if (
+          sql === 'COMMIT' &&
+          this.prepare('SELECT token FROM rivulet_claim WHERE token > 1').get() &&
+          failures-- > 0
+        )
+          throw Object.assign(new Error('database or disk is full'), { errcode: 13 })
+        super.exec(sql)
+      }
+    }
+    const log = openStore(file, { connect: (path) => new Connection(path, { timeout: 0 }) })
+
+    await expect(log.claim('s')).rejects.toMatchObject({ name: 'LogFileError', retryable: true })
+    await expect(log.claim('s')).resolves.toEqual({ name: 's', token: 2 })
   })
 
   it('is not free for one who gets the lock of a dead process: each lock belongs to one log', async () => {
