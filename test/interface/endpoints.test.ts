@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import Parallel from 'parallel-web'
-import { createClient } from 'rivulet'
+import { createClient, memoryLog, openLog } from 'rivulet'
 import type { ResearchClient } from 'rivulet'
-import { of } from 'rxjs'
+import { finalize, from, mergeMap, of } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { describe, expect, it, vi } from 'vitest'
 import type { Routes } from '../../src/service/app.ts'
@@ -87,6 +87,13 @@ const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unk
         }),
       },
     }),
+  record: (c) =>
+    from(openLog(memoryLog())).pipe(
+      mergeMap((log) => {
+        const job = c.record({ monitors: ['m'], taskGroups: ['g'], log })
+        return from(job.done).pipe(finalize(() => job.stop()))
+      }),
+    ),
 }
 
 /** Calls each method of the SDK. */

@@ -91,8 +91,8 @@ describe('what npm installs', () => {
 
   it('has every file that package.json names', () => {
     // Several conditions may have the same file.
-    expect(new Set(named('.js')).size).toBe(10)
-    expect(named('.d.ts')).toHaveLength(5)
+    expect(new Set(named('.js')).size).toBe(11)
+    expect(named('.d.ts')).toHaveLength(6)
     expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
       [],
     )
@@ -241,7 +241,7 @@ describe('the types of the package', () => {
       (error: { readonly stdout: string }) => error.stdout,
     )
 
-    expect(entries).toHaveLength(5)
+    expect(entries).toHaveLength(6)
     expect(complaints).toBe('')
   })
 })
