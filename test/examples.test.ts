@@ -49,6 +49,13 @@ describe('the examples', () => {
     expect(stdout).toContain('1 of 2 runs did not complete')
   })
 
+  it('read a log twice, each consumer from its own position', async () => {
+    const { stdout } = await inClone('event-log.js')
+
+    expect(stdout).toMatch(/^a batch of 2\ntrun_\w+ revision 1: /)
+    expect(stdout.match(/revision 1: /g)).toHaveLength(2)
+  })
+
   it("stand in the README as they stand in the folder, the first pipeline's lines, within its first 40", () => {
     const readme = readFileSync('README.md', 'utf8').split('\n').slice(0, 40).join('\n')
 
