@@ -18,7 +18,8 @@ export { CheckpointError, CheckpointInUseError, StateFileError, StateInUseError 
 export { memoryLog } from './log/memory-log.ts'
 export type { MemoryLog, MemoryLogOptions } from './log/memory-log.ts'
 export { openLog } from './log/event-log.ts'
-export type { ConsumeOptions, EventLog, LogJob } from './log/event-log.ts'
+export type { ConsumeOptions, EventLog } from './log/event-log.ts'
+export type { LogJob } from './log/job.ts'
 export type { ConsumerOptions, EntryOf } from './log/consumer.ts'
 export type {
   Appended,

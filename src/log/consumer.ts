@@ -17,7 +17,7 @@ import { gateOf } from '../protocol/gate.ts'
 import type { Gate } from '../protocol/gate.ts'
 import { AckWindow } from './ack-window.ts'
 import type { Entry, Fence, LogStore, Page, Position, StartAt } from './contract.ts'
-import { StalledConsumerError } from './errors.ts'
+import { LogClosedError, StalledConsumerError } from './errors.ts'
 
 /** Entries of these types. */
 export type EntryOf<Type extends ResearchEventType> = Entry<Extract<ResearchEvent, { readonly type: Type }>>
@@ -32,10 +32,10 @@ export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventT
   readonly startAt?: StartAt
   /** `first` skips more complete duplicates. Default `all`. */
   readonly revisions?: 'all' | 'first'
-  /** Maximum number of entries that are not acknowledged. Reading pauses there. 1 to 10,000; default 1,000. */
+  /** Maximum number of entries that are not acknowledged. Reading pauses there. 1 to 5,000; default 1,000. */
   readonly maxUnacknowledged?: number
   /**
-   * How long reading may pause for an entry that an operator has dropped, in ms, until the consumer errors with a
+   * How long reading may pause for an entry that an operator holds or has dropped, in ms, until the consumer errors with a
    * {@link StalledConsumerError}. Default 60,000.
    */
   readonly stallTimeout?: number
@@ -90,7 +90,7 @@ export function consumerSettings<Type extends ResearchEventType>(
     throw new ArgumentError('where', 'a function', where)
   checkStart('startAt', startAt)
   checkOneOf('revisions', revisions, ['all', 'first'])
-  checkInteger('maxUnacknowledged', maxUnacknowledged, 1, 10_000)
+  checkInteger('maxUnacknowledged', maxUnacknowledged, 1, 5_000)
   checkDuration('stallTimeout', stallTimeout)
   return settings
 }
@@ -127,7 +127,10 @@ export class ConsumerSubscription<
   /** Ends the wait for the gate or for acknowledgements. */
   #wake = () => {}
   #stallTimer = Subscription.EMPTY
+  readonly #running: Promise<void>
   #runEnded = false
+  /** Why the last save failed. */
+  #saveFailure: { readonly error: unknown } | undefined
   #finished: Promise<void> | undefined
   #end = () => {}
 
@@ -136,9 +139,10 @@ export class ConsumerSubscription<
     name: string,
     settings: ConsumerSettings<Type>,
     subscriber: Subscriber<EntryOf<Type>>,
+    after: Promise<void> | undefined,
   ) {
     this.#store = store
-    this.#name = name
+    this.#name = `consumer:${name}`
     this.#settings = settings
     this.#subscriber = subscriber
     this.#gate = gateOf(subscriber)
@@ -149,12 +153,16 @@ export class ConsumerSubscription<
       unlisten?.()
       this.#stopReading()
     })
-    this.#run()
-      .catch((error: unknown) => this.#fail(error))
-      .finally(() => {
-        this.#runEnded = true
-        this.#finishIfIdle()
-      })
+    this.#running = this.#run(after).catch((error: unknown) => this.#fail(error))
+    void this.#running.then(() => {
+      this.#runEnded = true
+      this.#finishIfIdle()
+    })
+  }
+
+  /** Whether it reads no more. What was received may still be acknowledged. */
+  get isStopped(): boolean {
+    return this.#stop.signal.aborted
   }
 
   received(position: Position): void {
@@ -173,19 +181,24 @@ export class ConsumerSubscription<
     this.#finishIfIdle()
   }
 
-  /** Ends the subscription: saves what is acknowledged and releases the name. */
-  finish(): Promise<void> {
+  /** Completes the subscription, saves what is acknowledged and releases the name. Rejects where it could not be saved. */
+  async finish(): Promise<void> {
     this.#stopReading()
-    return (this.#finished ??= this.#finish())
+    this.#subscriber.complete()
+    await (this.#finished ??= this.#finish())
+    if (this.#saveFailure !== undefined) throw this.#saveFailure.error
   }
 
-  async #run(): Promise<void> {
+  async #run(after: Promise<void> | undefined): Promise<void> {
     const store = this.#store
     const { types, startAt, wait } = this.#settings
     const { signal } = this.#stop
+    await after
+    if (signal.aborted) return
     this.#fence = await store.claim(this.#name, {
       ...(wait !== undefined && { wait: AbortSignal.any([wait, signal]) }),
     })
+    if (signal.aborted) return
     let state = await store.reader(this.#name)
     if (state === undefined) {
       state = { cursor: await store.positionAt(startAt), acknowledged: [] }
@@ -292,13 +305,15 @@ export class ConsumerSubscription<
     } catch (error) {
       // What it could not save comes again.
       this.#fence = undefined
+      this.#saveFailure ??= { error }
       this.#fail(error)
     }
   }
 
   #fail(error: unknown): void {
-    const isReason = this.#stop.signal.aborted && error === this.#stop.signal.reason
-    if (!isReason) this.#subscriber.error(error)
+    const isEnding = this.#stop.signal.aborted
+    const isExpected = error === this.#stop.signal.reason || error instanceof LogClosedError
+    if (!isEnding || !isExpected) this.#subscriber.error(error)
     this.#stopReading()
   }
 
@@ -316,6 +331,7 @@ export class ConsumerSubscription<
   }
 
   async #finish(): Promise<void> {
+    await this.#running
     while (this.#nextSave !== undefined) await this.#nextSave
     await this.#saving
     const fence = this.#fence

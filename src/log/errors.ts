@@ -71,7 +71,7 @@ export class LogValueError extends LogError {
   }
 }
 
-/** A consumer cannot go on, because an operator has dropped an entry that nothing will acknowledge. */
+/** A consumer cannot go on, because an operator has dropped an entry, or has held it for longer than `stallTimeout`. */
 export class StalledConsumerError extends LogError {
   override readonly name = 'StalledConsumerError'
   /** The consumer. */
@@ -90,8 +90,8 @@ export class StalledConsumerError extends LogError {
         : `the event ${JSON.stringify(entry.id)} of ${entry.source}`
     super(
       `the consumer ${JSON.stringify(consumer)} cannot go on: ${what} was neither acknowledged nor did it come to \`deliver\` ` +
-        'or `for await`. An operator between has dropped it: filter with `types` and `where` of the consumer or `ofType`, or ' +
-        'within the handler',
+        'or `for await`. An operator between has dropped it, or holds it for longer than `stallTimeout`: filter with `types` ' +
+        'and `where` of the consumer or `ofType`, or within the handler',
     )
     this.consumer = consumer
     this.position = position

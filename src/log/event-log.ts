@@ -2,24 +2,20 @@ import { Observable } from 'rxjs'
 import type { Subscriber } from 'rxjs'
 import { deliver } from '../../operators/deliver.ts'
 import type { DeliverConfig } from '../../operators/deliver.ts'
+import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkInteger } from '../protocol/check.ts'
 import type { ResearchEventType } from '../protocol/event.ts'
 import { checkStart, ConsumerSubscription, consumerSettings } from './consumer.ts'
 import type { ConsumerOptions, ConsumerSettings, EntryOf } from './consumer.ts'
+import { LogInUseError } from './errors.ts'
+import { Job } from './job.ts'
+import type { LogJob } from './job.ts'
 import { Recorder } from './recorder.ts'
-import type { LogStore, Page, Position, ReadOptions, StartAt } from './contract.ts'
+import type { Entry, LogStore, Page, Position, ReadOptions, StartAt } from './contract.ts'
 
 /** Settings of {@link EventLog.consume}: those of a consumer and of `deliver`. */
 export interface ConsumeOptions<Type extends ResearchEventType = ResearchEventType>
   extends ConsumerOptions<Type>, Omit<DeliverConfig<EntryOf<Type>>, 'checkpoint' | 'gate' | 'scheduler'> {}
-
-/** A job that runs until it is stopped or fails. */
-export interface LogJob {
-  /** Resolves when the job was stopped, and rejects when it failed. */
-  readonly done: Promise<void>
-  /** Ends the job: running handlers end, and what they handled is saved. Resolves or rejects as `done`. */
-  stop(): Promise<void>
-}
 
 /** A durable sequence of events with any number of readers, each at its own pace. */
 export interface EventLog extends AsyncDisposable {
@@ -28,7 +24,7 @@ export interface EventLog extends AsyncDisposable {
    * that was not acknowledged. Each subscription claims the name.
    *
    * Errors with a `LogInUseError` while another open log has claimed the name, with a `FencedError` once it was claimed again,
-   * and with a `StalledConsumerError` when an operator has dropped entries. Never completes.
+   * and with a `StalledConsumerError` when an operator has dropped entries. Completes when the log is closed.
    *
    * ```ts
    * import { memoryLog, openLog } from 'rivulet'
@@ -56,22 +52,27 @@ export interface EventLog extends AsyncDisposable {
     options: ConsumeOptions<Type>,
     handler: (entry: EntryOf<Type>, signal: AbortSignal) => void | PromiseLike<unknown>,
   ): LogJob
+  consume(name: string, handler: (entry: Entry, signal: AbortSignal) => void | PromiseLike<unknown>): LogJob
   /**
    * Reads a page after a position, of any reader's or of {@link positionAt}, without a consumer. Rejects with a
    * `LogPositionError`.
    *
-   * @param options `limit` from 1 to 10,000.
+   * @param options `limit` from 1 to 10,000, default 100.
    */
-  read(after: Position, options: ReadOptions): Promise<Page>
+  read(after: Position, options?: Partial<ReadOptions>): Promise<Page>
   /** The position at which to begin. */
   positionAt(start: StartAt): Promise<Position>
   /**
    * A writer of upstream streams, which `client.record` uses.
    *
    * @param onFailure Called once, when the log has refused an append. Nothing is recorded any more.
+   * @param onClose Called when the log is about to be closed.
    */
-  recorder(onFailure: (error: unknown) => void): Recorder
-  /** Ends every job and consumer, saves what was acknowledged, and closes the store. */
+  recorder(onFailure: (error: unknown) => void, onClose?: () => void): Recorder
+  /**
+   * Stops every job as its `stop` does, completes every consumer, saves what was acknowledged, and closes the store. Rejects
+   * where something could not be saved.
+   */
   close(): Promise<void>
 }
 
@@ -91,12 +92,18 @@ export async function openLog(store: LogStore): Promise<EventLog> {
 }
 
 /** What a log ends when it is closed. */
-type Ending = Pick<ConsumerSubscription, 'ended' | 'finish'>
+type Ending = Pick<ConsumerSubscription, 'ended' | 'finish' | 'isStopped'>
+
+type Handler<T> = (entry: T, signal: AbortSignal) => void | PromiseLike<unknown>
 
 class StoredLog implements EventLog {
   readonly #store: LogStore
-  readonly #subscriptions = new Set<Ending>()
-  readonly #recorders = new Set<Recorder>()
+  /** The latest subscription of each consumer that has not ended. */
+  readonly #subscriptions = new Map<string, Ending>()
+  /** What stops each job, by its end. */
+  readonly #jobs = new Map<Promise<void>, () => void>()
+  /** What each is called with when the log is closed. */
+  readonly #recorders = new Map<Recorder, () => void>()
 
   constructor(store: LogStore) {
     this.#store = store
@@ -114,9 +121,11 @@ class StoredLog implements EventLog {
 
   consume<Type extends ResearchEventType>(
     name: string,
-    options: ConsumeOptions<Type>,
-    handler: (entry: EntryOf<Type>, signal: AbortSignal) => void | PromiseLike<unknown>,
+    given: ConsumeOptions<Type> | Handler<EntryOf<Type>>,
+    givenHandler?: Handler<EntryOf<Type>>,
   ): LogJob {
+    const [options, handler] = typeof given === 'function' ? [{}, given] : [given, givenHandler]
+    if (handler === undefined) throw new ArgumentError('handler', 'a function', handler)
     const [reading, delivery] = split(options)
     const settings = consumerSettings(name, reading)
     const stopping = new AbortController()
@@ -131,18 +140,15 @@ class StoredLog implements EventLog {
       delivered.subscribe({ error: reject, complete: resolve })
       // No handler is running any more.
     }).finally(() => subscription?.finish())
-    // Whoever does not look at `done` does not mind.
-    done.catch(() => {})
-    return {
-      done,
-      stop() {
-        stopping.abort()
-        return done
-      },
-    }
+    const stop = () => stopping.abort()
+    this.#jobs.set(done, stop)
+    const forget = () => this.#jobs.delete(done)
+    done.then(forget, forget)
+    return new Job(done, stop)
   }
 
-  read(after: Position, { limit, types }: ReadOptions): Promise<Page> {
+  async read(after: Position, options: Partial<ReadOptions> = {}): Promise<Page> {
+    const { limit = 100, types } = options
     checkInteger('limit', limit, 1, 10_000)
     return this.#store.read(after, { limit, types })
   }
@@ -152,16 +158,24 @@ class StoredLog implements EventLog {
     return this.#store.positionAt(start)
   }
 
-  recorder(onFailure: (error: unknown) => void): Recorder {
+  recorder(onFailure: (error: unknown) => void, onClose = () => {}): Recorder {
     const recorder = new Recorder(this.#store, onFailure)
-    this.#recorders.add(recorder)
+    this.#recorders.set(recorder, onClose)
     return recorder
   }
 
   async close(): Promise<void> {
-    await Promise.all(Array.from(this.#subscriptions, (subscription) => subscription.finish()))
-    await Promise.all(Array.from(this.#recorders, (recorder) => recorder.close()))
+    for (const stop of this.#jobs.values()) stop()
+    for (const onClose of this.#recorders.values()) onClose()
+    const ended = await Promise.allSettled([
+      // Their failures are reported by the jobs.
+      Promise.allSettled(this.#jobs.keys()),
+      ...Array.from(this.#subscriptions.values(), (subscription) => subscription.finish()),
+      ...Array.from(this.#recorders.keys(), (recorder) => recorder.close()),
+    ])
     await this.#store.close()
+    const failed = ended.find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -173,9 +187,15 @@ class StoredLog implements EventLog {
     settings: ConsumerSettings<Type>,
     subscriber: Subscriber<EntryOf<Type>>,
   ): Ending {
-    const subscription = new ConsumerSubscription(this.#store, name, settings, subscriber)
-    this.#subscriptions.add(subscription)
-    void subscription.ended.then(() => this.#subscriptions.delete(subscription))
+    const previous = this.#subscriptions.get(name)
+    if (previous?.isStopped === false) {
+      throw new LogInUseError('the log', `consumer:${name}`, 'another subscription of the same open log')
+    }
+    const subscription = new ConsumerSubscription(this.#store, name, settings, subscriber, previous?.ended)
+    this.#subscriptions.set(name, subscription)
+    void subscription.ended.then(() => {
+      if (this.#subscriptions.get(name) === subscription) this.#subscriptions.delete(name)
+    })
     return subscription
   }
 }

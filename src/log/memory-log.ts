@@ -16,6 +16,7 @@ import type {
 } from './contract.ts'
 import { LogClosedError, LogConflictError, LogValueError } from './errors.ts'
 import { Claims } from './memory-log/claims.ts'
+import { macrotask } from './macrotask.ts'
 import { Partitions } from './memory-log/partitions.ts'
 import { WaitingCalls } from './memory-log/waiting-calls.ts'
 import { checkAppendSize, prepareEntry } from './prepared-entry.ts'
@@ -183,6 +184,8 @@ class OpenLog implements MemoryLog {
 
   async read(after: Position, { limit, types }: ReadOptions): Promise<Page> {
     checkInteger('limit', limit, 1)
+    // A reader of a long log would stop everything else.
+    await macrotask()
     return this.#call(() => this.#contents.entries.read(after, { limit, types }))
   }
 

@@ -1,8 +1,19 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { bufferCount, filter, firstValueFrom, map, mergeMap, Subject, take, VirtualTimeScheduler } from 'rxjs'
+import {
+  bufferCount,
+  filter,
+  firstValueFrom,
+  ignoreElements,
+  lastValueFrom,
+  map,
+  mergeMap,
+  Subject,
+  take,
+  VirtualTimeScheduler,
+} from 'rxjs'
 import type { Observable } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { deliver, ofType } from 'rivulet/operators'
+import { deliver, iterate, ofType } from 'rivulet/operators'
 import type { Entry, LogStore } from '../../src/log/contract.ts'
 import { openLog } from '../../src/log/event-log.ts'
 import type { EventLog } from '../../src/log/event-log.ts'
@@ -119,7 +130,7 @@ describe('a consumer of the log', () => {
     log.consume('last', { startAt: 'end' }, last.add)
     expect(await late.count(2)).toEqual(['3', '4'])
     // The consumer has been created once its name is known.
-    while ((await store.reader('last')) === undefined) await turn()
+    while ((await store.reader('consumer:last')) === undefined) await turn()
     await append(store, changes(5, 5))
     expect(await last.count(1)).toEqual(['5'])
   })
@@ -329,7 +340,6 @@ describe('a consumer of the log', () => {
     const store = memoryLog()
     const log = await opened(store)
     await append(store, changes(1, 5))
-    const { iterate } = await import('rivulet/operators')
     for await (const { id } of iterate(log.consumer('loop'))) if (id === '3') break
     await log.close()
     expect(await remaining(store, 'loop')).toEqual(['3', '4', '5'])
@@ -355,7 +365,7 @@ describe('a consumer of the log', () => {
     expect(await waiting.count(1)).toEqual(['3'])
   })
 
-  it('is fenced by the next subscription of its name', async () => {
+  it('is refused a second subscription in the same log, and a later one waits until the first has ended', async () => {
     const store = memoryLog()
     const log = await opened(store)
     await append(store, changes(1, 2))
@@ -366,13 +376,99 @@ describe('a consumer of the log', () => {
       await firstValueFrom(resumed)
     })
     await started.count(2)
+    await expect(log.consume('one', {}, () => {}).done).rejects.toMatchObject({ name: 'LogInUseError' })
+    const stopped = first.stop()
     const second = new Seen()
     const job = log.consume('one', {}, second.add)
+    await append(store, changes(3, 3))
+    for (let turns = 0; turns < 10; turns++) await turn()
+    expect(second.ids).toEqual([])
+    resumed.next()
+    await stopped
+    expect(await second.count(1)).toEqual(['3'])
+    await job.stop()
+  })
+
+  it('is fenced by a log that has taken over its name', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 2))
+    const resumed = new Subject<void>()
+    const started = new Seen()
+    const first = log.consume('one', {}, async (entry) => {
+      started.add(entry)
+      await firstValueFrom(resumed)
+    })
+    await started.count(2)
+    store.loseClaims()
+    const other = await opened(store.connect())
+    const second = new Seen()
+    const job = other.consume('one', {}, second.add)
     expect(await second.count(2)).toEqual(['1', '2'])
     resumed.next()
     await expect(first.done).rejects.toMatchObject({ name: 'FencedError' })
     await job.stop()
     expect(await remaining(store, 'one')).toEqual([])
+  })
+
+  it('releases its name when it is stopped at once', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 2))
+    await log.consume('one', {}, () => {}).stop()
+    const other = await opened(store.connect())
+    const seen = new Seen()
+    other.consume('one', seen.add)
+    expect(await seen.count(2)).toEqual(['1', '2'])
+  })
+
+  it('ends when its log is closed: a job as when it is stopped, an Observable and a loop complete', async () => {
+    const store = memoryLog()
+    const log = await openLog(store)
+    await append(store, changes(1, 3))
+    const resumed = new Subject<void>()
+    const started = new Seen()
+    const job = log.consume('job', {}, async (entry) => {
+      started.add(entry)
+      await firstValueFrom(resumed)
+    })
+    const completed = lastValueFrom(
+      log.consumer('observable').pipe(
+        deliver(() => {}),
+        ignoreElements(),
+      ),
+      { defaultValue: 'completed' },
+    )
+    const looped = (async () => {
+      const ids: string[] = []
+      for await (const { id } of iterate(log.consumer('loop'))) ids.push(id)
+      return ids
+    })()
+    await started.count(3)
+    const closed = log.close()
+    resumed.next()
+    await Promise.all([closed, job.done, completed])
+    expect(await looped).toEqual(['1', '2', '3'])
+    expect(await remaining(store, 'job')).toEqual([])
+  })
+
+  it('rejects stop() with the error of a save that failed', async () => {
+    let isBroken = false
+    const faults = (write: string) => {
+      if (isBroken && write === 'commit') throw new Error('the disk is full')
+    }
+    const store = memoryLog({ faults })
+    const log = await openLog(store)
+    await append(store, changes(1, 1))
+    const seen = new Seen()
+    const job = log.consume('one', {}, async (entry) => {
+      isBroken = true
+      seen.add(entry)
+    })
+    await seen.count(1)
+    await expect(job.stop()).rejects.toThrow('the disk is full')
+    isBroken = false
+    await log.close()
   })
 
   it('fails with the error of its handler, and handles the entry again the next time', async () => {
