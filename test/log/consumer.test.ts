@@ -439,17 +439,17 @@ describe('a consumer of the log', () => {
       ),
       { defaultValue: 'completed' },
     )
+    const looping = new Seen()
     const looped = (async () => {
-      const ids: string[] = []
-      for await (const { id } of iterate(log.consumer('loop'))) ids.push(id)
-      return ids
+      for await (const entry of iterate(log.consumer('loop'))) looping.add(entry)
     })()
     await started.count(3)
+    await looping.count(3)
     const closed = log.close()
     resumed.next()
-    await Promise.all([closed, job.done, completed])
-    expect(await looped).toEqual(['1', '2', '3'])
+    await Promise.all([closed, job.done, completed, looped])
     expect(await remaining(store, 'job')).toEqual([])
+    expect(await remaining(store, 'loop')).toEqual([])
   })
 
   it('rejects stop() with the error of a save that failed', async () => {
