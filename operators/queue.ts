@@ -26,6 +26,13 @@ export class Queue<T> {
     return item
   }
 
+  /** Removes all items and returns them. */
+  drain(): readonly T[] {
+    const items = this.#items.slice(this.#head)
+    this.clear()
+    return items
+  }
+
   /** Removes all items. */
   clear(): void {
     this.#items = []

@@ -16,8 +16,8 @@ export interface Backlog<T> {
   next(): Partition<T> | undefined
   /** Reports that the event taken from this partition has ended. */
   release(partition: Partition<T>): void
-  /** Drops all waiting events. */
-  clear(): void
+  /** Removes and returns all waiting events. */
+  drain(): readonly T[]
 }
 
 /** A single partition that is always ready: events start in order and run concurrently. */
@@ -80,10 +80,11 @@ export class KeyedBacklog<T> implements Backlog<T> {
     else this.#partitions.delete(partition.key)
   }
 
-  clear(): void {
-    for (const partition of this.#partitions.values()) partition.clear()
+  drain(): readonly T[] {
+    const events = [...this.#partitions.values()].flatMap((partition) => partition.drain())
     this.#partitions.clear()
     this.#ready.clear()
     this.#size = 0
+    return events
   }
 }

@@ -4,7 +4,7 @@ import { KeyedBacklog, UnkeyedBacklog } from './backlog.ts'
 import type { Backlog } from './backlog.ts'
 import { Backpressure } from './backpressure.ts'
 import { DrainTimeoutError } from './drain-timeout-error.ts'
-import { receive } from '../../src/protocol/acknowledgement.ts'
+import { receive, release } from '../../src/protocol/acknowledgement.ts'
 import { gateOf, subscribeUnderGate } from '../../src/protocol/gate.ts'
 import type { Gate } from '../../src/protocol/gate.ts'
 import { InFlightTask } from './in-flight.ts'
@@ -93,18 +93,24 @@ export class Delivery<T> implements InFlightOwner<T> {
 
   fail(error: unknown, task?: InFlightTask<T>): void {
     this.#failure ??= { error }
-    if (task !== undefined) this.#release(task)
-    for (const other of this.#tasks) if (other.waiting) this.#release(other)
+    if (task !== undefined) this.#giveUp(task)
+    for (const other of this.#tasks) if (other.waiting) this.#giveUp(other)
     this.#stopSource()
     this.#startDrainTimer()
   }
 
   #next(event: T): void {
+    const { checkpoint } = this.#plan
     try {
-      if (this.#plan.checkpoint === undefined) receive(event, this.#backpressure.gate)
-      else this.#plan.checkpoint.received(event)
+      if (checkpoint === undefined) receive(event, this.#backpressure.gate)
+      else checkpoint.received(event)
+    } catch (error) {
+      return this.fail(error)
+    }
+    try {
       this.#backlog.push(event)
     } catch (error) {
+      if (checkpoint === undefined) release(event)
       return this.fail(error)
     }
     this.#startReady()
@@ -141,6 +147,18 @@ export class Delivery<T> implements InFlightOwner<T> {
     if (this.#sourceFailure !== undefined && !this.#stopped) this.#restartDrainTimer()
   }
 
+  /** Drops the event of a task, which will not be acknowledged. */
+  #giveUp(task: InFlightTask<T>): void {
+    task.releaseEvent()
+    this.#release(task)
+  }
+
+  /** Drops the events that were not started. They will not be acknowledged. */
+  #dropBacklog(): void {
+    const events = this.#backlog.drain()
+    if (this.#plan.checkpoint === undefined) events.forEach((event) => release(event))
+  }
+
   #updateBackpressure(): void {
     const { highWaterMark } = this.#plan
     const { size } = this.#backlog
@@ -162,7 +180,7 @@ export class Delivery<T> implements InFlightOwner<T> {
 
   #stopSource(): void {
     this.#stopped = true
-    this.#backlog.clear()
+    this.#dropBacklog()
     // `#stop` calls `#endSource`. The subscriber must not be notified within it: it may be a `retry`, which resubscribes at once.
     const starting = this.#starting
     this.#starting = true
@@ -215,7 +233,7 @@ export class Delivery<T> implements InFlightOwner<T> {
     const unsubscribed = !this.#closed
     this.#closed = this.#stopped = true
     this.#stop.next()
-    this.#backlog.clear()
+    this.#dropBacklog()
     this.#backpressure.release()
     this.#drainTimer?.unsubscribe()
     this.#plan.abort?.removeEventListener('abort', this.#abort)

@@ -1,5 +1,5 @@
 import type { SchedulerLike, Subscription } from 'rxjs'
-import { acknowledge } from '../../src/protocol/acknowledgement.ts'
+import { acknowledge, release } from '../../src/protocol/acknowledgement.ts'
 import { backoffDelay } from '../../src/protocol/backoff.ts'
 import type { Backoff } from '../../src/protocol/backoff.ts'
 import type { Partition } from './backlog.ts'
@@ -103,9 +103,15 @@ export class InFlightTask<T> {
     this.#event = undefined
   }
 
+  /** Reports that the event will not be acknowledged. */
+  releaseEvent(): void {
+    if (this.partition !== undefined && this.#handling.checkpoint === undefined) release(this.event)
+  }
+
   /** Drops the event and never calls the owner again, even when the handler ends later. */
   cancel(): void {
     this.#cancelled = true
+    this.releaseEvent()
     this.clear()
   }
 

@@ -517,3 +517,114 @@ describe('a consumer of the log', () => {
     expect(call).toThrow(argument)
   })
 })
+
+/** Whether another open log gets the name. */
+async function nameIsFree(store: MemoryLog, name: string): Promise<boolean> {
+  const other = await opened(store.connect())
+  for (let turns = 0; turns < 20; turns++) await turn()
+  const end = await new Promise<unknown>((resolve) => {
+    const subscription = other.consumer(name).subscribe({ next: () => resolve('free'), error: resolve })
+    onTestFinished(() => subscription.unsubscribe())
+  })
+  await other.close()
+  return end === 'free'
+}
+
+describe('the name of a consumer', () => {
+  const keys = [undefined, ({ id }: Entry) => `${Number(id) % 2}`]
+
+  it.each(keys)('is free after unsubscribing from deliver, whatever it holds (key: %s)', async (key) => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 9))
+    const seen = new Seen()
+    const handler = (entry: Entry) => {
+      seen.add(entry)
+      return new Promise(() => {})
+    }
+    const subscription = log
+      .consumer('x')
+      .pipe(deliver(handler, { concurrency: 2, ...(key !== undefined && { key }) }))
+      .subscribe()
+    await seen.count(2)
+    subscription.unsubscribe()
+    expect(await nameIsFree(store, 'x')).toBe(true)
+  })
+
+  it('is free after a handler has failed', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 9))
+    const failing = log.consumer('x').pipe(
+      deliver(
+        ({ id }) => {
+          if (id === '3') throw new Error('three is refused')
+        },
+        { retries: 0 },
+      ),
+    )
+    expect(await failureOf(failing)).toMatchObject({ message: 'three is refused' })
+    expect(await nameIsFree(store, 'x')).toBe(true)
+    await log.close()
+    expect((await remaining(store, 'x'))[0]).toBe('3')
+  })
+
+  it('is free after another event failed while one waited for its retry', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 9))
+    const failing = log.consumer('x').pipe(
+      deliver(
+        ({ id }) => {
+          throw new Error(id)
+        },
+        { retryable: (error) => error instanceof Error && error.message !== '3' },
+      ),
+    )
+    expect(await failureOf(failing)).toMatchObject({ message: '3' })
+    expect(await nameIsFree(store, 'x')).toBe(true)
+  })
+
+  it('is free after a key function has thrown', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 3))
+    const key = () => {
+      throw new Error('no key')
+    }
+    expect(await failureOf(log.consumer('x').pipe(deliver(() => {}, { key })))).toMatchObject({
+      message: 'no key',
+    })
+    expect(await nameIsFree(store, 'x')).toBe(true)
+  })
+
+  it('is free after an abort, once the handlers in flight have ended', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 9))
+    const abort = new AbortController()
+    const seen = new Seen()
+    const resumed = new Subject<void>()
+    const ended = new Promise<void>((resolve) =>
+      log
+        .consumer('x')
+        .pipe(
+          deliver(
+            async (entry) => {
+              seen.add(entry)
+              await firstValueFrom(resumed)
+            },
+            { concurrency: 2, signal: abort.signal },
+          ),
+        )
+        .subscribe({ complete: resolve }),
+    )
+    await seen.count(2)
+    abort.abort()
+    resumed.next()
+    await ended
+    expect(await nameIsFree(store, 'x')).toBe(true)
+    await log.close()
+    expect((await remaining(store, 'x'))[0]).toBe('3')
+  })
+})
