@@ -33,7 +33,8 @@ export interface IterateConfig {
  * for await (const n of iterate(interval(10).pipe(take(3)))) console.log(n) // 0, 1, 2
  * ```
  *
- * Asking for the next value acknowledges an entry of a log's consumer; leaving the loop by `break` or an error does not.
+ * Each `next()` acknowledges the entries of a log's consumer that earlier calls have returned. Leaving the loop by `break` or
+ * an error does not.
  *
  * An error of the source is thrown once the values before it are read. Leaving the loop unsubscribes, drops buffered values
  * and opens the gate. Concurrent calls of `next()` are resolved in order.
@@ -49,7 +50,7 @@ export function iterate<T>(source: Observable<T>, config: IterateConfig = {}): A
 
 /** A pending `next()`. */
 interface Waiter<T> {
-  readonly resolve: (result: IteratorResult<T, undefined> | Promise<IteratorResult<T, undefined>>) => void
+  readonly resolve: (result: IteratorResult<T, undefined>) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -62,8 +63,8 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
   // At least one of the two is empty.
   readonly #results = new Queue<IteratorYieldResult<T>>()
   readonly #waiters = new Queue<Waiter<T>>()
-  /** The value that the loop has. */
-  #last: T | undefined
+  /** The values that were returned and are not acknowledged. */
+  readonly #handed = new Queue<T>()
   #subscription: Subscription | undefined
   #ended = false
   #failure: { readonly error: unknown } | undefined
@@ -86,11 +87,12 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
 
   next(): Promise<IteratorResult<T, undefined>> {
     this.#subscribe()
-    this.#acknowledgeLast()
+    this.#acknowledgeHanded()
     const result = this.#results.shift()
     if (result !== undefined) {
       if (this.#results.size <= this.#highWaterMark / 2) this.#gate.open()
-      return this.#handOut(result)
+      this.#handed.push(result.value)
+      return Promise.resolve(result)
     }
     if (this.#failure !== undefined) {
       const { error } = this.#failure
@@ -118,30 +120,30 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
       error: (error: unknown) => this.#end({ error }),
       complete: () => this.#end(),
     })
+    // A value was refused while the source emitted synchronously.
+    if (this.#ended) this.#subscription.unsubscribe()
   }
 
-  /** The loop has the value from now on. It acknowledges it when it asks for the next. */
-  #handOut(result: IteratorYieldResult<T>): Promise<IteratorYieldResult<T>> {
-    try {
-      receive(result.value, this.#gate)
-    } catch (error) {
-      this.#stop()
-      return Promise.reject(error)
-    }
-    this.#last = result.value
-    return Promise.resolve(result)
-  }
-
-  #acknowledgeLast(): void {
-    const last = this.#last
-    this.#last = undefined
-    acknowledge(last)
+  /** Asking for the next value means that those before it were handled. */
+  #acknowledgeHanded(): void {
+    for (let count = this.#handed.size; count > 0; count--) acknowledge(this.#handed.shift())
   }
 
   #next(value: T): void {
+    if (this.#ended) return
+    try {
+      // A buffered value counts too: the source may end before the loop has read it.
+      receive(value, this.#gate)
+    } catch (error) {
+      this.#subscription?.unsubscribe()
+      return this.#end({ error })
+    }
     const result: IteratorYieldResult<T> = { done: false, value }
     const waiter = this.#waiters.shift()
-    if (waiter !== undefined) return waiter.resolve(this.#handOut(result))
+    if (waiter !== undefined) {
+      this.#handed.push(value)
+      return waiter.resolve(result)
+    }
     this.#results.push(result)
     if (this.#results.size >= this.#highWaterMark) this.#gate.close()
   }
@@ -159,10 +161,9 @@ class ObservableIterator<T> implements AsyncIterableIterator<T> {
   }
 
   #stop(): void {
-    release(this.#last)
-    this.#last = undefined
     this.#subscription?.unsubscribe()
-    this.#results.clear()
+    for (const value of this.#handed.drain()) release(value)
+    for (const { value } of this.#results.drain()) release(value)
     this.#end()
   }
 }

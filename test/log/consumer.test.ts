@@ -628,3 +628,69 @@ describe('the name of a consumer', () => {
     expect((await remaining(store, 'x'))[0]).toBe('3')
   })
 })
+
+describe('a consumer that is read by a loop', () => {
+  it('takes acknowledgements of buffered entries after an error of the source', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 40))
+    const where = ({ id }: Entry) => {
+      if (id === '40') throw new Error('forty is refused')
+      return true
+    }
+    const handled = new Seen()
+    const loop = async () => {
+      for await (const entry of iterate(log.consumer('loop', { where }))) {
+        await turn()
+        handled.add(entry)
+      }
+    }
+    await expect(loop()).rejects.toThrow('forty is refused')
+    expect(handled.ids).toHaveLength(39)
+    expect(await nameIsFree(store, 'loop')).toBe(true)
+    expect(await remaining(store, 'loop')).toEqual(['40'])
+  })
+
+  it.each(['break', 'throw'])('gets again what was buffered at a %s', async (how) => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 5))
+    const loop = async () => {
+      for await (const { id } of iterate(log.consumer('loop'))) {
+        await turn()
+        if (id !== '2') continue
+        if (how === 'break') break
+        throw new Error('two is refused')
+      }
+    }
+    await loop().catch(() => {})
+    expect(await nameIsFree(store, 'loop')).toBe(true)
+    expect(await remaining(store, 'loop')).toEqual(['2', '3', '4', '5'])
+  })
+
+  it('refuses a value without a position once those before it were read', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 3))
+    const bareSecond = map((entry: Entry): unknown => (entry.id === '2' ? entry.data : entry))
+    const values = iterate(log.consumer('loop').pipe(bareSecond))
+    expect(await values.next()).toMatchObject({ value: { id: '1' } })
+    await turn()
+    await expect(values.next()).rejects.toMatchObject({ name: 'AcknowledgementError' })
+    expect(await values.next()).toEqual({ done: true, value: undefined })
+    expect(await nameIsFree(store, 'loop')).toBe(true)
+    expect(await remaining(store, 'loop')).toEqual(['2', '3'])
+  })
+
+  it('takes the acknowledgements of concurrent calls of next()', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 5))
+    const values = iterate(log.consumer('loop'))
+    await Promise.all([values.next(), values.next(), values.next()])
+    expect(await values.next()).toMatchObject({ value: { id: '4' } })
+    await values.return?.()
+    expect(await nameIsFree(store, 'loop')).toBe(true)
+    expect(await remaining(store, 'loop')).toEqual(['4', '5'])
+  })
+})
