@@ -21,11 +21,9 @@ export interface PreparedEntry {
  *
  * @throws {LogValueError} for an event that is not JSON.
  */
-export function prepareEntry(
-  log: string,
-  stream: string,
-  { event, backfill = false }: NewEntry,
-): PreparedEntry {
+export function prepareEntry(log: string, stream: string, entry: NewEntry): PreparedEntry {
+  if (entry instanceof EntryWithJson) return entry.prepared
+  const { event, backfill = false } = entry
   const refused = (problem: string, options?: ErrorOptions) =>
     new LogValueError(log, `an entry of ${JSON.stringify(stream)}`, problem, options)
   if (!isObject(event)) throw refused('its event is not an object')
@@ -44,6 +42,34 @@ export function prepareEntry(
     throw refused('its event is not JSON', { cause })
   }
   return { source, id, type, completeness: completenessOf(event), json, backfill }
+}
+
+/** An entry that carries its JSON: a store does not make it again. */
+class EntryWithJson implements NewEntry {
+  readonly event: ResearchEvent
+  readonly prepared: PreparedEntry
+
+  constructor(event: ResearchEvent, prepared: PreparedEntry) {
+    this.event = event
+    this.prepared = prepared
+  }
+}
+
+/**
+ * Makes the JSON of an event, once for its length and its append. Undefined for an event that is not JSON: the store refuses it
+ * with an error that names the log.
+ */
+export function entryWithJson(
+  stream: string,
+  event: ResearchEvent,
+): { readonly entry: NewEntry; readonly length: number } | undefined {
+  try {
+    const prepared = prepareEntry('a log', stream, { event })
+    return { entry: new EntryWithJson(event, prepared), length: prepared.json.length }
+  } catch (error) {
+    if (error instanceof LogValueError) return undefined
+    throw error
+  }
 }
 
 /**

@@ -1,11 +1,15 @@
 import type { ResearchEvent } from '../protocol/event.ts'
 import { Gate } from '../protocol/gate.ts'
-import { MAX_APPEND_ENTRIES } from './contract.ts'
+import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from './contract.ts'
 import type { Fence, LogStore, NewEntry, StreamAppend } from './contract.ts'
-import { LogValueError } from './errors.ts'
+import { LogError } from './errors.ts'
+import { entryWithJson } from './prepared-entry.ts'
 
 /** Number of entries to be appended at which sources pause. They resume at half of it. */
-const HIGH_WATER_MARK = 1_000
+const MAX_PENDING_ENTRIES = 1_000
+
+/** Length of the entries to be appended, in characters of JSON, at which sources pause. They resume at half of it. */
+const MAX_PENDING_LENGTH = 2 * MAX_APPEND_LENGTH
 
 /** The position of an upstream stream at one moment. It becomes text only when it is saved. */
 interface UpstreamPosition {
@@ -18,15 +22,26 @@ export interface RecordedStream {
   readonly position: string | undefined
   /**
    * Appends an event soon, and moves the stream to the position after it. Without a position it stays. Ignored once the
-   * recorder has failed.
+   * stream is closed or the recorder has failed.
    */
   add(event: ResearchEvent, position?: UpstreamPosition): void
   /** Appends what was added, and releases the stream. */
   close(): Promise<void>
 }
 
+/** Settings of {@link Recorder.open}. */
+export interface OpenOptions {
+  /** Waits for a name that another open log holds, until this signal is aborted. */
+  readonly wait?: AbortSignal | undefined
+  /** Closes the stream once it is aborted. A stream that is not open yet is not opened. */
+  readonly signal?: AbortSignal | undefined
+}
+
 /** An event that is to be appended. */
-interface PendingEntry extends NewEntry {
+interface PendingEntry {
+  readonly entry: NewEntry
+  /** Length of the event as JSON, in characters. */
+  readonly length: number
   readonly stream: OpenStream
   readonly position: UpstreamPosition | undefined
 }
@@ -41,8 +56,15 @@ export class Recorder {
   readonly #store: LogStore
   readonly #onFailure: (error: unknown) => void
   readonly #streams = new Set<OpenStream>()
+  /** Names whose stream is being opened or closed, with the end of that. */
+  readonly #changing = new Map<string, Promise<void>>()
+  readonly #ending = new AbortController()
+  #closing: Promise<void> | undefined
   #pending: PendingEntry[] = []
-  #flush: Promise<void> | undefined
+  #pendingLength = 0
+  /** Resolves after the next append. */
+  #step = Promise.withResolvers<void>()
+  #isFlushing = false
   #failed = false
 
   /** @param onFailure Called once, when the log has refused an append. Nothing is recorded any more. */
@@ -51,84 +73,176 @@ export class Recorder {
     this.#onFailure = onFailure
   }
 
-  /** Claims a stream. Rejects with a `LogInUseError` while another open log records it. */
-  async open(name: string): Promise<RecordedStream> {
-    const fence = await this.#store.claim(`stream:${name}`)
-    const [position = null] = await this.#store.streamPositions([fence.name])
-    const stream = new OpenStream(this, fence, position)
-    this.#streams.add(stream)
-    return stream
+  /** Aborted once the recorder is closed. */
+  get ending(): AbortSignal {
+    return this.#ending.signal
+  }
+
+  /**
+   * Claims a stream, after an earlier one of this name is closed. Rejects with a `LogInUseError` while another open log records
+   * it, with the reason of an aborted signal, and with a `LogError` once the recorder is closed.
+   */
+  open(name: string, options: OpenOptions = {}): Promise<RecordedStream> {
+    // The last events of the earlier one are appended under its claim, and the position is read after them.
+    const opening = this.#open(name, this.#changing.get(name), options)
+    this.#change(
+      name,
+      opening.then(
+        () => {},
+        () => {},
+      ),
+    )
+    return opening
   }
 
   /** Appends an entry soon. */
-  add(entry: PendingEntry): void {
+  add(stream: OpenStream, event: ResearchEvent, position: UpstreamPosition | undefined): void {
     if (this.#failed) return
-    this.#pending.push(entry)
-    if (this.#pending.length >= HIGH_WATER_MARK) this.gate.close()
-    this.#flush ??= this.#flushAll()
+    const prepared = entryWithJson(stream.fence.name, event)
+    // The store refuses an event that is not JSON, in an append of its own.
+    const { entry = { event }, length = MAX_APPEND_LENGTH } = prepared ?? {}
+    this.#pending.push({ entry, length, stream, position })
+    this.#pendingLength += length
+    if (this.#isBehind(1)) this.gate.close()
+    if (this.#isFlushing) return
+    this.#isFlushing = true
+    void this.#flush()
   }
 
-  /** Resolves when everything that was added is appended, or the recorder has failed. */
-  async flushed(): Promise<void> {
-    while (this.#flush !== undefined) await this.#flush
+  /**
+   * Resolves when everything that was added is appended, or the recorder has failed.
+   *
+   * @param stream Only what this stream has added.
+   */
+  async flushed(stream?: OpenStream): Promise<void> {
+    while (this.#pending.some((entry) => stream === undefined || entry.stream === stream)) {
+      await this.#step.promise
+    }
   }
 
-  /** Releases a stream. */
-  async release(stream: OpenStream): Promise<void> {
-    if (!this.#streams.delete(stream)) return
+  /** Appends what a stream has added, and releases it. */
+  release(stream: OpenStream): Promise<void> {
+    this.#streams.delete(stream)
+    const releasing = this.flushed(stream).then(() => this.#release(stream.fence))
+    this.#change(stream.name, releasing)
+    return releasing
+  }
+
+  /** Appends what was added, and releases every stream, also those that are being opened. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    for (const stream of this.#streams) void stream.close()
+    this.#ending.abort(new LogError('the recorder is closed'))
+    await Promise.all(this.#changing.values())
+  }
+
+  async #open(
+    name: string,
+    earlier: Promise<void> | undefined,
+    { wait, signal }: OpenOptions,
+  ): Promise<RecordedStream> {
+    const { ending } = this
+    const until = signal === undefined ? ending : AbortSignal.any([ending, signal])
+    until.throwIfAborted()
+    await earlier
+    until.throwIfAborted()
+    const waiting = wait === undefined ? {} : { wait: AbortSignal.any([until, wait]) }
+    const fence = await this.#store.claim(`stream:${name}`, waiting)
+    try {
+      until.throwIfAborted()
+      const [position = null] = await this.#store.streamPositions([fence.name])
+      until.throwIfAborted()
+      const stream = new OpenStream(this, name, fence, position)
+      this.#streams.add(stream)
+      signal?.addEventListener('abort', () => void stream.close(), { once: true })
+      return stream
+    } catch (error) {
+      await this.#release(fence)
+      throw error
+    }
+  }
+
+  /** Keeps what happens to a name until it is done. */
+  #change(name: string, change: Promise<void>): void {
+    this.#changing.set(name, change)
+    void change.then(() => {
+      if (this.#changing.get(name) === change) this.#changing.delete(name)
+    })
+  }
+
+  async #release(fence: Fence): Promise<void> {
     // The store gives it up when it is closed.
-    await this.#store.release(stream.fence).catch(() => {})
+    await this.#store.release(fence).catch(() => {})
   }
 
-  /** Appends what was added, and releases every stream. */
-  async close(): Promise<void> {
-    await this.flushed()
-    await Promise.all(Array.from(this.#streams, (stream) => this.release(stream)))
+  /** Whether this share of what may be pending is exceeded. */
+  #isBehind(share: number): boolean {
+    return (
+      this.#pending.length >= MAX_PENDING_ENTRIES * share || this.#pendingLength >= MAX_PENDING_LENGTH * share
+    )
   }
 
-  async #flushAll(): Promise<void> {
+  async #flush(): Promise<void> {
     // The rest of the chunk goes along.
     await Promise.resolve()
     try {
       while (this.#pending.length > 0) {
-        const appended = await this.#append(MAX_APPEND_ENTRIES)
-        this.#pending = this.#pending.slice(appended)
-        if (this.#pending.length <= HIGH_WATER_MARK / 2) this.gate.open()
+        await this.#append()
+        if (!this.#isBehind(0.5)) this.gate.open()
+        this.#step.resolve()
+        this.#step = Promise.withResolvers()
       }
     } catch (error) {
       this.#failed = true
       this.#pending = []
       this.gate.open()
+      this.#step.resolve()
       this.#onFailure(error)
     }
-    this.#flush = undefined
+    this.#isFlushing = false
   }
 
-  /** Appends the first entries, so many at the most. Returns their number. */
-  async #append(limit: number): Promise<number> {
-    const batch = this.#pending.slice(0, limit)
+  /** Appends the first entries, as many as one append may have. */
+  async #append(): Promise<void> {
+    const batch = firstBatch(this.#pending)
     const byStream = Map.groupBy(batch, ({ stream }) => stream)
     const moves = Array.from(byStream, ([stream, entries]) => ({ stream, append: stream.appendOf(entries) }))
-    try {
-      await this.#store.append(moves.map(({ append }) => append))
-    } catch (error) {
-      // Large events fill an append before there are as many.
-      if (error instanceof LogValueError && batch.length > 1) return this.#append(Math.ceil(batch.length / 2))
-      throw error
-    }
+    await this.#store.append(moves.map(({ append }) => append))
     for (const { stream, append } of moves) stream.saved = append.position ?? stream.saved
-    return batch.length
+    this.#pending = this.#pending.slice(batch.length)
+    this.#pendingLength -= lengthOf(batch)
   }
 }
 
+/** The first entries, as many as one append may have: at least one. */
+function firstBatch(pending: readonly PendingEntry[]): readonly PendingEntry[] {
+  let length = 0
+  const end = pending.findIndex((entry, n) => {
+    length += entry.length
+    return n === MAX_APPEND_ENTRIES || (n > 0 && length > MAX_APPEND_LENGTH)
+  })
+  return end === -1 ? pending : pending.slice(0, end)
+}
+
+function lengthOf(entries: readonly PendingEntry[]): number {
+  return entries.reduce((sum, { length }) => sum + length, 0)
+}
+
 class OpenStream implements RecordedStream {
+  readonly name: string
   readonly fence: Fence
   /** The position in the log; null at the stream's beginning. */
   saved: string | null
   readonly #recorder: Recorder
+  #closing: Promise<void> | undefined
 
-  constructor(recorder: Recorder, fence: Fence, saved: string | null) {
+  constructor(recorder: Recorder, name: string, fence: Fence, saved: string | null) {
     this.#recorder = recorder
+    this.name = name
     this.fence = fence
     this.saved = saved
   }
@@ -138,22 +252,21 @@ class OpenStream implements RecordedStream {
   }
 
   add(event: ResearchEvent, position?: UpstreamPosition): void {
-    this.#recorder.add({ event, stream: this, position })
+    if (this.#closing === undefined) this.#recorder.add(this, event, position)
   }
 
   appendOf(entries: readonly PendingEntry[]): StreamAppend {
     const position = entries.findLast((entry) => entry.position !== undefined)?.position?.text()
-    const added = entries.map(({ event }) => ({ event }))
     return {
       fence: this.fence,
       expect: this.saved,
-      entries: added,
+      entries: entries.map(({ entry }) => entry),
       ...(position !== undefined && { position }),
     }
   }
 
-  async close(): Promise<void> {
-    await this.#recorder.flushed()
-    await this.#recorder.release(this)
+  close(): Promise<void> {
+    this.#closing ??= this.#recorder.release(this)
+    return this.#closing
   }
 }

@@ -1,6 +1,6 @@
-import { defer, finalize, mergeMap } from 'rxjs'
+import { defer, finalize, from, mergeMap } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkOptions } from '../protocol/check.ts'
+import { checkOptions, checkSignal } from '../protocol/check.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import { subscribeUnderGate } from '../protocol/gate.ts'
 import { LogError } from '../log/errors.ts'
@@ -19,53 +19,72 @@ export interface RecordOptions {
   readonly taskGroups?: Watched<WatchedGroup>
   /** The log to record into. */
   readonly log: EventLog
+  /** Waits for streams that another open log records, until this signal is aborted. Default: a `LogInUseError`. */
+  readonly wait?: AbortSignal
 }
 
 const OPTIONS = Object.keys({
   monitors: true,
   taskGroups: true,
   log: true,
+  wait: true,
 } satisfies Record<keyof RecordOptions, true>)
 
 /**
  * Records monitors and groups into a log: each event once, in one transaction with the position of its stream. Each stream
  * resumes where the log has it.
  *
- * `done` resolves when the lists have completed, every group is done and every monitor is cancelled. It rejects with a
- * `LogInUseError` where another open log records one of the streams, with what the log refuses an append for, and with the
- * errors of `client.watch`.
+ * `done` resolves when the lists have completed, every group is done and every monitor is cancelled, and when the log is
+ * closed. It rejects with a `LogInUseError` where another open log records one of the streams, with the reason of `wait` when
+ * that is aborted first, with what the log refuses an append for, and with the errors of `client.watch`.
  */
 export function record(context: Context, options: RecordOptions): LogJob {
   checkOptions('options', options ?? null, OPTIONS)
-  const { monitors = [], taskGroups = [], log } = options
+  const { monitors = [], taskGroups = [], log, wait } = options
+  if (wait !== undefined) checkSignal('wait', wait)
   if (isEmpty(monitors) && isEmpty(taskGroups)) {
     throw new ArgumentError('options', { message: 'record needs monitors or taskGroups' }, options)
   }
-  let fail: (error: unknown) => void = () => {}
-  const recorder = log.recorder((error) => fail(error))
+  const ending = Promise.withResolvers<void>()
+  let failure: { readonly error: unknown } | undefined
+  const recorder = log.recorder((error) => {
+    failure = { error }
+    ending.reject(error)
+  })
   const open: OpenMember = (names, project) => {
     // Checks the options of the member at the call.
     project(() => undefined)
-    return defer(() => Promise.all(names.map((name) => recorder.open(name)))).pipe(
-      mergeMap((streams) => {
-        const byName = new Map(names.map((name, n) => [name, streams[n]]))
-        const events = project((name, ignores) => tracked(name, byName.get(name), ignores))
-        return events.pipe(finalize(() => void Promise.all(streams.map((stream) => stream.close()))))
-      }),
-    )
+    return defer(() => {
+      const leaving = new AbortController()
+      const opening = names.map((name) => recorder.open(name, { wait, signal: leaving.signal }))
+      return from(Promise.all(opening)).pipe(
+        mergeMap((streams) => {
+          const byName = new Map(names.map((name, n) => [name, streams[n]]))
+          return project((name, ignores) => tracked(name, byName.get(name), ignores))
+        }),
+        // Also closes what is open or being opened when the others of these names could not be opened.
+        finalize(() => leaving.abort()),
+      )
+    })
   }
   const streams = watchedStreams(context, { monitors, taskGroups }, open)
-  const ending = Promise.withResolvers<void>()
-  fail = ending.reject
   const subscription = subscribeUnderGate(recorder.gate, undefined, streams, {
     next: () => {},
     error: ending.reject,
     complete: ending.resolve,
   })
-  const done = ending.promise.finally(() => {
-    subscription.unsubscribe()
-    return recorder.close()
-  })
+  recorder.ending.addEventListener('abort', () => ending.resolve(), { once: true })
+  const finish = async () => {
+    try {
+      await ending.promise
+    } finally {
+      subscription.unsubscribe()
+      await recorder.close()
+    }
+    // The last append may fail after `stop`.
+    if (failure !== undefined) throw failure.error
+  }
+  const done = finish()
   // Whoever does not look at `done` does not mind.
   done.catch(() => {})
   return {

@@ -1,8 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import { createClient, memoryLog, openLog } from 'rivulet'
-import type { Entry, EventLog, LogStore } from 'rivulet'
+import type { Entry, EventLog, LogStore, WatchedGroup } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -158,6 +159,79 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     expect(runsOf(await entriesOf(log))).toHaveLength(2)
   })
 
+  it('continues with a group whose options change while its events are appended', async () => {
+    const { client, group } = await research()
+    const id = await group(...names(20))
+    const { store, log } = await openedLog(create())
+    const groups = new BehaviorSubject<readonly WatchedGroup[]>([id])
+    const append = store.append.bind(store)
+    store.append = async (appends) => {
+      store.append = append
+      groups.next([{ id, include_input: true }])
+      groups.next([])
+      groups.next([id])
+      groups.complete()
+      // An early claim would come before the append.
+      for (let turns = 0; turns < 20; turns++) await turn()
+      return append(appends)
+    }
+    await client.record({ taskGroups: groups, log }).done
+    const runs = runsOf(await entriesOf(log))
+    expect(runs).toHaveLength(20)
+    expect(new Set(runs.map((entry) => entry.id)).size).toBe(20)
+  })
+
+  it('leaves nothing claimed when it is stopped immediately', async () => {
+    const { client, group } = await research()
+    const id = await group('a')
+    const connect = create()
+    const [first, second] = [await openedLog(connect), await openedLog(connect)]
+    await client.record({ taskGroups: [id], log: first.log }).stop()
+    await client.record({ taskGroups: [id], log: second.log }).done
+    expect(runsOf(await entriesOf(second.log))).toHaveLength(1)
+  })
+
+  it('leaves nothing claimed when one of the streams of a group is held elsewhere', async () => {
+    const { client, group } = await research()
+    const id = await group('a')
+    const connect = create()
+    const [first, second] = [await openedLog(connect), await openedLog(connect)]
+    const held = await second.store.claim(`stream:groups/${id}/events`)
+    const job = client.record({ taskGroups: [id], log: first.log })
+    await expect(job.done).rejects.toMatchObject({ name: 'LogInUseError', claimed: held.name })
+    await client.record({ taskGroups: [id], log: second.log }).done
+    expect(runsOf(await entriesOf(second.log))).toHaveLength(1)
+  })
+
+  it('waits for the streams that another open log records, with `wait`', async () => {
+    const { client, group } = await research()
+    const id = await group('a')
+    const connect = create()
+    const [first, second] = [await openedLog(connect), await openedLog(connect)]
+    const held = await first.store.claim(`stream:groups/${id}/runs`)
+    const wait = new AbortController()
+    const impatient = client.record({ taskGroups: [id], log: second.log, wait: wait.signal })
+    wait.abort(new Error('long enough'))
+    await expect(impatient.done).rejects.toThrow('long enough')
+    const { signal } = new AbortController()
+    await client.record({ taskGroups: [id], log: second.log, wait: signal }).stop()
+    const patient = client.record({ taskGroups: [id], log: second.log, wait: signal })
+    await first.store.release(held)
+    await patient.done
+    expect(runsOf(await entriesOf(second.log))).toHaveLength(1)
+  })
+
+  it('ends when its log is closed', async () => {
+    const processor = new HeldRuns()
+    const { client, group } = await research({ processor })
+    const id = await group('a')
+    const { store, log } = await openedLog(create())
+    const job = client.record({ taskGroups: [id], log })
+    await store.wait(await log.positionAt('start'), new AbortController().signal)
+    await log.close()
+    await expect(job.done).resolves.toBeUndefined()
+  })
+
   it('records that a group failed', async () => {
     const { client } = await research()
     const { log } = await openedLog(create())
@@ -174,6 +248,7 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     const { client } = await research()
     const { log } = await openedLog(create())
     expect(() => client.record({ log })).toThrow('record needs monitors or taskGroups')
+    expect(() => client.record({ taskGroups: ['a'], log, wait: true as never })).toThrow('wait')
     expect(() => client.record({ taskGroups: [{ id: 'a', untl: 'done' } as never], log })).toThrow('until')
   })
 })
@@ -187,5 +262,29 @@ describe('client.record into a log that fails', () => {
     }
     const { log } = await openedLog(() => memoryLog({ faults }))
     await expect(client.record({ taskGroups: [id], log }).done).rejects.toThrow('the disk is full')
+  })
+
+  it('fails where the append fails that it was stopped during', async () => {
+    const { client, group } = await research()
+    const id = await group('a')
+    const [appending, failing] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const root = memoryLog()
+    const store = root.connect()
+    store.append = async () => {
+      appending.resolve()
+      await failing.promise
+      throw new Error('the disk is full')
+    }
+    const { log } = await openedLog(() => store)
+    const job = client.record({ taskGroups: [id], log })
+    await appending.promise
+    const stopped = job.stop()
+    // The job has ended, and the append has not.
+    await turn()
+    failing.resolve()
+    await expect(stopped).rejects.toThrow('the disk is full')
+    await expect(job.done).rejects.toThrow('the disk is full')
+    // Its streams are released nevertheless.
+    await root.connect().claim(`stream:groups/${id}/runs`)
   })
 })

@@ -65,4 +65,154 @@ describe('a recorder', () => {
     expect(failures).toEqual([new Error('full')])
     expect(recorder.gate.closed).toBe(false)
   })
+
+  it('opens a stream again once its earlier writer is closed, and continues after it', async () => {
+    const store = memoryLog({ latency: () => turn() })
+    const recorder = new Recorder(store, never)
+    const first = await recorder.open('s')
+    for (let n = 1; n <= 400; n++) first.add(change(`${n}`), at(`${n}`))
+    void first.close()
+    const second = await recorder.open('s')
+    expect(second.position).toBe('400')
+    second.add(change('401'), at('401'))
+    await second.close()
+    expect(await readAll(store)).toHaveLength(401)
+    expect(await store.streamPositions(['stream:s'])).toEqual(['401'])
+  })
+
+  it('closes a stream while others go on adding', async () => {
+    const store = memoryLog({ latency: () => turn() })
+    const recorder = new Recorder(store, never)
+    const [busy, quiet] = [await recorder.open('busy'), await recorder.open('quiet')]
+    quiet.add(change('last'), at('last'))
+    const closing = quiet.close()
+    const adding = new AbortController()
+    void closing.then(() => adding.abort())
+    let added = 0
+    for (; added < 5_000 && !adding.signal.aborted; added++) {
+      busy.add(change(`${added}`))
+      await turn()
+    }
+    await closing
+    expect(added).toBeLessThan(5_000)
+    expect(await store.streamPositions(['stream:quiet'])).toEqual(['last'])
+    await recorder.close()
+  })
+
+  it('gives up a stream that is left while it is opened', async () => {
+    const root = memoryLog()
+    const recorder = new Recorder(root.connect({ latency: () => turn() }), never)
+    const leaving = new AbortController()
+    const opening = recorder.open('s', { signal: leaving.signal })
+    leaving.abort(new Error('left'))
+    await expect(opening).rejects.toThrow('left')
+    await root.connect().claim('stream:s')
+  })
+
+  it('opens a stream that was left while it was opened', async () => {
+    const recorder = new Recorder(memoryLog({ latency: () => turn() }), never)
+    const leaving = new AbortController()
+    const left = recorder.open('s', { signal: leaving.signal })
+    leaving.abort()
+    const stream = await recorder.open('s')
+    await expect(left).rejects.toThrow('abort')
+    stream.add(change('1'), at('1'))
+    await stream.close()
+  })
+
+  it('closes a stream that is left', async () => {
+    const root = memoryLog()
+    const recorder = new Recorder(root, never)
+    const leaving = new AbortController()
+    const stream = await recorder.open('s', { signal: leaving.signal })
+    stream.add(change('1'), at('1'))
+    leaving.abort()
+    const again = await recorder.open('s')
+    expect(again.position).toBe('1')
+    await recorder.close()
+    await root.connect().claim('stream:s')
+  })
+
+  it('gives up what is opened while it is closed, and opens nothing afterwards', async () => {
+    const root = memoryLog()
+    const recorder = new Recorder(root.connect({ latency: () => turn() }), never)
+    const opening = recorder.open('s')
+    const closing = recorder.close()
+    await expect(opening).rejects.toThrow('closed')
+    await closing
+    await root.connect().claim('stream:s')
+    await expect(recorder.open('t')).rejects.toThrow('closed')
+    await root.connect().claim('stream:t')
+  })
+
+  it('gives up a stream whose position cannot be read', async () => {
+    const root = memoryLog()
+    const store = root.connect()
+    store.streamPositions = async () => Promise.reject(new Error('unreadable'))
+    await expect(new Recorder(store, never).open('s')).rejects.toThrow('unreadable')
+    await root.connect().claim('stream:s')
+  })
+
+  it('waits for a name until its signal is aborted, or the recorder is closed', async () => {
+    const root = memoryLog()
+    const fence = await root.claim('stream:s')
+    const recorder = new Recorder(root.connect(), never)
+    const wait = new AbortController()
+    const first = recorder.open('s', { wait: wait.signal })
+    wait.abort(new Error('long enough'))
+    await expect(first).rejects.toThrow('long enough')
+    const second = recorder.open('s', { wait: new AbortController().signal })
+    await root.release(fence)
+    await second
+    await root.claim('stream:t')
+    const third = recorder.open('t', { wait: new AbortController().signal })
+    const closing = recorder.close()
+    await expect(third).rejects.toThrow('closed')
+    await closing
+  })
+
+  it('makes the JSON of an event once, and no append is refused for its size', async () => {
+    let [made, refused] = [0, 0]
+    const store = memoryLog()
+    const append = store.append.bind(store)
+    store.append = (appends) =>
+      append(appends).catch((error: unknown) => {
+        refused += 1
+        throw error
+      })
+    const recorder = new Recorder(store, never)
+    const stream = await recorder.open('s')
+    const text = 'x'.repeat(100_000)
+    for (let n = 0; n < 300; n++) {
+      const data = { toJSON: () => ((made += 1), text) }
+      stream.add({ ...change(`${n}`), data } as never, at(`${n}`))
+    }
+    await recorder.close()
+    expect(await readAll(store)).toHaveLength(300)
+    expect([made, refused]).toEqual([300, 0])
+  })
+
+  it('closes its gate while it has too many characters to append', async () => {
+    const recorder = new Recorder(memoryLog({ latency: () => turn() }), never)
+    const stream = await recorder.open('s')
+    const gate: boolean[] = []
+    recorder.gate.onChange((closed) => gate.push(closed))
+    for (let n = 0; n < 5; n++) stream.add(change(`${n}${'x'.repeat(MAX_APPEND_LENGTH * 0.6)}`))
+    expect(gate).toEqual([true])
+    await recorder.close()
+    expect(gate).toEqual([true, false])
+  })
+
+  it('appends what comes before an event that is not JSON, and fails with the error of the log', async () => {
+    const store = memoryLog()
+    const failures: unknown[] = []
+    const recorder = new Recorder(store, (error) => failures.push(error))
+    const stream = await recorder.open('s')
+    stream.add(change('1'), at('1'))
+    stream.add({ ...change('2'), data: { n: 1n } } as never, at('2'))
+    await recorder.close()
+    expect(await store.streamPositions(['stream:s'])).toEqual(['1'])
+    expect(failures).toEqual([expect.objectContaining({ name: 'LogValueError' })])
+    expect(String(failures[0])).toContain('the log in memory')
+  })
 })
