@@ -1,6 +1,6 @@
 import { filter } from 'rxjs'
 import type { OperatorFunction } from 'rxjs'
-import { acknowledge } from '../src/protocol/acknowledgement.ts'
+import { drop } from '../src/protocol/acknowledgement.ts'
 import { checkList, checkText } from '../src/protocol/check.ts'
 
 /** A value with a discriminant `type`. */
@@ -48,7 +48,7 @@ export function ofType<T extends Typed, const Type extends T['type']>(
 
   return filter((event: T): event is OfType<T, Type> & T => {
     if (wanted.has(event.type)) return true
-    acknowledge(event)
+    drop(event)
     return false
   })
 }

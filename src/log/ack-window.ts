@@ -3,7 +3,11 @@ import type { Position, ReaderState } from './contract.ts'
 interface Slot {
   position: Position
   /** A skipped one is not stored as acknowledged: another filter may want it after a restart. */
-  state: 'open' | 'received' | 'acknowledged' | 'skipped'
+  state: 'open' | 'acknowledged' | 'skipped'
+  /** How often it was received and neither acknowledged nor released: once per part and per subscriber. */
+  received: number
+  /** Once a part was released, the other parts do not acknowledge the entry. */
+  isReleased: boolean
 }
 
 /**
@@ -17,9 +21,10 @@ export class AckWindow {
   /** In order. Those before `#first` are behind the cursor. */
   #slots: Slot[] = []
   #first = 0
-  /** The slots that are open or received. */
+  /** The slots that are open. */
   readonly #open = new Map<Position, Slot>()
-  #received = 0
+  /** Number of slots with a `received` above 0. */
+  #beingHandled = 0
   /** Acknowledged before a restart, and not read since. */
   readonly #before: Set<Position>
 
@@ -35,7 +40,7 @@ export class AckWindow {
 
   /** Whether an entry is in the hands of somebody who will acknowledge it. */
   get isBeingHandled(): boolean {
-    return this.#received > 0
+    return this.#beingHandled > 0
   }
 
   /** Number of entries that are not acknowledged. */
@@ -51,13 +56,13 @@ export class AckWindow {
   /** The first entry that is neither acknowledged nor in the hands of somebody who will acknowledge it. */
   get stalled(): Position | undefined {
     const slot = this.#slots[this.#first]
-    return slot?.state === 'open' ? slot.position : undefined
+    return slot?.state === 'open' && slot.received === 0 ? slot.position : undefined
   }
 
   /** Adds the next entry. Returns whether to emit it: not when it was acknowledged before a restart. */
   add(position: Position): boolean {
     const isKnown = this.#before.delete(position)
-    const slot: Slot = { position, state: isKnown ? 'acknowledged' : 'open' }
+    const slot = slotOf(position, isKnown ? 'acknowledged' : 'open')
     this.#slots.push(slot)
     if (isKnown) this.#advance()
     else this.#open.set(position, slot)
@@ -68,7 +73,7 @@ export class AckWindow {
   skipTo(position: Position): void {
     const last = this.#slots.at(-1)
     if (this.size > 0 && last?.state === 'skipped') last.position = position
-    else this.#slots.push({ position, state: 'skipped' })
+    else this.#slots.push(slotOf(position, 'skipped'))
     this.#advance()
   }
 
@@ -77,30 +82,43 @@ export class AckWindow {
     this.#before.clear()
   }
 
+  /** An entry may be received more than once: by two subscribers, or in two parts. */
   received(position: Position): void {
     const slot = this.#open.get(position)
-    if (slot?.state !== 'open') return
-    slot.state = 'received'
-    this.#received += 1
+    if (slot === undefined) return
+    slot.received += 1
+    if (slot.received === 1) this.#beingHandled += 1
   }
 
-  /** It will not be acknowledged after all. */
+  /** What was received once will not be acknowledged after all, so the entry stays open. */
   release(position: Position): void {
     const slot = this.#open.get(position)
-    if (slot?.state !== 'received') return
-    slot.state = 'open'
-    this.#received -= 1
+    if (slot === undefined || slot.received === 0) return
+    slot.isReleased = true
+    this.#settle(slot)
   }
 
-  /** Acknowledges an entry. Returns whether that is new. */
+  /**
+   * Acknowledges what was received once. An entry that was not received is acknowledged at once.
+   *
+   * @returns Whether the entry is acknowledged by that: all that was received is, and nothing was released.
+   */
   acknowledge(position: Position): boolean {
     const slot = this.#open.get(position)
     if (slot === undefined) return false
+    if (slot.received > 0) {
+      this.#settle(slot)
+      if (slot.received > 0 || slot.isReleased) return false
+    }
     this.#open.delete(position)
-    if (slot.state === 'received') this.#received -= 1
     slot.state = 'acknowledged'
     this.#advance()
     return true
+  }
+
+  #settle(slot: Slot): void {
+    slot.received -= 1
+    if (slot.received === 0) this.#beingHandled -= 1
   }
 
   /** What to save. */
@@ -116,7 +134,7 @@ export class AckWindow {
   #advance(): void {
     const slots = this.#slots
     for (let slot = slots[this.#first]; slot !== undefined; slot = slots[this.#first]) {
-      if (slot.state === 'open' || slot.state === 'received') break
+      if (slot.state === 'open') break
       this.#cursor = slot.position
       this.#first += 1
     }
@@ -126,4 +144,8 @@ export class AckWindow {
       this.#first = 0
     }
   }
+}
+
+function slotOf(position: Position, state: Slot['state']): Slot {
+  return { position, state, received: 0, isReleased: false }
 }

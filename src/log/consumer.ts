@@ -170,14 +170,15 @@ export class ConsumerSubscription<
   }
 
   acknowledge(position: Position): void {
-    if (this.#window?.acknowledge(position) !== true) return
-    this.#saveSoon()
+    if (this.#window?.acknowledge(position) === true) this.#saveSoon()
     this.#wake()
     this.#finishIfIdle()
   }
 
   release(position: Position): void {
     this.#window?.release(position)
+    // The entry may stand in the way of the others from now on.
+    this.#wake()
     this.#finishIfIdle()
   }
 

@@ -5,11 +5,14 @@ export const ACKNOWLEDGER: unique symbol = Symbol('acknowledger')
 
 /** Takes the acknowledgements of one subscription to a source. */
 export interface Acknowledger {
-  /** The value at this position came to somebody who will acknowledge it. */
+  /** The value at this position, or a part of it, came to a subscriber that will acknowledge or release it. */
   received(position: string): void
-  /** The value was handled, or dropped on purpose. It is saved soon; a failure to save is an error of the source. */
+  /**
+   * It was handled, or dropped on purpose. Once all that was received is acknowledged, that is saved soon; a failure to save
+   * is an error of the source.
+   */
   acknowledge(position: string): void
-  /** The value was received, and will not be acknowledged. */
+  /** It was received, and will not be acknowledged. */
   release(position: string): void
 }
 
@@ -57,6 +60,14 @@ export function receive(value: unknown, gate: Gate): void {
 /** Acknowledges a value, or each value of an array. */
 export function acknowledge(value: unknown): void {
   for (const { position, [ACKNOWLEDGER]: acknowledger } of acknowledgeablesIn(value, false) ?? []) {
+    acknowledger.acknowledge(position)
+  }
+}
+
+/** Acknowledges a value that was not received, as far as others that received it permit. */
+export function drop(value: unknown): void {
+  for (const { position, [ACKNOWLEDGER]: acknowledger } of acknowledgeablesIn(value, false) ?? []) {
+    acknowledger.received(position)
     acknowledger.acknowledge(position)
   }
 }

@@ -67,6 +67,30 @@ describe('the window of a consumer', () => {
     expect(window.stalled).toBe('2')
   })
 
+  it('acknowledges an entry when all that was received of it is acknowledged', () => {
+    const window = new AckWindow(START)
+    window.add('1')
+    window.received('1')
+    window.received('1')
+    expect([window.acknowledge('1'), window.cursor, window.isBeingHandled]).toEqual([false, '0', true])
+    expect([window.acknowledge('1'), window.cursor, window.isBeingHandled]).toEqual([true, '1', false])
+  })
+
+  it.each([
+    ['first', ['release', 'acknowledge']],
+    ['last', ['acknowledge', 'release']],
+  ] as const)('keeps an entry open of which the %s part was released', (_, calls) => {
+    const window = new AckWindow(START)
+    window.add('1')
+    window.received('1')
+    window.received('1')
+    for (const call of calls) window[call]('1')
+    expect([window.cursor, window.isBeingHandled, window.stalled]).toEqual(['0', false, '1'])
+    // A later part does not hide the one that was released.
+    window.received('1')
+    expect([window.acknowledge('1'), window.state]).toEqual([false, START])
+  })
+
   it('resumes, after a restart at any moment, with exactly what was not acknowledged', () => {
     const steps = fc.array(
       fc.oneof(

@@ -7,6 +7,7 @@ import {
   lastValueFrom,
   map,
   mergeMap,
+  share,
   Subject,
   take,
   VirtualTimeScheduler,
@@ -692,5 +693,83 @@ describe('a consumer that is read by a loop', () => {
     await values.return?.()
     expect(await nameIsFree(store, 'loop')).toBe(true)
     expect(await remaining(store, 'loop')).toEqual(['4', '5'])
+  })
+})
+
+describe('an entry that more than one handler gets', () => {
+  it('comes again while one of its parts is not handled', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 2))
+    const handled = new Seen()
+    const subscription = log
+      .consumer('parts')
+      .pipe(
+        mergeMap((entry) => [1, 2].map((part) => keepPosition(entry, { id: `${entry.id}.${part}` }))),
+        deliver(async (part) => {
+          if (part.id === '2.2') await new Promise(() => {})
+          handled.add(part)
+        }),
+      )
+      .subscribe()
+    expect(await handled.count(3)).toEqual(['1.1', '1.2', '2.1'])
+    for (let turns = 0; turns < 5; turns++) await turn()
+    subscription.unsubscribe()
+    await log.close()
+    expect(await remaining(store, 'parts')).toEqual(['2'])
+  })
+
+  it('frees the name when one delivery gave it up before the other handled it', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 1))
+    const shared = log.consumer('shared').pipe(share())
+    const resumed = new Subject<void>()
+    const started = new Seen()
+    const hold = (entry: Entry) => {
+      started.add(entry)
+      return firstValueFrom(resumed)
+    }
+    const first = shared.pipe(deliver(hold)).subscribe()
+    const second = shared.pipe(take(1), deliver(hold)).subscribe()
+    await started.count(2)
+    first.unsubscribe()
+    expect(second.closed).toBe(false)
+    // The reading has ended before the acknowledgement.
+    for (let turns = 0; turns < 5; turns++) await turn()
+    resumed.next()
+    expect(await nameIsFree(store, 'shared')).toBe(true)
+    expect(await remaining(store, 'shared')).toEqual(['1'])
+  })
+
+  it('comes again while one of two deliveries has not handled it, although ofType dropped it for the other', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, [...changes(1, 2), fullRun('run')])
+    const shared = log.consumer('shared').pipe(share())
+    const slow = new Seen()
+    const runs = new Seen()
+    const subscription = shared
+      .pipe(
+        deliver(async (entry) => {
+          slow.add(entry)
+          if (entry.id === '2') await new Promise(() => {})
+        }),
+      )
+      .subscribe()
+    subscription.add(
+      shared
+        .pipe(
+          ofType('task_run.state'),
+          deliver(({ data }) => runs.add({ id: data.run.run_id })),
+        )
+        .subscribe(),
+    )
+    await runs.count(1)
+    await slow.count(3)
+    for (let turns = 0; turns < 5; turns++) await turn()
+    subscription.unsubscribe()
+    await log.close()
+    expect(await remaining(store, 'shared')).toEqual(['2'])
   })
 })
