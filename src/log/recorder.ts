@@ -59,6 +59,7 @@ export class Recorder {
   /** Names whose stream is being opened or closed, with the end of that. */
   readonly #changing = new Map<string, Promise<void>>()
   readonly #ending = new AbortController()
+  readonly #closed = Promise.withResolvers<void>()
   #closing: Promise<void> | undefined
   #pending: PendingEntry[] = []
   #pendingLength = 0
@@ -73,9 +74,14 @@ export class Recorder {
     this.#onFailure = onFailure
   }
 
-  /** Aborted once the recorder is closed. */
+  /** Aborted when the recorder is to be closed. */
   get ending(): AbortSignal {
     return this.#ending.signal
+  }
+
+  /** Resolves once the recorder is closed, and every stream released. */
+  get closed(): Promise<void> {
+    return this.#closed.promise
   }
 
   /**
@@ -138,6 +144,7 @@ export class Recorder {
     for (const stream of this.#streams) void stream.close()
     this.#ending.abort(new LogError('the recorder is closed'))
     await Promise.all(this.#changing.values())
+    this.#closed.resolve()
   }
 
   async #open(

@@ -145,6 +145,23 @@ describe('a recorder', () => {
     await root.connect().claim('stream:t')
   })
 
+  it('is closed when what was added is appended and every stream released', async () => {
+    const root = memoryLog()
+    const store = root.connect({ latency: () => turn() })
+    const recorder = new Recorder(store, never)
+    const stream = await recorder.open('s')
+    stream.add(change('1'), at('1'))
+    const steps: string[] = []
+    const [append, release] = [store.append.bind(store), store.release.bind(store)]
+    store.append = (appends) => append(appends).finally(() => steps.push('appended'))
+    store.release = (fence) => release(fence).finally(() => steps.push('released'))
+    const closed = recorder.closed.then(() => steps.push('closed'))
+    recorder.ending.addEventListener('abort', () => steps.push('ending'))
+    await recorder.close()
+    await closed
+    expect(steps).toEqual(['ending', 'appended', 'released', 'closed'])
+  })
+
   it('gives up a stream whose position cannot be read', async () => {
     const root = memoryLog()
     const store = root.connect()
