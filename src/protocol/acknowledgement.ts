@@ -1,3 +1,4 @@
+import { ArgumentError } from './argument-error.ts'
 import type { Gate } from './gate.ts'
 
 /** The property of a value that its source wants acknowledged. Enumerable, so that copies of the value have it too. */
@@ -20,6 +21,13 @@ export interface Acknowledger {
 interface Acknowledgeable {
   readonly position: string
   readonly [ACKNOWLEDGER]: Acknowledger
+}
+
+// The property of a value that was made of entries.
+const KEPT: unique symbol = Symbol('kept positions')
+
+interface Kept {
+  readonly [KEPT]: readonly Acknowledgeable[]
 }
 
 /** A value without a position came to `deliver` or `for await` from a source whose values are acknowledged. */
@@ -79,22 +87,58 @@ export function release(value: unknown): void {
   }
 }
 
-/** The value with the position of the entry that it was made of, so that `deliver` can acknowledge that. */
+/**
+ * Copies a plain object so that `deliver` and `iterate` acknowledge the entry that it was made of. Its own properties stay as
+ * they are, also one with the name `position`.
+ *
+ * @param entry An entry of a log's consumer, a value that kept its position, or an array of these.
+ * @throws ArgumentError for a value that is no plain object, such as an array or a Date: wrap it in one.
+ * @throws AcknowledgementError for an entry without a position.
+ */
 export function keepPosition<T extends object>(entry: object, value: T): T {
-  if (isAcknowledgeable(entry)) {
-    return { ...value, position: entry.position, [ACKNOWLEDGER]: entry[ACKNOWLEDGER] }
-  }
-  throw new AcknowledgementError()
+  if (!isPlain(value)) throw new ArgumentError('value', 'a plain object (wrap it, as in `{ value }`)', value)
+  const acknowledgeables = acknowledgeablesIn(entry, true)
+  if (acknowledgeables === undefined) throw new AcknowledgementError()
+  const kept = acknowledgeables.map((each) => ({
+    position: each.position,
+    [ACKNOWLEDGER]: each[ACKNOWLEDGER],
+  }))
+  return { ...value, [KEPT]: kept }
 }
 
 /** Undefined where the value, or one in its array, has no position. */
 function acknowledgeablesIn(value: unknown, isExpected: boolean): readonly Acknowledgeable[] | undefined {
-  if (isAcknowledgeable(value)) return [value]
+  const own = acknowledgeablesOf(value)
   // An array of something else is not searched.
-  if (!Array.isArray(value) || !(isExpected || isAcknowledgeable(value[0]))) return undefined
-  return value.every(isAcknowledgeable) ? value : undefined
+  if (own !== undefined || !Array.isArray(value)) return own
+  if (!isExpected && acknowledgeablesOf(value[0]) === undefined) return undefined
+  const all: Acknowledgeable[] = []
+  for (const each of value) {
+    const some = acknowledgeablesOf(each)
+    if (some === undefined) return undefined
+    all.push(...some)
+  }
+  return all
 }
 
-function isAcknowledgeable(value: unknown): value is Acknowledgeable {
-  return typeof value === 'object' && value !== null && ACKNOWLEDGER in value
+function acknowledgeablesOf(value: unknown): readonly Acknowledgeable[] | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  // First: the value may be a copy of another entry.
+  if (isKept(value)) return value[KEPT]
+  return isAcknowledgeable(value) ? [value] : undefined
+}
+
+function isKept(value: object): value is Kept {
+  return KEPT in value
+}
+
+function isAcknowledgeable(value: object): value is Acknowledgeable {
+  return ACKNOWLEDGER in value
+}
+
+function isPlain(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  // The Object.prototype of another realm has no prototype either.
+  return prototype === null || Object.getPrototypeOf(prototype) === null
 }

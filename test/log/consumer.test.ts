@@ -773,3 +773,67 @@ describe('an entry that more than one handler gets', () => {
     expect(await remaining(store, 'shared')).toEqual(['2'])
   })
 })
+
+describe('keepPosition', () => {
+  const kept = async (make: (entry: Entry) => object) => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 1))
+    const value = await new Promise<unknown>((resolve, reject) =>
+      log
+        .consumer('kept')
+        .pipe(
+          map((entry) => keepPosition(entry, make(entry))),
+          map((made) => ({ ...made })),
+          deliver(() => {}),
+        )
+        .subscribe({ next: resolve, error: reject }),
+    )
+    await log.close()
+    return { value, left: await remaining(store, 'kept') }
+  }
+
+  it('leaves the properties of the value as they are', async () => {
+    const { value, left } = await kept(() => ({ position: 'CEO' }))
+    expect(value).toMatchObject({ position: 'CEO' })
+    expect(left).toEqual([])
+  })
+
+  it('adds no property that JSON or Object.keys shows', async () => {
+    const { value } = await kept(() => ({ name: 'a' }))
+    expect(JSON.stringify(value)).toBe('{"name":"a"}')
+  })
+
+  it.each([
+    ['an array', [1, 2]],
+    ['a Date', new Date(0)],
+    ['a Map', new Map()],
+    ['a function', () => {}],
+    ['an instance of a class', new Seen()],
+  ])('refuses %s and says how to keep it', async (_, value) => {
+    await expect(kept(() => value)).rejects.toMatchObject({
+      name: 'ArgumentError',
+      message: expect.stringContaining('{ value }'),
+    })
+  })
+
+  it('makes one value of a batch, which acknowledges each of its entries', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 5))
+    const counts: number[] = []
+    const batches = log.consumer('batches', { types: ['monitor.event_stream'] }).pipe(
+      bufferCount(2),
+      map((batch) => keepPosition(batch, { count: batch.length })),
+      // A value of values.
+      bufferCount(2),
+      map((pair) => keepPosition(pair, { count: pair.reduce((sum, { count }) => sum + count, 0) })),
+      deliver(({ count }) => void counts.push(count)),
+      take(1),
+    )
+    await lastValueFrom(batches)
+    await log.close()
+    expect(counts).toEqual([4])
+    expect(await remaining(store, 'batches')).toEqual(['5'])
+  })
+})
