@@ -5,6 +5,7 @@ import type { ResearchEvent } from '../protocol/event.ts'
 import { subscribeUnderGate } from '../protocol/gate.ts'
 import { LogError } from '../log/errors.ts'
 import type { EventLog } from '../log/event-log.ts'
+import { Job } from '../log/job.ts'
 import type { LogJob } from '../log/job.ts'
 import type { RecordedStream } from '../log/recorder.ts'
 import type { Context } from './context.ts'
@@ -84,16 +85,7 @@ export function record(context: Context, options: RecordOptions): LogJob {
     // The last append may fail after `stop`.
     if (failure !== undefined) throw failure.error
   }
-  const done = finish()
-  // Whoever does not look at `done` does not mind.
-  done.catch(() => {})
-  return {
-    done,
-    stop() {
-      ending.resolve()
-      return done
-    },
-  }
+  return new Job(finish(), () => ending.resolve())
 }
 
 /** What keeps the position of a recorded stream. */

@@ -264,6 +264,25 @@ describe('client.record into a log that fails', () => {
     await expect(client.record({ taskGroups: [id], log }).done).rejects.toThrow('the disk is full')
   })
 
+  it('does not fail silently: without `done` and `stop`, the failure is an unhandled rejection', async () => {
+    const { client, group } = await research()
+    const id = await group('a')
+    const root = memoryLog()
+    const { log } = await openedLog(() => root.connect())
+    await root.claim(`stream:groups/${id}/runs`)
+    // The test runner's listeners would fail the run.
+    const listeners = process.listeners('unhandledRejection')
+    onTestFinished(() => {
+      process.removeAllListeners('unhandledRejection')
+      for (const listener of listeners) process.on('unhandledRejection', listener)
+    })
+    const unhandled = new Promise((resolve) => {
+      process.removeAllListeners('unhandledRejection').once('unhandledRejection', resolve)
+    })
+    client.record({ taskGroups: [id], log })
+    expect(await unhandled).toMatchObject({ name: 'LogInUseError' })
+  })
+
   it('fails where the append fails that it was stopped during', async () => {
     const { client, group } = await research()
     const id = await group('a')
