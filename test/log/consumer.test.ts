@@ -20,7 +20,7 @@ import { openLog } from '../../src/log/event-log.ts'
 import type { EventLog } from '../../src/log/event-log.ts'
 import { memoryLog } from '../../src/log/memory-log.ts'
 import type { MemoryLog } from '../../src/log/memory-log.ts'
-import { keepPosition } from '../../src/protocol/acknowledgement.ts'
+import { ACKNOWLEDGER, keepPosition } from '../../src/protocol/acknowledgement.ts'
 import { bareRun, change, fullRun, groupStatus } from '../operators/events.ts'
 import { append } from './append.ts'
 
@@ -836,4 +836,45 @@ describe('keepPosition', () => {
     expect(counts).toEqual([4])
     expect(await remaining(store, 'batches')).toEqual(['5'])
   })
+})
+
+describe('deliver', () => {
+  it.each(['unsubscribe', 'fail', 'abort', 'time out'])(
+    'acknowledges or releases each value that it received exactly once (%s)',
+    async (end) => {
+      const calls = new Map<string, string[]>()
+      const note = (call: string) => (position: string) =>
+        void calls.set(position, [...(calls.get(position) ?? []), call])
+      const acknowledger = {
+        received: note('received'),
+        acknowledge: note('acknowledge'),
+        release: note('release'),
+      }
+      const valueAt = (position: string) => ({ position, [ACKNOWLEDGER]: acknowledger })
+      const source = new Subject<ReturnType<typeof valueAt>>()
+      const abort = new AbortController()
+      const failing = new Subject<void>()
+      const isHanging = end !== 'abort' && end !== 'fail'
+      const handler = async ({ position }: { readonly position: string }) => {
+        if (position === '1') return
+        await firstValueFrom(failing, { defaultValue: undefined })
+        if (end === 'fail' && position === '2') throw new Error('two is refused')
+        if (isHanging) await new Promise(() => {})
+      }
+      const ended = new Promise<void>((resolve) => {
+        const subscription = source
+          .pipe(deliver(handler, { concurrency: 3, retries: 0, signal: abort.signal, drainTimeout: 0 }))
+          .subscribe({ complete: resolve, error: () => resolve() })
+        if (end === 'unsubscribe') failing.subscribe(() => resolve(subscription.unsubscribe()))
+      })
+      for (let n = 1; n <= 6; n++) source.next(valueAt(`${n}`))
+      await turn()
+      if (end === 'abort' || end === 'time out') abort.abort()
+      failing.next()
+      await ended
+      expect(calls.get('1')).toEqual(['received', 'acknowledge'])
+      expect([...calls.values()].map((each) => each.length)).toEqual([2, 2, 2, 2, 2, 2])
+      expect(calls.get('6')).toEqual(['received', 'release'])
+    },
+  )
 })
