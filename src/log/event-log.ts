@@ -66,9 +66,8 @@ export interface EventLog extends AsyncDisposable {
    * A writer of upstream streams, which `client.record` uses.
    *
    * @param onFailure Called once, when the log has refused an append. Nothing is recorded any more.
-   * @param onClose Called when the log is about to be closed.
    */
-  recorder(onFailure: (error: unknown) => void, onClose?: () => void): Recorder
+  recorder(onFailure: (error: unknown) => void): Recorder
   /**
    * Stops every job as its `stop` does, completes every consumer, saves what was acknowledged, and closes the store. Rejects
    * where something could not be saved.
@@ -102,8 +101,7 @@ class StoredLog implements EventLog {
   readonly #subscriptions = new Map<string, Ending>()
   /** What stops each job, by its end. */
   readonly #jobs = new Map<Promise<void>, () => void>()
-  /** What each is called with when the log is closed. */
-  readonly #recorders = new Map<Recorder, () => void>()
+  readonly #recorders = new Set<Recorder>()
 
   constructor(store: LogStore) {
     this.#store = store
@@ -158,20 +156,20 @@ class StoredLog implements EventLog {
     return this.#store.positionAt(start)
   }
 
-  recorder(onFailure: (error: unknown) => void, onClose = () => {}): Recorder {
+  recorder(onFailure: (error: unknown) => void): Recorder {
     const recorder = new Recorder(this.#store, onFailure)
-    this.#recorders.set(recorder, onClose)
+    this.#recorders.add(recorder)
+    void recorder.closed.then(() => this.#recorders.delete(recorder))
     return recorder
   }
 
   async close(): Promise<void> {
     for (const stop of this.#jobs.values()) stop()
-    for (const onClose of this.#recorders.values()) onClose()
     const ended = await Promise.allSettled([
       // Their failures are reported by the jobs.
       Promise.allSettled(this.#jobs.keys()),
       ...Array.from(this.#subscriptions.values(), (subscription) => subscription.finish()),
-      ...Array.from(this.#recorders.keys(), (recorder) => recorder.close()),
+      ...Array.from(this.#recorders, (recorder) => recorder.close()),
     ])
     await this.#store.close()
     const failed = ended.find(({ status }) => status === 'rejected')
