@@ -65,6 +65,7 @@ export interface EventLog extends AsyncDisposable {
   /**
    * A writer of upstream streams, which `client.record` uses.
    *
+   * @internal
    * @param onFailure Called once, when the log has refused an append. Nothing is recorded any more.
    */
   recorder(onFailure: (error: unknown) => void): Recorder

@@ -22,7 +22,7 @@ import { WaitingCalls } from './memory-log/waiting-calls.ts'
 import { checkAppendSize, prepareEntry } from './prepared-entry.ts'
 
 /** Settings of one open log in memory. */
-interface MemoryLogConnection {
+export interface MemoryLogConnection {
   /** The name in the `LogInUseError` of others. Default: a numbered one. */
   readonly owner?: string
   /**
