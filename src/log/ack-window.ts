@@ -38,7 +38,7 @@ export class AckWindow {
     return this.#cursor
   }
 
-  /** Whether an entry is in the hands of somebody who will acknowledge it. */
+  /** Whether an entry was received and is not acknowledged yet. */
   get isBeingHandled(): boolean {
     return this.#beingHandled > 0
   }
@@ -53,7 +53,7 @@ export class AckWindow {
     return this.#slots.length - this.#first
   }
 
-  /** The first entry that is neither acknowledged nor in the hands of somebody who will acknowledge it. */
+  /** The first entry, if it is neither acknowledged nor received. */
   get stalled(): Position | undefined {
     const slot = this.#slots[this.#first]
     return slot?.state === 'open' && slot.received === 0 ? slot.position : undefined

@@ -265,7 +265,7 @@ export class ConsumerSubscription<
     return new Promise((resolve) => (this.#wake = resolve))
   }
 
-  /** Errors where the same entry still stands in the way after `stallTimeout`, and nobody is handling it. */
+  /** Errors if the same entry still blocks the cursor after `stallTimeout` and is not being handled. */
   #watchStall(window: AckWindow): void {
     const first = window.stalled
     if (first === undefined || !this.#stallTimer.closed) return

@@ -53,7 +53,7 @@ export function expectAcknowledgements(gate: Gate): void {
 }
 
 /**
- * Reports that a value came to somebody who will acknowledge it. The value may be an array.
+ * Reports that a value was received by a consumer that will acknowledge it. The value may be an array.
  *
  * @param gate The gate that the value came through.
  * @throws AcknowledgementError where the source expects what the value cannot give.

@@ -53,7 +53,7 @@ describe('the window of a consumer', () => {
     ])
   })
 
-  it('has a stalled entry where the first one came to nobody', () => {
+  it('has a stalled entry if the first one was not received', () => {
     const window = new AckWindow(START)
     expect(window.stalled).toBeUndefined()
     window.add('1')

@@ -117,7 +117,7 @@ export class ChangeWatch {
       this.#eager = undefined
       this.#eagerPolls -= 1
       this.#check()
-      // A change that was seen may be an earlier one. Where nobody waits any more, the check has stopped everything.
+      // A change that was seen may be an earlier one. Without a pending wait, the check has stopped everything.
       if (this.#poll !== undefined && this.#eagerPolls > 0) this.#eager = setTimeout(poll, EAGER_INTERVAL)
     }
     poll()

@@ -21,8 +21,8 @@ export interface Slot {
  * is never read, written or removed, and only SQLite opens it: on POSIX systems, the close of any other descriptor of the file gives up
  * all locks that the process has on it. SQLite keeps its own connections from doing that to each other.
  *
- * A lock tells whether an owner is alive, and nothing rests on it alone: fences make it safe. Where somebody removes the side
- * file of a live owner, another one can take over its claims, and the owner is fenced.
+ * A lock shows whether an owner is alive, and nothing rests on it alone: fences make it safe. If the side
+ * file of a live owner is removed, another one can take over its claims, and the owner is fenced.
  */
 export class Slots {
   readonly #path: string

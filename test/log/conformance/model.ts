@@ -220,7 +220,7 @@ const steps = fc.array(
 /** Random play of a log against a model. */
 export function describeLogModel(suite: string, openFresh: OpenFreshLog): void {
   describe(`${suite}: against a model`, () => {
-    it('gives each reader exactly the entries of each source in order, whoever writes, reads and dies', async () => {
+    it('gives each reader exactly the entries of each source in order, whichever open logs write, read and die', async () => {
       await fc.assert(
         fc.asyncProperty(steps, async (play) => {
           let now = 1_000

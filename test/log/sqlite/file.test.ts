@@ -88,7 +88,7 @@ describe('a file that cannot be a log is refused and left as it is', () => {
 
   it('a text', async () => {
     const file = scratchFile()
-    writeFileSync(file, 'These are the notes of somebody else.\n'.repeat(100))
+    writeFileSync(file, 'These are the notes of another person.\n'.repeat(100))
     const before = readFileSync(file)
 
     const { message } = await refusal(file)

@@ -9,7 +9,7 @@ import { appendTo, completedRun, detections, readAll } from './events.ts'
 import { runProgram } from './processes.ts'
 import { openLog, scratchFile } from './scratch.ts'
 
-/** Runs statements on the file, as somebody with the SQLite shell does. */
+/** Runs statements on the file, as a user of the SQLite shell does. */
 function change(file: string, sql: string): void {
   const database = new DatabaseSync(file)
   database.exec(sql)
