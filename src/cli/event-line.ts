@@ -56,6 +56,14 @@ function describe(event: ResearchEvent): Description {
       return { sign: '✖', style: 'red', kind: 'failed', text: event.data.error.message }
     case 'monitor.cancelled':
       return { sign: '◇', style: 'dim', kind: 'cancelled', text: '' }
+    case 'source.live':
+      return { sign: '▸', style: 'dim', kind: 'reached', text: '' }
+    case 'source.lost':
+      return { sign: '!', style: 'yellow', kind: 'lost', text: event.data.message }
+    case 'log.tick':
+      return { sign: '·', style: 'dim', kind: 'tick', text: '' }
+    case 'log.gap':
+      return { sign: '!', style: 'yellow', kind: 'gap', text: 'entries were deleted before they were read' }
     case 'unknown':
       return { sign: '?', style: 'yellow', kind: 'unknown', text: jsonText(event.data) }
   }

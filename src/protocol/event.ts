@@ -14,14 +14,14 @@ import { rfc3339 } from './timestamp.ts'
 import type { ErrorEvent, TaskGroupStatusEvent } from './task-group.ts'
 import type { RunInput, TaskRun } from './task.ts'
 
-/** How an event arrived. */
-export type Via = 'poll' | 'stream' | 'webhook'
+/** How an event arrived: from the service, from a process over a log (`process`), or from the log itself (`log`). */
+export type Via = 'poll' | 'stream' | 'webhook' | 'process' | 'log'
 
 /** One event. `id`, `source`, `type`, `time` and `data` are CloudEvents 1.0 attributes. */
 export interface Envelope<Type extends string, Data> {
   /** Duplicates of an event have the same id, however they arrived. */
   readonly id: string
-  /** The resource of the event: `/v1/monitors/{id}`, `/v1/tasks/groups/{id}` or `/v1/tasks/runs/{id}`. */
+  /** The resource of the event: `/v1/monitors/{id}`, `/v1/tasks/groups/{id}` or `/v1/tasks/runs/{id}`; `/log` for events of a log itself. */
   readonly source: string
   /** Discriminates `data`. */
   readonly type: Type
@@ -64,6 +64,32 @@ export interface SourceFailure {
   readonly error: Error
 }
 
+/** A source of a recorder was reached: for the first time, or again after {@link SourceLost}. */
+export interface SourceLive {
+  /** When it was lost, in RFC 3339; null for the first time. */
+  readonly lost: string | null
+}
+
+/** A source of a recorder cannot be reached at the moment. The recorder goes on trying. */
+export interface SourceLost {
+  /** Why. */
+  readonly message: string
+}
+
+/** Time passed. The recorder of a log appends it while nothing else is recorded, so that timers of its readers fire. */
+export interface LogTick {
+  /** When, in RFC 3339. */
+  readonly at: string
+}
+
+/** A reader was overtaken by the retention of its log: entries that it had not read are deleted. */
+export interface LogGap {
+  /** The reader's position in the log. */
+  readonly from: string
+  /** The position at which it goes on. */
+  readonly to: string
+}
+
 /** The data of each type of event. */
 export interface ResearchEventData {
   'monitor.event_stream': MonitorEventStreamEvent
@@ -80,6 +106,11 @@ export interface ResearchEventData {
   'source.failed': SourceFailure
   /** The monitor was cancelled. It reports nothing more and is no longer polled. */
   'monitor.cancelled': Monitor
+  /** `source` is the resource. Only in a log, as the next three. */
+  'source.live': SourceLive
+  'source.lost': SourceLost
+  'log.tick': LogTick
+  'log.gap': LogGap
   /** Something that this version does not know, passed on unchanged. */
   unknown: unknown
 }
