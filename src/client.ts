@@ -61,6 +61,7 @@ import { record } from './sources/record.ts'
 import type { RecordOptions } from './sources/record.ts'
 import { watch } from './sources/watch.ts'
 import type { WatchOptions } from './sources/watch.ts'
+import type { ClientObserver } from './transport/observer.ts'
 import { createTransport } from './transport/transport.ts'
 import type { StreamMessage, TransportSettings } from './transport/transport.ts'
 
@@ -167,6 +168,8 @@ export interface ResearchClient {
   stream(path: string, options?: UntypedStreamOptions): Source<StreamMessage>
   /** Retries, reconnects, dropped duplicates and the service's warnings. Hot. */
   readonly diagnostics: Observable<Diagnostic>
+  /** Observes every request from now on, for metrics and traces, until the returned function is called. */
+  observe(observer: ClientObserver): () => void
 }
 
 /** Default of {@link ClientOptions.patience}, in ms. */
@@ -231,6 +234,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     post: (path, body, own) => untypedPost(context, path, body, own),
     stream: (path, own) => reporting(untypedStream(context, path, own), path),
     diagnostics: diagnostics.asObservable(),
+    observe: (observer) => transport.observers.add(observer),
   }
 }
 

@@ -21,6 +21,7 @@ export { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH, MAX_COMMIT_BYTES } from './log/c
 export { openLog } from './log/event-log.ts'
 export type { ConsumeOptions, EventLog } from './log/event-log.ts'
 export type { LogJob } from './log/job.ts'
+export type { LogObserver } from './log/observer.ts'
 export type { ConsumerOptions, EntryOf } from './log/consumer.ts'
 export type {
   Appended,
@@ -91,5 +92,6 @@ export type {
   WireRequest,
 } from './transport/exchange.ts'
 export type { Fetch } from './transport/fetch-exchange.ts'
+export type { ClientObserver, ObservedRequest, RequestObservation } from './transport/observer.ts'
 export type { StreamMessage } from './transport/transport.ts'
 export * from './transport/errors.ts'

@@ -5,11 +5,13 @@ import type { DeliverConfig } from '../../operators/deliver.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkInteger } from '../protocol/check.ts'
 import type { ResearchEventType } from '../protocol/event.ts'
+import { Observers } from '../protocol/observers.ts'
 import { checkStart, ConsumerSubscription, consumerSettings } from './consumer.ts'
 import type { ConsumerOptions, ConsumerSettings, EntryOf } from './consumer.ts'
 import { LogInUseError } from './errors.ts'
 import { Job } from './job.ts'
 import type { LogJob } from './job.ts'
+import type { LogObserver } from './observer.ts'
 import { Recorder } from './recorder.ts'
 import type { Entry, LogStore, Page, Position, ReadOptions, StartAt } from './contract.ts'
 
@@ -62,6 +64,8 @@ export interface EventLog extends AsyncDisposable {
   read(after: Position, options?: Partial<ReadOptions>): Promise<Page>
   /** The position at which to begin. */
   positionAt(start: StartAt): Promise<Position>
+  /** Observes the log from now on, for metrics and traces, until the returned function is called. */
+  observe(observer: LogObserver): () => void
   /**
    * A writer of upstream streams, which `client.record` uses.
    *
@@ -94,7 +98,9 @@ export async function openLog(store: LogStore): Promise<EventLog> {
 /** What a log ends when it is closed. */
 type Ending = Pick<ConsumerSubscription, 'ended' | 'finish' | 'isStopped'>
 
-type Handler<T> = (entry: T, signal: AbortSignal) => void | PromiseLike<unknown>
+type Handled = void | PromiseLike<unknown>
+
+type Handler<T> = (entry: T, signal: AbortSignal) => Handled
 
 class StoredLog implements EventLog {
   readonly #store: LogStore
@@ -103,6 +109,7 @@ class StoredLog implements EventLog {
   /** What stops each job, by its end. */
   readonly #jobs = new Map<Promise<void>, () => void>()
   readonly #recorders = new Set<Recorder>()
+  readonly #observers = new Observers<LogObserver>()
 
   constructor(store: LogStore) {
     this.#store = store
@@ -134,7 +141,8 @@ class StoredLog implements EventLog {
     const entries = new Observable<EntryOf<Type>>((subscriber) => {
       subscription = this.#subscribe(name, settings, subscriber)
     })
-    const delivered = entries.pipe(deliver(handler, { ...delivery, signal: abort }))
+    const observed: typeof handler = (entry, own) => this.#handle(name, entry, () => handler(entry, own))
+    const delivered = entries.pipe(deliver(observed, { ...delivery, signal: abort }))
     const done = new Promise<void>((resolve, reject) => {
       delivered.subscribe({ error: reject, complete: resolve })
       // No handler is running any more.
@@ -157,8 +165,12 @@ class StoredLog implements EventLog {
     return this.#store.positionAt(start)
   }
 
+  observe(observer: LogObserver): () => void {
+    return this.#observers.add(observer)
+  }
+
   recorder(onFailure: (error: unknown) => void): Recorder {
-    const recorder = new Recorder(this.#store, onFailure)
+    const recorder = new Recorder(this.#store, onFailure, this.#observers)
     this.#recorders.add(recorder)
     void recorder.closed.then(() => this.#recorders.delete(recorder))
     return recorder
@@ -179,6 +191,14 @@ class StoredLog implements EventLog {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  /** Calls a handler as the observers want it. Without any, it costs one check. */
+  #handle(consumer: string, entry: Entry, call: () => Handled): Handled {
+    if (this.#observers.isEmpty) return call()
+    return this.#observers.around(call, (observer, proceed) =>
+      observer.handle === undefined ? proceed() : observer.handle(consumer, entry, proceed),
+    )
   }
 
   #subscribe<Type extends ResearchEventType>(

@@ -1,8 +1,10 @@
 import type { ResearchEvent } from '../protocol/event.ts'
 import { Gate } from '../protocol/gate.ts'
+import { Observers } from '../protocol/observers.ts'
 import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from './contract.ts'
 import type { Fence, LogStore, NewEntry, StreamAppend } from './contract.ts'
 import { LogError } from './errors.ts'
+import type { LogObserver } from './observer.ts'
 import { entryWithJson } from './prepared-entry.ts'
 
 /** Number of entries to be appended at which sources pause. They resume at half of it. */
@@ -55,6 +57,7 @@ export class Recorder {
   readonly gate = new Gate()
   readonly #store: LogStore
   readonly #onFailure: (error: unknown) => void
+  readonly #observers: Observers<LogObserver>
   readonly #streams = new Set<OpenStream>()
   /** Names whose stream is being opened or closed, with the end of that. */
   readonly #changing = new Map<string, Promise<void>>()
@@ -69,9 +72,14 @@ export class Recorder {
   #failed = false
 
   /** @param onFailure Called once, when the log has refused an append. Nothing is recorded any more. */
-  constructor(store: LogStore, onFailure: (error: unknown) => void) {
+  constructor(
+    store: LogStore,
+    onFailure: (error: unknown) => void,
+    observers: Observers<LogObserver> = new Observers(),
+  ) {
     this.#store = store
     this.#onFailure = onFailure
+    this.#observers = observers
   }
 
   /** Aborted when the recorder is to be closed. */
@@ -218,7 +226,10 @@ export class Recorder {
     const batch = firstBatch(this.#pending)
     const byStream = Map.groupBy(batch, ({ stream }) => stream)
     const moves = Array.from(byStream, ([stream, entries]) => ({ stream, append: stream.appendOf(entries) }))
-    await this.#store.append(moves.map(({ append }) => append))
+    await this.#observers.around(
+      () => this.#store.append(moves.map(({ append }) => append)),
+      (observer, proceed) => observer.append?.(batch.length, proceed) ?? proceed(),
+    )
     for (const { stream, append } of moves) stream.saved = append.position ?? stream.saved
     this.#pending = this.#pending.slice(batch.length)
     this.#pendingLength -= lengthOf(batch)

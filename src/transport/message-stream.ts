@@ -3,6 +3,7 @@ import { ProtocolError } from './errors.ts'
 import type { ConnectionError, RivuletError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
 import type { MessageListener, MessageReader, StreamMessage } from './message-reader.ts'
+import type { Observation } from './observer.ts'
 import type { ResponseContext } from './response-context.ts'
 import { redactError } from './redact.ts'
 
@@ -35,18 +36,21 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
   flow: Flow | undefined
   readonly #context: ResponseContext
   readonly #sink: MessageSink
+  readonly #observation: Observation | undefined
   /** Set only while the stream is within a message. */
   #reader: MessageReader | undefined
   #begun = false
   #refusal: ResponseReader | undefined
   #over = false
 
-  constructor(context: ResponseContext, sink: MessageSink) {
+  constructor(context: ResponseContext, sink: MessageSink, observation?: Observation) {
     this.#context = context
     this.#sink = sink
+    this.#observation = observation
   }
 
   head(status: number, header: HeaderReader): void {
+    this.#observation?.responded(status)
     if (status === 200 && isEventStream(header('content-type'))) {
       this.#sink.open?.()
     } else if (status === 204) {
@@ -123,6 +127,7 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
 
   abort(): void {
     this.#over = true
+    this.#observation?.ended()
     // The reader would still report the rest of a chunk.
     this.#reader?.stop()
     this.flow?.abort()
@@ -134,12 +139,13 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
   }
 
   #fail(error: RivuletError): void {
-    this.#finish(() => this.#sink.error(error))
+    this.#finish(() => this.#sink.error(error), error)
   }
 
-  #finish(last: () => void): void {
+  #finish(last: () => void, error?: RivuletError): void {
     if (this.#over) return
     this.#over = true
+    this.#observation?.ended(error)
     this.#reader?.stop()
     last()
   }

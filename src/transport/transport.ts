@@ -6,11 +6,12 @@ import { ArgumentError } from '../protocol/argument-error.ts'
 import { backoffDelay } from '../protocol/backoff.ts'
 import type { Backoff } from '../protocol/backoff.ts'
 import { checkDuration, checkInteger } from '../protocol/check.ts'
+import { Observers } from '../protocol/observers.ts'
 import { ResponseReader } from './response-reader.ts'
 import type { ApiResponse, Expected } from './response-reader.ts'
 import { createEndpoint } from './endpoint.ts'
 import type { ApiRequest, EndpointSettings } from './endpoint.ts'
-import { RivuletError } from './errors.ts'
+import { ApiError, RivuletError } from './errors.ts'
 import type { Exchange, Flow, WireRequest } from './exchange.ts'
 import { createExchange as createFetchExchange } from './fetch-exchange.ts'
 import type { Fetch } from './fetch-exchange.ts'
@@ -19,6 +20,8 @@ import { MessageStream } from './message-stream.ts'
 import type { MessageSink } from './message-stream.ts'
 import type { ResponseContext } from './response-context.ts'
 import type { Redact } from './redact.ts'
+import { observeRequest } from './observer.ts'
+import type { ClientObserver, Observation } from './observer.ts'
 import { mayRetry } from './retry-policy.ts'
 
 export type { ApiRequest } from './endpoint.ts'
@@ -29,6 +32,7 @@ export type { MessageSink } from './message-stream.ts'
 export interface Transport {
   /** Removes the key and the other secrets of every request's headers from a text. */
   readonly redact: Redact
+  readonly observers: Observers<ClientObserver>
   /** Throws an ArgumentError for an invalid request, without sending it. */
   check(request: ApiRequest): void
   /**
@@ -100,6 +104,7 @@ export function createTransport(settings: TransportSettings): Transport {
   const exchange = exchangeOf(settings)
 
   const now = () => scheduler.now()
+  const observers = new Observers<ClientObserver>()
   const readers = new MessageReaders(maxEventLength)
   const limits = { maxBodyBytes, maxEventLength, readers }
   const contextOf = (request: WireRequest): ResponseContext => ({
@@ -111,25 +116,33 @@ export function createTransport(settings: TransportSettings): Transport {
 
   const withRetries = (
     wire: WireRequest,
-    { idempotent, mayBeEmpty = false }: ApiRequest,
+    { idempotent, mayBeEmpty = false, path }: ApiRequest,
     signal: AbortSignal | undefined,
   ) =>
-    pRetry(() => attempt(exchange, wire, mayBeEmpty ? 'JSON or nothing' : 'JSON', contextOf(wire), signal), {
-      retries,
-      minTimeout: 0,
-      signal,
-      // Called only while retries are left. The delay is here, on our scheduler, and not in p-retry.
-      async shouldRetry({ error, attemptNumber }) {
-        if (!(error instanceof RivuletError) || !mayRetry(error, idempotent)) return false
-        const delay = error.retryAfter ?? backoffDelay(attemptNumber - 1, backoff, random)
-        onRetry?.({ method: wire.method, path: wire.path, attempt: attemptNumber, delay, error })
-        await wait(delay, scheduler, signal)
-        return true
+    pRetry(
+      (number) => {
+        const observation = observeRequest(observers, wire, { path, isStream: false, attempt: number })
+        const expected = mayBeEmpty ? 'JSON or nothing' : 'JSON'
+        return attempt(exchange, observation?.wire ?? wire, expected, contextOf(wire), signal, observation)
       },
-    })
+      {
+        retries,
+        minTimeout: 0,
+        signal,
+        // Called only while retries are left. The delay is here, on our scheduler, and not in p-retry.
+        async shouldRetry({ error, attemptNumber }) {
+          if (!(error instanceof RivuletError) || !mayRetry(error, idempotent)) return false
+          const delay = error.retryAfter ?? backoffDelay(attemptNumber - 1, backoff, random)
+          onRetry?.({ method: wire.method, path: wire.path, attempt: attemptNumber, delay, error })
+          await wait(delay, scheduler, signal)
+          return true
+        },
+      },
+    )
 
   return {
     redact,
+    observers,
     check(request) {
       prepare(request, 'application/json', 'identity')
     },
@@ -140,8 +153,9 @@ export function createTransport(settings: TransportSettings): Transport {
     stream(request, sink) {
       // Compression would delay events until a block is full.
       const wire = prepare(request, 'text/event-stream', 'identity')
-      const stream = new MessageStream(contextOf(wire), sink)
-      stream.flow = exchange(wire, stream)
+      const observation = observeRequest(observers, wire, { path: request.path, isStream: true, attempt: 1 })
+      const stream = new MessageStream(contextOf(wire), sink, observation)
+      stream.flow = exchange(observation?.wire ?? wire, stream)
       return stream
     },
   }
@@ -162,10 +176,12 @@ function attempt(
   expected: Expected,
   context: ResponseContext,
   signal: AbortSignal | undefined,
+  observation: Observation | undefined,
 ): Promise<ApiResponse> {
   return new Promise((resolve, reject) => {
     const aborted = () => {
       reader.flow?.abort()
+      observation?.ended()
       reject(signal?.reason)
     }
     const reader = new ResponseReader(
@@ -173,10 +189,14 @@ function attempt(
       expected,
       (response) => {
         signal?.removeEventListener('abort', aborted)
+        observation?.responded(response.status)
+        observation?.ended()
         resolve(response)
       },
       (error) => {
         signal?.removeEventListener('abort', aborted)
+        if (error instanceof ApiError) observation?.responded(error.status)
+        observation?.ended(error)
         reject(error)
       },
     )
