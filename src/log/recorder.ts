@@ -243,7 +243,8 @@ function firstBatch(pending: readonly PendingEntry[]): readonly PendingEntry[] {
     length += entry.length
     return n === MAX_APPEND_ENTRIES || (n > 0 && length > MAX_APPEND_LENGTH)
   })
-  return end === -1 ? pending : pending.slice(0, end)
+  // A copy, since entries are added during the append.
+  return pending.slice(0, end === -1 ? pending.length : end)
 }
 
 function lengthOf(entries: readonly PendingEntry[]): number {

@@ -30,6 +30,23 @@ describe('a recorder', () => {
     expect(positions.at(-1)).toBe('3000')
   })
 
+  it('appends what is added during an append, each once and in order', async () => {
+    const appended = Promise.withResolvers<void>()
+    let latency = Promise.resolve()
+    const store = memoryLog({ latency: () => latency })
+    const recorder = new Recorder(store, never)
+    const stream = await recorder.open('s')
+    latency = appended.promise
+    stream.add(change('1'), at('1'))
+    // Now it is being appended.
+    await turn()
+    for (let n = 2; n <= 600; n++) stream.add(change(`${n}`), at(`${n}`))
+    appended.resolve()
+    await recorder.close()
+    const entries = await readAll(store)
+    expect(entries.map(({ id }) => Number(id))).toEqual(Array.from({ length: 600 }, (_, n) => n + 1))
+  })
+
   it('appends large events one by one', async () => {
     const store = memoryLog()
     const recorder = new Recorder(store, never)
