@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { createClient, groupEvent, openCheckpoint, memoryCheckpointStore } from 'rivulet'
-import type { CheckpointStore, ResearchClient, ResearchEvent, WebhookDelivery } from 'rivulet'
+import { createClient, groupEvent, memoryCheckpointStore, openCheckpoint, openLog } from 'rivulet'
+import type { CheckpointStore, LogStore, ResearchClient, ResearchEvent, WebhookDelivery } from 'rivulet'
 import { dedupe, deliver, mergeWebhooks } from 'rivulet/operators'
+import { sqliteLog } from 'rivulet/log/sqlite'
 import { sqliteCheckpointStore, sqliteInbox } from 'rivulet/state/sqlite'
 import { createWebhookReceiver, memoryInbox, signedRequest } from 'rivulet/webhooks'
 import type { Inbox } from 'rivulet/webhooks'
@@ -41,6 +42,7 @@ interface Pipeline {
  *
  * - `stream`: runs of two groups, 400 B an event, over HTTP through `taskGroups.runs`, `merge` and `dedupe`.
  * - `checkpoint`, `checkpoint-sqlite`: a group over HTTP through `watch` and `deliver` at concurrency 16 with a checkpoint.
+ * - `log`: a group over HTTP through `client.record` into an SQLite log, and a consumer of it with a synchronous handler.
  * - `merge-webhooks`: runs of a stream, each with a webhook before or after it, through `mergeWebhooks`.
  * - `paging`: a monitor's list over HTTP, 100 a page, through `monitors.events`.
  * - `follow`: a monitor with 50 new events at each poll, through `monitors.follow`; at most 10⁵, since polls take long.
@@ -68,6 +70,11 @@ function pipelines(client: ResearchClient, folder: string): readonly Pipeline[] 
       name: 'checkpoint-sqlite',
       upTo: 1_000_000,
       run: (events, meter) => checkpointed(client, sqliteCheckpointStore(newFile()), events, meter),
+    },
+    {
+      name: 'log',
+      upTo: 1_000_000,
+      run: (events, meter) => recorded(client, sqliteLog(newFile()), events, meter),
     },
     { name: 'merge-webhooks', upTo: 1_000_000, run: mergedWebhooks },
     { name: 'paging', upTo: 1_000_000, run: (events, meter) => paged(client, events, meter) },
@@ -216,6 +223,26 @@ async function checkpointed(
   const watched = client.watch({ taskGroups: [`${events - 1}-watched`], checkpoint })
   await drained(watched.pipe(deliver(() => setImmediate(), { concurrency: 16, checkpoint })), meter)
   await checkpoint.close()
+}
+
+async function recorded(
+  client: ResearchClient,
+  store: LogStore,
+  events: number,
+  meter: Meter,
+): Promise<void> {
+  const log = await openLog(store)
+  const all = Promise.withResolvers<void>()
+  let handled = 0
+  const consuming = log.consume('growth', {}, () => {
+    meter.seen()
+    handled += 1
+    if (handled === events) all.resolve()
+  })
+  // One of the events is the group's own status.
+  const recording = client.record({ taskGroups: [`${events - 1}-watched`], log })
+  await Promise.all([recording.done, Promise.race([all.promise, consuming.done])])
+  await log.close()
 }
 
 /** Events per turn of the event loop. */

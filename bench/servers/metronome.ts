@@ -5,16 +5,20 @@
  */
 import { createServer } from 'node:http'
 import { listen } from '../server.ts'
-import { endedGroup, runFrame } from './run-frames.ts'
+import { endedGroup, runFrame, statusFrame } from './run-frames.ts'
 
 /** The marker in each frame after which the time is inserted. */
 const METADATA = '"metadata":{'
 
 const server = createServer((request, response) => {
-  const [, group = '', runs] =
-    /^\/v1(?:beta)?\/tasks\/groups\/([^/?]+)(\/runs)?/.exec(request.url ?? '') ?? []
+  const [, group = '', stream] =
+    /^\/v1(?:beta)?\/tasks\/groups\/([^/?]+)(?:\/(events|runs))?/.exec(request.url ?? '') ?? []
   const [events = 0, bytes = 0] = group.split('x').map(Number)
-  if (runs === undefined) {
+  if (stream === 'events') {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).end(statusFrame(events))
+    return
+  }
+  if (stream === undefined) {
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(endedGroup(events)))
     return
   }

@@ -64,3 +64,9 @@ export function endedGroup(events: number): unknown {
     },
   }
 }
+
+/** The status of a done group (§4.4), the only event of its events stream. */
+export function statusFrame(events: number): string {
+  const status = Object.assign({ type: 'task_group_status', event_id: '1' }, endedGroup(events))
+  return `id: 1\nevent: task_group_status\ndata: ${JSON.stringify(status)}\n\n`
+}

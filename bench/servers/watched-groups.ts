@@ -4,7 +4,7 @@
  */
 import { createServer } from 'node:http'
 import { listen } from '../server.ts'
-import { endedGroup, runFrame } from './run-frames.ts'
+import { endedGroup, runFrame, statusFrame } from './run-frames.ts'
 
 const runs = new Map<string, Buffer>()
 
@@ -28,10 +28,4 @@ function runsOf(group: string): Buffer {
     runs.set(group, frames)
   }
   return frames
-}
-
-/** The status of a done group (§4.4), the only event of its events stream. */
-function statusFrame(events: number): string {
-  const status = Object.assign({ type: 'task_group_status', event_id: '1' }, endedGroup(events))
-  return `id: 1\nevent: task_group_status\ndata: ${JSON.stringify(status)}\n\n`
 }
