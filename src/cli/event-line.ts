@@ -12,16 +12,19 @@ interface Description {
 }
 
 const KIND_WIDTH = 9
+/** The longest type of an event of a process that is shown, in characters. */
+const TYPE_WIDTH = 24
+const VIA_WIDTH = 12
 
 /** An event as one line for a person: its time or when it was received, its kind, its resource and text, and how it arrived. */
 export function eventLine(event: ResearchEvent, { paint, width }: Pick<Output, 'paint' | 'width'>): string {
-  const { sign, style, kind, text } = describe(event)
+  const { sign, style, kind, text } = describeSafely(event)
   const time = clockTime(new Date(event.time ?? event.received))
   const label = `${sign} ${kind.padEnd(KIND_WIDTH)}`
   const resource = event.source.slice(event.source.lastIndexOf('/') + 1)
   const left = width - time.length - label.length - event.via.length - 6
   const content = oneLine(text === '' ? resource : `${resource}: ${text}`, left)
-  return `${paint('dim', time)}  ${paint(style, label)}  ${content}  ${paint('dim', event.via)}`
+  return `${paint('dim', time)}  ${paint(style, label)}  ${content}  ${paint('dim', oneLine(event.via, VIA_WIDTH))}`
 }
 
 /** An event for other programs. An error in it keeps its name and message, which JSON omits. */
@@ -30,6 +33,20 @@ export function eventJson(event: ResearchEvent): unknown {
   const { error } = event.data
   const { name, message } = error
   return { ...event, data: { ...event.data, error: { ...error, name, message } } }
+}
+
+/** An entry of a log may come from another version of the library, with data of another shape. */
+function describeSafely(event: ResearchEvent): Description {
+  try {
+    return describe(event)
+  } catch {
+    return describeOther(event)
+  }
+}
+
+/** An event of a process, or of another version. */
+function describeOther({ type, data }: ResearchEvent): Description {
+  return { sign: '•', style: 'cyan', kind: oneLine(type, TYPE_WIDTH), text: jsonText(data) }
 }
 
 function describe(event: ResearchEvent): Description {
@@ -66,6 +83,8 @@ function describe(event: ResearchEvent): Description {
       return { sign: '!', style: 'yellow', kind: 'gap', text: 'entries were deleted before they were read' }
     case 'unknown':
       return { sign: '?', style: 'yellow', kind: 'unknown', text: jsonText(event.data) }
+    default:
+      return describeOther(event)
   }
 }
 

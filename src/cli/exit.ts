@@ -3,6 +3,9 @@ import {
   ArgumentError,
   AuthenticationError,
   ConnectionError,
+  LogError,
+  LogInUseError,
+  LogPositionError,
   NotFoundError,
   StateFileError,
   StateInUseError,
@@ -31,8 +34,8 @@ Exit codes:
   3    the service refused the API key
   4    the monitor or task group does not exist
   5    the service cannot be reached
-  6    another process uses the state file
-  7    the state file cannot be used: damaged, of a newer version, or not writable
+  6    another process uses the state file, or records the same into the log
+  7    the state file or the log cannot be used: missing, damaged, of a newer version, or not writable
   130  interrupted by Ctrl-C (143: by SIGTERM)`
 
 /** The command line or the environment is not valid. */
@@ -69,12 +72,18 @@ export function exitCodeOf(thrown: unknown): number {
   // Commander throws for --help and --version too, with exit code 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
   if (error instanceof UsageError || error instanceof ArgumentError) return EXIT.usage
+  if (error instanceof LogPositionError) return EXIT.usage
   if (error instanceof AuthenticationError) return EXIT.authentication
   if (error instanceof NotFoundError) return EXIT.notFound
   if (error instanceof ConnectionError) return EXIT.unreachable
-  if (error instanceof StateInUseError) return EXIT.stateInUse
-  if (error instanceof StateFileError) return EXIT.stateFile
+  if (error instanceof StateInUseError || error instanceof LogInUseError) return EXIT.stateInUse
+  if (error instanceof StateFileError || isLogFileError(error)) return EXIT.stateFile
   return EXIT.failed
+}
+
+/** By its name, since the class is in the entry point that loads SQLite. */
+function isLogFileError(error: unknown): boolean {
+  return error instanceof LogError && error.name === 'LogFileError'
 }
 
 /** The exit code of a command that this signal ended: 128 plus the signal's number. */

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
+import type { StartAt } from 'rivulet'
 
 /** Options that every command has. */
 export interface CommonOptions {
@@ -34,6 +35,14 @@ export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: 
     const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
     throw new InvalidArgumentError(`Expected a whole number ${range}.`)
   }
+}
+
+/** Reads where a log begins to be read: `start`, `end`, or a time in ISO 8601. */
+export function startAt(text: string): StartAt {
+  if (text === 'start' || text === 'end') return text
+  const time = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN
+  if (!Number.isNaN(time)) return { time }
+  throw new InvalidArgumentError('Expected start, end, or a time such as 2026-01-31T12:00:00Z.')
 }
 
 /** Reads a port; 0 is any free port. */

@@ -1,7 +1,9 @@
 import { Command } from 'commander'
 import { EXIT_CODES_HELP } from './exit.ts'
+import { addEventLog } from './event-log.ts'
 import { addGroup } from './group.ts'
 import { addMonitor } from './monitor.ts'
+import { addRecord } from './record.ts'
 import { addRun } from './run.ts'
 import { addSearch } from './search.ts'
 import { addServe } from './serve.ts'
@@ -25,12 +27,14 @@ export function createProgram(signal: AbortSignal): Command {
   addGroup(program, signal)
   addMonitor(program, signal)
   addWatch(program, signal)
+  addRecord(program, signal)
+  addEventLog(program, signal)
   return program
 }
 
 const ENVIRONMENT_HELP = `
 Environment:
-  RIVULET_BASE_URL        address of the service, for all commands but start and serve
+  RIVULET_BASE_URL        address of the service, for all commands but start, serve and log
   RIVULET_API_KEY         API key of the service; also the key that serve requires
   RIVULET_WEBHOOK_SECRET  secret that signs webhooks, for watch and serve
   RIVULET_LOG             level of the log on stderr: trace, debug, info, warn, error or silent

@@ -1,12 +1,13 @@
 import type { Command } from 'commander'
 import type { ResearchClient, ResearchEvent, WatchOptions } from 'rivulet'
 import { dedupe, deliver, DrainTimeoutError } from 'rivulet/operators'
-import { concat, EMPTY, filter, firstValueFrom } from 'rxjs'
+import { concat, EMPTY, filter } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { addConnectionOptions, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { eventJson, eventLine } from './event-line.ts'
 import { OutputClosed, UsageError } from './exit.ts'
+import { doneGroups } from './done-groups.ts'
 import { collect, portNumber } from './options.ts'
 import type { Output } from './output.ts'
 import { mergeByTime } from './merge-by-time.ts'
@@ -155,24 +156,6 @@ function doneFirst(
   const rest = isAll ? EMPTY : client.watch({ ...watched, taskGroups })
   // A webhook may duplicate an event of a done group.
   return past.length === 0 ? rest : concat(mergeByTime(past), rest).pipe(dedupe())
-}
-
-/**
- * The groups that are done. Reads every resource once, so that a wrong address or id fails immediately; a stream would
- * reconnect forever.
- */
-async function doneGroups(
-  client: ResearchClient,
-  monitors: readonly string[],
-  groups: readonly string[],
-  signal: AbortSignal,
-): Promise<ReadonlySet<string>> {
-  const [found] = await Promise.all([
-    Promise.all(groups.map((id) => firstValueFrom(client.taskGroups.get(id, { signal })))),
-    Promise.all(monitors.map((id) => firstValueFrom(client.monitors.get(id, { signal })))),
-  ])
-  const done = found.filter(({ status }) => !status.is_active && status.num_task_runs > 0)
-  return new Set(done.map(({ taskgroup_id }) => taskgroup_id))
 }
 
 function webhookSecret(): string {

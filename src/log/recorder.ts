@@ -228,7 +228,13 @@ export class Recorder {
     const moves = Array.from(byStream, ([stream, entries]) => ({ stream, append: stream.appendOf(entries) }))
     await this.#observers.around(
       () => this.#store.append(moves.map(({ append }) => append)),
-      (observer, proceed) => observer.append?.(batch.length, proceed) ?? proceed(),
+      (observer, proceed) => {
+        if (observer.append === undefined) return proceed()
+        return observer.append(
+          batch.map(({ entry }) => entry),
+          proceed,
+        )
+      },
     )
     for (const { stream, append } of moves) stream.saved = append.position ?? stream.saved
     this.#pending = this.#pending.slice(batch.length)

@@ -7,6 +7,11 @@ import { SqliteLogStore } from './sqlite/store.ts'
 
 /** Settings of {@link sqliteLog}. */
 export interface SqliteLogOptions {
+  /**
+   * Whether a missing file is created. Default true; otherwise a missing file, and one without a log, is a `LogFileError`, and
+   * stays as it is.
+   */
+  readonly create?: boolean
   /** The name in the `LogInUseError` of others. Default: the process id and the host. */
   readonly owner?: string
   /** Unix time in ms, for `recorded`. Default `Date.now`. */
@@ -29,9 +34,10 @@ export function sqliteLog(file: string, options: SqliteLogOptions = {}): LogStor
   if (typeof file !== 'string' || file.trim() === '' || file === ':memory:') {
     throw new ArgumentError('file', 'a path (memoryLog() needs none)', file)
   }
-  checkOptions('options', options, ['owner', 'clock'])
-  const { owner = `process ${process.pid} on ${hostname()}`, clock = Date.now } = options
+  checkOptions('options', options, ['create', 'owner', 'clock'])
+  const { owner = `process ${process.pid} on ${hostname()}`, clock = Date.now, create = true } = options
   checkText('owner', owner)
   if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
-  return new SqliteLogStore(resolve(file), { owner, clock })
+  if (typeof create !== 'boolean') throw new ArgumentError('create', 'true or false', create)
+  return new SqliteLogStore(resolve(file), { owner, clock, create })
 }

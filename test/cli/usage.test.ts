@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { rivulet } from './command.ts'
 
-const COMMANDS = ['start', 'serve', 'search', 'run', 'group', 'monitor', 'watch']
+const COMMANDS = ['start', 'serve', 'search', 'run', 'group', 'monitor', 'watch', 'record', 'log']
 
 describe('rivulet --help', () => {
   it('lists the commands, the environment and the exit codes', async () => {
@@ -35,6 +35,12 @@ describe('an invalid command line', () => {
     [['search', 'rivers'], /RIVULET_BASE_URL/],
     [['search', 'rivers', '--base-url', 'http://127.0.0.1:1'], /RIVULET_API_KEY is not set/],
     [['watch'], /--monitor, --group or --webhook-port/],
+    [['record', '--group', 'g'], /--log <file>' not specified/],
+    [['record', '--log', 'x.db'], /--monitor or --group/],
+    [['log', 'read'], /--log <file>' not specified/],
+    [['log', 'read', '--log', 'x.db', '--from', 'yesterday'], /Expected start, end, or a time/],
+    [['log', 'read', '--log', 'x.db', '--from', 'start', '--after', 'p'], /cannot be used with/],
+    [['log', 'tial', '--log', 'x.db'], /Did you mean tail\?/],
   ])('%j ends with 2 and the reason', async (args, message) => {
     const { code, stdout, stderr } = await rivulet(args).ended
 

@@ -21,7 +21,7 @@ describe('an observer of a log', () => {
       {
         async append(given, proceed) {
           const { entries, duplicates } = await proceed()
-          appended.push({ given, entries, duplicates })
+          appended.push({ given: given.length, entries, duplicates })
           return { entries, duplicates, end: '' }
         },
       },

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { hasWalResetBug, walResetBugMessage } from '../../protocol/wal-reset-bug.ts'
@@ -42,11 +43,15 @@ export class LogFile {
   readonly #wal: FileIdentity
   #durability: Durability | undefined
 
-  /** @throws {LogFileError} for a file that cannot be a log. It was left as it is. */
-  constructor(name: string, open: Connect = connect) {
+  /**
+   * @param create Whether a missing log is created.
+   * @throws {LogFileError} for a file that cannot be a log. It was left as it is.
+   */
+  constructor(name: string, open: Connect = connect, create = true) {
     this.name = name
     checkPlace(name)
-    createPrivateFile(name)
+    if (create) createPrivateFile(name)
+    else if (!existsSync(name)) throw new LogFileError(name, 'does not exist: name the file of a log')
     this.database = open(name)
     try {
       this.path = this.database.location() ?? name
@@ -55,6 +60,7 @@ export class LogFile {
         `PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`,
       )
       const isNew = this.#check()
+      if (isNew && !create) throw new LogFileError(name, 'has no log: name the file of a log')
       this.#useWal()
       if (isNew) this.#create()
       else this.#checkWritable()

@@ -42,6 +42,8 @@ export interface SqliteLogSettings {
   readonly owner: string
   readonly clock: () => number
   readonly connect?: Connect
+  /** Whether a missing log is created. Default true. */
+  readonly create?: boolean
   readonly patience?: number
 }
 
@@ -204,8 +206,8 @@ export class SqliteLogStore implements LogStore {
   /** An opening that failed is tried again by the next call. */
   #open(): Promise<OpenLog> {
     if (this.#opening !== undefined) return this.#opening
-    const { owner, connect = defaultConnect } = this.#settings
-    const opening = whileBusy(() => new OpenLog(this.#name, owner, connect), this.#patience)
+    const { owner, connect = defaultConnect, create = true } = this.#settings
+    const opening = whileBusy(() => new OpenLog(this.#name, owner, connect, create), this.#patience)
     opening.catch(() => (this.#opening = undefined))
     this.#opening = opening
     return opening
@@ -259,8 +261,8 @@ class OpenLog {
   readonly #findStream
   readonly #moveStream
 
-  constructor(name: string, owner: string, connect: Connect) {
-    this.file = new LogFile(name, connect)
+  constructor(name: string, owner: string, connect: Connect, create: boolean) {
+    this.file = new LogFile(name, connect, create)
     try {
       this.entries = new Entries(this.file)
       this.readers = new Readers(this.file, this.entries.positions)

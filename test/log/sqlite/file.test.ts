@@ -70,6 +70,20 @@ async function refusal(file: string): Promise<LogFileError> {
 }
 
 describe('a file that cannot be a log is refused and left as it is', () => {
+  it('a missing file and one without a log, with `create: false`', async () => {
+    const file = scratchFile()
+    const missing = openLog(file, { create: false })
+    await expect(missing.positionAt('start')).rejects.toThrow(`${file} does not exist`)
+    expect(readdirSync(dirname(file))).toEqual([])
+
+    writeFileSync(file, '')
+    await expect(missing.positionAt('start')).rejects.toBeInstanceOf(LogFileError)
+    expect(readFileSync(file, 'utf8')).toBe('')
+
+    await openLog(file).positionAt('start')
+    await expect(missing.positionAt('start')).resolves.toEqual(expect.any(String))
+  })
+
   it('a folder', async () => {
     await expect(refusal(scratchFolder())).resolves.toHaveProperty(
       'message',

@@ -1,0 +1,19 @@
+import type { Command } from 'commander'
+import { addRead, addTail } from './event-log/entries.ts'
+
+const EXAMPLES = `
+The log may be recorded by another process at the same time. A missing file is an error, and is not created.
+
+Examples:
+  $ rivulet log tail --log rivulet.db
+  $ rivulet log read --log rivulet.db --type task_run.state --json | jq .data.output`
+
+/** `rivulet log`: what is in an event log. */
+export function addEventLog(program: Command, signal: AbortSignal): void {
+  const group = program
+    .command('log')
+    .description('Read an event log that "rivulet record" or the library has written.')
+    .addHelpText('after', EXAMPLES)
+  addTail(group, signal)
+  addRead(group, signal)
+}

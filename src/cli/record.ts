@@ -1,0 +1,127 @@
+import type { Command } from 'commander'
+import type { EventLog, LogObserver } from 'rivulet'
+import { addConnectionOptions, connect } from './connection.ts'
+import type { ConnectionOptions } from './connection.ts'
+import { doneGroups } from './done-groups.ts'
+import { UsageError } from './exit.ts'
+import { invocation } from './invocation.ts'
+import { openLogFile } from './log-file.ts'
+import type { Logger } from './log.ts'
+import { collect } from './options.ts'
+import { createProgress } from './progress.ts'
+import type { Progress } from './progress.ts'
+
+interface RecordCommandOptions extends ConnectionOptions {
+  readonly log: string
+  readonly monitor?: readonly string[]
+  readonly group?: readonly string[]
+  readonly wait?: boolean
+}
+
+const EXAMPLES = `
+The file is created if it is missing. Each monitor and group resumes after its last recorded event, and nothing is recorded
+twice. Any number of processes can read the log meanwhile, with "rivulet log" or with the library.
+
+It ends when every task group is done, unless it also records monitors. If a monitor or a group fails permanently, it logs and
+records the failure, continues with the others, and ends with the exit code of the failure.
+
+Only one process at a time can record a monitor or a group into a log: another one ends with exit code 6, or waits with --wait.
+
+Ctrl-C or SIGTERM ends it after the events that were received are stored; a second one ends it immediately.
+
+Examples:
+  $ rivulet record --log rivulet.db --monitor monitor_123
+  $ rivulet record --log rivulet.db --group tgrp_1 --group tgrp_2
+  $ rivulet log tail --log rivulet.db`
+
+/** `rivulet record`: monitors and task groups into an event log. */
+export function addRecord(program: Command, signal: AbortSignal): void {
+  const command = program
+    .command('record')
+    .description('Record monitors and task groups into an event log, each event once.')
+    .requiredOption('--log <file>', 'SQLite file of the log')
+    .option('--monitor <id>', 'a monitor to record; may be repeated', collect(String))
+    .option('--group <id>', 'a task group to record until it is done; may be repeated', collect(String))
+    .option('--wait', 'wait while another process records one of them, instead of an error')
+  addConnectionOptions(command, 'print the number of recorded entries as one line of JSON, at the end')
+    .addHelpText('after', EXAMPLES)
+    .action(async (options: RecordCommandOptions) => {
+      await record(options, signal)
+      signal.throwIfAborted()
+    })
+}
+
+/** Resolves when everything is stored and closed, after the last event or after the signal aborts. */
+async function record(options: RecordCommandOptions, signal: AbortSignal): Promise<void> {
+  const { monitor: monitors = [], group: taskGroups = [], log: file, wait = false } = options
+  if (monitors.length === 0 && taskGroups.length === 0) {
+    throw new UsageError('nothing to record: use --monitor or --group')
+  }
+  // Without the signal for the output, since the last line is printed after it.
+  const { client, log, output } = connect(options)
+  // A wrong address or id fails immediately, and creates no file.
+  await doneGroups(client, monitors, taskGroups, signal)
+  await using opened = await openLogFile(file, true)
+  log.info(
+    {
+      log: file,
+      ...(monitors.length > 0 && { monitors }),
+      ...(taskGroups.length > 0 && { groups: taskGroups }),
+    },
+    'recording',
+  )
+  const progress = createProgress()
+  const counted = countEntries(opened.log, log, progress)
+  const job = client.record({ monitors, taskGroups, log: opened.log, ...(wait && { wait: signal }) })
+  const stop = () => void job.stop().catch(() => {})
+  signal.addEventListener('abort', stop, { once: true })
+  if (signal.aborted) stop()
+  try {
+    await job.done
+  } finally {
+    signal.removeEventListener('abort', stop)
+    progress.stop()
+  }
+  const { entries, duplicates, failure } = counted
+  if (output.json) {
+    await output.value({ entries, duplicates })
+  } else {
+    const known = duplicates === 0 ? '' : `, ${duplicates} were known`
+    await output.line(`${entries} ${entries === 1 ? 'entry' : 'entries'} recorded${known}.`)
+    await output.hint(`Read them: ${invocation()} log read --log ${file}`)
+  }
+  // Already logged; thrown for the exit code.
+  if (failure !== undefined) throw failure
+}
+
+interface Counted {
+  readonly entries: number
+  readonly duplicates: number
+  /** Why the first source failed permanently. */
+  readonly failure: Error | undefined
+}
+
+/** Counts what is recorded, shows the progress of groups, and logs the sources that fail. */
+function countEntries(recorded: EventLog, log: Logger, progress: Progress): Counted {
+  const counted: { -readonly [Key in keyof Counted]: Counted[Key] } = {
+    entries: 0,
+    duplicates: 0,
+    failure: undefined,
+  }
+  const observer: LogObserver = {
+    async append(given, proceed) {
+      const appended = await proceed()
+      counted.entries += appended.entries
+      counted.duplicates += appended.duplicates
+      for (const { event } of given) {
+        progress.take(event)
+        if (event.type !== 'source.failed') continue
+        counted.failure ??= event.data.error
+        log.error({ source: event.source, error: event.data.error.message }, 'failed for good')
+      }
+      return appended
+    },
+  }
+  recorded.observe(observer)
+  return counted
+}

@@ -1,0 +1,209 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { groupEvent } from 'rivulet'
+import type { ResearchEvent } from 'rivulet'
+import { sqliteLog } from 'rivulet/log/sqlite'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { append } from '../log/append.ts'
+import { rivulet } from './command.ts'
+
+/** The end of a run, with this answer. */
+function run(id: string, content = 'an answer'): ResearchEvent {
+  return groupEvent(
+    'tgrp_1',
+    {
+      type: 'task_run.state',
+      event_id: id,
+      run: { run_id: id, status: 'completed', modified_at: null },
+      output: { type: 'text', content, basis: [] },
+    },
+    'stream',
+    undefined,
+    Date.UTC(2026, 0, 1),
+  )
+}
+
+const status = (total: number): ResearchEvent =>
+  groupEvent(
+    'tgrp_1',
+    {
+      type: 'task_group_status',
+      event_id: `s${total}`,
+      status: { num_task_runs: total, task_run_status_counts: {}, is_active: true },
+    },
+    'stream',
+    undefined,
+    Date.UTC(2026, 0, 1),
+  )
+
+/** A folder with a log of these events, and a function that appends more. */
+async function logOf(events: readonly ResearchEvent[], clock?: () => number) {
+  const folder = await mkdtemp(join(tmpdir(), 'rivulet-log-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const file = join(folder, 'log.db')
+  const store = sqliteLog(file, clock === undefined ? {} : { clock })
+  onTestFinished(() => store.close())
+  await store.positionAt('start')
+  if (events.length > 0) await append(store, events)
+  return { file, add: (...more: readonly ResearchEvent[]) => append(store, more) }
+}
+
+const parsed = (stdout: string): { id: string; position: string }[] =>
+  stdout
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line))
+
+const ids = (stdout: string) => parsed(stdout).map(({ id }) => id)
+
+const all = (count: number) => Array.from({ length: count }, (_, n) => run(`trun_${n}`))
+
+describe('rivulet log read', () => {
+  it('prints the entries of a log, oldest first, while another process has it open', async () => {
+    // More than a page.
+    const { file } = await logOf([])
+    const store = sqliteLog(file)
+    for (let n = 0; n < 1_200; n += 200) await append(store, all(n + 200).slice(n))
+    await store.close()
+    const { code, stdout, stderr } = await rivulet(['log', 'read', '--log', file, '--json']).ended
+
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(ids(stdout)).toEqual(all(1_200).map(({ id }) => id))
+  })
+
+  it('prints a line for a person', async () => {
+    const { file } = await logOf([run('trun_1', 'a solid electrolyte'), status(3)])
+    const { stdout } = await rivulet(['log', 'read', '--log', file]).ended
+
+    expect(stdout).toMatch(/✔ completed {2}trun_1: a solid electrolyte {2}stream\n.*▸ group {6}tgrp_1: /)
+  })
+
+  it('prints a part: a type, a number, after a position, from a time', async () => {
+    let now = Date.UTC(2026, 0, 1)
+    const { file, add } = await logOf([run('trun_1'), status(1), run('trun_2')], () => now)
+    now = Date.UTC(2026, 0, 2)
+    await add(run('trun_3'))
+    const read = (...args: readonly string[]) =>
+      rivulet(['log', 'read', '--log', file, '--json', ...args]).ended
+
+    const typed = await read('--type', 'task_run.state')
+    expect(ids(typed.stdout)).toEqual(['trun_1', 'trun_2', 'trun_3'].map((id) => `${id}:completed`))
+    const [first] = parsed(typed.stdout)
+    const after = await read('--after', first?.position ?? '', '--limit', '2')
+    expect(parsed(after.stdout)).toHaveLength(2)
+    expect(ids(after.stdout)).toEqual(['s1', 'trun_2:completed'])
+    const from = await read('--from', '2026-01-02')
+    expect(ids(from.stdout)).toEqual(['trun_3:completed'])
+    const strange = await read('--after', 'nowhere')
+    expect(strange).toMatchObject({ code: 2, stdout: '' })
+  })
+
+  it('ends quietly when the reader closes its output', async () => {
+    const { file } = await logOf(Array.from({ length: 200 }, (_, n) => run(`trun_${n}`, 'x'.repeat(10_000))))
+    const read = rivulet(['log', 'read', '--log', file, '--json'])
+    await read.stdoutLine()
+    read.child.stdout.destroy()
+    const { code, stderr } = await read.ended
+
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  })
+
+  it.each(['read', 'tail'])('names a missing file, and does not create it: %s', async (command) => {
+    const folder = await mkdtemp(join(tmpdir(), 'rivulet-log-'))
+    onTestFinished(() => rm(folder, { recursive: true, force: true }))
+    const file = join(folder, 'nothing.db')
+    const { code, stdout, stderr } = await rivulet(['log', command, '--log', file]).ended
+
+    expect({ code, stdout }).toEqual({ code: 7, stdout: '' })
+    expect(stderr).toBe(`rivulet: ${file} does not exist: name the file of a log\n`)
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('leaves a database that is no log as it is', async () => {
+    const { file: other } = await logOf([])
+    const file = join(dirname(other), 'other.db')
+    const database = new DatabaseSync(file)
+    database.exec('CREATE TABLE mine (x)')
+    database.close()
+    const before = await readFile(file)
+    const { code, stderr } = await rivulet(['log', 'read', '--log', file]).ended
+
+    expect(code).toBe(7)
+    expect(stderr).toContain(`${file} has no log`)
+    expect(await readFile(file)).toEqual(before)
+    expect(existsSync(`${file}-wal`)).toBe(false)
+  })
+
+  it('leaves an empty file as it is', async () => {
+    const { file: other } = await logOf([])
+    const file = join(dirname(other), 'empty.db')
+    await writeFile(file, '')
+    const { code } = await rivulet(['log', 'read', '--log', file]).ended
+
+    expect(code).toBe(7)
+    expect(await readFile(file, 'utf8')).toBe('')
+  })
+
+  it.each([[[]], [['--json']]])('lets no event control the terminal: %j', async (args) => {
+    const hostile = '\u001B]0;owned\u0007\u009B2J\u001B[31m\rred\n\u2028'
+    const { file } = await logOf([run('trun_1', hostile), run(`trun_${hostile}`)])
+    const { stdout } = await rivulet(['log', 'read', '--log', file, ...args]).ended
+
+    expect(stdout.split('\n')).toHaveLength(3)
+    // oxlint-disable-next-line no-control-regex -- They are what a terminal would interpret.
+    expect(stdout.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001F\u007F-\u009F\u2028]/)
+  })
+})
+
+describe('rivulet log tail', () => {
+  it('prints what another process adds, from the end, until Ctrl-C', async () => {
+    const { file, add } = await logOf([run('trun_1')])
+    const tail = rivulet(['log', 'tail', '--log', file, '--json', '--verbose'])
+    const line = tail.stdoutLine()
+    await tail.stderrLine((text) => text.includes('following'))
+    await add(run('trun_2'))
+    expect(JSON.parse(await line)).toMatchObject({ id: 'trun_2:completed', revision: 1 })
+    tail.child.kill('SIGINT')
+    const { code, stdout } = await tail.ended
+
+    expect(code).toBe(130)
+    expect(parsed(stdout)).toHaveLength(1)
+  })
+
+  it('prints the log from its start, and follows it', async () => {
+    const { file, add } = await logOf([run('trun_1')])
+    const tail = rivulet([
+      'log',
+      'tail',
+      '--log',
+      file,
+      '--from',
+      'start',
+      '--type',
+      'task_run.state',
+      '--json',
+    ])
+    await tail.stdoutLine()
+    await add(status(2), run('trun_2'))
+    await tail.stdoutLine((line) => line.includes('trun_2'))
+    tail.child.kill('SIGTERM')
+    const { code, stdout } = await tail.ended
+
+    expect(code).toBe(143)
+    expect(ids(stdout)).toEqual(['trun_1:completed', 'trun_2:completed'])
+  })
+
+  it('ends quietly when the reader closes its output', async () => {
+    const { file, add } = await logOf([run('trun_1')])
+    const tail = rivulet(['log', 'tail', '--log', file, '--from', 'start', '--json'])
+    await tail.stdoutLine()
+    tail.child.stdout.destroy()
+    await add(run('trun_2'))
+    const { code, stderr } = await tail.ended
+
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  })
+})

@@ -1,0 +1,122 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openLog } from 'rivulet'
+import type { Entry } from 'rivulet'
+import { sqliteLog } from 'rivulet/log/sqlite'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { HeldRuns, research } from '../e2e/research.ts'
+import type { Research } from '../e2e/research.ts'
+import { rivulet } from './command.ts'
+
+/** The path of a log's file, removed after the test. */
+async function logFile(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'rivulet-record-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return join(folder, 'log.db')
+}
+
+const environment = ({ service }: Research) => ({
+  RIVULET_BASE_URL: service.url ?? '',
+  RIVULET_API_KEY: service.apiKey,
+})
+
+/** Records groups with the real command. */
+function record(both: Research, file: string, groups: readonly string[], ...args: readonly string[]) {
+  const selected = groups.flatMap((id) => ['--group', id])
+  return rivulet(['record', '--log', file, '--json', ...selected, ...args], environment(both))
+}
+
+/** The ends of runs in a log. */
+async function runsIn(file: string): Promise<readonly Entry[]> {
+  await using log = await openLog(sqliteLog(file, { create: false }))
+  const { entries } = await log.read(await log.positionAt('start'), { limit: 10_000 })
+  return entries.filter(({ type }) => type === 'task_run.state')
+}
+
+describe('rivulet record', () => {
+  it('records each event once, also after a restart, and ends with the groups', async () => {
+    const both = await research()
+    const id = await both.group('a', 'b', 'c')
+    const file = await logFile()
+    const first = await record(both, file, [id]).ended
+    const again = await record(both, file, [id]).ended
+
+    expect(first).toMatchObject({ code: 0 })
+    expect(JSON.parse(first.stdout).entries).toBeGreaterThanOrEqual(3)
+    expect(again).toMatchObject({ code: 0 })
+    expect(JSON.parse(again.stdout).entries).toBe(0)
+    const runs = await runsIn(file)
+    expect(runs).toHaveLength(3)
+    expect(new Set(runs.map((entry) => entry.id)).size).toBe(3)
+    expect(`${first.stdout}${first.stderr}${again.stderr}`).not.toContain(both.service.apiKey)
+  })
+
+  it('stores what it has received when it is stopped, prints it, and resumes there', async () => {
+    const processor = new HeldRuns()
+    const both = await research({ processor })
+    const id = await both.group('a', 'b')
+    const file = await logFile()
+    const first = record(both, file, [id])
+    await first.stderrLine((line) => line.includes('recording'))
+    first.child.kill('SIGINT')
+    const stopped = await first.ended
+    processor.release()
+    const ended = await record(both, file, [id]).ended
+
+    expect(stopped.code).toBe(130)
+    expect(JSON.parse(stopped.stdout)).toEqual({ entries: expect.any(Number), duplicates: 0 })
+    expect(ended.code).toBe(0)
+    await expect(runsIn(file)).resolves.toHaveLength(2)
+  })
+
+  it('is refused while another process records the same, and names it; with --wait it waits', async () => {
+    const processor = new HeldRuns()
+    const both = await research({ processor })
+    const id = await both.group('a')
+    const file = await logFile()
+    const first = record(both, file, [id])
+    await first.stderrLine((line) => line.includes('recording'))
+    // Its claim is in the log before its first entry.
+    const recorded = rivulet(['log', 'tail', '--log', file, '--from', 'start', '--json'])
+    await recorded.stdoutLine()
+    const refused = await record(both, file, [id]).ended
+    const waiting = record(both, file, [id], '--wait')
+    await waiting.stderrLine((line) => line.includes('recording'))
+    first.child.kill('SIGTERM')
+    processor.release()
+
+    expect(refused).toMatchObject({ code: 6, stdout: '' })
+    expect(refused.stderr).toContain(`process ${first.child.pid}`)
+    expect((await first.ended).code).toBe(143)
+    expect((await waiting.ended).code).toBe(0)
+    await expect(runsIn(file)).resolves.toHaveLength(1)
+  })
+
+  it('ends at once for an unknown group, and creates no file', async () => {
+    const both = await research()
+    const file = await logFile()
+    const { code, stdout, stderr } = await record(both, file, ['tgrp_none']).ended
+
+    expect(code).toBe(4)
+    expect(stdout).toBe('')
+    expect(stderr).toContain('tgrp_none')
+    expect(existsSync(file)).toBe(false)
+  })
+
+  it('logs a permanent failure, records the others, and ends with the exit code of the failure', async () => {
+    const processor = new HeldRuns()
+    const both = await research({ processor })
+    const [gone, kept] = [await both.group('a'), await both.group('b')]
+    both.service.faults.add({ kind: 'deleted-group', group: gone, after: 1 })
+    const file = await logFile()
+    const recording = record(both, file, [gone, kept])
+    const failure = await recording.stderrLine((line) => line.includes('failed for good'))
+    processor.release()
+
+    expect(JSON.parse(failure)).toMatchObject({ level: 'error', source: expect.stringContaining(gone) })
+    expect((await recording.ended).code).toBe(4)
+    await expect(runsIn(file)).resolves.toHaveLength(1)
+  })
+})
