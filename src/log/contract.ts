@@ -1,25 +1,8 @@
 import type { ResearchEvent } from '../protocol/event.ts'
+import type { DeadLetterStore, NewDeadLetter } from './dead-letter-store.ts'
+import type { Entry, Position } from './entry.ts'
 
-/**
- * A position in a log: after an entry, or at the start. Opaque: it carries the epoch of its log, and nothing but equality may
- * be relied on. A position of another log or another epoch is refused with a `LogPositionError`.
- *
- * Reading on after the same position gives the same entries at the same positions, in the same order, whatever was appended
- * since.
- */
-export type Position = string
-
-/** An event with what the log knows of it. Entries of one source are read in the order in which they were appended. */
-export type Entry<Event extends ResearchEvent = ResearchEvent> = Event & {
-  /** The position after this entry. */
-  readonly position: Position
-  /** When it was appended, in Unix ms. Never decreases from entry to entry. */
-  readonly recorded: number
-  /** 1 for the first entry of an event's identity; a more complete duplicate is an entry with the next number. */
-  readonly revision: number
-  /** Whether it comes from a first walk into the past of its source. */
-  readonly backfill: boolean
-}
+export type { Entry, Position } from './entry.ts'
 
 /** An event to be appended. */
 export interface NewEntry {
@@ -97,6 +80,10 @@ export interface ReaderState {
 export interface Commit extends ReaderState {
   /** The cursor of the reader before; null to create it. Another one is refused with a `LogConflictError`. */
   readonly expect: Position | null
+  /** Entries that the reader could not handle. Default: none. */
+  readonly deadLetters?: readonly NewDeadLetter[]
+  /** Positions of dead letters that were handed out again and are handled. Default: none. */
+  readonly redelivered?: readonly Position[]
 }
 
 /** Maximum size of a {@link Commit} as JSON, in bytes. */
@@ -129,8 +116,17 @@ export interface LogStore {
   streamPositions(names: readonly string[]): Promise<readonly (string | null)[]>
   /** Reads on after a position. Rejects with a `LogPositionError`. */
   read(after: Position, options: ReadOptions): Promise<Page>
-  /** Resolves once there may be entries after this position. Rejects with the signal's reason. */
-  wait(after: Position, signal: AbortSignal): Promise<void>
+  /**
+   * Resolves once there may be entries after this position, or dead letters to hand out again. Rejects with the signal's
+   * reason.
+   *
+   * @param redelivery Of which reader, and the number of the last mark that it knows. Default: dead letters do not count.
+   */
+  wait(
+    after: Position,
+    signal: AbortSignal,
+    redelivery?: { readonly reader: string; readonly after: number },
+  ): Promise<void>
   /** The position at which to begin. */
   positionAt(start: StartAt): Promise<Position>
   /** The state of a reader; undefined for an unknown one. */
@@ -140,6 +136,8 @@ export interface LogStore {
    * `LogPositionError`, or a `LogValueError` for more than {@link MAX_COMMIT_BYTES}.
    */
   commit(fence: Fence, commit: Commit): Promise<void>
+  /** Entries that readers could not handle. */
+  readonly deadLetters: DeadLetterStore
   /** Gives up every claim. Pending waits reject. */
   close(): Promise<void>
 }

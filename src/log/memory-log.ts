@@ -1,7 +1,6 @@
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkInteger, checkOptions, checkSignal, checkText } from '../protocol/check.ts'
 import { isObject } from '../protocol/event.ts'
-import { MAX_COMMIT_BYTES } from './contract.ts'
 import type {
   Appended,
   Commit,
@@ -14,11 +13,14 @@ import type {
   StartAt,
   StreamAppend,
 } from './contract.ts'
-import { LogClosedError, LogConflictError, LogValueError } from './errors.ts'
+import type { DeadLetterStore } from './dead-letter-store.ts'
+import { LogClosedError, LogConflictError } from './errors.ts'
 import { Claims } from './memory-log/claims.ts'
+import { DeadLetters } from './memory-log/dead-letters.ts'
 import { macrotask } from './macrotask.ts'
 import { Partitions } from './memory-log/partitions.ts'
 import { WaitingCalls } from './memory-log/waiting-calls.ts'
+import { preparedCommit } from './prepared-commit.ts'
 import { checkAppendSize, prepareEntry } from './prepared-entry.ts'
 
 /** Settings of one open log in memory. */
@@ -49,7 +51,7 @@ export interface MemoryLogOptions extends MemoryLogConnection {
 }
 
 /** The writes of a log. */
-export type MemoryLogWrite = 'claim' | 'release' | 'append' | 'commit'
+export type MemoryLogWrite = 'claim' | 'release' | 'append' | 'commit' | 'deadLetters'
 
 /** An open log in memory. */
 export interface MemoryLog extends LogStore {
@@ -92,11 +94,13 @@ class Contents {
   readonly streams = new Map<string, string>()
   /** JSON, so that a reader and the log never share a value. */
   readonly readers = new Map<string, { readonly cursor: Position; readonly json: string }>()
+  readonly deadLetters: DeadLetters
   readonly clock: () => number
   connections = 0
 
   constructor(partitions: number, clock: () => number) {
     this.entries = new Partitions(LOG, partitions)
+    this.deadLetters = new DeadLetters(this.entries)
     this.clock = clock
   }
 }
@@ -119,6 +123,7 @@ class OpenLog implements MemoryLog {
   readonly #contents: Contents
   readonly #latency: () => PromiseLike<unknown>
   readonly #faults: (write: MemoryLogWrite, step: 'before' | 'after') => void
+  readonly deadLetters: DeadLetterStore
   #isClosed = false
 
   constructor(contents: Contents, { owner, latency, faults }: Required<MemoryLogConnection>) {
@@ -126,6 +131,7 @@ class OpenLog implements MemoryLog {
     this.owner = owner
     this.#latency = latency
     this.#faults = faults
+    this.deadLetters = this.#deadLetterStore(contents)
   }
 
   connect(options: MemoryLogConnection = {}): MemoryLog {
@@ -189,11 +195,16 @@ class OpenLog implements MemoryLog {
     return this.#call(() => this.#contents.entries.read(after, { limit, types }))
   }
 
-  async wait(after: Position, signal: AbortSignal): Promise<void> {
+  async wait(
+    after: Position,
+    signal: AbortSignal,
+    redelivery?: { readonly reader: string; readonly after: number },
+  ): Promise<void> {
     checkSignal('signal', signal)
-    const { entries, waiting } = this.#contents
+    const { entries, waiting, deadLetters } = this.#contents
     await this.#call(async () => {
-      if (!entries.hasMore(after)) await waiting.add(this, signal)
+      const isDue = redelivery !== undefined && deadLetters.hasRedelivery(redelivery.reader, redelivery.after)
+      if (!isDue && !entries.hasMore(after)) await waiting.add(this, signal)
     })
     signal.throwIfAborted()
     this.#checkOpen()
@@ -216,21 +227,19 @@ class OpenLog implements MemoryLog {
     })
   }
 
-  async commit(fence: Fence, { expect, cursor, acknowledged }: Commit): Promise<void> {
+  async commit(fence: Fence, given: Commit): Promise<void> {
     const { name } = fence
+    const { expect, cursor, acknowledged, deadLetters, redelivered } = preparedCommit(LOG, name, given)
     const json = JSON.stringify({ cursor, acknowledged } satisfies ReaderState)
-    const bytes = new TextEncoder().encode(JSON.stringify({ expect, cursor, acknowledged })).length
-    if (bytes > MAX_COMMIT_BYTES) {
-      const problem = `its ${bytes} bytes are more than ${MAX_COMMIT_BYTES}`
-      throw new LogValueError(LOG, `a commit of ${JSON.stringify(name)}`, problem)
-    }
-    const positions = [cursor, ...acknowledged]
+    const letters = deadLetters.map(({ position }) => position)
     await this.#write('commit', () => {
-      const { claims, entries, readers } = this.#contents
+      const { claims, entries, readers, deadLetters: stored, clock } = this.#contents
       claims.check(fence)
       if ((readers.get(name)?.cursor ?? null) !== expect) throw new LogConflictError(LOG, name)
-      for (const position of positions) entries.check(position)
+      for (const position of [cursor, ...acknowledged, ...letters, ...redelivered]) entries.check(position)
       readers.set(name, { cursor, json })
+      for (const letter of deadLetters) stored.put(name, letter, clock())
+      for (const position of redelivered) stored.remove(name, position)
     })
   }
 
@@ -242,6 +251,27 @@ class OpenLog implements MemoryLog {
       claims.close(this, new LogClosedError(LOG))
     }
     await this.#latency()
+  }
+
+  #deadLetterStore({ deadLetters, entries, waiting }: Contents): DeadLetterStore {
+    const change = (which: Position, effect: () => number) =>
+      this.#write('deadLetters', () => {
+        if (which !== 'all') entries.check(which)
+        return effect()
+      })
+    return {
+      list: (reader, after, limit) => this.#call(() => deadLetters.list(reader, after, limit)),
+      counts: () => this.#call(() => deadLetters.counts()),
+      redeliver: (reader, which) =>
+        change(which, () => {
+          const count = deadLetters.mark(reader, which)
+          if (count > 0) waiting.settle(() => true)
+          return count
+        }),
+      remove: (reader, which) => change(which, () => deadLetters.remove(reader, which)),
+      redeliveries: (reader, after, limit) =>
+        this.#call(() => deadLetters.redeliveries(reader, after, limit)),
+    }
   }
 
   /** One change of the log. Its effect is all there or not at all. */

@@ -2,6 +2,7 @@ import { describeAppending } from './conformance/appending.ts'
 import { describeClaims } from './conformance/claims.ts'
 import { describeClosing } from './conformance/closing.ts'
 import { describeDuplicates } from './conformance/duplicates.ts'
+import { describeDeadLetters } from './conformance/dead-letters.ts'
 import { opening } from './conformance/fixture.ts'
 import type { OpenFreshLog } from './conformance/fixture.ts'
 import { describeHostileEvents } from './conformance/hostile-events.ts'
@@ -20,6 +21,7 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
   describeReading(name, open)
   describeWaiting(name, open)
   describeReaders(name, open)
+  describeDeadLetters(name, open)
   describeClosing(name, open)
   describeLogModel(name, openFresh)
 }

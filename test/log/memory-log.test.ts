@@ -34,7 +34,7 @@ describeMemoryLog('a log in memory of 3 partitions', { partitions: 3 })
 describeMemoryLog('a slow log in memory', { latency: () => nextTurn() })
 describeMemoryLog('a slow log in memory of 3 partitions', { partitions: 3, latency: () => nextTurn() })
 
-const WRITES: readonly MemoryLogWrite[] = ['claim', 'release', 'append', 'commit']
+const WRITES: readonly MemoryLogWrite[] = ['claim', 'release', 'append', 'commit', 'deadLetters']
 const crash = new Error('crashed')
 
 describe('memoryLog', () => {
@@ -53,6 +53,11 @@ describe('memoryLog', () => {
     const witness = log.connect({ owner: 'witness' })
     const fence = await log.claim('claimed')
     const start = await log.positionAt('start')
+    const reader = await log.claim('reader')
+    await log.append([{ fence: reader, expect: null, entries: [{ event: change('dead') }] }])
+    const position = await log.positionAt('end')
+    const deadLetters = [{ position, error: { name: 'Error', message: 'no luck' }, attempts: 1 }]
+    await log.commit(reader, { expect: null, cursor: position, acknowledged: [], deadLetters })
     const calls: Readonly<Record<MemoryLogWrite, () => Promise<unknown>>> = {
       claim: () => log.claim('free'),
       release: () => log.release(fence),
@@ -61,6 +66,7 @@ describe('memoryLog', () => {
           { fence, expect: null, position: 'p1', entries: [{ event: change('1') }, { event: change('2') }] },
         ]),
       commit: () => log.commit(fence, { expect: null, cursor: start, acknowledged: [] }),
+      deadLetters: () => log.deadLetters.remove('reader', 'all'),
     }
     const isFree = async (name: string) => {
       const outcome = await witness.claim(name).catch((error: unknown) => error)
@@ -78,11 +84,12 @@ describe('memoryLog', () => {
           ...(await witness.streamPositions(['claimed'])),
         ],
         commit: (await witness.reader('claimed')) !== undefined,
+        deadLetters: (await witness.deadLetters.counts()).size === 0,
       }),
     }
   }
-  const untouched = { claim: false, release: false, append: [0, null], commit: false }
-  const written = { claim: true, release: true, append: [2, 'p1'], commit: true }
+  const untouched = { claim: false, release: false, append: [1, null], commit: false, deadLetters: false }
+  const written = { claim: true, release: true, append: [3, 'p1'], commit: true, deadLetters: true }
 
   it.each(WRITES)('writes nothing of a %s that a fault stops before its effect', async (write) => {
     const { call, steps, seen } = await failing(write, 'before')

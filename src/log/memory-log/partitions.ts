@@ -1,6 +1,6 @@
 import { isAtLeastAsComplete, mergeDuplicates } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
-import type { Page, Position, ReadOptions, StartAt } from '../contract.ts'
+import type { Entry, Page, Position, ReadOptions, StartAt } from '../contract.ts'
 import { LogPositionError } from '../errors.ts'
 import type { PreparedEntry } from '../prepared-entry.ts'
 
@@ -9,6 +9,11 @@ interface StoredEntry extends PreparedEntry {
   readonly revision: number
   /** Entries of the same group are read in the order of their partitions, not in that of their appends. */
   readonly group: number
+}
+
+interface Located {
+  readonly entry: StoredEntry
+  readonly partition: number
 }
 
 /** Maximum number of entries that one read looks at, so that a rare type does not block the event loop. */
@@ -66,16 +71,14 @@ export class Partitions {
   read(after: Position, { limit, types }: ReadOptions): Page {
     this.#isGroupRead = true
     const at = this.#parse(after)
-    const entries: Page['entries'][number][] = []
+    const entries: Entry[] = []
     let examined = 0
     let next = this.#next(at)
     for (; next !== undefined && entries.length < limit && examined < MAX_EXAMINED; examined++) {
       const { entry, partition } = next
       at[partition] = (at[partition] ?? 0) + 1
       if (types === undefined || types.includes(entry.type)) {
-        const event: ResearchEvent = JSON.parse(entry.json)
-        const { recorded, revision, backfill } = entry
-        entries.push(Object.assign(event, { position: this.#format(at), recorded, revision, backfill }))
+        entries.push(entryOf(entry, this.#format(at)))
       }
       next = this.#next(at)
     }
@@ -85,6 +88,26 @@ export class Partitions {
   /** Whether there are entries after this position. */
   hasMore(after: Position): boolean {
     return this.#next(this.#parse(after)) !== undefined
+  }
+
+  /** The entry that a reader gets at this position; undefined at the start. */
+  entryAt(position: Position): Entry | undefined {
+    const at = this.#parse(position)
+    const last = at
+      .flatMap((count, partition) => {
+        const entry = this.#partitions[partition]?.[count - 1]
+        return entry === undefined ? [] : [{ partition, entry }]
+      })
+      .reduce<Located | undefined>(
+        (latest, next) => (latest === undefined || this.#isBefore(latest, next) ? next : latest),
+        undefined,
+      )
+    return last && entryOf(last.entry, position)
+  }
+
+  /** A number that grows in the order of reading. */
+  order(position: Position): number {
+    return this.#parse(position).reduce((sum, count) => sum + count, 0)
   }
 
   /** Throws a LogPositionError for a position that is not one of this log. */
@@ -104,19 +127,22 @@ export class Partitions {
   }
 
   /** The next entry in the order of reading, and the index of its partition. */
-  #next(at: readonly number[]): { readonly entry: StoredEntry; readonly partition: number } | undefined {
-    let next: { readonly entry: StoredEntry; readonly partition: number } | undefined
+  #next(at: readonly number[]): Located | undefined {
+    let next: Located | undefined
     for (const [partition, entries] of this.#partitions.entries()) {
       const entry = entries[at[partition] ?? 0]
       if (entry === undefined) continue
-      const isBefore =
-        next === undefined ||
-        entry.group < next.entry.group ||
-        (entry.group === next.entry.group &&
-          this.#rank(partition, entry.group) < this.#rank(next.partition, entry.group))
-      if (isBefore) next = { entry, partition }
+      const located = { entry, partition }
+      if (next === undefined || this.#isBefore(located, next)) next = located
     }
     return next
+  }
+
+  /** Whether one entry is read before another one of another partition. */
+  #isBefore(one: Located, other: Located): boolean {
+    const { group } = one.entry
+    if (group !== other.entry.group) return group < other.entry.group
+    return this.#rank(one.partition, group) < this.#rank(other.partition, group)
   }
 
   #rank(partition: number, group: number): number {
@@ -148,6 +174,11 @@ export class Partitions {
     }
     return at
   }
+}
+
+function entryOf({ json, recorded, revision, backfill }: StoredEntry, position: Position): Entry {
+  const event: ResearchEvent = JSON.parse(json)
+  return Object.assign(event, { position, recorded, revision, backfill })
 }
 
 /** The latest entry of each identity. */

@@ -50,6 +50,29 @@ export const SCHEMA = `
     acknowledged TEXT NOT NULL -- positions after the cursor, as a JSON array
   ) WITHOUT ROWID, STRICT;
 
+  -- Its entry is a copy, which stays when the log deletes it.
+  CREATE TABLE rivulet_dead_letter (
+    reader TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    recorded INTEGER NOT NULL, -- Unix ms
+    revision INTEGER NOT NULL,
+    backfill INTEGER NOT NULL,
+    error_name TEXT NOT NULL,
+    error_message TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    failed INTEGER NOT NULL, -- Unix ms
+    event TEXT NOT NULL, -- JSON
+    PRIMARY KEY (reader, position)
+  ) STRICT;
+
+  -- Dead letters to hand out again. AUTOINCREMENT: a running reader asks for what comes after the last number that it knows.
+  CREATE TABLE rivulet_redelivery (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    reader TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    UNIQUE (reader, position)
+  ) STRICT;
+
   -- A row stays when its name is given up, so that no token is used twice.
   CREATE TABLE rivulet_claim (
     name TEXT PRIMARY KEY,

@@ -2,7 +2,6 @@ import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promi
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkInteger, checkSignal, checkText } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/event.ts'
-import { MAX_COMMIT_BYTES } from '../contract.ts'
 import type {
   Appended,
   Commit,
@@ -15,16 +14,16 @@ import type {
   StartAt,
   StreamAppend,
 } from '../contract.ts'
-import { LogClosedError, LogConflictError, LogInUseError, LogValueError } from '../errors.ts'
+import type { DeadLetterStore } from '../dead-letter-store.ts'
+import { LogClosedError, LogConflictError, LogInUseError } from '../errors.ts'
+import { preparedCommit } from '../prepared-commit.ts'
 import { checkAppendSize, prepareEntry } from '../prepared-entry.ts'
-import { ChangeWatch } from './change-watch.ts'
-import { Claims } from './claims.ts'
-import { Entries } from './entries.ts'
-import { connect as defaultConnect, LogFile } from './log-file.ts'
+import { DeadLetterCalls } from './dead-letter-calls.ts'
+import { connect as defaultConnect } from './log-file.ts'
 import type { Connect } from './log-file.ts'
-import { Readers } from './readers.ts'
+import { OpenLog } from './open-log.ts'
+import type { Transactions } from './open-log.ts'
 import { isBusy, logFileError } from './sqlite-error.ts'
-import { originalText, storedText } from './stored-text.ts'
 import { whileBusy, WriteQueue } from './write-queue.ts'
 
 /** How long the end of another program's transaction is waited for, in ms. */
@@ -49,6 +48,7 @@ export interface SqliteLogSettings {
 
 /** A log in an SQLite file. The file is opened by the first call. */
 export class SqliteLogStore implements LogStore {
+  readonly deadLetters: DeadLetterStore
   readonly #name: string
   readonly #settings: SqliteLogSettings
   readonly #patience: number
@@ -60,6 +60,14 @@ export class SqliteLogStore implements LogStore {
     this.#name = file
     this.#settings = settings
     this.#patience = settings.patience ?? PATIENCE
+    const transactions: Transactions = {
+      read: (work) => this.#call((log) => this.#snapshot(log, () => work(log))),
+      write: (durability, work) =>
+        this.#call((log) => this.#write(() => log.file.write(durability, () => work(log)))),
+      // A call that has changed something has opened it.
+      notify: () => void this.#opening?.then((log) => log.watch.notify()),
+    }
+    this.deadLetters = new DeadLetterCalls(transactions)
   }
 
   async claim(name: string, options: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
@@ -129,14 +137,21 @@ export class SqliteLogStore implements LogStore {
     })
   }
 
-  async wait(after: Position, signal: AbortSignal): Promise<void> {
+  async wait(
+    after: Position,
+    signal: AbortSignal,
+    redelivery?: { readonly reader: string; readonly after: number },
+  ): Promise<void> {
     checkSignal('signal', signal)
     await this.#call(async (log) => {
       signal.throwIfAborted()
       const isReached = () =>
         log.file.read(() => {
           const { position } = log.entries.end()
-          return log.entries.positions.parse(after, position) < position
+          if (log.entries.positions.parse(after, position) < position) return true
+          return (
+            redelivery !== undefined && log.deadLetters.hasRedelivery(redelivery.reader, redelivery.after)
+          )
         })
       await log.watch.until(isReached, signal)
     })
@@ -155,19 +170,19 @@ export class SqliteLogStore implements LogStore {
     return this.#call((log) => this.#snapshot(log, () => log.readers.get(name)))
   }
 
-  async commit(fence: Fence, { expect, cursor, acknowledged }: Commit): Promise<void> {
-    const commit = { expect, cursor, acknowledged: [...acknowledged] }
-    const bytes = Buffer.byteLength(JSON.stringify(commit))
-    if (bytes > MAX_COMMIT_BYTES) {
-      const problem = `its ${bytes} bytes are more than ${MAX_COMMIT_BYTES}`
-      throw new LogValueError(this.#name, `a commit of ${JSON.stringify(fence.name)}`, problem)
-    }
+  async commit(fence: Fence, given: Commit): Promise<void> {
+    const { name } = fence
+    const commit = preparedCommit(this.#name, name, given)
     // Not synced: a power cut takes the cursor back, and entries are read again.
     await this.#call((log) =>
       this.#write(() =>
         log.file.write('NORMAL', () => {
           log.claims.check(fence)
-          log.readers.commit(fence.name, commit, log.entries.end().position)
+          const last = log.entries.end().position
+          log.readers.commit(name, commit, last)
+          const now = this.#settings.clock()
+          for (const letter of commit.deadLetters) log.deadLetters.put(name, letter, last, now)
+          for (const position of commit.redelivered) log.deadLetters.handled(name, position, last)
         }),
       ),
     )
@@ -248,48 +263,5 @@ export class SqliteLogStore implements LogStore {
 
   #checkOpen(): void {
     if (this.#closing !== undefined) throw new LogClosedError(this.#name)
-  }
-}
-
-/** The parts of a log whose file is open. */
-class OpenLog {
-  readonly file: LogFile
-  readonly entries: Entries
-  readonly readers: Readers
-  readonly claims: Claims
-  readonly watch: ChangeWatch
-  readonly #findStream
-  readonly #moveStream
-
-  constructor(name: string, owner: string, connect: Connect, create: boolean) {
-    this.file = new LogFile(name, connect, create)
-    try {
-      this.entries = new Entries(this.file)
-      this.readers = new Readers(this.file, this.entries.positions)
-      this.claims = new Claims(this.file, owner)
-      this.watch = new ChangeWatch(this.file)
-      this.#findStream = this.file.database.prepare('SELECT position FROM rivulet_stream WHERE name = ?')
-      this.#moveStream = this.file.database.prepare(
-        'INSERT INTO rivulet_stream VALUES (?, ?) ON CONFLICT DO UPDATE SET position = excluded.position',
-      )
-    } catch (error) {
-      this.file.close()
-      throw error
-    }
-  }
-
-  /** The upstream position of a stream. */
-  streamPosition(name: string): string | null {
-    const position = this.#findStream.get(storedText(name))?.['position']
-    return typeof position === 'string' ? originalText(position) : null
-  }
-
-  moveStream(name: string, position: string): void {
-    this.#moveStream.run(storedText(name), storedText(position))
-  }
-
-  close(): void {
-    this.file.close()
-    this.claims.close()
   }
 }

@@ -23,6 +23,11 @@ export function describeClosing(name: string, open: Open): void {
         log.positionAt('end'),
         log.reader('billing'),
         log.commit(fence, { expect: null, cursor: start, acknowledged: [] }),
+        log.deadLetters.list('billing', start, 1),
+        log.deadLetters.counts(),
+        log.deadLetters.redeliver('billing', 'all'),
+        log.deadLetters.remove('billing', start),
+        log.deadLetters.redeliveries('billing', 0, 1),
       ]
       for (const outcome of await Promise.allSettled(calls)) {
         expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(LogClosedError) })

@@ -1,0 +1,182 @@
+import { isObject } from '../../protocol/event.ts'
+import { parseJson } from '../../protocol/json.ts'
+import type { Entry, Position } from '../contract.ts'
+import type { NewDeadLetter, Redeliveries, StoredDeadLetter } from '../dead-letter-store.ts'
+import type { LogFile } from './log-file.ts'
+import type { Positions } from './position.ts'
+import { damaged } from './sqlite-error.ts'
+import { originalText, storedText } from './stored-text.ts'
+
+/** The length of the events of a page after which it ends, in characters. */
+const MAX_PAGE_LENGTH = 1024 * 1024
+
+const COLUMNS = 'position, recorded, revision, backfill, event, error_name, error_message, attempts, failed'
+
+type Row = Readonly<Record<string, unknown>>
+
+/** The letters of a reader from one position to another one, including both. */
+export interface Range {
+  readonly from: number
+  readonly to: number
+}
+
+/** What was done to a part of these. */
+export interface Step {
+  /** How many letters were changed. */
+  readonly changed: number
+  /** The number of the last position that was looked at; undefined at the end. */
+  readonly last: number | undefined
+}
+
+/** The dead letters of each reader. All methods run within a transaction. */
+export class DeadLetters {
+  readonly #file: LogFile
+  readonly #positions: Positions
+  readonly #statements: ReturnType<typeof prepare>
+
+  constructor(file: LogFile, positions: Positions) {
+    this.#file = file
+    this.#positions = positions
+    this.#statements = prepare(file)
+  }
+
+  /**
+   * Adds a letter, or updates the one that was handed out.
+   *
+   * @param last The number of the last entry of the log.
+   */
+  put(reader: string, letter: NewDeadLetter, last: number, now: number): void {
+    const { error, attempts, isAgain = false } = letter
+    const position = this.#positions.parse(letter.position, last)
+    const name = storedText(reader)
+    const what = [storedText(error.name), storedText(error.message), attempts, Math.floor(now)] as const
+    const { update, insert, unmark } = this.#statements
+    unmark.run(name, position)
+    if (update.run(...what, name, position).changes === 0 && !isAgain) insert.run(name, ...what, position)
+  }
+
+  list(reader: string, after: number, limit: number): readonly StoredDeadLetter[] {
+    return this.#page(this.#statements.list.iterate(storedText(reader), after, limit))
+  }
+
+  counts(): ReadonlyMap<string, number> {
+    const rows = this.#statements.counts.all()
+    return new Map(rows.map(({ reader, count }) => [originalText(String(reader)), Number(count)]))
+  }
+
+  /** Marks some of these letters for another delivery. */
+  mark(reader: string, range: Range, limit: number): Step {
+    const name = storedText(reader)
+    return this.#each(
+      name,
+      range,
+      limit,
+      (position) => this.#statements.mark.run(name, position).changes === 1,
+    )
+  }
+
+  /** Removes some of these letters. */
+  remove(reader: string, range: Range, limit: number): Step {
+    const name = storedText(reader)
+    return this.#each(name, range, limit, (position) => this.#remove(name, position))
+  }
+
+  /** Removes what was handled after it was handed out. */
+  handled(reader: string, position: Position, last: number): void {
+    this.#remove(storedText(reader), this.#positions.parse(position, last))
+  }
+
+  redeliveries(reader: string, after: number, limit: number): Redeliveries {
+    const rows = this.#statements.marked.iterate(storedText(reader), after, limit)
+    let last = after
+    const letters = this.#page(rows, ({ number }) => (last = Number(number)))
+    return { letters, last }
+  }
+
+  hasRedelivery(reader: string, after: number): boolean {
+    return this.#statements.hasMark.get(storedText(reader), after) !== undefined
+  }
+
+  #each(name: string, { from, to }: Range, limit: number, change: (position: number) => boolean): Step {
+    const rows = this.#statements.positions.all(name, from, to, limit)
+    const positions = rows.map(({ position }) => Number(position))
+    const changed = positions.filter(change).length
+    return { changed, last: positions.length < limit ? undefined : positions.at(-1) }
+  }
+
+  #remove(name: string, position: number): boolean {
+    const { unmark, remove } = this.#statements
+    unmark.run(name, position)
+    return remove.run(name, position).changes === 1
+  }
+
+  #page(rows: Iterable<Row>, onRow: (row: Row) => void = () => {}): readonly StoredDeadLetter[] {
+    const letters: StoredDeadLetter[] = []
+    let length = 0
+    for (const row of rows) {
+      onRow(row)
+      letters.push(this.#letter(row))
+      length += String(row['event']).length
+      if (length >= MAX_PAGE_LENGTH) break
+    }
+    return letters
+  }
+
+  #letter(row: Row): StoredDeadLetter {
+    const event = parseJson(String(row['event']))
+    if (!isObject(event)) {
+      throw damaged(this.#file.name, `the event of a dead letter at position ${row['position']} is not JSON`)
+    }
+    const entry = Object.assign(event, {
+      position: this.#positions.format(Number(row['position'])),
+      recorded: Number(row['recorded']),
+      revision: Number(row['revision']),
+      backfill: row['backfill'] === 1,
+    })
+    return {
+      // It was copied from an entry.
+      entry: entry as unknown as Entry,
+      error: {
+        name: originalText(String(row['error_name'])),
+        message: originalText(String(row['error_message'])),
+      },
+      attempts: Number(row['attempts']),
+      failed: Number(row['failed']),
+      isRedelivered: row['mark'] !== null,
+    }
+  }
+}
+
+function prepare({ database }: LogFile) {
+  const letters = `SELECT ${COLUMNS}, number AS mark FROM rivulet_dead_letter`
+  return {
+    insert: database.prepare(
+      `INSERT INTO rivulet_dead_letter
+         (reader, error_name, error_message, attempts, failed, position, recorded, revision, backfill, event)
+       SELECT ?, ?, ?, ?, ?, position, recorded, revision, backfill, event FROM rivulet_entry WHERE position = ?`,
+    ),
+    update: database.prepare(
+      `UPDATE rivulet_dead_letter SET error_name = ?, error_message = ?, attempts = ?, failed = ?
+       WHERE reader = ? AND position = ?`,
+    ),
+    remove: database.prepare('DELETE FROM rivulet_dead_letter WHERE reader = ? AND position = ?'),
+    counts: database.prepare('SELECT reader, COUNT(*) AS count FROM rivulet_dead_letter GROUP BY reader'),
+    positions: database.prepare(
+      `SELECT position FROM rivulet_dead_letter WHERE reader = ? AND position BETWEEN ? AND ?
+       ORDER BY position LIMIT ?`,
+    ),
+    list: database.prepare(
+      `${letters} LEFT JOIN rivulet_redelivery USING (reader, position)
+       WHERE reader = ? AND position > ? ORDER BY position LIMIT ?`,
+    ),
+    mark: database.prepare(
+      'INSERT INTO rivulet_redelivery (reader, position) VALUES (?, ?) ON CONFLICT DO NOTHING',
+    ),
+    unmark: database.prepare('DELETE FROM rivulet_redelivery WHERE reader = ? AND position = ?'),
+    marked: database.prepare(
+      `SELECT ${COLUMNS}, number, number AS mark FROM rivulet_redelivery JOIN rivulet_dead_letter USING (reader, position)
+       WHERE reader = ? AND number > ? ORDER BY number LIMIT ?`,
+    ),
+    hasMark: database.prepare('SELECT 1 FROM rivulet_redelivery WHERE reader = ? AND number > ? LIMIT 1'),
+  }
+}

@@ -1,0 +1,63 @@
+import { ChangeWatch } from './change-watch.ts'
+import { Claims } from './claims.ts'
+import { DeadLetters } from './dead-letters.ts'
+import { Entries } from './entries.ts'
+import { LogFile } from './log-file.ts'
+import type { Connect, Durability } from './log-file.ts'
+import { Readers } from './readers.ts'
+import { originalText, storedText } from './stored-text.ts'
+
+/** Transactions for the parts of a store: they wait while the file is busy, and what SQLite throws becomes a LogFileError. */
+export interface Transactions {
+  /** Reads from one snapshot. */
+  read<Result>(work: (log: OpenLog) => Result): Promise<Result>
+  /** Writes after all earlier writes. */
+  write<Result>(durability: Durability, work: (log: OpenLog) => Result): Promise<Result>
+  /** Reports a change to the calls that wait. */
+  notify(): void
+}
+
+/** The parts of a log whose file is open. */
+export class OpenLog {
+  readonly file: LogFile
+  readonly entries: Entries
+  readonly readers: Readers
+  readonly deadLetters: DeadLetters
+  readonly claims: Claims
+  readonly watch: ChangeWatch
+  readonly #findStream
+  readonly #moveStream
+
+  constructor(name: string, owner: string, connect: Connect, create: boolean) {
+    this.file = new LogFile(name, connect, create)
+    try {
+      this.entries = new Entries(this.file)
+      this.readers = new Readers(this.file, this.entries.positions)
+      this.deadLetters = new DeadLetters(this.file, this.entries.positions)
+      this.claims = new Claims(this.file, owner)
+      this.watch = new ChangeWatch(this.file)
+      this.#findStream = this.file.database.prepare('SELECT position FROM rivulet_stream WHERE name = ?')
+      this.#moveStream = this.file.database.prepare(
+        'INSERT INTO rivulet_stream VALUES (?, ?) ON CONFLICT DO UPDATE SET position = excluded.position',
+      )
+    } catch (error) {
+      this.file.close()
+      throw error
+    }
+  }
+
+  /** The upstream position of a stream. */
+  streamPosition(name: string): string | null {
+    const position = this.#findStream.get(storedText(name))?.['position']
+    return typeof position === 'string' ? originalText(position) : null
+  }
+
+  moveStream(name: string, position: string): void {
+    this.#moveStream.run(storedText(name), storedText(position))
+  }
+
+  close(): void {
+    this.file.close()
+    this.claims.close()
+  }
+}

@@ -1,0 +1,252 @@
+import { describe, expect, it } from 'vitest'
+import type { Fence, LogStore, Position } from '../../../src/log/contract.ts'
+import type { NewDeadLetter } from '../../../src/log/dead-letter-store.ts'
+import { FencedError, LogConflictError, LogPositionError, LogValueError } from '../../../src/log/errors.ts'
+import { change } from '../../operators/events.ts'
+import { append, isSettled, readAll } from './fixture.ts'
+import type { Open } from './fixture.ts'
+
+const error = { name: 'TypeError', message: 'no coffee' }
+
+const idsOf = (letters: readonly { readonly entry: { readonly id: string } }[]) =>
+  letters.map(({ entry }) => entry.id)
+
+/** Entries that readers could not handle. */
+export function describeDeadLetters(name: string, open: Open): void {
+  describe(`${name}: dead letters`, () => {
+    /** A log with five entries, and readers that stand at the start. */
+    async function withReader() {
+      let now = 5_000
+      const opened = await open(() => now)
+      const { log } = opened
+      await append(log, await log.claim('stream'), ...['1', '2', '3', '4', '5'].map((id) => change(id)))
+      const entries = await readAll(log)
+      const start = await log.positionAt('start')
+      const at = (i: number) => entries[i - 1]?.position ?? start
+      const letterAt = (i: number, rest: Partial<NewDeadLetter> = {}): NewDeadLetter => ({
+        position: at(i),
+        error,
+        attempts: 5,
+        ...rest,
+      })
+      const claimed = async (reader: string) => {
+        const fence = await log.claim(reader)
+        await log.commit(fence, { expect: null, cursor: start, acknowledged: [] })
+        return fence
+      }
+      /** A commit that moves no cursor. */
+      const put = (fence: Fence, ...deadLetters: NewDeadLetter[]) =>
+        log.commit(fence, { expect: start, cursor: start, acknowledged: [], deadLetters })
+      const handled = (fence: Fence, ...redelivered: Position[]) =>
+        log.commit(fence, { expect: start, cursor: start, acknowledged: [], redelivered })
+      const list = (reader = 'billing', after = start, limit = 100, store: LogStore = log) =>
+        store.deadLetters.list(reader, after, limit)
+      const fence = await claimed('billing')
+      const setNow = (time: number) => (now = time)
+      return { ...opened, start, entries, at, letterAt, claimed, put, handled, list, fence, setNow }
+    }
+
+    it('are stored with their entries by the commit that acknowledges these', async () => {
+      const { log, connect, start, entries, at, letterAt, fence, list, setNow } = await withReader()
+      setNow(9_000)
+      await log.commit(fence, {
+        expect: start,
+        cursor: at(2),
+        acknowledged: [at(4)],
+        deadLetters: [letterAt(4)],
+      })
+      const stored = { entry: entries[3], error, attempts: 5, failed: 9_000, isRedelivered: false }
+      expect(await list()).toEqual([stored])
+      expect(await list('billing', start, 100, await connect('second'))).toEqual([stored])
+      expect(await log.reader('billing')).toEqual({ cursor: at(2), acknowledged: [at(4)] })
+    })
+
+    it('are listed in the order of the log, in parts', async () => {
+      const { letterAt, put, list, fence, at } = await withReader()
+      for (const i of [3, 1, 5]) await put(fence, letterAt(i))
+      expect(idsOf(await list())).toEqual(['1', '3', '5'])
+      expect(idsOf(await list('billing', at(1), 1))).toEqual(['3'])
+      expect(idsOf(await list('billing', at(5)))).toEqual([])
+    })
+
+    it('keep any text of an error', async () => {
+      const { letterAt, put, list, fence } = await withReader()
+      const odd = { name: '"', message: 'a\0b\n\u{1f600} \ud800' }
+      await put(fence, letterAt(1, { error: odd }))
+      expect(await list()).toMatchObject([{ error: odd }])
+    })
+
+    it('belong to one reader, and are counted', async () => {
+      const { log, letterAt, put, list, fence, claimed, at } = await withReader()
+      const other = await claimed('ledger')
+      await put(fence, letterAt(1), letterAt(2))
+      await put(other, letterAt(2))
+      expect(idsOf(await list('ledger'))).toEqual(['2'])
+      expect(await log.deadLetters.counts()).toEqual(
+        new Map([
+          ['billing', 2],
+          ['ledger', 1],
+        ]),
+      )
+      expect(await log.deadLetters.remove('ledger', at(2))).toBe(1)
+      expect(await log.deadLetters.counts()).toEqual(new Map([['billing', 2]]))
+      expect(idsOf(await list())).toEqual(['1', '2'])
+    })
+
+    it('are not stored by a commit that is refused', async () => {
+      const { log, connect, loseClaims, start, at, letterAt, fence, list } = await withReader()
+      const commit = (from: Position, ...deadLetters: NewDeadLetter[]) =>
+        log.commit(fence, { expect: from, cursor: at(2), acknowledged: [], deadLetters })
+      await expect(commit(at(3), letterAt(1))).rejects.toBeInstanceOf(LogConflictError)
+      await expect(commit(start, letterAt(1), letterAt(2, { position: 'elsewhere' }))).rejects.toBeInstanceOf(
+        LogPositionError,
+      )
+      const long = { name: 'Error', message: 'x'.repeat(1_000) }
+      const many = Array.from({ length: 600 }, () => letterAt(1, { error: long }))
+      await expect(commit(start, ...many)).rejects.toBeInstanceOf(LogValueError)
+      await loseClaims(log)
+      const second = await connect('second')
+      await second.claim('billing')
+      await expect(commit(start, letterAt(1))).rejects.toBeInstanceOf(FencedError)
+      expect(await list()).toEqual([])
+      expect((await log.reader('billing'))?.cursor).toBe(start)
+    })
+
+    it('are handed out again one by one, in the order in which that was asked for, each once', async () => {
+      const { log, letterAt, put, fence, at, start, entries } = await withReader()
+      const { deadLetters } = log
+      await put(fence, letterAt(1), letterAt(2), letterAt(4))
+      expect(await deadLetters.redeliveries('billing', 0, 10)).toEqual({ letters: [], last: 0 })
+      expect(await deadLetters.redeliver('billing', at(4))).toBe(1)
+      expect(await deadLetters.redeliver('billing', at(4))).toBe(0)
+      expect(await deadLetters.redeliver('billing', at(1))).toBe(1)
+      const first = await deadLetters.redeliveries('billing', 0, 1)
+      expect(first.letters).toMatchObject([{ entry: entries[3], attempts: 5, isRedelivered: true }])
+      const rest = await deadLetters.redeliveries('billing', first.last, 10)
+      expect(idsOf(rest.letters)).toEqual(['1'])
+      expect(await deadLetters.redeliveries('billing', rest.last, 10)).toEqual({
+        letters: [],
+        last: rest.last,
+      })
+      expect((await deadLetters.list('billing', start, 9)).map(({ isRedelivered }) => isRedelivered)).toEqual(
+        [true, false, true],
+      )
+    })
+
+    it('are handed out again all at once, in the order of the log', async () => {
+      const { log, letterAt, put, fence, claimed } = await withReader()
+      await put(await claimed('ledger'), letterAt(5))
+      for (const i of [4, 2, 3]) await put(fence, letterAt(i))
+      expect(await log.deadLetters.redeliver('billing', 'all')).toBe(3)
+      const { letters } = await log.deadLetters.redeliveries('billing', 0, 10)
+      expect(idsOf(letters)).toEqual(['2', '3', '4'])
+      expect(await log.deadLetters.redeliver('unknown', 'all')).toBe(0)
+    })
+
+    it('are gone once they were handled', async () => {
+      const { log, letterAt, put, handled, fence, at, list } = await withReader()
+      await put(fence, letterAt(1), letterAt(2))
+      await log.deadLetters.redeliver('billing', 'all')
+      await handled(fence, at(1))
+      expect(idsOf(await list())).toEqual(['2'])
+      expect(idsOf((await log.deadLetters.redeliveries('billing', 0, 10)).letters)).toEqual(['2'])
+    })
+
+    it('stay when they fail again, with the new error, and are not handed out until that is asked for again', async () => {
+      const { log, letterAt, put, fence, at, list, setNow } = await withReader()
+      await put(fence, letterAt(1))
+      await log.deadLetters.redeliver('billing', 'all')
+      const { last } = await log.deadLetters.redeliveries('billing', 0, 10)
+      setNow(20_000)
+      const again = { name: 'Error', message: 'still none' }
+      await put(fence, letterAt(1, { error: again, attempts: 10, isAgain: true }))
+      expect(await list()).toMatchObject([
+        { error: again, attempts: 10, failed: 20_000, isRedelivered: false },
+      ])
+      expect((await log.deadLetters.redeliveries('billing', 0, 10)).letters).toEqual([])
+      await log.deadLetters.redeliver('billing', at(1))
+      expect(idsOf((await log.deadLetters.redeliveries('billing', last, 10)).letters)).toEqual(['1'])
+    })
+
+    it('never give a number of a mark twice', async () => {
+      const { log, letterAt, put, handled, fence, at } = await withReader()
+      await put(fence, letterAt(1))
+      await log.deadLetters.redeliver('billing', 'all')
+      const { last } = await log.deadLetters.redeliveries('billing', 0, 10)
+      await handled(fence, at(1))
+      await put(fence, letterAt(2))
+      await log.deadLetters.redeliver('billing', 'all')
+      expect(idsOf((await log.deadLetters.redeliveries('billing', last, 10)).letters)).toEqual(['2'])
+    })
+
+    it('that were removed do not come back when their last delivery fails', async () => {
+      const { log, letterAt, put, fence, list } = await withReader()
+      await put(fence, letterAt(1), letterAt(2))
+      await log.deadLetters.redeliver('billing', 'all')
+      expect(await log.deadLetters.remove('billing', 'all')).toBe(2)
+      await put(fence, letterAt(1, { isAgain: true, attempts: 10 }))
+      expect(await list()).toEqual([])
+      expect((await log.deadLetters.redeliveries('billing', 0, 10)).letters).toEqual([])
+      expect(await log.deadLetters.remove('billing', 'all')).toBe(0)
+    })
+
+    it('are removed or handed out one at a time, and the next one is left alone where there is none', async () => {
+      const { log, letterAt, put, fence, at, list } = await withReader()
+      await put(fence, letterAt(2))
+      expect(await log.deadLetters.remove('billing', at(1))).toBe(0)
+      expect(await log.deadLetters.redeliver('billing', at(1))).toBe(0)
+      expect(await list()).toMatchObject([{ isRedelivered: false }])
+      for (const call of ['remove', 'redeliver'] as const) {
+        await expect(log.deadLetters[call]('billing', 'elsewhere')).rejects.toBeInstanceOf(LogPositionError)
+      }
+      await expect(list('billing', 'elsewhere')).rejects.toBeInstanceOf(LogPositionError)
+    })
+
+    it('survive their reader, and a restart', async () => {
+      const { log, connect, letterAt, put, fence, list, start } = await withReader()
+      await put(fence, letterAt(1), letterAt(2))
+      await log.deadLetters.redeliver('billing', 'all')
+      await log.close()
+      const second = await connect('second')
+      expect(idsOf(await list('billing', start, 9, second))).toEqual(['1', '2'])
+      expect(idsOf((await second.deadLetters.redeliveries('billing', 0, 10)).letters)).toEqual(['1', '2'])
+    })
+
+    it('in any number are handed out and removed', async () => {
+      const { log, fence, start, list } = await withReader()
+      const ids = Array.from({ length: 600 }, (_, n) => `more ${n}`)
+      for (let n = 0; n < ids.length; n += 200) {
+        await append(log, await log.claim('stream'), ...ids.slice(n, n + 200).map((id) => change(id)))
+      }
+      const all = await readAll(log)
+      for (let n = 0; n < all.length; n += 200) {
+        const deadLetters = all.slice(n, n + 200).map(({ position }) => ({ position, error, attempts: 1 }))
+        await log.commit(fence, { expect: start, cursor: start, acknowledged: [], deadLetters })
+      }
+      expect(await log.deadLetters.redeliver('billing', 'all')).toBe(605)
+      const { letters } = await log.deadLetters.redeliveries('billing', 0, 1_000)
+      expect(idsOf(letters)).toEqual(all.map(({ id }) => id))
+      expect(await log.deadLetters.remove('billing', 'all')).toBe(605)
+      expect(await list()).toEqual([])
+    })
+
+    it('wake the reader that waits, also in another process, and not for a mark that it knows', async () => {
+      const { log, connect, letterAt, put, fence, at } = await withReader()
+      const second = await connect('second')
+      await put(fence, letterAt(1))
+      const end = await log.positionAt('end')
+      const ending = new AbortController()
+      const waitFor = (after: number) => log.wait(end, ending.signal, { reader: 'billing', after })
+      const first = waitFor(0)
+      expect(await isSettled(first, log)).toBe(false)
+      await second.deadLetters.redeliver('billing', at(1))
+      await first
+      await waitFor(0)
+      const { last } = await log.deadLetters.redeliveries('billing', 0, 10)
+      const next = waitFor(last)
+      expect(await isSettled(next, log)).toBe(false)
+      ending.abort()
+      await expect(next).rejects.toThrow('aborted')
+    })
+  })
+}
