@@ -17,7 +17,7 @@ export type { MemoryCheckpointStoreOptions } from './state/memory-checkpoint-sto
 export { CheckpointError, CheckpointInUseError, StateFileError, StateInUseError } from './state/errors.ts'
 export { memoryLog } from './log/memory-log.ts'
 export type { MemoryLog, MemoryLogConnection, MemoryLogOptions, MemoryLogWrite } from './log/memory-log.ts'
-export { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH, MAX_COMMIT_BYTES } from './log/contract.ts'
+export { MAX_APPEND_DONE, MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH, MAX_COMMIT_BYTES } from './log/contract.ts'
 export { openLog } from './log/event-log.ts'
 export type { ConsumeOptions, EventLog } from './log/event-log.ts'
 export type { LogJob } from './log/job.ts'
@@ -37,6 +37,7 @@ export type {
   StartAt,
   StreamAppend,
 } from './log/contract.ts'
+export type { InboxLimits, InboxPlace, InboxStore, PendingDelivery } from './log/inbox-store.ts'
 export {
   FencedError,
   LogClosedError,

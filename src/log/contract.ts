@@ -1,6 +1,7 @@
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { DeadLetterStore, NewDeadLetter } from './dead-letter-store.ts'
 import type { Entry, Position } from './entry.ts'
+import type { InboxStore } from './inbox-store.ts'
 
 export type { Entry, Position } from './entry.ts'
 
@@ -37,6 +38,9 @@ export interface StreamAppend {
 
 /** Maximum number of entries in one append, of all its streams together. It bounds how long other writers wait. */
 export const MAX_APPEND_ENTRIES = 256
+
+/** Maximum number of deliveries that one append marks as done. */
+export const MAX_APPEND_DONE = 256
 
 /** Maximum length of the events in one append as JSON, in characters. A single entry may be longer. */
 export const MAX_APPEND_LENGTH = 4 * 1024 * 1024
@@ -98,6 +102,8 @@ export type StartAt = 'start' | 'end' | { readonly time: number }
  * A rejected write has changed nothing. All methods reject with a `LogClosedError` after `close`.
  */
 export interface LogStore {
+  /** Webhooks that are stored and not recorded yet. */
+  readonly inbox: InboxStore
   /**
    * Claims a name. Rejects with a `LogInUseError` that names the owner while another open log holds it; with `wait`, waits
    * until it is free or rejects with the reason of the signal. The same open log may claim a name again: the token is
@@ -110,8 +116,11 @@ export interface LogStore {
    * Appends what streams bring, in one transaction that survives a power cut. Rejects with a `FencedError`, a
    * `LogConflictError` that names the stream, or a `LogValueError` for an event that is not JSON and for more than
    * {@link MAX_APPEND_ENTRIES} or {@link MAX_APPEND_LENGTH}.
+   *
+   * @param done Ids of deliveries in the {@link inbox} that are done with it, at most {@link MAX_APPEND_DONE}. Unknown ones are
+   * ignored. The caller holds the claim under which the inbox is recorded, and `appends` has its fence.
    */
-  append(appends: readonly StreamAppend[]): Promise<Appended>
+  append(appends: readonly StreamAppend[], done?: readonly string[]): Promise<Appended>
   /** The upstream positions of streams; null for a stream without one. */
   streamPositions(names: readonly string[]): Promise<readonly (string | null)[]>
   /** Reads on after a position. Rejects with a `LogPositionError`. */

@@ -6,9 +6,11 @@ import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkInteger } from '../protocol/check.ts'
 import type { ResearchEventType } from '../protocol/event.ts'
 import { Observers } from '../protocol/observers.ts'
+import type { WebhookInbox } from '../protocol/webhook.ts'
 import { checkStart, ConsumerSubscription, consumerSettings } from './consumer.ts'
 import type { ConsumerOptions, ConsumerSettings, EntryOf } from './consumer.ts'
 import { LogInUseError } from './errors.ts'
+import { storingInbox } from './inbox.ts'
 import { Job } from './job.ts'
 import type { LogJob } from './job.ts'
 import type { LogObserver } from './observer.ts'
@@ -21,6 +23,11 @@ export interface ConsumeOptions<Type extends ResearchEventType = ResearchEventTy
 
 /** A durable sequence of events with any number of readers, each at its own pace. */
 export interface EventLog extends AsyncDisposable {
+  /**
+   * Where a receiver stores webhooks before its response, in any process that opens the log:
+   * `createWebhookReceiver({ secrets, inbox: log.inbox })`. `client.record({ webhooks, log })` records them.
+   */
+  readonly inbox: WebhookInbox
   /**
    * The entries of a consumer, for `deliver` and `for await`, which acknowledge them. The consumer resumes at the first entry
    * that was not acknowledged. Each subscription claims the name.
@@ -103,6 +110,7 @@ type Handled = void | PromiseLike<unknown>
 type Handler<T> = (entry: T, signal: AbortSignal) => Handled
 
 class StoredLog implements EventLog {
+  readonly inbox: WebhookInbox
   readonly #store: LogStore
   /** The latest subscription of each consumer that has not ended. */
   readonly #subscriptions = new Map<string, Ending>()
@@ -113,6 +121,7 @@ class StoredLog implements EventLog {
 
   constructor(store: LogStore) {
     this.#store = store
+    this.inbox = storingInbox(store.inbox)
   }
 
   consumer<Type extends ResearchEventType>(

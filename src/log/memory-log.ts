@@ -15,13 +15,16 @@ import type {
 } from './contract.ts'
 import type { DeadLetterStore } from './dead-letter-store.ts'
 import { LogClosedError, LogConflictError } from './errors.ts'
+import { inboxLimits, prepareDelivery } from './inbox-store.ts'
+import type { InboxLimits, InboxStore } from './inbox-store.ts'
 import { Claims } from './memory-log/claims.ts'
 import { DeadLetters } from './memory-log/dead-letters.ts'
+import { Inbox } from './memory-log/inbox.ts'
 import { macrotask } from './macrotask.ts'
 import { Partitions } from './memory-log/partitions.ts'
 import { WaitingCalls } from './memory-log/waiting-calls.ts'
 import { preparedCommit } from './prepared-commit.ts'
-import { checkAppendSize, prepareEntry } from './prepared-entry.ts'
+import { checkAppendSize, checkDone, prepareEntry } from './prepared-entry.ts'
 
 /** Settings of one open log in memory. */
 export interface MemoryLogConnection {
@@ -48,10 +51,12 @@ export interface MemoryLogOptions extends MemoryLogConnection {
   readonly partitions?: number
   /** Unix time in ms, for `recorded`. Default `Date.now`. */
   readonly clock?: () => number
+  /** How many webhooks may be stored and not recorded. Default 10,000 of 256 MiB. */
+  readonly inbox?: InboxLimits
 }
 
 /** The writes of a log. */
-export type MemoryLogWrite = 'claim' | 'release' | 'append' | 'commit' | 'deadLetters'
+export type MemoryLogWrite = 'claim' | 'release' | 'append' | 'commit' | 'deadLetters' | 'put'
 
 /** An open log in memory. */
 export interface MemoryLog extends LogStore {
@@ -78,11 +83,11 @@ const CONNECTION_OPTIONS = ['owner', 'latency', 'faults']
  * @throws {ArgumentError} for an option that cannot be right.
  */
 export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
-  checkOptions('options', options, ['partitions', 'clock', ...CONNECTION_OPTIONS])
-  const { partitions = 1, clock = Date.now, ...connection } = options
+  checkOptions('options', options, ['partitions', 'clock', 'inbox', ...CONNECTION_OPTIONS])
+  const { partitions = 1, clock = Date.now, inbox, ...connection } = options
   checkInteger('partitions', partitions, 1, 1_000)
   checkFunction('clock', clock)
-  return connect(new Contents(partitions, clock), connection)
+  return connect(new Contents(partitions, clock, inboxLimits(inbox)), connection)
 }
 
 /** What the open logs share. */
@@ -95,12 +100,14 @@ class Contents {
   /** JSON, so that a reader and the log never share a value. */
   readonly readers = new Map<string, { readonly cursor: Position; readonly json: string }>()
   readonly deadLetters: DeadLetters
+  readonly inbox: Inbox<OpenLog>
   readonly clock: () => number
   connections = 0
 
-  constructor(partitions: number, clock: () => number) {
+  constructor(partitions: number, clock: () => number, inbox: Required<InboxLimits>) {
     this.entries = new Partitions(LOG, partitions)
     this.deadLetters = new DeadLetters(this.entries)
+    this.inbox = new Inbox(inbox)
     this.clock = clock
   }
 }
@@ -120,6 +127,7 @@ function connect(contents: Contents, options: MemoryLogConnection): MemoryLog {
 
 class OpenLog implements MemoryLog {
   readonly owner: string
+  readonly inbox: InboxStore
   readonly #contents: Contents
   readonly #latency: () => PromiseLike<unknown>
   readonly #faults: (write: MemoryLogWrite, step: 'before' | 'after') => void
@@ -132,6 +140,7 @@ class OpenLog implements MemoryLog {
     this.#latency = latency
     this.#faults = faults
     this.deadLetters = this.#deadLetterStore(contents)
+    this.inbox = this.#inbox(contents)
   }
 
   connect(options: MemoryLogConnection = {}): MemoryLog {
@@ -154,8 +163,9 @@ class OpenLog implements MemoryLog {
     await this.#write('release', () => this.#contents.claims.release(fence, this))
   }
 
-  async append(appends: readonly StreamAppend[]): Promise<Appended> {
+  async append(appends: readonly StreamAppend[], done: readonly string[] = []): Promise<Appended> {
     // At the call, so that what the caller does to them later has no effect.
+    const ids = checkDone(LOG, appends, done)
     const streams = appends.map(({ fence, expect, position, entries }) => ({
       fence,
       expect,
@@ -167,7 +177,7 @@ class OpenLog implements MemoryLog {
       streams.flatMap((stream) => stream.entries),
     )
     return this.#write('append', () => {
-      const { claims, entries, waiting, streams: positions, clock } = this.#contents
+      const { claims, entries, inbox, waiting, streams: positions, clock } = this.#contents
       for (const { fence } of streams) claims.check(fence)
       const moved = new Map<string, string>()
       for (const { fence, expect, position } of streams) {
@@ -178,6 +188,7 @@ class OpenLog implements MemoryLog {
       const added = streams.flatMap((stream) => stream.entries)
       const count = entries.append(added, clock())
       for (const [name, position] of moved) positions.set(name, position)
+      inbox.done(ids)
       if (count > 0) waiting.settle(() => true)
       return { entries: count, duplicates: added.length - count, end: entries.end }
     })
@@ -246,8 +257,9 @@ class OpenLog implements MemoryLog {
   async close(): Promise<void> {
     if (!this.#isClosed) {
       this.#isClosed = true
-      const { claims, waiting } = this.#contents
+      const { claims, inbox, waiting } = this.#contents
       waiting.reject(this, new LogClosedError(LOG))
+      inbox.waiting.reject(this, new LogClosedError(LOG))
       claims.close(this, new LogClosedError(LOG))
     }
     await this.#latency()
@@ -271,6 +283,25 @@ class OpenLog implements MemoryLog {
       remove: (reader, which) => change(which, () => deadLetters.remove(reader, which)),
       redeliveries: (reader, after, limit) =>
         this.#call(() => deadLetters.redeliveries(reader, after, limit)),
+    }
+  }
+
+  #inbox({ inbox, clock }: Contents): InboxStore {
+    return {
+      put: async (delivery, json) => {
+        const prepared = prepareDelivery(delivery, json)
+        return this.#write('put', () => inbox.put(prepared, clock()))
+      },
+      isFull: (id) => inbox.isFull(id),
+      pending: (after, limit) => this.#call(() => inbox.pending(after, limit)),
+      wait: async (after, signal) => {
+        checkSignal('signal', signal)
+        await this.#call(async () => {
+          if (!inbox.hasMore(after)) await inbox.waiting.add(this, signal)
+        })
+        signal.throwIfAborted()
+        this.#checkOpen()
+      },
     }
   }
 

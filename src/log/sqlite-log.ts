@@ -3,6 +3,8 @@ import { resolve } from 'node:path'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkOptions, checkText } from '../protocol/check.ts'
 import type { LogStore } from './contract.ts'
+import { inboxLimits } from './inbox-store.ts'
+import type { InboxLimits } from './inbox-store.ts'
 import { SqliteLogStore } from './sqlite/store.ts'
 
 /** Settings of {@link sqliteLog}. */
@@ -16,6 +18,8 @@ export interface SqliteLogOptions {
   readonly owner?: string
   /** Unix time in ms, for `recorded`. Default `Date.now`. */
   readonly clock?: () => number
+  /** How many webhooks may be stored and not recorded. Default 10,000 of 256 MiB. */
+  readonly inbox?: InboxLimits
 }
 
 /**
@@ -34,10 +38,15 @@ export function sqliteLog(file: string, options: SqliteLogOptions = {}): LogStor
   if (typeof file !== 'string' || file.trim() === '' || file === ':memory:') {
     throw new ArgumentError('file', 'a path (memoryLog() needs none)', file)
   }
-  checkOptions('options', options, ['create', 'owner', 'clock'])
-  const { owner = `process ${process.pid} on ${hostname()}`, clock = Date.now, create = true } = options
+  checkOptions('options', options, ['create', 'owner', 'clock', 'inbox'])
+  const {
+    owner = `process ${process.pid} on ${hostname()}`,
+    clock = Date.now,
+    create = true,
+    inbox,
+  } = options
   checkText('owner', owner)
   if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
   if (typeof create !== 'boolean') throw new ArgumentError('create', 'true or false', create)
-  return new SqliteLogStore(resolve(file), { owner, clock, create })
+  return new SqliteLogStore(resolve(file), { owner, clock, create, inbox: inboxLimits(inbox) })
 }

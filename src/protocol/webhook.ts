@@ -49,3 +49,22 @@ export interface WebhookDelivery {
   readonly timestamp: number
   readonly payload: unknown
 }
+
+/** What became of a delivery that was put into an inbox: it is stored, it had been stored before, or there is no room for it. */
+export type InboxOutcome = 'stored' | 'duplicate' | 'full'
+
+/** Where a receiver stores verified webhooks before it answers 2xx: `log.inbox` of an open log. */
+export interface WebhookInbox {
+  /**
+   * Stores a delivery whose id is not known. Resolves once it is stored; for a duplicate, once the first copy is. A rejection
+   * means that nothing was stored.
+   *
+   * @param json The text that the payload was parsed from. It is stored as it is.
+   */
+  put(delivery: WebhookDelivery, json: string): Promise<InboxOutcome>
+  /**
+   * Whether {@link put} would probably find no room for a delivery with this id. A receiver asks before it reads a body, so that
+   * a full inbox takes no memory; without this method it reads every body.
+   */
+  isFull?(id: string): boolean
+}

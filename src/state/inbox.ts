@@ -1,10 +1,4 @@
-import type { WebhookDelivery } from '../protocol/webhook.ts'
-
-/**
- * What became of a delivery that was put into an inbox: it is stored, it had been stored before, or there is no room
- * for it.
- */
-export type InboxOutcome = 'stored' | 'duplicate' | 'full'
+import type { InboxOutcome, WebhookDelivery } from '../protocol/webhook.ts'
 
 /**
  * Where verified webhooks wait for their subscriber. A receiver answers 2xx once a delivery is stored or a duplicate,

@@ -1,8 +1,8 @@
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkDuration, checkInteger } from '../protocol/check.ts'
 import { WEBHOOK_HORIZON } from '../protocol/limits.ts'
-import type { WebhookDelivery } from '../protocol/webhook.ts'
-import type { Inbox, InboxOutcome } from './inbox.ts'
+import type { InboxOutcome, WebhookDelivery } from '../protocol/webhook.ts'
+import type { Inbox } from './inbox.ts'
 
 /** Settings of {@link memoryInbox}. */
 export interface MemoryInboxOptions {

@@ -4,7 +4,7 @@
  * @module rivulet/webhooks
  */
 export { ArgumentError } from '../protocol/argument-error.ts'
-export type { Inbox, InboxOutcome } from '../state/inbox.ts'
+export type { Inbox } from '../state/inbox.ts'
 export { memoryInbox } from '../state/memory-inbox.ts'
 export type { MemoryInboxOptions } from '../state/memory-inbox.ts'
 export type * from '../protocol/webhook.ts'

@@ -2,8 +2,8 @@ import { Observable, Subject } from 'rxjs'
 import { gateOf } from '../protocol/gate.ts'
 import type { Gate } from '../protocol/gate.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkDuration, checkInteger, checkOptions, checkWait } from '../protocol/check.ts'
-import type { WebhookDelivery } from '../protocol/webhook.ts'
+import { checkDuration, checkInteger, checkObject, checkOptions, checkWait } from '../protocol/check.ts'
+import type { WebhookDelivery, WebhookInbox } from '../protocol/webhook.ts'
 import type { Inbox } from '../state/inbox.ts'
 import { memoryInbox } from '../state/memory-inbox.ts'
 import { BodyIntake } from '../http/body-intake.ts'
@@ -34,8 +34,11 @@ export interface WebhookReceiverOptions {
   readonly maxBytesInFlight?: number
   /** How long a body may take to arrive after its headers, in ms. Default 10 seconds. */
   readonly bodyTimeout?: number
-  /** Stores deliveries until they are handled, and the ids of handled ones. Default {@link memoryInbox}. */
-  readonly inbox?: Inbox
+  /**
+   * Where deliveries are stored before the response. With `log.inbox` of an open log, `client.record({ webhooks: receiver, log })`
+   * records them. Default: {@link memoryInbox}, whose {@link WebhookReceiver.deliveries} are lost with the process.
+   */
+  readonly inbox?: Inbox | WebhookInbox
   /** Unix time in ms. Default `Date.now`. */
   readonly clock?: () => number
 }
@@ -59,7 +62,7 @@ export interface WebhookReceiver extends HttpHandler {
    * | 403 | `timestamp_out_of_tolerance` | the timestamp is too old, or too far in the future |
    * | 413 | `body_too_large` | `content-length` is larger than `maxBodyBytes` |
    * | 503 | `overloaded` | the body would currently exceed `maxBytesInFlight`; with a `Retry-After` |
-   * | 503 | `inbox_full` | the inbox is full, if the inbox reports this before storing |
+   * | 503 | `inbox_full` | the inbox is full, if the inbox reports this before storing; with a `Retry-After` |
    *
    * From the body:
    *
@@ -72,7 +75,7 @@ export interface WebhookReceiver extends HttpHandler {
    * | 401 | `bad_signature` | no signature matches one of the secrets |
    * | 422 | `malformed_json` | the body is not a JSON object |
    * | 503 | `closed` | the receiver was closed meanwhile |
-   * | 503 | `inbox_full` | the inbox is full |
+   * | 503 | `inbox_full` | the inbox is full; with a `Retry-After` |
    * | 503 | `unavailable` | the inbox failed, or the secrets are not available |
    *
    * They are checked in this order. The sender retries after any of them.
@@ -93,11 +96,16 @@ export interface WebhookReceiver extends HttpHandler {
    *
    * When a subscriber is the only one, a durable inbox first emits every delivery that is not {@link done} again: after a
    * restart, and after a `retry` in the same process. Further subscribers receive only new deliveries.
+   *
+   * With `log.inbox`, errors with an ArgumentError: `client.record` reads that inbox, and consumers read the log.
    */
   readonly deliveries: Observable<WebhookDelivery>
+  /** The `log.inbox` that it stores into; undefined for another inbox. */
+  readonly inbox: WebhookInbox | undefined
   /**
    * Marks the delivery with this id as handled, so that a durable inbox does not emit it again.
-   * `client.watch({ webhooks, checkpoint })` does it automatically. May be called after `close`, while the inbox is open.
+   * `client.watch({ webhooks, checkpoint })` does it automatically. May be called after `close`, while the inbox is open. Throws
+   * an ArgumentError with `log.inbox`.
    */
   done(id: string): void | Promise<void>
   /** Every refused request with the reason, for logs and alerts. Hot; completes on `close`. */
@@ -150,6 +158,10 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   checkWait('bodyTimeout', bodyTimeout)
   if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
   const { inbox = memoryInbox({ clock }) } = options
+  checkObject('inbox', inbox)
+  if (typeof inbox.put !== 'function') throw new ArgumentError('inbox', 'an inbox, such as log.inbox', inbox)
+  /** The inbox that hands its deliveries out; undefined for that of a log. */
+  const queue = isQueue(inbox) ? inbox : undefined
 
   const intake = new BodyIntake({ maxBodyBytes, maxBytesInFlight, bodyTimeout })
   /** In s: every body that is in flight now has settled by then. */
@@ -166,7 +178,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     try {
       const code = await receive(request)
       if (code === undefined) return STORED
-      return refuse(refusalOf(code, code === 'overloaded' ? { retryAfter } : {}))
+      return refuse(refusalOf(code, code === 'overloaded' || code === 'inbox_full' ? { retryAfter } : {}))
     } catch (cause) {
       return refuse(refusalOf('unavailable', { cause }))
     }
@@ -261,7 +273,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
 
   function take(): WebhookDelivery | undefined {
     try {
-      return inbox.take()
+      return queue?.take()
     } catch (error) {
       fail(error)
       return undefined
@@ -271,7 +283,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   /** Makes the inbox emit again every stored delivery that is not done. */
   function rewind(): void {
     try {
-      inbox.rewind?.()
+      queue?.rewind?.()
     } catch (error) {
       fail(error)
     }
@@ -288,13 +300,17 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     if (closed) return
     closed = true
     // Their senders got a 2xx, and a memory inbox loses them at the end of the process.
-    let more = inbox.durable !== true
+    let more = queue !== undefined && queue.durable !== true
     while (more) more = emitNext()
     delivered.complete()
     refused.complete()
   }
 
   const deliveries = new Observable<WebhookDelivery>((subscriber) => {
+    if (queue === undefined) {
+      subscriber.error(recorded())
+      return undefined
+    }
     // Only without other subscribers, which would receive deliveries twice.
     if (!closed && !delivered.observed) rewind()
     const subscription = delivered.subscribe(subscriber)
@@ -322,8 +338,12 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     handle: fetchHandler({ respond }),
     respond,
     deliveries,
+    inbox: queue === undefined ? inbox : undefined,
     refusals: refused.asObservable(),
-    done: (id) => inbox.done(id),
+    done(id) {
+      if (queue === undefined) throw recorded()
+      return queue.done(id)
+    },
     close,
   }
 }
@@ -333,6 +353,18 @@ interface SignedHeaders {
   readonly id: string
   readonly timestamp: string
   readonly entries: readonly string[]
+}
+
+/** Whether the inbox hands its deliveries out. That of a log is read by a recorder. */
+function isQueue(inbox: Inbox | WebhookInbox): inbox is Inbox {
+  return 'take' in inbox && typeof inbox.take === 'function'
+}
+
+function recorded(): ArgumentError {
+  const message =
+    'a receiver with log.inbox has no deliveries: record them with client.record({ webhooks: receiver, log }), and read them ' +
+    'with a consumer of the log'
+  return new ArgumentError('inbox', { message }, undefined)
 }
 
 function isJson(contentType: string | null): boolean {

@@ -6,7 +6,7 @@ export interface WebhookRefusal {
   /** The status of the response. */
   readonly status: number
   readonly message: string
-  /** The response's `Retry-After` in s, for `overloaded`. */
+  /** The response's `Retry-After` in s, for `overloaded` and `inbox_full`. */
   readonly retryAfter?: number
   /** What failed, for `unavailable`. Not part of the response. */
   readonly cause?: unknown

@@ -6,6 +6,7 @@ import { describeDeadLetters } from './conformance/dead-letters.ts'
 import { opening } from './conformance/fixture.ts'
 import type { OpenFreshLog } from './conformance/fixture.ts'
 import { describeHostileEvents } from './conformance/hostile-events.ts'
+import { describeInbox } from './conformance/inbox.ts'
 import { describeLogModel } from './conformance/model.ts'
 import { describeReaders } from './conformance/readers.ts'
 import { describeReading } from './conformance/reading.ts'
@@ -22,6 +23,7 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
   describeWaiting(name, open)
   describeReaders(name, open)
   describeDeadLetters(name, open)
+  describeInbox(name, open)
   describeClosing(name, open)
   describeLogModel(name, openFresh)
 }

@@ -10,8 +10,8 @@ import { change, groupStatus } from '../operators/events.ts'
 import { describeLogStore } from './conformance.ts'
 
 function describeMemoryLog(name: string, { partitions = 1, ...connection }: MemoryLogOptions): void {
-  describeLogStore(name, async ({ clock }) => {
-    const first = memoryLog({ partitions, clock })
+  describeLogStore(name, async ({ clock, inbox = {} }) => {
+    const first = memoryLog({ partitions, clock, inbox })
     const opened = new Map<LogStore, MemoryLog>()
     return {
       async connect(owner) {
@@ -34,7 +34,7 @@ describeMemoryLog('a log in memory of 3 partitions', { partitions: 3 })
 describeMemoryLog('a slow log in memory', { latency: () => nextTurn() })
 describeMemoryLog('a slow log in memory of 3 partitions', { partitions: 3, latency: () => nextTurn() })
 
-const WRITES: readonly MemoryLogWrite[] = ['claim', 'release', 'append', 'commit', 'deadLetters']
+const WRITES: readonly MemoryLogWrite[] = ['claim', 'release', 'append', 'commit', 'deadLetters', 'put']
 const crash = new Error('crashed')
 
 describe('memoryLog', () => {
@@ -67,6 +67,7 @@ describe('memoryLog', () => {
         ]),
       commit: () => log.commit(fence, { expect: null, cursor: start, acknowledged: [] }),
       deadLetters: () => log.deadLetters.remove('reader', 'all'),
+      put: () => log.inbox.put({ id: 'msg_1', timestamp: 1, payload: {} }, '{}'),
     }
     const isFree = async (name: string) => {
       const outcome = await witness.claim(name).catch((error: unknown) => error)
@@ -85,11 +86,19 @@ describe('memoryLog', () => {
         ],
         commit: (await witness.reader('claimed')) !== undefined,
         deadLetters: (await witness.deadLetters.counts()).size === 0,
+        put: (await witness.inbox.pending(null, 10)).length,
       }),
     }
   }
-  const untouched = { claim: false, release: false, append: [1, null], commit: false, deadLetters: false }
-  const written = { claim: true, release: true, append: [3, 'p1'], commit: true, deadLetters: true }
+  const untouched = {
+    claim: false,
+    release: false,
+    append: [1, null],
+    commit: false,
+    deadLetters: false,
+    put: 0,
+  }
+  const written = { claim: true, release: true, append: [3, 'p1'], commit: true, deadLetters: true, put: 1 }
 
   it.each(WRITES)('writes nothing of a %s that a fault stops before its effect', async (write) => {
     const { call, steps, seen } = await failing(write, 'before')

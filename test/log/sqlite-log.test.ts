@@ -6,13 +6,13 @@ import type { LogStore } from '../../src/log/contract.ts'
 import { sqliteLog } from '../../src/log/sqlite-log.ts'
 import { describeLogStore } from './conformance.ts'
 
-describeLogStore('a log in an SQLite file', async ({ clock }) => {
+describeLogStore('a log in an SQLite file', async ({ clock, inbox = {} }) => {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-log-'))
   const file = join(folder, 'log.db')
   const owners = new Map<LogStore, string>()
   return {
     async connect(owner) {
-      const log = sqliteLog(file, { owner, clock })
+      const log = sqliteLog(file, { owner, clock, inbox })
       owners.set(log, owner)
       return log
     },

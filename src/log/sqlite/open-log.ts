@@ -1,8 +1,11 @@
+import { inboxLimits } from '../inbox-store.ts'
+import type { InboxLimits } from '../inbox-store.ts'
 import { ChangeWatch } from './change-watch.ts'
 import { Claims } from './claims.ts'
 import { DeadLetters } from './dead-letters.ts'
 import { Entries } from './entries.ts'
-import { LogFile } from './log-file.ts'
+import { Inbox } from './inbox.ts'
+import { connect as defaultConnect, LogFile } from './log-file.ts'
 import type { Connect, Durability } from './log-file.ts'
 import { Readers } from './readers.ts'
 import { originalText, storedText } from './stored-text.ts'
@@ -11,10 +14,29 @@ import { originalText, storedText } from './stored-text.ts'
 export interface Transactions {
   /** Reads from one snapshot. */
   read<Result>(work: (log: OpenLog) => Result): Promise<Result>
-  /** Writes after all earlier writes. */
-  write<Result>(durability: Durability, work: (log: OpenLog) => Result): Promise<Result>
+  /**
+   * Writes after all earlier writes.
+   *
+   * @param patience How long it waits for other writers, in ms.
+   */
+  write<Result>(durability: Durability, work: (log: OpenLog) => Result, patience?: number): Promise<Result>
+  /** Resolves once it is reached, which is asked after each change. Rejects with the signal's reason. */
+  until(isReached: (log: OpenLog) => boolean, signal: AbortSignal): Promise<void>
+  /** The open log, without waiting; undefined before it was opened and after it was closed. */
+  opened(): OpenLog | undefined
   /** Reports a change to the calls that wait. */
   notify(): void
+}
+
+/** Settings of an {@link OpenLog}. */
+export interface OpenLogSettings {
+  readonly owner: string
+  readonly connect?: Connect
+  /** Whether a missing log is created. Default true. */
+  readonly create?: boolean
+  readonly inbox?: Required<InboxLimits>
+  /** See {@link Inbox}. */
+  readonly knownIds?: number
 }
 
 /** The parts of a log whose file is open. */
@@ -23,17 +45,20 @@ export class OpenLog {
   readonly entries: Entries
   readonly readers: Readers
   readonly deadLetters: DeadLetters
+  readonly inbox: Inbox
   readonly claims: Claims
   readonly watch: ChangeWatch
   readonly #findStream
   readonly #moveStream
 
-  constructor(name: string, owner: string, connect: Connect, create: boolean) {
+  constructor(name: string, settings: OpenLogSettings) {
+    const { owner, connect = defaultConnect, create = true, inbox, knownIds } = settings
     this.file = new LogFile(name, connect, create)
     try {
       this.entries = new Entries(this.file)
       this.readers = new Readers(this.file, this.entries.positions)
       this.deadLetters = new DeadLetters(this.file, this.entries.positions)
+      this.inbox = new Inbox(this.file, inbox ?? inboxLimits({}), knownIds)
       this.claims = new Claims(this.file, owner)
       this.watch = new ChangeWatch(this.file)
       this.#findStream = this.file.database.prepare('SELECT position FROM rivulet_stream WHERE name = ?')

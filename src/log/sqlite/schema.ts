@@ -73,6 +73,29 @@ export const SCHEMA = `
     UNIQUE (reader, position)
   ) STRICT;
 
+  -- Webhooks that are stored and not recorded yet.
+  CREATE TABLE rivulet_webhook (
+    number INTEGER PRIMARY KEY, -- in the order of arrival
+    timestamp INTEGER NOT NULL, -- the webhook-timestamp, Unix s
+    payload TEXT NOT NULL -- JSON, as it was received
+  ) STRICT;
+
+  -- Apart from the webhooks: the id of a recorded one stays known while the service may repeat it.
+  CREATE TABLE rivulet_webhook_id (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE, -- the webhook-id
+    received INTEGER NOT NULL -- Unix ms
+  ) STRICT;
+
+  -- Counted here, so that a webhook is stored or refused without counting the others.
+  CREATE TABLE rivulet_inbox (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    last_number INTEGER NOT NULL,
+    pending INTEGER NOT NULL, -- rows of rivulet_webhook
+    bytes INTEGER NOT NULL -- of their payloads
+  ) STRICT;
+  INSERT INTO rivulet_inbox VALUES (1, 0, 0, 0);
+
   -- A row stays when its name is given up, so that no token is used twice.
   CREATE TABLE rivulet_claim (
     name TEXT PRIMARY KEY,
@@ -84,4 +107,10 @@ export const SCHEMA = `
 `
 
 /** Small tables that are checked for damage whenever the log is opened. A check of all entries would take seconds. */
-export const CHECKED_TABLES = ['rivulet_log', 'rivulet_stream', 'rivulet_reader', 'rivulet_claim']
+export const CHECKED_TABLES = [
+  'rivulet_log',
+  'rivulet_stream',
+  'rivulet_reader',
+  'rivulet_claim',
+  'rivulet_inbox',
+]

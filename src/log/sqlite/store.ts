@@ -16,13 +16,13 @@ import type {
 } from '../contract.ts'
 import type { DeadLetterStore } from '../dead-letter-store.ts'
 import { LogClosedError, LogConflictError, LogInUseError } from '../errors.ts'
+import type { InboxStore } from '../inbox-store.ts'
 import { preparedCommit } from '../prepared-commit.ts'
-import { checkAppendSize, prepareEntry } from '../prepared-entry.ts'
+import { checkAppendSize, checkDone, prepareEntry } from '../prepared-entry.ts'
 import { DeadLetterCalls } from './dead-letter-calls.ts'
-import { connect as defaultConnect } from './log-file.ts'
-import type { Connect } from './log-file.ts'
+import { InboxCalls } from './inbox-calls.ts'
 import { OpenLog } from './open-log.ts'
-import type { Transactions } from './open-log.ts'
+import type { OpenLogSettings, Transactions } from './open-log.ts'
 import { isBusy, logFileError } from './sqlite-error.ts'
 import { whileBusy, WriteQueue } from './write-queue.ts'
 
@@ -37,23 +37,21 @@ const MIN_CLAIM_INTERVAL = 20
 const MAX_CLAIM_INTERVAL = 60
 
 /** Settings of a {@link SqliteLogStore}. */
-export interface SqliteLogSettings {
-  readonly owner: string
+export interface SqliteLogSettings extends OpenLogSettings {
   readonly clock: () => number
-  readonly connect?: Connect
-  /** Whether a missing log is created. Default true. */
-  readonly create?: boolean
   readonly patience?: number
 }
 
 /** A log in an SQLite file. The file is opened by the first call. */
 export class SqliteLogStore implements LogStore {
   readonly deadLetters: DeadLetterStore
+  readonly inbox: InboxStore
   readonly #name: string
   readonly #settings: SqliteLogSettings
   readonly #patience: number
   readonly #writes = new WriteQueue()
   #opening: Promise<OpenLog> | undefined
+  #log: OpenLog | undefined
   #closing: Promise<void> | undefined
 
   constructor(file: string, settings: SqliteLogSettings) {
@@ -62,12 +60,18 @@ export class SqliteLogStore implements LogStore {
     this.#patience = settings.patience ?? PATIENCE
     const transactions: Transactions = {
       read: (work) => this.#call((log) => this.#snapshot(log, () => work(log))),
-      write: (durability, work) =>
-        this.#call((log) => this.#write(() => log.file.write(durability, () => work(log)))),
+      write: (durability, work, patience = this.#patience) =>
+        this.#call((log) =>
+          this.#write(() => log.file.write(durability, () => work(log)), Math.min(patience, this.#patience)),
+        ),
+      until: (isReached, signal) =>
+        this.#call((log) => log.watch.until(() => log.file.read(() => isReached(log)), signal)),
+      opened: () => (this.#closing === undefined ? this.#log : undefined),
       // A call that has changed something has opened it.
       notify: () => void this.#opening?.then((log) => log.watch.notify()),
     }
     this.deadLetters = new DeadLetterCalls(transactions)
+    this.inbox = new InboxCalls(transactions, settings.clock)
   }
 
   async claim(name: string, options: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
@@ -94,7 +98,7 @@ export class SqliteLogStore implements LogStore {
     await this.#call((log) => this.#write(() => log.claims.release(fence)))
   }
 
-  async append(appends: readonly StreamAppend[]): Promise<Appended> {
+  async append(appends: readonly StreamAppend[], done: readonly string[] = []): Promise<Appended> {
     this.#checkOpen()
     // At the call, so that what the caller does to them later has no effect.
     const streams = appends.map(({ fence, expect, position, entries }) => ({
@@ -104,6 +108,7 @@ export class SqliteLogStore implements LogStore {
       entries: entries.map((entry) => prepareEntry(this.#name, fence.name, entry)),
     }))
     const added = streams.flatMap(({ entries }) => entries)
+    const ids = checkDone(this.#name, appends, done)
     checkAppendSize(this.#name, added)
     return this.#call(async (log) => {
       const { entries, claims } = log
@@ -114,6 +119,7 @@ export class SqliteLogStore implements LogStore {
             if (log.streamPosition(fence.name) !== expect) throw new LogConflictError(this.#name, fence.name)
             if (position !== undefined) log.moveStream(fence.name, position)
           }
+          log.inbox.done(ids)
           const count = entries.append(added, this.#settings.clock())
           const end = entries.positions.format(entries.end().position)
           return { entries: count, duplicates: added.length - count, end }
@@ -221,8 +227,7 @@ export class SqliteLogStore implements LogStore {
   /** An opening that failed is tried again by the next call. */
   #open(): Promise<OpenLog> {
     if (this.#opening !== undefined) return this.#opening
-    const { owner, connect = defaultConnect, create = true } = this.#settings
-    const opening = whileBusy(() => new OpenLog(this.#name, owner, connect, create), this.#patience)
+    const opening = whileBusy(() => (this.#log = new OpenLog(this.#name, this.#settings)), this.#patience)
     opening.catch(() => (this.#opening = undefined))
     this.#opening = opening
     return opening

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { WebhookDelivery } from 'rivulet'
-import type { Inbox, InboxOutcome } from '../../../src/state/inbox.ts'
+import type { InboxOutcome, WebhookDelivery } from 'rivulet'
+import type { Inbox } from '../../../src/state/inbox.ts'
 
 /** The stored rows of an inbox: deliveries in order of arrival, undefined when they are done. */
 export type InboxRows = Map<string, WebhookDelivery | undefined>

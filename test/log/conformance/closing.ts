@@ -28,6 +28,9 @@ export function describeClosing(name: string, open: Open): void {
         log.deadLetters.redeliver('billing', 'all'),
         log.deadLetters.remove('billing', start),
         log.deadLetters.redeliveries('billing', 0, 1),
+        log.inbox.put({ id: 'msg_1', timestamp: 1, payload: {} }, '{}'),
+        log.inbox.pending(null, 1),
+        log.inbox.wait(null, new AbortController().signal),
       ]
       for (const outcome of await Promise.allSettled(calls)) {
         expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(LogClosedError) })

@@ -1,6 +1,7 @@
 import type { ResearchEvent } from 'rivulet'
 import { onTestFinished } from 'vitest'
 import type { Entry, Fence, LogStore, Position } from '../../../src/log/contract.ts'
+import type { InboxLimits } from '../../../src/log/inbox-store.ts'
 
 /** A fresh log under test. */
 export interface LogUnderTest {
@@ -16,10 +17,16 @@ export interface LogUnderTest {
 }
 
 /** Opens a fresh log. `clock` is the Unix time in ms. */
-export type OpenFreshLog = (options: { readonly clock: () => number }) => Promise<LogUnderTest>
+export type OpenFreshLog = (options: {
+  readonly clock: () => number
+  readonly inbox?: InboxLimits
+}) => Promise<LogUnderTest>
 
 /** A fresh log, opened once, and removed at the end of the test. */
-export type Open = (clock?: () => number) => Promise<
+export type Open = (
+  clock?: () => number,
+  inbox?: InboxLimits,
+) => Promise<
   Pick<LogUnderTest, 'connect' | 'loseClaims'> & {
     readonly log: LogStore
   }
@@ -27,8 +34,8 @@ export type Open = (clock?: () => number) => Promise<
 
 /** Opens fresh logs for tests. Without a clock, it is always the same time. */
 export function opening(openFresh: OpenFreshLog): Open {
-  return async (clock = () => 1_000) => {
-    const underTest = await openFresh({ clock })
+  return async (clock = () => 1_000, inbox = {}) => {
+    const underTest = await openFresh({ clock, inbox })
     onTestFinished(() => underTest.remove())
     return {
       log: await underTest.connect('first'),
