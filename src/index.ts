@@ -38,6 +38,7 @@ export type {
   StreamAppend,
 } from './log/contract.ts'
 export type { InboxLimits, InboxPlace, InboxStore, PendingDelivery } from './log/inbox-store.ts'
+export type { LogUsage, RetentionStore, Trimmed, TrimLimit } from './log/retention-store.ts'
 export {
   FencedError,
   LogClosedError,

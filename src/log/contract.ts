@@ -1,7 +1,8 @@
-import type { ResearchEvent } from '../protocol/event.ts'
+import type { LogGap, ResearchEvent } from '../protocol/event.ts'
 import type { DeadLetterStore, NewDeadLetter } from './dead-letter-store.ts'
 import type { Entry, Position } from './entry.ts'
 import type { InboxStore } from './inbox-store.ts'
+import type { RetentionStore } from './retention-store.ts'
 
 export type { Entry, Position } from './entry.ts'
 
@@ -62,6 +63,11 @@ export interface Page {
   readonly position: Position
   /** Whether there was nothing more when it was read. */
   readonly isEnd: boolean
+  /**
+   * Entries after the position were deleted. The only entry of the page is a `log.gap`, whatever types were asked for, and
+   * reading goes on after it.
+   */
+  readonly gap?: LogGap
 }
 
 /** Which entries to read. */
@@ -147,6 +153,8 @@ export interface LogStore {
   commit(fence: Fence, commit: Commit): Promise<void>
   /** Entries that readers could not handle. */
   readonly deadLetters: DeadLetterStore
+  /** Deletes what the log no longer needs. */
+  readonly retention: RetentionStore
   /** Gives up every claim. Pending waits reject. */
   close(): Promise<void>
 }

@@ -5,7 +5,7 @@ import type { ResearchEvent } from '../protocol/event.ts'
  * be relied on. A position of another log or another epoch is refused with a `LogPositionError`.
  *
  * Reading on after the same position gives the same entries at the same positions, in the same order, whatever was appended
- * since.
+ * since. Entries that retention has deleted are reported by a `log.gap`.
  */
 export type Position = string
 

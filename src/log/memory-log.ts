@@ -22,9 +22,11 @@ import { DeadLetters } from './memory-log/dead-letters.ts'
 import { Inbox } from './memory-log/inbox.ts'
 import { macrotask } from './macrotask.ts'
 import { Partitions } from './memory-log/partitions.ts'
+import { MemoryRetention } from './memory-log/retention.ts'
 import { WaitingCalls } from './memory-log/waiting-calls.ts'
 import { preparedCommit } from './prepared-commit.ts'
 import { checkAppendSize, checkDone, prepareEntry } from './prepared-entry.ts'
+import type { RetentionStore } from './retention-store.ts'
 
 /** Settings of one open log in memory. */
 export interface MemoryLogConnection {
@@ -56,7 +58,7 @@ export interface MemoryLogOptions extends MemoryLogConnection {
 }
 
 /** The writes of a log. */
-export type MemoryLogWrite = 'claim' | 'release' | 'append' | 'commit' | 'deadLetters' | 'put'
+export type MemoryLogWrite = 'claim' | 'release' | 'append' | 'commit' | 'deadLetters' | 'put' | 'retention'
 
 /** An open log in memory. */
 export interface MemoryLog extends LogStore {
@@ -128,6 +130,7 @@ function connect(contents: Contents, options: MemoryLogConnection): MemoryLog {
 class OpenLog implements MemoryLog {
   readonly owner: string
   readonly inbox: InboxStore
+  readonly retention: RetentionStore
   readonly #contents: Contents
   readonly #latency: () => PromiseLike<unknown>
   readonly #faults: (write: MemoryLogWrite, step: 'before' | 'after') => void
@@ -141,6 +144,10 @@ class OpenLog implements MemoryLog {
     this.#faults = faults
     this.deadLetters = this.#deadLetterStore(contents)
     this.inbox = this.#inbox(contents)
+    this.retention = new MemoryRetention(contents, {
+      read: (effect) => this.#call(effect),
+      write: (effect) => this.#write('retention', effect),
+    })
   }
 
   connect(options: MemoryLogConnection = {}): MemoryLog {
@@ -186,7 +193,7 @@ class OpenLog implements MemoryLog {
         if (position !== undefined) moved.set(name, position)
       }
       const added = streams.flatMap((stream) => stream.entries)
-      const count = entries.append(added, clock())
+      const count = entries.append(added, clock(), performance.now())
       for (const [name, position] of moved) positions.set(name, position)
       inbox.done(ids)
       if (count > 0) waiting.settle(() => true)

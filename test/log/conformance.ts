@@ -10,6 +10,7 @@ import { describeInbox } from './conformance/inbox.ts'
 import { describeLogModel } from './conformance/model.ts'
 import { describeReaders } from './conformance/readers.ts'
 import { describeReading } from './conformance/reading.ts'
+import { describeRetention } from './conformance/retention.ts'
 import { describeWaiting } from './conformance/waiting.ts'
 
 /** The suite that each store of a log passes. */
@@ -24,6 +25,7 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
   describeReaders(name, open)
   describeDeadLetters(name, open)
   describeInbox(name, open)
+  describeRetention(name, open)
   describeClosing(name, open)
   describeLogModel(name, openFresh)
 }

@@ -7,6 +7,7 @@ import { memoryLog } from '../../src/log/memory-log.ts'
 import type { MemoryLog, MemoryLogOptions, MemoryLogWrite } from '../../src/log/memory-log.ts'
 import { ArgumentError } from '../../src/protocol/argument-error.ts'
 import { change, groupStatus } from '../operators/events.ts'
+import { append as appendTo } from './append.ts'
 import { describeLogStore } from './conformance.ts'
 
 function describeMemoryLog(name: string, { partitions = 1, ...connection }: MemoryLogOptions): void {
@@ -34,12 +35,14 @@ describeMemoryLog('a log in memory of 3 partitions', { partitions: 3 })
 describeMemoryLog('a slow log in memory', { latency: () => nextTurn() })
 describeMemoryLog('a slow log in memory of 3 partitions', { partitions: 3, latency: () => nextTurn() })
 
-const WRITES: readonly MemoryLogWrite[] = ['claim', 'release', 'append', 'commit', 'deadLetters', 'put']
+/** The writes of recorders and readers. */
+type Write = Exclude<MemoryLogWrite, 'retention'>
+const WRITES: readonly Write[] = ['claim', 'release', 'append', 'commit', 'deadLetters', 'put']
 const crash = new Error('crashed')
 
 describe('memoryLog', () => {
   /** A log whose next call of this write throws at this step, and everything that another one sees of it. */
-  async function failing(write: MemoryLogWrite, step: 'before' | 'after') {
+  async function failing(write: Write, step: 'before' | 'after') {
     let isArmed = false
     const steps: string[] = []
     const log = memoryLog({
@@ -58,7 +61,7 @@ describe('memoryLog', () => {
     const position = await log.positionAt('end')
     const deadLetters = [{ position, error: { name: 'Error', message: 'no luck' }, attempts: 1 }]
     await log.commit(reader, { expect: null, cursor: position, acknowledged: [], deadLetters })
-    const calls: Readonly<Record<MemoryLogWrite, () => Promise<unknown>>> = {
+    const calls: Readonly<Record<Write, () => Promise<unknown>>> = {
       claim: () => log.claim('free'),
       release: () => log.release(fence),
       append: () =>
@@ -112,6 +115,20 @@ describe('memoryLog', () => {
     await expect(call()).rejects.toBe(crash)
     expect(steps).toEqual([`${write} before`, `${write} after`])
     expect(await seen()).toEqual({ ...untouched, [write]: written[write] })
+  })
+
+  it.each([
+    ['before', false],
+    ['after', true],
+  ] as const)('trims everything or nothing where a fault stops it %s its effect', async (at, isTrimmed) => {
+    const log = memoryLog({
+      faults(write, step) {
+        if (write === 'retention' && step === at) throw crash
+      },
+    })
+    await appendTo(log, [change('1')])
+    await expect(log.retention.trim({ limit: 1 })).rejects.toBe(crash)
+    expect(await log.retention.isTrimmed()).toBe(isTrimmed)
   })
 
   it('waits for its latency before and after the effect of each call', async () => {

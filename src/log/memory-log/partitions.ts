@@ -1,15 +1,14 @@
-import { isAtLeastAsComplete, mergeDuplicates } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import type { Entry, Page, Position, ReadOptions, StartAt } from '../contract.ts'
 import { LogPositionError } from '../errors.ts'
+import { gapEntry } from '../gap.ts'
+import { IDENTITY_LIMITS } from '../identity-age.ts'
+import type { IdentityLimits } from '../identity-age.ts'
 import type { PreparedEntry } from '../prepared-entry.ts'
-
-interface StoredEntry extends PreparedEntry {
-  readonly recorded: number
-  readonly revision: number
-  /** Entries of the same group are read in the order of their partitions, not in that of their appends. */
-  readonly group: number
-}
+import type { Trimmed, TrimLimit } from '../retention-store.ts'
+import { Identities } from './identities.ts'
+import { Partition } from './partition.ts'
+import type { StoredEntry } from './stored-entry.ts'
 
 interface Located {
   readonly entry: StoredEntry
@@ -30,40 +29,65 @@ const MAX_EXAMINED = 10_000
 export class Partitions {
   readonly #log: string
   readonly #epoch = randomText()
-  readonly #partitions: readonly StoredEntry[][]
-  #latest = new Identities()
+  readonly #partitions: readonly Partition[]
+  readonly #latest: Identities
+  #append = 0
+  #trimmedRecorded = 0
+  /** Of the last trimmed entry. */
+  #trimmedAppend = 0
+  #bytes = 0
   #recorded = 0
   #group = 0
   /** Whether the order within the group may be known to a reader. No entry is added to it then. */
   #isGroupRead = false
 
-  constructor(log: string, count: number) {
+  constructor(log: string, count: number, limits: IdentityLimits = IDENTITY_LIMITS) {
     this.#log = log
-    this.#partitions = Array.from({ length: count }, () => [])
+    this.#partitions = Array.from({ length: count }, () => new Partition())
+    this.#latest = new Identities(limits)
   }
 
-  /** Appends entries, and merges or skips duplicates. Returns how many are new. */
-  append(entries: readonly PreparedEntry[], now: number): number {
+  /** Number of entries. */
+  get size(): number {
+    return this.#partitions.reduce((sum, { size }) => sum + size, 0)
+  }
+
+  /** Of the entries, in bytes, about. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Whether entries were trimmed. */
+  get isTrimmed(): boolean {
+    return this.#trimmedAppend > 0
+  }
+
+  /**
+   * Appends entries, and merges or skips duplicates. Returns how many are new.
+   *
+   * @param now Unix time in ms.
+   * @param clock A monotonic clock, in ms.
+   */
+  append(entries: readonly PreparedEntry[], now: number, clock: number): number {
     const recorded = Math.max(this.#recorded, now)
     const group = this.#isGroupRead || recorded > this.#recorded ? this.#group + 1 : this.#group
     // Nothing is changed before all entries are known to be sound.
-    const staged = new Identities()
+    const append = this.#append + 1
     const added: StoredEntry[] = []
+    const merging = this.#latest.merging()
     for (const entry of entries) {
-      const earlier = staged.get(entry) ?? this.#latest.get(entry)
-      if (earlier !== undefined && isAtLeastAsComplete(earlier.completeness, entry.completeness)) continue
-      const complete = earlier === undefined ? entry : merged(earlier, entry)
-      const stored = { ...complete, recorded, revision: (earlier?.revision ?? 0) + 1, group }
-      staged.set(stored)
-      added.push(stored)
+      const stored = merging.add(entry, { recorded, group, append })
+      if (stored !== undefined) added.push(stored)
     }
     if (added.length === 0) return 0
+    merging.commit(append, clock)
+    this.#append = append
     this.#recorded = recorded
     this.#group = group
     this.#isGroupRead = false
     for (const entry of added) {
       this.#partitionOf(entry.source).push(entry)
-      this.#latest.set(entry)
+      this.#bytes += bytesOf(entry)
     }
     return added.length
   }
@@ -71,6 +95,16 @@ export class Partitions {
   read(after: Position, { limit, types }: ReadOptions): Page {
     this.#isGroupRead = true
     const at = this.#parse(after)
+    const from = this.#partitions.map(({ first }, partition) => Math.max(first, at[partition] ?? 0))
+    if (this.#format(from) !== after) {
+      const entry = gapEntry(after, this.#format(from), this.#trimmedRecorded)
+      return {
+        entries: [entry],
+        position: entry.position,
+        isEnd: this.#next(from) === undefined,
+        gap: entry.data,
+      }
+    }
     const entries: Entry[] = []
     let examined = 0
     let next = this.#next(at)
@@ -85,9 +119,11 @@ export class Partitions {
     return { entries, position: this.#format(at), isEnd: next === undefined }
   }
 
-  /** Whether there are entries after this position. */
+  /** Whether there are entries after this position, or were. */
   hasMore(after: Position): boolean {
-    return this.#next(this.#parse(after)) !== undefined
+    const at = this.#parse(after)
+    const isOvertaken = this.#partitions.some(({ first }, partition) => first > (at[partition] ?? 0))
+    return isOvertaken || this.#next(at) !== undefined
   }
 
   /** The entry that a reader gets at this position; undefined at the start. */
@@ -95,7 +131,7 @@ export class Partitions {
     const at = this.#parse(position)
     const last = at
       .flatMap((count, partition) => {
-        const entry = this.#partitions[partition]?.[count - 1]
+        const entry = this.#partitions[partition]?.get(count - 1)
         return entry === undefined ? [] : [{ partition, entry }]
       })
       .reduce<Located | undefined>(
@@ -122,15 +158,53 @@ export class Partitions {
   positionAt(start: StartAt): Position {
     this.#isGroupRead = true
     if (start === 'end') return this.end
-    if (start === 'start') return this.#format(this.#partitions.map(() => 0))
-    return this.#format(this.#partitions.map((entries) => firstAt(entries, start.time)))
+    if (start === 'start') return this.#format(this.#partitions.map(({ first }) => first))
+    return this.#format(this.#partitions.map((entries) => entries.firstAt(start.time)))
+  }
+
+  /** Deletes the oldest entries, up to the first one after one of these cursors. */
+  trim({ recordedBefore = Infinity, limit }: TrimLimit, cursors: ReadonlyMap<string, Position>): Trimmed {
+    // The order of the entries that are left is not to change.
+    this.#isGroupRead = true
+    const needs = Array.from(cursors, ([name, cursor]) => ({ name, cursor: this.#parse(cursor) }))
+    const at = this.#partitions.map(({ first }) => first)
+    let deleted = 0
+    let next = this.#next(at)
+    let blockedBy: string | null = null
+    for (; next !== undefined && deleted < limit; deleted++) {
+      const { entry, partition } = next
+      if (entry.recorded >= recordedBefore) break
+      const index = at[partition] ?? 0
+      blockedBy = needs.find(({ cursor }) => (cursor[partition] ?? 0) <= index)?.name ?? null
+      if (blockedBy !== null) break
+      at[partition] = index + 1
+      this.#trimmedRecorded = entry.recorded
+      this.#trimmedAppend = entry.append
+      this.#bytes -= bytesOf(entry)
+      this.#latest.deleted(entry)
+      next = this.#next(at)
+    }
+    for (const [partition, entries] of this.#partitions.entries()) entries.trim(at[partition] ?? 0)
+    const isDone = next === undefined || next.entry.recorded >= recordedBefore || blockedBy !== null
+    return { deleted, isDone, blockedBy }
+  }
+
+  /** Deletes identities of trimmed entries that are old enough. */
+  trimIdentities(): boolean {
+    // An append is in several partitions: its other entries may be there still.
+    return this.#latest.trim(Math.min(this.#trimmedAppend, this.#firstAppend) - 1)
+  }
+
+  /** The number of the oldest append of which entries are left. */
+  get #firstAppend(): number {
+    return Math.min(...this.#partitions.map((entries) => entries.get(entries.first)?.append ?? Infinity))
   }
 
   /** The next entry in the order of reading, and the index of its partition. */
   #next(at: readonly number[]): Located | undefined {
     let next: Located | undefined
     for (const [partition, entries] of this.#partitions.entries()) {
-      const entry = entries[at[partition] ?? 0]
+      const entry = entries.get(at[partition] ?? 0)
       if (entry === undefined) continue
       const located = { entry, partition }
       if (next === undefined || this.#isBefore(located, next)) next = located
@@ -149,7 +223,7 @@ export class Partitions {
     return (partition + group) % this.#partitions.length
   }
 
-  #partitionOf(source: string): StoredEntry[] {
+  #partitionOf(source: string): Partition {
     let hash = 0
     for (let i = 0; i < source.length; i++) hash = (Math.imul(hash, 31) + source.charCodeAt(i)) >>> 0
     const partition = this.#partitions[hash % this.#partitions.length]
@@ -181,38 +255,9 @@ function entryOf({ json, recorded, revision, backfill }: StoredEntry, position: 
   return Object.assign(event, { position, recorded, revision, backfill })
 }
 
-/** The latest entry of each identity. */
-class Identities {
-  readonly #sources = new Map<string, Map<string, StoredEntry>>()
-
-  get({ source, id }: PreparedEntry): StoredEntry | undefined {
-    return this.#sources.get(source)?.get(id)
-  }
-
-  set(entry: StoredEntry): void {
-    const ids = this.#sources.get(entry.source)
-    if (ids === undefined) this.#sources.set(entry.source, new Map([[entry.id, entry]]))
-    else ids.set(entry.id, entry)
-  }
-}
-
-/** The second entry with what only the first has. */
-function merged(first: PreparedEntry, second: PreparedEntry): PreparedEntry {
-  if (isAtLeastAsComplete(second.completeness, first.completeness)) return second
-  const event = mergeDuplicates(JSON.parse(first.json), JSON.parse(second.json))
-  return { ...second, completeness: first.completeness | second.completeness, json: JSON.stringify(event) }
-}
-
-/** The number of entries that were recorded before this time. */
-function firstAt(entries: readonly StoredEntry[], time: number): number {
-  let low = 0
-  let high = entries.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if ((entries[middle]?.recorded ?? Infinity) < time) low = middle + 1
-    else high = middle
-  }
-  return low
+/** The size of an entry, in bytes, about. */
+function bytesOf({ source, id, type, json }: StoredEntry): number {
+  return 100 + source.length + id.length + type.length + json.length
 }
 
 function isCount(value: number): boolean {

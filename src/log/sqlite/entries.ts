@@ -4,6 +4,8 @@ import { hash, hashIdentity } from '../../protocol/identity-hash.ts'
 import { parseJson } from '../../protocol/json.ts'
 import type { Entry, Page, Position, ReadOptions, StartAt } from '../contract.ts'
 import { LogFileError } from '../errors.ts'
+import { gapEntry } from '../gap.ts'
+import { advanced, isMarkDue } from '../identity-age.ts'
 import type { PreparedEntry } from '../prepared-entry.ts'
 import type { LogFile } from './log-file.ts'
 import { Positions } from './position.ts'
@@ -38,6 +40,10 @@ export interface End {
   readonly position: number
   /** When it was recorded, in Unix ms. */
   readonly recorded: number
+  /** The number of the last entry that retention has deleted, together with all before it; 0 for none. */
+  readonly trimmed: number
+  /** When that one was recorded, in Unix ms. */
+  readonly trimmedRecorded: number
 }
 
 /** The entries of a log, and their identities. All methods run within a transaction. */
@@ -46,6 +52,8 @@ export class Entries {
   readonly #file: LogFile
   readonly #identity = new DataView(new ArrayBuffer(16))
   readonly #statements: ReturnType<typeof prepare>
+  /** Of the append that is under way. */
+  #newIdentities = 0
 
   constructor(file: LogFile) {
     this.#file = file
@@ -58,23 +66,46 @@ export class Entries {
     const found = this.#statements.end.get()
     const position = found?.['last_position']
     const recorded = found?.['last_recorded']
-    if (typeof position === 'number' && typeof recorded === 'number') return { position, recorded }
-    throw damaged(this.#file.name, 'it has no end')
+    if (typeof position !== 'number' || typeof recorded !== 'number') {
+      throw damaged(this.#file.name, 'it has no end')
+    }
+    const trimmed = Number(found?.['trimmed_position'])
+    return { position, recorded, trimmed, trimmedRecorded: Number(found?.['trimmed_recorded']) }
   }
 
-  /** Appends entries, and merges or skips duplicates. Returns how many are new. */
-  append(entries: readonly PreparedEntry[], now: number): number {
+  /**
+   * Appends entries, and merges or skips duplicates. Returns how many are new.
+   *
+   * @param now Unix time in ms.
+   * @param clock The monotonic clock of the machine, in ms.
+   */
+  append(entries: readonly PreparedEntry[], now: number, clock: number): number {
     const end = this.end()
     const recorded = Math.max(end.recorded, Math.floor(now))
     let position = end.position
+    this.#newIdentities = 0
     for (const entry of entries) if (this.#store(entry, position + 1, recorded)) position += 1
-    if (position > end.position) this.#statements.moveEnd.run(position, recorded)
-    return position - end.position
+    const count = position - end.position
+    if (count > 0) this.#moveEnd(position, recorded, count, clock)
+    return count
+  }
+
+  #moveEnd(position: number, recorded: number, count: number, clock: number): void {
+    const { age, moveEnd, mark } = this.#statements
+    const found = age.get()
+    const before = { uptime: Number(found?.['uptime']), clock: Number(found?.['uptime_clock']) }
+    const after = advanced(before, clock)
+    moveEnd.run(position, recorded, count, this.#newIdentities, after.uptime, after.clock)
+    if (isMarkDue(before, after)) mark.run(after.uptime)
   }
 
   read(after: Position, { limit, types }: ReadOptions): Page {
-    const last = this.end().position
+    const { position: last, trimmed, trimmedRecorded } = this.end()
     const from = this.positions.parse(after, last)
+    if (from < trimmed) {
+      const entry = gapEntry(this.positions.format(from), this.positions.format(trimmed), trimmedRecorded)
+      return { entries: [entry], position: entry.position, isEnd: trimmed === last, gap: entry.data }
+    }
     const until = types === undefined ? last : Math.min(last, this.#firstAfter(from, last) + MAX_EXAMINED)
     const rows =
       types === undefined
@@ -107,9 +138,9 @@ export class Entries {
   }
 
   positionAt(start: StartAt): Position {
-    const { position: last } = this.end()
+    const { position: last, trimmed } = this.end()
     if (start === 'end') return this.positions.format(last)
-    let low = this.#firstAfter(0, last)
+    let low = this.#firstAfter(trimmed, last)
     if (start === 'start') return this.positions.format(low)
     // `recorded` never decreases.
     let high = last
@@ -136,6 +167,7 @@ export class Entries {
     const type = storedText(entry.type)
     const backfill = entry.backfill ? 1 : 0
     if (insertIdentity.run(identity, position, completeness).changes === 1) {
+      this.#newIdentities += 1
       insert.run(position, type, recorded, 1, backfill, json)
       return true
     }
@@ -200,8 +232,17 @@ function prepare({ database }: LogFile) {
     return statement
   }
   return {
-    end: database.prepare('SELECT last_position, last_recorded FROM rivulet_log'),
-    moveEnd: database.prepare('UPDATE rivulet_log SET last_position = ?, last_recorded = ?'),
+    end: database.prepare(
+      'SELECT last_position, last_recorded, trimmed_position, trimmed_recorded FROM rivulet_log',
+    ),
+    age: database.prepare('SELECT uptime, uptime_clock FROM rivulet_log'),
+    moveEnd: database.prepare(
+      `UPDATE rivulet_log SET last_position = ?, last_recorded = ?, entries = entries + ?, identities = identities + ?,
+       uptime = ?, uptime_clock = ?`,
+    ),
+    mark: database.prepare(
+      'INSERT OR REPLACE INTO rivulet_mark SELECT ?, identities, last_position FROM rivulet_log',
+    ),
     insert: database.prepare('INSERT INTO rivulet_entry VALUES (?, ?, ?, ?, ?, ?)'),
     find: database.prepare('SELECT event FROM rivulet_entry WHERE position = ?'),
     insertIdentity: database.prepare(

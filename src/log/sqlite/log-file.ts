@@ -133,12 +133,24 @@ export class LogFile {
     }
   }
 
+  /** The size of the -wal file, in bytes. */
+  get walBytes(): number {
+    return this.#wal.size() ?? 0
+  }
+
+  /**
+   * Copies the -wal file into the file and makes it empty. Returns whether that was possible: another connection may read it.
+   */
+  emptyWal(): boolean {
+    return this.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.['busy'] === 0
+  }
+
   /** A reader that held an old snapshot made the WAL grow. Checkpoints alone write it over, they do not shorten it. */
   #truncateWal(): void {
-    if ((this.#wal.size() ?? 0) <= MAX_WAL_BYTES) return
+    if (this.walBytes <= MAX_WAL_BYTES) return
     try {
       // Without effect while there is a reader; the next commit tries again.
-      this.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
+      this.emptyWal()
     } catch {
       // The transaction is committed nevertheless. The next one reports what is wrong.
     }
@@ -180,7 +192,9 @@ export class LogFile {
       if (!this.#check()) return
       this.database.exec(SCHEMA)
       this.database
-        .prepare('INSERT INTO rivulet_log VALUES (1, ?, ?, 0, 0)')
+        .prepare(
+          'INSERT INTO rivulet_log (one, layout, epoch, last_position, last_recorded) VALUES (1, ?, ?, 0, 0)',
+        )
         .run(LAYOUT, randomBytes(8).toString('hex'))
     })
   }

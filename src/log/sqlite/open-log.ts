@@ -1,5 +1,7 @@
 import { inboxLimits } from '../inbox-store.ts'
 import type { InboxLimits } from '../inbox-store.ts'
+import { IDENTITY_LIMITS } from '../identity-age.ts'
+import type { IdentityLimits } from '../identity-age.ts'
 import { ChangeWatch } from './change-watch.ts'
 import { Claims } from './claims.ts'
 import { DeadLetters } from './dead-letters.ts'
@@ -9,6 +11,16 @@ import { connect as defaultConnect, LogFile } from './log-file.ts'
 import type { Connect, Durability } from './log-file.ts'
 import { Readers } from './readers.ts'
 import { originalText, storedText } from './stored-text.ts'
+import { Trimming } from './trimming.ts'
+
+/** How a log is opened. */
+export interface OpenLogSettings {
+  readonly owner: string
+  readonly connect?: Connect
+  /** Whether a missing log is created. Default true. */
+  readonly create?: boolean
+  readonly identityLimits?: IdentityLimits
+}
 
 /** Transactions for the parts of a store: they wait while the file is busy, and what SQLite throws becomes a LogFileError. */
 export interface Transactions {
@@ -24,6 +36,8 @@ export interface Transactions {
   until(isReached: (log: OpenLog) => boolean, signal: AbortSignal): Promise<void>
   /** The open log, without waiting; undefined before it was opened and after it was closed. */
   opened(): OpenLog | undefined
+  /** Runs the work after all earlier writes, without a transaction. */
+  alone<Result>(work: (log: OpenLog) => Result): Promise<Result>
   /** Reports a change to the calls that wait. */
   notify(): void
 }
@@ -48,11 +62,13 @@ export class OpenLog {
   readonly inbox: Inbox
   readonly claims: Claims
   readonly watch: ChangeWatch
+  readonly trimming: Trimming
   readonly #findStream
   readonly #moveStream
 
   constructor(name: string, settings: OpenLogSettings) {
     const { owner, connect = defaultConnect, create = true, inbox, knownIds } = settings
+    const { identityLimits = IDENTITY_LIMITS } = settings
     this.file = new LogFile(name, connect, create)
     try {
       this.entries = new Entries(this.file)
@@ -61,6 +77,7 @@ export class OpenLog {
       this.inbox = new Inbox(this.file, inbox ?? inboxLimits({}), knownIds)
       this.claims = new Claims(this.file, owner)
       this.watch = new ChangeWatch(this.file)
+      this.trimming = new Trimming(this.file, identityLimits)
       this.#findStream = this.file.database.prepare('SELECT position FROM rivulet_stream WHERE name = ?')
       this.#moveStream = this.file.database.prepare(
         'INSERT INTO rivulet_stream VALUES (?, ?) ON CONFLICT DO UPDATE SET position = excluded.position',

@@ -16,7 +16,22 @@ export const SCHEMA = `
     layout INTEGER NOT NULL,
     epoch TEXT NOT NULL, -- random, part of each position
     last_position INTEGER NOT NULL,
-    last_recorded INTEGER NOT NULL -- Unix ms
+    last_recorded INTEGER NOT NULL, -- Unix ms
+    entries INTEGER NOT NULL DEFAULT 0, -- counted here, since COUNT reads the whole table
+    trimmed_position INTEGER NOT NULL DEFAULT 0, -- everything up to here was deleted by retention
+    trimmed_recorded INTEGER NOT NULL DEFAULT 0, -- of the last deleted entry, Unix ms
+    identities INTEGER NOT NULL DEFAULT 0, -- ever added
+    deleted_identities INTEGER NOT NULL DEFAULT 0,
+    swept_identities INTEGER NOT NULL DEFAULT 0, -- of the mark of the last sweep
+    uptime INTEGER NOT NULL DEFAULT 0, -- ms in which the log was appended to
+    uptime_clock INTEGER NOT NULL DEFAULT 0 -- the machine's monotonic clock at the last append, ms
+  ) STRICT;
+
+  -- Where the log was at an uptime, about once in an hour of it, for the age of identities.
+  CREATE TABLE rivulet_mark (
+    uptime INTEGER PRIMARY KEY,
+    identities INTEGER NOT NULL,
+    position INTEGER NOT NULL
   ) STRICT;
 
   -- Without an index by type: a read that filters a million entries takes half a second without it, and only for readers that

@@ -19,10 +19,12 @@ import { LogClosedError, LogConflictError, LogInUseError } from '../errors.ts'
 import type { InboxStore } from '../inbox-store.ts'
 import { preparedCommit } from '../prepared-commit.ts'
 import { checkAppendSize, checkDone, prepareEntry } from '../prepared-entry.ts'
+import type { RetentionStore } from '../retention-store.ts'
 import { DeadLetterCalls } from './dead-letter-calls.ts'
 import { InboxCalls } from './inbox-calls.ts'
 import { OpenLog } from './open-log.ts'
 import type { OpenLogSettings, Transactions } from './open-log.ts'
+import { SqliteRetention } from './retention.ts'
 import { isBusy, logFileError } from './sqlite-error.ts'
 import { whileBusy, WriteQueue } from './write-queue.ts'
 
@@ -40,12 +42,18 @@ const MAX_CLAIM_INTERVAL = 60
 export interface SqliteLogSettings extends OpenLogSettings {
   readonly clock: () => number
   readonly patience?: number
+  /** A monotonic clock in ms, the same for all processes of the machine. */
+  readonly monotonic?: () => number
 }
+
+/** Since the machine was started, without the time in which it was suspended. */
+const machineClock = () => Number(process.hrtime.bigint() / 1_000_000n)
 
 /** A log in an SQLite file. The file is opened by the first call. */
 export class SqliteLogStore implements LogStore {
   readonly deadLetters: DeadLetterStore
   readonly inbox: InboxStore
+  readonly retention: RetentionStore
   readonly #name: string
   readonly #settings: SqliteLogSettings
   readonly #patience: number
@@ -67,11 +75,13 @@ export class SqliteLogStore implements LogStore {
       until: (isReached, signal) =>
         this.#call((log) => log.watch.until(() => log.file.read(() => isReached(log)), signal)),
       opened: () => (this.#closing === undefined ? this.#log : undefined),
+      alone: (work) => this.#call((log) => this.#write(() => work(log))),
       // A call that has changed something has opened it.
       notify: () => void this.#opening?.then((log) => log.watch.notify()),
     }
     this.deadLetters = new DeadLetterCalls(transactions)
     this.inbox = new InboxCalls(transactions, settings.clock)
+    this.retention = new SqliteRetention(transactions)
   }
 
   async claim(name: string, options: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
@@ -120,7 +130,8 @@ export class SqliteLogStore implements LogStore {
             if (position !== undefined) log.moveStream(fence.name, position)
           }
           log.inbox.done(ids)
-          const count = entries.append(added, this.#settings.clock())
+          const { clock, monotonic = machineClock } = this.#settings
+          const count = entries.append(added, clock(), monotonic())
           const end = entries.positions.format(entries.end().position)
           return { entries: count, duplicates: added.length - count, end }
         }),

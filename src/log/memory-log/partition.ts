@@ -1,0 +1,48 @@
+import type { StoredEntry } from './stored-entry.ts'
+
+/** The entries of one partition. Those before `first` were deleted. */
+export class Partition {
+  #entries: StoredEntry[] = []
+  #first = 0
+
+  /** The number of entries that were deleted. */
+  get first(): number {
+    return this.#first
+  }
+
+  /** The number of entries that it has ever had. */
+  get length(): number {
+    return this.#first + this.#entries.length
+  }
+
+  /** The number of entries that it has. */
+  get size(): number {
+    return this.#entries.length
+  }
+
+  get(index: number): StoredEntry | undefined {
+    return this.#entries[index - this.#first]
+  }
+
+  push(entry: StoredEntry): void {
+    this.#entries.push(entry)
+  }
+
+  /** Deletes the entries before this index. */
+  trim(first: number): void {
+    this.#entries.splice(0, first - this.#first)
+    this.#first = first
+  }
+
+  /** The index of the first entry that was recorded at this time or later. */
+  firstAt(time: number): number {
+    let low = 0
+    let high = this.#entries.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#entries[middle]?.recorded ?? Infinity) < time) low = middle + 1
+      else high = middle
+    }
+    return this.#first + low
+  }
+}

@@ -1,0 +1,50 @@
+import { checkInteger } from '../../protocol/check.ts'
+import type { Position } from '../contract.ts'
+import type { LogUsage, RetentionStore, Trimmed, TrimLimit } from '../retention-store.ts'
+import type { Partitions } from './partitions.ts'
+
+/** What the retention of a log in memory works on. */
+export interface RetainedContents {
+  readonly entries: Partitions
+  readonly readers: ReadonlyMap<string, { readonly cursor: Position }>
+}
+
+/** How a call is run. */
+export interface MemoryRunner {
+  read<Result>(effect: () => Result): Promise<Result>
+  write<Result>(effect: () => Result): Promise<Result>
+}
+
+/** Retention of a log in memory. */
+export class MemoryRetention implements RetentionStore {
+  readonly defaultMaxBytes = 256 * 1024 ** 2
+  readonly #contents: RetainedContents
+  readonly #run: MemoryRunner
+
+  constructor(contents: RetainedContents, run: MemoryRunner) {
+    this.#contents = contents
+    this.#run = run
+  }
+
+  usage(): Promise<LogUsage> {
+    return this.#run.read(() => ({ bytes: this.#contents.entries.bytes, walBytes: 0 }))
+  }
+
+  isTrimmed(): Promise<boolean> {
+    return this.#run.read(() => this.#contents.entries.isTrimmed)
+  }
+
+  async trim(limit: TrimLimit): Promise<Trimmed> {
+    checkInteger('limit', limit.limit, 1)
+    return this.#run.write(() => {
+      const { entries, readers } = this.#contents
+      return entries.trim(limit, new Map(Array.from(readers, ([name, { cursor }]) => [name, cursor])))
+    })
+  }
+
+  trimIdentities(): Promise<boolean> {
+    return this.#run.write(() => this.#contents.entries.trimIdentities())
+  }
+
+  async truncateWal(): Promise<void> {}
+}

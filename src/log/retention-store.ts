@@ -1,0 +1,45 @@
+/** How much a log has stored. */
+export interface LogUsage {
+  /** Of the entries, identities and states, in bytes. Free space within the file is not counted. */
+  readonly bytes: number
+  /** Of the write-ahead log, in bytes. */
+  readonly walBytes: number
+}
+
+/** Which entries to delete. */
+export interface TrimLimit {
+  /** Only entries that were recorded before this time, in Unix ms. Default: any. */
+  readonly recordedBefore?: number
+  /** Maximum number of entries. A step may delete fewer. */
+  readonly limit: number
+}
+
+/** What a step of {@link RetentionStore.trim} did. */
+export interface Trimmed {
+  readonly deleted: number
+  /** Whether there are no more entries to delete within the limit of time. */
+  readonly isDone: boolean
+  /** The reader that still needs the next entry to delete; null for none. */
+  readonly blockedBy: string | null
+}
+
+/** Deleting what a log no longer needs, in steps of a few milliseconds. */
+export interface RetentionStore {
+  /** Default of `maxBytes`. */
+  readonly defaultMaxBytes: number
+  usage(): Promise<LogUsage>
+  /** Whether entries were ever trimmed, so that a reader from the start does not see all. */
+  isTrimmed(): Promise<boolean>
+  /**
+   * Deletes the oldest entries in one short transaction. Entries after the cursor of a reader stay. Identities stay too, and
+   * `positionAt('start')` moves on.
+   */
+  trim(limit: TrimLimit): Promise<Trimmed>
+  /**
+   * Deletes some identities of deleted entries that are old enough: see `identity-age.ts`. Returns whether there are no more of
+   * them for now.
+   */
+  trimIdentities(): Promise<boolean>
+  /** Makes the write-ahead log short, where no reader prevents it. */
+  truncateWal(): Promise<void>
+}

@@ -1,0 +1,38 @@
+import { checkInteger } from '../../protocol/check.ts'
+import type { LogUsage, RetentionStore, Trimmed, TrimLimit } from '../retention-store.ts'
+import type { Transactions } from './open-log.ts'
+
+/** Retention of a log in an SQLite file. What is deleted is not synced: a power cut takes that back, and it is done again. */
+export class SqliteRetention implements RetentionStore {
+  readonly defaultMaxBytes = 8 * 1024 ** 3
+  readonly #transactions: Transactions
+
+  constructor(transactions: Transactions) {
+    this.#transactions = transactions
+  }
+
+  usage(): Promise<LogUsage> {
+    return this.#transactions.read((log) => log.trimming.usage())
+  }
+
+  isTrimmed(): Promise<boolean> {
+    return this.#transactions.read((log) => log.trimming.isTrimmed())
+  }
+
+  async trim(limit: TrimLimit): Promise<Trimmed> {
+    checkInteger('limit', limit.limit, 1)
+    // Without a lock first, since there is mostly nothing to delete.
+    const plan = await this.#transactions.read((log) => log.trimming.plan(limit))
+    if (plan.deleted === 0) return plan
+    return this.#transactions.write('NORMAL', (log) => log.trimming.trim(limit))
+  }
+
+  async trimIdentities(): Promise<boolean> {
+    if (!(await this.#transactions.read((log) => log.trimming.hasOldIdentities()))) return true
+    return this.#transactions.write('NORMAL', (log) => log.trimming.trimIdentities())
+  }
+
+  async truncateWal(): Promise<void> {
+    await this.#transactions.alone((log) => log.file.emptyWal())
+  }
+}

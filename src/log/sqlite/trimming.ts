@@ -1,0 +1,181 @@
+import { isSweepDue } from '../identity-age.ts'
+import type { IdentityLimits } from '../identity-age.ts'
+import type { LogUsage, Trimmed, TrimLimit } from '../retention-store.ts'
+import type { LogFile } from './log-file.ts'
+import { damaged } from './sqlite-error.ts'
+import { originalText } from './stored-text.ts'
+
+/** The length of the events that one step deletes, in bytes: some ms, in which no other process writes. */
+const MAX_STEP_BYTES = 4 * 1024 * 1024
+
+/** Number of identities that one step of a sweep looks at. */
+const SWEEP_STEP = 4_000
+
+/** What a step is going to delete. */
+interface Plan extends Trimmed {
+  /** The number of the last entry to delete. */
+  readonly last: number
+  /** When that one was recorded. */
+  readonly recorded: number
+}
+
+/** A sweep over all identities, in the order of their hashes. */
+interface Sweep {
+  /** Up to this entry, identities are deleted. */
+  readonly position: number
+  /** Of the mark that it follows. */
+  readonly identities: number
+  /** The last hash that was looked at. */
+  readonly after: Uint8Array
+}
+
+/** Deletes the oldest entries, and identities that are old enough. All methods run within a transaction. */
+export class Trimming {
+  readonly #file: LogFile
+  readonly #limits: IdentityLimits
+  readonly #statements: ReturnType<typeof prepare>
+  #sweep: Sweep | undefined
+
+  constructor(file: LogFile, limits: IdentityLimits) {
+    this.#file = file
+    this.#limits = limits
+    this.#statements = prepare(file)
+  }
+
+  usage(): LogUsage {
+    const { pages, free, pageSize } = this.#statements
+    const count = Number(pages.get()?.['page_count']) - Number(free.get()?.['freelist_count'])
+    return { bytes: count * Number(pageSize.get()?.['page_size']), walBytes: this.#file.walBytes }
+  }
+
+  isTrimmed(): boolean {
+    return this.#trimmed() > 0
+  }
+
+  /** What {@link trim} would do. */
+  plan(limit: TrimLimit): Trimmed {
+    const { deleted, isDone, blockedBy } = this.#plan(limit)
+    return { deleted, isDone, blockedBy }
+  }
+
+  trim(limit: TrimLimit): Trimmed {
+    const { last, recorded, deleted, isDone, blockedBy } = this.#plan(limit)
+    if (deleted > 0) {
+      this.#statements.delete.run(last)
+      this.#statements.move.run(last, recorded, deleted)
+    }
+    return { deleted, isDone, blockedBy }
+  }
+
+  #trimmed(): number {
+    const found = this.#statements.trimmed.get()?.['trimmed_position']
+    if (typeof found !== 'number') throw damaged(this.#file.name, 'it has no end')
+    return found
+  }
+
+  #plan({ recordedBefore = Infinity, limit }: TrimLimit): Plan {
+    const { slowest, oldest } = this.#statements
+    const reader = slowest.get()
+    const cursor = reader === undefined ? Infinity : Number(reader['cursor'])
+    const plan = { last: this.#trimmed(), recorded: 0, deleted: 0 }
+    let bytes = 0
+    for (const row of oldest.iterate(plan.last, limit + 1)) {
+      const recorded = Number(row['recorded'])
+      if (recorded >= recordedBefore) return { ...plan, isDone: true, blockedBy: null }
+      if (Number(row['position']) > cursor) {
+        return { ...plan, isDone: true, blockedBy: originalText(String(reader?.['name'])) }
+      }
+      bytes += Number(row['bytes'])
+      if (plan.deleted === limit || (plan.deleted > 0 && bytes > MAX_STEP_BYTES)) {
+        return { ...plan, isDone: false, blockedBy: null }
+      }
+      plan.last = Number(row['position'])
+      plan.recorded = recorded
+      plan.deleted += 1
+    }
+    return { ...plan, isDone: true, blockedBy: null }
+  }
+
+  /** Whether there are identities to delete. */
+  hasOldIdentities(): boolean {
+    this.#sweep ??= this.#nextSweep()
+    return this.#sweep !== undefined
+  }
+
+  /** Returns whether there are no more identities to delete for now. */
+  trimIdentities(): boolean {
+    const sweep = this.#sweep
+    if (sweep === undefined) return true
+    const { sweepBound, sweepRange, sweepRest, countDeleted, finishSweep, deleteMarks } = this.#statements
+    const { position, after } = sweep
+    const bound = sweepBound.get(after, SWEEP_STEP - 1)?.['hash']
+    if (bound instanceof Uint8Array) {
+      const { changes } = sweepRange.run(after, bound, position)
+      countDeleted.run(changes)
+      // Should the transaction fail, what it has passed is left to the next sweep.
+      this.#sweep = { ...sweep, after: bound }
+      return false
+    }
+    countDeleted.run(sweepRest.run(after, position).changes)
+    finishSweep.run(sweep.identities)
+    deleteMarks.run(position)
+    this.#sweep = undefined
+    return true
+  }
+
+  /** The next sweep; undefined where it would not delete enough. */
+  #nextSweep(): Sweep | undefined {
+    const { minUptime, minNewer } = this.#limits
+    const log = this.#statements.identities.get()
+    const identities = Number(log?.['identities'])
+    const mark = this.#statements.findMark.get(
+      Number(log?.['uptime']) - minUptime,
+      identities - minNewer,
+      this.#trimmed(),
+    )
+    if (mark === undefined) return undefined
+    const deletable = Number(mark['identities']) - Number(log?.['swept_identities'])
+    if (!isSweepDue(deletable, identities - Number(log?.['deleted_identities']))) return undefined
+    return {
+      position: Number(mark['position']),
+      identities: Number(mark['identities']),
+      after: new Uint8Array(0),
+    }
+  }
+}
+
+function prepare({ database }: LogFile) {
+  return {
+    pages: database.prepare('PRAGMA page_count'),
+    free: database.prepare('PRAGMA freelist_count'),
+    pageSize: database.prepare('PRAGMA page_size'),
+    trimmed: database.prepare('SELECT trimmed_position FROM rivulet_log'),
+    slowest: database.prepare('SELECT name, cursor FROM rivulet_reader ORDER BY cursor LIMIT 1'),
+    // The length in bytes is in the header of the row: the event is not read.
+    oldest: database.prepare(
+      `SELECT position, recorded, octet_length(event) AS bytes FROM rivulet_entry WHERE position > ?
+       ORDER BY position LIMIT ?`,
+    ),
+    delete: database.prepare('DELETE FROM rivulet_entry WHERE position <= ?'),
+    move: database.prepare(
+      'UPDATE rivulet_log SET trimmed_position = ?, trimmed_recorded = ?, entries = entries - ?',
+    ),
+    identities: database.prepare(
+      'SELECT uptime, identities, deleted_identities, swept_identities FROM rivulet_log',
+    ),
+    findMark: database.prepare(
+      `SELECT identities, position FROM rivulet_mark WHERE uptime <= ? AND identities <= ? AND position <= ?
+       ORDER BY uptime DESC LIMIT 1`,
+    ),
+    sweepBound: database.prepare(
+      'SELECT hash FROM rivulet_identity WHERE hash > ? ORDER BY hash LIMIT 1 OFFSET ?',
+    ),
+    sweepRange: database.prepare(
+      'DELETE FROM rivulet_identity WHERE hash > ? AND hash <= ? AND position <= ?',
+    ),
+    sweepRest: database.prepare('DELETE FROM rivulet_identity WHERE hash > ? AND position <= ?'),
+    countDeleted: database.prepare('UPDATE rivulet_log SET deleted_identities = deleted_identities + ?'),
+    finishSweep: database.prepare('UPDATE rivulet_log SET swept_identities = ?'),
+    deleteMarks: database.prepare('DELETE FROM rivulet_mark WHERE position < ?'),
+  }
+}

@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest'
+import type { LogStore } from '../../../src/log/contract.ts'
+import { LogPositionError } from '../../../src/log/errors.ts'
+import { ArgumentError } from '../../../src/protocol/argument-error.ts'
+import { completedRun } from '../sqlite/events.ts'
+import { change } from '../../operators/events.ts'
+import { append, idsOf, readAll } from './fixture.ts'
+import type { Open } from './fixture.ts'
+
+/** Deleting the oldest entries. */
+export function describeRetention(name: string, open: Open): void {
+  describe(`${name}: retention`, () => {
+    /** A log with the entries 1 to 5, recorded at 1,001 to 1,005. */
+    async function withEntries() {
+      let now = 1_000
+      const opened = await open(() => now)
+      const { log } = opened
+      const start = await log.positionAt('start')
+      const fence = await log.claim('stream')
+      for (const id of ['1', '2', '3', '4', '5']) {
+        now += 1
+        await append(log, fence, change(id))
+      }
+      const entries = await readAll(log)
+      return { ...opened, start, fence, entries, at: (i: number) => entries[i - 1]?.position ?? start }
+    }
+
+    const move = async (log: LogStore, reader: string, cursor: string) => {
+      const fence = await log.claim(reader)
+      const expected = (await log.reader(reader))?.cursor ?? null
+      await log.commit(fence, { expect: expected, cursor, acknowledged: [] })
+      await log.release(fence)
+    }
+
+    it('deletes the oldest entries, as many as it is asked for', async () => {
+      const { log, connect } = await withEntries()
+      expect(await log.retention.isTrimmed()).toBe(false)
+      expect(await log.retention.trim({ limit: 2 })).toEqual({ deleted: 2, isDone: false, blockedBy: null })
+      const second = await connect('second')
+      expect(idsOf(await readAll(second))).toEqual(['3', '4', '5'])
+      expect(await second.retention.isTrimmed()).toBe(true)
+      expect(await log.retention.trim({ limit: 3 })).toEqual({ deleted: 3, isDone: true, blockedBy: null })
+      expect(await readAll(second)).toEqual([])
+      expect(await log.retention.trim({ limit: 3 })).toEqual({ deleted: 0, isDone: true, blockedBy: null })
+    })
+
+    it('deletes only entries that were recorded before a time', async () => {
+      const { log } = await withEntries()
+      const limit = { recordedBefore: 1_004, limit: 2 }
+      expect(await log.retention.trim(limit)).toEqual({ deleted: 2, isDone: false, blockedBy: null })
+      expect(await log.retention.trim(limit)).toEqual({ deleted: 1, isDone: true, blockedBy: null })
+      expect(await log.retention.trim(limit)).toEqual({ deleted: 0, isDone: true, blockedBy: null })
+      expect(idsOf(await readAll(log))).toEqual(['4', '5'])
+    })
+
+    it('keeps what any reader has not acknowledged, and names that reader', async () => {
+      const { log, connect, at } = await withEntries()
+      await move(log, 'consumer:slow', at(2))
+      await move(log, 'process:fast', at(4))
+      const second = await connect('second')
+      expect(await second.retention.trim({ limit: 9 })).toEqual({
+        deleted: 2,
+        isDone: true,
+        blockedBy: 'consumer:slow',
+      })
+      await move(log, 'consumer:slow', at(5))
+      expect(await second.retention.trim({ limit: 9 })).toEqual({
+        deleted: 2,
+        isDone: true,
+        blockedBy: 'process:fast',
+      })
+      await move(log, 'process:fast', at(5))
+      expect(await second.retention.trim({ limit: 9 })).toMatchObject({ deleted: 1, blockedBy: null })
+      expect((await log.reader('consumer:slow'))?.cursor).toBe(at(5))
+    })
+
+    it('gives the rest of the entries as before, at their positions', async () => {
+      const { log, at, entries } = await withEntries()
+      await log.retention.trim({ limit: 2 })
+      expect(await readAll(log)).toEqual(entries.slice(2))
+      expect(await readAll(log, at(2))).toEqual(entries.slice(2))
+      expect(await readAll(log, at(4))).toEqual(entries.slice(4))
+      expect(await readAll(log, await log.positionAt({ time: 1_001 }))).toEqual(entries.slice(2))
+      expect(await readAll(log, await log.positionAt({ time: 1_004 }))).toEqual(entries.slice(3))
+    })
+
+    it('reports the deleted entries to a reader from before them, and goes on after them', async () => {
+      const { log, start, at, entries } = await withEntries()
+      await log.retention.trim({ limit: 3 })
+      const page = await log.read(start, { limit: 1, types: ['task_run.state'] })
+      expect(page).toEqual({
+        entries: [
+          {
+            id: `gap:${start}:${page.position}`,
+            source: '/log',
+            type: 'log.gap',
+            time: null,
+            data: { from: start, to: page.position },
+            received: '1970-01-01T00:00:01.003Z',
+            via: 'log',
+            position: page.position,
+            recorded: 1_003,
+            revision: 1,
+            backfill: false,
+          },
+        ],
+        position: page.position,
+        isEnd: false,
+        gap: { from: start, to: page.position },
+      })
+      expect(await log.read(start, { limit: 1, types: ['task_run.state'] })).toEqual(page)
+      expect(await readAll(log, page.position)).toEqual(entries.slice(3))
+      expect((await log.read(at(3), { limit: 9 })).gap).toBeUndefined()
+      expect((await log.read(at(2), { limit: 9 })).gap).toMatchObject({ from: at(2) })
+    })
+
+    it('reports deleted entries also where nothing is left, and then what is appended', async () => {
+      const { log, start, fence } = await withEntries()
+      await log.retention.trim({ limit: 9 })
+      const page = await log.read(start, { limit: 9 })
+      expect(page).toMatchObject({ entries: [{ type: 'log.gap' }], isEnd: true })
+      expect(page.position).toBe(await log.positionAt('end'))
+      expect(await log.positionAt('start')).toBe(page.position)
+      await append(log, fence, change('6'))
+      expect(idsOf(await readAll(log, page.position))).toEqual(['6'])
+    })
+
+    it('wakes a reader that waits before the deleted entries', async () => {
+      const { log, start } = await withEntries()
+      await log.retention.trim({ limit: 9 })
+      await expect(log.wait(start, new AbortController().signal)).resolves.toBeUndefined()
+    })
+
+    it('takes the position of a deleted entry as a cursor, and none beyond the end', async () => {
+      const { log, at } = await withEntries()
+      await log.retention.trim({ limit: 3 })
+      await move(log, 'consumer:late', at(1))
+      expect((await log.reader('consumer:late'))?.cursor).toBe(at(1))
+      expect(await log.retention.trim({ limit: 9 })).toMatchObject({ deleted: 0, blockedBy: 'consumer:late' })
+      await expect(log.read(`${at(5)}9`, { limit: 1 })).rejects.toBeInstanceOf(LogPositionError)
+    })
+
+    it('keeps the identities of deleted entries: they are not recorded again', async () => {
+      const { log, fence } = await withEntries()
+      await append(log, fence, completedRun('r'))
+      await log.retention.trim({ limit: 9 })
+      expect(await log.retention.trimIdentities()).toBe(true)
+      expect(await append(log, fence, change('1'), completedRun('r'))).toMatchObject({ entries: 0 })
+      expect(await append(log, fence, completedRun('r', 'an output'))).toMatchObject({ entries: 1 })
+      expect(await readAll(log)).toMatchObject([{ id: 'r:completed', revision: 2 }])
+    })
+
+    it('counts fewer bytes after entries were deleted', async () => {
+      const { log, fence } = await withEntries()
+      const text = 'x'.repeat(50_000)
+      const empty = await log.retention.usage()
+      await append(log, fence, ...['6', '7', '8', '9'].map((id) => change(id, text)))
+      const full = await log.retention.usage()
+      expect(full.bytes).toBeGreaterThan(empty.bytes + 150_000)
+      await log.retention.trim({ limit: 9 })
+      const trimmed = await log.retention.usage()
+      expect(trimmed.bytes).toBeLessThan(full.bytes - 150_000)
+    })
+
+    it.each([0, 1.5, -1, Number.NaN])('refuses to delete %s entries', async (limit) => {
+      const { log } = await open()
+      await expect(log.retention.trim({ limit })).rejects.toBeInstanceOf(ArgumentError)
+    })
+  })
+}

@@ -1,0 +1,140 @@
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, it } from 'vitest'
+import type { LogStore } from '../../../src/log/contract.ts'
+import { appendTo, completedRun, detections, readAll } from './events.ts'
+import { openStore, scratchFile } from './scratch.ts'
+
+const HOUR = 3_600_000
+
+/** Deletes all that can be deleted. Returns how many steps it took. */
+async function trimAll(log: LogStore): Promise<number> {
+  let steps = 1
+  while (!(await log.retention.trim({ limit: 1_000 })).isDone) steps += 1
+  while (!(await log.retention.trimIdentities())) steps += 1
+  return steps
+}
+
+function countOf(file: string, table: string): number {
+  const database = new DatabaseSync(file)
+  const count = database.prepare(`SELECT count(*) AS count FROM ${table}`).get()?.['count']
+  database.close()
+  return Number(count)
+}
+
+describe('identities', () => {
+  /** A log whose uptime passes as the test says, in steps of a minute. */
+  function aging(minNewer: number) {
+    const file = scratchFile()
+    let clock = 1_000_000
+    let appended = 0
+    const log = openStore(file, {
+      monotonic: () => clock,
+      identityLimits: { minUptime: 48 * HOUR, minNewer },
+    })
+    const add = async (count: number) => {
+      const first = appended + 1
+      appended += count
+      await appendTo(log, detections(first, appended), String(appended))
+    }
+    return {
+      file,
+      log,
+      add,
+      pass: async (ms: number, step = 60_000) => {
+        for (let passed = 0; passed < ms; passed += step) {
+          clock += step
+          await add(1)
+        }
+      },
+      restartMachine: () => (clock = 0),
+    }
+  }
+
+  it('of deleted entries are kept for 48 hours of uptime, and then deleted', async () => {
+    const { file, log, add, pass } = aging(0)
+    for (let n = 0; n < 8; n++) await add(250)
+    await pass(47 * HOUR, 5 * 60_000)
+    await trimAll(log)
+    expect(countOf(file, 'rivulet_entry')).toBe(0)
+    expect(countOf(file, 'rivulet_identity')).toBe(2_000 + 47 * 12)
+    await expect(appendTo(log, detections(1, 100))).resolves.toMatchObject({ entries: 0, duplicates: 100 })
+    await pass(3 * HOUR, 5 * 60_000)
+    await trimAll(log)
+    // Of the last 48 hours, and up to an hour more.
+    expect(countOf(file, 'rivulet_identity')).toBeLessThan(51 * 12)
+    expect(countOf(file, 'rivulet_identity')).toBeGreaterThanOrEqual(48 * 12)
+    await expect(appendTo(log, detections(1, 100))).resolves.toMatchObject({ entries: 100 })
+  })
+
+  it('are kept while there are fewer newer ones than the minimum', async () => {
+    const { file, log, add, pass } = aging(5_000)
+    for (let n = 0; n < 8; n++) await add(250)
+    await pass(50 * HOUR, 5 * 60_000)
+    await trimAll(log)
+    expect(countOf(file, 'rivulet_identity')).toBe(2_000 + 50 * 12)
+    for (let n = 0; n < 20; n++) await add(250)
+    await trimAll(log)
+    expect(countOf(file, 'rivulet_identity')).toBeLessThan(2_000 + 50 * 12 + 5_000)
+    await expect(appendTo(log, detections(1, 1))).resolves.toMatchObject({ entries: 1 })
+  })
+
+  it('are kept while their entries are', async () => {
+    const { file, log, add, pass } = aging(0)
+    for (let n = 0; n < 8; n++) await add(250)
+    const reader = await log.claim('consumer:slow')
+    await log.commit(reader, { expect: null, cursor: await log.positionAt('start'), acknowledged: [] })
+    await pass(60 * HOUR, 5 * 60_000)
+    await trimAll(log)
+    expect(countOf(file, 'rivulet_identity')).toBe(2_000 + 60 * 12)
+  })
+
+  it('do not age while the machine is off, or nothing is appended', async () => {
+    const { file, log, add, pass, restartMachine } = aging(0)
+    for (let n = 0; n < 8; n++) await add(250)
+    await pass(40 * HOUR, 5 * 60_000)
+    // Two days without an append, and a restart: five minutes each.
+    await pass(48 * HOUR, 48 * HOUR)
+    restartMachine()
+    await pass(48 * HOUR, 48 * HOUR)
+    await trimAll(log)
+    expect(countOf(file, 'rivulet_identity')).toBe(2_000 + 40 * 12 + 2)
+  })
+
+  it('that got a new revision are as young as that', async () => {
+    const { log, add, pass } = aging(0)
+    await appendTo(log, [{ event: completedRun('r') }], '0')
+    for (let n = 0; n < 8; n++) await add(250)
+    await pass(40 * HOUR, 5 * 60_000)
+    await appendTo(log, [{ event: completedRun('r', 'output') }], 'x')
+    await pass(10 * HOUR, 5 * 60_000)
+    await trimAll(log)
+    await expect(appendTo(log, [{ event: completedRun('r') }])).resolves.toMatchObject({ entries: 0 })
+    await expect(appendTo(log, detections(1, 1))).resolves.toMatchObject({ entries: 1 })
+  })
+})
+
+it('deletes large entries in steps', async () => {
+  const log = openStore(scratchFile(), {})
+  for (let n = 1; n <= 8; n++) await appendTo(log, detections(n, n, 'x'.repeat(1_500_000)), String(n))
+  await expect(log.retention.trim({ limit: 100 })).resolves.toEqual({
+    deleted: 2,
+    isDone: false,
+    blockedBy: null,
+  })
+  await expect(trimAll(log)).resolves.toBe(3)
+  await expect(readAll(log)).resolves.toEqual([])
+})
+
+it('uses the space of deleted entries again', async () => {
+  const log = openStore(scratchFile(), {})
+  const text = 'x'.repeat(2_000)
+  const sizes: number[] = []
+  for (let round = 0; round < 12; round++) {
+    await appendTo(log, detections(round * 250 + 1, round * 250 + 250, text), String(round))
+    const { bytes } = await log.retention.usage()
+    sizes.push(bytes)
+    if (round >= 2) await log.retention.trim({ limit: 250 })
+  }
+  const [, , third = 0, ...later] = sizes
+  expect(Math.max(...later)).toBeLessThan(third * 1.2)
+})
