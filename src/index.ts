@@ -24,6 +24,18 @@ export type { LogJob } from './log/job.ts'
 export type { LogObserver } from './log/observer.ts'
 export type { ConsumerOptions, EntryOf } from './log/consumer.ts'
 export type {
+  ChangesOptions,
+  ChangesPage,
+  ProcessCommit,
+  ProcessStore,
+  StateChange,
+  StoredChange,
+  Timer,
+  TimerChange,
+  TimerClock,
+  TimersOptions,
+} from './log/process-store.ts'
+export type {
   Appended,
   Commit,
   Entry,

@@ -3,6 +3,7 @@ import type { DeadLetterStore, NewDeadLetter } from './dead-letter-store.ts'
 import type { Entry, Position } from './entry.ts'
 import type { InboxStore } from './inbox-store.ts'
 import type { RetentionStore } from './retention-store.ts'
+import type { ProcessCommit, ProcessStore } from './process-store.ts'
 
 export type { Entry, Position } from './entry.ts'
 
@@ -76,6 +77,8 @@ export interface ReadOptions {
   readonly limit: number
   /** Only entries of these types. Default: all. */
   readonly types?: readonly string[] | undefined
+  /** Reads only up to this position, which is the end of the log then. Default: all. */
+  readonly until?: Position | undefined
 }
 
 /** How far a reader has come. */
@@ -94,6 +97,12 @@ export interface Commit extends ReaderState {
   readonly deadLetters?: readonly NewDeadLetter[]
   /** Positions of dead letters that were handed out again and are handled. Default: none. */
   readonly redelivered?: readonly Position[]
+  /** State and timers of a process. Default: the reader is none. */
+  readonly process?: ProcessCommit
+  /**
+   * Appended in the same transaction, which survives a power cut then. At most {@link MAX_APPEND_ENTRIES}. Default: none.
+   */
+  readonly entries?: readonly NewEntry[]
 }
 
 /** Maximum size of a {@link Commit} as JSON, in bytes. */
@@ -147,14 +156,17 @@ export interface LogStore {
   /** The state of a reader; undefined for an unknown one. */
   reader(name: string): Promise<ReaderState | undefined>
   /**
-   * Moves the reader of the fence's name, in one transaction. Rejects with a `FencedError`, a `LogConflictError`, a
-   * `LogPositionError`, or a `LogValueError` for more than {@link MAX_COMMIT_BYTES}.
+   * Moves the reader of the fence's name, in one transaction with everything else that the commit has. Rejects with a
+   * `FencedError`, a `LogConflictError`, a `LogPositionError`, or a `LogValueError` for more than {@link MAX_COMMIT_BYTES} and
+   * for an event that is not JSON.
    */
   commit(fence: Fence, commit: Commit): Promise<void>
   /** Entries that readers could not handle. */
   readonly deadLetters: DeadLetterStore
   /** Deletes what the log no longer needs. */
   readonly retention: RetentionStore
+  /** The state and the timers of processes. */
+  readonly processes: ProcessStore
   /** Gives up every claim. Pending waits reject. */
   close(): Promise<void>
 }

@@ -23,10 +23,12 @@ import { Inbox } from './memory-log/inbox.ts'
 import { macrotask } from './macrotask.ts'
 import { Partitions } from './memory-log/partitions.ts'
 import { MemoryRetention } from './memory-log/retention.ts'
+import { Processes } from './memory-log/processes.ts'
+import type { RetentionStore } from './retention-store.ts'
 import { WaitingCalls } from './memory-log/waiting-calls.ts'
 import { preparedCommit } from './prepared-commit.ts'
 import { checkAppendSize, checkDone, prepareEntry } from './prepared-entry.ts'
-import type { RetentionStore } from './retention-store.ts'
+import type { ProcessStore } from './process-store.ts'
 
 /** Settings of one open log in memory. */
 export interface MemoryLogConnection {
@@ -99,6 +101,9 @@ class Contents {
   /** Calls that wait for entries. */
   readonly waiting = new WaitingCalls<OpenLog, true>()
   readonly streams = new Map<string, string>()
+  readonly processes: Processes
+  /** Calls that wait for changes of a process, by its name. */
+  readonly waitingForChanges = new Map<string, WaitingCalls<OpenLog, true>>()
   /** JSON, so that a reader and the log never share a value. */
   readonly readers = new Map<string, { readonly cursor: Position; readonly json: string }>()
   readonly deadLetters: DeadLetters
@@ -110,6 +115,7 @@ class Contents {
     this.entries = new Partitions(LOG, partitions)
     this.deadLetters = new DeadLetters(this.entries)
     this.inbox = new Inbox(inbox)
+    this.processes = new Processes(LOG, this.entries.epoch)
     this.clock = clock
   }
 }
@@ -128,6 +134,7 @@ function connect(contents: Contents, options: MemoryLogConnection): MemoryLog {
 }
 
 class OpenLog implements MemoryLog {
+  readonly processes: ProcessStore
   readonly owner: string
   readonly inbox: InboxStore
   readonly retention: RetentionStore
@@ -148,6 +155,7 @@ class OpenLog implements MemoryLog {
       read: (effect) => this.#call(effect),
       write: (effect) => this.#write('retention', effect),
     })
+    this.processes = this.#processStore(contents)
   }
 
   connect(options: MemoryLogConnection = {}): MemoryLog {
@@ -206,11 +214,11 @@ class OpenLog implements MemoryLog {
     return this.#call(() => names.map((name) => streams.get(name) ?? null))
   }
 
-  async read(after: Position, { limit, types }: ReadOptions): Promise<Page> {
-    checkInteger('limit', limit, 1)
+  async read(after: Position, options: ReadOptions): Promise<Page> {
+    checkInteger('limit', options.limit, 1)
     // A reader of a long log would stop everything else.
     await macrotask()
-    return this.#call(() => this.#contents.entries.read(after, { limit, types }))
+    return this.#call(() => this.#contents.entries.read(after, options))
   }
 
   async wait(
@@ -247,26 +255,33 @@ class OpenLog implements MemoryLog {
 
   async commit(fence: Fence, given: Commit): Promise<void> {
     const { name } = fence
-    const { expect, cursor, acknowledged, deadLetters, redelivered } = preparedCommit(LOG, name, given)
+    const commit = preparedCommit(LOG, name, given)
+    const { expect, cursor, acknowledged, deadLetters, redelivered, process } = commit
     const json = JSON.stringify({ cursor, acknowledged } satisfies ReaderState)
     const letters = deadLetters.map(({ position }) => position)
     await this.#write('commit', () => {
-      const { claims, entries, readers, deadLetters: stored, clock } = this.#contents
+      const { claims, entries, readers, deadLetters: stored, processes, clock, ...waits } = this.#contents
       claims.check(fence)
       if ((readers.get(name)?.cursor ?? null) !== expect) throw new LogConflictError(LOG, name)
       for (const position of [cursor, ...acknowledged, ...letters, ...redelivered]) entries.check(position)
       readers.set(name, { cursor, json })
       for (const letter of deadLetters) stored.put(name, letter, clock())
       for (const position of redelivered) stored.remove(name, position)
+      if (process !== undefined) {
+        processes.commit(name, process)
+        waits.waitingForChanges.get(name)?.settle(() => true)
+      }
+      if (entries.append(commit.entries, clock(), performance.now()) > 0) waits.waiting.settle(() => true)
     })
   }
 
   async close(): Promise<void> {
     if (!this.#isClosed) {
       this.#isClosed = true
-      const { claims, inbox, waiting } = this.#contents
-      waiting.reject(this, new LogClosedError(LOG))
-      inbox.waiting.reject(this, new LogClosedError(LOG))
+      const { claims, inbox, waiting, waitingForChanges } = this.#contents
+      for (const calls of [waiting, inbox.waiting, ...waitingForChanges.values()]) {
+        calls.reject(this, new LogClosedError(LOG))
+      }
       claims.close(this, new LogClosedError(LOG))
     }
     await this.#latency()
@@ -310,6 +325,38 @@ class OpenLog implements MemoryLog {
         this.#checkOpen()
       },
     }
+  }
+
+  #processStore({ processes }: Contents): ProcessStore {
+    return {
+      memo: (name) => this.#call(() => processes.memo(name)),
+      states: (name, keys) => this.#call(() => processes.states(name, keys)),
+      timers: (name, options) => this.#call(() => processes.timers(name, options)),
+      start: () => this.#call(() => processes.positions.start),
+      changes: async (name, after, options) => {
+        checkInteger('limit', options.limit, 1)
+        // As for `read`.
+        await macrotask()
+        return this.#call(() => processes.changes(name, after, options))
+      },
+      wait: (name, after, signal) => this.#waitForChanges(name, after, signal),
+      // An earlier generation leaves nothing.
+      clean: () => this.#call(() => false),
+    }
+  }
+
+  async #waitForChanges(name: string, after: Position, signal: AbortSignal): Promise<void> {
+    checkSignal('signal', signal)
+    const { processes, waitingForChanges } = this.#contents
+    await this.#call(async () => {
+      while (!processes.hasMore(name, after)) {
+        const calls = waitingForChanges.get(name) ?? new WaitingCalls<OpenLog, true>()
+        waitingForChanges.set(name, calls)
+        await calls.add(this, signal)
+      }
+    })
+    signal.throwIfAborted()
+    this.#checkOpen()
   }
 
   /** One change of the log. Its effect is all there or not at all. */

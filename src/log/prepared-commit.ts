@@ -1,23 +1,84 @@
 import { MAX_COMMIT_BYTES } from './contract.ts'
-import type { Commit } from './contract.ts'
+import type { Commit, Position } from './contract.ts'
+import type { NewDeadLetter } from './dead-letter-store.ts'
 import { LogValueError } from './errors.ts'
+import { checkAppendSize, prepareEntry } from './prepared-entry.ts'
+import type { PreparedEntry } from './prepared-entry.ts'
+import type { ProcessCommit, StateChange, TimerChange } from './process-store.ts'
+
+/** A commit as a store writes it. What the caller does to its commit later has no effect. */
+export interface PreparedCommit {
+  readonly expect: Position | null
+  readonly cursor: Position
+  readonly acknowledged: readonly Position[]
+  readonly deadLetters: readonly NewDeadLetter[]
+  readonly redelivered: readonly Position[]
+  readonly process: ProcessCommit | undefined
+  readonly entries: readonly PreparedEntry[]
+}
 
 /**
- * A copy of a commit with its defaults: what the caller does to it later has no effect.
+ * Prepares a commit with its defaults.
  *
- * @throws {LogValueError} for one of more than {@link MAX_COMMIT_BYTES}.
+ * @throws {LogValueError} for one of more than {@link MAX_COMMIT_BYTES}, and for an event that is not JSON.
  */
-export function preparedCommit(log: string, reader: string, given: Commit): Required<Commit> {
-  const { expect, cursor, acknowledged, deadLetters = [], redelivered = [] } = given
-  const commit = {
+export function preparedCommit(log: string, reader: string, given: Commit): PreparedCommit {
+  const { process, entries = [], expect, cursor, acknowledged, deadLetters = [], redelivered = [] } = given
+  const reading = {
     expect,
     cursor,
     acknowledged: [...acknowledged],
     deadLetters: structuredClone(deadLetters),
     redelivered: [...redelivered],
   }
-  const bytes = new TextEncoder().encode(JSON.stringify(commit)).length
+  const commit = {
+    ...reading,
+    process: process && { ...process, state: [...process.state], timers: [...process.timers] },
+    entries: entries.map((entry) => prepareEntry(log, reader, entry)),
+  }
+  checkAppendSize(log, commit.entries)
+  const bytes =
+    utf8Length(JSON.stringify(reading)) +
+    utf8Length(process?.memo ?? '') +
+    sum(commit.process?.state ?? [], stateBytes) +
+    sum(commit.process?.timers ?? [], timerBytes) +
+    sum(commit.entries, entryBytes)
   if (bytes <= MAX_COMMIT_BYTES) return commit
   const problem = `its ${bytes} bytes are more than ${MAX_COMMIT_BYTES}`
   throw new LogValueError(log, `a commit of ${JSON.stringify(reader)}`, problem)
+}
+
+/** What the names of fields and the punctuation add to each part of a commit, in bytes, rounded up. */
+const OVERHEAD = 64
+
+/** The size of a state in a commit, in bytes. */
+export function stateBytes({ key, state }: StateChange): number {
+  return OVERHEAD + utf8Length(key) + utf8Length(state ?? '')
+}
+
+/** The size of a timer in a commit, in bytes. */
+export function timerBytes(timer: TimerChange): number {
+  const cause = timer.due === null ? '' : timer.cause
+  return OVERHEAD + utf8Length(timer.key) + utf8Length(timer.name) + utf8Length(cause)
+}
+
+/** The size of an entry in a commit, in bytes. */
+export function entryBytes({ json }: PreparedEntry): number {
+  return OVERHEAD + utf8Length(json)
+}
+
+/** The length of the text in UTF-8, without encoding it. */
+function utf8Length(text: string): number {
+  let bytes = text.length
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code < 0x80) continue
+    // Each half of a surrogate pair counts two of its four bytes.
+    bytes += code < 0x800 || (code >= 0xd800 && code < 0xe000) ? 1 : 2
+  }
+  return bytes
+}
+
+function sum<Part>(parts: readonly Part[], bytesOf: (part: Part) => number): number {
+  return parts.reduce((bytes, part) => bytes + bytesOf(part), 0)
 }

@@ -17,11 +17,27 @@ import type { RunInput, TaskRun } from './task.ts'
 /** How an event arrived: from the service, from a process over a log (`process`), or from the log itself (`log`). */
 export type Via = 'poll' | 'stream' | 'webhook' | 'process' | 'log'
 
+/** What made a process append an event. */
+export interface Cause {
+  /** The name of the process. */
+  readonly process: string
+  /** The source of the entry that it was processing, or that set the timer. */
+  readonly source: string
+  readonly id: string
+  readonly revision: number
+  /** The name of the timer, where one made it. */
+  readonly timer?: string
+  /** When that timer was due, in Unix ms. */
+  readonly due?: number
+  /** How many processes there are between this event and one that came from elsewhere: 1 for the first. */
+  readonly hops: number
+}
+
 /** One event. `id`, `source`, `type`, `time` and `data` are CloudEvents 1.0 attributes. */
 export interface Envelope<Type extends string, Data> {
   /** Duplicates of an event have the same id, however they arrived. */
   readonly id: string
-  /** The resource of the event: `/v1/monitors/{id}`, `/v1/tasks/groups/{id}` or `/v1/tasks/runs/{id}`; `/log` for events of a log itself. */
+  /** The resource of the event: `/v1/monitors/{id}`, `/v1/tasks/groups/{id}` or `/v1/tasks/runs/{id}`; `/log` for events of a log itself, `/processes/{name}` of a process. */
   readonly source: string
   /** Discriminates `data`. */
   readonly type: Type
@@ -34,6 +50,8 @@ export interface Envelope<Type extends string, Data> {
   readonly via: Via
   /** Where to resume after this event: a `last_event_id` of a group's stream, an `after` of a monitor's. */
   readonly cursor?: string
+  /** Only of events that a process has appended. */
+  readonly cause?: Cause
 }
 
 /** A run that ended: a stream's event unchanged, or a webhook's run in the same shape. */

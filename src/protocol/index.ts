@@ -13,6 +13,7 @@ export {
   unknownEvent,
 } from './event.ts'
 export type {
+  Cause,
   Envelope,
   EventOf,
   FollowedMonitorEvent,

@@ -8,6 +8,7 @@ import type { OpenFreshLog } from './conformance/fixture.ts'
 import { describeHostileEvents } from './conformance/hostile-events.ts'
 import { describeInbox } from './conformance/inbox.ts'
 import { describeLogModel } from './conformance/model.ts'
+import { describeProcesses } from './conformance/processes.ts'
 import { describeReaders } from './conformance/readers.ts'
 import { describeReading } from './conformance/reading.ts'
 import { describeRetention } from './conformance/retention.ts'
@@ -23,6 +24,7 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
   describeReading(name, open)
   describeWaiting(name, open)
   describeReaders(name, open)
+  describeProcesses(name, open)
   describeDeadLetters(name, open)
   describeInbox(name, open)
   describeRetention(name, open)

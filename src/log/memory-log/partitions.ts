@@ -28,7 +28,7 @@ const MAX_EXAMINED = 10_000
  */
 export class Partitions {
   readonly #log: string
-  readonly #epoch = randomText()
+  readonly epoch = randomText()
   readonly #partitions: readonly Partition[]
   readonly #latest: Identities
   #append = 0
@@ -92,23 +92,31 @@ export class Partitions {
     return added.length
   }
 
-  read(after: Position, { limit, types }: ReadOptions): Page {
+  read(after: Position, { limit, types, until }: ReadOptions): Page {
     this.#isGroupRead = true
     const at = this.#parse(after)
+    const end = until === undefined ? undefined : this.#parse(until)
+    // Every position is reached by reading on in the same order.
+    const isReached = (place: readonly number[]) =>
+      end?.every((count, partition) => count <= (place[partition] ?? 0)) === true
     const from = this.#partitions.map(({ first }, partition) => Math.max(first, at[partition] ?? 0))
     if (this.#format(from) !== after) {
       const entry = gapEntry(after, this.#format(from), this.#trimmedRecorded)
       return {
         entries: [entry],
         position: entry.position,
-        isEnd: this.#next(from) === undefined,
+        isEnd: this.#next(from) === undefined || isReached(from),
         gap: entry.data,
       }
     }
     const entries: Entry[] = []
     let examined = 0
     let next = this.#next(at)
-    for (; next !== undefined && entries.length < limit && examined < MAX_EXAMINED; examined++) {
+    for (
+      ;
+      next !== undefined && entries.length < limit && examined < MAX_EXAMINED && !isReached(at);
+      examined++
+    ) {
       const { entry, partition } = next
       at[partition] = (at[partition] ?? 0) + 1
       if (types === undefined || types.includes(entry.type)) {
@@ -116,7 +124,7 @@ export class Partitions {
       }
       next = this.#next(at)
     }
-    return { entries, position: this.#format(at), isEnd: next === undefined }
+    return { entries, position: this.#format(at), isEnd: next === undefined || isReached(at) }
   }
 
   /** Whether there are entries after this position, or were. */
@@ -232,13 +240,13 @@ export class Partitions {
   }
 
   #format(at: readonly number[]): Position {
-    return `${this.#epoch}:${at.join('-')}`
+    return `${this.epoch}:${at.join('-')}`
   }
 
   #parse(position: Position): number[] {
     // A position may come from outside of TypeScript.
     const text = String(position)
-    const prefix = `${this.#epoch}:`
+    const prefix = `${this.epoch}:`
     const at = text.startsWith(prefix) ? text.slice(prefix.length).split('-').map(Number) : []
     if (this.#format(at) !== text || at.length !== this.#partitions.length || !at.every(isCount)) {
       throw new LogPositionError(this.#log, text, 'is not one of')

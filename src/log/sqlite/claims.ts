@@ -4,7 +4,7 @@ import { FencedError } from '../errors.ts'
 import type { LogFile } from './log-file.ts'
 import { Slots } from './slots.ts'
 import type { Slot } from './slots.ts'
-import { originalText, storedText } from './stored-text.ts'
+import { originalText, storedText } from '../stored-text.ts'
 
 /**
  * The claims of names, as one open log has them. Its own claims rest on its slot, which it takes with its first claim, so that

@@ -5,7 +5,7 @@ import type { NewDeadLetter, Redeliveries, StoredDeadLetter } from '../dead-lett
 import type { LogFile } from './log-file.ts'
 import type { Positions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
-import { originalText, storedText } from './stored-text.ts'
+import { originalText, storedText } from '../stored-text.ts'
 
 /** The length of the events of a page after which it ends, in characters. */
 const MAX_PAGE_LENGTH = 1024 * 1024

@@ -10,7 +10,7 @@ import type { PreparedEntry } from '../prepared-entry.ts'
 import type { LogFile } from './log-file.ts'
 import { Positions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
-import { storedText } from './stored-text.ts'
+import { storedText } from '../stored-text.ts'
 
 /** Maximum number of entries that one read parses, and of those that it looks at: some ms each, in which the event loop is blocked. */
 const MAX_PARSED = 1_000
@@ -99,17 +99,18 @@ export class Entries {
     if (isMarkDue(before, after)) mark.run(after.uptime)
   }
 
-  read(after: Position, { limit, types }: ReadOptions): Page {
-    const { position: last, trimmed, trimmedRecorded } = this.end()
-    const from = this.positions.parse(after, last)
+  read(after: Position, { limit, types, until: limitedTo }: ReadOptions): Page {
+    const { position: end, trimmed, trimmedRecorded } = this.end()
+    const from = this.positions.parse(after, end)
+    const last = limitedTo === undefined ? end : Math.max(from, this.positions.parse(limitedTo, end))
     if (from < trimmed) {
       const entry = gapEntry(this.positions.format(from), this.positions.format(trimmed), trimmedRecorded)
-      return { entries: [entry], position: entry.position, isEnd: trimmed === last, gap: entry.data }
+      return { entries: [entry], position: entry.position, isEnd: trimmed >= last, gap: entry.data }
     }
     const until = types === undefined ? last : Math.min(last, this.#firstAfter(from, last) + MAX_EXAMINED)
     const rows =
       types === undefined
-        ? this.#statements.read.iterate(from, Math.min(limit, MAX_PARSED))
+        ? this.#statements.read.iterate(from, last, Math.min(limit, MAX_PARSED))
         : this.#statements.readTypes.iterate(
             from,
             until,
@@ -257,7 +258,7 @@ function prepare({ database }: LogFile) {
     next: database.prepare(
       'SELECT position, recorded FROM rivulet_entry WHERE position > ? ORDER BY position LIMIT 1',
     ),
-    read: rows('ORDER BY position LIMIT ?'),
+    read: rows('AND position <= ? ORDER BY position LIMIT ?'),
     readTypes: rows(
       'AND position <= ? AND type IN (SELECT value FROM json_each(?)) ORDER BY position LIMIT ?',
     ),

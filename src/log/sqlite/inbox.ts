@@ -6,7 +6,7 @@ import { LogFileError } from '../errors.ts'
 import { MAX_PENDING_LENGTH, MIN_KNOWN_IDS } from '../inbox-store.ts'
 import type { InboxLimits, InboxPlace, PendingDelivery, PreparedDelivery } from '../inbox-store.ts'
 import type { LogFile } from './log-file.ts'
-import { originalText, storedText } from './stored-text.ts'
+import { originalText, storedText } from '../stored-text.ts'
 
 /** Ids that one transaction examines to forget them, beside one for each delivery that it stores. */
 const EXAMINED = 16

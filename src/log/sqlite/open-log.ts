@@ -9,9 +9,11 @@ import { Entries } from './entries.ts'
 import { Inbox } from './inbox.ts'
 import { connect as defaultConnect, LogFile } from './log-file.ts'
 import type { Connect, Durability } from './log-file.ts'
+import { Processes } from './processes.ts'
 import { Readers } from './readers.ts'
-import { originalText, storedText } from './stored-text.ts'
 import { Trimming } from './trimming.ts'
+
+import { originalText, storedText } from '../stored-text.ts'
 
 /** How a log is opened. */
 export interface OpenLogSettings {
@@ -21,7 +23,6 @@ export interface OpenLogSettings {
   readonly create?: boolean
   readonly identityLimits?: IdentityLimits
 }
-
 /** Transactions for the parts of a store: they wait while the file is busy, and what SQLite throws becomes a LogFileError. */
 export interface Transactions {
   /** Reads from one snapshot. */
@@ -60,6 +61,7 @@ export class OpenLog {
   readonly readers: Readers
   readonly deadLetters: DeadLetters
   readonly inbox: Inbox
+  readonly processes: Processes
   readonly claims: Claims
   readonly watch: ChangeWatch
   readonly trimming: Trimming
@@ -75,6 +77,7 @@ export class OpenLog {
       this.readers = new Readers(this.file, this.entries.positions)
       this.deadLetters = new DeadLetters(this.file, this.entries.positions)
       this.inbox = new Inbox(this.file, inbox ?? inboxLimits({}), knownIds)
+      this.processes = new Processes(this.file)
       this.claims = new Claims(this.file, owner)
       this.watch = new ChangeWatch(this.file)
       this.trimming = new Trimming(this.file, identityLimits)

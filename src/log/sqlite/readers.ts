@@ -1,10 +1,11 @@
 import { parseJson } from '../../protocol/json.ts'
-import type { Commit, ReaderState } from '../contract.ts'
+import type { ReaderState } from '../contract.ts'
 import { LogConflictError } from '../errors.ts'
+import type { PreparedCommit } from '../prepared-commit.ts'
 import type { LogFile } from './log-file.ts'
 import type { Positions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
-import { storedText } from './stored-text.ts'
+import { storedText } from '../stored-text.ts'
 
 /** How far each reader has come. All methods run within a transaction. */
 export class Readers {
@@ -42,7 +43,7 @@ export class Readers {
   }
 
   /** @param last The number of the last entry of the log. */
-  commit(name: string, { expect, cursor, acknowledged }: Commit, last: number): void {
+  commit(name: string, { expect, cursor, acknowledged }: PreparedCommit, last: number): void {
     const found = this.#cursor.get(storedText(name))?.['cursor']
     if ((typeof found === 'number' ? this.#positions.format(found) : null) !== expect) {
       throw new LogConflictError(this.#file.name, name)

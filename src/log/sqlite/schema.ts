@@ -110,6 +110,36 @@ export const SCHEMA = `
     bytes INTEGER NOT NULL -- of their payloads
   ) STRICT;
   INSERT INTO rivulet_inbox VALUES (1, 0, 0, 0);
+  -- A generation of a process. One without a name was dropped, and its rows are removed in steps. AUTOINCREMENT, so that no
+  -- generation is used twice: it is part of positions.
+  CREATE TABLE rivulet_process (
+    generation INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT UNIQUE, -- of its reader
+    last_change INTEGER NOT NULL,
+    forgotten INTEGER NOT NULL, -- the last change of a removed key whose row was deleted
+    memo TEXT NOT NULL
+  ) STRICT;
+
+  CREATE TABLE rivulet_state (
+    generation INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    change INTEGER NOT NULL, -- the number of the last one
+    state TEXT, -- JSON; null for a removed key
+    PRIMARY KEY (generation, key)
+  ) WITHOUT ROWID, STRICT;
+  CREATE INDEX rivulet_state_by_change ON rivulet_state (generation, change);
+  CREATE INDEX rivulet_removed_state ON rivulet_state (generation, change) WHERE state IS NULL;
+
+  CREATE TABLE rivulet_timer (
+    generation INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    name TEXT NOT NULL,
+    clock TEXT NOT NULL,
+    due INTEGER NOT NULL, -- Unix ms
+    cause TEXT NOT NULL,
+    PRIMARY KEY (generation, key, name)
+  ) WITHOUT ROWID, STRICT;
+  CREATE INDEX rivulet_timer_by_due ON rivulet_timer (generation, clock, due, key, name);
 
   -- A row stays when its name is given up, so that no token is used twice.
   CREATE TABLE rivulet_claim (
@@ -128,4 +158,5 @@ export const CHECKED_TABLES = [
   'rivulet_reader',
   'rivulet_claim',
   'rivulet_inbox',
+  'rivulet_process',
 ]

@@ -14,6 +14,7 @@ import type {
   StartAt,
   StreamAppend,
 } from '../contract.ts'
+import type { ProcessStore } from '../process-store.ts'
 import type { DeadLetterStore } from '../dead-letter-store.ts'
 import { LogClosedError, LogConflictError, LogInUseError } from '../errors.ts'
 import type { InboxStore } from '../inbox-store.ts'
@@ -25,6 +26,7 @@ import { InboxCalls } from './inbox-calls.ts'
 import { OpenLog } from './open-log.ts'
 import type { OpenLogSettings, Transactions } from './open-log.ts'
 import { SqliteRetention } from './retention.ts'
+import { ProcessCalls } from './process-calls.ts'
 import { isBusy, logFileError } from './sqlite-error.ts'
 import { whileBusy, WriteQueue } from './write-queue.ts'
 
@@ -54,6 +56,7 @@ export class SqliteLogStore implements LogStore {
   readonly deadLetters: DeadLetterStore
   readonly inbox: InboxStore
   readonly retention: RetentionStore
+  readonly processes: ProcessStore
   readonly #name: string
   readonly #settings: SqliteLogSettings
   readonly #patience: number
@@ -72,8 +75,7 @@ export class SqliteLogStore implements LogStore {
         this.#call((log) =>
           this.#write(() => log.file.write(durability, () => work(log)), Math.min(patience, this.#patience)),
         ),
-      until: (isReached, signal) =>
-        this.#call((log) => log.watch.until(() => log.file.read(() => isReached(log)), signal)),
+      until: (isReached, signal) => this.#until(signal, isReached),
       opened: () => (this.#closing === undefined ? this.#log : undefined),
       alone: (work) => this.#call((log) => this.#write(() => work(log))),
       // A call that has changed something has opened it.
@@ -82,6 +84,7 @@ export class SqliteLogStore implements LogStore {
     this.deadLetters = new DeadLetterCalls(transactions)
     this.inbox = new InboxCalls(transactions, settings.clock)
     this.retention = new SqliteRetention(transactions)
+    this.processes = new ProcessCalls(transactions)
   }
 
   async claim(name: string, options: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
@@ -145,12 +148,12 @@ export class SqliteLogStore implements LogStore {
     return this.#call((log) => this.#snapshot(log, () => names.map((name) => log.streamPosition(name))))
   }
 
-  async read(after: Position, { limit, types }: ReadOptions): Promise<Page> {
-    checkInteger('limit', limit, 1)
+  async read(after: Position, options: ReadOptions): Promise<Page> {
+    checkInteger('limit', options.limit, 1)
     return this.#call(async (log) => {
       // A reader that asks for page after page would block the event loop otherwise.
       await nextTurn()
-      return this.#snapshot(log, () => log.entries.read(after, { limit, types }))
+      return this.#snapshot(log, () => log.entries.read(after, options))
     })
   }
 
@@ -159,20 +162,10 @@ export class SqliteLogStore implements LogStore {
     signal: AbortSignal,
     redelivery?: { readonly reader: string; readonly after: number },
   ): Promise<void> {
-    checkSignal('signal', signal)
-    await this.#call(async (log) => {
-      signal.throwIfAborted()
-      const isReached = () =>
-        log.file.read(() => {
-          const { position } = log.entries.end()
-          if (log.entries.positions.parse(after, position) < position) return true
-          return (
-            redelivery !== undefined && log.deadLetters.hasRedelivery(redelivery.reader, redelivery.after)
-          )
-        })
-      await log.watch.until(isReached, signal)
+    await this.#until(signal, ({ entries, deadLetters }) => {
+      if (entries.positions.parse(after, entries.end().position) < entries.end().position) return true
+      return redelivery !== undefined && deadLetters.hasRedelivery(redelivery.reader, redelivery.after)
     })
-    signal.throwIfAborted()
   }
 
   async positionAt(start: StartAt): Promise<Position> {
@@ -190,24 +183,40 @@ export class SqliteLogStore implements LogStore {
   async commit(fence: Fence, given: Commit): Promise<void> {
     const { name } = fence
     const commit = preparedCommit(this.#name, name, given)
-    // Not synced: a power cut takes the cursor back, and entries are read again.
-    await this.#call((log) =>
-      this.#write(() =>
-        log.file.write('NORMAL', () => {
+    const { process, entries: added } = commit
+    // A power cut may take the cursor back, with what belongs to it: entries are read again. What was appended stays.
+    const durability = added.length > 0 ? 'FULL' : 'NORMAL'
+    await this.#call(async (log) => {
+      await this.#write(() =>
+        log.file.write(durability, () => {
           log.claims.check(fence)
           const last = log.entries.end().position
           log.readers.commit(name, commit, last)
-          const now = this.#settings.clock()
+          const { clock, monotonic = machineClock } = this.#settings
+          const now = clock()
           for (const letter of commit.deadLetters) log.deadLetters.put(name, letter, last, now)
           for (const position of commit.redelivered) log.deadLetters.handled(name, position, last)
+          if (process !== undefined) log.processes.commit(name, process)
+          if (added.length > 0) log.entries.append(added, now, monotonic())
         }),
-      ),
-    )
+      )
+      if (added.length > 0 || process !== undefined) log.watch.notify()
+    })
   }
 
   close(): Promise<void> {
     this.#closing ??= this.#close(this.#opening)
     return this.#closing
+  }
+
+  /** Waits until this is so, in one snapshot. */
+  async #until(signal: AbortSignal, isReached: (log: OpenLog) => boolean): Promise<void> {
+    checkSignal('signal', signal)
+    await this.#call(async (log) => {
+      signal.throwIfAborted()
+      await log.watch.until(() => log.file.read(() => isReached(log)), signal)
+    })
+    signal.throwIfAborted()
   }
 
   async #close(opening: Promise<OpenLog> | undefined): Promise<void> {

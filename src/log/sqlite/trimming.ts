@@ -3,7 +3,7 @@ import type { IdentityLimits } from '../identity-age.ts'
 import type { LogUsage, Trimmed, TrimLimit } from '../retention-store.ts'
 import type { LogFile } from './log-file.ts'
 import { damaged } from './sqlite-error.ts'
-import { originalText } from './stored-text.ts'
+import { originalText } from '../stored-text.ts'
 
 /** The length of the events that one step deletes, in bytes: some ms, in which no other process writes. */
 const MAX_STEP_BYTES = 4 * 1024 * 1024

@@ -1,0 +1,179 @@
+import type { Position } from '../contract.ts'
+import { ProcessPositions } from '../process-position.ts'
+import type { ProcessChanges } from '../process-position.ts'
+import { compareTimers, MAX_TOMBSTONES } from '../process-store.ts'
+import type {
+  ChangesOptions,
+  ChangesPage,
+  ProcessCommit,
+  StateChange,
+  StoredChange,
+  Timer,
+  TimerChange,
+  TimersOptions,
+} from '../process-store.ts'
+
+/** The number of places of old changes up to which they are not cleared away. */
+const SLACK = 1_000
+
+/** State and timers of processes. */
+export class Processes {
+  readonly positions: ProcessPositions
+  readonly #processes = new Map<string, Process>()
+  #generations = 0
+
+  constructor(log: string, epoch: string) {
+    this.positions = new ProcessPositions(log, epoch)
+  }
+
+  memo(name: string): string | undefined {
+    return this.#processes.get(name)?.memo
+  }
+
+  states(name: string, keys: readonly string[]): (string | null)[] {
+    const process = this.#processes.get(name)
+    return keys.map((key) => process?.states.get(key)?.state ?? null)
+  }
+
+  timers(name: string, options: TimersOptions): Timer[] {
+    return this.#processes.get(name)?.timers.read(options) ?? []
+  }
+
+  changes(name: string, after: Position, options: ChangesOptions): ChangesPage {
+    const process = this.#processes.get(name)
+    const from = this.positions.resume(after, process)
+    if (process === undefined) return { changes: [], position: after, isEnd: true }
+    const { generation, lastChange } = process
+    const until = options.until === undefined ? lastChange : this.positions.parse(options.until).change
+    const found = process.changesAfter(from, until, options.limit)
+    const changes: StoredChange[] = found.map(({ key, state, change }) => ({
+      key,
+      state,
+      position: this.positions.format(generation, change),
+    }))
+    const isEnd = changes.length < options.limit
+    const end = this.positions.format(generation, Math.max(from, until))
+    return { changes, position: isEnd ? end : (changes.at(-1)?.position ?? end), isEnd }
+  }
+
+  /** Whether `changes` after this position is not empty. */
+  hasMore(name: string, after: Position): boolean {
+    const process = this.#processes.get(name)
+    return this.positions.resume(after, process) < (process?.lastChange ?? 0)
+  }
+
+  commit(name: string, { memo, reset = false, state, timers }: ProcessCommit): void {
+    let process = this.#processes.get(name)
+    if (reset || process === undefined) {
+      this.#generations += 1
+      process = new Process(this.#generations)
+      this.#processes.set(name, process)
+    }
+    process.memo = memo
+    for (const change of state) process.set(change)
+    for (const timer of timers) process.timers.set(timer)
+    if (state.some((change) => change.state === null)) process.forget()
+  }
+}
+
+interface NumberedState extends StateChange {
+  readonly change: number
+}
+
+/** One generation of a process. */
+class Process implements ProcessChanges {
+  readonly generation: number
+  memo = ''
+  lastChange = 0
+  forgotten = 0
+  readonly states = new Map<string, NumberedState>()
+  readonly timers = new Timers()
+  /** In the order of their numbers, with some that a later change of the key has replaced. */
+  #changes: NumberedState[] = []
+
+  constructor(generation: number) {
+    this.generation = generation
+  }
+
+  set({ key, state }: StateChange): void {
+    this.lastChange += 1
+    const change = { key, state, change: this.lastChange }
+    this.states.set(key, change)
+    this.#changes.push(change)
+    if (this.#changes.length > 2 * this.states.size + SLACK) {
+      this.#changes = this.#changes.filter((each) => this.#isCurrent(each))
+    }
+  }
+
+  changesAfter(from: number, until: number, limit: number): NumberedState[] {
+    const found: NumberedState[] = []
+    for (let at = firstIndex(this.#changes, ({ change }) => change > from); found.length < limit; at++) {
+      const change = this.#changes[at]
+      if (change === undefined || change.change > until) break
+      if (this.#isCurrent(change)) found.push(change)
+    }
+    return found
+  }
+
+  /** Forgets the oldest of too many removed keys. */
+  forget(): void {
+    const removed = this.#changes.filter((each) => each.state === null && this.#isCurrent(each))
+    for (const { key, change } of removed.slice(0, -MAX_TOMBSTONES)) {
+      this.states.delete(key)
+      this.forgotten = change
+    }
+  }
+
+  #isCurrent(change: NumberedState): boolean {
+    return this.states.get(change.key) === change
+  }
+}
+
+/** The timers of a process, in their order. */
+class Timers {
+  readonly #byKey = new Map<string, Map<string, Timer>>()
+  readonly #sorted: Readonly<Record<Timer['clock'], Timer[]>> = { event: [], recorded: [] }
+
+  read({ clock, until, after, limit }: TimersOptions): Timer[] {
+    const timers = this.#sorted[clock]
+    const from = after === undefined ? 0 : firstIndex(timers, (timer) => compareTimers(timer, after) > 0)
+    const found = timers.slice(from, from + limit)
+    const end = found.findIndex(({ due }) => due > until)
+    return end === -1 ? found : found.slice(0, end)
+  }
+
+  set(timer: TimerChange): void {
+    const { key, name } = timer
+    const names = this.#byKey.get(key) ?? new Map<string, Timer>()
+    const earlier = names.get(name)
+    if (earlier !== undefined) {
+      const timers = this.#sorted[earlier.clock]
+      timers.splice(placeOf(timers, earlier), 1)
+      names.delete(name)
+    }
+    if (timer.due !== null) {
+      const timers = this.#sorted[timer.clock]
+      timers.splice(placeOf(timers, timer), 0, timer)
+      names.set(name, timer)
+    }
+    if (names.size > 0) this.#byKey.set(key, names)
+    else this.#byKey.delete(key)
+  }
+}
+
+function placeOf(timers: readonly Timer[], timer: Timer): number {
+  return firstIndex(timers, (each) => compareTimers(each, timer) >= 0)
+}
+
+/** The index of the first one for which this holds, as for all after it. */
+function firstIndex<Item>(items: readonly Item[], holds: (item: Item) => boolean): number {
+  let low = 0
+  let high = items.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const item = items[middle]
+    if (item !== undefined && holds(item)) high = middle
+    else low = middle + 1
+  }
+  return low
+}

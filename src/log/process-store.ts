@@ -1,0 +1,133 @@
+import { storedText } from './stored-text.ts'
+import type { Position } from './entry.ts'
+
+/** What a timer's `due` is compared with: the watermark, or the time of recording. */
+export type TimerClock = 'event' | 'recorded'
+
+/** The state of one key after a commit. */
+export interface StateChange {
+  readonly key: string
+  /** As JSON; null where there is none any more. */
+  readonly state: string | null
+}
+
+/** A timer of a process. Its name is unique for its key. */
+export interface Timer {
+  readonly key: string
+  readonly name: string
+  readonly clock: TimerClock
+  /** Unix ms. */
+  readonly due: number
+  /** What the process knows of the entry that set it. */
+  readonly cause: string
+}
+
+/** A timer that was set, in the place of an earlier one of its key and name, or one that is gone (`due` null). */
+export type TimerChange = Timer | (Pick<Timer, 'key' | 'name'> & { readonly due: null })
+
+/** What of a reader makes it a process. The rest of its state is written with the commits. */
+export interface ProcessCommit {
+  /** What the process keeps of itself, as text. */
+  readonly memo: string
+  /**
+   * Drops all state and timers before this commit, and begins a new generation: positions of the earlier one are refused
+   * from then on. Default false.
+   */
+  readonly reset?: boolean
+  /** In the order of the last change. Each is a change of its own, with its own position. */
+  readonly state: readonly StateChange[]
+  readonly timers: readonly TimerChange[]
+}
+
+/** The change of one key, the latest one. */
+export interface StoredChange extends StateChange {
+  /** The position after this change. */
+  readonly position: Position
+}
+
+/** Changes of a process, in order. Only the latest of each key is there. */
+export interface ChangesPage {
+  readonly changes: readonly StoredChange[]
+  /** The position after the last change. Read on from here. */
+  readonly position: Position
+  /** Whether there was nothing more when it was read. */
+  readonly isEnd: boolean
+}
+
+/** Which changes to read. */
+export interface ChangesOptions {
+  /** Maximum number of changes. The page may have fewer and not be the last. */
+  readonly limit: number
+  /** Reads only changes up to here, a position of the same generation. Default: all. */
+  readonly until?: Position
+}
+
+/** Which timers to read. */
+export interface TimersOptions {
+  readonly clock: TimerClock
+  /** Only timers that are due at this time or before, in Unix ms. */
+  readonly until: number
+  /** Only timers after this one in the order of `compareTimers`. */
+  readonly after?: Pick<Timer, 'due' | 'key' | 'name'> | undefined
+  /** Maximum number of timers. */
+  readonly limit: number
+}
+
+/**
+ * The state and the timers of processes, each under the name of its reader, which commits change.
+ *
+ * A position of a process is opaque as one of the log. It carries the epoch of the log and the generation of the process. A
+ * reader that has all changes up to a position, and applies those after it, has the same state as the process: keys that
+ * changed several times come once, with the last state, and removed keys with null. The log forgets removed keys, but the last
+ * 10,000 of a process. A position before a forgotten one is refused; one before the first change is not.
+ */
+export interface ProcessStore {
+  /** The memo of the last commit; undefined for an unknown process. */
+  memo(name: string): Promise<string | undefined>
+  /** The states of keys, as JSON; null where there is none. */
+  states(name: string, keys: readonly string[]): Promise<readonly (string | null)[]>
+  /** Timers, in the order of `compareTimers`: fewer than the limit only where there are no more. */
+  timers(name: string, options: TimersOptions): Promise<readonly Timer[]>
+  /** The position of a process before its first change. It is good for each of its generations. */
+  start(): Promise<Position>
+  /** Reads changes after a position. Rejects with a `LogPositionError`. */
+  changes(name: string, after: Position, options: ChangesOptions): Promise<ChangesPage>
+  /** Resolves once `changes` after this position is not empty, or refused. Rejects with the signal's reason. */
+  wait(name: string, after: Position, signal: AbortSignal): Promise<void>
+  /**
+   * Removes a part of what earlier generations have left. Resolves with whether there is more. Call it until it resolves with
+   * false.
+   */
+  clean(): Promise<boolean>
+}
+
+/** The number of removed keys that a log remembers of each process. */
+export const MAX_TOMBSTONES = 10_000
+
+/**
+ * The order in which timers fire: by due time, then key, then name. Texts are compared by code point as they are stored, so
+ * that every store has the same order.
+ */
+export function compareTimers(
+  a: Pick<Timer, 'due' | 'key' | 'name'>,
+  b: Pick<Timer, 'due' | 'key' | 'name'>,
+): number {
+  return a.due - b.due || compareTexts(a.key, b.key) || compareTexts(a.name, b.name)
+}
+
+function compareTexts(a: string, b: string): number {
+  if (a === b) return 0
+  const first = storedText(a)
+  const second = storedText(b)
+  const length = Math.min(first.length, second.length)
+  let at = 0
+  while (at < length && first.charCodeAt(at) === second.charCodeAt(at)) at++
+  if (at === length) return first.length - second.length
+  return codeOrder(first.charCodeAt(at)) - codeOrder(second.charCodeAt(at))
+}
+
+/** In UTF-16, a character beyond U+FFFF begins with a smaller number than those from U+E000. */
+function codeOrder(code: number): number {
+  if (code < 0xd800) return code
+  return code < 0xe000 ? code + 0x2000 : code - 0x800
+}

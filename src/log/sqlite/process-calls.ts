@@ -1,0 +1,45 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { checkInteger } from '../../protocol/check.ts'
+import type { Position } from '../contract.ts'
+import type { ChangesOptions, ChangesPage, ProcessStore, Timer, TimersOptions } from '../process-store.ts'
+import type { Transactions } from './open-log.ts'
+
+/** The state and the timers of processes, for any process of the operating system. */
+export class ProcessCalls implements ProcessStore {
+  readonly #transactions: Transactions
+
+  constructor(transactions: Transactions) {
+    this.#transactions = transactions
+  }
+
+  memo(name: string): Promise<string | undefined> {
+    return this.#transactions.read(({ processes }) => processes.memo(name))
+  }
+
+  states(name: string, keys: readonly string[]): Promise<readonly (string | null)[]> {
+    return this.#transactions.read(({ processes }) => processes.states(name, keys))
+  }
+
+  timers(name: string, options: TimersOptions): Promise<readonly Timer[]> {
+    return this.#transactions.read(({ processes }) => processes.timers(name, options))
+  }
+
+  start(): Promise<Position> {
+    return this.#transactions.read(({ processes }) => processes.positions.start)
+  }
+
+  async changes(name: string, after: Position, options: ChangesOptions): Promise<ChangesPage> {
+    checkInteger('limit', options.limit, 1)
+    // A reader that asks for page after page would block the event loop otherwise.
+    await nextTurn()
+    return this.#transactions.read(({ processes }) => processes.changes(name, after, options))
+  }
+
+  wait(name: string, after: Position, signal: AbortSignal): Promise<void> {
+    return this.#transactions.until(({ processes }) => processes.hasMore(name, after), signal)
+  }
+
+  clean(): Promise<boolean> {
+    return this.#transactions.write('NORMAL', ({ processes }) => processes.clean())
+  }
+}

@@ -1,0 +1,212 @@
+import { LogPositionError } from '../errors.ts'
+import type { Position } from '../contract.ts'
+import { ProcessPositions } from '../process-position.ts'
+import type { ProcessChanges } from '../process-position.ts'
+import { MAX_TOMBSTONES } from '../process-store.ts'
+import type {
+  ChangesOptions,
+  ChangesPage,
+  ProcessCommit,
+  StateChange,
+  StoredChange,
+  Timer,
+  TimerChange,
+  TimersOptions,
+} from '../process-store.ts'
+import { originalText, storedText } from '../stored-text.ts'
+import type { LogFile } from './log-file.ts'
+
+/** The length of the states of a page after which it ends, in characters. */
+const MAX_PAGE_LENGTH = 1024 * 1024
+
+/** Rows of earlier generations that are removed in one transaction. */
+const CLEANED_ROWS = 1_000
+
+/** A process in its current generation. */
+interface FoundProcess extends ProcessChanges {
+  readonly memo: string
+}
+
+/** State and timers of processes. All methods run within a transaction. */
+export class Processes {
+  readonly positions: ProcessPositions
+  readonly #log: string
+  readonly #statements: ReturnType<typeof prepare>
+
+  constructor(file: LogFile) {
+    this.#log = file.name
+    this.positions = new ProcessPositions(file.name, file.epoch)
+    this.#statements = prepare(file)
+  }
+
+  memo(name: string): string | undefined {
+    return this.#find(name)?.memo
+  }
+
+  states(name: string, keys: readonly string[]): (string | null)[] {
+    const process = this.#find(name)
+    if (process === undefined) return keys.map(() => null)
+    return keys.map((key) => {
+      const state = this.#statements.state.get(process.generation, storedText(key))?.['state']
+      return typeof state === 'string' ? state : null
+    })
+  }
+
+  timers(name: string, { clock, until, after, limit }: TimersOptions): Timer[] {
+    const process = this.#find(name)
+    if (process === undefined) return []
+    // SQLite begins after a row of three columns by one search in the index.
+    const { due, key, name: last } = after ?? { due: Number.MIN_SAFE_INTEGER, key: '', name: '' }
+    return this.#statements.timers
+      .all(process.generation, clock, until, due, storedText(key), storedText(last), limit)
+      .map((row) => ({
+        key: originalText(String(row['key'])),
+        name: originalText(String(row['name'])),
+        clock,
+        due: Number(row['due']),
+        cause: String(row['cause']),
+      }))
+  }
+
+  changes(name: string, after: Position, { limit, until }: ChangesOptions): ChangesPage {
+    const process = this.#find(name)
+    const from = this.positions.resume(after, process)
+    if (process === undefined) return { changes: [], position: after, isEnd: true }
+    const { generation, lastChange } = process
+    const last = until === undefined ? lastChange : this.#until(until, process)
+    const changes: StoredChange[] = []
+    let length = 0
+    for (const row of this.#statements.changes.iterate(generation, from, last, limit)) {
+      const state = row['state']
+      const change: StoredChange = {
+        key: originalText(String(row['key'])),
+        state: typeof state === 'string' ? state : null,
+        position: this.positions.format(generation, Number(row['change'])),
+      }
+      changes.push(change)
+      length += change.state?.length ?? 0
+      if (length >= MAX_PAGE_LENGTH) break
+    }
+    const isEnd = changes.length < limit && length < MAX_PAGE_LENGTH
+    const end = this.positions.format(generation, Math.max(from, last))
+    return { changes, position: isEnd ? end : (changes.at(-1)?.position ?? end), isEnd }
+  }
+
+  /** Whether `changes` after this position is not empty. */
+  hasMore(name: string, after: Position): boolean {
+    const process = this.#find(name)
+    return this.positions.resume(after, process) < (process?.lastChange ?? 0)
+  }
+
+  commit(name: string, { memo, reset = false, state, timers }: ProcessCommit): void {
+    const found = this.#find(name)
+    const statements = this.#statements
+    if (reset || found === undefined) {
+      statements.drop.run(storedText(name))
+      statements.create.run(storedText(name), memo)
+    }
+    const process = reset || found === undefined ? this.#find(name) : found
+    if (process === undefined) throw new RangeError('a process that was created is there')
+    const { generation, lastChange } = process
+    let change = lastChange
+    for (const each of state) {
+      change += 1
+      statements.setState.run(generation, storedText(each.key), change, each.state)
+    }
+    for (const timer of timers) this.#setTimer(generation, timer)
+    const forgotten = this.#forget(process, state)
+    statements.save.run(change, forgotten, memo, generation)
+  }
+
+  /** Removes a part of what earlier generations have left. Returns whether there may be more. */
+  clean(): boolean {
+    const { dropped, cleanState, cleanTimers, cleanProcess } = this.#statements
+    const generation = dropped.get()?.['generation']
+    if (typeof generation !== 'number') return false
+    const rows =
+      Number(cleanState.run(generation, generation, CLEANED_ROWS).changes) +
+      Number(cleanTimers.run(generation, generation, CLEANED_ROWS).changes)
+    if (rows === 0) cleanProcess.run(generation)
+    return true
+  }
+
+  /** The end of the pages up to this position. */
+  #until(until: Position, { generation, lastChange }: ProcessChanges): number {
+    const place = this.positions.parse(until)
+    if (place.generation === generation || place.change === 0) return Math.min(place.change, lastChange)
+    throw new LogPositionError(this.#log, until, 'is of another generation of the process in')
+  }
+
+  #setTimer(generation: number, timer: TimerChange): void {
+    const key = storedText(timer.key)
+    const name = storedText(timer.name)
+    const { removeTimer, setTimer } = this.#statements
+    if (timer.due === null) removeTimer.run(generation, key, name)
+    else setTimer.run(generation, key, name, timer.clock, timer.due, timer.cause)
+  }
+
+  /** Forgets the oldest of too many removed keys. Returns the number of the last change that is forgotten. */
+  #forget({ generation, forgotten }: ProcessChanges, state: readonly StateChange[]): number {
+    if (state.every((each) => each.state !== null)) return forgotten
+    const { oldTombstone, forget } = this.#statements
+    const last = oldTombstone.get(generation, MAX_TOMBSTONES)?.['change']
+    if (typeof last !== 'number') return forgotten
+    forget.run(generation, last)
+    return last
+  }
+
+  #find(name: string): FoundProcess | undefined {
+    const found = this.#statements.find.get(storedText(name))
+    if (found === undefined) return undefined
+    return {
+      generation: Number(found['generation']),
+      lastChange: Number(found['last_change']),
+      forgotten: Number(found['forgotten']),
+      memo: String(found['memo']),
+    }
+  }
+}
+
+function prepare({ database }: LogFile) {
+  const sql = (text: string) => database.prepare(text)
+  return {
+    find: sql('SELECT generation, last_change, forgotten, memo FROM rivulet_process WHERE name = ?'),
+    create: sql('INSERT INTO rivulet_process (name, last_change, forgotten, memo) VALUES (?, 0, 0, ?)'),
+    drop: sql('UPDATE rivulet_process SET name = NULL WHERE name = ?'),
+    save: sql('UPDATE rivulet_process SET last_change = ?, forgotten = ?, memo = ? WHERE generation = ?'),
+    state: sql('SELECT state FROM rivulet_state WHERE generation = ? AND key = ?'),
+    setState: sql(
+      `INSERT INTO rivulet_state VALUES (?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET change = excluded.change, state = excluded.state`,
+    ),
+    changes: sql(
+      `SELECT key, change, state FROM rivulet_state
+       WHERE generation = ? AND change > ? AND change <= ? ORDER BY change LIMIT ?`,
+    ),
+    oldTombstone: sql(
+      `SELECT change FROM rivulet_state WHERE generation = ? AND state IS NULL
+       ORDER BY change DESC LIMIT 1 OFFSET ?`,
+    ),
+    forget: sql('DELETE FROM rivulet_state WHERE generation = ? AND state IS NULL AND change <= ?'),
+    timers: sql(
+      `SELECT key, name, due, cause FROM rivulet_timer
+       WHERE generation = ? AND clock = ? AND due <= ? AND (due, key, name) > (?, ?, ?)
+       ORDER BY due, key, name LIMIT ?`,
+    ),
+    setTimer: sql(
+      `INSERT INTO rivulet_timer VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET clock = excluded.clock, due = excluded.due, cause = excluded.cause`,
+    ),
+    removeTimer: sql('DELETE FROM rivulet_timer WHERE generation = ? AND key = ? AND name = ?'),
+    dropped: sql('SELECT generation FROM rivulet_process WHERE name IS NULL LIMIT 1'),
+    cleanState: sql(
+      `DELETE FROM rivulet_state
+       WHERE generation = ? AND key IN (SELECT key FROM rivulet_state WHERE generation = ? LIMIT ?)`,
+    ),
+    cleanTimers: sql(
+      `DELETE FROM rivulet_timer
+       WHERE generation = ? AND (key, name) IN (SELECT key, name FROM rivulet_timer WHERE generation = ? LIMIT ?)`,
+    ),
+    cleanProcess: sql('DELETE FROM rivulet_process WHERE generation = ?'),
+  }
+}

@@ -1,0 +1,365 @@
+import { describe, expect, it } from 'vitest'
+import { MAX_COMMIT_BYTES } from '../../../src/log/contract.ts'
+import type { Commit, LogStore, Position } from '../../../src/log/contract.ts'
+import {
+  FencedError,
+  LogClosedError,
+  LogConflictError,
+  LogPositionError,
+  LogValueError,
+} from '../../../src/log/errors.ts'
+import { MAX_TOMBSTONES } from '../../../src/log/process-store.ts'
+import type { ProcessCommit, Timer } from '../../../src/log/process-store.ts'
+import { change } from '../../operators/events.ts'
+import { append, entriesOf, idsOf, isSettled, readAll } from './fixture.ts'
+import type { Open } from './fixture.ts'
+
+const NAME = 'process:p'
+/** Texts that a store could confuse or lose. */
+const HOSTILE = [
+  '',
+  '__proto__',
+  '"quoted"',
+  '"',
+  'a\0b',
+  '\ud800',
+  '\udfff',
+  '\ue000',
+  '😀',
+  'é',
+  'e\u0301',
+  ' ',
+]
+
+const timer = (key: string, due: number, more: Partial<Timer> = {}): Timer => ({
+  key,
+  name: 'n',
+  clock: 'recorded',
+  due,
+  cause: 'c',
+  ...more,
+})
+
+/** State, timers and output of processes. */
+export function describeProcesses(name: string, open: Open): void {
+  describe(`${name}: processes`, () => {
+    /** A log, and what commits to a process in it. */
+    async function withProcess() {
+      const opened = await open()
+      const { log } = opened
+      const fence = await log.claim(NAME)
+      const cursor = await log.positionAt('start')
+      let expected: Position | null = null
+      const commit = async (process: Partial<ProcessCommit>, more: Partial<Commit> = {}, at = fence) => {
+        const whole: ProcessCommit = { memo: 'm', state: [], timers: [], ...process }
+        await log.commit(at, { expect: expected, cursor, acknowledged: [], process: whole, ...more })
+        expected = cursor
+      }
+      const set = (...states: readonly (readonly [string, string | null])[]) =>
+        commit({ state: states.map(([key, state]) => ({ key, state })) })
+      return { ...opened, fence, commit, set }
+    }
+
+    /** The changes after a position, in pages of this size. */
+    async function changesAfter(log: LogStore, after?: Position, limit = 100) {
+      const changes = []
+      let position = after ?? (await log.processes.start())
+      for (;;) {
+        const page = await log.processes.changes(NAME, position, { limit })
+        changes.push(...page.changes)
+        position = page.position
+        if (page.isEnd) return { changes, position }
+      }
+    }
+    const pairs = ({ changes }: Awaited<ReturnType<typeof changesAfter>>) =>
+      changes.map(({ key, state }) => [key, state])
+
+    it('does not know a process that never committed, and reads nothing of it', async () => {
+      const { log } = await open()
+      for (const unknown of [NAME, ...HOSTILE]) {
+        expect(await log.processes.memo(unknown)).toBeUndefined()
+        expect(await log.processes.states(unknown, ['a', 'b'])).toEqual([null, null])
+        const due = { clock: 'event', until: 1e12, limit: 10 } as const
+        expect(await log.processes.timers(unknown, due)).toEqual([])
+        const start = await log.processes.start()
+        const page = await log.processes.changes(unknown, start, { limit: 10 })
+        expect(page).toEqual({ changes: [], position: start, isEnd: true })
+      }
+    })
+
+    it('stores the memo and the states of a commit, which every open log reads', async () => {
+      const { log, connect, commit } = await withProcess()
+      const second = await connect('second')
+      await commit({ memo: 'first', state: [{ key: 'a', state: '1' }] })
+      await commit({
+        memo: 'next',
+        state: [
+          { key: 'a', state: '{"n":2}' },
+          { key: 'b', state: '3' },
+        ],
+      })
+      for (const each of [log, second]) {
+        expect(await each.processes.memo(NAME)).toBe('next')
+        expect(await each.processes.states(NAME, ['b', 'x', 'a'])).toEqual(['3', null, '{"n":2}'])
+        expect((await each.reader(NAME))?.cursor).toBe(await log.positionAt('start'))
+      }
+    })
+
+    it('keeps keys apart, whatever text they are, and processes apart from each other', async () => {
+      const { log, set } = await withProcess()
+      await set(...HOSTILE.map((key, n) => [key, String(n)] as const))
+      expect(await log.processes.states(NAME, HOSTILE)).toEqual(HOSTILE.map((_, n) => String(n)))
+      expect(pairs(await changesAfter(log))).toEqual(HOSTILE.map((key, n) => [key, String(n)]))
+      expect(await log.processes.states('process:q', HOSTILE)).toEqual(HOSTILE.map(() => null))
+    })
+
+    it('reads the latest change of each key, in order and in pages of any size', async () => {
+      const { log, set } = await withProcess()
+      await set(['a', '1'], ['b', '1'], ['c', '1'])
+      await set(['b', null], ['d', '1'])
+      await set(['a', '2'])
+      const expected = [
+        ['c', '1'],
+        ['b', null],
+        ['d', '1'],
+        ['a', '2'],
+      ]
+      for (const limit of [1, 2, 3, 4, 100]) {
+        expect(pairs(await changesAfter(log, undefined, limit))).toEqual(expected)
+      }
+    })
+
+    it('resumes after each change, also of one commit', async () => {
+      const { log, set } = await withProcess()
+      await set(['a', '1'], ['b', '1'], ['c', '1'])
+      const { changes, position } = await changesAfter(log)
+      expect(changes.at(-1)?.position).toBe(position)
+      for (const [n, each] of changes.entries()) {
+        expect((await changesAfter(log, each.position)).changes).toEqual(changes.slice(n + 1))
+      }
+      await set(['b', '2'])
+      const [, second] = changes
+      expect(pairs(await changesAfter(log, second?.position))).toEqual([
+        ['c', '1'],
+        ['b', '2'],
+      ])
+    })
+
+    it('reads only the changes up to a position', async () => {
+      const { log, set } = await withProcess()
+      await set(['a', '1'], ['b', '1'])
+      const { position: until } = await changesAfter(log)
+      await set(['a', '2'], ['c', '1'])
+      const start = await log.processes.start()
+      const page = await log.processes.changes(NAME, start, { limit: 10, until })
+      expect(page.changes.map(({ key }) => key)).toEqual(['b'])
+      expect(page).toMatchObject({ position: until, isEnd: true })
+    })
+
+    it('refuses positions of another log, beyond the end, and of the log itself', async () => {
+      const { log, set } = await withProcess()
+      await set(['a', '1'])
+      const { position } = await changesAfter(log)
+      const other = await open()
+      await append(log, await log.claim('stream'), change('1'))
+      const wrong = [await log.positionAt('end'), '', 'nonsense', `${position}0`, `${position}.1`]
+      for (const each of wrong) {
+        const read = log.processes.changes(NAME, each, { limit: 10 })
+        await expect(read).rejects.toBeInstanceOf(LogPositionError)
+      }
+      const read = other.log.processes.changes(NAME, position, { limit: 10 })
+      await expect(read).rejects.toBeInstanceOf(LogPositionError)
+    })
+
+    it('reads timers by clock in the order of due time, key and name, in pages of any size', async () => {
+      const { log, commit } = await withProcess()
+      const keys = ['\ue000', '😀', 'b', 'a', '"a"', 'Z']
+      await commit({
+        timers: [
+          ...keys.map((key) => timer(key, 5)),
+          timer('a', 5, { name: 'm' }),
+          timer('a', 4, { name: 'z' }),
+          timer('b', 6, { name: 'z' }),
+          timer('e', 1, { clock: 'event' }),
+          timer('late', 7),
+        ],
+      })
+      const order = ['4 a z', '5 "a" n', '5 Z n', '5 a m', '5 a n', '5 b n', '5 \ue000 n', '5 😀 n', '6 b z']
+      for (const limit of [1, 2, 5, 100]) {
+        const found: Timer[] = []
+        for (;;) {
+          const options = { clock: 'recorded', until: 6, after: found.at(-1), limit } as const
+          const page = await log.processes.timers(NAME, options)
+          found.push(...page)
+          if (page.length < limit) break
+        }
+        expect(found.map(({ due, key, name: n }) => `${due} ${key} ${n}`)).toEqual(order)
+      }
+      expect(await log.processes.timers(NAME, { clock: 'event', until: 1, limit: 10 })).toEqual([
+        timer('e', 1, { clock: 'event' }),
+      ])
+    })
+
+    it('replaces a timer of the same key and name, and removes one without a due time', async () => {
+      const { log, commit } = await withProcess()
+      const all = async () => [
+        ...(await log.processes.timers(NAME, { clock: 'event', until: 100, limit: 10 })),
+        ...(await log.processes.timers(NAME, { clock: 'recorded', until: 100, limit: 10 })),
+      ]
+      await commit({ timers: [timer('a', 1), timer('a', 1, { name: 'other' })] })
+      const moved = timer('a', 9, { clock: 'event', cause: 'later' })
+      await commit({ timers: [moved, { key: 'a', name: 'unknown', due: null }] })
+      expect(await all()).toEqual([moved, timer('a', 1, { name: 'other' })])
+      await commit({ timers: [{ key: 'a', name: 'n', due: null }] })
+      expect(await all()).toEqual([timer('a', 1, { name: 'other' })])
+      await commit({ timers: [{ key: 'a', name: 'other', due: null }, timer('a', 2, { name: 'other' })] })
+      expect(await all()).toEqual([timer('a', 2, { name: 'other' })])
+    })
+
+    it('appends the entries of a commit, but those that the log has, and wakes who waits for entries', async () => {
+      const { log, commit } = await withProcess()
+      await append(log, await log.claim('stream'), change('1'))
+      const end = await log.positionAt('end')
+      const waiting = log.wait(end, new AbortController().signal)
+      await commit({}, { entries: entriesOf(change('1'), change('2'), change('3')) })
+      await waiting
+      expect(idsOf(await readAll(log, end))).toEqual(['2', '3'])
+    })
+
+    it('changes nothing by a commit that it refuses', async () => {
+      const { log, fence, connect, loseClaims, commit, set } = await withProcess()
+      await set(['a', '1'])
+      const before = await changesAfter(log)
+      const wanted = {
+        memo: 'refused',
+        state: [{ key: 'a', state: '2' }],
+        timers: [timer('a', 1)],
+        reset: true,
+      }
+      const more = { entries: entriesOf(change('1')) }
+      const expected = await log.positionAt('start')
+      await expect(commit(wanted, { ...more, expect: null })).rejects.toBeInstanceOf(LogConflictError)
+      await expect(commit(wanted, { ...more, cursor: 'nonsense' })).rejects.toBeInstanceOf(LogPositionError)
+      const bare = { id: '1' }
+      const hostile = [{ event: Object.assign(Object.create(bare), { data: 1n }) }]
+      await expect(commit(wanted, { entries: hostile })).rejects.toBeInstanceOf(LogValueError)
+      const big = { ...wanted, state: [{ key: 'a', state: `"${'é'.repeat(MAX_COMMIT_BYTES / 2)}"` }] }
+      await expect(commit(big, more)).rejects.toBeInstanceOf(LogValueError)
+      await loseClaims(log)
+      const second = await connect('second')
+      await second.claim(NAME)
+      await expect(commit(wanted, { ...more, expect: expected }, fence)).rejects.toBeInstanceOf(FencedError)
+
+      expect(await log.processes.memo(NAME)).toBe('m')
+      expect(await changesAfter(log)).toEqual(before)
+      expect(await log.processes.timers(NAME, { clock: 'recorded', until: 9, limit: 9 })).toEqual([])
+      expect(await readAll(log)).toEqual([])
+    })
+
+    it('drops state and timers by a reset, and refuses positions of the earlier generation', async () => {
+      const { log, commit, set } = await withProcess()
+      await set(['a', '1'], ['b', '1'])
+      await commit({ timers: [timer('a', 1)] })
+      const { position } = await changesAfter(log)
+      await commit({ reset: true, memo: 'again', state: [{ key: 'b', state: '2' }] })
+      expect(await log.processes.memo(NAME)).toBe('again')
+      expect(await log.processes.states(NAME, ['a', 'b'])).toEqual([null, '2'])
+      expect(await log.processes.timers(NAME, { clock: 'recorded', until: 9, limit: 9 })).toEqual([])
+      expect(pairs(await changesAfter(log))).toEqual([['b', '2']])
+      await expect(changesAfter(log, position)).rejects.toBeInstanceOf(LogPositionError)
+      const waiting = log.processes.wait(NAME, position, new AbortController().signal)
+      await expect(waiting).rejects.toBeInstanceOf(LogPositionError)
+    })
+
+    it('cleans up in steps what earlier generations have left, and nothing else', async () => {
+      const { log, commit, set } = await withProcess()
+      const keys = Array.from({ length: 2_500 }, (_, n) => String(n))
+      for (let at = 0; at < keys.length; at += 500) {
+        await commit({
+          state: keys.slice(at, at + 500).map((key) => ({ key, state: '1' })),
+          timers: keys.slice(at, at + 500).map((key) => timer(key, 1)),
+        })
+      }
+      await commit({ reset: true })
+      await set(['7', '2'])
+      await commit({ timers: [timer('7', 3)] })
+      let steps = 0
+      while (await log.processes.clean()) steps += 1
+      expect(steps).toBeLessThan(10)
+      expect(await log.processes.clean()).toBe(false)
+      expect(pairs(await changesAfter(log))).toEqual([['7', '2']])
+      expect(await log.processes.timers(NAME, { clock: 'recorded', until: 9, limit: 9 })).toEqual([
+        timer('7', 3),
+      ])
+    })
+
+    it('forgets the oldest removed keys, and refuses positions from which they would be missed', async () => {
+      const { log, commit, set } = await withProcess()
+      await set(['kept', '1'])
+      const { position: old } = await changesAfter(log)
+      const keys = Array.from({ length: MAX_TOMBSTONES + 2 }, (_, n) => String(n))
+      for (let at = 0; at < keys.length; at += 3_000) {
+        await commit({ state: keys.slice(at, at + 3_000).map((key) => ({ key, state: null })) })
+      }
+      const { changes, position } = await changesAfter(log, undefined, 1_000)
+      expect(changes).toHaveLength(MAX_TOMBSTONES + 1)
+      expect(changes.slice(0, 2)).toMatchObject([
+        { key: 'kept', state: '1' },
+        { key: '2', state: null },
+      ])
+      await expect(changesAfter(log, old)).rejects.toBeInstanceOf(LogPositionError)
+      expect((await changesAfter(log, changes.at(1)?.position, 1_000)).changes).toHaveLength(
+        MAX_TOMBSTONES - 1,
+      )
+      expect((await changesAfter(log, position)).changes).toEqual([])
+    })
+
+    it('wakes who waits for a change of this process, by every open log', async () => {
+      const { log, connect, set } = await withProcess()
+      const second = await connect('second')
+      const start = await log.processes.start()
+      const { signal } = new AbortController()
+      const waiting = [log, second].map((each) => each.processes.wait(NAME, start, signal))
+      const other = second.processes.wait('process:q', start, signal)
+      for (const wait of waiting) expect(await isSettled(wait, log)).toBe(false)
+      await set(['a', '1'])
+      await Promise.all(waiting)
+      await second.processes.wait(NAME, start, signal)
+      expect(await isSettled(other, log)).toBe(false)
+      await Promise.all([expect(other).rejects.toBeInstanceOf(LogClosedError), second.close()])
+    })
+
+    it('rejects a wait for changes with the reason of its signal', async () => {
+      const { log } = await withProcess()
+      const start = await log.processes.start()
+      const abort = new AbortController()
+      const waiting = log.processes.wait(NAME, start, abort.signal)
+      expect(await isSettled(waiting, log)).toBe(false)
+      const reason = new Error('unsubscribed')
+      abort.abort(reason)
+      await expect(waiting).rejects.toBe(reason)
+      await expect(log.processes.wait(NAME, start, abort.signal)).rejects.toBe(reason)
+    })
+  })
+
+  describe(`${name}: reading up to a position`, () => {
+    it('ends there as at the end of the log', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      const ids = ['1', '2', '3', '4', '5', '6']
+      await append(log, fence, ...ids.map((id) => change(id, `m${Number(id) % 3}`)))
+      const all = await readAll(log)
+      const start = await log.positionAt('start')
+      for (const [n, { position: until }] of all.entries()) {
+        const page = await log.read(start, { limit: 100, until })
+        expect(page).toEqual({ entries: all.slice(0, n + 1), position: until, isEnd: true })
+        const first = await log.read(start, { limit: 1, until })
+        expect(first.isEnd).toBe(n === 0)
+        const rest = await log.read(until, { limit: 100, until })
+        expect(rest).toEqual({ entries: [], position: until, isEnd: true })
+      }
+      const none = await log.read(start, { limit: 100, until: start })
+      expect(none).toEqual({ entries: [], position: start, isEnd: true })
+    })
+  })
+}
