@@ -3,6 +3,7 @@ import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs'
 import type { Identified } from '../src/protocol/identified.ts'
 import { checkMemory, RecentIds } from './dedupe/recent-ids.ts'
 import type { Memory } from './dedupe/recent-ids.ts'
+import { checkConfig } from '../src/protocol/check.ts'
 
 /** Settings of {@link dedupe}. */
 export interface DedupeConfig<T> extends Memory {
@@ -41,6 +42,7 @@ export interface DedupeConfig<T> extends Memory {
  * @throws ArgumentError at the call, for a `capacity` below 1 or a negative `timeToLive`.
  */
 export function dedupe<T extends Identified>(config: DedupeConfig<T> = {}): MonoTypeOperatorFunction<T> {
+  checkConfig(config)
   checkMemory(config)
   const { onDuplicate, scheduler = asyncScheduler } = config
 

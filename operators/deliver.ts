@@ -3,7 +3,8 @@ import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { INITIAL_DELAY, MAX_DELAY, retryableOf } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
-import { checkDuration, checkInteger } from '../src/protocol/check.ts'
+import { checkConfig, checkDuration, checkInteger } from '../src/protocol/check.ts'
+import { isObject } from '../src/protocol/event.ts'
 import { Delivery } from './deliver/delivery.ts'
 import type { DeliveryPlan } from './deliver/delivery.ts'
 import { Gate } from '../src/protocol/gate.ts'
@@ -36,8 +37,11 @@ export interface DeliverConfig<T> extends Backoff {
   /**
    * Takes the events whose handler failed for good. Default: none, and the first of them errors the stream. The stream also
    * errors when `next` throws or its promise rejects. A `Subject` without subscribers counts as none.
+   *
+   * `'log'` stores entries of a log's consumer in that log, in the transaction that acknowledges them:
+   * `log.deadLetters(name)` lists them and hands them out again.
    */
-  readonly deadLetters?: DeadLetters<T>
+  readonly deadLetters?: DeadLetters<T> | 'log'
   /** Keeps the place of the pipeline: an event is over once its `handled` has settled. Default: none. */
   readonly checkpoint?: Progress<T>
   /** When aborted, no more events are started, and the result completes once those in flight have ended. Default: none. */
@@ -119,6 +123,7 @@ export function deliver<T>(
   handler: (event: T, signal: AbortSignal) => void | PromiseLike<unknown>,
   config: DeliverConfig<NoInfer<T>> = {},
 ): MonoTypeOperatorFunction<T> {
+  checkConfig(config)
   const {
     concurrency = 8,
     highWaterMark = Math.max(64, 2 * concurrency),
@@ -145,7 +150,7 @@ export function deliver<T>(
   checkFunctions({ handler, retryable, random })
   if (key !== undefined) checkFunctions({ key })
   if (gate !== undefined && !(gate instanceof Gate)) throw new ArgumentError('gate', 'a Gate', gate)
-  if (deadLetters !== undefined) checkFunctions({ 'deadLetters.next': deadLetters.next })
+  if (deadLetters !== undefined && deadLetters !== 'log') checkDeadLetters(deadLetters)
   if (checkpoint !== undefined) {
     checkFunctions({ 'checkpoint.received': checkpoint.received, 'checkpoint.handled': checkpoint.handled })
   }
@@ -170,6 +175,11 @@ export function deliver<T>(
   }
 
   return (source) => new Observable((subscriber) => new Delivery(plan, subscriber).start(source))
+}
+
+function checkDeadLetters(deadLetters: unknown): void {
+  if (!isObject(deadLetters)) throw new ArgumentError('deadLetters', '"log" or an object', deadLetters)
+  checkFunctions({ 'deadLetters.next': deadLetters['next'] })
 }
 
 function checkFunctions(given: Readonly<Record<string, unknown>>): void {

@@ -2,7 +2,7 @@ import { from, isObservable, observable } from 'rxjs'
 import type { Observable, Subscription } from 'rxjs'
 import { acknowledge, receive, release } from '../src/protocol/acknowledgement.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { checkInteger } from '../src/protocol/check.ts'
+import { checkConfig, checkInteger } from '../src/protocol/check.ts'
 import { Gate, subscribeUnderGate } from '../src/protocol/gate.ts'
 import { Queue } from './queue.ts'
 
@@ -42,6 +42,7 @@ export interface IterateConfig {
  * @throws ArgumentError at the call, for a `source` that is not an Observable or a `highWaterMark` below 1.
  */
 export function iterate<T>(source: Observable<T>, config: IterateConfig = {}): AsyncIterableIterator<T> {
+  checkConfig(config)
   const { highWaterMark = 1_000 } = config
   if (!isObservable(source)) throw new ArgumentError('source', 'an Observable', source)
   checkInteger('highWaterMark', highWaterMark, 1)

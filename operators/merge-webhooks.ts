@@ -25,7 +25,7 @@ import {
 import type { ObservableInput, OperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { isRetryable } from '../src/protocol/backoff.ts'
-import { checkDuration } from '../src/protocol/check.ts'
+import { checkConfig, checkDuration } from '../src/protocol/check.ts'
 import type { EventOf, ResearchEvent } from '../src/protocol/event.ts'
 import type { TaskRun } from '../src/protocol/task.ts'
 import type { WebhookDelivery } from '../src/protocol/webhook.ts'
@@ -125,6 +125,7 @@ export function mergeWebhooks(
   deliveries: Observable<WebhookDelivery>,
   config: MergeWebhooksConfig = {},
 ): OperatorFunction<ResearchEvent, ResearchEvent> {
+  checkConfig(config)
   const { expandMonitor, expandRun, hold = 2_000, onError, scheduler = asyncScheduler } = config
   const { onDelivery, onDuplicate, onDrop } = config
   if (!isObservable(deliveries)) throw new ArgumentError('deliveries', 'an Observable', deliveries)

@@ -3,7 +3,7 @@ import type { MonoTypeOperatorFunction, ObservableInput, SchedulerLike, Unsubscr
 import { backoffDelay, INITIAL_DELAY, isRetryable, MAX_DELAY } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { checkDuration } from '../src/protocol/check.ts'
+import { checkConfig, checkDuration } from '../src/protocol/check.ts'
 import { subscribeWithGate } from '../src/protocol/gate.ts'
 import { retryAfterOf, usableDelay } from '../src/protocol/retry-after.ts'
 import { MAX_TIMER_DELAY } from '../src/protocol/timer-limit.ts'
@@ -84,6 +84,7 @@ export interface ReconnectConfig<T = unknown> extends Backoff {
  * @throws ArgumentError at the call, for a negative delay or a `maxFailures` that is not a non-negative integer.
  */
 export function reconnect<T>(config: ReconnectConfig<T> = {}): MonoTypeOperatorFunction<T> {
+  checkConfig(config)
   const {
     initialDelay = INITIAL_DELAY,
     maxDelay = MAX_DELAY,

@@ -18,6 +18,14 @@ export { CheckpointError, CheckpointInUseError, StateFileError, StateInUseError 
 export { memoryLog } from './log/memory-log.ts'
 export type { MemoryLog, MemoryLogConnection, MemoryLogOptions, MemoryLogWrite } from './log/memory-log.ts'
 export { MAX_APPEND_DONE, MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH, MAX_COMMIT_BYTES } from './log/contract.ts'
+export type {
+  DeadLetterError,
+  DeadLetterStore,
+  NewDeadLetter,
+  Redeliveries,
+  StoredDeadLetter,
+} from './log/dead-letter-store.ts'
+export type { DeadLetterQueue } from './log/dead-letters.ts'
 export { openLog } from './log/event-log.ts'
 export type { ConsumeOptions, EventLog } from './log/event-log.ts'
 export type { LogJob } from './log/job.ts'

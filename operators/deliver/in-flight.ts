@@ -1,5 +1,5 @@
 import type { SchedulerLike, Subscription } from 'rxjs'
-import { acknowledge, release } from '../../src/protocol/acknowledgement.ts'
+import { acknowledge, deadLetter, release } from '../../src/protocol/acknowledgement.ts'
 import { backoffDelay } from '../../src/protocol/backoff.ts'
 import type { Backoff } from '../../src/protocol/backoff.ts'
 import type { Partition } from './backlog.ts'
@@ -34,7 +34,7 @@ export interface Handling<T> {
   readonly retryable: (error: unknown) => boolean
   readonly random: () => number
   readonly scheduler: SchedulerLike
-  readonly deadLetters: DeadLetters<T> | undefined
+  readonly deadLetters: DeadLetters<T> | 'log' | undefined
   readonly checkpoint: Progress<T> | undefined
 }
 
@@ -155,8 +155,12 @@ export class InFlightTask<T> {
   #giveUp(reason: unknown): void {
     const { deadLetters } = this.#handling
     // A subject without subscribers would drop the event silently.
-    const unobserved = deadLetters === undefined || deadLetters.observed === false
+    const unobserved = deadLetters === undefined || (deadLetters !== 'log' && deadLetters.observed === false)
     if (this.#owner.failed || unobserved) return this.#owner.fail(reason, this)
+    if (deadLetters === 'log') {
+      deadLetter(this.event, { error: reason, attempts: this.#attempts })
+      return this.#deadLetter()
+    }
     const stored = deadLetters.next({ event: this.event, error: reason, attempts: this.#attempts })
     if (isThenable(stored)) stored.then(this.#deadLetter, this.#unsaved)
     else this.#deadLetter()

@@ -1,9 +1,23 @@
-import type { Position, ReaderState } from './contract.ts'
+import type { Commit, Position, ReaderState } from './contract.ts'
+import type { DeadLetterError, NewDeadLetter } from './dead-letter-store.ts'
+
+/** Maximum size of the dead letters in one commit as JSON, in bytes, and number of those that were handled. */
+const MAX_LETTER_BYTES = 96 * 1024
+const MAX_REDELIVERED = 1_000
 
 interface Slot {
   position: Position
-  /** A skipped one is not stored as acknowledged: another filter may want it after a restart. */
-  state: 'open' | 'acknowledged' | 'skipped'
+  /**
+   * A skipped one is not stored as acknowledged: another filter may want it after a restart. A dead one is acknowledged by the
+   * commit that has its dead letter.
+   */
+  state: 'open' | 'acknowledged' | 'skipped' | 'dead'
+  /** Of the entry as JSON, in characters. */
+  readonly length: number
+  /** Of a dead letter that was handed out again: its attempts before. Such an entry is behind the cursor, or acknowledged. */
+  readonly attemptsBefore: number | undefined
+  /** Why it could not be handled. */
+  letter: NewDeadLetter | undefined
   /** How often it was received and neither acknowledged nor released: once per part and per subscriber. */
   received: number
   /** Once a part was released, the other parts do not acknowledge the entry. */
@@ -25,6 +39,12 @@ export class AckWindow {
   readonly #open = new Map<Position, Slot>()
   /** Number of slots with a `received` above 0. */
   #beingHandled = 0
+  /** Length of the open ones. */
+  #length = 0
+  /** Those whose dead letters are not in a commit yet. */
+  #dead: Slot[] = []
+  /** Dead letters that were handed out again and handled. */
+  #redelivered: Position[] = []
   /** Acknowledged before a restart, and not read since. */
   readonly #before: Set<Position>
 
@@ -48,32 +68,58 @@ export class AckWindow {
     return this.#open.size
   }
 
+  /** Length of the entries that are not acknowledged as JSON, in characters. */
+  get length(): number {
+    return this.#length
+  }
+
+  /** Whether there is more than one commit takes. */
+  get hasMore(): boolean {
+    return this.#dead.length > 0 || this.#redelivered.length > 0
+  }
+
   /** Number of entries and skipped ranges from the cursor on. */
   get size(): number {
     return this.#slots.length - this.#first
   }
 
-  /** The first entry, if it is neither acknowledged nor received. */
+  /** The entry that keeps the cursor or a dead letter, if it is neither acknowledged nor received. */
   get stalled(): Position | undefined {
-    const slot = this.#slots[this.#first]
-    return slot?.state === 'open' && slot.received === 0 ? slot.position : undefined
+    const first = this.#slots[this.#first]
+    if (first?.state === 'open') return first.received === 0 ? first.position : undefined
+    for (const slot of this.#open.values()) {
+      if (slot.attemptsBefore !== undefined && slot.received === 0) return slot.position
+    }
+    return undefined
   }
 
   /** Adds the next entry. Returns whether to emit it: not when it was acknowledged before a restart. */
-  add(position: Position): boolean {
+  add(position: Position, length = 0): boolean {
     const isKnown = this.#before.delete(position)
-    const slot = slotOf(position, isKnown ? 'acknowledged' : 'open')
+    const slot = slotOf(position, isKnown ? 'acknowledged' : 'open', length)
     this.#slots.push(slot)
     if (isKnown) this.#advance()
-    else this.#open.set(position, slot)
+    else this.#opened(slot)
     return !isKnown
+  }
+
+  /** Adds a dead letter that is handed out again. Returns whether to emit it: not while it is out. */
+  addAgain(position: Position, attempts: number): boolean {
+    if (this.#open.has(position)) return false
+    this.#opened(slotOf(position, 'open', 0, attempts))
+    return true
+  }
+
+  #opened(slot: Slot): void {
+    this.#open.set(slot.position, slot)
+    this.#length += slot.length
   }
 
   /** Nothing up to this position is emitted. */
   skipTo(position: Position): void {
     const last = this.#slots.at(-1)
     if (this.size > 0 && last?.state === 'skipped') last.position = position
-    else this.#slots.push(slotOf(position, 'skipped'))
+    else this.#slots.push(slotOf(position, 'skipped', 0))
     this.#advance()
   }
 
@@ -98,6 +144,19 @@ export class AckWindow {
     this.#settle(slot)
   }
 
+  /** The entry could not be handled. Its acknowledgement follows. */
+  deadLetter(position: Position, error: DeadLetterError, attempts: number): void {
+    const slot = this.#open.get(position)
+    if (slot === undefined) return
+    const { attemptsBefore } = slot
+    slot.letter = {
+      position,
+      error,
+      attempts: attempts + (attemptsBefore ?? 0),
+      ...(attemptsBefore !== undefined && { isAgain: true }),
+    }
+  }
+
   /**
    * Acknowledges what was received once. An entry that was not received is acknowledged at once.
    *
@@ -111,7 +170,14 @@ export class AckWindow {
       if (slot.received > 0 || slot.isReleased) return false
     }
     this.#open.delete(position)
+    this.#length -= slot.length
+    if (slot.letter !== undefined) {
+      slot.state = 'dead'
+      this.#dead.push(slot)
+      return true
+    }
     slot.state = 'acknowledged'
+    if (slot.attemptsBefore !== undefined) this.#redelivered.push(position)
     this.#advance()
     return true
   }
@@ -121,7 +187,31 @@ export class AckWindow {
     if (slot.received === 0) this.#beingHandled -= 1
   }
 
-  /** What to save. */
+  /** What to save next, as much as one commit takes. It has to be saved, or the window is of no use any more. */
+  take(): Omit<Commit, 'expect'> {
+    const redelivered = this.#redelivered.splice(0, MAX_REDELIVERED)
+    const deadLetters = this.#takeLetters()
+    return {
+      ...this.state,
+      ...(deadLetters.length > 0 && { deadLetters }),
+      ...(redelivered.length > 0 && { redelivered }),
+    }
+  }
+
+  #takeLetters(): readonly NewDeadLetter[] {
+    const letters: NewDeadLetter[] = []
+    let bytes = 0
+    for (const { letter } of this.#dead) {
+      bytes += sizeOf(letter)
+      if (letter === undefined || (bytes > MAX_LETTER_BYTES && letters.length > 0)) break
+      letters.push(letter)
+    }
+    for (const slot of this.#dead.splice(0, letters.length)) slot.state = 'acknowledged'
+    if (letters.length > 0) this.#advance()
+    return letters
+  }
+
+  /** The cursor, and what is acknowledged after it. */
   get state(): ReaderState {
     const acknowledged = [...this.#before]
     for (let at = this.#first; at < this.#slots.length; at++) {
@@ -134,7 +224,7 @@ export class AckWindow {
   #advance(): void {
     const slots = this.#slots
     for (let slot = slots[this.#first]; slot !== undefined; slot = slots[this.#first]) {
-      if (slot.state === 'open') break
+      if (slot.state === 'open' || slot.state === 'dead') break
       this.#cursor = slot.position
       this.#first += 1
     }
@@ -146,6 +236,11 @@ export class AckWindow {
   }
 }
 
-function slotOf(position: Position, state: Slot['state']): Slot {
-  return { position, state, received: 0, isReleased: false }
+function slotOf(position: Position, state: Slot['state'], length: number, attemptsBefore?: number): Slot {
+  return { position, state, length, attemptsBefore, letter: undefined, received: 0, isReleased: false }
+}
+
+/** As JSON, in bytes. */
+function sizeOf(value: unknown): number {
+  return new TextEncoder().encode(JSON.stringify(value)).length
 }

@@ -1,7 +1,7 @@
 import { asyncScheduler, Subscription } from 'rxjs'
 import type { SchedulerLike, Subscriber } from 'rxjs'
 import { ACKNOWLEDGER, expectAcknowledgements } from '../protocol/acknowledgement.ts'
-import type { Acknowledger } from '../protocol/acknowledgement.ts'
+import type { Acknowledger, Failure } from '../protocol/acknowledgement.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import {
   checkDuration,
@@ -17,6 +17,7 @@ import { gateOf } from '../protocol/gate.ts'
 import type { Gate } from '../protocol/gate.ts'
 import { AckWindow } from './ack-window.ts'
 import type { Entry, Fence, LogStore, Page, Position, StartAt } from './contract.ts'
+import { deadLetterError } from './dead-letter-error.ts'
 import { LogClosedError, StalledConsumerError } from './errors.ts'
 
 /** Entries of these types. */
@@ -32,7 +33,10 @@ export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventT
   readonly startAt?: StartAt
   /** `first` skips more complete duplicates. Default `all`. */
   readonly revisions?: 'all' | 'first'
-  /** Maximum number of entries that are not acknowledged. Reading pauses there. 1 to 5,000; default 1,000. */
+  /**
+   * Maximum number of entries that are not acknowledged. Reading pauses there, and while such entries have more than 16 Mi
+   * characters of JSON. 1 to 5,000, since twice as many acknowledged positions must fit into one commit; default 1,000.
+   */
   readonly maxUnacknowledged?: number
   /**
    * How long reading may pause for an entry that an operator holds or has dropped, in ms, until the consumer errors with a
@@ -65,6 +69,15 @@ export type ConsumerSettings<Type extends ResearchEventType> = Required<
 
 /** Maximum number of entries that are read at once. */
 const PAGE = 500
+
+/** Reading pauses while the entries that are out are longer than this as JSON, in characters. */
+const MAX_OUT_LENGTH = 16 * 1024 * 1024
+
+/** How often a reader that never comes to the end of the log looks for dead letters to hand out again, in ms. */
+const REDELIVERY_INTERVAL = 25
+
+/** Dead letters that are handed out at once. */
+const REDELIVERY_PAGE = 100
 
 /** The settings with their defaults. Throws an ArgumentError for an invalid one. */
 export function consumerSettings<Type extends ResearchEventType>(
@@ -122,6 +135,10 @@ export class ConsumerSubscription<
   #fence: Fence | undefined
   /** The cursor in the store. */
   #saved: Position | undefined
+  /** The number of the last mark of a dead letter that was handed out again. */
+  #redelivery = 0
+  /** When there was none after it, by `performance.now`. */
+  #lookedAt = -Infinity
   #saving: Promise<void> = Promise.resolve()
   #nextSave: Promise<void> | undefined
   /** Ends the wait for the gate or for acknowledgements. */
@@ -175,6 +192,10 @@ export class ConsumerSubscription<
     this.#finishIfIdle()
   }
 
+  deadLetter(position: Position, { error, attempts }: Failure): void {
+    this.#window?.deadLetter(position, deadLetterError(error), attempts)
+  }
+
   release(position: Position): void {
     this.#window?.release(position)
     // The entry may stand in the way of the others from now on.
@@ -210,21 +231,47 @@ export class ConsumerSubscription<
     this.#window = window
     let position = state.cursor
     while (await this.#canRead(window)) {
+      if (performance.now() - this.#lookedAt >= REDELIVERY_INTERVAL) {
+        if (!(await this.#redeliver(window))) return
+        continue
+      }
       const page = await store.read(position, { limit: Math.min(PAGE, this.#free(window)), types })
       if (!(await this.#emit(page, window))) return
       position = page.position
       if (page.isEnd) window.caughtUp()
-      if (page.isEnd && page.entries.length === 0) await store.wait(position, signal)
+      if (page.isEnd && page.entries.length === 0) {
+        await store.wait(position, signal, { reader: this.#name, after: this.#redelivery })
+        this.#lookedAt = -Infinity
+      }
     }
   }
 
+  /** Emits dead letters that are to be handed out again. Returns false where the subscription ended within it. */
+  async #redeliver(window: AckWindow): Promise<boolean> {
+    const limit = Math.min(REDELIVERY_PAGE, this.#free(window))
+    const { letters, last } = await this.#store.deadLetters.redeliveries(this.#name, this.#redelivery, limit)
+    for (const { entry, attempts } of letters) {
+      if (this.#gate?.closed === true && !(await this.#gateOpens())) return false
+      if (this.#stop.signal.aborted) return false
+      // One that is not wanted any more stays where it is.
+      if (this.#isWanted(entry) && window.addAgain(entry.position, attempts)) this.#next(entry)
+    }
+    this.#redelivery = last
+    if (letters.length === 0) this.#lookedAt = performance.now()
+    return !this.#stop.signal.aborted
+  }
+
+  #next(entry: EntryOf<Type>): void {
+    this.#subscriber.next({ ...entry, [ACKNOWLEDGER]: this })
+  }
+
   /** Emits a page. Returns false where the subscription ended within it. */
-  async #emit({ entries, position }: Page, window: AckWindow): Promise<boolean> {
-    for (const entry of entries) {
+  async #emit({ entries, lengths, position }: Page, window: AckWindow): Promise<boolean> {
+    for (const [index, entry] of entries.entries()) {
       if (this.#gate?.closed === true && !(await this.#gateOpens())) return false
       if (this.#stop.signal.aborted) return false
       if (!this.#isWanted(entry)) window.skipTo(entry.position)
-      else if (window.add(entry.position)) this.#subscriber.next({ ...entry, [ACKNOWLEDGER]: this })
+      else if (window.add(entry.position, lengths?.[index])) this.#next(entry)
     }
     window.skipTo(position)
     if (window.cursor !== this.#saved) this.#saveSoon()
@@ -251,8 +298,9 @@ export class ConsumerSubscription<
   }
 
   /** How many entries may be emitted. Behind one that is not acknowledged, as many acknowledged ones may be again. */
-  #free({ unacknowledged, size }: AckWindow): number {
+  #free({ unacknowledged, size, length }: AckWindow): number {
     const { maxUnacknowledged } = this.#settings
+    if (length >= MAX_OUT_LENGTH) return 0
     return Math.min(maxUnacknowledged - unacknowledged, 2 * maxUnacknowledged - size)
   }
 
@@ -298,11 +346,13 @@ export class ConsumerSubscription<
     await previous
     this.#saving = this.#nextSave ?? previous
     this.#nextSave = undefined
-    const { expect, fence, state } = { expect: this.#saved, fence: this.#fence, state: this.#window?.state }
-    if (expect === undefined || fence === undefined || state === undefined) return
+    const { expect, fence, window } = { expect: this.#saved, fence: this.#fence, window: this.#window }
+    if (expect === undefined || fence === undefined || window === undefined) return
     try {
-      await this.#store.commit(fence, { expect, ...state })
-      this.#saved = state.cursor
+      const commit = window.take()
+      await this.#store.commit(fence, { expect, ...commit })
+      this.#saved = commit.cursor
+      if (window.hasMore) this.#saveSoon()
     } catch (error) {
       // What it could not save comes again.
       this.#fence = undefined

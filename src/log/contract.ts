@@ -60,6 +60,8 @@ export interface Appended {
 /** A part of the log, in order. */
 export interface Page {
   readonly entries: readonly Entry[]
+  /** The length of each entry's event as JSON, in characters. */
+  readonly lengths: readonly number[]
   /** The position after the last entry that was looked at, whether its type was wanted or not. Read on from here. */
   readonly position: Position
   /** Whether there was nothing more when it was read. */

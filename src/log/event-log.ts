@@ -3,12 +3,14 @@ import type { Subscriber } from 'rxjs'
 import { deliver } from '../../operators/deliver.ts'
 import type { DeliverConfig } from '../../operators/deliver.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkInteger } from '../protocol/check.ts'
+import { checkInteger, checkText } from '../protocol/check.ts'
 import type { ResearchEventType } from '../protocol/event.ts'
 import { Observers } from '../protocol/observers.ts'
 import type { WebhookInbox } from '../protocol/webhook.ts'
 import { checkStart, ConsumerSubscription, consumerSettings } from './consumer.ts'
 import type { ConsumerOptions, ConsumerSettings, EntryOf } from './consumer.ts'
+import { deadLettersOf } from './dead-letters.ts'
+import type { DeadLetterQueue } from './dead-letters.ts'
 import { LogInUseError } from './errors.ts'
 import { storingInbox } from './inbox.ts'
 import { Job } from './job.ts'
@@ -62,6 +64,8 @@ export interface EventLog extends AsyncDisposable {
     handler: (entry: EntryOf<Type>, signal: AbortSignal) => void | PromiseLike<unknown>,
   ): LogJob
   consume(name: string, handler: (entry: Entry, signal: AbortSignal) => void | PromiseLike<unknown>): LogJob
+  /** The entries that a consumer could not handle, where its `deadLetters` is `'log'`. */
+  deadLetters(consumer: string): DeadLetterQueue
   /**
    * Reads a page after a position, of any reader's or of {@link positionAt}, without a consumer. Rejects with a
    * `LogPositionError`.
@@ -161,6 +165,11 @@ class StoredLog implements EventLog {
     const forget = () => this.#jobs.delete(done)
     done.then(forget, forget)
     return new Job(done, stop)
+  }
+
+  deadLetters(consumer: string): DeadLetterQueue {
+    checkText('consumer', consumer)
+    return deadLettersOf(this.#store, `consumer:${consumer}`)
   }
 
   async read(after: Position, options: Partial<ReadOptions> = {}): Promise<Page> {

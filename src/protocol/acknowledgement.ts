@@ -15,6 +15,15 @@ export interface Acknowledger {
   acknowledge(position: string): void
   /** It was received, and will not be acknowledged. */
   release(position: string): void
+  /** It could not be handled. Its dead letter is saved together with its acknowledgement, which follows. */
+  deadLetter(position: string, failure: Failure): void
+}
+
+/** Why a value could not be handled. */
+export interface Failure {
+  /** The error of the last attempt. */
+  readonly error: unknown
+  readonly attempts: number
 }
 
 /** A value that its source wants acknowledged. */
@@ -85,6 +94,17 @@ export function release(value: unknown): void {
   for (const { position, [ACKNOWLEDGER]: acknowledger } of acknowledgeablesIn(value, false) ?? []) {
     acknowledger.release(position)
   }
+}
+
+/**
+ * Reports that a value that was received cannot be handled, before it is acknowledged.
+ *
+ * @throws AcknowledgementError for a value that does not come from a consumer of a log.
+ */
+export function deadLetter(value: unknown, failure: Failure): void {
+  const values = acknowledgeablesIn(value, true)
+  if (values === undefined) throw new AcknowledgementError()
+  for (const { position, [ACKNOWLEDGER]: acknowledger } of values) acknowledger.deadLetter(position, failure)
 }
 
 /**

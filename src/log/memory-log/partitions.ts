@@ -18,6 +18,9 @@ interface Located {
 /** Maximum number of entries that one read looks at, so that a rare type does not block the event loop. */
 const MAX_EXAMINED = 10_000
 
+/** The length of the events of a page after which it ends, in characters. */
+const MAX_PAGE_LENGTH = 1024 * 1024
+
 /**
  * The entries of a log, in partitions. All entries of a source are in the same one. A position is the number of entries before
  * it in each partition.
@@ -104,27 +107,30 @@ export class Partitions {
       const entry = gapEntry(after, this.#format(from), this.#trimmedRecorded)
       return {
         entries: [entry],
+        lengths: [0],
         position: entry.position,
         isEnd: this.#next(from) === undefined || isReached(from),
         gap: entry.data,
       }
     }
     const entries: Entry[] = []
+    const lengths: number[] = []
+    let length = 0
     let examined = 0
     let next = this.#next(at)
-    for (
-      ;
-      next !== undefined && entries.length < limit && examined < MAX_EXAMINED && !isReached(at);
-      examined++
-    ) {
+    const isFull = () =>
+      entries.length >= limit || length >= MAX_PAGE_LENGTH || examined >= MAX_EXAMINED || isReached(at)
+    for (; next !== undefined && !isFull(); examined++) {
       const { entry, partition } = next
       at[partition] = (at[partition] ?? 0) + 1
       if (types === undefined || types.includes(entry.type)) {
         entries.push(entryOf(entry, this.#format(at)))
+        lengths.push(entry.json.length)
+        length += entry.json.length
       }
       next = this.#next(at)
     }
-    return { entries, position: this.#format(at), isEnd: next === undefined || isReached(at) }
+    return { entries, lengths, position: this.#format(at), isEnd: next === undefined || isReached(at) }
   }
 
   /** Whether there are entries after this position, or were. */

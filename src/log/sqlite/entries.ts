@@ -105,7 +105,8 @@ export class Entries {
     const last = limitedTo === undefined ? end : Math.max(from, this.positions.parse(limitedTo, end))
     if (from < trimmed) {
       const entry = gapEntry(this.positions.format(from), this.positions.format(trimmed), trimmedRecorded)
-      return { entries: [entry], position: entry.position, isEnd: trimmed >= last, gap: entry.data }
+      const { position } = entry
+      return { entries: [entry], lengths: [0], position, isEnd: trimmed >= last, gap: entry.data }
     }
     const until = types === undefined ? last : Math.min(last, this.#firstAfter(from, last) + MAX_EXAMINED)
     const rows =
@@ -118,6 +119,7 @@ export class Entries {
             Math.min(limit, MAX_PARSED),
           )
     const entries: Entry[] = []
+    const lengths: number[] = []
     let length = 0
     let position = from
     for (const row of rows) {
@@ -129,13 +131,15 @@ export class Entries {
       entry.revision = Number(row[REVISION])
       entry.backfill = row[BACKFILL] === 1
       entries.push(entry)
-      length += typeof event === 'string' ? event.length : 0
+      const own = typeof event === 'string' ? event.length : 0
+      lengths.push(own)
+      length += own
       if (length >= MAX_PAGE_LENGTH) break
     }
     const isCut = entries.length >= Math.min(limit, MAX_PARSED) || length >= MAX_PAGE_LENGTH
     // Otherwise there is no other entry up to here.
     if (!isCut) position = until
-    return { entries, position: this.positions.format(position), isEnd: position === last }
+    return { entries, lengths, position: this.positions.format(position), isEnd: position === last }
   }
 
   positionAt(start: StartAt): Position {

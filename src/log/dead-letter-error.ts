@@ -1,0 +1,21 @@
+import type { DeadLetterError } from './dead-letter-store.ts'
+
+const MAX_NAME_LENGTH = 100
+const MAX_MESSAGE_LENGTH = 1_000
+
+/** What a dead letter keeps of an error: its name and message, cut. */
+export function deadLetterError(error: unknown): DeadLetterError {
+  try {
+    const isError = error instanceof Error
+    const name = isError ? error.name : typeof error
+    const message = isError ? error.message : error
+    return { name: cut(String(name), MAX_NAME_LENGTH), message: cut(String(message), MAX_MESSAGE_LENGTH) }
+  } catch {
+    // A getter of it throws, or it has no text.
+    return { name: typeof error, message: 'an error without a text' }
+  }
+}
+
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`
+}

@@ -1,0 +1,22 @@
+import { NEVER } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { dedupe, deliver, iterate, mergeWebhooks, reconnect } from 'rivulet/operators'
+import { ArgumentError } from '../../src/protocol/argument-error.ts'
+
+const OPERATORS: Readonly<Record<string, (config: never) => unknown>> = {
+  dedupe,
+  deliver: (config) => deliver(() => {}, config),
+  iterate: (config) => iterate(NEVER, config),
+  mergeWebhooks: (config) => mergeWebhooks(NEVER, config),
+  reconnect,
+}
+
+describe('the config of an operator', () => {
+  it.each(Object.keys(OPERATORS))('is an object: %s refuses anything else', (operator) => {
+    for (const config of [null, 5, 'fast', true]) {
+      const call = () => OPERATORS[operator]?.(config as never)
+      expect(call).toThrow(ArgumentError)
+      expect(call).toThrow('config must be an object')
+    }
+  })
+})
