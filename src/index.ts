@@ -27,7 +27,7 @@ export type {
 } from './log/dead-letter-store.ts'
 export type { DeadLetterQueue } from './log/dead-letters.ts'
 export { openLog } from './log/event-log.ts'
-export type { ConsumeOptions, EventLog } from './log/event-log.ts'
+export type { ConsumeOptions, EventLog, LogOptions, LogReader } from './log/event-log.ts'
 export type { LogJob } from './log/job.ts'
 export type { LogObserver } from './log/observer.ts'
 export type { ConsumerOptions, EntryOf } from './log/consumer.ts'
@@ -58,12 +58,14 @@ export type {
   StreamAppend,
 } from './log/contract.ts'
 export type { InboxLimits, InboxPlace, InboxStore, PendingDelivery } from './log/inbox-store.ts'
+export type { RetentionOptions } from './log/retention.ts'
 export type { LogUsage, RetentionStore, Trimmed, TrimLimit } from './log/retention-store.ts'
 export {
   FencedError,
   LogClosedError,
   LogConflictError,
   LogError,
+  LogGapError,
   LogInUseError,
   LogPositionError,
   LogValueError,

@@ -16,9 +16,9 @@ import type { ResearchEvent, ResearchEventType } from '../protocol/event.ts'
 import { gateOf } from '../protocol/gate.ts'
 import type { Gate } from '../protocol/gate.ts'
 import { AckWindow } from './ack-window.ts'
-import type { Entry, Fence, LogStore, Page, Position, StartAt } from './contract.ts'
+import type { Entry, Fence, LogStore, Page, Position, ReaderState, StartAt } from './contract.ts'
 import { deadLetterError } from './dead-letter-error.ts'
-import { LogClosedError, StalledConsumerError } from './errors.ts'
+import { LogClosedError, LogGapError, StalledConsumerError } from './errors.ts'
 
 /** Entries of these types. */
 export type EntryOf<Type extends ResearchEventType> = Entry<Extract<ResearchEvent, { readonly type: Type }>>
@@ -223,8 +223,7 @@ export class ConsumerSubscription<
     if (signal.aborted) return
     let state = await store.reader(this.#name)
     if (state === undefined) {
-      state = { cursor: await store.positionAt(startAt), acknowledged: [] }
-      await store.commit(this.#fence, { expect: null, ...state })
+      state = await this.#begin(this.#fence, startAt)
     }
     this.#saved = state.cursor
     const window = new AckWindow(state)
@@ -236,6 +235,7 @@ export class ConsumerSubscription<
         continue
       }
       const page = await store.read(position, { limit: Math.min(PAGE, this.#free(window)), types })
+      if (page.gap !== undefined && !isGapWanted(types)) throw new LogGapError(this.#name, page.gap)
       if (!(await this.#emit(page, window))) return
       position = page.position
       if (page.isEnd) window.caughtUp()
@@ -244,6 +244,19 @@ export class ConsumerSubscription<
         this.#lookedAt = -Infinity
       }
     }
+  }
+
+  /** Creates the reader. */
+  async #begin(fence: Fence, startAt: StartAt): Promise<ReaderState> {
+    const store = this.#store
+    const state = { cursor: await store.positionAt(startAt), acknowledged: [] }
+    await store.commit(fence, { expect: null, ...state })
+    if (startAt === 'end') return state
+    // Entries may have been deleted before the reader was there to keep them. From now on it keeps them.
+    const cursor = await store.positionAt(startAt)
+    if (cursor === state.cursor) return state
+    await store.commit(fence, { expect: state.cursor, cursor, acknowledged: [] })
+    return { cursor, acknowledged: [] }
   }
 
   /** Emits dead letters that are to be handed out again. Returns false where the subscription ended within it. */
@@ -266,11 +279,11 @@ export class ConsumerSubscription<
   }
 
   /** Emits a page. Returns false where the subscription ended within it. */
-  async #emit({ entries, lengths, position }: Page, window: AckWindow): Promise<boolean> {
+  async #emit({ entries, lengths, position, gap }: Page, window: AckWindow): Promise<boolean> {
     for (const [index, entry] of entries.entries()) {
       if (this.#gate?.closed === true && !(await this.#gateOpens())) return false
       if (this.#stop.signal.aborted) return false
-      if (!this.#isWanted(entry)) window.skipTo(entry.position)
+      if (!this.#isWanted(entry, gap !== undefined)) window.skipTo(entry.position)
       else if (window.add(entry.position, lengths?.[index])) this.#next(entry)
     }
     window.skipTo(position)
@@ -278,7 +291,9 @@ export class ConsumerSubscription<
     return !this.#stop.signal.aborted
   }
 
-  #isWanted(entry: Entry): entry is EntryOf<Type> {
+  #isWanted(entry: Entry, isGap = false): entry is EntryOf<Type> {
+    // A gap is never filtered out, since nothing else reports what was missed.
+    if (isGap) return true
     const { types, where, revisions } = this.#settings
     if (revisions === 'first' && entry.revision > 1) return false
     const wanted: readonly string[] | undefined = types
@@ -391,4 +406,9 @@ export class ConsumerSubscription<
     if (fence !== undefined) await this.#store.release(fence).catch(() => {})
     this.#end()
   }
+}
+
+/** Whether entries of this type are among those that the handler is written for. */
+function isGapWanted(types: readonly string[] | undefined): boolean {
+  return types === undefined || types.includes('log.gap')
 }

@@ -98,6 +98,30 @@ export class StalledConsumerError extends LogError {
   }
 }
 
+/**
+ * Entries that a consumer has not read were deleted, and its `types` leave `log.gap` out. With that type, it gets an entry
+ * that says so and goes on after the gap; or remove it, and it begins anew.
+ */
+export class LogGapError extends LogError {
+  override readonly name = 'LogGapError'
+  /** The consumer. */
+  readonly consumer: string
+  /** Its position. */
+  readonly from: string
+  /** The position after the deleted entries. */
+  readonly to: string
+
+  constructor(consumer: string, { from, to }: { readonly from: string; readonly to: string }) {
+    super(
+      `entries after the position of the consumer ${JSON.stringify(consumer)} were deleted before it read them (${from} to ` +
+        `${to}): add "log.gap" to its types to go on after them, or remove it with log.remove to begin anew`,
+    )
+    this.consumer = consumer
+    this.from = from
+    this.to = to
+  }
+}
+
 /** A log's file that cannot be used, or cannot be used any more. Nothing in it was overwritten. `cause` is SQLite's error. */
 export class LogFileError extends LogError {
   override readonly name = 'LogFileError'

@@ -3,7 +3,7 @@ import type { Subscriber } from 'rxjs'
 import { deliver } from '../../operators/deliver.ts'
 import type { DeliverConfig } from '../../operators/deliver.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkInteger, checkText } from '../protocol/check.ts'
+import { checkInteger, checkOptions, checkText } from '../protocol/check.ts'
 import type { ResearchEventType } from '../protocol/event.ts'
 import { Observers } from '../protocol/observers.ts'
 import type { WebhookInbox } from '../protocol/webhook.ts'
@@ -17,6 +17,8 @@ import { Job } from './job.ts'
 import type { LogJob } from './job.ts'
 import type { LogObserver } from './observer.ts'
 import { Recorder } from './recorder.ts'
+import { Retention, retentionSettings } from './retention.ts'
+import type { RetentionOptions } from './retention.ts'
 import type { Entry, LogStore, Page, Position, ReadOptions, StartAt } from './contract.ts'
 
 /** Settings of {@link EventLog.consume}: those of a consumer and of `deliver`. */
@@ -75,6 +77,14 @@ export interface EventLog extends AsyncDisposable {
   read(after: Position, options?: Partial<ReadOptions>): Promise<Page>
   /** The position at which to begin. */
   positionAt(start: StartAt): Promise<Position>
+  /**
+   * Deletes a consumer or process that is gone: its position and its dead letters. Retention keeps nothing for it any
+   * more, and the name begins anew. Without effect for an unknown one. Rejects with a `LogInUseError` while it is running,
+   * here or in another process.
+   *
+   * @throws ArgumentError for anything but one name.
+   */
+  remove(reader: LogReader): Promise<void>
   /** Observes the log from now on, for metrics and traces, until the returned function is called. */
   observe(observer: LogObserver): () => void
   /**
@@ -82,8 +92,9 @@ export interface EventLog extends AsyncDisposable {
    *
    * @internal
    * @param onFailure Called once, when the log has refused an append. Nothing is recorded any more.
+   * @param onPause Called with the reader that keeps the log too large, and with null when recording goes on.
    */
-  recorder(onFailure: (error: unknown) => void): Recorder
+  recorder(onFailure: (error: unknown) => void, onPause?: (reader: string | null) => void): Recorder
   /**
    * Stops every job as its `stop` does, completes every consumer, saves what was acknowledged, and closes the store. Rejects
    * where something could not be saved.
@@ -91,8 +102,20 @@ export interface EventLog extends AsyncDisposable {
   close(): Promise<void>
 }
 
+/** Settings of {@link openLog}. */
+export interface LogOptions {
+  /** How long this log keeps what it records. */
+  readonly retention?: RetentionOptions
+}
+
+/** A consumer or a process, by its name. */
+export type LogReader =
+  | { readonly consumer: string; readonly process?: undefined }
+  | { readonly process: string; readonly consumer?: undefined }
+
 /**
- * Opens a log.
+ * Opens a log. Its recorders delete what is beyond `retention`; the oldest entry that a consumer or process needs, and those
+ * after it, are kept.
  *
  * ```ts
  * import { memoryLog, openLog } from 'rivulet'
@@ -100,10 +123,12 @@ export interface EventLog extends AsyncDisposable {
  * await using log = await openLog(memoryLog())
  * ```
  */
-export async function openLog(store: LogStore): Promise<EventLog> {
+export async function openLog(store: LogStore, options: LogOptions = {}): Promise<EventLog> {
+  checkOptions('options', options, ['retention'])
+  const retention = retentionSettings(options.retention)
   // A store that cannot be opened refuses this.
   await store.positionAt('start')
-  return new StoredLog(store)
+  return new StoredLog(store, retention)
 }
 
 /** What a log ends when it is closed. */
@@ -121,10 +146,12 @@ class StoredLog implements EventLog {
   /** What stops each job, by its end. */
   readonly #jobs = new Map<Promise<void>, () => void>()
   readonly #recorders = new Set<Recorder>()
+  readonly #retention: Retention
   readonly #observers = new Observers<LogObserver>()
 
-  constructor(store: LogStore) {
+  constructor(store: LogStore, retention: RetentionOptions) {
     this.#store = store
+    this.#retention = new Retention(store.retention, retention)
     this.inbox = storingInbox(store.inbox)
   }
 
@@ -187,8 +214,19 @@ class StoredLog implements EventLog {
     return this.#observers.add(observer)
   }
 
-  recorder(onFailure: (error: unknown) => void): Recorder {
-    const recorder = new Recorder(this.#store, onFailure, this.#observers)
+  async remove(reader: LogReader): Promise<void> {
+    const name = readerName(reader)
+    await this.#store.retention.remove(name)
+    await this.#store.deadLetters.remove(name, 'all')
+    while (await this.#store.processes.clean());
+  }
+
+  recorder(onFailure: (error: unknown) => void, onPause?: (reader: string | null) => void): Recorder {
+    const recorder = new Recorder(this.#store, onFailure, {
+      observers: this.#observers,
+      retention: this.#retention,
+      onPause,
+    })
     this.#recorders.add(recorder)
     void recorder.closed.then(() => this.#recorders.delete(recorder))
     return recorder
@@ -202,6 +240,7 @@ class StoredLog implements EventLog {
       ...Array.from(this.#subscriptions.values(), (subscription) => subscription.finish()),
       ...Array.from(this.#recorders, (recorder) => recorder.close()),
     ])
+    await this.#retention.stop()
     await this.#store.close()
     const failed = ended.find(({ status }) => status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
@@ -235,6 +274,19 @@ class StoredLog implements EventLog {
     })
     return subscription
   }
+}
+
+/** The name of a reader in the store. */
+function readerName(reader: LogReader): string {
+  checkOptions('reader', reader, ['consumer', 'process'])
+  const { consumer, process } = reader
+  if (consumer === undefined) {
+    checkText('reader.process', process)
+    return `process:${process}`
+  }
+  if (process !== undefined) throw new ArgumentError('reader', 'a consumer or a process, not both', reader)
+  checkText('reader.consumer', consumer)
+  return `consumer:${consumer}`
 }
 
 /** The settings of the consumer, and those of `deliver`. */

@@ -109,6 +109,8 @@ class Contents {
   readonly deadLetters: DeadLetters
   readonly inbox: Inbox<OpenLog>
   readonly clock: () => number
+  /** The reader that keeps recorders from appending. */
+  pausedBy: string | null = null
   connections = 0
 
   constructor(partitions: number, clock: () => number, inbox: Required<InboxLimits>) {

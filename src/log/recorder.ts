@@ -6,6 +6,7 @@ import type { Fence, LogStore, NewEntry, StreamAppend } from './contract.ts'
 import { LogError } from './errors.ts'
 import type { LogObserver } from './observer.ts'
 import { entryWithJson } from './prepared-entry.ts'
+import type { Retention } from './retention.ts'
 
 /** Number of entries to be appended at which sources pause. They resume at half of it. */
 const MAX_PENDING_ENTRIES = 1_000
@@ -39,6 +40,15 @@ export interface OpenOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+/** Settings of a {@link Recorder}. */
+export interface RecorderOptions {
+  readonly observers?: Observers<LogObserver> | undefined
+  /** What deletes old entries between the appends. */
+  readonly retention?: Retention | undefined
+  /** Called with the reader that keeps the log too large, and with null when recording goes on. */
+  readonly onPause?: ((reader: string | null) => void) | undefined
+}
+
 /** An event that is to be appended. */
 interface PendingEntry {
   readonly entry: NewEntry
@@ -58,6 +68,8 @@ export class Recorder {
   readonly #store: LogStore
   readonly #onFailure: (error: unknown) => void
   readonly #observers: Observers<LogObserver>
+  readonly #retention: Retention | undefined
+  readonly #leaveRetention: () => void
   readonly #streams = new Set<OpenStream>()
   /** Names whose stream is being opened or closed, with the end of that. */
   readonly #changing = new Map<string, Promise<void>>()
@@ -75,11 +87,18 @@ export class Recorder {
   constructor(
     store: LogStore,
     onFailure: (error: unknown) => void,
-    observers: Observers<LogObserver> = new Observers(),
+    { observers = new Observers(), retention, onPause = () => {} }: RecorderOptions = {},
   ) {
     this.#store = store
     this.#onFailure = onFailure
     this.#observers = observers
+    this.#retention = retention
+    const pause = () => {
+      this.#setGate()
+      onPause(retention?.pausedBy ?? null)
+    }
+    this.#leaveRetention = retention?.onPause(pause) ?? (() => {})
+    this.#setGate()
   }
 
   /** Aborted when the recorder is to be closed. */
@@ -152,6 +171,7 @@ export class Recorder {
     for (const stream of this.#streams) void stream.close()
     this.#ending.abort(new LogError('the recorder is closed'))
     await Promise.all(this.#changing.values())
+    this.#leaveRetention()
     this.#closed.resolve()
   }
 
@@ -170,6 +190,9 @@ export class Recorder {
     try {
       until.throwIfAborted()
       const [position = null] = await this.#store.streamPositions([fence.name])
+      until.throwIfAborted()
+      // A log may be too large from the beginning.
+      await this.#retention?.appended()
       until.throwIfAborted()
       const stream = new OpenStream(this, name, fence, position)
       this.#streams.add(stream)
@@ -201,13 +224,22 @@ export class Recorder {
     )
   }
 
+  /** Opens the gate once half of what is pending is appended. It stays closed while a reader keeps the log too large. */
+  #setGate(): void {
+    const isPaused = (this.#retention?.pausedBy ?? null) !== null
+    if (isPaused && !this.#failed) this.gate.close()
+    else if (!this.#isBehind(0.5)) this.gate.open()
+  }
+
   async #flush(): Promise<void> {
     // The rest of the chunk goes along.
     await Promise.resolve()
     try {
       while (this.#pending.length > 0) {
         await this.#append()
-        if (!this.#isBehind(0.5)) this.gate.open()
+        this.#setGate()
+        // Between two appends, so that a log at its limit does not grow.
+        await this.#retention?.appended()
         this.#step.resolve()
         this.#step = Promise.withResolvers()
       }

@@ -4,12 +4,16 @@ export interface LogUsage {
   readonly bytes: number
   /** Of the write-ahead log, in bytes. */
   readonly walBytes: number
+  /** When the newest entry was recorded, in Unix ms; 0 for none yet. */
+  readonly newest: number
 }
 
 /** Which entries to delete. */
 export interface TrimLimit {
   /** Only entries that were recorded before this time, in Unix ms. Default: any. */
   readonly recordedBefore?: number
+  /** Deletes no more entries once their events have this size together, in bytes, about. Default: no limit. */
+  readonly bytes?: number
   /** Maximum number of entries. A step may delete fewer. */
   readonly limit: number
 }
@@ -42,4 +46,12 @@ export interface RetentionStore {
   trimIdentities(): Promise<boolean>
   /** Makes the write-ahead log short, where no reader prevents it. */
   truncateWal(): Promise<void>
+  /** Stores which reader keeps recorders from appending; null for none. */
+  setPaused(reader: string | null): Promise<void>
+  /**
+   * Deletes a reader: its cursor, the state and the timers of a process (`processes.clean` removes what they leave). Its
+   * dead letters stay. The fence of its last owner is void. Without effect for an unknown one. Rejects with a
+   * `LogInUseError` while an open log has claimed it, this one included.
+   */
+  remove(reader: string): Promise<void>
 }

@@ -32,6 +32,11 @@ export type Diagnostic =
    * sources, one of them is reported. docs/architecture.md, "Backpressure", lists what to use instead.
    */
   | { readonly kind: 'backpressure'; readonly source: string; readonly ahead: number }
+  /**
+   * Recording is paused, since the log has its maximum size and the reader `pausedBy` needs the oldest entry: see that it
+   * runs, or remove it. null: recording goes on.
+   */
+  | { readonly kind: 'retention'; readonly pausedBy: string | null }
   /** The events of a webhook could not be fetched. `event` is the webhook's own event, which is emitted instead. */
   | { readonly kind: 'expansion'; readonly error: unknown; readonly event: ResearchEvent }
 

@@ -4,7 +4,7 @@ import type { Diagnostic } from './context.ts'
 export interface Logger {
   /** Normal operation, such as a dropped duplicate. */
   debug(details: object, message: string): void
-  /** Not called by the client. */
+  /** A recorder that was paused goes on. */
   info(details: object, message: string): void
   /** A failure that the client handles, or a warning of the service. */
   warn(details: object, message: string): void
@@ -49,6 +49,12 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
     case 'backpressure': {
       const { source, ahead } = diagnostic
       log.warn({ source, ahead }, 'an operator buffers events and prevents backpressure')
+      return
+    }
+    case 'retention': {
+      const { pausedBy } = diagnostic
+      if (pausedBy === null) log.info({}, 'recording goes on')
+      else log.warn({ reader: pausedBy }, 'recording is paused: the log is full, and this reader is behind')
       return
     }
     case 'expansion':

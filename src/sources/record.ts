@@ -48,10 +48,13 @@ export function record(context: Context, options: RecordOptions): LogJob {
   }
   const ending = Promise.withResolvers<void>()
   let failure: { readonly error: unknown } | undefined
-  const recorder = log.recorder((error) => {
-    failure = { error }
-    ending.reject(error)
-  })
+  const recorder = log.recorder(
+    (error) => {
+      failure = { error }
+      ending.reject(error)
+    },
+    (pausedBy) => context.report({ kind: 'retention', pausedBy }),
+  )
   const open: OpenMember = (names, project) => {
     // Checks the options of the member at the call.
     project(() => undefined)

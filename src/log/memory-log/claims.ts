@@ -41,6 +41,13 @@ export class Claims {
     if (this.#claims.get(name)?.token !== token) throw new FencedError(this.#log, name)
   }
 
+  /** Makes the last fence of a name void. Throws a LogInUseError while an open log holds the name. */
+  revoke(name: string): void {
+    const claim = this.#claims.get(name)
+    if (claim?.holder !== undefined) throw new LogInUseError(this.#log, name, claim.holder.owner)
+    if (claim !== undefined) claim.token += 1
+  }
+
   release({ name, token }: Fence, claimer: Claimer): void {
     const claim = this.#claims.get(name)
     if (claim === undefined || claim.token !== token || claim.holder !== claimer) return

@@ -60,6 +60,11 @@ export class Partitions {
     return this.#bytes
   }
 
+  /** When the newest entry was recorded, in Unix ms; 0 for none yet. */
+  get newest(): number {
+    return this.#recorded
+  }
+
   /** Whether entries were trimmed. */
   get isTrimmed(): boolean {
     return this.#trimmedAppend > 0
@@ -177,7 +182,10 @@ export class Partitions {
   }
 
   /** Deletes the oldest entries, up to the first one after one of these cursors. */
-  trim({ recordedBefore = Infinity, limit }: TrimLimit, cursors: ReadonlyMap<string, Position>): Trimmed {
+  trim(
+    { recordedBefore = Infinity, bytes = Infinity, limit }: TrimLimit,
+    cursors: ReadonlyMap<string, Position>,
+  ): Trimmed {
     // The order of the entries that are left is not to change.
     this.#isGroupRead = true
     const needs = Array.from(cursors, ([name, cursor]) => ({ name, cursor: this.#parse(cursor) }))
@@ -185,7 +193,8 @@ export class Partitions {
     let deleted = 0
     let next = this.#next(at)
     let blockedBy: string | null = null
-    for (; next !== undefined && deleted < limit; deleted++) {
+    const enough = this.#bytes - bytes
+    for (; next !== undefined && deleted < limit && this.#bytes > enough; deleted++) {
       const { entry, partition } = next
       if (entry.recorded >= recordedBefore) break
       const index = at[partition] ?? 0

@@ -62,6 +62,10 @@ export class Processes {
     return this.positions.resume(after, process) < (process?.lastChange ?? 0)
   }
 
+  drop(name: string): void {
+    this.#processes.delete(name)
+  }
+
   commit(name: string, { memo, reset = false, state, timers }: ProcessCommit): void {
     let process = this.#processes.get(name)
     if (reset || process === undefined) {

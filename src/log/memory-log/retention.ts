@@ -1,12 +1,17 @@
 import { checkInteger } from '../../protocol/check.ts'
 import type { Position } from '../contract.ts'
 import type { LogUsage, RetentionStore, Trimmed, TrimLimit } from '../retention-store.ts'
+import type { Claims } from './claims.ts'
+import type { Processes } from './processes.ts'
 import type { Partitions } from './partitions.ts'
 
 /** What the retention of a log in memory works on. */
 export interface RetainedContents {
   readonly entries: Partitions
-  readonly readers: ReadonlyMap<string, { readonly cursor: Position }>
+  readonly readers: Map<string, { readonly cursor: Position; readonly json: string }>
+  readonly claims: Claims
+  readonly processes: Processes
+  pausedBy: string | null
 }
 
 /** How a call is run. */
@@ -27,7 +32,10 @@ export class MemoryRetention implements RetentionStore {
   }
 
   usage(): Promise<LogUsage> {
-    return this.#run.read(() => ({ bytes: this.#contents.entries.bytes, walBytes: 0 }))
+    return this.#run.read(() => {
+      const { bytes, newest } = this.#contents.entries
+      return { bytes, walBytes: 0, newest }
+    })
   }
 
   isTrimmed(): Promise<boolean> {
@@ -47,4 +55,18 @@ export class MemoryRetention implements RetentionStore {
   }
 
   async truncateWal(): Promise<void> {}
+
+  setPaused(reader: string | null): Promise<void> {
+    return this.#run.write(() => {
+      this.#contents.pausedBy = reader
+    })
+  }
+
+  remove(reader: string): Promise<void> {
+    return this.#run.write(() => {
+      this.#contents.claims.revoke(reader)
+      this.#contents.readers.delete(reader)
+      this.#contents.processes.drop(reader)
+    })
+  }
 }

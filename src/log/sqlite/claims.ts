@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Fence } from '../contract.ts'
-import { FencedError } from '../errors.ts'
+import { FencedError, LogInUseError } from '../errors.ts'
 import type { LogFile } from './log-file.ts'
 import { Slots } from './slots.ts'
 import type { Slot } from './slots.ts'
@@ -21,6 +21,7 @@ export class Claims {
   readonly #give
   readonly #giveAll
   readonly #clear
+  readonly #revoke
   #slot: Slot | undefined
 
   constructor(file: LogFile, owner: string) {
@@ -40,6 +41,7 @@ export class Claims {
       'UPDATE rivulet_claim SET token = token + 1, slot = NULL, instance = NULL WHERE instance = ?'
     this.#give = prepare(`${given} AND name = ? AND token = ?`)
     this.#giveAll = prepare(given)
+    this.#revoke = prepare('UPDATE rivulet_claim SET token = token + 1 WHERE name = ?')
     this.#clear = prepare('UPDATE rivulet_claim SET slot = NULL, instance = NULL WHERE slot = ?')
   }
 
@@ -79,6 +81,17 @@ export class Claims {
   /** Within a transaction: throws a FencedError for a fence that is void. */
   check({ name, token }: Fence): void {
     if (this.#token.get(storedText(name))?.['token'] !== token) throw new FencedError(this.#file.name, name)
+  }
+
+  /** Within a transaction: makes the last fence of a name void. Throws a LogInUseError while an open log holds the name. */
+  revoke(name: string): void {
+    const found = this.#find.get(storedText(name))
+    const slot = found?.['slot']
+    const isOwn = found?.['instance'] === this.#instance
+    if (typeof slot === 'number' && (isOwn || this.#slots.isTaken(slot))) {
+      throw new LogInUseError(this.#file.name, name, originalText(String(found?.['owner'])))
+    }
+    this.#revoke.run(storedText(name))
   }
 
   release({ name, token }: Fence): void {

@@ -98,6 +98,11 @@ export class Processes {
     return this.positions.resume(after, process) < (process?.lastChange ?? 0)
   }
 
+  /** Drops a process. `clean` removes what it leaves. */
+  drop(name: string): void {
+    this.#statements.drop.run(storedText(name))
+  }
+
   commit(name: string, { memo, reset = false, state, timers }: ProcessCommit): void {
     const found = this.#find(name)
     const statements = this.#statements

@@ -14,12 +14,14 @@ export class Readers {
   readonly #find
   readonly #cursor
   readonly #save
+  readonly #remove
 
   constructor(file: LogFile, positions: Positions) {
     this.#file = file
     this.#positions = positions
     this.#find = file.database.prepare('SELECT cursor, acknowledged FROM rivulet_reader WHERE name = ?')
     this.#cursor = file.database.prepare('SELECT cursor FROM rivulet_reader WHERE name = ?')
+    this.#remove = file.database.prepare('DELETE FROM rivulet_reader WHERE name = ?')
     this.#save = file.database.prepare(
       `INSERT INTO rivulet_reader VALUES (?, ?, ?)
        ON CONFLICT DO UPDATE SET cursor = excluded.cursor, acknowledged = excluded.acknowledged`,
@@ -40,6 +42,10 @@ export class Readers {
       cursor: this.#positions.format(Number(found['cursor'])),
       acknowledged: acknowledged.map((position) => this.#positions.format(Number(position))),
     }
+  }
+
+  remove(name: string): void {
+    this.#remove.run(storedText(name))
   }
 
   /** @param last The number of the last entry of the log. */

@@ -35,4 +35,16 @@ export class SqliteRetention implements RetentionStore {
   async truncateWal(): Promise<void> {
     await this.#transactions.alone((log) => log.file.emptyWal())
   }
+
+  async setPaused(reader: string | null): Promise<void> {
+    await this.#transactions.write('NORMAL', (log) => log.trimming.setPaused(reader))
+  }
+
+  async remove(reader: string): Promise<void> {
+    await this.#transactions.write('NORMAL', (log) => {
+      log.claims.revoke(reader)
+      log.readers.remove(reader)
+      log.processes.drop(reader)
+    })
+  }
 }

@@ -23,6 +23,7 @@ export const SCHEMA = `
     identities INTEGER NOT NULL DEFAULT 0, -- ever added
     deleted_identities INTEGER NOT NULL DEFAULT 0,
     swept_identities INTEGER NOT NULL DEFAULT 0, -- of the mark of the last sweep
+    paused_by TEXT, -- the reader that keeps recorders from appending
     uptime INTEGER NOT NULL DEFAULT 0, -- ms in which the log was appended to
     uptime_clock INTEGER NOT NULL DEFAULT 0 -- the machine's monotonic clock at the last append, ms
   ) STRICT;

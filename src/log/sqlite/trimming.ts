@@ -3,7 +3,7 @@ import type { IdentityLimits } from '../identity-age.ts'
 import type { LogUsage, Trimmed, TrimLimit } from '../retention-store.ts'
 import type { LogFile } from './log-file.ts'
 import { damaged } from './sqlite-error.ts'
-import { originalText } from '../stored-text.ts'
+import { originalText, storedText } from '../stored-text.ts'
 
 /** The length of the events that one step deletes, in bytes: some ms, in which no other process writes. */
 const MAX_STEP_BYTES = 4 * 1024 * 1024
@@ -45,7 +45,11 @@ export class Trimming {
   usage(): LogUsage {
     const { pages, free, pageSize } = this.#statements
     const count = Number(pages.get()?.['page_count']) - Number(free.get()?.['freelist_count'])
-    return { bytes: count * Number(pageSize.get()?.['page_size']), walBytes: this.#file.walBytes }
+    return {
+      bytes: count * Number(pageSize.get()?.['page_size']),
+      walBytes: this.#file.walBytes,
+      newest: Number(this.#statements.newest.get()?.['last_recorded']),
+    }
   }
 
   isTrimmed(): boolean {
@@ -67,13 +71,17 @@ export class Trimming {
     return { deleted, isDone, blockedBy }
   }
 
+  setPaused(reader: string | null): void {
+    this.#statements.setPaused.run(reader === null ? null : storedText(reader))
+  }
+
   #trimmed(): number {
     const found = this.#statements.trimmed.get()?.['trimmed_position']
     if (typeof found !== 'number') throw damaged(this.#file.name, 'it has no end')
     return found
   }
 
-  #plan({ recordedBefore = Infinity, limit }: TrimLimit): Plan {
+  #plan({ recordedBefore = Infinity, bytes: maxBytes = Infinity, limit }: TrimLimit): Plan {
     const { slowest, oldest } = this.#statements
     const reader = slowest.get()
     const cursor = reader === undefined ? Infinity : Number(reader['cursor'])
@@ -85,10 +93,11 @@ export class Trimming {
       if (Number(row['position']) > cursor) {
         return { ...plan, isDone: true, blockedBy: originalText(String(reader?.['name'])) }
       }
-      bytes += Number(row['bytes'])
-      if (plan.deleted === limit || (plan.deleted > 0 && bytes > MAX_STEP_BYTES)) {
+      const size = Number(row['bytes'])
+      const isLarge = plan.deleted > 0 && bytes + size > MAX_STEP_BYTES
+      if (plan.deleted === limit || bytes >= maxBytes || isLarge)
         return { ...plan, isDone: false, blockedBy: null }
-      }
+      bytes += size
       plan.last = Number(row['position'])
       plan.recorded = recorded
       plan.deleted += 1
@@ -149,6 +158,8 @@ function prepare({ database }: LogFile) {
     pages: database.prepare('PRAGMA page_count'),
     free: database.prepare('PRAGMA freelist_count'),
     pageSize: database.prepare('PRAGMA page_size'),
+    newest: database.prepare('SELECT last_recorded FROM rivulet_log'),
+    setPaused: database.prepare('UPDATE rivulet_log SET paused_by = ?'),
     trimmed: database.prepare('SELECT trimmed_position FROM rivulet_log'),
     slowest: database.prepare('SELECT name, cursor FROM rivulet_reader ORDER BY cursor LIMIT 1'),
     // The length in bytes is in the header of the row: the event is not read.

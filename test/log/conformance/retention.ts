@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { LogStore } from '../../../src/log/contract.ts'
-import { LogPositionError } from '../../../src/log/errors.ts'
+import { FencedError, LogPositionError } from '../../../src/log/errors.ts'
 import { ArgumentError } from '../../../src/protocol/argument-error.ts'
 import { completedRun } from '../sqlite/events.ts'
 import { change } from '../../operators/events.ts'
@@ -51,6 +51,16 @@ export function describeRetention(name: string, open: Open): void {
       expect(await log.retention.trim(limit)).toEqual({ deleted: 1, isDone: true, blockedBy: null })
       expect(await log.retention.trim(limit)).toEqual({ deleted: 0, isDone: true, blockedBy: null })
       expect(idsOf(await readAll(log))).toEqual(['4', '5'])
+    })
+
+    it('deletes no more entries than have a size together', async () => {
+      const { log, fence } = await withEntries()
+      await log.retention.trim({ limit: 5 })
+      await append(log, fence, ...['6', '7', '8', '9'].map((id) => change(id, 'm'.repeat(1_000))))
+      expect(await log.retention.trim({ limit: 9, bytes: 1 })).toMatchObject({ deleted: 1, isDone: false })
+      const rest = await log.retention.trim({ limit: 9, bytes: 2_000 })
+      expect(rest.deleted).toBeLessThanOrEqual(2)
+      expect(rest.deleted).toBeGreaterThan(0)
     })
 
     it('keeps what any reader has not acknowledged, and names that reader', async () => {
@@ -160,6 +170,37 @@ export function describeRetention(name: string, open: Open): void {
       await log.retention.trim({ limit: 9 })
       const trimmed = await log.retention.usage()
       expect(trimmed.bytes).toBeLessThan(full.bytes - 150_000)
+    })
+
+    it('deletes a reader that no open log has claimed, and nothing is kept for it', async () => {
+      const { log, connect, at } = await withEntries()
+      const second = await connect('second')
+      const fence = await log.claim('consumer:c')
+      await log.commit(fence, { expect: null, cursor: at(1), acknowledged: [at(3)] })
+      for (const each of [log, second]) {
+        await expect(each.retention.remove('consumer:c')).rejects.toMatchObject({
+          name: 'LogInUseError',
+          claimed: 'consumer:c',
+          owner: 'first',
+        })
+      }
+      await log.release(fence)
+      await second.retention.remove('consumer:c')
+      expect(await log.reader('consumer:c')).toBeUndefined()
+      expect(await log.retention.trim({ limit: 9 })).toMatchObject({ deleted: 5, blockedBy: null })
+      await second.retention.remove('consumer:c')
+      await second.retention.remove('never seen')
+    })
+
+    it('fences the last owner of a reader that is deleted', async () => {
+      const { log, connect, loseClaims, at } = await withEntries()
+      const fence = await log.claim('consumer:c')
+      await log.commit(fence, { expect: null, cursor: at(1), acknowledged: [] })
+      await loseClaims(log)
+      const second = await connect('second')
+      await second.retention.remove('consumer:c')
+      const late = log.commit(fence, { expect: null, cursor: at(2), acknowledged: [] })
+      await expect(late).rejects.toBeInstanceOf(FencedError)
     })
 
     it.each([0, 1.5, -1, Number.NaN])('refuses to delete %s entries', async (limit) => {

@@ -1,0 +1,147 @@
+import { asyncScheduler, Subscription } from 'rxjs'
+import type { SchedulerLike } from 'rxjs'
+import { checkDuration, checkInteger, checkOptions } from '../protocol/check.ts'
+import type { LogUsage, RetentionStore, Trimmed } from './retention-store.ts'
+
+/** How long a log keeps its entries. Processes that only read a log need not set it: the recorder deletes. */
+export interface RetentionOptions {
+  /** Entries that are older than the newest one by more than this are deleted, in ms. Default: none is, whatever its age. */
+  readonly maxAge?: number
+  /**
+   * Above this size, the oldest entries are deleted, in bytes: used pages of the file and its write-ahead log. Default 8 GiB;
+   * 256 MiB for a log in memory.
+   */
+  readonly maxBytes?: number
+}
+
+/** Number of entries that one step deletes: some ms, in which no other process writes. */
+const STEP = 400
+
+/** How often a paused recorder looks whether there is room, in ms. */
+const PAUSED_INTERVAL = 1_000
+
+/** The part of `maxBytes` that is left to the write-ahead log, which SQLite writes over at 16 MB. */
+const WAL_SHARE = 1 / 8
+const MAX_WAL_ROOM = 64 * 1024 * 1024
+
+/** The settings, checked. Throws an ArgumentError for one that cannot be right. */
+export function retentionSettings(options: RetentionOptions | undefined): RetentionOptions {
+  checkOptions('retention', options, ['maxAge', 'maxBytes'])
+  const { maxAge, maxBytes } = options ?? {}
+  if (maxAge !== undefined) checkDuration('retention.maxAge', maxAge)
+  if (maxBytes !== undefined) checkInteger('retention.maxBytes', maxBytes, 1)
+  return { ...options }
+}
+
+/** What has to be deleted. */
+interface Excess {
+  /** Entries that were recorded before this time, in Unix ms; undefined for none. */
+  readonly recordedBefore: number | undefined
+  /** By how much it is too large, in bytes: the oldest entries are to be deleted, whatever their age. At most 0 for not. */
+  readonly bytes: number
+  /** Whether the write-ahead log is to be emptied. */
+  readonly isWalTooLarge: boolean
+}
+
+/** What a log has beyond its limits. */
+export function excessOf(
+  { bytes, walBytes, newest }: LogUsage,
+  maxBytes: number,
+  maxAge: number | undefined,
+): Excess {
+  const walRoom = Math.min(MAX_WAL_ROOM, maxBytes * WAL_SHARE)
+  return {
+    recordedBefore: maxAge === undefined ? undefined : newest - maxAge,
+    bytes: bytes - (maxBytes - walRoom),
+    isWalTooLarge: walBytes > walRoom,
+  }
+}
+
+/**
+ * Deletes what a log has beyond its limits, in steps between the appends of its recorders. It pauses the recorders
+ * while the log is too large and a reader needs the oldest entry.
+ */
+export class Retention {
+  readonly #store: RetentionStore
+  readonly #options: RetentionOptions
+  readonly #scheduler: SchedulerLike
+  readonly #listeners = new Set<() => void>()
+  #pausedBy: string | null = null
+  /** Whether the store has what is in `#pausedBy`. An earlier recorder may have ended while it was paused. */
+  #isPauseSaved = false
+  #running: Promise<void> | undefined
+  /** The step that is under way, or the last one. */
+  #step: Promise<boolean> = Promise.resolve(false)
+  #timer = Subscription.EMPTY
+  #isStopped = false
+
+  constructor(store: RetentionStore, options: RetentionOptions, scheduler: SchedulerLike = asyncScheduler) {
+    this.#store = store
+    this.#options = options
+    this.#scheduler = scheduler
+  }
+
+  /** The reader that keeps recorders from appending; null for none. */
+  get pausedBy(): string | null {
+    return this.#pausedBy
+  }
+
+  /** Calls the listener when {@link pausedBy} changes. Returns a function that removes it. */
+  onPause(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Resolves after one step. The others follow by themselves. */
+  async appended(): Promise<void> {
+    this.#run()
+    await this.#step
+  }
+
+  /** Resolves when no step is under way. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#timer.unsubscribe()
+    await this.#running
+  }
+
+  #run(): void {
+    if (this.#running !== undefined || this.#isStopped) return
+    this.#timer.unsubscribe()
+    this.#running = this.#steps().finally(() => {
+      this.#running = undefined
+      if (this.#pausedBy === null || this.#isStopped) return
+      this.#timer = this.#scheduler.schedule(() => this.#run(), PAUSED_INTERVAL)
+    })
+  }
+
+  async #steps(): Promise<void> {
+    do {
+      // A full disk, or a file that another program has locked: the next append tries again, and reports what it gets.
+      this.#step = this.#next().catch(() => false)
+    } while ((await this.#step) && !this.#isStopped)
+  }
+
+  /** Returns whether there is more to do. */
+  async #next(): Promise<boolean> {
+    const store = this.#store
+    const { maxAge, maxBytes = store.defaultMaxBytes } = this.#options
+    const { recordedBefore, bytes, isWalTooLarge } = excessOf(await store.usage(), maxBytes, maxAge)
+    const isTooLarge = bytes > 0
+    if (isWalTooLarge) await store.truncateWal()
+    let trimmed: Trimmed = { deleted: 0, isDone: true, blockedBy: null }
+    if (isTooLarge) trimmed = await store.trim({ bytes, limit: STEP })
+    else if (recordedBefore !== undefined) trimmed = await store.trim({ recordedBefore, limit: STEP })
+    await this.#setPaused(isTooLarge && trimmed.deleted === 0 ? trimmed.blockedBy : null)
+    if (trimmed.deleted === 0) return false
+    return !(await store.trimIdentities()) || isTooLarge || !trimmed.isDone
+  }
+
+  async #setPaused(reader: string | null): Promise<void> {
+    const isChanged = reader !== this.#pausedBy
+    this.#pausedBy = reader
+    if (isChanged) for (const listener of this.#listeners) listener()
+    if (isChanged || !this.#isPauseSaved) await this.#store.setPaused(reader)
+    this.#isPauseSaved = true
+  }
+}
