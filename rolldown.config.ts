@@ -16,6 +16,7 @@ const ENTRIES = [
   'src/webhooks/index',
   'src/log/sqlite',
   'src/state/sqlite',
+  'src/otel/index',
   'src/service/index',
   'src/cli/main',
   'src/transport/undici-exchange',

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
 // Tests import the package by its own name, as users do; this condition leads to the sources.
-const conditions = ['rivulet-source', 'node', 'module', 'import', 'default']
+const conditions = ['rivulet-source', 'node', 'import', 'default']
 
 export default defineConfig({
   resolve: { conditions },

@@ -5,8 +5,8 @@ import type { WireRequest } from './exchange.ts'
 /** One attempt of a request, or one connection of a stream. */
 export interface ObservedRequest {
   readonly method: 'GET' | 'POST'
-  /** `https://host:port`. */
-  readonly origin: string
+  /** As it is sent, with the query. */
+  readonly url: string
   /** Without the path of `baseUrl` and the query. Contains ids. */
   readonly path: string
   /** Whether an event stream is requested. */
@@ -46,9 +46,10 @@ export function observeRequest(
   { path, isStream, attempt }: Pick<ObservedRequest, 'path' | 'isStream' | 'attempt'>,
 ): Observation | undefined {
   if (observers.isEmpty) return undefined
-  const { method, origin } = wire
+  const { method } = wire
+  const url = wire.origin + wire.path
   const observations = observers.notify((observer) =>
-    observer.request?.({ method, origin, path, isStream, attempt }),
+    observer.request?.({ method, url, path, isStream, attempt }),
   )
   let isEnded = false
   const added = Object.assign({}, ...observations.map(({ headers }) => headers))

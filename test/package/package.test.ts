@@ -1,7 +1,8 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { copyFile, cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { importsOf, reachedFrom } from '../../build/public-declarations.ts'
 import { bundle, installPackage, MANIFEST, ROOT } from './installed.ts'
@@ -91,8 +92,8 @@ describe('what npm installs', () => {
 
   it('has every file that package.json names', () => {
     // Several conditions may have the same file.
-    expect(new Set(named('.js')).size).toBe(11)
-    expect(named('.d.ts')).toHaveLength(6)
+    expect(new Set(named('.js')).size).toBe(12)
+    expect(named('.d.ts')).toHaveLength(7)
     expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
       [],
     )
@@ -153,7 +154,9 @@ describe('the built package', () => {
     expect(
       [...client].filter((name) => name === 'pino' || name.startsWith('node:') || name.startsWith('rivulet')),
     ).toEqual([])
+    expect([...client].filter((name) => name.startsWith('@opentelemetry'))).toEqual([])
     // The same check finds an import that exists.
+    expect(importedBy('dist/src/otel/index.js')).toContain('@opentelemetry/api')
     expect(importedBy('dist/src/service/index.js')).toContain('node:sqlite')
   })
 
@@ -195,6 +198,31 @@ describe('the built package', () => {
     expect([...importedBy(MANIFEST.bin['rivulet'] ?? '')]).toEqual(['node:fs'])
   })
 
+  it('works without OpenTelemetry, and names it where it is needed', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'rivulet-without-'))
+    try {
+      const folderOfPackages = join(folder, 'node_modules')
+      await mkdir(folderOfPackages)
+      await cp(installed.path('.'), join(folderOfPackages, 'rivulet'), { recursive: true })
+      for (const name of ['rxjs', 'undici', 'p-retry', 'eventsource-parser', 'is-network-error']) {
+        await symlink(join(ROOT, 'node_modules', name), join(folderOfPackages, name), 'junction')
+      }
+      const imported = (name: string) =>
+        installed.node(['--input-type=module', '-e', `await import(${JSON.stringify(name)})`])
+      await imported(pathToFileURL(join(folderOfPackages, 'rivulet/dist/src/index.js')).href)
+      await expect(
+        imported(pathToFileURL(join(folderOfPackages, 'rivulet/dist/src/otel/index.js')).href),
+      ).rejects.toHaveProperty(
+        'stderr',
+        expect.stringMatching(
+          /Cannot find package '@opentelemetry\/api' imported from .*rivulet\/dist\/src\/otel\/index\.js/,
+        ),
+      )
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+
   it('has a command with its version and the errors of the library', async () => {
     const command = installed.path(MANIFEST.bin['rivulet'] ?? '')
 
@@ -208,7 +236,7 @@ describe('the types of the package', () => {
     const reached = [...reachedFrom(named('.d.ts').map((file) => installed.path(file)))]
     const imported = new Set(reached.flatMap(importsOf).filter((name) => !/^(?:\.|node:)/.test(name)))
 
-    expect([...imported]).toEqual(['rxjs'])
+    expect([...imported].toSorted()).toEqual(['@opentelemetry/api', 'rxjs'])
     expect(files('dist/**/*.d.ts')).toHaveLength(reached.length)
   })
 
@@ -241,7 +269,7 @@ describe('the types of the package', () => {
       (error: { readonly stdout: string }) => error.stdout,
     )
 
-    expect(entries).toHaveLength(6)
+    expect(entries).toHaveLength(7)
     expect(complaints).toBe('')
   })
 })

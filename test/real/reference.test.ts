@@ -11,6 +11,7 @@ const ENTRY_POINTS = [
   'rivulet/webhooks',
   'rivulet/log/sqlite',
   'rivulet/state/sqlite',
+  'rivulet/otel',
   'rivulet/service',
 ]
 const PROJECT = resolve(import.meta.dirname, '../..')

@@ -1,11 +1,15 @@
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { serve as serveFetch } from '@hono/node-server'
+import { gapEvent, memoryLog, openLog } from 'rivulet'
 import { signedRequest } from 'rivulet/webhooks'
 import type { WebhookReceiver } from 'rivulet/webhooks'
 import { EMPTY, firstValueFrom, NEVER, of, Subject, throwError } from 'rxjs'
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { append } from '../log/append.ts'
 import { serve } from '../support/serve.ts'
 import { storeOf } from './store.ts'
 
@@ -89,6 +93,65 @@ describe('a webhook recipe', () => {
     expect((await POST(request)).status).toBe(204)
     expect((await POST(await signed('https://site.example/webhooks', 'another secret'))).status).toBe(401)
     expect(await written).toBe(`${id}\n`)
+  })
+})
+
+describe('the recipe for', () => {
+  it('logging logs what the client handles, and each entry once', async () => {
+    let requests = 0
+    const url = await serve((_, response) => {
+      requests += 1
+      response.writeHead(requests === 1 ? 503 : 200, { 'content-type': 'application/json' }).end('{}')
+    })
+    vi.stubEnv('RIVULET_BASE_URL', url)
+    vi.stubEnv('RIVULET_API_KEY', 'key_of_the_recipes')
+    const { client, logEntries, logger } = await import('./logging.ts')
+    const lines: unknown[] = []
+    const { promise: isLogged, resolve: logged } = Promise.withResolvers<void>()
+    vi.spyOn(logger, 'warn').mockImplementation((line: unknown) => void lines.push(line))
+    vi.spyOn(logger, 'info').mockImplementation((line: unknown) => {
+      lines.push(line)
+      logged()
+    })
+    await client.get('/v1/monitors')
+    const store = memoryLog()
+    await append(store, [
+      gapEvent('/v1/monitors/m', { from: null, to: null, reason: 'expired' }, 'poll', 'key'),
+    ])
+    const log = await openLog(store)
+    onTestFinished(() => log.close())
+    logEntries(log)
+    await isLogged
+
+    expect(lines).toMatchObject([
+      { method: 'GET', path: '/v1/monitors', attempt: 1 },
+      { type: 'stream.gap', source: '/v1/monitors/m', revision: 1 },
+    ])
+    expect(JSON.stringify(lines)).not.toContain('key_of_the_recipes')
+  })
+
+  it('metrics serves those of a client and a log', async () => {
+    const url = await serve((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+    })
+    const folder = mkdtempSync(join(tmpdir(), 'rivulet-recipe-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    vi.stubEnv('RIVULET_BASE_URL', url)
+    vi.stubEnv('RIVULET_API_KEY', 'key_of_the_recipes')
+    vi.stubEnv('RIVULET_LOG_FILE', join(folder, 'rivulet.db'))
+    vi.stubEnv('METRICS_PORT', '0')
+    const { client, log, metrics, telemetry } = await import('./metrics.ts')
+    onTestFinished(async () => {
+      telemetry.dispose()
+      metrics.close()
+      await log.close()
+    })
+    if (!metrics.listening) await once(metrics, 'listening')
+    await client.get('/v1/monitors')
+    const { port } = Object(metrics.address())
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+
+    expect(text).toMatch(/^http_client_request_duration_count\{.*url_template="\/v1\/monitors".*\} 1$/m)
   })
 })
 

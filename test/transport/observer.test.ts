@@ -44,13 +44,14 @@ const streamed = (open: (sink: MessageSink) => void) =>
   )
 
 describe('an observer of requests', () => {
-  it('is called for each attempt, with its headers sent, without the query and without the key', async () => {
+  it('is called for each attempt, with its headers sent', async () => {
     const { transport, headers, origin } = await transportTo(503, 200)
     const notes = new Notes()
     transport.observers.add(notes)
     await transport.request(get)
 
-    const request = { method: 'GET', origin, path: '/v1/x', isStream: false }
+    const url = `${origin}/prefix/v1/x?cursor=c`
+    const request = { method: 'GET', url, path: '/v1/x', isStream: false }
     expect(notes.requests).toEqual([
       { ...request, attempt: 1 },
       { ...request, attempt: 2 },

@@ -1,0 +1,9 @@
+/**
+ * OpenTelemetry metrics and traces of a client and a log. Needs the package `@opentelemetry/api`.
+ *
+ * @module rivulet/otel
+ */
+export { instrument } from './instrument.ts'
+export type { Instrumentation, InstrumentOptions } from './instrument.ts'
+export type { Handler } from './handlers.ts'
+export { ArgumentError } from '../protocol/argument-error.ts'

@@ -1,0 +1,89 @@
+import { metrics, trace } from '@opentelemetry/api'
+import type { Meter, Tracer } from '@opentelemetry/api'
+import type { ResearchClient } from '../client.ts'
+import type { EventLog } from '../log/event-log.ts'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkOptions } from '../protocol/check.ts'
+import { ignoringErrors } from '../protocol/observers.ts'
+import { countDiagnostics } from './diagnostics.ts'
+import { Handlers } from './handlers.ts'
+import type { Handler } from './handlers.ts'
+import { appendObserver } from './recording.ts'
+import { requestObserver } from './requests.ts'
+
+/** What to instrument, and where to. */
+export interface InstrumentOptions {
+  /** Its requests, streams, retries, reconnects and dropped duplicates. */
+  readonly client?: Pick<ResearchClient, 'observe' | 'diagnostics'>
+  /** Its recording, its consumers' handlers, and how far its readers are behind. */
+  readonly log?: Pick<EventLog, 'observe'>
+  /** Default: the one of the global meter provider at the call. */
+  readonly meter?: Meter
+  /** Default: the one of the global tracer provider. */
+  readonly tracer?: Tracer
+  /** Sends the trace context, such as `traceparent`, to the service with each request. Default false. */
+  readonly propagate?: boolean
+}
+
+const OPTIONS = Object.keys({
+  client: true,
+  log: true,
+  meter: true,
+  tracer: true,
+  propagate: true,
+} satisfies Record<keyof InstrumentOptions, true>)
+
+/** Metrics and traces that are being collected. */
+export interface Instrumentation extends Disposable {
+  /**
+   * Wraps a handler of `deliver`, so that its calls are measured as those of `log.consume`, which needs no wrapper.
+   *
+   * @param name Names the handler in the attributes `messaging.consumer.group.name`.
+   */
+  handler<T>(name: string, handler: Handler<T>): Handler<T>
+  /** Collects nothing more. */
+  dispose(): void
+}
+
+/**
+ * Collects OpenTelemetry metrics and spans of a client and a log, until it is disposed of. docs/observability.md lists them.
+ * Attributes of metrics have no ids; those of spans have. What a meter or a tracer throws is ignored.
+ *
+ * ```ts
+ * import { createClient, memoryLog, openLog } from 'rivulet'
+ * import { instrument } from 'rivulet/otel'
+ *
+ * const client = createClient()
+ * const log = await openLog(memoryLog())
+ * using telemetry = instrument({ client, log })
+ * ```
+ *
+ * @throws ArgumentError for an unknown option, and without a client and a log.
+ */
+export function instrument(options: InstrumentOptions): Instrumentation {
+  checkOptions('options', options ?? null, OPTIONS)
+  const { client, log, propagate = false } = options
+  if (client === undefined && log === undefined) {
+    throw new ArgumentError('options', { message: 'instrument needs a client or a log' }, options)
+  }
+  if (typeof propagate !== 'boolean') throw new ArgumentError('propagate', 'true or false', propagate)
+  const { meter = metrics.getMeter('rivulet'), tracer = trace.getTracer('rivulet') } = options
+  const handlers = new Handlers(meter, tracer)
+  const ends: (() => void)[] = []
+  if (client !== undefined) {
+    ends.push(client.observe(requestObserver(meter, tracer, propagate)))
+    ends.push(countDiagnostics(meter, client.diagnostics))
+  }
+  if (log !== undefined) {
+    ends.push(log.observe(appendObserver(meter, tracer)))
+    ends.push(log.observe({ handle: (consumer, entry, proceed) => handlers.call(consumer, entry, proceed) }))
+  }
+  const dispose = () => {
+    for (const end of ends.splice(0)) ignoringErrors(end)
+  }
+  return {
+    handler: (name, handler) => (event, signal) => handlers.call(name, event, () => handler(event, signal)),
+    dispose,
+    [Symbol.dispose]: dispose,
+  }
+}

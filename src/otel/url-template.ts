@@ -1,0 +1,36 @@
+/** The paths of the interface, with ids as placeholders. */
+const TEMPLATES = [
+  '/v1/search',
+  '/v1beta/search',
+  '/v1/extract',
+  '/v1/monitors',
+  '/v1/monitors/{monitor_id}',
+  '/v1/monitors/{monitor_id}/cancel',
+  '/v1/monitors/{monitor_id}/events',
+  '/v1/monitors/{monitor_id}/trigger',
+  '/v1/monitors/{monitor_id}/update',
+  '/v1/tasks/groups',
+  '/v1/tasks/groups/{taskgroup_id}',
+  '/v1/tasks/groups/{taskgroup_id}/events',
+  '/v1/tasks/groups/{taskgroup_id}/runs',
+  '/v1beta/tasks/groups/{taskgroup_id}/runs',
+  '/v1/tasks/groups/{taskgroup_id}/runs/{run_id}',
+  '/v1/tasks/runs',
+  '/v1/tasks/runs/{run_id}',
+  '/v1/tasks/runs/{run_id}/events',
+  '/v1/tasks/runs/{run_id}/input',
+  '/v1/tasks/runs/{run_id}/result',
+].map((template) => ({ template, segments: template.split('/') }))
+
+/** The template of a path, which may begin with the path of `baseUrl` and have a query; undefined for an unknown one. */
+export function urlTemplate(path: string): string | undefined {
+  const [pathname = ''] = path.split('?', 1)
+  const start = pathname.search(/\/v1(?:beta)?\//)
+  if (start === -1) return undefined
+  const given = pathname.slice(start).split('/')
+  return TEMPLATES.find(
+    ({ segments }) =>
+      segments.length === given.length &&
+      segments.every((segment, n) => segment === given[n] || (segment.startsWith('{') && given[n] !== '')),
+  )?.template
+}

@@ -1,0 +1,167 @@
+import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import { memoryLog, openLog } from 'rivulet'
+import type { EventLog, LogStore, MemoryLogWrite } from 'rivulet'
+import { deliver } from 'rivulet/operators'
+import { instrument } from 'rivulet/otel'
+import { bufferCount, lastValueFrom, of } from 'rxjs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { research } from '../e2e/research.ts'
+import { collecting, failing, keepContext, total } from './telemetry.ts'
+
+async function openedLog(store: LogStore = memoryLog()): Promise<EventLog> {
+  const log = await openLog(store)
+  onTestFinished(() => log.close())
+  return log
+}
+
+/** A log with the ends of runs, and what is needed to record more. */
+async function recordedRuns(...inputs: string[]) {
+  const { client, group } = await research()
+  const log = await openedLog()
+  const id = await group(...inputs)
+  const record = () => client.record({ taskGroups: [id], log }).done
+  return { client, log, record }
+}
+
+/** Handles the ends of runs until this many calls have ended. */
+function consume(log: EventLog, calls: number, handler: (call: number) => void | PromiseLike<unknown>) {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let called = 0
+  const options = { types: ['task_run.state'], initialDelay: 0, concurrency: 1 } as const
+  const job = log.consume('billing', options, (): void | PromiseLike<unknown> => {
+    called += 1
+    if (called === calls) resolve()
+    return handler(called)
+  })
+  return promise.then(() => job.stop())
+}
+
+describe('what is recorded', () => {
+  it('is counted, with what was known, and its appends are measured', async () => {
+    const { log, record } = await recordedRuns('a', 'b')
+    const { meter, tracer, series, spans } = collecting()
+    instrument({ log, meter, tracer })
+    await record()
+    const entries = (await log.read(await log.positionAt('start'))).entries.length
+
+    expect(await series('rivulet.log.recorded')).toEqual([{ attributes: {}, value: entries }])
+    const appends = total(await series('rivulet.log.append.duration'))
+    expect(appends).toBeGreaterThanOrEqual(1)
+    expect(spans()).toHaveLength(appends)
+    expect(spans()[0]).toMatchObject({ name: 'rivulet.log append', kind: SpanKind.INTERNAL })
+  })
+
+  it('has the error of an append that failed, which still ends the recording', async () => {
+    const { client, group } = await research()
+    const faults = (write: MemoryLogWrite) => {
+      if (write === 'append') throw new RangeError('no space')
+    }
+    const log = await openedLog(memoryLog({ faults }))
+    const { meter, tracer, series, spans } = collecting()
+    instrument({ log, meter, tracer })
+
+    await expect(client.record({ taskGroups: [await group('a')], log }).done).rejects.toThrow('no space')
+    expect(await series('rivulet.log.append.duration')).toEqual([
+      { attributes: { 'error.type': 'RangeError' }, value: 1 },
+    ])
+    expect(spans()).toMatchObject([
+      { status: { code: SpanStatusCode.ERROR }, attributes: { 'error.type': 'RangeError' } },
+    ])
+  })
+})
+
+describe('the handlers of a log', () => {
+  it('are measured for each attempt, with their outcome, and retries are counted', async () => {
+    const { log, record } = await recordedRuns('a')
+    await record()
+    const { meter, tracer, series, spans } = collecting()
+    instrument({ log, meter, tracer })
+    await consume(log, 2, async (call) => {
+      if (call === 1) throw new TypeError('at first')
+    })
+
+    const attributes = {
+      'messaging.system': 'rivulet',
+      'messaging.operation.name': 'process',
+      'messaging.consumer.group.name': 'billing',
+      'rivulet.event.type': 'task_run.state',
+    }
+    expect(await series('messaging.process.duration')).toEqual([
+      { attributes: { ...attributes, 'error.type': 'TypeError' }, value: 1 },
+      { attributes, value: 1 },
+    ])
+    expect(await series('rivulet.handler.retries')).toEqual([{ attributes, value: 1 }])
+    const { entries } = await log.read(await log.positionAt('start'), { types: ['task_run.state'] })
+    const [entry] = entries
+    expect(spans()).toMatchObject([
+      { name: 'process billing', kind: SpanKind.CONSUMER, status: { code: SpanStatusCode.ERROR } },
+      {
+        status: { code: SpanStatusCode.UNSET },
+        attributes: {
+          ...attributes,
+          'messaging.message.id': entry?.id,
+          'rivulet.event.source': entry?.source,
+          'rivulet.log.position': entry?.position,
+          'rivulet.log.revision': 1,
+        },
+      },
+    ])
+  })
+
+  it('have their span active, so that what they request is a child of it', async () => {
+    keepContext()
+    const { client, log, record } = await recordedRuns('a')
+    await record()
+    const { meter, tracer, spans } = collecting()
+    instrument({ client, log, meter, tracer })
+    await consume(log, 1, async () => {
+      expect(trace.getActiveSpan()).toBeDefined()
+      await client.taskGroups.create()
+    })
+
+    const process = spans().find(({ name }) => name === 'process billing')
+    const request = spans().find(({ name }) => name === 'POST /v1/tasks/groups')
+    expect(request?.parentSpanContext?.spanId).toBe(process?.spanContext().spanId)
+  })
+
+  it('of `deliver` are wrapped by hand, also those that take batches or return nothing', async () => {
+    const { meter, tracer, series, spans } = collecting()
+    const telemetry = instrument({ log: await openedLog(), meter, tracer })
+    const handled: number[][] = []
+    const handler = telemetry.handler<number[]>('batches', (batch) => void handled.push(batch))
+    await lastValueFrom(of(1, 2, 3).pipe(bufferCount(2), deliver(handler)))
+
+    expect(handled).toEqual([[1, 2], [3]])
+    expect(await series('messaging.process.duration')).toMatchObject([{ value: 2 }])
+    expect(spans().map(({ attributes }) => attributes['messaging.batch.message_count'])).toEqual([2, 1])
+  })
+
+  it('return a thenable that runs once, as a query of some libraries does at each `then`', async () => {
+    const { meter, tracer } = collecting()
+    const telemetry = instrument({ log: await openedLog(), meter, tracer })
+    let runs = 0
+    const query: PromiseLike<string> = {
+      // oxlint-disable-next-line unicorn/no-thenable -- It is what is tested.
+      then(onFulfilled, onRejected) {
+        runs += 1
+        return Promise.resolve('row').then(onFulfilled, onRejected)
+      },
+    }
+    await lastValueFrom(of(1).pipe(deliver(telemetry.handler('queries', () => query))))
+
+    expect(runs).toBe(1)
+  })
+
+  it('are not affected by a meter and a tracer that fail', async () => {
+    const { log, record } = await recordedRuns('a', 'b')
+    instrument({ log, ...failing() })
+    await record()
+    const calls: number[] = []
+    await consume(log, 3, (call) => {
+      calls.push(call)
+      if (call === 1) throw new Error('at first')
+    })
+
+    expect(calls).toEqual([1, 2, 3])
+  })
+})
