@@ -21,10 +21,15 @@ export function eventLine(event: ResearchEvent, { paint, width }: Pick<Output, '
   const { sign, style, kind, text } = describeSafely(event)
   const time = clockTime(new Date(event.time ?? event.received))
   const label = `${sign} ${kind.padEnd(KIND_WIDTH)}`
-  const resource = event.source.slice(event.source.lastIndexOf('/') + 1)
+  const resource = resourceOf(event)
   const left = width - time.length - label.length - event.via.length - 6
   const content = oneLine(text === '' ? resource : `${resource}: ${text}`, left)
   return `${paint('dim', time)}  ${paint(style, label)}  ${content}  ${paint('dim', oneLine(event.via, VIA_WIDTH))}`
+}
+
+/** The last part of an event's source: the id of a monitor, a group or a run. */
+export function resourceOf({ source }: Pick<ResearchEvent, 'source'>): string {
+  return source.slice(source.lastIndexOf('/') + 1)
 }
 
 /** An event for other programs. An error in it keeps its name and message, which JSON omits. */

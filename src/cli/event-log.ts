@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { addDeadLetters } from './event-log/dead-letters.ts'
 import { addRead, addTail } from './event-log/entries.ts'
 
 const EXAMPLES = `
@@ -16,4 +17,5 @@ export function addEventLog(program: Command, signal: AbortSignal): void {
     .addHelpText('after', EXAMPLES)
   addTail(group, signal)
   addRead(group, signal)
+  addDeadLetters(group, signal)
 }

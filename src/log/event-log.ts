@@ -171,7 +171,7 @@ class StoredLog implements EventLog {
     givenHandler?: Handler<EntryOf<Type>>,
   ): LogJob {
     const [options, handler] = typeof given === 'function' ? [{}, given] : [given, givenHandler]
-    if (handler === undefined) throw new ArgumentError('handler', 'a function', handler)
+    if (typeof handler !== 'function') throw new ArgumentError('handler', 'a function', handler)
     const [reading, delivery] = split(options)
     const settings = consumerSettings(name, reading)
     const stopping = new AbortController()

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { groupEvent } from 'rivulet'
+import { groupEvent, openLog } from 'rivulet'
 import type { ResearchEvent } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -205,5 +205,76 @@ describe('rivulet log tail', () => {
     const { code, stderr } = await tail.ended
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  })
+})
+
+describe('rivulet log dead-letters', () => {
+  /** A log whose consumer could not handle two of three entries. */
+  async function logOfLetters() {
+    const { file } = await logOf([run('trun_1'), run('trun_2'), run('trun_3')])
+    await using log = await openLog(sqliteLog(file))
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const job = log.consume('billing', { deadLetters: 'log', retries: 0, concurrency: 1 }, ({ id }) => {
+      if (id === 'trun_2:completed') return
+      if (id === 'trun_3:completed') resolve()
+      throw new TypeError('no such account\u001B[2J')
+    })
+    await promise
+    await job.stop()
+    const command = (...args: readonly string[]) =>
+      rivulet(['log', 'dead-letters', '--log', file, ...args]).ended
+    return { file, command }
+  }
+
+  it('lists those of each consumer, with what is needed to hand them out again', async () => {
+    const { command } = await logOfLetters()
+    const listed = await command('--json')
+    const [first, second] = listed.stdout
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line))
+    const shown = await command('--consumer', 'billing')
+    const none = await command('--consumer', 'other')
+
+    expect(first).toMatchObject({
+      reader: 'consumer:billing',
+      attempts: 1,
+      error: { name: 'TypeError' },
+      entry: { id: 'trun_1:completed' },
+    })
+    expect(second).toMatchObject({ entry: { id: 'trun_3:completed' } })
+    expect(shown.stdout.split('\n')[0]).toBe(
+      `consumer:billing  ✖ task_run.state  trun_1: TypeError: no such account  1 attempt  ${first.entry.position}`,
+    )
+    expect(none).toMatchObject({ code: 0, stdout: '' })
+  })
+
+  it('hands one out again, and removes others', async () => {
+    const { file, command } = await logOfLetters()
+    const [first] = parsed((await command('--json')).stdout) as unknown as { entry: { position: string } }[]
+    const redelivered = await command(
+      '--consumer',
+      'billing',
+      '--redeliver',
+      first?.entry.position ?? '',
+      '--json',
+    )
+    const handled: string[] = []
+    {
+      await using log = await openLog(sqliteLog(file))
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const job = log.consume('billing', { deadLetters: 'log' }, ({ id }) => {
+        handled.push(id)
+        resolve()
+      })
+      await promise
+      await job.stop()
+    }
+    const removed = await command('--consumer', 'billing', '--remove', 'all')
+
+    expect(JSON.parse(redelivered.stdout)).toEqual({ redelivered: 1 })
+    expect(handled).toEqual(['trun_1:completed'])
+    expect(removed.stdout).toBe('1 dead letter is removed.\n')
+    expect((await command('--json')).stdout).toBe('')
   })
 })

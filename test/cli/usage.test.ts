@@ -40,6 +40,7 @@ describe('an invalid command line', () => {
     [['log', 'read'], /--log <file>' not specified/],
     [['log', 'read', '--log', 'x.db', '--from', 'yesterday'], /Expected start, end, or a time/],
     [['log', 'read', '--log', 'x.db', '--from', 'start', '--after', 'p'], /cannot be used with/],
+    [['log', 'dead-letters', '--log', 'x.db', '--redeliver', 'all'], /--redeliver needs --consumer/],
     [['log', 'tial', '--log', 'x.db'], /Did you mean tail\?/],
   ])('%j ends with 2 and the reason', async (args, message) => {
     const { code, stdout, stderr } = await rivulet(args).ended

@@ -517,6 +517,14 @@ describe('a consumer of the log', () => {
     expect(call).toThrow(expect.objectContaining({ name: 'ArgumentError' }))
     expect(call).toThrow(argument)
   })
+
+  it.each([[undefined], [null], ['a text'], [{}]])(
+    'of `consume` is refused at the call without a handler: %j',
+    async (handler) => {
+      const log = await opened(memoryLog())
+      expect(() => Reflect.apply(log.consume, log, ['a', {}, handler])).toThrow('handler')
+    },
+  )
 })
 
 /** Whether another open log gets the name. */

@@ -1,0 +1,106 @@
+import { Option } from 'commander'
+import type { Command } from 'commander'
+import type { EventLog, LogStore, StoredDeadLetter } from 'rivulet'
+import { resourceOf } from '../event-line.ts'
+import { UsageError } from '../exit.ts'
+import { openLogFile } from '../log-file.ts'
+import { addCommonOptions } from '../options.ts'
+import type { CommonOptions } from '../options.ts'
+import { createOutput } from '../output.ts'
+import type { Output } from '../output.ts'
+import { oneLine } from '../plain.ts'
+
+interface DeadLettersOptions extends CommonOptions {
+  readonly log: string
+  readonly consumer?: string
+  readonly redeliver?: string
+  readonly remove?: string
+}
+
+/** Dead letters that are read at once. */
+const PAGE = 100
+
+const EXAMPLES = `
+A dead letter is an entry that a consumer with the setting deadLetters: 'log' could not handle. --redeliver hands it to the
+consumer once more: at once where it runs, otherwise when it starts.
+
+Examples:
+  $ rivulet log dead-letters --log rivulet.db
+  $ rivulet log dead-letters --log rivulet.db --consumer billing --json | jq .error
+  $ rivulet log dead-letters --log rivulet.db --consumer billing --redeliver all`
+
+/** `rivulet log dead-letters`: the entries that consumers could not handle. */
+export function addDeadLetters(group: Command, signal: AbortSignal): void {
+  const command = group
+    .command('dead-letters')
+    .description('Print the entries that consumers could not handle, hand them out again, or remove them.')
+    .requiredOption('--log <file>', 'SQLite file of the log')
+    .option('--consumer <name>', 'only those of this consumer')
+    .option('--redeliver <which>', 'hand out again: the position of an entry, or all; needs --consumer')
+    .addOption(
+      new Option('--remove <which>', 'remove: the position of an entry, or all; needs --consumer').conflicts(
+        'redeliver',
+      ),
+    )
+  addCommonOptions(command, 'print each dead letter, or the number of changed ones, as one line of JSON')
+    .addHelpText('after', EXAMPLES)
+    .action((options: DeadLettersOptions) => deadLetters(options, signal))
+}
+
+async function deadLetters(options: DeadLettersOptions, signal: AbortSignal): Promise<void> {
+  const { consumer, redeliver, remove } = options
+  const change = redeliver === undefined ? 'remove' : 'redeliver'
+  const which = redeliver ?? remove
+  if (which !== undefined && consumer === undefined) throw new UsageError(`--${change} needs --consumer`)
+  await using file = await openLogFile(options.log, false)
+  const output = createOutput(process.stdout, { json: options.json === true, signal })
+  const { log, store } = file
+  if (which === undefined || consumer === undefined) {
+    await list(log, store, consumer, output)
+    return
+  }
+  const count = await log.deadLetters(consumer)[change](which)
+  if (output.json) return output.value({ [change === 'remove' ? 'removed' : 'redelivered']: count })
+  const letters = count === 1 ? '1 dead letter is' : `${count} dead letters are`
+  await output.line(`${letters} ${change === 'remove' ? 'removed' : 'handed out again'}.`)
+}
+
+/** Prints the dead letters of one reader, or of all. */
+async function list(
+  log: EventLog,
+  store: LogStore,
+  consumer: string | undefined,
+  output: Output,
+): Promise<void> {
+  const counts = await store.deadLetters.counts()
+  const readers = consumer === undefined ? [...counts.keys()].toSorted() : [`consumer:${consumer}`]
+  const start = await log.positionAt('start')
+  for (const reader of readers) {
+    let position = start
+    for (;;) {
+      const letters = await store.deadLetters.list(reader, position, PAGE)
+      const last = letters.at(-1)
+      if (last === undefined) break
+      for (const letter of letters) await print(reader, letter, output)
+      ;({ position } = last.entry)
+    }
+  }
+}
+
+function print(reader: string, letter: StoredDeadLetter, output: Output): Promise<void> {
+  return output.json ? output.value({ reader, ...letter }) : output.line(letterLine(reader, letter, output))
+}
+
+/** `consumer:billing  ✖ task_run.state  trun_1: TypeError: no such account  5 attempts  9f86d081884c7d65.42`. */
+function letterLine(
+  reader: string,
+  { entry, error, attempts, isRedelivered }: StoredDeadLetter,
+  { paint, width }: Pick<Output, 'paint' | 'width'>,
+): string {
+  const name = oneLine(reader, 40)
+  const type = `${isRedelivered ? '↻' : '✖'} ${oneLine(entry.type, 24)}`
+  const end = `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}  ${oneLine(entry.position, 60)}`
+  const left = width - name.length - type.length - end.length - 6
+  const text = oneLine(`${resourceOf(entry)}: ${error.name}: ${error.message}`, Math.max(left, 20))
+  return `${name}  ${paint(isRedelivered ? 'yellow' : 'red', type)}  ${text}  ${paint('dim', end)}`
+}
