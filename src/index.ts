@@ -59,7 +59,9 @@ export type {
 } from './log/contract.ts'
 export type { InboxLimits, InboxPlace, InboxStore, PendingDelivery } from './log/inbox-store.ts'
 export type { RetentionOptions } from './log/retention.ts'
-export type { LogUsage, RetentionStore, Trimmed, TrimLimit } from './log/retention-store.ts'
+export type { ExportOptions } from './log/export.ts'
+export type { LogStats, ReaderStats, StreamStats } from './log/stats.ts'
+export type { LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from './log/retention-store.ts'
 export {
   FencedError,
   LogClosedError,
@@ -68,6 +70,7 @@ export {
   LogGapError,
   LogInUseError,
   LogPositionError,
+  LogUnsupportedError,
   LogValueError,
   StalledConsumerError,
 } from './log/errors.ts'

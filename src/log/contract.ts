@@ -169,6 +169,11 @@ export interface LogStore {
   readonly retention: RetentionStore
   /** The state and the timers of processes. */
   readonly processes: ProcessStore
+  /**
+   * Prepares for `close`: from now on, calls wait for a few seconds at most, all together, for a program that keeps others from
+   * writing. What is not saved by then rejects.
+   */
+  prepareClose(): void
   /** Gives up every claim. Pending waits reject. */
   close(): Promise<void>
 }

@@ -122,6 +122,11 @@ export class LogGapError extends LogError {
   }
 }
 
+/** A log cannot do this, because of where it is stored. */
+export class LogUnsupportedError extends LogError {
+  override readonly name = 'LogUnsupportedError'
+}
+
 /** A log's file that cannot be used, or cannot be used any more. Nothing in it was overwritten. `cause` is SQLite's error. */
 export class LogFileError extends LogError {
   override readonly name = 'LogFileError'

@@ -13,12 +13,16 @@ import { deadLettersOf } from './dead-letters.ts'
 import type { DeadLetterQueue } from './dead-letters.ts'
 import { LogInUseError } from './errors.ts'
 import { storingInbox } from './inbox.ts'
+import { exportLines } from './export.ts'
+import type { ExportOptions } from './export.ts'
 import { Job } from './job.ts'
 import type { LogJob } from './job.ts'
 import type { LogObserver } from './observer.ts'
 import { Recorder } from './recorder.ts'
 import { Retention, retentionSettings } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
+import { logStats } from './log-stats.ts'
+import type { LogStats } from './stats.ts'
 import type { Entry, LogStore, Page, Position, ReadOptions, StartAt } from './contract.ts'
 
 /** Settings of {@link EventLog.consume}: those of a consumer and of `deliver`. */
@@ -85,6 +89,34 @@ export interface EventLog extends AsyncDisposable {
    * @throws ArgumentError for anything but one name.
    */
   remove(reader: LogReader): Promise<void>
+  /** The numbers of the log and of each of its readers. They take some ms, however many entries it has. */
+  stats(): Promise<LogStats>
+  /**
+   * Copies the log into a new file with mode 0600, as it was at one moment, while it is written to. The copy is a log of its
+   * own: it has all readers with their positions, and it refuses positions of this log.
+   *
+   * Rejects with a `LogFileError` where the file exists or cannot be written, and leaves no part of it; with a
+   * `LogUnsupportedError` for a log in memory.
+   *
+   * @param file A path on a local disk.
+   */
+  backup(file: string): Promise<void>
+  /**
+   * The entries as newline-delimited JSON, one CloudEvent 1.0 each. `position`, `recorded`, `revision`, `backfill`, `received`,
+   * `via`, `cursor` and `cause` (as JSON) are extension attributes. A `time` that is not RFC 3339 is left out, and a text
+   * that CloudEvents does not allow in an attribute.
+   *
+   * ```ts
+   * import { createWriteStream } from 'node:fs'
+   * import { Readable } from 'node:stream'
+   * import { pipeline } from 'node:stream/promises'
+   * import { memoryLog, openLog } from 'rivulet'
+   *
+   * await using log = await openLog(memoryLog())
+   * await pipeline(Readable.from(log.export()), createWriteStream('events.ndjson'))
+   * ```
+   */
+  export(options?: ExportOptions): AsyncIterable<string>
   /** Observes the log from now on, for metrics and traces, until the returned function is called. */
   observe(observer: LogObserver): () => void
   /**
@@ -214,6 +246,20 @@ class StoredLog implements EventLog {
     return this.#observers.add(observer)
   }
 
+  async stats(): Promise<LogStats> {
+    return logStats(await this.#store.retention.stats())
+  }
+
+  async backup(file: string): Promise<void> {
+    checkText('file', file)
+    await this.#store.retention.backup(file)
+  }
+
+  export(options: ExportOptions = {}): AsyncIterable<string> {
+    checkOptions('options', options, ['after', 'until', 'types'])
+    return exportLines(this.#store, options)
+  }
+
   async remove(reader: LogReader): Promise<void> {
     const name = readerName(reader)
     await this.#store.retention.remove(name)
@@ -233,6 +279,7 @@ class StoredLog implements EventLog {
   }
 
   async close(): Promise<void> {
+    this.#store.prepareClose()
     for (const stop of this.#jobs.values()) stop()
     const ended = await Promise.allSettled([
       // Their failures are reported by the jobs.

@@ -277,6 +277,8 @@ class OpenLog implements MemoryLog {
     })
   }
 
+  prepareClose(): void {}
+
   async close(): Promise<void> {
     if (!this.#isClosed) {
       this.#isClosed = true

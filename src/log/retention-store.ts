@@ -1,3 +1,5 @@
+import type { LogStats, ReaderStats } from './stats.ts'
+
 /** How much a log has stored. */
 export interface LogUsage {
   /** Of the entries, identities and states, in bytes. Free space within the file is not counted. */
@@ -27,11 +29,32 @@ export interface Trimmed {
   readonly blockedBy: string | null
 }
 
+/** The numbers of a log, read from one snapshot. */
+export interface StoreStats extends Pick<
+  LogStats,
+  'entries' | 'bytes' | 'walBytes' | 'oldest' | 'newest' | 'streams' | 'inbox' | 'pausedBy'
+> {
+  /** By the clock of the log, in Unix ms. */
+  readonly now: number
+  readonly readers: readonly (Omit<ReaderStats, 'kind' | 'lag'> & {
+    /** Number of entries after the cursor that are not acknowledged. */
+    readonly behind: number
+  })[]
+}
+
 /** Deleting what a log no longer needs, in steps of a few milliseconds. */
 export interface RetentionStore {
   /** Default of `maxBytes`. */
   readonly defaultMaxBytes: number
   usage(): Promise<LogUsage>
+  /** The numbers of the log. They take some ms, however many entries it has. */
+  stats(): Promise<StoreStats>
+  /**
+   * Copies the log into a new file, as it was at one moment. The copy has an epoch of its own, and nothing in it is claimed.
+   * Rejects with a `LogFileError` where the file exists or cannot be written, and with a `LogUnsupportedError` for a log
+   * that is not in a file.
+   */
+  backup(file: string): Promise<void>
   /** Whether entries were ever trimmed, so that a reader from the start does not see all. */
   isTrimmed(): Promise<boolean>
   /**

@@ -12,6 +12,7 @@ import { describeProcesses } from './conformance/processes.ts'
 import { describeReaders } from './conformance/readers.ts'
 import { describeReading } from './conformance/reading.ts'
 import { describeRetention } from './conformance/retention.ts'
+import { describeStats } from './conformance/stats.ts'
 import { describeWaiting } from './conformance/waiting.ts'
 
 /** The suite that each store of a log passes. */
@@ -28,6 +29,7 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
   describeDeadLetters(name, open)
   describeInbox(name, open)
   describeRetention(name, open)
+  describeStats(name, open)
   describeClosing(name, open)
   describeLogModel(name, openFresh)
 }

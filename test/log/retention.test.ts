@@ -3,7 +3,7 @@ import { firstValueFrom, toArray, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { iterate, ofType } from 'rivulet/operators'
 import { openLog } from '../../src/log/event-log.ts'
-import { LogGapError, LogInUseError } from '../../src/log/errors.ts'
+import { LogGapError, LogInUseError, LogUnsupportedError } from '../../src/log/errors.ts'
 import { memoryLog } from '../../src/log/memory-log.ts'
 import type { MemoryLog } from '../../src/log/memory-log.ts'
 import { Recorder } from '../../src/log/recorder.ts'
@@ -336,4 +336,31 @@ describe('log.remove', () => {
       await expect(log.remove(reader as never)).rejects.toBeInstanceOf(ArgumentError)
     },
   )
+})
+
+it('log.stats has the lag of each reader in entries and seconds', async () => {
+  let now = 1_000
+  const store = memoryLog({ clock: () => now, owner: 'this one' })
+  const log = await openLog(store)
+  onTestFinished(() => log.close())
+  await append(store, [change('1'), change('2')])
+  await moveReader(store, 'consumer:c', await store.positionAt('start'))
+  await moveReader(store, 'process:p', await store.positionAt('end'))
+  now = 8_500
+  expect(await log.stats()).toMatchObject({
+    entries: 2,
+    oldest: 1_000,
+    newest: 1_000,
+    pausedBy: null,
+    readers: [
+      { kind: 'consumer', name: 'c', lag: { entries: 2, seconds: 7.5 }, oldestUnacknowledged: 1_000 },
+      { kind: 'process', name: 'p', lag: { entries: 0, seconds: 0 }, oldestUnacknowledged: null },
+    ],
+  })
+})
+
+it('a log in memory has no file to copy', async () => {
+  const log = await openLog(memoryLog())
+  onTestFinished(() => log.close())
+  await expect(log.backup('copy.db')).rejects.toBeInstanceOf(LogUnsupportedError)
 })

@@ -41,6 +41,11 @@ export class Claims {
     if (this.#claims.get(name)?.token !== token) throw new FencedError(this.#log, name)
   }
 
+  /** The owner of a name that is held; null for a free one. */
+  ownerOf(name: string): string | null {
+    return this.#claims.get(name)?.holder?.owner ?? null
+  }
+
   /** Makes the last fence of a name void. Throws a LogInUseError while an open log holds the name. */
   revoke(name: string): void {
     const claim = this.#claims.get(name)

@@ -42,6 +42,11 @@ export class Inbox<Caller> {
     return 'stored'
   }
 
+  /** What is not done. */
+  get totals(): { readonly pending: number; readonly bytes: number } {
+    return { pending: this.#pending.size, bytes: this.#bytes }
+  }
+
   isFull(id: string): boolean {
     return this.#hasNoRoom && !this.#known.has(id)
   }

@@ -65,6 +65,23 @@ export class Partitions {
     return this.#recorded
   }
 
+  /** When the oldest entry was recorded, in Unix ms; Infinity for none. */
+  get oldest(): number {
+    return Math.min(...this.#partitions.map((entries) => entries.get(entries.first)?.recorded ?? Infinity))
+  }
+
+  /** The number of entries after a position, and when the oldest of them was recorded; null for none. */
+  after(position: Position): { readonly count: number; readonly oldest: number | null } {
+    const at = this.#parse(position).map((count, partition) =>
+      Math.max(count, this.#partitions[partition]?.first ?? 0),
+    )
+    const count = this.#partitions.reduce(
+      (sum, { length }, partition) => sum + length - (at[partition] ?? 0),
+      0,
+    )
+    return { count, oldest: this.#next(at)?.entry.recorded ?? null }
+  }
+
   /** Whether entries were trimmed. */
   get isTrimmed(): boolean {
     return this.#trimmedAppend > 0

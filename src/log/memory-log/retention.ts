@@ -1,7 +1,9 @@
 import { checkInteger } from '../../protocol/check.ts'
-import type { Position } from '../contract.ts'
-import type { LogUsage, RetentionStore, Trimmed, TrimLimit } from '../retention-store.ts'
+import type { Position, ReaderState } from '../contract.ts'
+import { LogUnsupportedError } from '../errors.ts'
+import type { LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from '../retention-store.ts'
 import type { Claims } from './claims.ts'
+import type { DeadLetters } from './dead-letters.ts'
 import type { Processes } from './processes.ts'
 import type { Partitions } from './partitions.ts'
 
@@ -11,6 +13,10 @@ export interface RetainedContents {
   readonly readers: Map<string, { readonly cursor: Position; readonly json: string }>
   readonly claims: Claims
   readonly processes: Processes
+  readonly streams: ReadonlyMap<string, string>
+  readonly deadLetters: DeadLetters
+  readonly inbox: { readonly totals: StoreStats['inbox'] }
+  readonly clock: () => number
   pausedBy: string | null
 }
 
@@ -29,6 +35,41 @@ export class MemoryRetention implements RetentionStore {
   constructor(contents: RetainedContents, run: MemoryRunner) {
     this.#contents = contents
     this.#run = run
+  }
+
+  stats(): Promise<StoreStats> {
+    return this.#run.read(() => {
+      const { entries, readers, streams, claims, deadLetters, inbox, clock, pausedBy } = this.#contents
+      const counts = deadLetters.counts()
+      return {
+        now: clock(),
+        entries: entries.size,
+        bytes: entries.bytes,
+        walBytes: 0,
+        oldest: entries.size === 0 ? null : entries.oldest,
+        newest: entries.size === 0 ? null : entries.newest,
+        readers: Array.from(readers, ([name, { cursor, json }]) => {
+          const { acknowledged }: ReaderState = JSON.parse(json)
+          const { count, oldest } = entries.after(cursor)
+          return {
+            name,
+            cursor,
+            behind: Math.max(0, count - acknowledged.length),
+            oldestUnacknowledged: oldest,
+            acknowledgedAhead: acknowledged.length,
+            deadLetters: counts.get(name) ?? 0,
+            owner: claims.ownerOf(name),
+          }
+        }),
+        streams: Array.from(streams, ([name, position]) => ({ name, position, owner: claims.ownerOf(name) })),
+        inbox: inbox.totals,
+        pausedBy,
+      }
+    })
+  }
+
+  async backup(): Promise<void> {
+    throw new LogUnsupportedError('a log in memory cannot be copied to a file: use sqliteLog, or log.export')
   }
 
   usage(): Promise<LogUsage> {

@@ -83,6 +83,19 @@ export class Claims {
     if (this.#token.get(storedText(name))?.['token'] !== token) throw new FencedError(this.#file.name, name)
   }
 
+  /** Within a transaction: the owner of each name that is held, this log included. Each lock is looked at once. */
+  owners(): (name: string) => string | null {
+    const taken = new Map<number, boolean>()
+    return (name) => {
+      const found = this.#find.get(storedText(name))
+      const slot = found?.['slot']
+      if (typeof slot !== 'number') return null
+      const isTaken = found?.['instance'] === this.#instance || (taken.get(slot) ?? this.#slots.isTaken(slot))
+      taken.set(slot, isTaken)
+      return isTaken ? originalText(String(found?.['owner'])) : null
+    }
+  }
+
   /** Within a transaction: makes the last fence of a name void. Throws a LogInUseError while an open log holds the name. */
   revoke(name: string): void {
     const found = this.#find.get(storedText(name))

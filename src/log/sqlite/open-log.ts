@@ -11,6 +11,7 @@ import { connect as defaultConnect, LogFile } from './log-file.ts'
 import type { Connect, Durability } from './log-file.ts'
 import { Processes } from './processes.ts'
 import { Readers } from './readers.ts'
+import { Stats } from './stats.ts'
 import { Trimming } from './trimming.ts'
 
 import { originalText, storedText } from '../stored-text.ts'
@@ -65,6 +66,7 @@ export class OpenLog {
   readonly claims: Claims
   readonly watch: ChangeWatch
   readonly trimming: Trimming
+  readonly stats: Stats
   readonly #findStream
   readonly #moveStream
 
@@ -81,6 +83,7 @@ export class OpenLog {
       this.claims = new Claims(this.file, owner)
       this.watch = new ChangeWatch(this.file)
       this.trimming = new Trimming(this.file, identityLimits)
+      this.stats = new Stats(this)
       this.#findStream = this.file.database.prepare('SELECT position FROM rivulet_stream WHERE name = ?')
       this.#moveStream = this.file.database.prepare(
         'INSERT INTO rivulet_stream VALUES (?, ?) ON CONFLICT DO UPDATE SET position = excluded.position',
@@ -102,7 +105,11 @@ export class OpenLog {
   }
 
   close(): void {
-    this.file.close()
-    this.claims.close()
+    // The lock first: whatever becomes of the file, others may claim what this log had.
+    try {
+      this.claims.close()
+    } finally {
+      this.file.close()
+    }
   }
 }

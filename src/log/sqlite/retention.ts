@@ -1,14 +1,28 @@
+import { resolve } from 'node:path'
 import { checkInteger } from '../../protocol/check.ts'
-import type { LogUsage, RetentionStore, Trimmed, TrimLimit } from '../retention-store.ts'
+import type { LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from '../retention-store.ts'
+import { backUp } from './backup.ts'
 import type { Transactions } from './open-log.ts'
 
 /** Retention of a log in an SQLite file. What is deleted is not synced: a power cut takes that back, and it is done again. */
 export class SqliteRetention implements RetentionStore {
   readonly defaultMaxBytes = 8 * 1024 ** 3
   readonly #transactions: Transactions
+  readonly #clock: () => number
 
-  constructor(transactions: Transactions) {
+  constructor(transactions: Transactions, clock: () => number) {
     this.#transactions = transactions
+    this.#clock = clock
+  }
+
+  stats(): Promise<StoreStats> {
+    return this.#transactions.read((log) => log.stats.read(this.#clock()))
+  }
+
+  async backup(file: string): Promise<void> {
+    const name = resolve(file)
+    const path = await this.#transactions.read((log) => log.file.path)
+    await backUp(path, name)
   }
 
   usage(): Promise<LogUsage> {

@@ -36,6 +36,9 @@ const PATIENCE = 60_000
 /** The same where there is an answer without it, or nothing is lost. */
 const SHORT_PATIENCE = 250
 
+/** How long all calls together wait for it while the log is being closed, in ms. */
+const CLOSE_PATIENCE = 3_000
+
 /** Between two looks at a name that another one holds, in ms. Random, so that several that wait do not look at once. */
 const MIN_CLAIM_INTERVAL = 20
 const MAX_CLAIM_INTERVAL = 60
@@ -61,6 +64,8 @@ export class SqliteLogStore implements LogStore {
   readonly #settings: SqliteLogSettings
   readonly #patience: number
   readonly #writes = new WriteQueue()
+  /** The latest time until which a call waits for other programs, by `performance.now`. */
+  #latest = Infinity
   #opening: Promise<OpenLog> | undefined
   #log: OpenLog | undefined
   #closing: Promise<void> | undefined
@@ -83,7 +88,7 @@ export class SqliteLogStore implements LogStore {
     }
     this.deadLetters = new DeadLetterCalls(transactions)
     this.inbox = new InboxCalls(transactions, settings.clock)
-    this.retention = new SqliteRetention(transactions)
+    this.retention = new SqliteRetention(transactions, settings.clock)
     this.processes = new ProcessCalls(transactions)
   }
 
@@ -204,6 +209,10 @@ export class SqliteLogStore implements LogStore {
     })
   }
 
+  prepareClose(): void {
+    this.#latest = Math.min(this.#latest, performance.now() + CLOSE_PATIENCE)
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close(this.#opening)
     return this.#closing
@@ -255,19 +264,27 @@ export class SqliteLogStore implements LogStore {
 
   /** Reads from one snapshot. Readers wait for no writer, but for one that recovers or closes the file. */
   #snapshot<Result>(log: OpenLog, work: () => Result): Promise<Result> {
-    return whileBusy(() => {
-      this.#checkOpen()
-      return log.file.read(work)
-    }, this.#patience)
+    return whileBusy(
+      () => {
+        this.#checkOpen()
+        return log.file.read(work)
+      },
+      this.#patience,
+      () => this.#latest,
+    )
   }
 
   /** Runs a write transaction after the earlier ones. */
   #write<Result>(work: () => Result, patience = this.#patience): Promise<Result> {
-    return this.#writes.run(() => {
-      // A call that is under way when the log is closed has no effect.
-      this.#checkOpen()
-      return work()
-    }, patience)
+    return this.#writes.run(
+      () => {
+        // A call that is under way when the log is closed has no effect.
+        this.#checkOpen()
+        return work()
+      },
+      patience,
+      () => this.#latest,
+    )
   }
 
   /**

@@ -7,17 +7,23 @@ const MAX_RETRY_DELAY = 20
 /**
  * Runs the work again while another connection holds a lock that it needs, for at most `patience` ms. Between two attempts the
  * event loop is free; SQLite's own busy timeout would block it.
+ *
+ * @param limit The latest end of it, by `performance.now`. It may change meanwhile.
  */
-export async function whileBusy<Result>(work: () => Result, patience: number): Promise<Result> {
+export async function whileBusy<Result>(
+  work: () => Result,
+  patience: number,
+  limit = () => Infinity,
+): Promise<Result> {
   const deadline = performance.now() + patience
-  for (let limit = 2; ; limit = Math.min(limit * 2, MAX_RETRY_DELAY)) {
+  for (let pause = 2; ; pause = Math.min(pause * 2, MAX_RETRY_DELAY)) {
     try {
       return work()
     } catch (error) {
-      if (!isBusy(error) || performance.now() >= deadline) throw error
+      if (!isBusy(error) || performance.now() >= Math.min(deadline, limit())) throw error
     }
     // Random, so that two writers do not meet again and again.
-    await delay(Math.random() * limit)
+    await delay(Math.random() * pause)
   }
 }
 
@@ -29,8 +35,8 @@ export class WriteQueue {
   #last: Promise<unknown> = Promise.resolve()
 
   /** Runs the work after all earlier work, and again while it is busy: see {@link whileBusy}. */
-  run<Result>(work: () => Result, patience: number): Promise<Result> {
-    const result = this.#last.then(() => whileBusy(work, patience))
+  run<Result>(work: () => Result, patience: number, limit?: () => number): Promise<Result> {
+    const result = this.#last.then(() => whileBusy(work, patience, limit))
     this.#last = result.then(
       () => nextTurn(),
       () => nextTurn(),

@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import type { Fence, LogStore } from '../../../src/log/contract.ts'
 import { FencedError, LogInUseError } from '../../../src/log/errors.ts'
+import { openLog as openEventLog } from '../../../src/log/event-log.ts'
 import { appendTo, detections, readAll } from './events.ts'
 import { startLogProcess } from './processes.ts'
 import { openLog, openStore, scratchFile, scratchFolder } from './scratch.ts'
@@ -146,6 +147,28 @@ describe('a process that stops between BEGIN and COMMIT', () => {
     writer.kill('SIGKILL')
     await writer.exited
     await expect(stateOf(log)).resolves.toEqual({ count: 3, position: '3', added: 1 })
+  })
+
+  it('by SIGSTOP keeps a log from closing for some seconds only, and what was not saved comes again', async () => {
+    const { log: store, writer } = await stoppedBy('SIGSTOP')
+    const log = await openEventLog(store)
+    const isHandled = Promise.withResolvers<void>()
+    // Its name is not claimed by a write: the file is locked.
+    const consumer = log.consume('c', () => isHandled.resolve())
+    consumer.done.catch(() => {})
+    const recorder = log.recorder(() => {})
+    const opening = recorder.open('t').catch((error: unknown) => error)
+    const began = performance.now()
+    const closed = await log.close().then(
+      () => undefined,
+      (error: unknown) => error,
+    )
+    expect(performance.now() - began).toBeLessThan(10_000)
+    expect([undefined, 'LogFileError']).toContain((closed as Error | undefined)?.name)
+    await expect(opening).resolves.toBeInstanceOf(Error)
+    writer.kill('SIGKILL')
+    await writer.exited
+    await expect(readAll(openLog(writer.file))).resolves.toHaveLength(3)
   })
 
   it('and is continued goes on, if it was not fenced', async () => {

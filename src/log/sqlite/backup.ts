@@ -1,0 +1,97 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { backup, DatabaseSync } from 'node:sqlite'
+import { LogFileError } from '../errors.ts'
+import { createPrivateFile } from './file-system.ts'
+import { logFileError } from './sqlite-error.ts'
+import { whileBusy } from './write-queue.ts'
+
+/** How many pages are copied at once, in another thread. */
+const RATE = 1_000
+
+/** How long the copy waits for a program that recovers the log, in ms. */
+const PATIENCE = 10_000
+
+/**
+ * Copies a log into a new file. The copy is made under another name and gets its name at last, so there is never a part of it.
+ *
+ * The source is read from one snapshot, under a connection of its own. Without the snapshot, SQLite's backup begins anew with
+ * each write of another process, and may never end. Until it is done, the write-ahead log of the source grows.
+ */
+export async function backUp(path: string, file: string): Promise<void> {
+  if (existsSync(file)) throw existing(file)
+  const unnamed = `${file}-${randomUUID()}`
+  try {
+    createPrivateFile(unnamed)
+    await copy(path, unnamed, file)
+    makeAnother(unnamed)
+    sync(unnamed)
+    giveName(unnamed, file)
+    sync(dirname(file))
+  } catch (error) {
+    throw logFileError(file, error)
+  } finally {
+    for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${unnamed}${suffix}`, { force: true })
+  }
+}
+
+async function copy(path: string, unnamed: string, file: string): Promise<void> {
+  const source = new DatabaseSync(path, { timeout: 0, readOnly: true })
+  try {
+    await whileBusy(() => {
+      if (source.isTransaction) source.exec('ROLLBACK')
+      source.exec('BEGIN')
+      source.prepare('SELECT epoch FROM rivulet_log').get()
+    }, PATIENCE).catch((error: unknown) => {
+      throw logFileError(path, error)
+    })
+    await backup(source, unnamed, { rate: RATE }).catch((cause: unknown) => {
+      const problem = cause instanceof Error ? cause.message : String(cause)
+      throw new LogFileError(
+        file,
+        `could not be written (${problem}): free some space, or use another disk`,
+        { cause },
+      )
+    })
+  } finally {
+    source.close()
+  }
+}
+
+/** Positions of the copy are not those of the source once both were written to, so they get another epoch. No name is claimed. */
+function makeAnother(unnamed: string): void {
+  const database = new DatabaseSync(unnamed)
+  try {
+    // One file, without a write-ahead log beside it.
+    database.exec('PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL; BEGIN')
+    database.prepare('UPDATE rivulet_log SET epoch = ?, paused_by = NULL').run(randomBytes(8).toString('hex'))
+    database.exec('UPDATE rivulet_claim SET token = token + 1, slot = NULL, instance = NULL; COMMIT')
+  } finally {
+    database.close()
+  }
+}
+
+function giveName(unnamed: string, file: string): void {
+  try {
+    // Not a renaming, which would overwrite a file that is there by now.
+    linkSync(unnamed, file)
+  } catch (error) {
+    if (existsSync(file)) throw existing(file)
+    throw error
+  }
+}
+
+/** No connection has the file: the close of a descriptor gives up POSIX locks. */
+function sync(path: string): void {
+  const descriptor = openSync(path, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+function existing(file: string): LogFileError {
+  return new LogFileError(file, 'exists already: name a new file for the copy')
+}

@@ -1,0 +1,113 @@
+import { describe, expect, it } from 'vitest'
+import { change } from '../../operators/events.ts'
+import { append, readAll } from './fixture.ts'
+import type { Open } from './fixture.ts'
+
+/** The numbers of a log. */
+export function describeStats(name: string, open: Open): void {
+  describe(`${name}: numbers`, () => {
+    it('are those of an empty log', async () => {
+      const { log } = await open()
+      expect(await log.retention.stats()).toEqual({
+        now: 1_000,
+        entries: 0,
+        bytes: expect.any(Number),
+        walBytes: expect.any(Number),
+        oldest: null,
+        newest: null,
+        readers: [],
+        streams: [],
+        inbox: { pending: 0, bytes: 0 },
+        pausedBy: null,
+      })
+    })
+
+    it('count entries, also after duplicates, revisions and trims', async () => {
+      let now = 1_000
+      const { log, connect } = await open(() => now)
+      const fence = await log.claim('stream:s')
+      await append(log, fence, change('1'), change('2'), change('2'))
+      now = 2_000
+      await append(log, fence, change('2'), change('3'), change('4'))
+      expect(await log.retention.stats()).toMatchObject({ entries: 4, oldest: 1_000, newest: 2_000 })
+      await log.retention.trim({ limit: 2 })
+      const second = await connect('second')
+      expect(await second.retention.stats()).toMatchObject({ entries: 2, oldest: 2_000, newest: 2_000 })
+      await log.retention.trim({ limit: 2 })
+      expect(await log.retention.stats()).toMatchObject({ entries: 0, oldest: null, newest: null })
+    })
+
+    it('have how far each reader is, and who runs it', async () => {
+      let now = 1_000
+      const { log, connect } = await open(() => now)
+      const fence = await log.claim('stream:s')
+      for (const id of ['1', '2', '3', '4', '5']) {
+        await append(log, fence, change(id))
+        now += 1_000
+      }
+      const positions = (await readAll(log)).map(({ position }) => position)
+      const at = (i: number) => positions[i - 1] ?? ''
+      const slow = await log.claim('consumer:slow')
+      const error = { name: 'Error', message: 'no luck' }
+      const deadLetters = [{ position: at(1), error, attempts: 1 }]
+      await log.commit(slow, { expect: null, cursor: at(1), acknowledged: [at(3)], deadLetters })
+      const done = await log.claim('process:done')
+      await log.commit(done, { expect: null, cursor: at(5), acknowledged: [] })
+      await log.release(done)
+      const second = await connect('second')
+      const { readers } = await second.retention.stats()
+      expect(readers.toSorted((a, b) => a.name.localeCompare(b.name))).toEqual([
+        {
+          name: 'consumer:slow',
+          cursor: at(1),
+          behind: 3,
+          oldestUnacknowledged: 2_000,
+          acknowledgedAhead: 1,
+          deadLetters: 1,
+          owner: 'first',
+        },
+        {
+          name: 'process:done',
+          cursor: at(5),
+          behind: 0,
+          oldestUnacknowledged: null,
+          acknowledgedAhead: 0,
+          deadLetters: 0,
+          owner: null,
+        },
+      ])
+    })
+
+    it('have the position of each stream, and who records it', async () => {
+      const { log, connect } = await open()
+      const fence = await log.claim('stream:a')
+      const second = await connect('second')
+      const other = await second.claim('stream:b')
+      await log.append([{ fence, expect: null, position: 'p1', entries: [] }])
+      await second.append([{ fence: other, expect: null, position: 'p2', entries: [] }])
+      await second.release(other)
+      for (const each of [log, second]) {
+        expect((await each.retention.stats()).streams).toEqual([
+          { name: 'stream:a', position: 'p1', owner: 'first' },
+          { name: 'stream:b', position: 'p2', owner: null },
+        ])
+      }
+    })
+
+    it('have what the inbox holds', async () => {
+      const { log } = await open()
+      const payload = { type: 'é' }
+      await log.inbox.put({ id: 'w', timestamp: 1, payload }, JSON.stringify(payload))
+      expect((await log.retention.stats()).inbox).toEqual({ pending: 1, bytes: 13 })
+    })
+
+    it('have the reader that keeps recorders from appending', async () => {
+      const { log, connect } = await open()
+      await log.retention.setPaused('consumer:\ud800')
+      const second = await connect('second')
+      expect((await second.retention.stats()).pausedBy).toBe('consumer:\ud800')
+      await log.retention.setPaused(null)
+      expect((await second.retention.stats()).pausedBy).toBeNull()
+    })
+  })
+}
