@@ -26,7 +26,7 @@ import type { ObservableInput, OperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { isRetryable } from '../src/protocol/backoff.ts'
 import { checkConfig, checkDuration } from '../src/protocol/check.ts'
-import type { EventOf, ResearchEvent } from '../src/protocol/event.ts'
+import type { ResearchEvent } from '../src/protocol/event.ts'
 import type { TaskRun } from '../src/protocol/task.ts'
 import type { WebhookDelivery } from '../src/protocol/webhook.ts'
 import { Deduplicator } from './merge-webhooks/deduplicator.ts'
@@ -37,7 +37,7 @@ import { checkMemory, RecentIds } from './dedupe/recent-ids.ts'
 import type { Memory } from './dedupe/recent-ids.ts'
 import { ofType } from './of-type.ts'
 import { underGate } from './under-gate.ts'
-import { detection, webhookEvent } from '../src/protocol/webhook-event.ts'
+import { detection, isPartial, webhookEvent } from '../src/protocol/webhook-event.ts'
 import type { Detection } from '../src/protocol/webhook-event.ts'
 
 /** Settings of {@link mergeWebhooks}. */
@@ -273,11 +273,3 @@ interface HeldDetection {
 
 /** How a webhook is processed: emitted at once, held for a complete event, or expanded. */
 type Action = { readonly type: 'event'; readonly event: ResearchEvent } | HeldRun | HeldDetection
-
-/** Whether the event lacks the output or the error of its run, which a duplicate has. */
-function isPartial(event: ResearchEvent): event is EventOf<'task_run.state'> {
-  if (event.type !== 'task_run.state') return false
-  const { run, output } = event.data
-  if (run.status === 'completed') return output == null
-  return run.status === 'failed' && run.error == null
-}

@@ -2,7 +2,6 @@ import { asyncScheduler } from 'rxjs'
 import type { Observable, SchedulerLike } from 'rxjs'
 import { Subject } from 'rxjs'
 import { ArgumentError } from './protocol/argument-error.ts'
-import type { LogJob } from './log/job.ts'
 import { INITIAL_DELAY, MAX_DELAY } from './protocol/backoff.ts'
 import type { Backoff } from './protocol/backoff.ts'
 import { checkDuration, checkOptions } from './protocol/check.ts'
@@ -58,7 +57,7 @@ import type { CheckedGroupRunEvent, TypedGroupRunsOptions } from './sources/task
 import { untypedGet, untypedPost, untypedStream } from './sources/untyped.ts'
 import type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
 import { record } from './sources/record.ts'
-import type { RecordOptions } from './sources/record.ts'
+import type { Recording, RecordOptions } from './sources/record.ts'
 import { watch } from './sources/watch.ts'
 import type { WatchOptions } from './sources/watch.ts'
 import type { ClientObserver } from './transport/observer.ts'
@@ -158,8 +157,8 @@ export interface ResearchClient {
   }
   /** Monitors, task groups and webhooks as one stream, each event once. */
   watch(options: WatchOptions): Source<ResearchEvent>
-  /** Records monitors and groups into a log of `openLog`, for any number of consumers. Runs until it is stopped. */
-  record(options: RecordOptions): LogJob
+  /** Records monitors, groups and webhooks into a log of `openLog`, for any number of consumers. */
+  record(options: RecordOptions): Recording
   /** `GET path`, unchecked, for endpoints that the library does not support yet. */
   get(path: string, options?: UntypedOptions): AwaitableSource<unknown>
   /** `POST path`, unchecked, for endpoints that the library does not support yet. */

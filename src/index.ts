@@ -107,7 +107,7 @@ export type {
 export type { CreateTaskGroupOptions } from './sources/task-groups/task-groups.ts'
 export type { Logger } from './sources/log-diagnostic.ts'
 export type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
-export type { RecordOptions } from './sources/record.ts'
+export type { RecordedLists, RecordedWebhooks, Recording, RecordOptions } from './sources/record.ts'
 export type { WatchedWebhooks, WatchOptions } from './sources/watch.ts'
 export type { Watched, WatchedGroup, WatchedMonitor } from './sources/watched-streams.ts'
 export type {

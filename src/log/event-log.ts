@@ -23,6 +23,7 @@ import { Retention, retentionSettings } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
 import { logStats } from './log-stats.ts'
 import type { LogStats } from './stats.ts'
+import { Turns } from './turns.ts'
 import type { Entry, LogStore, Page, Position, ReadOptions, StartAt } from './contract.ts'
 
 /** Settings of {@link EventLog.consume}: those of a consumer and of `deliver`. */
@@ -179,6 +180,7 @@ class StoredLog implements EventLog {
   readonly #jobs = new Map<Promise<void>, () => void>()
   readonly #recorders = new Set<Recorder>()
   readonly #retention: Retention
+  readonly #turns = new Turns()
   readonly #observers = new Observers<LogObserver>()
 
   constructor(store: LogStore, retention: RetentionOptions) {
@@ -272,6 +274,7 @@ class StoredLog implements EventLog {
       observers: this.#observers,
       retention: this.#retention,
       onPause,
+      turns: this.#turns,
     })
     this.#recorders.add(recorder)
     void recorder.closed.then(() => this.#recorders.delete(recorder))

@@ -53,6 +53,10 @@ class EntryWithJson implements NewEntry {
     this.event = event
     this.prepared = prepared
   }
+
+  get backfill(): boolean {
+    return this.prepared.backfill
+  }
 }
 
 /**
@@ -62,9 +66,10 @@ class EntryWithJson implements NewEntry {
 export function entryWithJson(
   stream: string,
   event: ResearchEvent,
+  backfill: boolean,
 ): { readonly entry: NewEntry; readonly length: number } | undefined {
   try {
-    const prepared = prepareEntry('a log', stream, { event })
+    const prepared = prepareEntry('a log', stream, { event, backfill })
     return { entry: new EntryWithJson(event, prepared), length: prepared.json.length }
   } catch (error) {
     if (error instanceof LogValueError) return undefined

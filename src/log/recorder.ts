@@ -2,11 +2,13 @@ import type { ResearchEvent } from '../protocol/event.ts'
 import { Gate } from '../protocol/gate.ts'
 import { Observers } from '../protocol/observers.ts'
 import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from './contract.ts'
-import type { Fence, LogStore, NewEntry, StreamAppend } from './contract.ts'
+import type { Fence, LogStore, NewEntry, Position, StreamAppend } from './contract.ts'
 import { LogError } from './errors.ts'
+import type { InboxStore } from './inbox-store.ts'
 import type { LogObserver } from './observer.ts'
 import { entryWithJson } from './prepared-entry.ts'
 import type { Retention } from './retention.ts'
+import { Turns } from './turns.ts'
 
 /** Number of entries to be appended at which sources pause. They resume at half of it. */
 const MAX_PENDING_ENTRIES = 1_000
@@ -21,13 +23,25 @@ interface UpstreamPosition {
 
 /** An upstream stream that is recorded, under its claim. */
 export interface RecordedStream {
+  readonly name: string
   /** Where the stream resumes; undefined at its beginning. */
   readonly position: string | undefined
   /**
    * Appends an event soon, and moves the stream to the position after it. Without a position it stays. Ignored once the
    * stream is closed or the recorder has failed.
    */
-  add(event: ResearchEvent, position?: UpstreamPosition): void
+  add(event: ResearchEvent, position?: UpstreamPosition, backfill?: boolean): void
+  /** Moves the stream soon, without an event. Ignored as {@link add}. */
+  move(position: UpstreamPosition): void
+  /**
+   * Marks a delivery of the inbox as done, together with or after what was added before, of any stream. Only for the stream
+   * under whose claim the inbox is recorded. Ignored as {@link add}.
+   */
+  done(delivery: string): void
+  /** The number of its claim, which no other recording of the stream has. */
+  readonly claim: number
+  /** Resolves once it is closed and released. */
+  readonly released: Promise<void>
   /** Appends what was added, and releases the stream. */
   close(): Promise<void>
 }
@@ -45,17 +59,20 @@ export interface RecorderOptions {
   readonly observers?: Observers<LogObserver> | undefined
   /** What deletes old entries between the appends. */
   readonly retention?: Retention | undefined
+  /** What the other recorders of the open log share with it. */
+  readonly turns?: Turns | undefined
   /** Called with the reader that keeps the log too large, and with null when recording goes on. */
   readonly onPause?: ((reader: string | null) => void) | undefined
 }
 
-/** An event that is to be appended. */
-interface PendingEntry {
-  readonly entry: NewEntry
+/** What is to be appended: an event, the position of a stream, or that a delivery is done. */
+interface PendingChange {
+  readonly entry?: NewEntry
   /** Length of the event as JSON, in characters. */
   readonly length: number
   readonly stream: OpenStream
-  readonly position: UpstreamPosition | undefined
+  readonly position?: UpstreamPosition | undefined
+  readonly done?: string
 }
 
 /**
@@ -70,13 +87,14 @@ export class Recorder {
   readonly #observers: Observers<LogObserver>
   readonly #retention: Retention | undefined
   readonly #leaveRetention: () => void
+  readonly #turns: Turns
   readonly #streams = new Set<OpenStream>()
   /** Names whose stream is being opened or closed, with the end of that. */
   readonly #changing = new Map<string, Promise<void>>()
   readonly #ending = new AbortController()
   readonly #closed = Promise.withResolvers<void>()
   #closing: Promise<void> | undefined
-  #pending: PendingEntry[] = []
+  #pending: PendingChange[] = []
   #pendingLength = 0
   /** Resolves after the next append. */
   #step = Promise.withResolvers<void>()
@@ -87,8 +105,9 @@ export class Recorder {
   constructor(
     store: LogStore,
     onFailure: (error: unknown) => void,
-    { observers = new Observers(), retention, onPause = () => {} }: RecorderOptions = {},
+    { observers = new Observers(), retention, onPause = () => {}, turns = new Turns() }: RecorderOptions = {},
   ) {
+    this.#turns = turns
     this.#store = store
     this.#onFailure = onFailure
     this.#observers = observers
@@ -128,14 +147,52 @@ export class Recorder {
     return opening
   }
 
+  /**
+   * Opens a stream of the log itself, once no other recorder has it, of this open log or of another one. Rejects with the reason
+   * of the signal, and once the recorder is closed.
+   */
+  async openInTurn(name: string, signal: AbortSignal): Promise<RecordedStream> {
+    const until = AbortSignal.any([signal, this.ending])
+    const end = await this.#turns.take(name, until)
+    try {
+      const stream = await this.open(name, { wait: until, signal })
+      void stream.released.then(end)
+      return stream
+    } catch (error) {
+      end()
+      throw error
+    }
+  }
+
+  /** The webhooks that are to be recorded. */
+  get inbox(): Pick<InboxStore, 'pending' | 'wait'> {
+    return this.#store.inbox
+  }
+
+  /** The end of the log. */
+  end(): Promise<Position> {
+    return this.#store.positionAt('end')
+  }
+
   /** Appends an entry soon. */
-  add(stream: OpenStream, event: ResearchEvent, position: UpstreamPosition | undefined): void {
+  add(
+    stream: OpenStream,
+    event: ResearchEvent,
+    position: UpstreamPosition | undefined,
+    backfill: boolean,
+  ): void {
     if (this.#failed) return
-    const prepared = entryWithJson(stream.fence.name, event)
+    const prepared = entryWithJson(stream.fence.name, event, backfill)
     // The store refuses an event that is not JSON, in an append of its own.
     const { entry = { event }, length = MAX_APPEND_LENGTH } = prepared ?? {}
-    this.#pending.push({ entry, length, stream, position })
-    this.#pendingLength += length
+    this.change({ entry, length, stream, position })
+  }
+
+  /** Appends a change soon. */
+  change(change: PendingChange): void {
+    if (this.#failed) return
+    this.#pending.push(change)
+    this.#pendingLength += change.length
     if (this.#isBehind(1)) this.gate.close()
     if (this.#isFlushing) return
     this.#isFlushing = true
@@ -147,7 +204,7 @@ export class Recorder {
    *
    * @param stream Only what this stream has added.
    */
-  async flushed(stream?: OpenStream): Promise<void> {
+  async flushed(stream?: RecordedStream): Promise<void> {
     while (this.#pending.some((entry) => stream === undefined || entry.stream === stream)) {
       await this.#step.promise
     }
@@ -258,12 +315,14 @@ export class Recorder {
     const batch = firstBatch(this.#pending)
     const byStream = Map.groupBy(batch, ({ stream }) => stream)
     const moves = Array.from(byStream, ([stream, entries]) => ({ stream, append: stream.appendOf(entries) }))
+    const appends = moves.map(({ append }) => append)
+    const done = batch.flatMap((change) => change.done ?? [])
     await this.#observers.around(
-      () => this.#store.append(moves.map(({ append }) => append)),
+      () => this.#store.append(appends, done),
       (observer, proceed) => {
         if (observer.append === undefined) return proceed()
         return observer.append(
-          batch.map(({ entry }) => entry),
+          batch.flatMap(({ entry }) => entry ?? []),
           proceed,
         )
       },
@@ -275,7 +334,7 @@ export class Recorder {
 }
 
 /** The first entries, as many as one append may have: at least one. */
-function firstBatch(pending: readonly PendingEntry[]): readonly PendingEntry[] {
+function firstBatch(pending: readonly PendingChange[]): readonly PendingChange[] {
   let length = 0
   const end = pending.findIndex((entry, n) => {
     length += entry.length
@@ -285,7 +344,7 @@ function firstBatch(pending: readonly PendingEntry[]): readonly PendingEntry[] {
   return pending.slice(0, end === -1 ? pending.length : end)
 }
 
-function lengthOf(entries: readonly PendingEntry[]): number {
+function lengthOf(entries: readonly PendingChange[]): number {
   return entries.reduce((sum, { length }) => sum + length, 0)
 }
 
@@ -295,6 +354,7 @@ class OpenStream implements RecordedStream {
   /** The position in the log; null at the stream's beginning. */
   saved: string | null
   readonly #recorder: Recorder
+  readonly #released = Promise.withResolvers<void>()
   #closing: Promise<void> | undefined
 
   constructor(recorder: Recorder, name: string, fence: Fence, saved: string | null) {
@@ -308,22 +368,41 @@ class OpenStream implements RecordedStream {
     return this.saved ?? undefined
   }
 
-  add(event: ResearchEvent, position?: UpstreamPosition): void {
-    if (this.#closing === undefined) this.#recorder.add(this, event, position)
+  get claim(): number {
+    return this.fence.token
   }
 
-  appendOf(entries: readonly PendingEntry[]): StreamAppend {
-    const position = entries.findLast((entry) => entry.position !== undefined)?.position?.text()
+  get released(): Promise<void> {
+    return this.#released.promise
+  }
+
+  add(event: ResearchEvent, position?: UpstreamPosition, backfill = false): void {
+    if (this.#closing === undefined) this.#recorder.add(this, event, position, backfill)
+  }
+
+  move(position: UpstreamPosition): void {
+    if (this.#closing === undefined) this.#recorder.change({ length: 0, stream: this, position })
+  }
+
+  done(delivery: string): void {
+    if (this.#closing === undefined) this.#recorder.change({ length: 0, stream: this, done: delivery })
+  }
+
+  appendOf(changes: readonly PendingChange[]): StreamAppend {
+    const position = changes.findLast((change) => change.position !== undefined)?.position?.text()
     return {
       fence: this.fence,
       expect: this.saved,
-      entries: entries.map(({ entry }) => entry),
+      entries: changes.flatMap(({ entry }) => entry ?? []),
       ...(position !== undefined && { position }),
     }
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#recorder.release(this)
+    if (this.#closing === undefined) {
+      this.#closing = this.#recorder.release(this)
+      void this.#closing.then(this.#released.resolve)
+    }
     return this.#closing
   }
 }

@@ -1,5 +1,5 @@
 import { isObject, isRun, isText, monitorEvent, monitorSource, runEvent, unknownEvent } from './event.ts'
-import type { ResearchEvent } from './event.ts'
+import type { EventOf, ResearchEvent } from './event.ts'
 import { isId } from './id.ts'
 
 /** The source of webhooks without a resource that this version knows. */
@@ -46,6 +46,14 @@ export function detection(payload: unknown): Detection | undefined {
   const monitorId = data['monitor_id']
   const eventGroupId = data['event']['event_group_id']
   return isId(monitorId) && isId(eventGroupId) ? { monitorId, eventGroupId } : undefined
+}
+
+/** Whether the event lacks the output or the error of its run, which a duplicate has. */
+export function isPartial(event: ResearchEvent): event is EventOf<'task_run.state'> {
+  if (event.type !== 'task_run.state') return false
+  const { run, output } = event.data
+  if (run.status === 'completed') return output == null
+  return run.status === 'failed' && run.error == null
 }
 
 /** An execution's outcome, in the same shape as in the list of events. */

@@ -1,51 +1,101 @@
 import { defer, finalize, from, mergeMap } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkOptions, checkSignal } from '../protocol/check.ts'
+import { checkOptions, checkSignal, checkWait } from '../protocol/check.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import { subscribeUnderGate } from '../protocol/gate.ts'
+import type { WebhookInbox } from '../protocol/webhook.ts'
 import { LogError } from '../log/errors.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { Job } from '../log/job.ts'
 import type { LogJob } from '../log/job.ts'
 import type { RecordedStream } from '../log/recorder.ts'
 import type { Context } from './context.ts'
-import type { Tracking } from './shapes/tracking.ts'
+import { Clock } from './record/clock.ts'
+import type { FollowedMonitor } from './record/followed-monitor.ts'
+import { Reachability } from './record/reachability.ts'
+import { RecordedList } from './record/recorded-list.ts'
+import { streamTracking } from './record/stream-tracking.ts'
+import { WebhookDrain } from './record/webhook-drain.ts'
 import { isEmpty, watchedStreams } from './watched-streams.ts'
 import type { OpenMember, Watched, WatchedGroup, WatchedMonitor } from './watched-streams.ts'
 
-/** Options of `client.record`. At least one of `monitors` and `taskGroups` is required. */
+/** A receiver of webhooks whose inbox is that of a log. */
+export interface RecordedWebhooks {
+  readonly inbox: WebhookInbox | undefined
+}
+
+/** Options of `client.record`. At least one of `monitors`, `taskGroups` and `webhooks` is required. */
 export interface RecordOptions {
+  /** Executions without news are recorded too, as `monitor.completion`, unless `include_completions` is false. */
   readonly monitors?: Watched<WatchedMonitor>
   /** Runs come with their output unless `include_output` is false. */
   readonly taskGroups?: Watched<WatchedGroup>
+  /**
+   * Records the webhooks of the log's inbox: the receiver with `log.inbox`, or true where it runs in another process. The recording
+   * then runs until it is stopped. One recording of a log does this at a time; the next one waits until it ends.
+   */
+  readonly webhooks?: RecordedWebhooks | true
   /** The log to record into. */
   readonly log: EventLog
   /** Waits for streams that another open log records, until this signal is aborted. Default: a `LogInUseError`. */
   readonly wait?: AbortSignal
+  /** How long nothing must be recorded before a `log.tick` is, in ms; `Infinity` for never. At least 1. Default 10,000. */
+  readonly tick?: number
+}
+
+/** The lists of {@link Recording.set}. */
+export interface RecordedLists {
+  readonly monitors?: readonly WatchedMonitor[]
+  readonly taskGroups?: readonly WatchedGroup[]
+}
+
+/** A job that records until it is stopped or fails. */
+export interface Recording extends LogJob {
+  /**
+   * Replaces lists that were given as arrays. Removed entries are unsubscribed from, new ones subscribed to, and the others stay
+   * subscribed. An empty list does not end the recording.
+   *
+   * @throws ArgumentError for an invalid list, and for one that was given as an Observable. Nothing was changed.
+   * @throws LogError when the recording has ended.
+   */
+  set(lists: RecordedLists): void
 }
 
 const OPTIONS = Object.keys({
   monitors: true,
   taskGroups: true,
+  webhooks: true,
   log: true,
   wait: true,
+  tick: true,
 } satisfies Record<keyof RecordOptions, true>)
 
+const LISTS = Object.keys({ monitors: true, taskGroups: true } satisfies Record<keyof RecordedLists, true>)
+
+/** Options of monitors. A completion proves that a monitor ran. */
+const MONITOR_DEFAULTS = { include_completions: true }
+
 /**
- * Records monitors and groups into a log: each event once, in one transaction with the position of its stream. Each stream
- * resumes where the log has it.
+ * Records monitors, groups and webhooks into a log: each event once, in one transaction with the position of its stream. Each
+ * stream resumes where the log has it.
  *
  * `done` resolves when the lists have completed, every group is done and every monitor is cancelled, and when the log is
  * closed. It rejects with a `LogInUseError` where another open log records one of the streams, with the reason of `wait` when
  * that is aborted first, with what the log refuses an append for, and with the errors of `client.watch`.
  */
-export function record(context: Context, options: RecordOptions): LogJob {
+export function record(context: Context, options: RecordOptions): Recording {
   checkOptions('options', options ?? null, OPTIONS)
-  const { monitors = [], taskGroups = [], log, wait } = options
+  const { monitors = [], taskGroups = [], webhooks, log, wait, tick = 10_000 } = options
   if (wait !== undefined) checkSignal('wait', wait)
-  if (isEmpty(monitors) && isEmpty(taskGroups)) {
-    throw new ArgumentError('options', { message: 'record needs monitors or taskGroups' }, options)
+  checkWait('tick', tick, true)
+  if (tick < 1) throw new ArgumentError('tick', 'a number of milliseconds of at least 1', tick)
+  if (isEmpty(monitors) && isEmpty(taskGroups) && webhooks === undefined) {
+    throw new ArgumentError('options', { message: 'record needs monitors, taskGroups or webhooks' }, options)
   }
+  if (webhooks !== undefined) checkWebhooks(webhooks, log)
+  // Checks arrays at the call.
+  watchedStreams(context, { monitors, taskGroups }, checking)
+
   const ending = Promise.withResolvers<void>()
   let failure: { readonly error: unknown } | undefined
   const recorder = log.recorder(
@@ -55,55 +105,137 @@ export function record(context: Context, options: RecordOptions): LogJob {
     },
     (pausedBy) => context.report({ kind: 'retention', pausedBy }),
   )
-  const open: OpenMember = (names, project) => {
-    // Checks the options of the member at the call.
-    project(() => undefined)
-    return defer(() => {
+  const { scheduler } = context
+  const startedAt = scheduler.now()
+  const clock = tick === Infinity ? undefined : new Clock(recorder, scheduler, tick)
+  const touch = () => clock?.touch()
+  const drain = webhooks === undefined ? undefined : new WebhookDrain(context, recorder, touch)
+  const onEvent = (event: ResearchEvent) => {
+    touch()
+    drain?.saw(event)
+  }
+
+  /** Number of subscribed members. */
+  let members = 0
+  let isChanging = true
+  const endIfDone = () => {
+    if (isChanging || drain !== undefined || members > 0 || lists.some(({ isGrowing }) => isGrowing)) return
+    // Emptied by `set`, which may fill them again.
+    if (lists.every((list) => list.isEmpty)) return
+    ending.resolve()
+  }
+  const monitorList = new RecordedList('monitors', monitors, endIfDone)
+  const groupList = new RecordedList('taskGroups', taskGroups, endIfDone)
+  const lists = [monitorList, groupList]
+  const change = (effect: () => void) => {
+    isChanging = true
+    try {
+      effect()
+    } finally {
+      isChanging = false
+      endIfDone()
+    }
+  }
+
+  const open: OpenMember = ({ source, names, isPolled }, project) =>
+    defer(() => {
+      members += 1
       const leaving = new AbortController()
+      const reachability = new Reachability(source, () => scheduler.now())
+      let monitor: FollowedMonitor | undefined
+      const follow = () => (monitor ??= isPolled ? drain?.follow(source) : undefined)
+      // While another recorder has the stream, webhooks do not wait for it.
+      if (wait === undefined) follow()
       const opening = names.map((name) => recorder.open(name, { wait, signal: leaving.signal }))
       return from(Promise.all(opening)).pipe(
         mergeMap((streams) => {
+          follow()
           const byName = new Map(names.map((name, n) => [name, streams[n]]))
-          return project((name, ignores) => tracked(name, byName.get(name), ignores))
+          return project((name, ignores = () => false) => {
+            const stream: RecordedStream | undefined = byName.get(name)
+            if (stream === undefined) return undefined
+            return streamTracking({ stream, reachability, startedAt, ignores, monitor, onEvent })
+          })
         }),
         // Also closes what is open or being opened when the others of these names could not be opened.
-        finalize(() => leaving.abort()),
+        finalize(() => {
+          leaving.abort()
+          if (monitor !== undefined) drain?.unfollow(source, monitor)
+          members -= 1
+          endIfDone()
+        }),
       )
     })
+  const streams = watchedStreams(
+    context,
+    { monitors: monitorList.lists, taskGroups: groupList.lists },
+    open,
+    MONITOR_DEFAULTS,
+  )
+  const stopping = new AbortController()
+  /** Runs in the background until the recording ends. */
+  const background = (job: { run(signal: AbortSignal): Promise<void> } | undefined) => {
+    job?.run(stopping.signal).catch((error: unknown) => {
+      if (!stopping.signal.aborted) ending.reject(error)
+    })
   }
-  const streams = watchedStreams(context, { monitors, taskGroups }, open)
+  background(drain)
+  background(clock)
   const subscription = subscribeUnderGate(recorder.gate, undefined, streams, {
     next: () => {},
     error: ending.reject,
-    complete: ending.resolve,
+    complete: () => {},
   })
+  change(() => {})
   recorder.ending.addEventListener('abort', () => ending.resolve(), { once: true })
   const finish = async () => {
     try {
       await ending.promise
     } finally {
+      // Before the monitors end, for which webhooks wait.
+      stopping.abort(new LogError('the recording has ended'))
       subscription.unsubscribe()
       await recorder.close()
     }
     // The last append may fail after `stop`.
     if (failure !== undefined) throw failure.error
   }
-  return new Job(finish(), () => ending.resolve())
+  return new RecordingJob(
+    finish(),
+    () => ending.resolve(),
+    (given) => {
+      checkOptions('lists', given ?? null, LISTS)
+      if (given.monitors !== undefined) monitorList.checkSettable()
+      if (given.taskGroups !== undefined) groupList.checkSettable()
+      const { monitors: newMonitors = [], taskGroups: newGroups = [] } = given
+      watchedStreams(context, { monitors: newMonitors, taskGroups: newGroups }, checking)
+      if (stopping.signal.aborted) throw new LogError('the recording has ended: start another one')
+      change(() => {
+        if (given.monitors !== undefined) monitorList.set(given.monitors)
+        if (given.taskGroups !== undefined) groupList.set(given.taskGroups)
+      })
+    },
+  )
 }
 
-/** What keeps the position of a recorded stream. */
-function tracked(
-  name: string,
-  stream: RecordedStream | undefined,
-  ignores: (event: ResearchEvent) => boolean = () => false,
-): Tracking | undefined {
-  if (stream === undefined) return undefined
-  return {
-    position: stream.position,
-    entered(event, position) {
-      if (!ignores(event)) stream.add(event, position)
-    },
-    unreadable: () =>
-      new LogError(`the position of the stream ${name} in the log cannot be read; it was left as it is`),
+class RecordingJob extends Job implements Recording {
+  readonly set: (lists: RecordedLists) => void
+
+  constructor(done: Promise<void>, stop: () => void, set: (lists: RecordedLists) => void) {
+    super(done, stop)
+    this.set = set
   }
+}
+
+/** Checks the options of a member, and subscribes to nothing. */
+const checking: OpenMember = (_, project) => project(() => undefined)
+
+function checkWebhooks(webhooks: unknown, log: EventLog): void {
+  if (webhooks === true) return
+  const inbox: unknown = Object(webhooks).inbox
+  if (inbox !== undefined && inbox === log.inbox) return
+  const message =
+    'webhooks must be a receiver that stores into the inbox of this log, createWebhookReceiver({ secrets, inbox: log.inbox }), or ' +
+    'true where the receiver has opened the log itself, as in another process'
+  throw new ArgumentError('webhooks', { message }, undefined)
 }

@@ -1,39 +1,22 @@
-import {
-  catchError,
-  concatMap,
-  EMPTY,
-  filter,
-  first,
-  isObservable,
-  map,
-  merge,
-  NEVER,
-  Observable,
-  reduce,
-  repeat,
-  timer,
-} from 'rxjs'
+import { catchError, EMPTY, isObservable, merge, NEVER, Observable } from 'rxjs'
 import type { MonoTypeOperatorFunction } from 'rxjs'
 import { dedupe } from '../../operators/dedupe.ts'
 import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { backoffDelay } from '../protocol/backoff.ts'
 import { checkObject, checkOptions } from '../protocol/check.ts'
-import { isRun, monitorEvent, monitorSource, runEvent, runSource } from '../protocol/event.ts'
-import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
-import type { TaskRun } from '../protocol/task.ts'
+import { monitorSource, runSource } from '../protocol/event.ts'
+import type { ResearchEvent } from '../protocol/event.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
 import { NotFoundError, ProtocolError } from '../transport/errors.ts'
 import type { Checkpoint } from '../state/checkpoint.ts'
 import { CheckpointError } from '../state/errors.ts'
 import { MAX_HANDLED } from '../state/handled-facts.ts'
 import type { Context } from './context.ts'
-import { monitorPages } from './monitors/pages.ts'
-import { requestShape } from './shapes/request.ts'
 import { persisting } from './shapes/persisting.ts'
 import { sourceOf } from './shapes/source.ts'
 import type { Source, SourceOptions } from './shapes/source.ts'
 import type { Tracking } from './shapes/tracking.ts'
+import { executionEvents, runResult } from './webhook-expansion.ts'
 import { affectsAllSources, isEmpty, watchedStreams } from './watched-streams.ts'
 import type { Watched, WatchedGroup, WatchedMonitor } from './watched-streams.ts'
 
@@ -210,50 +193,4 @@ function notRetryable<T>(): MonoTypeOperatorFunction<T> {
     if (!(cause instanceof ProtocolError && cause.retryable)) throw cause
     throw new ProtocolError('every response was invalid', cause, { cause, retryable: false })
   })
-}
-
-/** How many times an empty list of an execution is requested again. */
-const EMPTY_LIST_RETRIES = 3
-
-/**
- * Emits the events of one execution of a monitor (§4.1), oldest first, as a poll would. The webhook may be ahead of the list,
- * so an empty list is requested again with backoff.
- */
-function executionEvents(
-  context: Context,
-  monitorId: string,
-  event_group_id: string,
-): Observable<ResearchEvent> {
-  const { backoff, random, scheduler } = context
-  return monitorPages(context, monitorId, { event_group_id }).pipe(
-    map((page) => page.events.map((wire) => monitorEvent(monitorId, wire, 'webhook', scheduler.now()))),
-    reduce((newer, older) => [...newer, ...older], [] as ResearchEvent[]),
-    repeat({
-      count: 1 + EMPTY_LIST_RETRIES,
-      delay: (times) => timer(backoffDelay(times - 1, backoff, random), scheduler),
-    }),
-    first((events) => events.length > 0, []),
-    concatMap((events) => events.toReversed()),
-  )
-}
-
-/** Fetches the complete event of an ended run, with its output; beyond the interface document. */
-function runResult(context: Context, run: TaskRun): Observable<ResearchEvent> {
-  const { run_id } = run
-  const expected = runEvent({ run }, 'webhook')
-  const call = {
-    method: 'GET',
-    path: `${runSource(run_id)}/result`,
-    query: { timeout: 1 },
-    idempotent: true,
-  } as const
-  return requestShape<TaskRunState>(context, call).pipe(
-    map((result) => {
-      if (!isRun(result.run) || result.run.run_id !== run_id)
-        throw new ProtocolError('the response does not have this run', call, { retryable: false })
-      return runEvent(result, 'poll', undefined, context.scheduler.now())
-    }),
-    // The run may have reached another status meanwhile: that is another event, with its own stream or webhook.
-    filter(({ id }) => id === expected.id),
-  )
 }

@@ -46,37 +46,50 @@ export interface WatchedStreams {
 /** Gives a stream what keeps its position; undefined where nothing does. `ignores` are events that another stream has as well. */
 type TrackingOf = (stream: string, ignores?: (event: ResearchEvent) => boolean) => Tracking | undefined
 
+/** The streams of one member. */
+export interface MemberStreams {
+  readonly source: string
+  readonly names: readonly string[]
+  /** Whether they are one poll, which can be woken. */
+  readonly isPolled: boolean
+}
+
 /** Subscribes to the streams of one member, once their positions are known. */
 export type OpenMember = (
-  streams: readonly string[],
+  streams: MemberStreams,
   project: (trackingOf: TrackingOf) => Observable<ResearchEvent>,
 ) => Observable<ResearchEvent>
 
 /**
  * Merges the streams of monitors and groups, each with its own position. A member that fails permanently emits
  * `source.failed`. Completes when the lists have and every stream has.
+ *
+ * @param defaults Options of monitors that do not have them.
  */
 export function watchedStreams(
   context: Context,
   { monitors, taskGroups }: WatchedStreams,
   open: OpenMember,
+  defaults: Pick<FollowMonitorOptions, 'include_completions'> = {},
 ): Observable<ResearchEvent> {
   return merge(
     mergeEach('monitors', monitors, watchedMonitor, ({ id, ...follow }) => {
       const stream = `monitors/${id}`
-      return open([stream], (trackingOf) => {
+      const source = monitorSource(id)
+      return open({ source, names: [stream], isPolled: true }, (trackingOf) => {
         const tracking = trackingOf(stream)
-        const source = monitorSource(id)
         if (!isId(id)) return failed(context, source, malformedId('monitorId', id), 'poll', tracking)
-        const events = followMonitor(context, id, follow, tracking)
+        const { wake } = tracking ?? {}
+        const options = { ...defaults, ...follow, ...(wake !== undefined && { wake }) }
+        const events = followMonitor(context, id, options, tracking)
         return events.pipe(reportFailure(context, source, 'poll', tracking))
       })
     }),
     mergeEach('taskGroups', taskGroups, watchedGroup, ({ id, include_output = true, ...own }) => {
       const [runsStream, eventsStream] = [`groups/${id}/runs`, `groups/${id}/events`]
-      return open([runsStream, eventsStream], (trackingOf) => {
+      const source = groupSource(id)
+      return open({ source, names: [runsStream, eventsStream], isPolled: false }, (trackingOf) => {
         const tracking = trackingOf(runsStream)
-        const source = groupSource(id)
         if (!isId(id)) return failed(context, source, malformedId('groupId', id), 'stream', tracking)
         const runs = groupRuns(context, id, { include_output, ...own }, tracking)
         const { until } = own

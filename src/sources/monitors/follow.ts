@@ -1,5 +1,6 @@
 import { defer, EMPTY, isObservable, merge, Observable, repeat, Subject, take, timer } from 'rxjs'
 import type { Subscriber } from 'rxjs'
+import type { Reconnection } from '../../../operators/reconnect.ts'
 import { gateOf } from '../../protocol/gate.ts'
 import type { Gate } from '../../protocol/gate.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
@@ -13,6 +14,7 @@ import type { Monitor, MonitorEventsQuery } from '../../protocol/monitor.ts'
 import { checkRequest } from '../../protocol/requests/check.ts'
 import { monitorEventsQuery } from '../../protocol/requests/monitors.ts'
 import type { Place } from '../../state/progress-log.ts'
+import { ProtocolError } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'
 import { fedBy } from '../shapes/fed-by.ts'
 import { MonitorBacklog } from './backlog.ts'
@@ -89,11 +91,19 @@ export function followMonitor(
     }
     const poll = defer(() => {
       woken = false
+      tracking?.polling?.()
       return fedBy<FollowedMonitorEvent>((polled, ended) => poller.poll(polled, ended))
     })
     const retryable = (error: unknown) => poller.isRetryable(error)
+    const onReconnect = ({ cause, attempt }: Reconnection) => {
+      // The request was retried already. A single malformed answer, such as a broken pagination, is no outage.
+      if (!(cause instanceof ProtocolError) || attempt > 1) tracking?.lost?.(cause)
+    }
     poll
-      .pipe(persisting(context, monitorSource(monitorId), { retryable }), repeat({ delay: pause }))
+      .pipe(
+        persisting(context, monitorSource(monitorId), { retryable, onReconnect }),
+        repeat({ delay: pause }),
+      )
       .subscribe(subscriber)
   })
   return sourceOf(follow, signal)
@@ -166,7 +176,12 @@ class Poller {
     this.#backlog.resume()
     for (;;) {
       const batch = await this.#backlog.next(signal, gate)
-      if (batch === undefined || signal.aborted) return !isEmpty
+      if (signal.aborted) return !isEmpty
+      this.#tracking?.reached?.()
+      if (batch === undefined) {
+        this.#caughtUp()
+        return !isEmpty
+      }
       const { events, afterGap } = batch
       if (afterGap) {
         isEmpty = false
@@ -186,12 +201,19 @@ class Poller {
     }
   }
 
+  #caughtUp(): void {
+    const position = this.#position
+    const wasFirstWalk = position.isFirstWalk
+    position.isFirstWalk = false
+    this.#tracking?.caughtUp?.(wasFirstWalk ? position.snapshot : undefined)
+  }
+
   #emit(
     subscriber: Subscriber<FollowedMonitorEvent>,
     event: FollowedMonitorEvent,
     place: Place | undefined,
   ): void {
-    this.#tracking?.entered(event, place)
+    this.#tracking?.entered(event, place, this.#position.isFirstWalk)
     subscriber.next(event)
   }
 

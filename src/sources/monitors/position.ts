@@ -15,6 +15,8 @@ export class MonitorPosition {
   lastId: string | undefined
   /** Time of that event; null if unknown. */
   time: string | null = null
+  /** Whether the events that existed before are still being walked through for the first time. */
+  isFirstWalk = true
   readonly #recent = new Set<string>()
   /** The same ids, oldest first. */
   readonly #order = new Queue<string>()
@@ -31,19 +33,21 @@ export class MonitorPosition {
   static parse(text: string): MonitorPosition | undefined {
     const parsed = parseJson(text)
     if (!isObject(parsed)) return undefined
-    const { mark, time, before } = parsed
-    if (typeof mark !== 'string' || !(typeof time === 'string' || time === null)) return undefined
-    if (!isStringArray(before)) return undefined
+    const { mark, time, before, first = false } = parsed
+    if (!isStringOrNull(mark) || !isStringOrNull(time)) return undefined
+    if (!isStringArray(before) || typeof first !== 'boolean') return undefined
     const position = new MonitorPosition(undefined)
-    position.lastId = mark
+    position.lastId = mark ?? undefined
     position.time = time
-    for (const id of [...before, mark]) position.#remember(id)
+    position.isFirstWalk = first
+    for (const id of before) position.#remember(id)
+    if (mark !== null) position.#remember(mark)
     return position
   }
 
   /** An immutable copy of the position. {@link parse} reads its text. */
   get snapshot(): Place {
-    return new MonitorSnapshot(this.lastId, this.time, this.#saved)
+    return new MonitorSnapshot(this.lastId, this.time, this.#saved, this.isFirstWalk)
   }
 
   /** Whether the event is remembered as emitted. */
@@ -78,16 +82,28 @@ class MonitorSnapshot implements Place {
   readonly #lastId: string | undefined
   readonly #time: string | null
   readonly #before: readonly string[]
+  readonly #isFirstWalk: boolean
 
-  constructor(lastId: string | undefined, time: string | null, before: readonly string[]) {
+  constructor(
+    lastId: string | undefined,
+    time: string | null,
+    before: readonly string[],
+    isFirstWalk: boolean,
+  ) {
     this.#lastId = lastId
     this.#time = time
     this.#before = before
+    this.#isFirstWalk = isFirstWalk
   }
 
   text(): string {
     // Not only the last id: a completion is not listed without `include_completions`.
-    return JSON.stringify({ mark: this.#lastId, time: this.#time, before: this.#before })
+    return JSON.stringify({
+      mark: this.#lastId ?? null,
+      time: this.#time,
+      before: this.#before,
+      first: this.#isFirstWalk || undefined,
+    })
   }
 }
 
@@ -96,6 +112,10 @@ export function timeOf(event: ResearchEvent | undefined): string | null {
   if (event?.type === 'monitor.event_stream' || event?.type === 'monitor.snapshot')
     return event.data.event_date
   return event?.time ?? null
+}
+
+function isStringOrNull(value: unknown): value is string | null {
+  return typeof value === 'string' || value === null
 }
 
 function isStringArray(value: unknown): value is readonly string[] {

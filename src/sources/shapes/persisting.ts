@@ -13,7 +13,7 @@ import { ProtocolErrorLimit } from './protocol-error-limit.ts'
 export function persisting<T>(
   context: Context,
   source: string,
-  config: Pick<ReconnectConfig<T>, 'done' | 'progress' | 'retryable' | 'serverDelay'> = {},
+  config: Pick<ReconnectConfig<T>, 'done' | 'onReconnect' | 'progress' | 'retryable' | 'serverDelay'> = {},
 ): MonoTypeOperatorFunction<T> {
   const { backoff, scheduler, random, report } = context
   return (attempts) =>
@@ -26,7 +26,10 @@ export function persisting<T>(
           ...config,
           scheduler,
           random,
-          onReconnect: (info) => report({ kind: 'reconnect', source, ...info }),
+          onReconnect(info) {
+            report({ kind: 'reconnect', source, ...info })
+            config.onReconnect?.(info)
+          },
         }),
       )
     })

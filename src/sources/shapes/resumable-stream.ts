@@ -36,6 +36,8 @@ export interface StreamReader<Event> {
   rewind(error: RivuletError): Event | undefined
   /** Whether to reconnect after the error. */
   isRetryable(error: unknown): boolean
+  /** Called before a reconnection. `cause` is undefined after a clean close. */
+  reconnecting(cause: unknown): void
   /** Called after a clean close. Emits whether the stream is complete. An error ends the stream unless it is retryable. */
   isDone(): Observable<boolean>
 }
@@ -108,6 +110,7 @@ class ReconnectSettings<Event> implements ReconnectConfig<Event> {
 
   onReconnect(reconnection: Reconnection): void {
     this.#context.report({ kind: 'reconnect', source: this.#reader.source, ...reconnection })
+    this.#reader.reconnecting(reconnection.cause)
   }
 }
 

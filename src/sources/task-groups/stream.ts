@@ -95,6 +95,8 @@ class GroupReader implements StreamReader<GroupEvent> {
   #isReadingGroup = false
   readonly #groupErrors = new ProtocolErrorLimit()
   readonly #streamErrors = new ProtocolErrorLimit()
+  /** Failures since the stream was open. */
+  #failures = 0
   /** Whether the service has just rejected the position, and the stream restarts. */
   #isRewound = false
 
@@ -130,6 +132,15 @@ class GroupReader implements StreamReader<GroupEvent> {
 
   open(): void {
     this.#streamErrors.reset()
+    this.#failures = 0
+    this.#stream.tracking?.reached?.()
+  }
+
+  reconnecting(cause: unknown): void {
+    if (cause === undefined) return
+    this.#failures += 1
+    // An open stream may break; it is lost when it cannot be opened again.
+    if (this.#failures > 1) this.#stream.tracking?.lost?.(cause)
   }
 
   received(): void {

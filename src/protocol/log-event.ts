@@ -1,0 +1,57 @@
+import type { EventOf } from './event.ts'
+import { rfc3339 } from './timestamp.ts'
+
+/** The source of the events of a log itself. */
+export const LOG_SOURCE = '/log'
+
+/** Time passed. `number` counts the ticks of a log. */
+export function tickEvent(number: number, now: number): EventOf<'log.tick'> {
+  const at = rfc3339(now)
+  return {
+    id: `tick:${number}`,
+    source: LOG_SOURCE,
+    type: 'log.tick',
+    time: at,
+    data: { at },
+    received: at,
+    via: 'log',
+  }
+}
+
+/**
+ * A source was reached.
+ *
+ * @param key Unique for this change of the source.
+ * @param lost When it was lost, in Unix ms; undefined for the first time.
+ */
+export function liveEvent(
+  source: string,
+  key: string,
+  lost: number | undefined,
+  now: number,
+): EventOf<'source.live'> {
+  const at = rfc3339(now)
+  return {
+    id: `live:${key}`,
+    source,
+    type: 'source.live',
+    time: at,
+    data: { lost: lost === undefined ? null : rfc3339(lost) },
+    received: at,
+    via: 'log',
+  }
+}
+
+/** A source cannot be reached. `key` is unique for this change of the source. */
+export function lostEvent(source: string, key: string, message: string, now: number): EventOf<'source.lost'> {
+  const at = rfc3339(now)
+  return {
+    id: `lost:${key}`,
+    source,
+    type: 'source.lost',
+    time: at,
+    data: { message },
+    received: at,
+    via: 'log',
+  }
+}

@@ -1,0 +1,80 @@
+import type { SchedulerLike, Subscription } from 'rxjs'
+import type { Position } from '../../log/contract.ts'
+import type { RecordedStream, Recorder } from '../../log/recorder.ts'
+import { tickEvent } from '../../protocol/log-event.ts'
+
+/** The stream of the ticks. Its position is the number of the last one. */
+const STREAM = 'clock'
+
+/**
+ * Appends `log.tick` while nothing else is recorded, so that time passes for the readers of the log. One clock of a log runs; the
+ * others wait for its end.
+ */
+export class Clock {
+  readonly #recorder: Recorder
+  readonly #scheduler: SchedulerLike
+  readonly #interval: number
+  /** When this recording has added something last. */
+  #addedAt: number
+  /** The end of the log at the last look; undefined where this recording has added something since. */
+  #end: Position | undefined
+  #timer: Subscription | undefined
+  #isStopped = false
+
+  /** @param interval How long nothing must be recorded before a tick, in ms. */
+  constructor(recorder: Recorder, scheduler: SchedulerLike, interval: number) {
+    this.#recorder = recorder
+    this.#scheduler = scheduler
+    this.#interval = interval
+    this.#addedAt = scheduler.now()
+  }
+
+  /** Called when this recording adds an event. */
+  touch(): void {
+    this.#addedAt = this.#scheduler.now()
+    this.#end = undefined
+  }
+
+  /** Ticks until the signal is aborted. Rejects with what the log refuses. */
+  async run(signal: AbortSignal): Promise<void> {
+    const stream = await this.#recorder.openInTurn(STREAM, signal)
+    if (signal.aborted) return
+    let number = Number(stream.position ?? 0)
+    const failed = Promise.withResolvers<never>()
+    signal.addEventListener('abort', () => this.#stop(), { once: true })
+    const look = async () => {
+      const quiet = this.#scheduler.now() - this.#addedAt
+      // Retention has paused the recorder, or the log is behind.
+      if (this.#recorder.gate.closed) return this.#schedule(this.#interval, onTimer)
+      if (quiet < this.#interval) return this.#schedule(this.#interval - quiet, onTimer)
+      const end = await this.#recorder.end()
+      if (this.#end !== undefined && this.#end !== end) {
+        // Another recording has appended something.
+        this.#end = end
+        return this.#schedule(this.#interval, onTimer)
+      }
+      number += 1
+      this.#add(stream, number)
+      await this.#recorder.flushed(stream)
+      this.#end = await this.#recorder.end()
+      this.#schedule(this.#interval, onTimer)
+    }
+    const onTimer = () => void look().catch(failed.reject)
+    this.#end = await this.#recorder.end()
+    this.#schedule(this.#interval, onTimer)
+    await failed.promise
+  }
+
+  #add(stream: RecordedStream, number: number): void {
+    stream.add(tickEvent(number, this.#scheduler.now()), { text: () => String(number) })
+  }
+
+  #schedule(delay: number, look: () => void): void {
+    if (!this.#isStopped) this.#timer = this.#scheduler.schedule(look, delay)
+  }
+
+  #stop(): void {
+    this.#isStopped = true
+    this.#timer?.unsubscribe()
+  }
+}

@@ -1,0 +1,271 @@
+import {
+  catchError,
+  concat,
+  concatMap,
+  defaultIfEmpty,
+  defer,
+  finalize,
+  ignoreElements,
+  map,
+  of,
+  ReplaySubject,
+  Subject,
+  Subscription,
+  takeUntil,
+  tap,
+  timer,
+  toArray,
+} from 'rxjs'
+import type { Observable } from 'rxjs'
+import type { PendingDelivery } from '../../log/inbox-store.ts'
+import type { RecordedStream, Recorder } from '../../log/recorder.ts'
+import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
+import { runSource } from '../../protocol/event.ts'
+import { detection, isPartial, webhookEvent } from '../../protocol/webhook-event.ts'
+import type { Detection } from '../../protocol/webhook-event.ts'
+import { NotFoundError, RivuletError } from '../../transport/errors.ts'
+import type { Context } from '../context.ts'
+import { openOrAborted } from '../shapes/backpressure.ts'
+import { persisting } from '../shapes/persisting.ts'
+import { affectsAllSources } from '../watched-streams.ts'
+import { executionEvents, runResult } from '../webhook-expansion.ts'
+import { eventKey, FollowedMonitor, groupKey } from './followed-monitor.ts'
+import { RecentKeys } from './recent-keys.ts'
+import { RequestSlots } from './request-slots.ts'
+
+/** The stream under whose claim a recorder takes deliveries from the inbox. */
+const STREAM = 'webhooks'
+
+/** How long a run's webhook without its output is held for the stream's event with it, in ms. */
+const HOLD = 2_000
+
+/** Maximum number of requests at the same time. */
+const MAX_REQUESTS = 4
+
+/** Number and length of the deliveries in work at which no more are read. The inbox holds as many by default. */
+const MAX_DELIVERIES = 10_000
+const MAX_LENGTH = 32 * 1024 * 1024
+
+/** Maximum number of deliveries in one read. */
+const PAGE = 100
+
+/** How many complete runs and expanded groups are remembered, for webhooks that arrive after them. */
+const MAX_REMEMBERED = 10_000
+
+/**
+ * Records the webhooks of a log's inbox. A delivery is done in the append of its events, or after that of the stream that has
+ * brought them. Each is in work on its own: one that waits for a run's output, for a poll or for the service holds up no other.
+ */
+export class WebhookDrain {
+  readonly #context: Context
+  readonly #recorder: Recorder
+  readonly #onEvent: () => void
+  /** By source. */
+  readonly #monitors = new Map<string, FollowedMonitor>()
+  /** Partial runs that are held, and what drops each. */
+  readonly #held = new Map<string, Subject<void>>()
+  /** What is being expanded or held: another delivery of the same waits for it. */
+  readonly #current = new Map<string, ReplaySubject<void>>()
+  readonly #remembered = new RecentKeys(MAX_REMEMBERED)
+  readonly #slots = new RequestSlots(MAX_REQUESTS)
+  #count = 0
+  #length = 0
+  /** Resolves when a delivery is no longer in work. */
+  #left = Promise.withResolvers<void>()
+
+  /** @param onEvent Called when an event is passed to the recorder. */
+  constructor(context: Context, recorder: Recorder, onEvent: () => void) {
+    this.#context = context
+    this.#recorder = recorder
+    this.#onEvent = onEvent
+  }
+
+  /** A monitor that is polled from now on, until it ends. */
+  follow(source: string): FollowedMonitor {
+    const monitor = new FollowedMonitor()
+    this.#monitors.set(source, monitor)
+    return monitor
+  }
+
+  /** The monitor is not polled any more. */
+  unfollow(source: string, monitor: FollowedMonitor): void {
+    if (this.#monitors.get(source) === monitor) this.#monitors.delete(source)
+    monitor.end()
+  }
+
+  /** Called after an event of another stream of this recording was passed to the recorder. */
+  saw(event: ResearchEvent): void {
+    if (event.type === 'task_run.state' && !isPartial(event)) {
+      const key = runKey(event)
+      this.#remembered.add(key)
+      this.#held.get(key)?.next()
+    }
+    this.#monitors.get(event.source)?.saw(event)
+  }
+
+  /**
+   * Records deliveries until the signal is aborted, once no other recorder does. What is in work then stays in the inbox. Rejects with what the log refuses, and with an
+   * AuthenticationError.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    const stream = await this.#recorder.openInTurn(STREAM, signal)
+    const work = new Subscription()
+    const failed = Promise.withResolvers<never>()
+    const end = () => {
+      work.unsubscribe()
+      this.#left.resolve()
+    }
+    signal.addEventListener('abort', end, { once: true })
+    try {
+      signal.throwIfAborted()
+      await Promise.race([this.#read(stream, work, failed.reject, signal), failed.promise])
+    } finally {
+      end()
+    }
+  }
+
+  async #read(
+    stream: RecordedStream,
+    work: Subscription,
+    fail: (error: unknown) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { gate, inbox } = this.#recorder
+    let place: string | null = null
+    for (;;) {
+      await openOrAborted(gate, signal)
+      signal.throwIfAborted()
+      const page = await inbox.pending(place, PAGE)
+      if (page.length === 0) await inbox.wait(place, signal)
+      for (const delivery of page) {
+        signal.throwIfAborted()
+        if (work.closed) return
+        this.#begin(stream, delivery, work, fail)
+        place = delivery.place
+        while (this.#count >= MAX_DELIVERIES || this.#length >= MAX_LENGTH) {
+          await this.#left.promise
+          signal.throwIfAborted()
+        }
+      }
+    }
+  }
+
+  #begin(
+    stream: RecordedStream,
+    delivery: PendingDelivery,
+    work: Subscription,
+    fail: (error: unknown) => void,
+  ): void {
+    const { id, payload, received, length } = delivery
+    this.#count += 1
+    this.#length += length
+    const recorded = defer(() => this.#eventsOf(payload, webhookEvent(payload, received))).pipe(
+      tap((events) => {
+        for (const event of events) stream.add(event)
+        stream.done(id)
+        if (events.length > 0) this.#onEvent()
+      }),
+      finalize(() => {
+        this.#count -= 1
+        this.#length -= length
+        this.#left.resolve()
+        this.#left = Promise.withResolvers()
+      }),
+    )
+    work.add(recorded.subscribe({ error: fail }))
+  }
+
+  /** Emits once: the events that are to be recorded for a delivery. */
+  #eventsOf(payload: unknown, event: ResearchEvent): Observable<readonly ResearchEvent[]> {
+    const detected = detection(payload)
+    if (detected !== undefined) {
+      return this.#once(`${event.source} ${detected.eventGroupId}`, (key) =>
+        this.#detection(key, detected, event),
+      )
+    }
+    if (isPartial(event)) return this.#once(runKey(event), (key) => this.#partialRun(key, event))
+    const monitor = this.#monitors.get(event.source)
+    if (monitor === undefined) return of([event])
+    return monitor.brings(eventKey(event.id)).pipe(map((isRecorded) => (isRecorded ? [] : [event])))
+  }
+
+  /** Does the work for the first of several deliveries of the same. The others are done after it, without events of their own. */
+  #once(
+    key: string,
+    work: (key: string) => Observable<readonly ResearchEvent[]>,
+  ): Observable<readonly ResearchEvent[]> {
+    if (this.#remembered.has(key)) return of([])
+    const current = this.#current.get(key)
+    if (current !== undefined) return current.pipe(map(() => []))
+    const done = new ReplaySubject<void>(1)
+    this.#current.set(key, done)
+    return work(key).pipe(
+      // Its events were passed to the recorder by then.
+      tap({ complete: () => done.next() }),
+      finalize(() => {
+        this.#current.delete(key)
+        done.complete()
+      }),
+    )
+  }
+
+  /** A monitor's own stream brings the group in order. Otherwise its events are fetched. */
+  #detection(
+    key: string,
+    { monitorId, eventGroupId }: Detection,
+    event: ResearchEvent,
+  ): Observable<readonly ResearchEvent[]> {
+    const expanded = defer(() => {
+      const requests = executionEvents(this.#context, monitorId, eventGroupId, (each) =>
+        this.#slots.run(each),
+      )
+      return this.#fetched(event.source, requests, event)
+    }).pipe(tap(() => this.#remembered.add(key)))
+    const monitor = this.#monitors.get(event.source)
+    if (monitor === undefined) return expanded
+    return monitor
+      .brings(groupKey(eventGroupId))
+      .pipe(concatMap((isRecorded) => (isRecorded ? of([]) : expanded)))
+  }
+
+  /** Held for the stream's event with the output; then the run's result is fetched. */
+  #partialRun(key: string, event: EventOf<'task_run.state'>): Observable<readonly ResearchEvent[]> {
+    const { scheduler } = this.#context
+    const { run } = event.data
+    const superseded = new Subject<void>()
+    this.#held.set(key, superseded)
+    const fetched = defer(() =>
+      this.#fetched(runSource(run.run_id), this.#slots.run(runResult(this.#context, run)), event),
+    )
+    return concat(timer(HOLD, scheduler).pipe(ignoreElements()), fetched).pipe(
+      takeUntil(superseded),
+      defaultIfEmpty([]),
+      finalize(() => this.#held.delete(key)),
+    )
+  }
+
+  /**
+   * The fetched events. The webhook's own event where there are none, or the service refuses them for good; a passing failure is
+   * retried with backoff.
+   */
+  #fetched(
+    source: string,
+    requests: Observable<ResearchEvent>,
+    event: ResearchEvent,
+  ): Observable<readonly ResearchEvent[]> {
+    return requests.pipe(
+      persisting(this.#context, source),
+      toArray(),
+      catchError((error: unknown) => {
+        if (!(error instanceof RivuletError) || affectsAllSources(error)) throw error
+        if (!(error instanceof NotFoundError)) this.#context.report({ kind: 'expansion', error, event })
+        return of([])
+      }),
+      map((events) => (events.length === 0 ? [event] : events)),
+    )
+  }
+}
+
+function runKey({ source, id }: ResearchEvent): string {
+  return `${source} ${id}`
+}

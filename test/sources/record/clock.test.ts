@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest'
+import { ArgumentError } from 'rivulet'
+import { allEntriesOf, completed, recordingLog, settled, until } from './recording-log.ts'
+
+describe('the ticks of a log', () => {
+  const ticksOf = async (log: Parameters<typeof allEntriesOf>[0]) =>
+    (await allEntriesOf(log)).filter(({ type }) => type === 'log.tick')
+
+  it('are recorded whenever nothing was for 10 s, and numbered over restarts', async () => {
+    const { client, log, time } = await recordingLog()
+    const first = client.record({ webhooks: true, log })
+    await settled()
+    for (const [advance, ticks] of [
+      [9_999, 0],
+      [1, 1],
+      [9_999, 1],
+      [1, 2],
+    ] as const) {
+      time.advance(advance)
+      await settled()
+      expect(await ticksOf(log)).toHaveLength(ticks)
+    }
+    await first.stop()
+    time.advance(60_000)
+    const second = client.record({ webhooks: true, log, tick: 100 })
+    await settled()
+    time.advance(100)
+    await until(async () => (await ticksOf(log)).length === 3)
+    await second.stop()
+    expect(await ticksOf(log)).toMatchObject([
+      { id: 'tick:1', source: '/log', via: 'log', data: { at: '1970-01-01T00:00:10.000Z' } },
+      { id: 'tick:2', data: { at: '1970-01-01T00:00:20.000Z' } },
+      { id: 'tick:3', data: { at: '1970-01-01T00:01:20.100Z' } },
+    ])
+  })
+
+  it('wait for 10 s after what is recorded', async () => {
+    const { client, log, time, put, isDrained } = await recordingLog()
+    const recording = client.record({ webhooks: true, log })
+    await settled()
+    time.advance(9_000)
+    await put('a', completed('m1', '2026-01-01T00:00:00Z'))
+    await until(isDrained)
+    time.advance(9_999)
+    await settled()
+    expect(await ticksOf(log)).toEqual([])
+    time.advance(1)
+    await until(async () => (await ticksOf(log)).length === 1)
+    await recording.stop()
+  })
+
+  it('are not recorded while another recording of the log records', async () => {
+    const { client, log, open, time } = await recordingLog()
+    const other = await open()
+    const recording = client.record({ webhooks: true, log })
+    await settled()
+    const fence = await other.store.claim('stream:other')
+    for (let n = 0; n < 5; n++) {
+      await other.store.append([{ fence, expect: null, entries: [{ event: { ...TICK, id: `${n}` } }] }])
+      time.advance(10_000)
+      await settled()
+    }
+    expect(await ticksOf(log)).toEqual([])
+    time.advance(10_000)
+    await until(async () => (await ticksOf(log)).length === 1)
+    await recording.stop()
+  })
+
+  it('come from one recording of a log, and from the next when that ends', async () => {
+    const { client, log, open, time } = await recordingLog()
+    const other = await open()
+    const recordings = [log, log, other.log].map((each) => client.record({ webhooks: true, log: each }))
+    await settled()
+    for (let n = 1; n <= 3; n++) {
+      time.advance(10_000)
+      await settled()
+      expect(await ticksOf(log)).toHaveLength(n)
+      await recordings[n - 1]?.stop()
+      await settled()
+    }
+    time.advance(60_000)
+    await settled()
+    expect(await ticksOf(log)).toHaveLength(3)
+  })
+
+  it('are not recorded with an infinite `tick`, and a wrong one is refused at the call', async () => {
+    const { client, log, time } = await recordingLog()
+    const recording = client.record({ webhooks: true, log, tick: Infinity })
+    await settled()
+    time.advance(1e9)
+    await settled()
+    await recording.stop()
+    expect(await allEntriesOf(log)).toEqual([])
+    for (const tick of [0, -1, Number.NaN, 0.5, '1' as never]) {
+      expect(() => client.record({ webhooks: true, log, tick })).toThrow(ArgumentError)
+    }
+  })
+})
+
+const TICK = {
+  source: '/elsewhere',
+  type: 'unknown',
+  time: null,
+  data: {},
+  received: '1970-01-01T00:00:00.000Z',
+  via: 'poll',
+} as const
