@@ -25,12 +25,13 @@ export type {
   Redeliveries,
   StoredDeadLetter,
 } from './log/dead-letter-store.ts'
+export type { EffectHandler } from './log/effects.ts'
 export type { DeadLetterQueue } from './log/dead-letters.ts'
 export { openLog } from './log/event-log.ts'
 export type { ConsumeOptions, EventLog, LogOptions, LogReader } from './log/event-log.ts'
 export type { LogJob } from './log/job.ts'
 export type { LogObserver } from './log/observer.ts'
-export type { ConsumerOptions, EntryOf } from './log/consumer.ts'
+export type { ConsumerOptions, EntryOf } from './log/consumer-options.ts'
 export type {
   ChangesOptions,
   ChangesPage,

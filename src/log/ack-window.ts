@@ -221,6 +221,37 @@ export class AckWindow {
     return { cursor: this.#cursor, acknowledged }
   }
 
+  /** The state, had these positions been acknowledged, and dead letters been saved. */
+  stateAfter(positions: ReadonlySet<Position>): ReaderState {
+    let cursor = this.#cursor
+    let isGapless = true
+    const acknowledged = [...this.#before]
+    for (let at = this.#first; at < this.#slots.length; at++) {
+      const slot = this.#slots[at]
+      if (slot === undefined) break
+      const isDone = slot.state !== 'open' || positions.has(slot.position)
+      isGapless &&= isDone
+      if (isGapless) cursor = slot.position
+      else if (isDone && slot.state !== 'skipped') acknowledged.push(slot.position)
+    }
+    return { cursor, acknowledged }
+  }
+
+  /** Whether it was read and is not acknowledged. */
+  isOpen(position: Position): boolean {
+    return this.#open.has(position)
+  }
+
+  /** Of a dead letter that was handed out again and is open: its attempts before. */
+  attemptsBefore(position: Position): number | undefined {
+    return this.#open.get(position)?.attemptsBefore
+  }
+
+  /** Dead letters for the next commits. */
+  addLetters(letters: readonly NewDeadLetter[]): void {
+    for (const letter of letters) this.#dead.push({ ...slotOf(letter.position, 'dead', 0), letter })
+  }
+
   #advance(): void {
     const slots = this.#slots
     for (let slot = slots[this.#first]; slot !== undefined; slot = slots[this.#first]) {

@@ -1,71 +1,17 @@
-import { asyncScheduler, Subscription } from 'rxjs'
-import type { SchedulerLike, Subscriber } from 'rxjs'
+import { Subscription } from 'rxjs'
+import type { Subscriber } from 'rxjs'
 import { ACKNOWLEDGER, expectAcknowledgements } from '../protocol/acknowledgement.ts'
 import type { Acknowledger, Failure } from '../protocol/acknowledgement.ts'
-import { ArgumentError } from '../protocol/argument-error.ts'
-import {
-  checkDuration,
-  checkInteger,
-  checkList,
-  checkOneOf,
-  checkOptions,
-  checkText,
-} from '../protocol/check.ts'
-import { isObject } from '../protocol/event.ts'
-import type { ResearchEvent, ResearchEventType } from '../protocol/event.ts'
+import type { ResearchEventType } from '../protocol/event.ts'
 import { gateOf } from '../protocol/gate.ts'
 import type { Gate } from '../protocol/gate.ts'
-import { AckWindow } from './ack-window.ts'
-import type { Entry, Fence, LogStore, Page, Position, ReaderState, StartAt } from './contract.ts'
+import type { AckWindow } from './ack-window.ts'
+import { ConsumerCursor } from './consumer-cursor.ts'
+import type { ConsumerSettings, EntryOf } from './consumer-options.ts'
+import type { Entry, LogStore, Page, Position } from './contract.ts'
 import { deadLetterError } from './dead-letter-error.ts'
+import type { Effects } from './effects.ts'
 import { LogClosedError, LogGapError, StalledConsumerError } from './errors.ts'
-
-/** Entries of these types. */
-export type EntryOf<Type extends ResearchEventType> = Entry<Extract<ResearchEvent, { readonly type: Type }>>
-
-/** Settings of a consumer. */
-export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventType> {
-  /** Only entries of these types. Evaluated while reading, so a changed list holds from the cursor on. Default: all. */
-  readonly types?: readonly Type[]
-  /** Only entries for which this returns true. Evaluated as `types` is. */
-  readonly where?: (entry: EntryOf<Type>) => boolean
-  /** Where a consumer with a new name begins. A known one resumes at its cursor. Default `start`. */
-  readonly startAt?: StartAt
-  /** `first` skips more complete duplicates. Default `all`. */
-  readonly revisions?: 'all' | 'first'
-  /**
-   * Maximum number of entries that are not acknowledged. Reading pauses there, and while such entries have more than 16 Mi
-   * characters of JSON. 1 to 5,000, since twice as many acknowledged positions must fit into one commit; default 1,000.
-   */
-  readonly maxUnacknowledged?: number
-  /**
-   * How long reading may pause for an entry that an operator holds or has dropped, in ms, until the consumer errors with a
-   * {@link StalledConsumerError}. Default 60,000.
-   */
-  readonly stallTimeout?: number
-  /** Waits for a name that another open log holds, until this signal is aborted. Default: that is an error. */
-  readonly wait?: AbortSignal
-  /** For `stallTimeout`. Default `asyncScheduler`. */
-  readonly scheduler?: SchedulerLike
-}
-
-const OPTIONS = Object.keys({
-  types: true,
-  where: true,
-  startAt: true,
-  revisions: true,
-  maxUnacknowledged: true,
-  stallTimeout: true,
-  wait: true,
-  scheduler: true,
-} satisfies Record<keyof ConsumerOptions, true>)
-
-type Optional = 'types' | 'where' | 'wait'
-/** {@link ConsumerOptions} with their defaults. */
-export type ConsumerSettings<Type extends ResearchEventType> = Required<
-  Omit<ConsumerOptions<Type>, Optional>
-> &
-  Pick<ConsumerOptions<Type>, Optional>
 
 /** Maximum number of entries that are read at once. */
 const PAGE = 500
@@ -78,43 +24,6 @@ const REDELIVERY_INTERVAL = 25
 
 /** Dead letters that are handed out at once. */
 const REDELIVERY_PAGE = 100
-
-/** The settings with their defaults. Throws an ArgumentError for an invalid one. */
-export function consumerSettings<Type extends ResearchEventType>(
-  name: string,
-  options: ConsumerOptions<Type>,
-): ConsumerSettings<Type> {
-  checkText('name', name)
-  checkOptions('options', options, OPTIONS)
-  const settings = {
-    startAt: 'start',
-    revisions: 'all',
-    maxUnacknowledged: 1_000,
-    stallTimeout: 60_000,
-    scheduler: asyncScheduler,
-    ...options,
-  } as const
-  const { types, where, startAt, revisions, maxUnacknowledged, stallTimeout } = settings
-  if (types !== undefined) {
-    checkList('types', types)
-    for (const type of types) checkText('types', type)
-  }
-  if (where !== undefined && typeof where !== 'function')
-    throw new ArgumentError('where', 'a function', where)
-  checkStart('startAt', startAt)
-  checkOneOf('revisions', revisions, ['all', 'first'])
-  checkInteger('maxUnacknowledged', maxUnacknowledged, 1, 5_000)
-  checkDuration('stallTimeout', stallTimeout)
-  return settings
-}
-
-/** Throws an ArgumentError for anything but a {@link StartAt}. */
-export function checkStart(argument: string, start: unknown): void {
-  const isTime = isObject(start) && Number.isFinite(start['time'])
-  if (!isTime && start !== 'start' && start !== 'end') {
-    throw new ArgumentError(argument, '"start", "end" or { time: Unix ms }', start)
-  }
-}
 
 /**
  * One subscription to a consumer: it claims the name, reads, emits under the gate of its subscriber, and saves what is
@@ -131,23 +40,17 @@ export class ConsumerSubscription<
   readonly #subscriber: Subscriber<EntryOf<Type>>
   readonly #gate: Gate | undefined
   readonly #stop = new AbortController()
+  readonly #cursor: ConsumerCursor<EntryOf<Type>>
   #window: AckWindow | undefined
-  #fence: Fence | undefined
-  /** The cursor in the store. */
-  #saved: Position | undefined
   /** The number of the last mark of a dead letter that was handed out again. */
   #redelivery = 0
   /** When there was none after it, by `performance.now`. */
   #lookedAt = -Infinity
-  #saving: Promise<void> = Promise.resolve()
-  #nextSave: Promise<void> | undefined
   /** Ends the wait for the gate or for acknowledgements. */
   #wake = () => {}
   #stallTimer = Subscription.EMPTY
   readonly #running: Promise<void>
   #runEnded = false
-  /** Why the last save failed. */
-  #saveFailure: { readonly error: unknown } | undefined
   #finished: Promise<void> | undefined
   #end = () => {}
 
@@ -157,12 +60,14 @@ export class ConsumerSubscription<
     settings: ConsumerSettings<Type>,
     subscriber: Subscriber<EntryOf<Type>>,
     after: Promise<void> | undefined,
+    effects?: Effects<EntryOf<Type>>,
   ) {
     this.#store = store
     this.#name = `consumer:${name}`
     this.#settings = settings
     this.#subscriber = subscriber
     this.#gate = gateOf(subscriber)
+    this.#cursor = new ConsumerCursor(store, this.#name, effects, (error) => this.#fail(error))
     this.ended = new Promise((resolve) => (this.#end = resolve))
     if (this.#gate !== undefined) expectAcknowledgements(this.#gate)
     const unlisten = this.#gate?.onChange(() => this.#wake())
@@ -187,7 +92,7 @@ export class ConsumerSubscription<
   }
 
   acknowledge(position: Position): void {
-    if (this.#window?.acknowledge(position) === true) this.#saveSoon()
+    if (this.#window?.acknowledge(position) === true) this.#cursor.saveSoon()
     this.#wake()
     this.#finishIfIdle()
   }
@@ -208,7 +113,7 @@ export class ConsumerSubscription<
     this.#stopReading()
     this.#subscriber.complete()
     await (this.#finished ??= this.#finish())
-    if (this.#saveFailure !== undefined) throw this.#saveFailure.error
+    this.#cursor.checkSaved()
   }
 
   async #run(after: Promise<void> | undefined): Promise<void> {
@@ -217,18 +122,11 @@ export class ConsumerSubscription<
     const { signal } = this.#stop
     await after
     if (signal.aborted) return
-    this.#fence = await store.claim(this.#name, {
-      ...(wait !== undefined && { wait: AbortSignal.any([wait, signal]) }),
-    })
-    if (signal.aborted) return
-    let state = await store.reader(this.#name)
-    if (state === undefined) {
-      state = await this.#begin(this.#fence, startAt)
-    }
-    this.#saved = state.cursor
-    const window = new AckWindow(state)
+    const claim = { ...(wait !== undefined && { wait: AbortSignal.any([wait, signal]) }) }
+    const window = await this.#cursor.begin(claim, startAt, signal)
+    if (window === undefined) return
     this.#window = window
-    let position = state.cursor
+    let position = window.cursor
     while (await this.#canRead(window)) {
       if (performance.now() - this.#lookedAt >= REDELIVERY_INTERVAL) {
         if (!(await this.#redeliver(window))) return
@@ -244,19 +142,6 @@ export class ConsumerSubscription<
         this.#lookedAt = -Infinity
       }
     }
-  }
-
-  /** Creates the reader. */
-  async #begin(fence: Fence, startAt: StartAt): Promise<ReaderState> {
-    const store = this.#store
-    const state = { cursor: await store.positionAt(startAt), acknowledged: [] }
-    await store.commit(fence, { expect: null, ...state })
-    if (startAt === 'end') return state
-    // Entries may have been deleted before the reader was there to keep them. From now on it keeps them.
-    const cursor = await store.positionAt(startAt)
-    if (cursor === state.cursor) return state
-    await store.commit(fence, { expect: state.cursor, cursor, acknowledged: [] })
-    return { cursor, acknowledged: [] }
   }
 
   /** Emits dead letters that are to be handed out again. Returns false where the subscription ended within it. */
@@ -287,7 +172,7 @@ export class ConsumerSubscription<
       else if (window.add(entry.position, lengths?.[index])) this.#next(entry)
     }
     window.skipTo(position)
-    if (window.cursor !== this.#saved) this.#saveSoon()
+    if (window.cursor !== this.#cursor.saved) this.#cursor.saveSoon()
     return !this.#stop.signal.aborted
   }
 
@@ -351,31 +236,6 @@ export class ConsumerSubscription<
     )
   }
 
-  #saveSoon(): void {
-    this.#nextSave ??= this.#saveNext()
-  }
-
-  async #saveNext(): Promise<void> {
-    const previous = this.#saving
-    // What is acknowledged until the previous save has ended goes along.
-    await previous
-    this.#saving = this.#nextSave ?? previous
-    this.#nextSave = undefined
-    const { expect, fence, window } = { expect: this.#saved, fence: this.#fence, window: this.#window }
-    if (expect === undefined || fence === undefined || window === undefined) return
-    try {
-      const commit = window.take()
-      await this.#store.commit(fence, { expect, ...commit })
-      this.#saved = commit.cursor
-      if (window.hasMore) this.#saveSoon()
-    } catch (error) {
-      // What it could not save comes again.
-      this.#fence = undefined
-      this.#saveFailure ??= { error }
-      this.#fail(error)
-    }
-  }
-
   #fail(error: unknown): void {
     const isEnding = this.#stop.signal.aborted
     const isExpected = error === this.#stop.signal.reason || error instanceof LogClosedError
@@ -398,12 +258,7 @@ export class ConsumerSubscription<
 
   async #finish(): Promise<void> {
     await this.#running
-    while (this.#nextSave !== undefined) await this.#nextSave
-    await this.#saving
-    const fence = this.#fence
-    this.#fence = undefined
-    // It is released with the log otherwise.
-    if (fence !== undefined) await this.#store.release(fence).catch(() => {})
+    await this.#cursor.end()
     this.#end()
   }
 }

@@ -54,10 +54,35 @@ export class LogConflictError extends LogError {
 export class LogPositionError extends LogError {
   override readonly name = 'LogPositionError'
   readonly position: string
+  readonly #subject: readonly [log: string, problem: string]
 
-  constructor(log: string, position: string, problem: string) {
-    super(`the position ${JSON.stringify(position.slice(0, 100))} ${problem} ${log}`)
+  /** @param advice What to do, as a sentence after the problem: ". Name the file that it belongs to". */
+  constructor(log: string, position: string, problem: string, advice = '') {
+    super(`the position ${JSON.stringify(position.slice(0, 100))} ${problem} ${log}${advice}`)
     this.position = position
+    this.#subject = [log, problem]
+  }
+
+  /**
+   * The same error with what to do.
+   *
+   * @internal
+   */
+  with(advice: string): LogPositionError {
+    const [log, problem] = this.#subject
+    return new LogPositionError(log, this.position, problem, advice)
+  }
+}
+
+/** An effect of `exactlyOnce` cannot be stored with its cursor. The job ends, and the entry is neither retried nor a dead letter. */
+export class EffectError extends LogError {
+  override readonly name = 'EffectError'
+  /** The file of the effects. */
+  readonly database: string
+
+  constructor(database: string, problem: string) {
+    super(`an effect in ${database} ${problem}`)
+    this.database = database
   }
 }
 

@@ -7,10 +7,13 @@ import { checkInteger, checkOptions, checkText } from '../protocol/check.ts'
 import type { ResearchEventType } from '../protocol/event.ts'
 import { Observers } from '../protocol/observers.ts'
 import type { WebhookInbox } from '../protocol/webhook.ts'
-import { checkStart, ConsumerSubscription, consumerSettings } from './consumer.ts'
-import type { ConsumerOptions, ConsumerSettings, EntryOf } from './consumer.ts'
+import { ConsumerSubscription } from './consumer.ts'
+import { checkStart, consumerSettings } from './consumer-options.ts'
+import type { ConsumerOptions, ConsumerSettings, EntryOf } from './consumer-options.ts'
 import { deadLettersOf } from './dead-letters.ts'
 import type { DeadLetterQueue } from './dead-letters.ts'
+import { effectDelivery, EFFECTS, hasEffects } from './effects.ts'
+import type { EffectHandler, Effects } from './effects.ts'
 import { LogInUseError } from './errors.ts'
 import { storingInbox } from './inbox.ts'
 import { exportLines } from './export.ts'
@@ -68,9 +71,14 @@ export interface EventLog extends AsyncDisposable {
   consume<const Type extends ResearchEventType = ResearchEventType>(
     name: string,
     options: ConsumeOptions<Type>,
-    handler: (entry: EntryOf<Type>, signal: AbortSignal) => void | PromiseLike<unknown>,
+    handler:
+      | ((entry: EntryOf<Type>, signal: AbortSignal) => void | PromiseLike<unknown>)
+      | EffectHandler<EntryOf<Type>>,
   ): LogJob
-  consume(name: string, handler: (entry: Entry, signal: AbortSignal) => void | PromiseLike<unknown>): LogJob
+  consume(
+    name: string,
+    handler: ((entry: Entry, signal: AbortSignal) => void | PromiseLike<unknown>) | EffectHandler<Entry>,
+  ): LogJob
   /** The entries that a consumer could not handle, where its `deadLetters` is `'log'`. */
   deadLetters(consumer: string): DeadLetterQueue
   /**
@@ -169,6 +177,8 @@ type Ending = Pick<ConsumerSubscription, 'ended' | 'finish' | 'isStopped'>
 
 type Handled = void | PromiseLike<unknown>
 
+type AnyHandler<T> = Handler<T> | EffectHandler<T>
+
 type Handler<T> = (entry: T, signal: AbortSignal) => Handled
 
 class StoredLog implements EventLog {
@@ -201,21 +211,26 @@ class StoredLog implements EventLog {
 
   consume<Type extends ResearchEventType>(
     name: string,
-    given: ConsumeOptions<Type> | Handler<EntryOf<Type>>,
-    givenHandler?: Handler<EntryOf<Type>>,
+    given: ConsumeOptions<Type> | AnyHandler<EntryOf<Type>>,
+    givenHandler?: AnyHandler<EntryOf<Type>>,
   ): LogJob {
-    const [options, handler] = typeof given === 'function' ? [{}, given] : [given, givenHandler]
-    if (typeof handler !== 'function') throw new ArgumentError('handler', 'a function', handler)
-    const [reading, delivery] = split(options)
+    const isHandler = typeof given === 'function' || hasEffects<EntryOf<Type>>(given)
+    const [options, handler] = isHandler ? [{}, given] : [given, givenHandler]
+    const effects = hasEffects<EntryOf<Type>>(handler) ? handler[EFFECTS]() : undefined
+    const handle = effects === undefined ? handler : effects.handle.bind(effects)
+    if (typeof handle !== 'function') throw new ArgumentError('handler', 'a function', handler)
+    const [reading, plain] = split(options)
+    const delivery = effects === undefined ? plain : effectDelivery(effects, plain)
     const settings = consumerSettings(name, reading)
     const stopping = new AbortController()
     const { signal } = delivery
     const abort = signal === undefined ? stopping.signal : AbortSignal.any([signal, stopping.signal])
     let subscription: Ending | undefined
     const entries = new Observable<EntryOf<Type>>((subscriber) => {
-      subscription = this.#subscribe(name, settings, subscriber)
+      subscription = this.#subscribe(name, settings, subscriber, effects)
     })
-    const observed: typeof handler = (entry, own) => this.#handle(name, entry, () => handler(entry, own))
+    const observed: Handler<EntryOf<Type>> = (entry, own) =>
+      this.#handle(name, entry, () => handle(entry, own))
     const delivered = entries.pipe(deliver(observed, { ...delivery, signal: abort }))
     const done = new Promise<void>((resolve, reject) => {
       delivered.subscribe({ error: reject, complete: resolve })
@@ -312,12 +327,20 @@ class StoredLog implements EventLog {
     name: string,
     settings: ConsumerSettings<Type>,
     subscriber: Subscriber<EntryOf<Type>>,
+    effects?: Effects<EntryOf<Type>>,
   ): Ending {
     const previous = this.#subscriptions.get(name)
     if (previous?.isStopped === false) {
       throw new LogInUseError('the log', `consumer:${name}`, 'another subscription of the same open log')
     }
-    const subscription = new ConsumerSubscription(this.#store, name, settings, subscriber, previous?.ended)
+    const subscription = new ConsumerSubscription(
+      this.#store,
+      name,
+      settings,
+      subscriber,
+      previous?.ended,
+      effects,
+    )
     this.#subscriptions.set(name, subscription)
     void subscription.ended.then(() => {
       if (this.#subscriptions.get(name) === subscription) this.#subscriptions.delete(name)

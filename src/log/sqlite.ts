@@ -3,7 +3,10 @@
  *
  * @module rivulet/log/sqlite
  */
+export { exactlyOnce } from './exactly-once.ts'
+export type { PlainEffect, PreparedEffect } from './exactly-once.ts'
 export {
+  EffectError,
   FencedError,
   LogClosedError,
   LogConflictError,

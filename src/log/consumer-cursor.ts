@@ -1,0 +1,208 @@
+import { AckWindow } from './ack-window.ts'
+import type { Fence, LogStore, Position, ReaderState, StartAt } from './contract.ts'
+import type { Effects, KeptState } from './effects.ts'
+import { EffectError, LogPositionError } from './errors.ts'
+
+/** How long after a copy of a cursor that is kept elsewhere the next one is made, in ms. */
+const COPY_INTERVAL = 1_000
+
+/** How long after a save the next one begins, in ms. What is acknowledged meanwhile goes along. */
+const SAVE_INTERVAL = 0
+
+/**
+ * The state of one subscription to a consumer: where it begins, and how it is saved. It is in the log, or beside the effects of the
+ * consumer with a copy in the log.
+ */
+export class ConsumerCursor<E> {
+  readonly #store: LogStore
+  readonly #name: string
+  readonly #effects: Effects<E> | undefined
+  readonly #onFailure: (error: unknown) => void
+  #window: AckWindow | undefined
+  /** Undefined where nothing can be saved. */
+  #fence: Fence | undefined
+  #saved: Position | undefined
+  #saving: Promise<void> = Promise.resolve()
+  #nextSave: Promise<void> | undefined
+  #savedAt = -Infinity
+  #isEnding = false
+  /** Ends the pause before a save. */
+  #hurry = () => {}
+  #failure: { readonly error: unknown } | undefined
+
+  /** @param onFailure Called when the state could not be saved. Nothing more is saved then. */
+  constructor(
+    store: LogStore,
+    name: string,
+    effects: Effects<E> | undefined,
+    onFailure: (error: unknown) => void,
+  ) {
+    this.#store = store
+    this.#name = name
+    this.#effects = effects
+    this.#onFailure = onFailure
+  }
+
+  /** The cursor in the log. */
+  get saved(): Position | undefined {
+    return this.#saved
+  }
+
+  /** Claims the name, and reads or creates the state. Undefined where the signal was aborted meanwhile. */
+  async begin(
+    claim: { readonly wait?: AbortSignal },
+    startAt: StartAt,
+    signal: AbortSignal,
+  ): Promise<AckWindow | undefined> {
+    const fence = await this.#store.claim(this.#name, claim)
+    this.#fence = fence
+    if (signal.aborted) return undefined
+    const window =
+      this.#effects === undefined
+        ? await this.#beginInLog(fence, startAt)
+        : await this.#beginWithEffects(fence, startAt, this.#effects)
+    this.#window = window
+    if (window.hasMore) this.saveSoon()
+    return window
+  }
+
+  /** Saves what is acknowledged, after the save that is running. */
+  saveSoon(): void {
+    this.#nextSave ??= this.#saveNext()
+    if (this.#window?.hasMore === true) this.#hurry()
+  }
+
+  /** Saves the rest, and releases the name. */
+  async end(): Promise<void> {
+    this.#isEnding = true
+    if (this.#effects !== undefined) this.saveSoon()
+    this.#hurry()
+    while (this.#nextSave !== undefined) await this.#nextSave
+    await this.#saving
+    const fence = this.#fence
+    this.#fence = undefined
+    // It is released with the log otherwise.
+    if (fence !== undefined) await this.#store.release(fence).catch(() => {})
+  }
+
+  /** Throws why a save failed. */
+  checkSaved(): void {
+    if (this.#failure !== undefined) throw this.#failure.error
+  }
+
+  async #beginInLog(fence: Fence, startAt: StartAt): Promise<AckWindow> {
+    const state = (await this.#store.reader(this.#name)) ?? (await this.#create(fence, startAt))
+    this.#saved = state.cursor
+    return new AckWindow(state)
+  }
+
+  /** Creates the reader in the log. */
+  async #create(fence: Fence, startAt: StartAt): Promise<ReaderState> {
+    const store = this.#store
+    const state = { cursor: await store.positionAt(startAt), acknowledged: [] }
+    await store.commit(fence, { expect: null, ...state })
+    if (startAt === 'end') return state
+    // Entries may have been deleted before the reader was there to keep them. From now on it keeps them.
+    const cursor = await store.positionAt(startAt)
+    if (cursor === state.cursor) return state
+    await store.commit(fence, { expect: state.cursor, cursor, acknowledged: [] })
+    return { cursor, acknowledged: [] }
+  }
+
+  /** The state beside the effects is the right one: the log's may be that of before a crash, or of effects that are gone. */
+  async #beginWithEffects(fence: Fence, startAt: StartAt, effects: Effects<E>): Promise<AckWindow> {
+    const inLog = await this.#store.reader(this.#name)
+    const known = await effects.peek(this.#name)
+    if (known === undefined && inLog !== undefined) throw this.#missingCursor(effects)
+    // Before it is taken over: it may be that of a consumer of another log.
+    if (known !== undefined) await this.#checkCursor(known, effects)
+    const initial = known ?? { cursor: await this.#store.positionAt(startAt), acknowledged: [] }
+    const consumer = {
+      stateAfter: (positions: ReadonlySet<Position>) => window.stateAfter(positions),
+      isOpen: (position: Position) => window.isOpen(position),
+      attemptsBefore: (position: Position) => window.attemptsBefore(position),
+    }
+    const state = await effects.take(fence, initial, consumer)
+    await this.#checkCursor(state, effects)
+    const { cursor, acknowledged, letters } = state
+    const copy = inLog ?? (await this.#copy(fence, known, startAt))
+    this.#saved = copy.cursor
+    const window = new AckWindow(known === undefined ? copy : { cursor, acknowledged })
+    window.addLetters(letters)
+    return window
+  }
+
+  /** Creates the reader in the log, where the effects have it. */
+  async #copy(fence: Fence, known: ReaderState | undefined, startAt: StartAt): Promise<ReaderState> {
+    if (known === undefined) return this.#create(fence, startAt)
+    const { cursor, acknowledged } = known
+    await this.#store.commit(fence, { expect: null, cursor, acknowledged })
+    return { cursor, acknowledged }
+  }
+
+  async #checkCursor({ cursor }: KeptState, effects: Effects<E>): Promise<void> {
+    try {
+      await this.#store.read(cursor, { limit: 1 })
+    } catch (error) {
+      if (error instanceof LogPositionError) throw error.with(this.#howToBegin(effects))
+      throw error
+    }
+  }
+
+  #missingCursor(effects: Effects<E>): EffectError {
+    return new EffectError(
+      effects.place,
+      `cannot follow the earlier ones of ${JSON.stringify(this.#name)}: the log knows this consumer, and the database has no ` +
+        'cursor of it. Use the database that has its effects, or another name; or remove the consumer from the log to begin ' +
+        'at `startAt`',
+    )
+  }
+
+  #howToBegin(effects: Effects<E>): string {
+    const row = `DELETE FROM rivulet_effect_cursor WHERE reader = '${this.#name.replaceAll("'", "''")}'`
+    return (
+      `. It is the cursor of ${JSON.stringify(this.#name)} in ${effects.place}, whose effects come from another log or from ` +
+      `this one as it was. Use that log, or another name; or begin at \`startAt\` after: ${row}`
+    )
+  }
+
+  async #saveNext(): Promise<void> {
+    const previous = this.#saving
+    await previous
+    await this.#pause()
+    this.#saving = this.#nextSave ?? previous
+    this.#nextSave = undefined
+    const { expect, fence, window } = { expect: this.#saved, fence: this.#fence, window: this.#window }
+    if (expect === undefined || fence === undefined || window === undefined) return
+    try {
+      // Before its copy, which retention relies on.
+      await this.#effects?.save()
+      const commit = window.take()
+      await this.#store.commit(fence, { expect, ...commit })
+      this.#saved = commit.cursor
+      this.#effects?.sent((commit.deadLetters ?? []).map(({ position }) => position))
+      if (window.hasMore) this.saveSoon()
+    } catch (error) {
+      // What it could not save comes again.
+      this.#fence = undefined
+      this.#failure ??= { error }
+      this.#onFailure(error)
+    } finally {
+      this.#savedAt = performance.now()
+    }
+  }
+
+  /** Waits, so that many acknowledgements share a save. The first one after some time is saved at once. */
+  #pause(): Promise<void> | undefined {
+    const interval = this.#effects === undefined ? SAVE_INTERVAL : COPY_INTERVAL
+    const remaining = this.#savedAt + interval - performance.now()
+    if (remaining <= 0 || this.#isEnding || this.#window?.hasMore === true) return undefined
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, remaining)
+      this.#hurry = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+}

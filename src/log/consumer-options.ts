@@ -1,0 +1,98 @@
+import { asyncScheduler } from 'rxjs'
+import type { SchedulerLike } from 'rxjs'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import {
+  checkDuration,
+  checkInteger,
+  checkList,
+  checkOneOf,
+  checkOptions,
+  checkText,
+} from '../protocol/check.ts'
+import { isObject } from '../protocol/event.ts'
+import type { ResearchEvent, ResearchEventType } from '../protocol/event.ts'
+import type { Entry, StartAt } from './contract.ts'
+
+/** Entries of these types. */
+export type EntryOf<Type extends ResearchEventType> = Entry<Extract<ResearchEvent, { readonly type: Type }>>
+
+/** Settings of a consumer. */
+export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventType> {
+  /** Only entries of these types. Evaluated while reading, so a changed list holds from the cursor on. Default: all. */
+  readonly types?: readonly Type[]
+  /** Only entries for which this returns true. Evaluated as `types` is. */
+  readonly where?: (entry: EntryOf<Type>) => boolean
+  /** Where a consumer with a new name begins. A known one resumes at its cursor. Default `start`. */
+  readonly startAt?: StartAt
+  /** `first` skips more complete duplicates. Default `all`. */
+  readonly revisions?: 'all' | 'first'
+  /**
+   * Maximum number of entries that are not acknowledged. Reading pauses there, and while such entries have more than 16 Mi
+   * characters of JSON. 1 to 5,000, since twice as many acknowledged positions must fit into one commit; default 1,000.
+   */
+  readonly maxUnacknowledged?: number
+  /**
+   * How long reading may pause for an entry that an operator holds or has dropped, in ms, until the consumer errors with a
+   * {@link StalledConsumerError}. Default 60,000.
+   */
+  readonly stallTimeout?: number
+  /** Waits for a name that another open log holds, until this signal is aborted. Default: that is an error. */
+  readonly wait?: AbortSignal
+  /** For `stallTimeout`. Default `asyncScheduler`. */
+  readonly scheduler?: SchedulerLike
+}
+
+const OPTIONS = Object.keys({
+  types: true,
+  where: true,
+  startAt: true,
+  revisions: true,
+  maxUnacknowledged: true,
+  stallTimeout: true,
+  wait: true,
+  scheduler: true,
+} satisfies Record<keyof ConsumerOptions, true>)
+
+type Optional = 'types' | 'where' | 'wait'
+/** {@link ConsumerOptions} with their defaults. */
+export type ConsumerSettings<Type extends ResearchEventType> = Required<
+  Omit<ConsumerOptions<Type>, Optional>
+> &
+  Pick<ConsumerOptions<Type>, Optional>
+
+/** The settings with their defaults. Throws an ArgumentError for an invalid one. */
+export function consumerSettings<Type extends ResearchEventType>(
+  name: string,
+  options: ConsumerOptions<Type>,
+): ConsumerSettings<Type> {
+  checkText('name', name)
+  checkOptions('options', options, OPTIONS)
+  const settings = {
+    startAt: 'start',
+    revisions: 'all',
+    maxUnacknowledged: 1_000,
+    stallTimeout: 60_000,
+    scheduler: asyncScheduler,
+    ...options,
+  } as const
+  const { types, where, startAt, revisions, maxUnacknowledged, stallTimeout } = settings
+  if (types !== undefined) {
+    checkList('types', types)
+    for (const type of types) checkText('types', type)
+  }
+  if (where !== undefined && typeof where !== 'function')
+    throw new ArgumentError('where', 'a function', where)
+  checkStart('startAt', startAt)
+  checkOneOf('revisions', revisions, ['all', 'first'])
+  checkInteger('maxUnacknowledged', maxUnacknowledged, 1, 5_000)
+  checkDuration('stallTimeout', stallTimeout)
+  return settings
+}
+
+/** Throws an ArgumentError for anything but a {@link StartAt}. */
+export function checkStart(argument: string, start: unknown): void {
+  const isTime = isObject(start) && Number.isFinite(start['time'])
+  if (!isTime && start !== 'start' && start !== 'end') {
+    throw new ArgumentError(argument, '"start", "end" or { time: Unix ms }', start)
+  }
+}

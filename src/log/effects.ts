@@ -1,0 +1,107 @@
+import type { DeliverConfig } from '../../operators/deliver.ts'
+import { deadLetter } from '../protocol/acknowledgement.ts'
+import { retryableOf } from '../protocol/backoff.ts'
+import type { Entry, Fence, Position, ReaderState } from './contract.ts'
+import { deadLetterError } from './dead-letter-error.ts'
+import type { NewDeadLetter } from './dead-letter-store.ts'
+import { LogError } from './errors.ts'
+
+/** The property of a handler whose effects are stored together with the cursor of its consumer. */
+export const EFFECTS: unique symbol = Symbol('effects')
+
+/** A handler for `log.consume` whose effects happen exactly once, as `exactlyOnce` of `rivulet/log/sqlite` makes it. */
+export interface EffectHandler<E> {
+  /** @internal */
+  readonly [EFFECTS]: () => Effects<E>
+}
+
+/** What a place of effects has of a reader. */
+export interface KeptState extends ReaderState {
+  /** Dead letters that may not be in the log. */
+  readonly letters: readonly NewDeadLetter[]
+}
+
+/** What effects have to know of their consumer. */
+export interface EffectConsumer {
+  /** Its state, had these positions been acknowledged. */
+  stateAfter(positions: ReadonlySet<Position>): ReaderState
+  /** Whether it waits for the acknowledgement of this position. */
+  isOpen(position: Position): boolean
+  /** Of a dead letter that was handed out again, its attempts before; undefined for another entry. */
+  attemptsBefore(position: Position): number | undefined
+}
+
+/** The effects of one consumer, and its cursor beside them: each effect and the cursor behind it are one transaction. */
+export interface Effects<E> {
+  /** Default number of entries in flight. */
+  readonly concurrency: number
+  /** Where they are, for errors. */
+  readonly place: string
+  /** What there is of a reader; undefined for a new one. */
+  peek(reader: string): Promise<KeptState | undefined>
+  /**
+   * Takes the reader over, or creates it in its initial state: transactions with earlier fences are refused from now on. Rejects
+   * with a `FencedError` where a later one is known.
+   */
+  take(fence: Fence, initial: ReaderState, consumer: EffectConsumer): Promise<KeptState>
+  /** Prepares and applies the effect of an entry. */
+  handle(entry: E, signal: AbortSignal): Promise<void>
+  /** Acknowledges an entry without its effect, and keeps its dead letter until {@link sent}. */
+  giveUp(position: Position, letter: NewDeadLetter | undefined): Promise<void>
+  /** The log has the dead letters of these entries. */
+  sent(positions: readonly Position[]): void
+  /** Stores what the consumer has acknowledged or skipped. */
+  save(): Promise<void>
+  /** Of a reader that has to stand at `attemptsBefore`. */
+  attemptsBefore(position: Position): number | undefined
+}
+
+/** What takes dead letters, other than the log. */
+type DeadLetters<E> = Exclude<NonNullable<DeliverConfig<E>['deadLetters']>, 'log'>
+
+/** Whether it is a handler with effects. */
+export function hasEffects<E>(handler: unknown): handler is EffectHandler<E> {
+  return typeof handler === 'object' && handler !== null && EFFECTS in handler
+}
+
+/** The settings of `deliver` for effects. A failure of the log or of the effects' place stops the job: it is not the entry's. */
+export function effectDelivery<E extends Entry>(
+  effects: Effects<E>,
+  delivery: DeliverConfig<E>,
+): DeliverConfig<E> {
+  const { retryable = (error: unknown) => retryableOf(error) !== false, deadLetters } = delivery
+  return {
+    ...delivery,
+    concurrency: delivery.concurrency ?? effects.concurrency,
+    retryable: (error) => (error instanceof LogError ? error.retryable : retryable(error)),
+    ...(deadLetters !== undefined && { deadLetters: effectDeadLetters(effects, deadLetters) }),
+  }
+}
+
+function effectDeadLetters<E extends Entry>(
+  effects: Effects<E>,
+  deadLetters: DeadLetters<E> | 'log',
+): DeadLetters<E> {
+  return {
+    get observed() {
+      return deadLetters === 'log' || deadLetters.observed !== false
+    },
+    async next(given) {
+      const { event, error, attempts } = given
+      const { position } = event
+      if (error instanceof LogError) throw error
+      if (deadLetters !== 'log') {
+        await deadLetters.next(given)
+        return effects.giveUp(position, undefined)
+      }
+      const before = effects.attemptsBefore(position)
+      await effects.giveUp(position, {
+        position,
+        error: deadLetterError(error),
+        attempts: attempts + (before ?? 0),
+        ...(before !== undefined && { isAgain: true }),
+      })
+      deadLetter(event, { error, attempts })
+    },
+  }
+}

@@ -1,0 +1,256 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { parseJson } from '../../protocol/json.ts'
+import type { Fence, Position, ReaderState } from '../contract.ts'
+import type { NewDeadLetter } from '../dead-letter-store.ts'
+import type { KeptState } from '../effects.ts'
+import { EffectError, FencedError, LogError } from '../errors.ts'
+import { damaged, logFileError } from './sqlite-error.ts'
+import { whileBusy } from './write-queue.ts'
+
+/** How long the end of another program's transaction is waited for, in ms. */
+const PATIENCE = 60_000
+
+/**
+ * The tables of cursors beside effects, in the user's database. One row for each consumer, of any log: a position says which.
+ *
+ * The database of the effects is the user's own connection. It is not attached to the log's: in WAL mode, a transaction over
+ * several attached files is atomic for each file and not for all of them.
+ */
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS rivulet_effect_cursor (
+    reader TEXT PRIMARY KEY,
+    token INTEGER NOT NULL, -- of the claim that may write here
+    cursor TEXT NOT NULL,
+    acknowledged TEXT NOT NULL -- positions after the cursor, as a JSON array
+  ) WITHOUT ROWID, STRICT;
+
+  -- Entries without their effect. The effect of one that is handed out again is applied where its row is deleted.
+  CREATE TABLE IF NOT EXISTS rivulet_effect_dead_letter (
+    reader TEXT NOT NULL,
+    position TEXT NOT NULL,
+    letter TEXT, -- JSON; null once the log has it
+    PRIMARY KEY (reader, position)
+  ) WITHOUT ROWID, STRICT;
+`
+
+/** The cursors and dead letters beside the effects of a database. */
+export class EffectDatabase {
+  readonly name: string
+  readonly #database: DatabaseSync
+  #prepared: ReturnType<typeof prepare> | undefined
+
+  constructor(database: DatabaseSync) {
+    this.#database = database
+    this.name = (database.isOpen ? database.location() : 'a database') ?? 'a database in memory'
+  }
+
+  /** Whether a transaction is open. */
+  get isTransaction(): boolean {
+    return this.#database.isTransaction
+  }
+
+  /** What is known of a reader. */
+  async peek(reader: string): Promise<KeptState | undefined> {
+    await this.#create()
+    return this.#attempt(() => this.#find(reader)?.state)
+  }
+
+  /** Stores the token of a fence, and the state where there is none. */
+  async take({ name, token }: Fence, initial: ReaderState): Promise<KeptState> {
+    return this.transaction((statements) => {
+      const found = this.#find(name)
+      if (found === undefined) {
+        statements.insert.run(name, token, initial.cursor, JSON.stringify(initial.acknowledged))
+        return { ...initial, letters: [] }
+      }
+      if (found.token > token) throw new FencedError(this.name, name)
+      statements.setToken.run(token, name)
+      return found.state
+    })
+  }
+
+  /** Throws a FencedError unless the reader belongs to the fence. */
+  check({ name, token }: Fence): void {
+    if (this.#statements.token.get(name)?.['token'] !== token) throw new FencedError(this.name, name)
+  }
+
+  save(reader: string, { cursor, acknowledged }: ReaderState): void {
+    this.#statements.save.run(cursor, JSON.stringify(acknowledged), reader)
+  }
+
+  keepLetter(reader: string, letter: NewDeadLetter): void {
+    this.#statements.keepLetter.run(reader, letter.position, JSON.stringify(letter))
+  }
+
+  /** The log has the letter. */
+  sent(reader: string, position: Position): void {
+    this.#statements.sent.run(reader, position)
+  }
+
+  /** Whether there was one. */
+  removeLetter(reader: string, position: Position): boolean {
+    return this.#statements.removeLetter.run(reader, position).changes === 1
+  }
+
+  /**
+   * Runs the work in one transaction, again while the database is busy. The event loop is free between two attempts.
+   * `committed` is called in the turn of the commit.
+   *
+   * Rejects with an EffectError while the user has a transaction open, and with a LogFileError for what SQLite refuses.
+   */
+  transaction<Result>(
+    work: (statements: ReturnType<typeof prepare>) => Result,
+    committed: (result: Result) => void = () => {},
+  ): Promise<Result> {
+    return this.#attempt(() =>
+      this.#withoutTimeout(() => {
+        const statements = this.#statements
+        statements.begin.run()
+        try {
+          const result = work(statements)
+          statements.commit.run()
+          committed(result)
+          return result
+        } catch (error) {
+          // After some errors, such as a full disk, SQLite has already rolled back.
+          if (this.#database.isTransaction) statements.rollback.run()
+          throw error
+        }
+      }),
+    )
+  }
+
+  /** Runs one effect, so that it is stored whole or not at all, and the others of its transaction stay. */
+  effect(run: () => void): void {
+    const { savepoint, release, rollbackTo } = this.#statements
+    savepoint.run()
+    try {
+      run()
+    } catch (error) {
+      this.#checkTransaction(error)
+      this.#within(() => {
+        rollbackTo.run()
+        release.run()
+      })
+      throw error
+    }
+    this.#checkTransaction()
+    this.#within(() => release.run())
+  }
+
+  #checkTransaction(error?: unknown): void {
+    if (this.#database.isTransaction) return
+    // SQLite rolls back by itself when a disk is full, for instance.
+    const failure = logFileError(this.name, error)
+    throw failure instanceof LogError ? failure : this.#endedByEffect()
+  }
+
+  /** The savepoint is gone where the effect has ended its transaction and begun another one. */
+  #within(work: () => void): void {
+    try {
+      work()
+    } catch {
+      throw this.#endedByEffect()
+    }
+  }
+
+  #endedByEffect(): EffectError {
+    return new EffectError(
+      this.name,
+      'ended its transaction, so what it and others did may be stored without their cursor: leave BEGIN, COMMIT, ROLLBACK ' +
+        'and savepoints to exactlyOnce',
+    )
+  }
+
+  get #statements() {
+    this.#prepared ??= prepare(this.#database)
+    return this.#prepared
+  }
+
+  #create(): Promise<void> {
+    return this.#attempt(() => this.#withoutTimeout(() => this.#database.exec(SCHEMA)))
+  }
+
+  async #attempt<Result>(work: () => Result): Promise<Result> {
+    try {
+      return await whileBusy(() => {
+        this.#checkFree()
+        return work()
+      }, PATIENCE)
+    } catch (error) {
+      throw logFileError(this.name, error)
+    }
+  }
+
+  #checkFree(): void {
+    if (!this.#database.isOpen) throw new EffectError(this.name, 'cannot be stored: the database was closed')
+    if (!this.#database.isTransaction) return
+    throw new EffectError(
+      this.name,
+      'cannot be stored: a transaction is open on its connection. End each transaction in the turn in which it begins, or ' +
+        'give exactlyOnce a connection of its own',
+    )
+  }
+
+  /** Without SQLite's own waiting, which blocks the event loop. */
+  #withoutTimeout<Result>(work: () => Result): Result {
+    const timeout = Number(this.#database.prepare('PRAGMA busy_timeout').get()?.['timeout'] ?? 0)
+    if (timeout === 0) return work()
+    this.#database.exec('PRAGMA busy_timeout = 0')
+    try {
+      return work()
+    } finally {
+      if (this.#database.isOpen) this.#database.exec(`PRAGMA busy_timeout = ${timeout}`)
+    }
+  }
+
+  #find(reader: string): { readonly token: number; readonly state: KeptState } | undefined {
+    const found = this.#statements.find.get(reader)
+    if (found === undefined) return undefined
+    const acknowledged = parseJson(String(found['acknowledged']))
+    if (!Array.isArray(acknowledged)) throw this.#damaged(reader)
+    const letters = this.#statements.letters.all(reader).map(({ letter }) => {
+      const parsed: NewDeadLetter | undefined = parseJson(String(letter)) as NewDeadLetter | undefined
+      if (typeof parsed?.position !== 'string') throw this.#damaged(reader)
+      return parsed
+    })
+    const state = { cursor: String(found['cursor']), acknowledged: acknowledged.map(String), letters }
+    return { token: Number(found['token']), state }
+  }
+
+  #damaged(reader: string): LogError {
+    return damaged(
+      this.name,
+      `the cursor of ${JSON.stringify(reader)} in rivulet_effect_cursor cannot be read`,
+    )
+  }
+}
+
+function prepare(database: DatabaseSync) {
+  return {
+    begin: database.prepare('BEGIN IMMEDIATE'),
+    commit: database.prepare('COMMIT'),
+    rollback: database.prepare('ROLLBACK'),
+    savepoint: database.prepare('SAVEPOINT rivulet_effect'),
+    release: database.prepare('RELEASE rivulet_effect'),
+    rollbackTo: database.prepare('ROLLBACK TO rivulet_effect'),
+    find: database.prepare('SELECT token, cursor, acknowledged FROM rivulet_effect_cursor WHERE reader = ?'),
+    token: database.prepare('SELECT token FROM rivulet_effect_cursor WHERE reader = ?'),
+    insert: database.prepare('INSERT INTO rivulet_effect_cursor VALUES (?, ?, ?, ?)'),
+    setToken: database.prepare('UPDATE rivulet_effect_cursor SET token = ? WHERE reader = ?'),
+    save: database.prepare('UPDATE rivulet_effect_cursor SET cursor = ?, acknowledged = ? WHERE reader = ?'),
+    letters: database.prepare(
+      'SELECT letter FROM rivulet_effect_dead_letter WHERE reader = ? AND letter IS NOT NULL ORDER BY position',
+    ),
+    keepLetter: database.prepare(
+      `INSERT INTO rivulet_effect_dead_letter VALUES (?, ?, ?)
+       ON CONFLICT DO UPDATE SET letter = excluded.letter`,
+    ),
+    sent: database.prepare(
+      'UPDATE rivulet_effect_dead_letter SET letter = NULL WHERE reader = ? AND position = ?',
+    ),
+    removeLetter: database.prepare(
+      'DELETE FROM rivulet_effect_dead_letter WHERE reader = ? AND position = ?',
+    ),
+  }
+}

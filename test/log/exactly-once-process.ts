@@ -1,0 +1,48 @@
+/**
+ * A consumer with its effects in a database, several entries prepared at once and ready in any order. Sends the number of effects
+ * that it has begun, and `done` once so many are stored.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { DatabaseSync } from 'node:sqlite'
+import { openLog } from 'rivulet'
+import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
+
+const [file = '', effects = '', expected = '', mode = ''] = process.argv.slice(2)
+const database = new DatabaseSync(effects)
+database.exec('PRAGMA journal_mode = WAL')
+// Nothing in the table keeps a second effect of one entry out.
+database.exec('CREATE TABLE IF NOT EXISTS effect (id TEXT NOT NULL, revision INTEGER NOT NULL)')
+const insert = database.prepare('INSERT INTO effect VALUES (?, ?)')
+const count = database.prepare('SELECT COUNT(*) AS count FROM effect')
+const log = await openLog(sqliteLog(file))
+
+const continued = new Promise<void>((resolve) => process.on('message', () => resolve()))
+let applied = 0
+let isChecking = false
+const check = () => {
+  isChecking = false
+  if (Number(count.get()?.['count']) >= Number(expected)) process.send?.({ done: true })
+}
+const handler = exactlyOnce(database, {
+  prepare: async ({ id }: { readonly id: string }) => {
+    if (mode === 'suspended') {
+      process.send?.({ prepared: id })
+      await continued
+    }
+    for (let turns = (id.length * 7) % 5; turns > 0; turns--) await nextTurn()
+  },
+  effect: ({ id, revision }: { readonly id: string; readonly revision: number }) => {
+    insert.run(id, revision)
+    process.send?.({ applied: (applied += 1) })
+    if (!isChecking) setImmediate(check)
+    isChecking = true
+    // Each tenth fails for good at first, and is handed out again later.
+    if (mode === 'failing' && id.endsWith('7'))
+      throw Object.assign(new Error('not yet'), { retryable: false })
+  },
+})
+const job = log.consume('ledger', { deadLetters: 'log', retries: 0 }, handler)
+job.done.catch((error: Error) => {
+  process.send?.({ failed: error.name })
+  process.disconnect?.()
+})

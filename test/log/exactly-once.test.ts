@@ -1,0 +1,567 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { DatabaseSync } from 'node:sqlite'
+import { join } from 'node:path'
+import { Subject } from 'rxjs'
+import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest'
+import type { LogStore } from '../../src/log/contract.ts'
+import { EffectError, FencedError, LogPositionError } from '../../src/log/errors.ts'
+import { openLog } from '../../src/log/event-log.ts'
+import type { EventLog } from '../../src/log/event-log.ts'
+import { exactlyOnce } from '../../src/log/exactly-once.ts'
+import { memoryLog } from '../../src/log/memory-log.ts'
+import type { MemoryLog } from '../../src/log/memory-log.ts'
+import { sqliteLog } from '../../src/log/sqlite-log.ts'
+import { ArgumentError } from '../../src/protocol/argument-error.ts'
+import { bareRun, change, fullRun } from '../operators/events.ts'
+import { append } from './append.ts'
+import { scratchFile, scratchFolder } from './sqlite/scratch.ts'
+
+const changes = (from: number, to: number, source = 'm') =>
+  Array.from({ length: to - from + 1 }, (_, n) => change(`${from + n}`, source))
+
+async function opened(store: LogStore): Promise<EventLog> {
+  const log = await openLog(store)
+  onTestFinished(() => log.close().catch(() => {}))
+  return log
+}
+
+/** Resolves once the condition holds. */
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await turn()
+}
+
+interface Applied {
+  readonly id: string
+  readonly revision: number
+}
+
+class Refused extends Error {
+  readonly retryable = false
+}
+
+/** A database with a table of effects, in which nothing keeps a second effect out. */
+function effectsIn(file = ':memory:') {
+  const database = new DatabaseSync(file)
+  onTestFinished(() => {
+    if (database.isOpen) database.close()
+  })
+  database.exec('CREATE TABLE IF NOT EXISTS effect (id TEXT NOT NULL, revision INTEGER NOT NULL)')
+  const insert = database.prepare('INSERT INTO effect VALUES (?, ?)')
+  return {
+    database,
+    insert: ({ id, revision }: Applied) => void insert.run(id, revision),
+    ids: () =>
+      database
+        .prepare('SELECT id FROM effect ORDER BY rowid')
+        .all()
+        .map(({ id }) => id),
+    cursor: () => database.prepare('SELECT * FROM rivulet_effect_cursor').get(),
+    letters: () => database.prepare('SELECT * FROM rivulet_effect_dead_letter').all(),
+  }
+}
+
+/** A log with so many entries, and effects. */
+async function withEntries(count: number, store: MemoryLog = memoryLog()) {
+  await append(store, changes(1, count))
+  return { store, log: await opened(store), ...effectsIn() }
+}
+
+describe('exactlyOnce', () => {
+  it('applies the effect of each entry once, in order, over restarts', async () => {
+    const { store, log, database, insert, ids } = await withEntries(3)
+    const first = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    await until(() => ids().length === 3)
+    await first.stop()
+    await append(store, changes(4, 5))
+    const second = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    await until(() => ids().length === 5)
+    await second.stop()
+    expect(ids()).toEqual(['1', '2', '3', '4', '5'])
+    // The log has a copy of the cursor.
+    expect((await store.reader('consumer:ledger'))?.cursor).toBe(await store.positionAt('end'))
+  })
+
+  it('gives the effect what was prepared, several at once', async () => {
+    const { log, database, ids } = await withEntries(6)
+    const insert = database.prepare('INSERT INTO effect VALUES (?, 1)')
+    let most = 0
+    let preparing = 0
+    const job = log.consume(
+      'ledger',
+      { concurrency: 3 },
+      exactlyOnce(database, {
+        prepare: async ({ id }, signal) => {
+          expect(signal.aborted).toBe(false)
+          most = Math.max(most, (preparing += 1))
+          await turn()
+          preparing -= 1
+          return `found ${id}`
+        },
+        effect: (_entry, found) => {
+          expectTypeOf(found).toEqualTypeOf<string>()
+          insert.run(found)
+        },
+      }),
+    )
+    await until(() => ids().length === 6)
+    await job.stop()
+    expect(most).toBe(3)
+    expect(ids().toSorted()).toEqual(['1', '2', '3', '4', '5', '6'].map((id) => `found ${id}`))
+  })
+
+  it('knows the type of the entries from the types of the consumer', async () => {
+    const { log, database } = await withEntries(0)
+    const job = log.consume(
+      'ledger',
+      { types: ['task_run.state'] },
+      exactlyOnce(database, {
+        effect: (entry) => expectTypeOf(entry.data.run.run_id).toEqualTypeOf<string>(),
+      }),
+    )
+    await expect(job.stop()).resolves.toBeUndefined()
+  })
+
+  it('takes a handler without settings', async () => {
+    const { log, database, insert, ids } = await withEntries(1)
+    log.consume('ledger', exactlyOnce(database, { effect: insert }))
+    await until(() => ids().length > 0)
+    expect(ids()).toEqual(['1'])
+  })
+
+  it('applies each revision of an event once', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    const { database, insert } = effectsIn()
+    await append(store, [bareRun('r'), fullRun('r'), bareRun('r')])
+    const handler = exactlyOnce(database, { effect: insert })
+    const revisions = () => database.prepare('SELECT revision FROM effect').all()
+    const job = log.consume('ledger', {}, handler)
+    await until(() => revisions().length === 2)
+    await job.stop()
+    expect(revisions()).toEqual([{ revision: 1 }, { revision: 2 }])
+  })
+
+  it('stores many effects in one transaction', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    const { database, insert, ids } = effectsIn()
+    for (let n = 0; n < 1_000; n += 200) await append(store, changes(n + 1, n + 200))
+    const prepare = database.prepare.bind(database)
+    const prepared = vi.spyOn(database, 'prepare')
+    let commits = 0
+    prepared.mockImplementation((...args) => {
+      const statement = prepare(...args)
+      if (args[0] !== 'COMMIT') return statement
+      const run = statement.run.bind(statement)
+      vi.spyOn(statement, 'run').mockImplementation((...values) => {
+        commits += 1
+        return run(...values)
+      })
+      return statement
+    })
+    const job = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    await until(() => ids().length === 1_000)
+    await job.stop()
+    expect(commits).toBeGreaterThan(0)
+    expect(commits).toBeLessThan(100)
+  })
+
+  it('takes back what an effect did that throws, retries it, and goes on with the others', async () => {
+    const { log, database, insert, ids } = await withEntries(3)
+    let failures = 2
+    const effect = (entry: Applied) => {
+      insert(entry)
+      if (entry.id === '2' && failures-- > 0) throw new Error('no such account')
+    }
+    const job = log.consume('ledger', { initialDelay: 0 }, exactlyOnce(database, { effect }))
+    await until(() => ids().length === 3)
+    await job.stop()
+    expect(ids()).toEqual(['1', '3', '2'])
+  })
+
+  it('fails with the error of an effect, and has the effects of the others', async () => {
+    const { log, database, insert, ids } = await withEntries(3)
+    const failing = exactlyOnce(database, {
+      effect: (entry: Applied) => {
+        insert(entry)
+        if (entry.id === '2') throw new Refused('no such account')
+      },
+    })
+    await expect(log.consume('ledger', {}, failing).done).rejects.toThrow('no such account')
+    const again = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    await until(() => ids().length === 3)
+    await again.stop()
+    expect(ids()).toEqual(['1', '3', '2'])
+  })
+
+  it('retries what cannot be prepared', async () => {
+    const { log, database, insert, ids } = await withEntries(2)
+    let failures = 3
+    const prepare = async ({ id }: { readonly id: string }) => {
+      await turn()
+      if (id === '1' && failures-- > 0) throw new Error('unreachable')
+    }
+    const job = log.consume('ledger', { initialDelay: 0 }, exactlyOnce(database, { prepare, effect: insert }))
+    await until(() => ids().length === 2)
+    await job.stop()
+    expect(ids()).toEqual(['2', '1'])
+  })
+
+  it('applies nothing of what is prepared too late for its consumer', async () => {
+    const { store, log, database, insert, ids } = await withEntries(1)
+    const slow = Promise.withResolvers<void>()
+    let signal: AbortSignal | undefined
+    const prepare = async (_entry: unknown, given: AbortSignal) => {
+      signal = given
+      await slow.promise
+    }
+    const options = { drainTimeout: 0 }
+    const job = log.consume('ledger', options, exactlyOnce(database, { prepare, effect: insert }))
+    await until(() => signal !== undefined)
+    await expect(job.stop()).rejects.toThrow('drainTimeout')
+    expect(signal?.aborted).toBe(true)
+    slow.resolve()
+    const next = (await opened(store.connect())).consume(
+      'ledger',
+      {},
+      exactlyOnce(database, { effect: insert }),
+    )
+    await until(() => ids().length === 1)
+    await next.stop()
+    expect(ids()).toEqual(['1'])
+  })
+
+  it('keeps order within a key', async () => {
+    const { log, database, insert, ids } = await withEntries(5)
+    const prepare = async ({ id }: { readonly id: string }) => {
+      for (let turns = 10 - Number(id); turns > 0; turns--) await turn()
+    }
+    const options = { key: ({ source }: { readonly source: string }) => source }
+    const job = log.consume('ledger', options, exactlyOnce(database, { prepare, effect: insert }))
+    await until(() => ids().length === 5)
+    await job.stop()
+    expect(ids()).toEqual(['1', '2', '3', '4', '5'])
+  })
+
+  it.each(['COMMIT', 'ROLLBACK', 'COMMIT; BEGIN'])('refuses an effect with a %s of its own', async (sql) => {
+    const { log, database } = await withEntries(2)
+    const deadLetters = new Subject()
+    const seen: unknown[] = []
+    deadLetters.subscribe((letter) => seen.push(letter))
+    const handler = exactlyOnce(database, { effect: () => database.exec(sql) })
+    const { done } = log.consume('ledger', { deadLetters }, handler)
+    await expect(done).rejects.toBeInstanceOf(EffectError)
+    await expect(done).rejects.toThrow('ended its transaction')
+    expect(seen).toEqual([])
+    expect(database.isTransaction).toBe(false)
+  })
+
+  it('refuses an effect that returns a promise, and takes back what it did so far', async () => {
+    const { log, database, insert, ids } = await withEntries(2)
+    const effect = async (entry: Applied) => {
+      insert(entry)
+      throw new Error('not unhandled')
+    }
+    const { done } = log.consume('ledger', { deadLetters: 'log' }, exactlyOnce(database, { effect }))
+    await expect(done).rejects.toBeInstanceOf(EffectError)
+    await expect(done).rejects.toThrow('`prepare`')
+    expect(ids()).toEqual([])
+    expect(await log.deadLetters('ledger').count()).toBe(0)
+  })
+
+  it('refuses a connection with an open transaction, and leaves that as it is', async () => {
+    const { log, database, insert, ids } = await withEntries(1)
+    database.exec('BEGIN; INSERT INTO effect VALUES (9, 1)')
+    const { done } = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    await expect(done).rejects.toThrow('a transaction is open')
+    database.exec('COMMIT')
+    expect(ids()).toEqual(['9'])
+  })
+
+  it('refuses a database that is closed', async () => {
+    const { log, database, insert } = await withEntries(1)
+    database.close()
+    const { done } = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    await expect(done).rejects.toThrow('was closed')
+  })
+
+  it('waits while another connection writes, without blocking, and restores the busy timeout', async () => {
+    const file = scratchFile()
+    const { database, insert, ids } = effectsIn(file)
+    database.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5432')
+    const other = effectsIn(file)
+    const store = memoryLog()
+    const log = await opened(store)
+    const job = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    await until(async () => (await store.reader('consumer:ledger')) !== undefined)
+    other.database.exec('BEGIN IMMEDIATE')
+    await append(store, changes(1, 2))
+    const from = performance.now()
+    for (let turns = 0; turns < 200; turns++) await turn()
+    // It would wait for 5 s within a call.
+    expect(performance.now() - from).toBeLessThan(3_000)
+    expect(ids()).toEqual([])
+    other.database.exec('COMMIT')
+    await until(() => ids().length === 2)
+    await job.stop()
+    expect(database.prepare('PRAGMA busy_timeout').get()).toEqual({ timeout: 5432 })
+  })
+
+  it('keeps consumers of several logs apart, and refuses the cursor of another log', async () => {
+    const { log, database, insert, ids, cursor } = await withEntries(2)
+    const handler = exactlyOnce(database, { effect: insert })
+    const first = log.consume('ledger', {}, handler)
+    const second = log.consume('audit', {}, handler)
+    await until(() => ids().length === 4)
+    await Promise.all([first.stop(), second.stop()])
+    const another = await withEntries(1)
+    const { done } = another.log.consume('ledger', {}, handler)
+    await expect(done).rejects.toBeInstanceOf(LogPositionError)
+    await expect(done).rejects.toThrow(/is not one of .* cursor of "consumer:ledger" in .* Use that log/)
+    const third = another.log.consume('other', {}, handler)
+    await until(() => ids().length === 5)
+    await third.stop()
+    // The refused one has changed nothing.
+    await append(another.store, changes(2, 2))
+    const again = log.consume('audit', {}, handler)
+    await again.stop()
+    expect(cursor()).toMatchObject({ reader: 'consumer:audit' })
+    // As its message says.
+    const message = await done.catch((error: Error) => error.message)
+    const [sql = ''] = /DELETE .*/.exec(String(message)) ?? []
+    expect(database.prepare(sql).run().changes).toBe(1)
+  })
+
+  it('refuses a cursor beyond the end of the log', async () => {
+    const folder = scratchFolder()
+    const file = join(folder, 'log.db')
+    const store = sqliteLog(file)
+    const log = await opened(store)
+    await append(store, changes(1, 3))
+    const { database, insert, ids } = effectsIn()
+    const handler = exactlyOnce(database, { effect: insert })
+    const job = log.consume('ledger', {}, handler)
+    await until(() => ids().length === 3)
+    await job.stop()
+    await log.close()
+    // A log that lost its end.
+    const raw = new DatabaseSync(file)
+    raw.exec('UPDATE rivulet_log SET last_position = 1; DELETE FROM rivulet_entry WHERE position > 1')
+    raw.close()
+    const shorter = await opened(sqliteLog(file))
+    const { done } = shorter.consume('ledger', {}, handler)
+    await expect(done).rejects.toBeInstanceOf(LogPositionError)
+    await expect(done).rejects.toThrow('is beyond the end of')
+  })
+
+  it('begins where the database stands, whatever the copy in the log says', async () => {
+    const { store, log, database, insert, ids } = await withEntries(3)
+    const handler = exactlyOnce(database, { effect: insert })
+    const first = log.consume('ledger', {}, handler)
+    await until(() => ids().length === 3)
+    await first.stop()
+    for (const cursor of [await store.positionAt('start'), await store.positionAt('end')]) {
+      const fence = await store.claim('consumer:ledger')
+      const { cursor: expected = null } = (await store.reader('consumer:ledger')) ?? {}
+      await store.commit(fence, { expect: expected, cursor, acknowledged: [] })
+      await store.release(fence)
+      const count = ids().length
+      await append(store, changes(count + 1, count + 1))
+      const next = log.consume('ledger', {}, handler)
+      await until(() => ids().length > count)
+      await next.stop()
+    }
+    expect(ids()).toEqual(['1', '2', '3', '4', '5'])
+  })
+
+  it('refuses a database without the cursor of a consumer that the log knows', async () => {
+    const { log, database, insert, ids } = await withEntries(2)
+    const first = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    await until(() => ids().length === 2)
+    await first.stop()
+    const empty = effectsIn()
+    const { done } = log.consume('ledger', {}, exactlyOnce(empty.database, { effect: empty.insert }))
+    await expect(done).rejects.toBeInstanceOf(EffectError)
+    await expect(done).rejects.toThrow('has no cursor of it')
+    expect(empty.ids()).toEqual([])
+  })
+
+  it('applies nothing any more once another process has taken the consumer over', async () => {
+    const { store, log, database, insert, ids } = await withEntries(1)
+    const handler = exactlyOnce(database, { effect: insert })
+    const suspended = Promise.withResolvers<void>()
+    let isSuspended = false
+    const prepare = async () => {
+      isSuspended = true
+      await suspended.promise
+    }
+    const old = log.consume('ledger', {}, exactlyOnce(database, { prepare, effect: insert }))
+    await until(() => isSuspended)
+    store.loseClaims()
+    const other = store.connect()
+    const next = (await opened(other)).consume('ledger', {}, handler)
+    await until(() => ids().length === 1)
+    suspended.resolve()
+    await expect(old.done).rejects.toBeInstanceOf(FencedError)
+    await append(store, changes(2, 2))
+    await until(() => ids().length === 2)
+    await next.stop()
+    expect(ids()).toEqual(['1', '2'])
+  })
+
+  it('moves its cursor past entries that it does not want', async () => {
+    const { store, log, database, insert, cursor } = await withEntries(3)
+    const job = log.consume(
+      'ledger',
+      { types: ['task_run.state'] },
+      exactlyOnce(database, { effect: insert }),
+    )
+    const end = await store.positionAt('end')
+    await until(async () => (await store.reader('consumer:ledger'))?.cursor === end)
+    await job.stop()
+    expect(cursor()?.['cursor']).toBe(end)
+  })
+
+  it('does not apply an effect again when an observer of the handler fails after it', async () => {
+    const { log, database, insert, ids } = await withEntries(1)
+    let failures = 1
+    log.observe({
+      handle: async (_consumer, _entry, proceed) => {
+        await proceed()
+        if (failures-- > 0) throw new Error('observer')
+      },
+    })
+    const job = log.consume('ledger', { initialDelay: 0 }, exactlyOnce(database, { effect: insert }))
+    await until(() => ids().length > 0)
+    await job.stop().catch(() => {})
+    expect(ids()).toEqual(['1'])
+  })
+
+  it('refuses what cannot be right, at the call', async () => {
+    const { log, database } = await withEntries(0)
+    for (const wrong of [undefined, {}, 'file.db']) {
+      expect(() => exactlyOnce(wrong as never, { effect: () => {} })).toThrow(ArgumentError)
+    }
+    for (const wrong of [
+      undefined,
+      null,
+      {},
+      { effect: 'x' },
+      { effect() {}, prepare: 5 },
+      { effect() {}, x: 1 },
+    ]) {
+      expect(() => exactlyOnce(database, wrong as never)).toThrow(ArgumentError)
+    }
+    expect(() => log.consume('ledger', {}, {} as never)).toThrow(ArgumentError)
+  })
+})
+
+describe('dead letters of exactlyOnce', () => {
+  const refusing = (insert: (entry: never) => void, id: string) => (entry: { readonly id: string }) => {
+    insert(entry as never)
+    if (entry.id === id) throw new Refused(`not ${id}`)
+  }
+
+  it('are stored in the log, without the effect, and do not hold up the rest', async () => {
+    const { log, database, insert, ids, letters } = await withEntries(3)
+    const handler = exactlyOnce(database, { effect: refusing(insert, '2') })
+    const job = log.consume('ledger', { deadLetters: 'log' }, handler)
+    await until(async () => ids().length === 2 && (await log.deadLetters('ledger').count()) === 1)
+    await job.stop()
+    expect(ids()).toEqual(['1', '3'])
+    // The database knows that the log has it.
+    expect(letters()).toMatchObject([{ reader: 'consumer:ledger', letter: null }])
+    const again = log.consume('ledger', {}, handler)
+    await again.stop()
+    expect(ids()).toEqual(['1', '3'])
+  })
+
+  it('have their effect once when they are handed out again', async () => {
+    const { log, database, insert, ids, letters } = await withEntries(3)
+    const job = log.consume(
+      'ledger',
+      { deadLetters: 'log' },
+      exactlyOnce(database, { effect: refusing(insert, '2') }),
+    )
+    await until(async () => (await log.deadLetters('ledger').count()) === 1)
+    await log.deadLetters('ledger').redeliver('all')
+    await until(async () => {
+      for await (const { attempts } of log.deadLetters('ledger').list()) if (attempts === 2) return true
+      return false
+    })
+    await job.stop()
+    await log.deadLetters('ledger').redeliver('all')
+    const mended = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    await until(async () => (await log.deadLetters('ledger').count()) === 0)
+    await mended.stop()
+    expect(ids()).toEqual(['1', '3', '2'])
+    expect(letters()).toEqual([])
+  })
+
+  it('go to another place than the log where one is given', async () => {
+    const { log, database, insert, ids, cursor, store } = await withEntries(3)
+    const seen: string[] = []
+    const deadLetters = { next: async ({ event }: { event: { id: string } }) => void seen.push(event.id) }
+    const job = log.consume(
+      'ledger',
+      { deadLetters },
+      exactlyOnce(database, { effect: refusing(insert, '2') }),
+    )
+    await until(() => ids().length === 2 && seen.length === 1)
+    await job.stop()
+    expect(cursor()?.['cursor']).toBe(await store.positionAt('end'))
+    expect(await log.deadLetters('ledger').count()).toBe(0)
+  })
+
+  it('reach the log after a crash between the database and the log', async () => {
+    let isArmed = false
+    const crashing = memoryLog({
+      faults(write, step) {
+        if (isArmed && write === 'commit' && step === 'before') throw new Error('crashed')
+      },
+    })
+    const { store, log, database, insert, ids } = await withEntries(2, crashing)
+    const effect = refusing(insert, '1')
+    // Its first copy is made before anything is handled.
+    const start = log.consume('ledger', { types: ['task_run.state'] }, exactlyOnce(database, { effect }))
+    await until(async () => (await store.reader('consumer:ledger')) !== undefined)
+    await start.stop()
+    database.exec(`DELETE FROM rivulet_effect_cursor`)
+    const [reader] = [await store.reader('consumer:ledger')]
+    expect(reader).toBeDefined()
+    database
+      .prepare('INSERT INTO rivulet_effect_cursor VALUES (?, 0, ?, ?)')
+      .run('consumer:ledger', await store.positionAt('start'), '[]')
+    isArmed = true
+    const job = log.consume('ledger', { deadLetters: 'log' }, exactlyOnce(database, { effect }))
+    await expect(job.done).rejects.toThrow('crashed')
+    isArmed = false
+    expect(await log.deadLetters('ledger').count()).toBe(0)
+    const next = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    await until(async () => (await log.deadLetters('ledger').count()) === 1 && ids().length === 1)
+    await next.stop()
+    expect(ids()).toEqual(['2'])
+  })
+
+  it('are not applied again after a crash between their effect and their removal from the log', async () => {
+    const { log, database, insert, ids, store } = await withEntries(1)
+    const job = log.consume(
+      'ledger',
+      { deadLetters: 'log' },
+      exactlyOnce(database, { effect: refusing(insert, '1') }),
+    )
+    await until(async () => (await log.deadLetters('ledger').count()) === 1)
+    await job.stop()
+    await log.deadLetters('ledger').redeliver('all')
+    // As a killed process leaves it: the effect is stored, and the log has the letter.
+    database.exec("INSERT INTO effect VALUES ('1', 1); DELETE FROM rivulet_effect_dead_letter")
+    const next = (await opened(store.connect())).consume(
+      'ledger',
+      {},
+      exactlyOnce(database, { effect: insert }),
+    )
+    await until(async () => (await log.deadLetters('ledger').count()) === 0)
+    await next.stop()
+    expect(ids()).toEqual(['1'])
+  })
+})
