@@ -150,25 +150,33 @@ describe('a process that stops between BEGIN and COMMIT', () => {
   })
 
   it('by SIGSTOP keeps a log from closing for some seconds only, and what was not saved comes again', async () => {
-    const { log: store, writer } = await stoppedBy('SIGSTOP')
-    const log = await openEventLog(store)
-    const isHandled = Promise.withResolvers<void>()
-    // Its name is not claimed by a write: the file is locked.
-    const consumer = log.consume('c', () => isHandled.resolve())
-    consumer.done.catch(() => {})
-    const recorder = log.recorder(() => {})
-    const opening = recorder.open('t').catch((error: unknown) => error)
+    const file = scratchFile()
+    const writer = startLogProcess(file)
+    const fence = await writer.call('appendDetections', 1, 1)
+    const log = await openEventLog(openLog(file))
+    const [isHandling, isSuspended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const job = log.consume('c', () => {
+      isHandling.resolve()
+      return isSuspended.promise
+    })
+    const failure = job.done.catch((error: unknown) => error)
+    await isHandling.promise
+    await writer.call('signalAtCommit', 'SIGSTOP')
+    void writer.call('append', [{ fence, expect: '1', position: '6', entries: detections(4, 6) }])
+    await suspended(writer.pid)
+    isSuspended.resolve()
+
     const began = performance.now()
-    const closed = await log.close().then(
-      () => undefined,
-      (error: unknown) => error,
-    )
+    await expect(log.close()).rejects.toMatchObject({ name: 'LogFileError', retryable: true })
     expect(performance.now() - began).toBeLessThan(10_000)
-    expect([undefined, 'LogFileError']).toContain((closed as Error | undefined)?.name)
-    await expect(opening).resolves.toBeInstanceOf(Error)
+    await failure
     writer.kill('SIGKILL')
     await writer.exited
-    await expect(readAll(openLog(writer.file))).resolves.toHaveLength(3)
+    const again = await openEventLog(openLog(file))
+    const redelivered = Promise.withResolvers<string>()
+    again.consume('c', ({ id }) => redelivered.resolve(id))
+    await expect(redelivered.promise).resolves.toBe('mevt_1')
+    await again.close()
   })
 
   it('and is continued goes on, if it was not fenced', async () => {

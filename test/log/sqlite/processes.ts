@@ -19,7 +19,6 @@ export function startLogProcess(file: string) {
   })
   let calling = 0
   return {
-    file,
     pid: child.pid,
     exited,
     kill: (signal: NodeJS.Signals) => child.kill(signal),
