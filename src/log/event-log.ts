@@ -98,6 +98,17 @@ export interface EventLog extends AsyncDisposable {
    * @throws ArgumentError for anything but one name.
    */
   remove(reader: LogReader): Promise<void>
+  /**
+   * Deletes what the log has of a source, where the law or a customer asks for it: its entries and their dead letters, its
+   * webhooks, and what processes have appended because of it, also from free space of the file and its write-ahead log.
+   * Resolves with the number of deleted entries. Positions of readers stay, and no gap is reported.
+   *
+   * What it does not do: it keeps hashes of the events' identities, so that they are not recorded again; new events of the
+   * source are recorded, so stop that first; processes keep their state, so rebuild them; and backups keep what they have.
+   *
+   * After a crash, and where it rejects, call it again.
+   */
+  forget(what: { readonly source: string }): Promise<number>
   /** The numbers of the log and of each of its readers. They take some ms, however many entries it has. */
   stats(): Promise<LogStats>
   /**
@@ -261,6 +272,12 @@ class StoredLog implements EventLog {
 
   observe(observer: LogObserver): () => void {
     return this.#observers.add(observer)
+  }
+
+  async forget(what: { readonly source: string }): Promise<number> {
+    checkOptions('what', what, ['source'])
+    checkText('what.source', what?.source)
+    return this.#store.retention.forget(what.source)
   }
 
   async stats(): Promise<LogStats> {

@@ -67,6 +67,14 @@ export interface RetentionStore {
    * them for now.
    */
   trimIdentities(): Promise<boolean>
+  /**
+   * Deletes all entries of a source that the log has, the dead letters and the webhooks of it, and what processes have
+   * appended because of it, also from free space and from the write-ahead log. Identities, upstream positions and cursors
+   * stay. Resolves with the number of deleted entries.
+   *
+   * It takes many short transactions. After a crash it has to be called again.
+   */
+  forget(source: string): Promise<number>
   /** Makes the write-ahead log short, where no reader prevents it. */
   truncateWal(): Promise<void>
   /** Stores which reader keeps recorders from appending; null for none. */

@@ -5,6 +5,7 @@ import { describeDuplicates } from './conformance/duplicates.ts'
 import { describeDeadLetters } from './conformance/dead-letters.ts'
 import { opening } from './conformance/fixture.ts'
 import type { OpenFreshLog } from './conformance/fixture.ts'
+import { describeForgetting } from './conformance/forgetting.ts'
 import { describeHostileEvents } from './conformance/hostile-events.ts'
 import { describeInbox } from './conformance/inbox.ts'
 import { describeLogModel } from './conformance/model.ts'
@@ -30,6 +31,7 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
   describeInbox(name, open)
   describeRetention(name, open)
   describeStats(name, open)
+  describeForgetting(name, open)
   describeClosing(name, open)
   describeLogModel(name, openFresh)
 }

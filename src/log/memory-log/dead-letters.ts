@@ -67,6 +67,13 @@ export class DeadLetters {
     return removed
   }
 
+  /** Removes the letters whose entry, as JSON, is one of these. */
+  forget(isForgotten: (entry: string) => boolean): void {
+    for (const letters of this.#readers.values()) {
+      for (const [position, { entry }] of letters) if (isForgotten(entry)) letters.delete(position)
+    }
+  }
+
   redeliveries(reader: string, after: number, limit: number): Redeliveries {
     const marked = this.#sorted(reader, () => true)
       .filter(([, { mark = 0 }]) => mark > after)

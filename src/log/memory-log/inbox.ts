@@ -42,6 +42,15 @@ export class Inbox<Caller> {
     return 'stored'
   }
 
+  /** Removes the deliveries whose payload, as JSON, is one of these. Their ids stay known. */
+  forget(isForgotten: (payload: string) => boolean): void {
+    for (const [number, { json, bytes }] of this.#pending) {
+      if (!isForgotten(json)) continue
+      this.#pending.delete(number)
+      this.#bytes -= bytes
+    }
+  }
+
   /** What is not done. */
   get totals(): { readonly pending: number; readonly bytes: number } {
     return { pending: this.#pending.size, bytes: this.#bytes }

@@ -4,6 +4,8 @@ import type { StoredEntry } from './stored-entry.ts'
 export class Partition {
   #entries: StoredEntry[] = []
   #first = 0
+  /** Number of entries that were forgotten and whose place is there. */
+  #forgotten = 0
 
   /** The number of entries that were deleted. */
   get first(): number {
@@ -17,7 +19,26 @@ export class Partition {
 
   /** The number of entries that it has. */
   get size(): number {
-    return this.#entries.length
+    return this.#entries.length - this.#forgotten
+  }
+
+  /** The index of the first entry from this one on that was not forgotten. */
+  next(index: number): number {
+    let at = index
+    while (this.get(at)?.isForgotten === true) at += 1
+    return at
+  }
+
+  /** Forgets some entries. Returns them. */
+  forget(isForgotten: (entry: StoredEntry) => boolean): readonly StoredEntry[] {
+    const found: StoredEntry[] = []
+    this.#entries = this.#entries.map((entry) => {
+      if (entry.isForgotten === true || !isForgotten(entry)) return entry
+      found.push(entry)
+      return { ...entry, id: '', source: '', type: '', json: '{}', isForgotten: true }
+    })
+    this.#forgotten += found.length
+    return found
   }
 
   get(index: number): StoredEntry | undefined {
@@ -30,7 +51,8 @@ export class Partition {
 
   /** Deletes the entries before this index. */
   trim(first: number): void {
-    this.#entries.splice(0, first - this.#first)
+    const trimmed = this.#entries.splice(0, first - this.#first)
+    this.#forgotten -= trimmed.filter((entry) => entry.isForgotten === true).length
     this.#first = first
   }
 

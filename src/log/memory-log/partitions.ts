@@ -13,6 +13,7 @@ import type { StoredEntry } from './stored-entry.ts'
 interface Located {
   readonly entry: StoredEntry
   readonly partition: number
+  readonly index: number
 }
 
 /** Maximum number of entries that one read looks at, so that a rare type does not block the event loop. */
@@ -143,8 +144,8 @@ export class Partitions {
     const isFull = () =>
       entries.length >= limit || length >= MAX_PAGE_LENGTH || examined >= MAX_EXAMINED || isReached(at)
     for (; next !== undefined && !isFull(); examined++) {
-      const { entry, partition } = next
-      at[partition] = (at[partition] ?? 0) + 1
+      const { entry, partition, index } = next
+      at[partition] = index + 1
       if (types === undefined || types.includes(entry.type)) {
         entries.push(entryOf(entry, this.#format(at)))
         lengths.push(entry.json.length)
@@ -168,13 +169,13 @@ export class Partitions {
     const last = at
       .flatMap((count, partition) => {
         const entry = this.#partitions[partition]?.get(count - 1)
-        return entry === undefined ? [] : [{ partition, entry }]
+        return entry === undefined ? [] : [{ partition, entry, index: count - 1 }]
       })
       .reduce<Located | undefined>(
         (latest, next) => (latest === undefined || this.#isBefore(latest, next) ? next : latest),
         undefined,
       )
-    return last && entryOf(last.entry, position)
+    return last === undefined || last.entry.isForgotten === true ? undefined : entryOf(last.entry, position)
   }
 
   /** A number that grows in the order of reading. */
@@ -212,9 +213,8 @@ export class Partitions {
     let blockedBy: string | null = null
     const enough = this.#bytes - bytes
     for (; next !== undefined && deleted < limit && this.#bytes > enough; deleted++) {
-      const { entry, partition } = next
+      const { entry, partition, index } = next
       if (entry.recorded >= recordedBefore) break
-      const index = at[partition] ?? 0
       blockedBy = needs.find(({ cursor }) => (cursor[partition] ?? 0) <= index)?.name ?? null
       if (blockedBy !== null) break
       at[partition] = index + 1
@@ -227,6 +227,16 @@ export class Partitions {
     for (const [partition, entries] of this.#partitions.entries()) entries.trim(at[partition] ?? 0)
     const isDone = next === undefined || next.entry.recorded >= recordedBefore || blockedBy !== null
     return { deleted, isDone, blockedBy }
+  }
+
+  /** Deletes the entries of which this is so, wherever they are. Returns their number. */
+  forget(isForgotten: (entry: StoredEntry) => boolean): number {
+    const found = this.#partitions.flatMap((entries) => entries.forget(isForgotten))
+    for (const entry of found) {
+      this.#bytes -= bytesOf(entry)
+      this.#latest.deleted(entry)
+    }
+    return found.length
   }
 
   /** Deletes identities of trimmed entries that are old enough. */
@@ -244,9 +254,10 @@ export class Partitions {
   #next(at: readonly number[]): Located | undefined {
     let next: Located | undefined
     for (const [partition, entries] of this.#partitions.entries()) {
-      const entry = entries.get(at[partition] ?? 0)
+      const index = entries.next(at[partition] ?? 0)
+      const entry = entries.get(index)
       if (entry === undefined) continue
-      const located = { entry, partition }
+      const located = { entry, partition, index }
       if (next === undefined || this.#isBefore(located, next)) next = located
     }
     return next

@@ -1,11 +1,18 @@
 import { checkInteger } from '../../protocol/check.ts'
 import type { Position, ReaderState } from '../contract.ts'
 import { LogUnsupportedError } from '../errors.ts'
+import { isOfSource, isWebhookOfSource } from '../of-source.ts'
 import type { LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from '../retention-store.ts'
 import type { Claims } from './claims.ts'
 import type { DeadLetters } from './dead-letters.ts'
 import type { Processes } from './processes.ts'
 import type { Partitions } from './partitions.ts'
+
+/** What of an inbox retention needs. */
+interface ForgettingInbox {
+  readonly totals: StoreStats['inbox']
+  forget(isForgotten: (payload: string) => boolean): void
+}
 
 /** What the retention of a log in memory works on. */
 export interface RetainedContents {
@@ -15,7 +22,7 @@ export interface RetainedContents {
   readonly processes: Processes
   readonly streams: ReadonlyMap<string, string>
   readonly deadLetters: DeadLetters
-  readonly inbox: { readonly totals: StoreStats['inbox'] }
+  readonly inbox: ForgettingInbox
   readonly clock: () => number
   pausedBy: string | null
 }
@@ -96,6 +103,15 @@ export class MemoryRetention implements RetentionStore {
   }
 
   async truncateWal(): Promise<void> {}
+
+  forget(source: string): Promise<number> {
+    return this.#run.write(() => {
+      const { entries, deadLetters, inbox } = this.#contents
+      deadLetters.forget((entry) => isOfSource(entry, source))
+      inbox.forget((payload) => isWebhookOfSource(payload, source))
+      return entries.forget(({ json }) => isOfSource(json, source))
+    })
+  }
 
   setPaused(reader: string | null): Promise<void> {
     return this.#run.write(() => {

@@ -55,6 +55,8 @@ export class LogFile {
     this.database = open(name)
     try {
       this.path = this.database.location() ?? name
+      // Deleted text is overwritten where its page is written anyway: `forget` finds it in free pages only.
+      this.database.exec('PRAGMA secure_delete = FAST')
       // Mapped memory is off: with it, a fault of a disk kills the process.
       this.database.exec(
         `PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`,

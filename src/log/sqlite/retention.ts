@@ -1,7 +1,8 @@
 import { resolve } from 'node:path'
-import { checkInteger } from '../../protocol/check.ts'
+import { checkInteger, checkText } from '../../protocol/check.ts'
 import type { LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from '../retention-store.ts'
 import { backUp } from './backup.ts'
+import { forget } from './forgetting.ts'
 import type { Transactions } from './open-log.ts'
 
 /** Retention of a log in an SQLite file. What is deleted is not synced: a power cut takes that back, and it is done again. */
@@ -48,6 +49,11 @@ export class SqliteRetention implements RetentionStore {
 
   async truncateWal(): Promise<void> {
     await this.#transactions.alone((log) => log.file.emptyWal())
+  }
+
+  async forget(source: string): Promise<number> {
+    checkText('source', source)
+    return forget(this.#transactions, source)
   }
 
   async setPaused(reader: string | null): Promise<void> {

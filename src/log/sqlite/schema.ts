@@ -28,6 +28,9 @@ export const SCHEMA = `
     uptime_clock INTEGER NOT NULL DEFAULT 0 -- the machine's monotonic clock at the last append, ms
   ) STRICT;
 
+  -- Written over free space, so that nothing is left there of what was forgotten. Empty otherwise.
+  CREATE TABLE rivulet_fill (zeros BLOB) STRICT;
+
   -- Where the log was at an uptime, about once in an hour of it, for the age of identities.
   CREATE TABLE rivulet_mark (
     uptime INTEGER PRIMARY KEY,

@@ -114,6 +114,7 @@ export function describeRetention(name: string, open: Open): void {
             backfill: false,
           },
         ],
+        lengths: [0],
         position: page.position,
         isEnd: false,
         gap: { from: start, to: page.position },

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import type { LogStore } from '../../../src/log/contract.ts'
@@ -137,4 +138,77 @@ it('uses the space of deleted entries again', async () => {
   }
   const [, , third = 0, ...later] = sizes
   expect(Math.max(...later)).toBeLessThan(third * 1.2)
+})
+
+it('leaves no text of a forgotten source in the files', async () => {
+  const file = scratchFile()
+  const log = openStore(file, {})
+  const SECRET = 'a secret of this customer'
+  const large = SECRET.repeat(2_000)
+  await appendTo(log, [...detections(1, 200, SECRET), ...detections(201, 203, large)], '1')
+  await appendTo(log, [{ event: completedRun('kept', 'another text') }], '2')
+  // Its pages are free: nothing overwrites them.
+  await log.retention.trim({ limit: 100 })
+  const bytes = () => ['', '-wal'].map((suffix) => readFileSync(`${file}${suffix}`, 'latin1')).join('')
+  expect(bytes()).toContain(SECRET)
+  await expect(log.retention.forget('/v1/monitors/monitor_1')).resolves.toBe(103)
+
+  expect(bytes()).not.toContain(SECRET)
+  expect(countOf(file, 'rivulet_fill')).toBe(0)
+  await expect(readAll(log)).resolves.toMatchObject([{ id: 'kept:completed' }])
+})
+
+describe('a full disk', () => {
+  it('keeps a step from deleting, which does it once there is space', async () => {
+    let database: DatabaseSync | undefined
+    let isFull = false
+    class Connection extends DatabaseSync {
+      override exec(sql: string): void {
+        if (isFull && sql === 'COMMIT' && this.isWriting) {
+          throw Object.assign(new Error('database or disk is full'), { errcode: 13 })
+        }
+        super.exec(sql)
+        this.isWriting = sql === 'BEGIN IMMEDIATE'
+      }
+
+      private isWriting = false
+    }
+    const log = openStore(scratchFile(), {
+      connect: (path) => (database = new Connection(path, { timeout: 0 })),
+    })
+    await appendTo(log, detections(1, 50), '50')
+    isFull = true
+    const full = { name: 'LogFileError', message: expect.stringContaining('the disk is full') }
+    await expect(log.retention.trim({ limit: 20 })).rejects.toMatchObject(full)
+    expect(database?.isTransaction).toBe(false)
+    isFull = false
+    await expect(readAll(log)).resolves.toHaveLength(50)
+    await expect(log.retention.trim({ limit: 20 })).resolves.toMatchObject({ deleted: 20 })
+    await expect(readAll(log)).resolves.toHaveLength(30)
+    expect((await log.retention.stats()).entries).toBe(30)
+  })
+
+  it('has room again once entries are deleted, although the file may not grow', async () => {
+    let database: DatabaseSync | undefined
+    const log = openStore(scratchFile(), {
+      connect: (path) => (database = new DatabaseSync(path, { timeout: 0 })),
+    })
+    await appendTo(log, detections(1, 1), '0')
+    database?.exec('PRAGMA max_page_count = 120')
+    let end = 1
+    const add = async () => {
+      await appendTo(log, detections(end + 1, end + 20, 'x'.repeat(500)), String(end))
+      end += 20
+    }
+    const untilFull = async (): Promise<unknown> => {
+      for (;;) {
+        const error: unknown = await add().catch((reason: unknown) => reason)
+        if (error !== undefined) return error
+      }
+    }
+    await expect(untilFull()).resolves.toMatchObject({ name: 'LogFileError', retryable: true })
+    await log.retention.trim({ limit: 60 })
+    await expect(add()).resolves.toBeUndefined()
+    await expect(readAll(log)).resolves.toHaveLength(end - 60)
+  })
 })
