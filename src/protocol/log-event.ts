@@ -2,7 +2,7 @@ import type { EventOf } from './event.ts'
 import { rfc3339 } from './timestamp.ts'
 
 /** The source of the events of a log itself. */
-export const LOG_SOURCE = '/log'
+const LOG_SOURCE = '/log'
 
 /** Time passed. `number` counts the ticks of a log. */
 export function tickEvent(number: number, now: number): EventOf<'log.tick'> {

@@ -47,7 +47,7 @@ export interface WatchedStreams {
 type TrackingOf = (stream: string, ignores?: (event: ResearchEvent) => boolean) => Tracking | undefined
 
 /** The streams of one member. */
-export interface MemberStreams {
+interface MemberStreams {
   readonly source: string
   readonly names: readonly string[]
   /** Whether they are one poll, which can be woken. */

@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest'
 import { answer, queryOf } from '../../support/serve.ts'
 
 /** Time that a test moves. */
-export class TestTime extends VirtualTimeScheduler {
+class TestTime extends VirtualTimeScheduler {
   advance(duration: number): void {
     const end = this.frame + duration
     this.maxFrames = end
@@ -28,7 +28,7 @@ export async function settled(): Promise<void> {
 }
 
 /** A research service of one test: monitors with lists of events, and results of runs. */
-export class ScriptedService {
+class ScriptedService {
   readonly requests: string[] = []
   /** The groups of each monitor's events, newest first. */
   readonly monitors = new Map<string, string[]>()
