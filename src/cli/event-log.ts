@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
+import { addBackup } from './event-log/backup.ts'
 import { addDeadLetters } from './event-log/dead-letters.ts'
 import { addRead, addTail } from './event-log/entries.ts'
+import { addConsumers, addProcesses, addStats } from './event-log/numbers.ts'
 
 const EXAMPLES = `
 The log may be recorded by another process at the same time. A missing file is an error, and is not created.
@@ -13,9 +15,13 @@ Examples:
 export function addEventLog(program: Command, signal: AbortSignal): void {
   const group = program
     .command('log')
-    .description('Read an event log that "rivulet record" or the library has written.')
+    .description('Show what is in an event log that "rivulet record" or the library has written.')
     .addHelpText('after', EXAMPLES)
   addTail(group, signal)
   addRead(group, signal)
+  addStats(group, signal)
+  addConsumers(group, signal)
+  addProcesses(group, signal)
   addDeadLetters(group, signal)
+  addBackup(group, signal)
 }

@@ -45,6 +45,24 @@ export function startAt(text: string): StartAt {
   throw new InvalidArgumentError('Expected start, end, or a time such as 2026-01-31T12:00:00Z.')
 }
 
+const MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/** Reads a time with its unit, such as `30d`, in ms. */
+export function timeSpan(text: string): number {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)([smhd])$/.exec(text) ?? []
+  if (unit === 's' || unit === 'm' || unit === 'h' || unit === 'd') return Number(number) * MS[unit]
+  throw new InvalidArgumentError('Expected a number and s, m, h or d, such as 30d.')
+}
+
+const BYTES = { kB: 1e3, MB: 1e6, GB: 1e9 } as const
+
+/** Reads a size with its unit, such as `2GB`, in bytes. */
+export function byteSize(text: string): number {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)(kB|MB|GB)$/.exec(text) ?? []
+  if (unit === 'kB' || unit === 'MB' || unit === 'GB') return Math.round(Number(number) * BYTES[unit])
+  throw new InvalidArgumentError('Expected a number and kB, MB or GB, such as 2GB.')
+}
+
 /** Reads a port; 0 is any free port. */
 export const portNumber = wholeNumber(0, 65_535)
 

@@ -7,7 +7,7 @@ import { UsageError } from './exit.ts'
 import { invocation } from './invocation.ts'
 import { openLogFile } from './log-file.ts'
 import type { Logger } from './log.ts'
-import { collect } from './options.ts'
+import { byteSize, collect, timeSpan } from './options.ts'
 import { createProgress } from './progress.ts'
 import type { Progress } from './progress.ts'
 
@@ -16,6 +16,8 @@ interface RecordCommandOptions extends ConnectionOptions {
   readonly monitor?: readonly string[]
   readonly group?: readonly string[]
   readonly wait?: boolean
+  readonly maxAge?: number
+  readonly maxSize?: number
 }
 
 const EXAMPLES = `
@@ -42,6 +44,8 @@ export function addRecord(program: Command, signal: AbortSignal): void {
     .requiredOption('--log <file>', 'SQLite file of the log')
     .option('--monitor <id>', 'a monitor to record; may be repeated', collect(String))
     .option('--group <id>', 'a task group to record until it is done; may be repeated', collect(String))
+    .option('--max-age <time>', 'delete older entries, such as 30d (default: none)', timeSpan)
+    .option('--max-size <size>', 'delete the oldest entries above this size (default: 8 GiB)', byteSize)
     .option('--wait', 'wait while another process records one of them, instead of an error')
   addConnectionOptions(command, 'print the number of recorded entries as one line of JSON, at the end')
     .addHelpText('after', EXAMPLES)
@@ -53,7 +57,7 @@ export function addRecord(program: Command, signal: AbortSignal): void {
 
 /** Resolves when everything is stored and closed, after the last event or after the signal aborts. */
 async function record(options: RecordCommandOptions, signal: AbortSignal): Promise<void> {
-  const { monitor: monitors = [], group: taskGroups = [], log: file, wait = false } = options
+  const { monitor: monitors = [], group: taskGroups = [], log: file, wait = false, maxAge, maxSize } = options
   if (monitors.length === 0 && taskGroups.length === 0) {
     throw new UsageError('nothing to record: use --monitor or --group')
   }
@@ -61,7 +65,12 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
   const { client, log, output } = connect(options)
   // A wrong address or id fails immediately, and creates no file.
   await doneGroups(client, monitors, taskGroups, signal)
-  await using opened = await openLogFile(file, true)
+  await using opened = await openLogFile(file, {
+    retention: {
+      ...(maxAge !== undefined && { maxAge }),
+      ...(maxSize !== undefined && { maxBytes: maxSize }),
+    },
+  })
   log.info(
     {
       log: file,

@@ -240,8 +240,10 @@ class StoredLog implements EventLog {
     const entries = new Observable<EntryOf<Type>>((subscriber) => {
       subscription = this.#subscribe(name, settings, subscriber, effects)
     })
+    const observers = this.#observers
+    // Without observers, a call costs one check.
     const observed: Handler<EntryOf<Type>> = (entry, own) =>
-      this.#handle(name, entry, () => handle(entry, own))
+      observers.isEmpty ? handle(entry, own) : this.#handle(name, entry, () => handle(entry, own))
     const delivered = entries.pipe(deliver(observed, { ...delivery, signal: abort }))
     const done = new Promise<void>((resolve, reject) => {
       delivered.subscribe({ error: reject, complete: resolve })
@@ -332,9 +334,8 @@ class StoredLog implements EventLog {
     return this.close()
   }
 
-  /** Calls a handler as the observers want it. Without any, it costs one check. */
+  /** Calls a handler as the observers want it. */
   #handle(consumer: string, entry: Entry, call: () => Handled): Handled {
-    if (this.#observers.isEmpty) return call()
     return this.#observers.around(call, (observer, proceed) =>
       observer.handle === undefined ? proceed() : observer.handle(consumer, entry, proceed),
     )

@@ -8,6 +8,7 @@ import { ignoringErrors } from '../protocol/observers.ts'
 import { countDiagnostics } from './diagnostics.ts'
 import { Handlers } from './handlers.ts'
 import type { Handler } from './handlers.ts'
+import { gaugeLog } from './log-gauges.ts'
 import { appendObserver } from './recording.ts'
 import { requestObserver } from './requests.ts'
 
@@ -16,7 +17,7 @@ export interface InstrumentOptions {
   /** Its requests, streams, retries, reconnects and dropped duplicates. */
   readonly client?: Pick<ResearchClient, 'observe' | 'diagnostics'>
   /** Its recording, its consumers' handlers, and how far its readers are behind. */
-  readonly log?: Pick<EventLog, 'observe'>
+  readonly log?: Pick<EventLog, 'observe' | 'stats'>
   /** Default: the one of the global meter provider at the call. */
   readonly meter?: Meter
   /** Default: the one of the global tracer provider. */
@@ -75,6 +76,7 @@ export function instrument(options: InstrumentOptions): Instrumentation {
     ends.push(countDiagnostics(meter, client.diagnostics))
   }
   if (log !== undefined) {
+    ends.push(gaugeLog(meter, log))
     ends.push(log.observe(appendObserver(meter, tracer)))
     ends.push(log.observe({ handle: (consumer, entry, proceed) => handlers.call(consumer, entry, proceed) }))
   }

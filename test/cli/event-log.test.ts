@@ -278,3 +278,59 @@ describe('rivulet log dead-letters', () => {
     expect((await command('--json')).stdout).toBe('')
   })
 })
+
+describe('the numbers of a log', () => {
+  /** A log of three entries, of which a consumer has handled one. */
+  async function logWithConsumer(consumer: string) {
+    const { file, add } = await logOf([run('trun_1')])
+    {
+      await using log = await openLog(sqliteLog(file))
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const job = log.consume(consumer, () => resolve())
+      await promise
+      await job.stop()
+    }
+    await add(run('trun_2'))
+    const store = sqliteLog(file)
+    const fence = await store.claim('stream:groups/tgrp_1/runs')
+    await store.append([{ fence, expect: null, position: '7', entries: [{ event: run('trun_3') }] }])
+    await store.close()
+    return file
+  }
+
+  it('are printed for a person, without control characters', async () => {
+    const file = await logWithConsumer('billing\u001B[2J')
+    const { code, stdout } = await rivulet(['log', 'stats', '--log', file]).ended
+
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^entries {3}3, 20\d\d-\S+Z to 20\d\d-\S+Z\nsize {6}[\d.]+ kB, and [\d.]+ \wB of/)
+    expect(stdout).toMatch(/^consumer {2}billing {2}2 behind, \d+ s {2}not running$/m)
+    expect(stdout).toMatch(/^stream {4}groups\/tgrp_1\/runs {2}not being recorded$/m)
+  })
+
+  it('are JSON: all, or a line for each consumer', async () => {
+    const file = await logWithConsumer('billing')
+    const stats = await rivulet(['log', 'stats', '--log', file, '--json']).ended
+    const consumers = await rivulet(['log', 'consumers', '--log', file, '--json']).ended
+    const processes = await rivulet(['log', 'processes', '--log', file, '--json']).ended
+
+    const consumer = { kind: 'consumer', name: 'billing', lag: { entries: 2 }, deadLetters: 0, owner: null }
+    expect(JSON.parse(stats.stdout)).toMatchObject({ entries: 3, readers: [consumer], pausedBy: null })
+    expect(JSON.parse(consumers.stdout)).toMatchObject(consumer)
+    expect(processes).toMatchObject({ code: 0, stdout: '' })
+  })
+})
+
+describe('rivulet log backup', () => {
+  it('copies a log that is open, and never overwrites a file', async () => {
+    const { file } = await logOf(all(3))
+    const copy = join(dirname(file), 'copy.db')
+    const made = await rivulet(['log', 'backup', '--log', file, '--to', copy, '--json']).ended
+    const again = await rivulet(['log', 'backup', '--log', file, '--to', copy]).ended
+    const read = await rivulet(['log', 'read', '--log', copy, '--json']).ended
+
+    expect(JSON.parse(made.stdout)).toEqual({ backup: copy })
+    expect(again).toMatchObject({ code: 7, stdout: '', stderr: expect.stringContaining(copy) })
+    expect(ids(read.stdout)).toEqual(all(3).map(({ id }) => id))
+  })
+})

@@ -37,6 +37,8 @@ describe('an invalid command line', () => {
     [['watch'], /--monitor, --group or --webhook-port/],
     [['record', '--group', 'g'], /--log <file>' not specified/],
     [['record', '--log', 'x.db'], /--monitor or --group/],
+    [['record', '--log', 'x.db', '--group', 'g', '--max-age', '30'], /such as 30d/],
+    [['record', '--log', 'x.db', '--group', 'g', '--max-size', '2 TB'], /such as 2GB/],
     [['log', 'read'], /--log <file>' not specified/],
     [['log', 'read', '--log', 'x.db', '--from', 'yesterday'], /Expected start, end, or a time/],
     [['log', 'read', '--log', 'x.db', '--from', 'start', '--after', 'p'], /cannot be used with/],

@@ -165,3 +165,38 @@ describe('the handlers of a log', () => {
     expect(calls).toEqual([1, 2, 3])
   })
 })
+
+describe('the numbers of a log', () => {
+  it('are how far each reader is behind, whenever metrics are collected', async () => {
+    const { client, group } = await research()
+    const log = await openedLog()
+    await client.record({ taskGroups: [await group('a')], log }).done
+    await consume(log, 1, () => {})
+    await client.record({ taskGroups: [await group('b')], log }).done
+    const { meter, tracer, series } = collecting()
+    instrument({ log, meter, tracer })
+    const stats = await log.stats()
+    const [reader] = stats.readers
+    const attributes = { 'messaging.consumer.group.name': 'billing', 'rivulet.reader.kind': 'consumer' }
+
+    expect(reader?.lag.entries).toBeGreaterThan(0)
+    expect(await series('rivulet.log.reader.lag')).toEqual([{ attributes, value: reader?.lag.entries }])
+    const [time] = await series('rivulet.log.reader.lag.time')
+    expect(time?.value).toBeGreaterThanOrEqual(reader?.lag.seconds ?? Infinity)
+    expect(await series('rivulet.log.reader.dead_letters')).toEqual([{ attributes, value: 0 }])
+    expect(await series('rivulet.log.entries')).toEqual([{ attributes: {}, value: stats.entries }])
+    expect(await series('rivulet.log.paused')).toEqual([{ attributes: {}, value: 0 }])
+    expect(total(await series('rivulet.log.size'))).toBeGreaterThan(0)
+  })
+
+  it('are not there once the log is closed, or the instrumentation is disposed of', async () => {
+    const [closed, left] = [await openedLog(), await openedLog()]
+    const { meter, tracer, series, metrics } = collecting()
+    instrument({ log: closed, meter, tracer })
+    await closed.close()
+    expect(await series('rivulet.log.entries')).toEqual([])
+    instrument({ log: left, meter, tracer }).dispose()
+    expect(await series('rivulet.log.entries')).toEqual([])
+    expect(await metrics()).toEqual(expect.any(Array))
+  })
+})

@@ -52,7 +52,7 @@ async function deadLetters(options: DeadLettersOptions, signal: AbortSignal): Pr
   const change = redeliver === undefined ? 'remove' : 'redeliver'
   const which = redeliver ?? remove
   if (which !== undefined && consumer === undefined) throw new UsageError(`--${change} needs --consumer`)
-  await using file = await openLogFile(options.log, false)
+  await using file = await openLogFile(options.log)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
   const { log, store } = file
   if (which === undefined || consumer === undefined) {

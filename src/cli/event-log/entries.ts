@@ -67,7 +67,7 @@ async function read(
   { limit = Infinity, ...options }: ReadCommandOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  await using file = await openLogFile(options.log, false)
+  await using file = await openLogFile(options.log)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
   const { log } = file
   let position = options.after ?? (await log.positionAt(options.from ?? 'start'))
@@ -81,7 +81,7 @@ async function read(
 }
 
 async function tail(options: EntriesOptions, signal: AbortSignal): Promise<void> {
-  await using file = await openLogFile(options.log, false)
+  await using file = await openLogFile(options.log)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
   const { log, store } = file
   let position = options.after ?? (await log.positionAt(options.from ?? 'end'))

@@ -1,0 +1,41 @@
+import type { Attributes, BatchObservableResult, Meter } from '@opentelemetry/api'
+import type { EventLog } from '../log/event-log.ts'
+import { ignoringErrors } from '../protocol/observers.ts'
+
+/** Reports the numbers of a log whenever metrics are collected. Returns what ends it. */
+export function gaugeLog(meter: Meter, log: Pick<EventLog, 'stats'>): () => void {
+  const gauge = (name: string, unit: string, description: string) =>
+    meter.createObservableGauge(`rivulet.log.${name}`, { description, unit })
+  const entries = gauge('entries', '{entry}', 'Entries of the log')
+  const size = gauge('size', 'By', 'Used size of the log')
+  const walSize = gauge('wal.size', 'By', 'Size of the write-ahead log')
+  const pending = gauge('inbox.pending', '{webhook}', 'Webhooks that are stored and not recorded yet')
+  const paused = gauge('paused', '1', '1 while a reader that is behind keeps the log from recording')
+  const lag = gauge('reader.lag', '{entry}', 'Entries that a reader has not acknowledged')
+  const lagTime = gauge('reader.lag.time', 's', 'Time since the oldest of these was recorded')
+  const deadLetters = gauge('reader.dead_letters', '{entry}', 'Entries that a reader could not handle')
+  const gauges = [entries, size, walSize, pending, paused, lag, lagTime, deadLetters]
+
+  async function observe(result: BatchObservableResult): Promise<void> {
+    const stats = await log.stats()
+    result.observe(entries, stats.entries)
+    result.observe(size, stats.bytes)
+    result.observe(walSize, stats.walBytes)
+    result.observe(pending, stats.inbox.pending)
+    result.observe(paused, stats.pausedBy === null ? 0 : 1)
+    for (const reader of stats.readers) {
+      const attributes: Attributes = {
+        'messaging.consumer.group.name': reader.name,
+        'rivulet.reader.kind': reader.kind,
+      }
+      result.observe(lag, reader.lag.entries, attributes)
+      result.observe(lagTime, reader.lag.seconds, attributes)
+      result.observe(deadLetters, reader.deadLetters, attributes)
+    }
+  }
+
+  // A log that is closed has no numbers, which is no failure of the collection.
+  const callback = (result: BatchObservableResult) => observe(result).catch(() => {})
+  meter.addBatchObservableCallback(callback, gauges)
+  return () => ignoringErrors(() => meter.removeBatchObservableCallback(callback, gauges))
+}
