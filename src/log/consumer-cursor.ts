@@ -7,7 +7,7 @@ import { EffectError, LogPositionError } from './errors.ts'
 const COPY_INTERVAL = 1_000
 
 /** How long after a save the next one begins, in ms. What is acknowledged meanwhile goes along. */
-const SAVE_INTERVAL = 0
+const SAVE_INTERVAL = 10
 
 /**
  * The state of one subscription to a consumer: where it begins, and how it is saved. It is in the log, or beside the effects of the

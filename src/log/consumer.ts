@@ -14,13 +14,13 @@ import type { Effects } from './effects.ts'
 import { LogClosedError, LogGapError, StalledConsumerError } from './errors.ts'
 
 /** Maximum number of entries that are read at once. */
-const PAGE = 500
+const PAGE = 1_000
 
 /** Reading pauses while the entries that are out are longer than this as JSON, in characters. */
 const MAX_OUT_LENGTH = 16 * 1024 * 1024
 
 /** How often a reader that never comes to the end of the log looks for dead letters to hand out again, in ms. */
-const REDELIVERY_INTERVAL = 25
+const REDELIVERY_INTERVAL = 40
 
 /** Dead letters that are handed out at once. */
 const REDELIVERY_PAGE = 100

@@ -1,0 +1,109 @@
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { from, lastValueFrom } from 'rxjs'
+import { openLog } from 'rivulet'
+import type { Entry, EventLog, LogStore, ResearchEvent } from 'rivulet'
+import { sqliteLog } from 'rivulet/log/sqlite'
+import { deliver } from 'rivulet/operators'
+import { monitorEvent } from '../../src/protocol/event.ts'
+import { expectCount } from '../expect-count.ts'
+import { result } from '../figure.ts'
+import type { Measure } from '../figure.ts'
+import { alternately, perSecond } from '../rounds.ts'
+
+const ENTRIES = 200_000
+/** Of those, for a handler that waits. */
+const DELIVERED = 8_000
+const CONCURRENCY = 16
+const BATCH = 200
+
+/**
+ * - `consume`: entries of 400 bytes per second from an SQLite log through `log.consume` with a synchronous handler, against a bare
+ *   `SELECT` of the same rows with `JSON.parse`.
+ * - `consume-deliver`: entries per second through `log.consume` at concurrency 16 with a handler of 1 ms, against `deliver` of the
+ *   same entries from memory.
+ */
+export const measure: Measure = async (folder) => {
+  const file = join(folder, 'log.db')
+  const store = sqliteLog(file)
+  await fill(store)
+  await using log = await openLog(store)
+  const start = await log.positionAt('start')
+  const entries: Entry[] = []
+  for (let position = start; entries.length < DELIVERED;) {
+    const page = await log.read(position, { limit: 1_000 })
+    entries.push(...page.entries)
+    ;({ position } = page)
+  }
+
+  const { ratio, ...details } = await alternately(
+    () => perSecond(ENTRIES, () => consumed(log, ENTRIES, () => {}, {})),
+    () => perSecond(ENTRIES, () => expectCount(selected(file), ENTRIES, 'selected entries')),
+    { rounds: 5, warmUp: 1 },
+  )
+  const options = { concurrency: CONCURRENCY }
+  const delivered = from(entries.slice(0, DELIVERED)).pipe(deliver(() => sleep(1), options))
+  const delivery = await alternately(
+    () => perSecond(DELIVERED, () => consumed(log, DELIVERED, () => sleep(1), options)),
+    () => perSecond(DELIVERED, () => lastValueFrom(delivered)),
+    { rounds: 5, warmUp: 1 },
+  )
+  return [
+    result('consume', ratio, { atLeast: 0.7 }, { ...details, unit: 'entries/s' }),
+    result('consume-deliver', delivery.ratio, { atLeast: 0.95 }, { ...delivery, unit: 'entries/s' }),
+  ]
+}
+
+let consumers = 0
+
+/** Consumes as many entries with a new consumer. */
+async function consumed(
+  log: EventLog,
+  total: number,
+  handler: () => void | Promise<void>,
+  options: { readonly concurrency?: number },
+): Promise<void> {
+  let left = total
+  const end = Promise.withResolvers<void>()
+  const job = log.consume(`bench ${(consumers += 1)}`, options, () => {
+    left -= 1
+    if (left === 0) end.resolve()
+    return handler()
+  })
+  await end.promise
+  await job.stop()
+}
+
+function selected(file: string): number {
+  const database = new DatabaseSync(file, { readOnly: true })
+  let count = 0
+  for (const { event } of database
+    .prepare('SELECT position, event FROM rivulet_entry ORDER BY position')
+    .iterate()) {
+    const parsed: ResearchEvent = JSON.parse(String(event))
+    if (parsed.id !== '') count += 1
+  }
+  database.close()
+  return count
+}
+
+async function fill(store: LogStore): Promise<void> {
+  const fence = await store.claim('bench')
+  for (let n = 0; n < ENTRIES; n += BATCH) {
+    const entries = Array.from({ length: BATCH }, (_, i) => ({ event: detection(n + i) }))
+    await store.append([{ fence, expect: null, entries }])
+  }
+}
+
+/** An event of about 400 bytes as JSON. */
+function detection(number: number): ResearchEvent {
+  const output = { type: 'text', content: 'x'.repeat(80), basis: [] }
+  const wire = {
+    event_type: 'event_stream',
+    event_id: `mevt_${number}`,
+    event_group_id: 'mevtgrp_1',
+    output,
+  } as const
+  return monitorEvent(`monitor_${number % 5}`, { ...wire, event_date: '2026-01-01' }, 'poll', 0)
+}
