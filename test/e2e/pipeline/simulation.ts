@@ -4,6 +4,7 @@ import { Audit } from './audit.ts'
 import { cycle } from './cycle.ts'
 import { PipelineProcess } from './pipeline-process.ts'
 import type { HandlerScript, Setup, World } from './pipeline-process.ts'
+import { END, LAG } from './service-script.ts'
 import { ScriptedService } from './service.ts'
 import type { ServiceScript } from './service.ts'
 import { memoryDisk, sqliteDisk } from './storage.ts'
@@ -35,10 +36,6 @@ export interface Script {
   readonly turns: readonly number[]
 }
 
-/** The time of the last event, in ms. The script ends there. */
-export const END = 10_000
-/** The longest delay between an event and its transport, in ms. */
-export const LAG = 3_000
 /** The longest time until everything is idle after that, in ms. */
 const IDLE_TIMEOUT = 200_000
 
