@@ -199,6 +199,8 @@ class StoredLog implements EventLog {
   readonly #subscriptions = new Map<string, Ending>()
   /** What stops each job, by its end. */
   readonly #jobs = new Map<Promise<void>, () => void>()
+  /** The ends of jobs, by their subscriptions. */
+  readonly #jobOf = new WeakMap<Ending, Promise<void>>()
   readonly #recorders = new Set<Recorder>()
   readonly #retention: Retention
   readonly #turns = new Turns()
@@ -237,8 +239,10 @@ class StoredLog implements EventLog {
     const { signal } = delivery
     const abort = signal === undefined ? stopping.signal : AbortSignal.any([signal, stopping.signal])
     let subscription: Ending | undefined
+    const ended = Promise.withResolvers<void>()
     const entries = new Observable<EntryOf<Type>>((subscriber) => {
       subscription = this.#subscribe(name, settings, subscriber, effects)
+      this.#jobOf.set(subscription, ended.promise)
     })
     const observers = this.#observers
     // Without observers, a call costs one check.
@@ -248,7 +252,10 @@ class StoredLog implements EventLog {
     const done = new Promise<void>((resolve, reject) => {
       delivered.subscribe({ error: reject, complete: resolve })
       // No handler is running any more.
-    }).finally(() => subscription?.finish())
+    }).finally(() => {
+      ended.resolve()
+      return subscription?.finish()
+    })
     const stop = () => stopping.abort()
     this.#jobs.set(done, stop)
     const forget = () => this.#jobs.delete(done)
@@ -321,7 +328,11 @@ class StoredLog implements EventLog {
     const ended = await Promise.allSettled([
       // Their failures are reported by the jobs.
       Promise.allSettled(this.#jobs.keys()),
-      ...Array.from(this.#subscriptions.values(), (subscription) => subscription.finish()),
+      ...Array.from(this.#subscriptions.values(), async (subscription) => {
+        // The handlers of a job end first, so that what they handled is saved.
+        await this.#jobOf.get(subscription)
+        await subscription.finish()
+      }),
       ...Array.from(this.#recorders, (recorder) => recorder.close()),
     ])
     await this.#retention.stop()

@@ -453,6 +453,24 @@ describe('a consumer of the log', () => {
     expect(await remaining(store, 'loop')).toEqual([])
   })
 
+  it('saves what the handlers of a job end with after its log was told to close', async () => {
+    const store = memoryLog()
+    const log = await openLog(store)
+    await append(store, changes(1, 3))
+    const resumed = new Subject<void>()
+    const started = new Seen()
+    log.consume('job', {}, async (entry) => {
+      started.add(entry)
+      await firstValueFrom(resumed)
+    })
+    await started.count(3)
+    const closed = log.close()
+    for (let turns = 0; turns < 5; turns++) await turn()
+    resumed.next()
+    await closed
+    expect(await remaining(store, 'job')).toEqual([])
+  })
+
   it('rejects stop() with the error of a save that failed', async () => {
     let isBroken = false
     const faults = (write: string) => {
