@@ -8,7 +8,7 @@ import { LogError } from '../log/errors.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { Job } from '../log/job.ts'
 import type { LogJob } from '../log/job.ts'
-import type { RecordedStream } from '../log/recorder.ts'
+import type { OpenOptions, RecordedStream, Recorder } from '../log/recorder.ts'
 import type { Context } from './context.ts'
 import { Clock } from './record/clock.ts'
 import type { FollowedMonitor } from './record/followed-monitor.ts'
@@ -146,13 +146,11 @@ export function record(context: Context, options: RecordOptions): Recording {
       const follow = () => (monitor ??= isPolled ? drain?.follow(source) : undefined)
       // While another recorder has the stream, webhooks do not wait for it.
       if (wait === undefined) follow()
-      const opening = names.map((name) => recorder.open(name, { wait, signal: leaving.signal }))
-      return from(Promise.all(opening)).pipe(
-        mergeMap((streams) => {
+      return from(openAll(recorder, names, { wait, signal: leaving.signal })).pipe(
+        mergeMap((byName) => {
           follow()
-          const byName = new Map(names.map((name, n) => [name, streams[n]]))
           return project((name, ignores = () => false) => {
-            const stream: RecordedStream | undefined = byName.get(name)
+            const stream = byName.get(name)
             if (stream === undefined) return undefined
             return streamTracking({ stream, reachability, startedAt, ignores, monitor, onEvent })
           })
@@ -225,6 +223,20 @@ class RecordingJob extends Job implements Recording {
     super(done, stop)
     this.set = set
   }
+}
+
+/**
+ * Opens the streams of one member, by their names. One after the other: two recordings that wait would each have one of them
+ * otherwise, and wait forever.
+ */
+async function openAll(
+  recorder: Recorder,
+  names: readonly string[],
+  options: OpenOptions,
+): Promise<ReadonlyMap<string, RecordedStream>> {
+  const streams = new Map<string, RecordedStream>()
+  for (const name of names) streams.set(name, await recorder.open(name, options))
+  return streams
 }
 
 /** Checks the options of a member, and subscribes to nothing. */

@@ -203,6 +203,22 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     expect(runsOf(await entriesOf(second.log))).toHaveLength(1)
   })
 
+  it('claims the streams of a group in one order, so that two that wait never hold one each', async () => {
+    const { client, group } = await research()
+    const id = await group('a')
+    const connect = create()
+    const [first, second] = [await openedLog(connect), await openedLog(connect)]
+    const runs = await first.store.claim(`stream:groups/${id}/runs`)
+    const { signal } = new AbortController()
+    const waiting = client.record({ taskGroups: [id], log: second.log, wait: signal })
+    for (let turns = 0; turns < 20; turns++) await turn()
+    const events = await first.store.claim(`stream:groups/${id}/events`)
+    await first.store.release(events)
+    await first.store.release(runs)
+    await waiting.done
+    expect(runsOf(await entriesOf(second.log))).toHaveLength(1)
+  })
+
   it('waits for the streams that another open log records, with `wait`', async () => {
     const { client, group } = await research()
     const id = await group('a')
