@@ -29,6 +29,8 @@ export type { EffectHandler } from './log/effects.ts'
 export type { DeadLetterQueue } from './log/dead-letters.ts'
 export { openLog } from './log/event-log.ts'
 export type { ConsumeOptions, EventLog, LogOptions, LogReader } from './log/event-log.ts'
+export type { LogProcess, OutputEvent, ProcessContext, ProcessOptions } from './log/process.ts'
+export type { ProcessChange, ProcessSnapshot, ProcessState } from './log/process-state.ts'
 export type { LogJob } from './log/job.ts'
 export type { LogObserver } from './log/observer.ts'
 export type { ConsumerOptions, EntryOf } from './log/consumer-options.ts'
@@ -73,6 +75,9 @@ export {
   LogPositionError,
   LogUnsupportedError,
   LogValueError,
+  ProcessError,
+  ProcessVersionError,
+  SnapshotTooLargeError,
   StalledConsumerError,
 } from './log/errors.ts'
 export { AcknowledgementError, keepPosition } from './protocol/acknowledgement.ts'

@@ -152,6 +152,83 @@ export class LogUnsupportedError extends LogError {
   override readonly name = 'LogUnsupportedError'
 }
 
+/**
+ * A function of a process failed at an entry or a timer, or asked for what a process cannot do. Nothing of what it did there
+ * was kept. `cause` is what it threw.
+ */
+export class ProcessError extends LogError {
+  override readonly name = 'ProcessError'
+  /** The process. */
+  readonly process: string
+  /** Undefined where it is not known: `key` or `where` failed. */
+  readonly key: string | undefined
+  /** The entry; of a timer, the one that was going to be processed when it fired. Undefined while states are migrated. */
+  readonly entry: { readonly source: string; readonly id: string; readonly position: string } | undefined
+  /** The name of the timer, and when it was due, in Unix ms; undefined at an entry. */
+  readonly timer: { readonly name: string; readonly due: number } | undefined
+
+  /** @param problem What is wrong, as in "the process "silent" failed at …: its state is not JSON". */
+  constructor(
+    process: string,
+    {
+      key,
+      entry,
+      timer,
+    }: {
+      readonly key?: string | undefined
+      readonly entry?: { readonly source: string; readonly id: string; readonly position: string } | undefined
+      readonly timer?: { readonly name: string; readonly due: number } | undefined
+    },
+    problem: string,
+    options?: ErrorOptions,
+  ) {
+    const at =
+      timer !== undefined
+        ? `the timer ${shown(timer.name)} that was due at ${timer.due}`
+        : entry !== undefined
+          ? `the event ${shown(entry.id)} of ${entry.source}`
+          : 'a stored state'
+    const of = key === undefined ? '' : `, key ${shown(key)}`
+    super(`the process ${JSON.stringify(process)} failed at ${at}${of}: ${problem}`, options)
+    this.process = process
+    this.key = key
+    this.entry = entry && { source: entry.source, id: entry.id, position: entry.position }
+    this.timer = timer && { name: timer.name, due: timer.due }
+  }
+}
+
+/** A process cannot run in this version, because its state is of another one. The message says what to do. */
+export class ProcessVersionError extends LogError {
+  override readonly name = 'ProcessVersionError'
+  /** The process. */
+  readonly process: string
+  /** The version of its state. */
+  readonly stored: number
+  /** The version that was to run. */
+  readonly version: number
+
+  constructor(process: string, stored: number, version: number, problem: string) {
+    super(
+      `the process ${JSON.stringify(process)} cannot run in version ${version}, because its state is of version ${stored}: ${problem}`,
+    )
+    this.process = process
+    this.stored = stored
+    this.version = version
+  }
+}
+
+/** The state of a process is too large for a snapshot. Read it one by one, with `changes(undefined, { live: false })`. */
+export class SnapshotTooLargeError extends LogError {
+  override readonly name = 'SnapshotTooLargeError'
+
+  constructor(process: string, limit: number) {
+    super(
+      `the state of ${JSON.stringify(process)} is too large for a snapshot of up to ${limit} keys and 64 MiB: raise \`limit\`, or ` +
+        'read it one by one with `changes(undefined, { live: false })`',
+    )
+  }
+}
+
 /** A log's file that cannot be used, or cannot be used any more. Nothing in it was overwritten. `cause` is SQLite's error. */
 export class LogFileError extends LogError {
   override readonly name = 'LogFileError'
@@ -173,4 +250,8 @@ export class LogClosedError extends LogError {
   constructor(log: string) {
     super(`${log} is closed`)
   }
+}
+
+function shown(text: string): string {
+  return JSON.stringify(text.slice(0, 100))
 }

@@ -22,6 +22,11 @@ import { Job } from './job.ts'
 import type { LogJob } from './job.ts'
 import type { LogObserver } from './observer.ts'
 import { Recorder } from './recorder.ts'
+import { processSettings, RunningProcess } from './process.ts'
+import type { LogProcess, ProcessOptions } from './process.ts'
+import { StoredProcessState } from './process-state.ts'
+import type { ProcessState } from './process-state.ts'
+import { ProcessRunner } from './process/runner.ts'
 import { Retention, retentionSettings } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
 import { logStats } from './log-stats.ts'
@@ -81,6 +86,34 @@ export interface EventLog extends AsyncDisposable {
   ): LogJob
   /** The entries that a consumer could not handle, where its `deadLetters` is `'log'`. */
   deadLetters(consumer: string): DeadLetterQueue
+  /**
+   * Runs functions over the entries, with a state for each key and with timers. State, timers, output and the position in the
+   * log are committed together, so each entry counts exactly once, whatever is killed.
+   *
+   * Rejects, as `done`, with a `LogInUseError` while another one runs this process, with a `FencedError` once it was claimed
+   * again, with a `ProcessError` where a function fails, and with a `ProcessVersionError`.
+   *
+   * ```ts
+   * import { memoryLog, openLog } from 'rivulet'
+   *
+   * const log = await openLog(memoryLog())
+   * const counts = log.process('counts', {
+   *   version: 1,
+   *   key: (entry) => entry.source,
+   *   init: () => ({ entries: 0 }),
+   *   event: (state, entry, context) => context.set({ entries: state.entries + 1 }),
+   * })
+   * console.log((await counts.snapshot()).state)
+   * ```
+   *
+   * @throws ArgumentError at the call, for an invalid setting.
+   */
+  process<State, const Type extends ResearchEventType = ResearchEventType>(
+    name: string,
+    options: ProcessOptions<State, Type>,
+  ): LogProcess<State>
+  /** The state of a process that runs here, elsewhere or not at all. One that never ran has no states. */
+  state<State = unknown>(process: string): ProcessState<State>
   /**
    * Reads a page after a position, of any reader's or of {@link positionAt}, without a consumer. Rejects with a
    * `LogPositionError`.
@@ -202,6 +235,8 @@ class StoredLog implements EventLog {
   /** The ends of jobs, by their subscriptions. */
   readonly #jobOf = new WeakMap<Ending, Promise<void>>()
   readonly #recorders = new Set<Recorder>()
+  /** The names of the processes that run. */
+  readonly #processes = new Set<string>()
   readonly #retention: Retention
   readonly #turns = new Turns()
   readonly #observers = new Observers<LogObserver>()
@@ -256,11 +291,26 @@ class StoredLog implements EventLog {
       ended.resolve()
       return subscription?.finish()
     })
-    const stop = () => stopping.abort()
-    this.#jobs.set(done, stop)
-    const forget = () => this.#jobs.delete(done)
-    done.then(forget, forget)
-    return new Job(done, stop)
+    return this.#job(done, () => stopping.abort())
+  }
+
+  process<State, Type extends ResearchEventType>(
+    name: string,
+    options: ProcessOptions<State, Type>,
+  ): LogProcess<State> {
+    const settings = processSettings(name, options)
+    const stopping = new AbortController()
+    const runner = new ProcessRunner(this.#store, name, settings, stopping.signal)
+    const done = this.#runAlone(name, () => runner.run())
+    return new RunningProcess(
+      this.#store,
+      name,
+      this.#job(done, () => stopping.abort()),
+    )
+  }
+
+  state<State>(process: string): ProcessState<State> {
+    return new StoredProcessState(this.#store, process)
   }
 
   deadLetters(consumer: string): DeadLetterQueue {
@@ -343,6 +393,26 @@ class StoredLog implements EventLog {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  #job(done: Promise<void>, stop: () => void): LogJob {
+    this.#jobs.set(done, stop)
+    const forget = () => this.#jobs.delete(done)
+    done.then(forget, forget)
+    return new Job(done, stop)
+  }
+
+  /** A second run of the same open log would fence the first. */
+  async #runAlone(process: string, run: () => Promise<void>): Promise<void> {
+    if (this.#processes.has(process)) {
+      throw new LogInUseError('the log', `process:${process}`, 'another run of the same open log')
+    }
+    this.#processes.add(process)
+    try {
+      await run()
+    } finally {
+      this.#processes.delete(process)
+    }
   }
 
   /** Calls a handler as the observers want it. */

@@ -337,6 +337,7 @@ class OpenLog implements MemoryLog {
       states: (name, keys) => this.#call(() => processes.states(name, keys)),
       timers: (name, options) => this.#call(() => processes.timers(name, options)),
       start: () => this.#call(() => processes.positions.start),
+      end: (name) => this.#call(() => processes.end(name)),
       changes: async (name, after, options) => {
         checkInteger('limit', options.limit, 1)
         // As for `read`.

@@ -68,7 +68,7 @@ export function entryBytes({ json }: PreparedEntry): number {
 }
 
 /** The length of the text in UTF-8, without encoding it. */
-function utf8Length(text: string): number {
+export function utf8Length(text: string): number {
   let bytes = text.length
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)

@@ -67,10 +67,10 @@ export function entryWithJson(
   stream: string,
   event: ResearchEvent,
   backfill: boolean,
-): { readonly entry: NewEntry; readonly length: number } | undefined {
+): { readonly entry: NewEntry; readonly prepared: PreparedEntry; readonly length: number } | undefined {
   try {
     const prepared = prepareEntry('a log', stream, { event, backfill })
-    return { entry: new EntryWithJson(event, prepared), length: prepared.json.length }
+    return { entry: new EntryWithJson(event, prepared), prepared, length: prepared.json.length }
   } catch (error) {
     if (error instanceof LogValueError) return undefined
     throw error

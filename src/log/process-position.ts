@@ -53,9 +53,10 @@ export class ProcessPositions {
    * The number of the change after which to read.
    *
    * @param changes Those of the process; undefined for an unknown one.
+   * @param present Whether only keys that have a state are read.
    * @throws {LogPositionError} where changes after the position cannot be read.
    */
-  resume(position: Position, changes: ProcessChanges | undefined): number {
+  resume(position: Position, changes: ProcessChanges | undefined, present = false): number {
     const { generation, change } = this.parse(position)
     // Without any change, nothing can have been missed.
     if (change === 0 && (generation === 0 || generation === changes?.generation)) return 0
@@ -66,7 +67,7 @@ export class ProcessPositions {
       )
     }
     if (change > changes.lastChange) throw refused('is beyond the end of the process in')
-    if (change < changes.forgotten) {
+    if (change < changes.forgotten && !present) {
       throw refused('is before removed keys that are forgotten: take a new snapshot from')
     }
     return change

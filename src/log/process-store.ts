@@ -60,6 +60,8 @@ export interface ChangesOptions {
   readonly limit: number
   /** Reads only changes up to here, a position of the same generation. Default: all. */
   readonly until?: Position
+  /** Only keys that have a state. Forgotten keys are not missed then, and each position of this generation is good. */
+  readonly present?: boolean
 }
 
 /** Which timers to read. */
@@ -67,7 +69,7 @@ export interface TimersOptions {
   readonly clock: TimerClock
   /** Only timers that are due at this time or before, in Unix ms. */
   readonly until: number
-  /** Only timers after this one in the order of `compareTimers`. */
+  /** Only timers after this place in the order of `compareTimers`, which need not be that of a timer. */
   readonly after?: Pick<Timer, 'due' | 'key' | 'name'> | undefined
   /** Maximum number of timers. */
   readonly limit: number
@@ -90,6 +92,8 @@ export interface ProcessStore {
   timers(name: string, options: TimersOptions): Promise<readonly Timer[]>
   /** The position of a process before its first change. It is good for each of its generations. */
   start(): Promise<Position>
+  /** The position of a process after its last change. */
+  end(name: string): Promise<Position>
   /** Reads changes after a position. Rejects with a `LogPositionError`. */
   changes(name: string, after: Position, options: ChangesOptions): Promise<ChangesPage>
   /** Resolves once `changes` after this position is not empty, or refused. Rejects with the signal's reason. */

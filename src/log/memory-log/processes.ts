@@ -39,21 +39,26 @@ export class Processes {
     return this.#processes.get(name)?.timers.read(options) ?? []
   }
 
+  end(name: string): Position {
+    const process = this.#processes.get(name)
+    return process === undefined
+      ? this.positions.start
+      : this.positions.format(process.generation, process.lastChange)
+  }
+
   changes(name: string, after: Position, options: ChangesOptions): ChangesPage {
     const process = this.#processes.get(name)
-    const from = this.positions.resume(after, process)
+    const from = this.positions.resume(after, process, options.present)
     if (process === undefined) return { changes: [], position: after, isEnd: true }
     const { generation, lastChange } = process
     const until = options.until === undefined ? lastChange : this.positions.parse(options.until).change
-    const found = process.changesAfter(from, until, options.limit)
-    const changes: StoredChange[] = found.map(({ key, state, change }) => ({
-      key,
-      state,
-      position: this.positions.format(generation, change),
-    }))
-    const isEnd = changes.length < options.limit
+    const found: StoredChange[] = process
+      .changesAfter(from, until, options.limit)
+      .map(({ key, state, change }) => ({ key, state, position: this.positions.format(generation, change) }))
+    const changes = options.present === true ? found.filter(({ state }) => state !== null) : found
+    const isEnd = found.length < options.limit
     const end = this.positions.format(generation, Math.max(from, until))
-    return { changes, position: isEnd ? end : (changes.at(-1)?.position ?? end), isEnd }
+    return { changes, position: isEnd ? end : (found.at(-1)?.position ?? end), isEnd }
   }
 
   /** Whether `changes` after this position is not empty. */

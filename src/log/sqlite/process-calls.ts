@@ -28,6 +28,10 @@ export class ProcessCalls implements ProcessStore {
     return this.#transactions.read(({ processes }) => processes.positions.start)
   }
 
+  end(name: string): Promise<Position> {
+    return this.#transactions.read(({ processes }) => processes.end(name))
+  }
+
   async changes(name: string, after: Position, options: ChangesOptions): Promise<ChangesPage> {
     checkInteger('limit', options.limit, 1)
     // A reader that asks for page after page would block the event loop otherwise.

@@ -68,9 +68,16 @@ export class Processes {
       }))
   }
 
-  changes(name: string, after: Position, { limit, until }: ChangesOptions): ChangesPage {
+  end(name: string): Position {
     const process = this.#find(name)
-    const from = this.positions.resume(after, process)
+    return process === undefined
+      ? this.positions.start
+      : this.positions.format(process.generation, process.lastChange)
+  }
+
+  changes(name: string, after: Position, { limit, until, present = false }: ChangesOptions): ChangesPage {
+    const process = this.#find(name)
+    const from = this.positions.resume(after, process, present)
     if (process === undefined) return { changes: [], position: after, isEnd: true }
     const { generation, lastChange } = process
     const last = until === undefined ? lastChange : this.#until(until, process)
@@ -89,7 +96,8 @@ export class Processes {
     }
     const isEnd = changes.length < limit && length < MAX_PAGE_LENGTH
     const end = this.positions.format(generation, Math.max(from, last))
-    return { changes, position: isEnd ? end : (changes.at(-1)?.position ?? end), isEnd }
+    const wanted = present ? changes.filter(({ state }) => state !== null) : changes
+    return { changes: wanted, position: isEnd ? end : (changes.at(-1)?.position ?? end), isEnd }
   }
 
   /** Whether `changes` after this position is not empty. */

@@ -205,7 +205,7 @@ export class SqliteLogStore implements LogStore {
           if (added.length > 0) log.entries.append(added, now, monotonic())
         }),
       )
-      if (added.length > 0 || process !== undefined) log.watch.notify()
+      if (added.length > 0 || (process?.state.length ?? 0) > 0) log.watch.notify()
     })
   }
 

@@ -1,0 +1,175 @@
+import { Observable } from 'rxjs'
+import type { Subscriber } from 'rxjs'
+import { checkBoolean, checkInteger, checkOptions, checkText } from '../protocol/check.ts'
+import { gateOf } from '../protocol/gate.ts'
+import type { Gate } from '../protocol/gate.ts'
+import type { LogStore, Position } from './contract.ts'
+import { LogClosedError, LogPositionError, SnapshotTooLargeError } from './errors.ts'
+
+/** Maximum number of changes that are read at once. */
+const PAGE = 500
+
+/** The length of the states in a snapshot, as JSON, in characters. */
+const MAX_SNAPSHOT_LENGTH = 64 * 1024 * 1024
+
+/** How often a snapshot is begun again that was overtaken. */
+const SNAPSHOT_ATTEMPTS = 5
+
+/** The state of a key after a change. */
+export interface ProcessChange<State> {
+  readonly key: string
+  /** Null for a key that was removed. */
+  readonly state: State | null
+  /** The position of the process after this change. */
+  readonly position: Position
+}
+
+/** The whole state of a process at one moment. */
+export interface ProcessSnapshot<State> {
+  /** By key. */
+  readonly state: ReadonlyMap<string, State>
+  /** The position of the process, for `changes`. Another one than those of entries. */
+  readonly position: Position
+}
+
+/** The state of a process, as of its last commit. It can be read in any process of the operating system that opens the log. */
+export interface ProcessState<State> {
+  /** The state of a key; undefined where it has none. */
+  get(key: string): Promise<State | undefined>
+  /**
+   * All states, and the position from which {@link changes} go on. Rejects with a `SnapshotTooLargeError` for more keys than
+   * the limit, or more than 64 MiB; `changes(undefined, { live: false })` reads those one by one.
+   *
+   * @param options `limit`: maximum number of keys, default 100,000.
+   */
+  snapshot(options?: { readonly limit?: number }): Promise<ProcessSnapshot<State>>
+  /**
+   * The changes after a position, or of all keys without one. Each change has its own position, from which reading goes on. A
+   * reader that is behind gets only the last state of each key.
+   *
+   * Errors with a `LogPositionError` for a position of another log or of an earlier build of the state, and for one that is so
+   * old that removed keys were forgotten since, 10,000 of them at least: take a new snapshot. Completes when the log is closed.
+   *
+   * @param options `live`: whether to wait for more at the end. Default true.
+   */
+  changes(after?: Position, options?: { readonly live?: boolean }): Observable<ProcessChange<State>>
+}
+
+/** Reads the state of a process from its log. */
+export class StoredProcessState<State> implements ProcessState<State> {
+  readonly #store: LogStore
+  readonly #name: string
+
+  constructor(store: LogStore, name: string) {
+    checkText('name', name)
+    this.#store = store
+    this.#name = `process:${name}`
+  }
+
+  async get(key: string): Promise<State | undefined> {
+    const [state] = await this.#store.processes.states(this.#name, [key])
+    return typeof state === 'string' ? parsed<State>(state) : undefined
+  }
+
+  async snapshot(options: { readonly limit?: number } = {}): Promise<ProcessSnapshot<State>> {
+    checkOptions('options', options, ['limit'])
+    const { limit = 100_000 } = options
+    checkInteger('limit', limit, 1)
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#snapshot(limit)
+      } catch (error) {
+        // The process was built again meanwhile, or removed very many keys.
+        if (!(error instanceof LogPositionError) || attempt === SNAPSHOT_ATTEMPTS) throw error
+      }
+    }
+  }
+
+  changes(after?: Position, options: { readonly live?: boolean } = {}): Observable<ProcessChange<State>> {
+    if (after !== undefined) checkText('after', after)
+    checkOptions('options', options, ['live'])
+    const { live = true } = options
+    checkBoolean('live', live)
+    return new Observable((subscriber) => {
+      const stop = new AbortController()
+      subscriber.add(() => stop.abort())
+      this.#emit(after, live, subscriber, stop.signal).catch((error: unknown) => {
+        if (error instanceof LogClosedError) subscriber.complete()
+        else subscriber.error(error)
+      })
+    })
+  }
+
+  /**
+   * Reads the last change of each key to the end. What changes meanwhile comes again after that. So it is the state at the
+   * moment of the last page.
+   */
+  async #snapshot(limit: number): Promise<ProcessSnapshot<State>> {
+    const { processes } = this.#store
+    const json = new Map<string, string>()
+    let length = 0
+    let position = await processes.start()
+    for (;;) {
+      const page = await processes.changes(this.#name, position, { limit: PAGE })
+      position = page.position
+      for (const { key, state } of page.changes) {
+        length += (state?.length ?? 0) - (json.get(key)?.length ?? 0)
+        if (state === null) json.delete(key)
+        else json.set(key, state)
+      }
+      if (json.size > limit || length > MAX_SNAPSHOT_LENGTH)
+        throw new SnapshotTooLargeError(this.#name, limit)
+      if (page.isEnd) break
+    }
+    const state = new Map(Array.from(json, ([key, text]) => [key, parsed<State>(text)]))
+    return { state, position }
+  }
+
+  async #emit(
+    after: Position | undefined,
+    live: boolean,
+    subscriber: Subscriber<ProcessChange<State>>,
+    stop: AbortSignal,
+  ): Promise<void> {
+    const { processes } = this.#store
+    const gate = gateOf(subscriber)
+    let position = after ?? (await processes.start())
+    while (!stop.aborted) {
+      const page = await processes.changes(this.#name, position, { limit: PAGE })
+      for (const change of page.changes) {
+        await opened(gate, stop)
+        if (stop.aborted) return
+        const { key, state } = change
+        const value = state === null ? null : parsed<State>(state)
+        subscriber.next({ key, state: value, position: change.position })
+      }
+      position = page.position
+      if (!page.isEnd) continue
+      if (!live) return subscriber.complete()
+      await processes.wait(this.#name, position, stop).catch((error: unknown) => {
+        if (!stop.aborted) throw error
+      })
+    }
+  }
+}
+
+/** Waits until the gate is open, or the signal aborted. */
+async function opened(gate: Gate | undefined, stop: AbortSignal): Promise<void> {
+  for (;;) {
+    if (gate?.closed !== true || stop.aborted) return
+    await new Promise<void>((resolve) => {
+      const end = () => {
+        unlisten()
+        stop.removeEventListener('abort', end)
+        resolve()
+      }
+      const unlisten = gate.onChange(end)
+      stop.addEventListener('abort', end)
+    })
+  }
+}
+
+/** A state as the process has set it. The process of this name says what it is. */
+function parsed<State>(json: string): State {
+  return JSON.parse(json)
+}

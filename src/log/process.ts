@@ -1,0 +1,176 @@
+import { ArgumentError } from '../protocol/argument-error.ts'
+import {
+  checkBoolean,
+  checkDuration,
+  checkInteger,
+  checkList,
+  checkOneOf,
+  checkOptions,
+  checkSignal,
+  checkText,
+} from '../protocol/check.ts'
+import type { ResearchEventData, ResearchEventType } from '../protocol/event.ts'
+import type { EntryOf } from './consumer-options.ts'
+import type { LogJob } from './job.ts'
+import type { TimerClock } from './process-store.ts'
+import { StoredProcessState } from './process-state.ts'
+import type { ProcessState } from './process-state.ts'
+import type { LogStore } from './contract.ts'
+
+/** An event that a process appends. Types of one's own are added to `ResearchEventData`. */
+export type OutputEvent = {
+  [Type in ResearchEventType]: {
+    readonly type: Type
+    readonly data: ResearchEventData[Type]
+    /** Default: `/processes/` and the name of the process. */
+    readonly source?: string
+  }
+}[ResearchEventType]
+
+/**
+ * What a function of a process can do. All of it is kept together when the function returns, and nothing of it when it throws.
+ */
+export interface ProcessContext<State> {
+  /** Of the entry or the timer. */
+  readonly key: string
+  /** Stores the state of the key; null removes it. Timers stay. */
+  set(state: State | null): void
+  /**
+   * Starts a timer of the key, in the place of an earlier one of this name.
+   *
+   * A timer fires at the first entry that makes it due, before that entry. With the clock `recorded`, that is one that was
+   * recorded at `due` or later; with `event`, the one that moves the watermark there. A timer that was due while nothing ran fires once. A timer
+   * must not start one that is not due later than itself.
+   *
+   * @param due Unix ms.
+   * @param options `clock`, default `recorded`.
+   */
+  timer(name: string, due: number, options?: { readonly clock?: TimerClock }): void
+  /** Stops a timer of the key. Without effect for one that is not running. */
+  cancel(name: string): void
+  /**
+   * Appends an event to the log, with the time of the entry or the timer and an id that is the same in each run. The process
+   * does not receive it itself. At most 256 events at a time.
+   */
+  append(event: OutputEvent): void
+}
+
+/** Settings of a process. The functions must depend on their arguments alone, so that each run gives the same. */
+export interface ProcessOptions<State, Type extends ResearchEventType = ResearchEventType> {
+  /**
+   * Of the functions, a positive integer. Raise it when their results change: then `migrate` or `rebuild` says what becomes of
+   * the state. Another version is refused with a `ProcessVersionError`.
+   */
+  readonly version: number
+  /** Only entries of these types. Timers also fire at the others. Default: all. */
+  readonly types?: readonly Type[]
+  /** Only entries for which this returns true. */
+  readonly where?: (entry: EntryOf<Type>) => boolean
+  /** The key of an entry, of up to 1,024 characters. Undefined for an entry that the process does not want. */
+  readonly key: (entry: EntryOf<Type>) => string | undefined
+  /** The state of a key that has none. */
+  readonly init: (key: string) => State
+  /** Called for each entry, one after the other. */
+  readonly event: (state: State, entry: EntryOf<Type>, context: ProcessContext<State>) => void
+  /** Called for each timer that fires. `due` is the time that it was set to, in Unix ms, and `name` its name. */
+  readonly timer?: (state: State, due: number, context: ProcessContext<State>, name: string) => void
+  /** The state of an earlier version in this one; null removes it. */
+  readonly migrate?: (state: unknown, fromVersion: number, key: string) => State | null
+  /**
+   * Builds the state of another version again from the beginning, where there is no `migrate`. What the earlier version has
+   * appended is not appended again. Refused where the log no longer has its beginning. Default false.
+   */
+  readonly rebuild?: boolean
+  /** How late entries may come by their event time, in ms: the watermark is so much behind the latest one. Default 0. */
+  readonly lateness?: number
+  /** Removes a state that was not set for so long, in ms between recordings. Default: never. */
+  readonly timeToLive?: number
+  /** Maximum size of a state as JSON, in bytes. Up to 262,144; default 65,536. */
+  readonly maxStateBytes?: number
+  /**
+   * What happens when a function throws, and for effects that are refused. `stop` ends the process with a `ProcessError`;
+   * `dead-letter` stores the entry, or the one at which the timer fired, as a dead letter and goes on. Default `stop`.
+   */
+  readonly onError?: 'stop' | 'dead-letter'
+  /** Waits for a name that another open log holds, until this signal is aborted. Default: that is an error. */
+  readonly wait?: AbortSignal
+}
+
+/** A process that runs, and its state. */
+export interface LogProcess<State> extends LogJob, ProcessState<State> {}
+
+/** A job, and the state that it writes. */
+export class RunningProcess<State> extends StoredProcessState<State> implements LogProcess<State> {
+  readonly #job: LogJob
+
+  constructor(store: LogStore, name: string, job: LogJob) {
+    super(store, name)
+    this.#job = job
+  }
+
+  get done(): Promise<void> {
+    return this.#job.done
+  }
+
+  stop(): Promise<void> {
+    return this.#job.stop()
+  }
+}
+
+/** {@link ProcessOptions} with their defaults. */
+export type ProcessSettings<State, Type extends ResearchEventType> = ProcessOptions<State, Type> &
+  Required<Pick<ProcessOptions<State, Type>, 'rebuild' | 'lateness' | 'maxStateBytes' | 'onError'>>
+
+const OPTIONS = Object.keys({
+  version: true,
+  types: true,
+  where: true,
+  key: true,
+  init: true,
+  event: true,
+  timer: true,
+  migrate: true,
+  rebuild: true,
+  lateness: true,
+  timeToLive: true,
+  maxStateBytes: true,
+  onError: true,
+  wait: true,
+} satisfies Record<keyof ProcessOptions<unknown>, true>)
+
+/** The settings with their defaults. Throws an ArgumentError for an invalid one. */
+export function processSettings<State, Type extends ResearchEventType>(
+  name: string,
+  options: ProcessOptions<State, Type>,
+): ProcessSettings<State, Type> {
+  checkText('name', name)
+  checkOptions('options', options, OPTIONS)
+  const settings = {
+    rebuild: false,
+    lateness: 0,
+    maxStateBytes: 64 * 1024,
+    onError: 'stop',
+    ...options,
+  } as const
+  const { version, types, where, key, init, event, timer, migrate, timeToLive, wait } = settings
+  checkInteger('version', version, 1)
+  if (types !== undefined) {
+    checkList('types', types)
+    for (const type of types) checkText('types', type)
+  }
+  for (const [option, value] of Object.entries({ key, init, event })) checkFunction(option, value)
+  for (const [option, value] of Object.entries({ where, timer, migrate })) {
+    if (value !== undefined) checkFunction(option, value)
+  }
+  checkBoolean('rebuild', settings.rebuild)
+  checkDuration('lateness', settings.lateness)
+  if (timeToLive !== undefined) checkInteger('timeToLive', timeToLive, 1)
+  checkInteger('maxStateBytes', settings.maxStateBytes, 1, 256 * 1024)
+  checkOneOf('onError', settings.onError, ['stop', 'dead-letter'])
+  if (wait !== undefined) checkSignal('wait', wait)
+  return settings
+}
+
+function checkFunction(option: string, value: unknown): void {
+  if (typeof value !== 'function') throw new ArgumentError(option, 'a function', value)
+}

@@ -1,0 +1,62 @@
+import { MAX_APPEND_ENTRIES, MAX_COMMIT_BYTES } from '../contract.ts'
+import type { NewEntry } from '../contract.ts'
+import type { NewDeadLetter } from '../dead-letter-store.ts'
+import { stateBytes } from '../prepared-commit.ts'
+import type { TimerChange } from '../process-store.ts'
+import { timerId } from './timer-queue.ts'
+import type { Effects } from './effects.ts'
+
+/** Left for the cursor and what the process keeps of itself, in bytes. */
+const RESERVE = 64 * 1024
+
+/** The room for what callbacks change, in bytes. */
+export const MAX_EFFECT_BYTES = MAX_COMMIT_BYTES - RESERVE
+
+/** Maximum number of calls of callbacks in a commit, so that its transaction stays short. */
+const MAX_CALLS = 500
+
+/** What calls of callbacks have changed since the last commit. */
+export class Batch {
+  /** In the order of the last change. */
+  readonly #state = new Map<string, string | null>()
+  readonly #timers = new Map<string, TimerChange>()
+  readonly #entries: NewEntry[] = []
+  readonly deadLetters: NewDeadLetter[] = []
+  #bytes = 0
+  #calls = 0
+
+  get state(): { readonly key: string; readonly state: string | null }[] {
+    return Array.from(this.#state, ([key, state]) => ({ key, state }))
+  }
+
+  get timers(): TimerChange[] {
+    return [...this.#timers.values()]
+  }
+
+  get entries(): readonly NewEntry[] {
+    return this.#entries
+  }
+
+  /** Whether the effects fit into the same commit. */
+  hasRoomFor({ bytes, entries }: Effects<unknown>): boolean {
+    return (
+      this.#calls < MAX_CALLS &&
+      this.#bytes + bytes <= MAX_EFFECT_BYTES &&
+      this.#entries.length + entries.length <= MAX_APPEND_ENTRIES
+    )
+  }
+
+  /** @param isSuppressed Whether the output is dropped. */
+  add(key: string, effects: Effects<unknown>, isSuppressed: boolean): void {
+    this.#calls += 1
+    this.#bytes += effects.bytes
+    if (effects.state !== undefined) {
+      const earlier = this.#state.get(key)
+      if (earlier !== undefined) this.#bytes -= stateBytes({ key, state: earlier })
+      this.#state.delete(key)
+      this.#state.set(key, effects.state)
+    }
+    for (const change of effects.timers.values()) this.#timers.set(timerId(change), change)
+    if (!isSuppressed) this.#entries.push(...effects.entries)
+  }
+}

@@ -1,0 +1,151 @@
+import type { Fence, LogStore, Position } from '../contract.ts'
+import { ProcessError, ProcessVersionError } from '../errors.ts'
+import { stateBytes } from '../prepared-commit.ts'
+import type { StateChange } from '../process-store.ts'
+import type { ProcessOptions } from '../process.ts'
+import { MAX_EFFECT_BYTES } from './batch.ts'
+import { jsonOf, RefusedEffect } from './effects.ts'
+import { memoOf, NO_TIME, progressOf } from './progress.ts'
+import type { Migration, Progress } from './progress.ts'
+
+/** Maximum number of states that are migrated in one commit. */
+const MIGRATED_STATES = 200
+
+/** Where a process stands in the log. */
+export interface Standing {
+  readonly cursor: Position
+  readonly progress: Progress
+}
+
+/** What decides how a process begins. */
+type Settings = Pick<ProcessOptions<unknown>, 'version' | 'migrate' | 'rebuild'>
+
+/** The process whose state is read. */
+interface Claimed {
+  readonly store: LogStore
+  readonly fence: Fence
+  /** As the user has it. */
+  readonly name: string
+  readonly signal: AbortSignal
+}
+
+/**
+ * Finds out where a process stands, and brings its state to this version. Where it is interrupted, the next call goes on.
+ *
+ * @throws {ProcessVersionError} for a version that cannot run.
+ */
+export async function begin(claimed: Claimed, settings: Settings): Promise<Standing> {
+  const { store, fence, name } = claimed
+  const [reader, memo] = [await store.reader(fence.name), await store.processes.memo(fence.name)]
+  const { version, migrate, rebuild = false } = settings
+  if (reader === undefined || memo === undefined) {
+    const start = await store.positionAt('start')
+    const progress: Progress = { version, start, clocks: NO_TIME }
+    const process = { memo: memoOf(progress), state: [], timers: [] }
+    const expect = reader?.cursor ?? null
+    await store.commit(fence, { expect, cursor: start, acknowledged: [], process })
+    return { cursor: start, progress }
+  }
+  const { cursor } = reader
+  const progress = progressOf(name, memo)
+  const refused = (problem: string) => new ProcessVersionError(name, progress.version, version, problem)
+  if (version < progress.version) throw refused('start the newer program, or give this one a higher version')
+  const { migration } = progress
+  if (version === progress.version && migration === undefined) return { cursor, progress }
+  if (migrate !== undefined && (migration === undefined || version === progress.version)) {
+    return { cursor, progress: await migrated(claimed, cursor, progress, { version, migrate }) }
+  }
+  if (rebuild) return restarted(claimed, cursor, progress, version)
+  if (migration !== undefined) {
+    throw refused(
+      `the migration of its states from version ${migration.from} is not finished. Run it in version ${progress.version} ` +
+        'with `migrate` first, or set `rebuild: true`',
+    )
+  }
+  throw refused('give it `migrate`, which turns each state into one of this version, or `rebuild: true`')
+}
+
+/** Drops state and timers, and begins again at the start. Output is suppressed up to the old cursor. */
+async function restarted(
+  { store, fence, name }: Claimed,
+  cursor: Position,
+  progress: Progress,
+  version: number,
+): Promise<Standing> {
+  const { start, rebuild = cursor } = progress
+  const { gap } = await store.read(start, { limit: 1 })
+  if (gap !== undefined) {
+    throw new ProcessVersionError(
+      name,
+      progress.version,
+      version,
+      'it cannot be built again, because the log no longer has its beginning. Give it `migrate`, or another name',
+    )
+  }
+  const next: Progress = { version, start, clocks: NO_TIME, rebuild }
+  const process = { memo: memoOf(next), reset: true, state: [], timers: [] }
+  await store.commit(fence, { expect: cursor, cursor: start, acknowledged: [], process })
+  return { cursor: start, progress: next }
+}
+
+/**
+ * Migrates the states in steps. A migrated state is a new change, so it is behind `until`; each commit moves `after`. So every
+ * state is migrated once, however often this is interrupted.
+ */
+async function migrated(
+  { store, fence, name, signal }: Claimed,
+  cursor: Position,
+  before: Progress,
+  { version, migrate }: Required<Pick<Settings, 'version' | 'migrate'>>,
+): Promise<Progress> {
+  const { processes } = store
+  let progress = before
+  let migration: Migration = before.migration ?? {
+    from: before.version,
+    after: await processes.start(),
+    until: await processes.end(fence.name),
+  }
+  const save = async (next: Progress, state: readonly StateChange[]) => {
+    const process = { memo: memoOf(next), state, timers: [] }
+    await store.commit(fence, { expect: cursor, cursor, acknowledged: [], process })
+    progress = next
+  }
+  for (;;) {
+    signal.throwIfAborted()
+    const { from, after, until } = migration
+    const page = await processes.changes(fence.name, after, { limit: MIGRATED_STATES, until, present: true })
+    let changed: StateChange[] = []
+    let bytes = 0
+    for (const { key, state, position } of page.changes) {
+      const next = migratedState(name, key, state, (value) => migrate(value, from, key))
+      const size = stateBytes({ key, state: next })
+      if (bytes + size > MAX_EFFECT_BYTES) {
+        await save({ ...progress, version, migration }, changed)
+        changed = []
+        bytes = 0
+      }
+      migration = { from, after: position, until }
+      if (next === state) continue
+      changed.push({ key, state: next })
+      bytes += size
+    }
+    migration = { from, after: page.position, until }
+    await save({ ...progress, version, migration: page.isEnd ? undefined : migration }, changed)
+    if (page.isEnd) return progress
+  }
+}
+
+function migratedState(
+  name: string,
+  key: string,
+  state: string | null,
+  migrate: (state: unknown) => unknown,
+): string | null {
+  try {
+    const next = migrate(state === null ? null : JSON.parse(state))
+    return next === null ? null : jsonOf(next)
+  } catch (cause) {
+    const problem = cause instanceof RefusedEffect ? cause.message : `\`migrate\` threw ${String(cause)}`
+    throw new ProcessError(name, { key }, problem, { cause })
+  }
+}

@@ -1,0 +1,201 @@
+import type { ResearchEvent } from '../../protocol/event.ts'
+import { hash, hashString } from '../../protocol/identity-hash.ts'
+import { rfc3339 } from '../../protocol/timestamp.ts'
+import type { Cause } from '../../protocol/event.ts'
+import type { NewEntry } from '../contract.ts'
+import { entryBytes, stateBytes, timerBytes, utf8Length } from '../prepared-commit.ts'
+import { entryWithJson } from '../prepared-entry.ts'
+import type { TimerChange, TimerClock } from '../process-store.ts'
+import type { OutputEvent, ProcessContext } from '../process.ts'
+
+/** Maximum length of a key and of a timer's name, in characters. */
+export const MAX_NAME_LENGTH = 1_024
+
+/** The greatest time that a Date has, in Unix ms. */
+const MAX_TIME = 8.64e15
+
+/** Maximum number of processes between an event and one that came from elsewhere. */
+const MAX_HOPS = 16
+
+/** The name of the timer that removes a state after `timeToLive`. Users cannot name a timer like that. */
+export const EXPIRY = ''
+
+/** What is wrong with what a callback asks for. It becomes the message of a `ProcessError`. */
+export class RefusedEffect extends Error {
+  override readonly name = 'RefusedEffect'
+}
+
+/** What one call of a callback is about. */
+export interface Call {
+  readonly process: string
+  readonly key: string
+  /** The entry that is processed, or that set the timer, and the timer. */
+  readonly cause: Cause
+  /** Of the output: RFC 3339. */
+  readonly time: string | null
+  /** When the entry that is processed was recorded, in Unix ms. */
+  readonly recorded: number
+  readonly maxStateBytes: number
+  readonly timeToLive: number | undefined
+  readonly hasTimers: boolean
+}
+
+/** What one call of a callback changes. It is kept where the callback returns, and dropped where it throws. */
+export class Effects<State> implements ProcessContext<State> {
+  /** Undefined where the state stays. */
+  state: string | null | undefined
+  readonly timers = new Map<string, TimerChange>()
+  readonly entries: NewEntry[] = []
+  readonly #call: Call
+  #entryBytes = 0
+  #isOver = false
+
+  constructor(call: Call) {
+    this.#call = call
+  }
+
+  /** The size of it all in a commit. */
+  get bytes(): number {
+    let bytes = this.#entryBytes
+    if (this.state !== undefined) bytes += stateBytes({ key: this.key, state: this.state })
+    for (const change of this.timers.values()) bytes += timerBytes(change)
+    return bytes
+  }
+
+  get key(): string {
+    return this.#call.key
+  }
+
+  set(state: State | null): void {
+    this.#checkRunning()
+    const { key, maxStateBytes, timeToLive, recorded } = this.#call
+    const json = state === null ? null : jsonOf(state)
+    if (json !== null && json.length * 3 > maxStateBytes) {
+      const bytes = utf8Length(json)
+      if (bytes > maxStateBytes) {
+        throw new RefusedEffect(
+          `its state of ${bytes} bytes is over the limit of ${maxStateBytes} (maxStateBytes)`,
+        )
+      }
+    }
+    this.state = json
+    if (timeToLive === undefined) return
+    if (json === null) this.#setTimer({ key, name: EXPIRY, due: null })
+    else this.#startTimer(EXPIRY, 'recorded', recorded + timeToLive)
+  }
+
+  timer(name: string, due: number, options: { readonly clock?: TimerClock } = {}): void {
+    this.#checkRunning()
+    checkTimerName(name)
+    if (!this.#call.hasTimers) throw new RefusedEffect('it sets a timer, and has no function `timer`')
+    const { clock = 'recorded' } = options
+    // The caller may be JavaScript.
+    const given: unknown = clock
+    if (given !== 'event' && given !== 'recorded') {
+      throw new RefusedEffect(`the clock of its timer must be "event" or "recorded", not ${String(given)}`)
+    }
+    if (typeof due !== 'number' || !(Math.abs(due) <= MAX_TIME)) {
+      throw new RefusedEffect(`its timer must be due at a Unix time in ms, not ${String(due)}`)
+    }
+    const at = Math.ceil(due)
+    const { due: firing } = this.#call.cause
+    if (firing !== undefined && at <= firing) {
+      throw new RefusedEffect(`a timer that is due at ${firing} sets one that is not due later (${at})`)
+    }
+    this.#startTimer(name, clock, at)
+  }
+
+  cancel(name: string): void {
+    this.#checkRunning()
+    checkTimerName(name)
+    this.#setTimer({ key: this.#call.key, name, due: null })
+  }
+
+  append({ type, data, source }: OutputEvent): void {
+    this.#checkRunning()
+    const { process, cause, time, recorded } = this.#call
+    if (cause.hops > MAX_HOPS) {
+      throw new RefusedEffect(
+        `its event would be the ${cause.hops}th in a row that a process appends because of another one: at most ${MAX_HOPS} ` +
+          'are appended, since processes may feed each other without an end',
+      )
+    }
+    // The caller may be JavaScript.
+    const given: unknown = type
+    if (typeof given !== 'string' || given === '')
+      throw new RefusedEffect('it appends an event without a type')
+    const event: Record<keyof ResearchEvent, unknown> = {
+      id: idOf(cause, this.entries.length),
+      source: source ?? `/processes/${process}`,
+      type,
+      time,
+      data,
+      received: rfc3339(recorded),
+      via: 'process',
+      cause,
+      cursor: undefined,
+    }
+    // `type` and `data` belong together by the type of the argument.
+    const made = entryWithJson(`process:${process}`, event as ResearchEvent, false)
+    if (made === undefined || data === undefined)
+      throw new RefusedEffect('the event that it appends is not JSON')
+    this.entries.push(made.entry)
+    this.#entryBytes += entryBytes(made.prepared)
+  }
+
+  /** The callback has returned. What it does later would be lost. */
+  end(): void {
+    this.#isOver = true
+  }
+
+  #startTimer(name: string, clock: TimerClock, due: number): void {
+    const { key, cause } = this.#call
+    const { source, id, revision, hops } = cause
+    this.#setTimer({ key, name, clock, due, cause: JSON.stringify([source, id, revision, hops]) })
+  }
+
+  #setTimer(change: TimerChange): void {
+    this.timers.set(change.name, change)
+  }
+
+  #checkRunning(): void {
+    if (this.#isOver) {
+      throw new RefusedEffect(
+        'its context was used after the function had returned: functions of a process are synchronous',
+      )
+    }
+  }
+}
+
+/** Reads the cause of a stored timer. */
+export function causeOfTimer(
+  process: string,
+  { cause, name, due }: { readonly cause: string; readonly name: string; readonly due: number },
+): Cause {
+  const [source, id, revision, hops]: [string, string, number, number] = JSON.parse(cause)
+  return { process, source, id, revision, timer: name, due, hops }
+}
+
+/** The same for each run over the same entries, so that the log skips what it has. */
+function idOf({ process, source, id, revision, timer, due }: Cause, index: number): string {
+  hashString(JSON.stringify([process, source, id, revision, timer ?? null, due ?? null, index]))
+  return Array.from(hash, (word) => (word >>> 0).toString(16).padStart(8, '0')).join('')
+}
+
+/** @throws {RefusedEffect} for a value that is not JSON. */
+export function jsonOf(state: unknown): string {
+  let json: string | undefined
+  try {
+    json = JSON.stringify(state)
+  } catch (cause) {
+    throw new RefusedEffect('its state is not JSON', { cause })
+  }
+  // A function or a symbol. Null would be no state.
+  if (json === undefined || json === 'null') throw new RefusedEffect('its state is not JSON')
+  return json
+}
+
+function checkTimerName(name: unknown): void {
+  if (typeof name === 'string' && name !== '' && name.length <= MAX_NAME_LENGTH) return
+  throw new RefusedEffect(`the name of a timer must be a text of 1 to ${MAX_NAME_LENGTH} characters`)
+}

@@ -1,0 +1,83 @@
+import { isObject } from '../../protocol/event.ts'
+import { parseJson } from '../../protocol/json.ts'
+import type { Position } from '../contract.ts'
+import type { Entry } from '../entry.ts'
+import { LogError } from '../errors.ts'
+
+/** How far the time of a process has come, in Unix ms; -Infinity before its first entry. */
+export interface Clocks {
+  /** The greatest event time of all entries so far. */
+  readonly event: number
+  /** The greatest time of recording. */
+  readonly recorded: number
+}
+
+/** What a process keeps of itself beside its cursor. */
+export interface Progress {
+  readonly version: number
+  /** Where the process began, and begins again when it is rebuilt. */
+  readonly start: Position
+  readonly clocks: Clocks
+  /** The state is being rebuilt. Up to here, output was appended by an earlier version. */
+  readonly rebuild?: Position | undefined
+  /** The states up to `until` are being migrated, those up to `after` are. */
+  readonly migration?: Migration | undefined
+}
+
+/** A migration that has begun. Positions are those of the process. */
+export interface Migration {
+  readonly from: number
+  readonly after: Position
+  readonly until: Position
+}
+
+/** The clocks before the first entry. */
+export const NO_TIME: Clocks = { event: -Infinity, recorded: -Infinity }
+
+/** The clocks after an entry. Its event time is `time`, else `received`, and never later than its recording. */
+export function advanced({ event, recorded }: Clocks, entry: Entry): Clocks {
+  const now = Math.max(recorded, entry.recorded)
+  return { event: Math.max(event, Math.min(eventTime(entry), now)), recorded: now }
+}
+
+function eventTime({ time, received, recorded }: Entry): number {
+  const at = time === null ? NaN : Date.parse(time)
+  if (!Number.isNaN(at)) return at
+  const arrived = Date.parse(received)
+  return Number.isNaN(arrived) ? recorded : arrived
+}
+
+/** The progress as the text that a commit stores. */
+export function memoOf({ clocks, ...progress }: Progress): string {
+  // JSON has no infinity.
+  const finite = (time: number) => (time === -Infinity ? null : time)
+  return JSON.stringify({ ...progress, clocks: [finite(clocks.event), finite(clocks.recorded)] })
+}
+
+/** Reads the text of {@link memoOf}. */
+export function progressOf(process: string, memo: string): Progress {
+  const parsed = parseJson(memo)
+  if (isObject(parsed) && typeof parsed['version'] === 'number' && typeof parsed['start'] === 'string') {
+    const { version, start, clocks, rebuild, migration } = parsed
+    const [event, recorded] = Array.isArray(clocks) ? clocks : []
+    return {
+      version,
+      start,
+      clocks: { event: timeOf(event), recorded: timeOf(recorded) },
+      rebuild: typeof rebuild === 'string' ? rebuild : undefined,
+      migration: migrationOf(migration),
+    }
+  }
+  throw new LogError(`what the log has of the process ${JSON.stringify(process)} cannot be read`)
+}
+
+function timeOf(value: unknown): number {
+  return typeof value === 'number' ? value : -Infinity
+}
+
+function migrationOf(value: unknown): Migration | undefined {
+  if (!isObject(value)) return undefined
+  const { from, after, until } = value
+  if (typeof from !== 'number' || typeof after !== 'string' || typeof until !== 'string') return undefined
+  return { from, after, until }
+}

@@ -1,0 +1,331 @@
+import type { Cause, ResearchEventType } from '../../protocol/event.ts'
+import { rfc3339 } from '../../protocol/timestamp.ts'
+import { isThenable } from '../../protocol/thenable.ts'
+import type { EntryOf } from '../consumer-options.ts'
+import { MAX_APPEND_ENTRIES } from '../contract.ts'
+import type { Fence, LogStore, Page, Position } from '../contract.ts'
+import type { Entry } from '../entry.ts'
+import { LogClosedError, LogError, LogGapError, ProcessError } from '../errors.ts'
+import { macrotask } from '../macrotask.ts'
+import type { Timer } from '../process-store.ts'
+import type { ProcessSettings } from '../process.ts'
+import { Batch, MAX_EFFECT_BYTES } from './batch.ts'
+import { begin } from './begin.ts'
+import { causeOfTimer, Effects, EXPIRY, MAX_NAME_LENGTH, RefusedEffect } from './effects.ts'
+import type { Call } from './effects.ts'
+import { advanced, memoOf } from './progress.ts'
+import type { Clocks, Progress } from './progress.ts'
+import { States } from './states.ts'
+import { TimerQueue } from './timer-queue.ts'
+
+/** Maximum number of entries that are read at once. */
+const PAGE = 500
+
+/** Maximum number of dead letters in a commit: the room that is left for them. */
+const MAX_DEAD_LETTERS = 15
+
+/** What became of `key`: it threw, or gave the key, or undefined for an entry that is not wanted. */
+type Keyed = { readonly key: string | undefined } | { readonly error: ProcessError }
+
+/**
+ * Runs a process: reads entries in order, fires timers and calls its functions, and commits what they change together with the
+ * cursor.
+ *
+ * It reads all entries and not only those of its types: each of them moves the time, so that timers fire in the same order
+ * however entries are cut into pages.
+ */
+export class ProcessRunner<State, Type extends ResearchEventType> {
+  readonly #store: LogStore
+  readonly #name: string
+  readonly #settings: ProcessSettings<State, Type>
+  readonly #stop: AbortSignal
+  readonly #states: States
+  readonly #timers: TimerQueue
+  #batch = new Batch()
+  /** The cursor in the store. */
+  #saved: Position = ''
+  /** The cursor after what is in the batch, and the clocks there. */
+  #cursor: Position = ''
+  #progress: Progress = { version: 0, start: '', clocks: { event: 0, recorded: 0 } }
+  /** Whether the batch has anything that the store does not have. */
+  #isChanged = false
+
+  constructor(store: LogStore, name: string, settings: ProcessSettings<State, Type>, stop: AbortSignal) {
+    this.#store = store
+    this.#name = name
+    this.#settings = settings
+    this.#stop = stop
+    this.#states = new States(store.processes, `process:${name}`)
+    this.#timers = new TimerQueue(store.processes, `process:${name}`)
+  }
+
+  /** Resolves when it was stopped or its log closed, and rejects when it failed. The name is released then. */
+  async run(): Promise<void> {
+    const { wait } = this.#settings
+    try {
+      const fence = await this.#store.claim(`process:${this.#name}`, {
+        ...(wait !== undefined && { wait: AbortSignal.any([wait, this.#stop]) }),
+      })
+      try {
+        await this.#process(fence)
+      } finally {
+        // It is released with the log otherwise.
+        await this.#store.release(fence).catch(() => {})
+      }
+    } catch (error) {
+      const isEnd = error === this.#stop.reason || error instanceof LogClosedError
+      if (!this.#stop.aborted || !isEnd) throw error
+    }
+  }
+
+  async #process(fence: Fence): Promise<void> {
+    const claimed = { store: this.#store, fence, name: this.#name, signal: this.#stop }
+    const { cursor, progress } = await begin(claimed, this.#settings)
+    this.#saved = cursor
+    this.#cursor = cursor
+    this.#progress = progress
+    let isClean = false
+    while (!this.#stop.aborted) {
+      // One step for each page, since a generation before a rebuild may have had a million keys.
+      isClean ||= !(await this.#store.processes.clean())
+      const until = this.#progress.rebuild
+      const page = await this.#store.read(this.#cursor, { limit: PAGE, until })
+      this.#checkGap(page)
+      if (until !== undefined && page.gap !== undefined) {
+        throw new LogError(
+          `the process ${JSON.stringify(this.#name)} cannot be built again: the log deletes its entries meanwhile`,
+        )
+      }
+      await this.#runPage(fence, page)
+      if (this.#stop.aborted) return
+      if (page.isEnd && until !== undefined) {
+        this.#progress = { ...this.#progress, rebuild: undefined }
+        this.#isChanged = true
+        await this.#commit(fence)
+      } else if (page.isEnd && page.entries.length === 0 && isClean) {
+        await this.#store.wait(this.#cursor, this.#stop)
+      }
+    }
+  }
+
+  /** Entries that were deleted are an entry of their own, unless its type is not wanted. */
+  #checkGap({ gap }: Page): void {
+    const wanted: readonly string[] | undefined = this.#settings.types
+    if (gap !== undefined && wanted?.includes('log.gap') === false)
+      throw new LogGapError(`process:${this.#name}`, gap)
+  }
+
+  /** Processes a page. What was processed before a failure is committed. */
+  async #runPage(fence: Fence, { entries, position }: Page): Promise<void> {
+    try {
+      await this.#runEntries(fence, entries)
+    } catch (error) {
+      if (error instanceof ProcessError) await this.#commit(fence)
+      throw error
+    }
+    if (!this.#stop.aborted) this.#moveTo(position, this.#progress.clocks)
+    await this.#commit(fence)
+  }
+
+  async #runEntries(fence: Fence, entries: readonly Entry[]): Promise<void> {
+    const own = entries.filter(({ cause }) => cause?.process !== this.#name)
+    const keys = new Map(own.map((entry) => [entry, this.#keyOf(entry)]))
+    await this.#states.load(
+      Array.from(keys.values(), (keyed) => ('key' in keyed ? keyed.key : undefined)).filter(
+        (key) => key !== undefined,
+      ),
+    )
+    const last = this.#due(own.reduce(advanced, this.#progress.clocks))
+    for (const entry of entries) {
+      if (this.#stop.aborted) return
+      const keyed = keys.get(entry)
+      // A process does not receive what it has appended.
+      if (keyed === undefined) {
+        this.#moveTo(entry.position, this.#progress.clocks)
+        continue
+      }
+      const clocks = advanced(this.#progress.clocks, entry)
+      await this.#fireTimers(fence, entry, this.#due(clocks), last)
+      if (this.#stop.aborted) return
+      if ('error' in keyed) await this.#fail(fence, keyed.error, entry)
+      else if (keyed.key !== undefined) await this.#runEvent(fence, entry, keyed.key, clocks)
+      this.#moveTo(entry.position, clocks)
+    }
+  }
+
+  /** Fires what the entry makes due, before the entry itself. A commit in between leaves the cursor before the entry. */
+  async #fireTimers(fence: Fence, entry: Entry, until: Clocks, last: Clocks): Promise<void> {
+    while (!this.#stop.aborted) {
+      while (!this.#timers.isReadUpTo(until)) {
+        // As far as the page goes, so that the store is asked once for each page.
+        const read = await this.#timers.read(last, this.#batch.timers)
+        await this.#states.load(read.map(({ key }) => key))
+      }
+      const timer = this.#timers.next(until)
+      if (timer === undefined) return
+      await this.#runTimer(fence, entry, timer)
+    }
+  }
+
+  async #runTimer(fence: Fence, entry: Entry, timer: Timer): Promise<void> {
+    const { key, name, due } = timer
+    const call = this.#callOf(key, causeOfTimer(this.#name, timer), rfc3339(due), entry)
+    const state = await this.#stateOf(key)
+    const fire = (effects: Effects<State>) => {
+      // It is over, unless the function starts it again.
+      effects.timers.set(name, { key, name, due: null })
+      if (name === EXPIRY) return effects.set(null)
+      const { timer: callback } = this.#settings
+      if (callback === undefined) throw new RefusedEffect('a timer fires, and there is no function `timer`')
+      return callback(this.#parsed(key, state), due, effects, name)
+    }
+    const effects = this.#call(call, fire, { entry, timer })
+    if (effects instanceof ProcessError) {
+      await this.#fail(fence, effects, entry)
+      const gone = new Effects<State>(call)
+      gone.timers.set(name, { key, name, due: null })
+      await this.#apply(fence, key, gone)
+    } else await this.#apply(fence, key, effects)
+  }
+
+  async #runEvent(fence: Fence, entry: Entry, key: string, clocks: Clocks): Promise<void> {
+    const { source, id, revision } = entry
+    const cause = { process: this.#name, source, id, revision, hops: (entry.cause?.hops ?? 0) + 1 }
+    const call = this.#callOf(key, cause, entry.time, entry)
+    const state = await this.#stateOf(key)
+    const run = (effects: Effects<State>) =>
+      this.#settings.event(this.#parsed(key, state), entry as EntryOf<Type>, effects)
+    const effects = this.#call({ ...call, recorded: clocks.recorded }, run, { entry })
+    if (effects instanceof ProcessError) await this.#fail(fence, effects, entry)
+    else await this.#apply(fence, key, effects)
+  }
+
+  /** Calls a function. Returns what it changes, or why nothing of it is kept. */
+  #call(
+    call: Call,
+    run: (effects: Effects<State>) => unknown,
+    at: { readonly entry: Entry; readonly timer?: Timer },
+  ): Effects<State> | ProcessError {
+    const effects = new Effects<State>(call)
+    try {
+      const result = run(effects)
+      if (isThenable(result)) {
+        result.then(undefined, () => {})
+        throw new RefusedEffect('its function returned a promise: functions of a process are synchronous')
+      }
+      if (effects.bytes > MAX_EFFECT_BYTES) {
+        throw new RefusedEffect(
+          `what it changes takes ${effects.bytes} bytes: at most ${MAX_EFFECT_BYTES} fit into a commit`,
+        )
+      }
+      if (effects.entries.length > MAX_APPEND_ENTRIES) {
+        throw new RefusedEffect(
+          `it appends ${effects.entries.length} events: at most ${MAX_APPEND_ENTRIES} at a time`,
+        )
+      }
+      return effects
+    } catch (error) {
+      return this.#errorOf(error, { key: call.key, ...at })
+    } finally {
+      effects.end()
+    }
+  }
+
+  #errorOf(
+    error: unknown,
+    at: { readonly key?: string; readonly entry: Entry; readonly timer?: Timer },
+  ): ProcessError {
+    const problem = error instanceof RefusedEffect ? error.message : `its function threw ${String(error)}`
+    return new ProcessError(this.#name, at, problem, { cause: error })
+  }
+
+  /** Ends the process, or stores a dead letter. */
+  async #fail(fence: Fence, error: ProcessError, { position }: Entry): Promise<void> {
+    if (this.#settings.onError === 'stop') throw error
+    if (this.#batch.deadLetters.length >= MAX_DEAD_LETTERS) await this.#commit(fence)
+    const cause: unknown = error.cause
+    const name = cause instanceof Error && !(cause instanceof RefusedEffect) ? cause.name : error.name
+    const text = { name: String(name).slice(0, 100), message: error.message.slice(0, 1_000) }
+    this.#batch.deadLetters.push({ position, error: text, attempts: 1 })
+    this.#isChanged = true
+  }
+
+  /** Adds effects to the commit, or to the next one where there is no room. */
+  async #apply(fence: Fence, key: string, effects: Effects<State>): Promise<void> {
+    if (!this.#batch.hasRoomFor(effects)) {
+      await this.#commit(fence)
+      // Timers may keep it busy for long.
+      await macrotask()
+    }
+    const { state } = effects
+    // A state that stays the same is no change.
+    if (state !== undefined && state === (await this.#stateOf(key))) effects.state = undefined
+    else if (state !== undefined) this.#states.set(key, state)
+    for (const change of effects.timers.values()) this.#timers.set(change)
+    this.#batch.add(key, effects, this.#progress.rebuild !== undefined)
+    this.#isChanged = true
+  }
+
+  async #commit(fence: Fence): Promise<void> {
+    if (!this.#isChanged) return
+    const { state, timers, entries, deadLetters } = this.#batch
+    await this.#store.commit(fence, {
+      expect: this.#saved,
+      cursor: this.#cursor,
+      acknowledged: [],
+      process: { memo: memoOf(this.#progress), state, timers },
+      entries,
+      deadLetters,
+    })
+    this.#saved = this.#cursor
+    this.#batch = new Batch()
+    this.#isChanged = false
+    this.#states.trim()
+  }
+
+  #moveTo(position: Position, clocks: Clocks): void {
+    if (position !== this.#cursor) this.#isChanged = true
+    this.#cursor = position
+    this.#progress = { ...this.#progress, clocks }
+  }
+
+  /** The times up to which timers fire. */
+  #due({ event, recorded }: Clocks): Clocks {
+    return { event: Math.floor(event - this.#settings.lateness), recorded }
+  }
+
+  #keyOf(entry: Entry): Keyed {
+    const { types, where, key: keyOf } = this.#settings
+    const wanted: readonly string[] | undefined = types
+    if (wanted !== undefined && !wanted.includes(entry.type)) return { key: undefined }
+    try {
+      const typed = entry as EntryOf<Type>
+      if (where !== undefined && !where(typed)) return { key: undefined }
+      const key: unknown = keyOf(typed)
+      if (key === undefined) return { key }
+      if (typeof key === 'string' && key.length <= MAX_NAME_LENGTH) return { key }
+      throw new RefusedEffect(`its key must be a text of up to ${MAX_NAME_LENGTH} characters, or undefined`)
+    } catch (error) {
+      return { error: this.#errorOf(error, { entry }) }
+    }
+  }
+
+  #callOf(key: string, cause: Cause, time: string | null, { recorded }: Entry): Call {
+    const { maxStateBytes, timeToLive, timer } = this.#settings
+    const now = Math.max(recorded, this.#progress.clocks.recorded)
+    const hasTimers = timer !== undefined
+    return { process: this.#name, key, cause, time, recorded: now, maxStateBytes, timeToLive, hasTimers }
+  }
+
+  async #stateOf(key: string): Promise<string | null> {
+    const cached = this.#states.peek(key)
+    if (cached !== undefined) return cached
+    await this.#states.load([key])
+    return this.#states.peek(key) ?? null
+  }
+
+  /** A state of its own for each call: what a function does to it without `set` has no effect. */
+  #parsed(key: string, state: string | null): State {
+    return JSON.parse(state ?? JSON.stringify(this.#settings.init(key)))
+  }
+}

@@ -1,0 +1,141 @@
+import { compareTimers } from '../process-store.ts'
+import type { ProcessStore, Timer, TimerChange, TimerClock } from '../process-store.ts'
+import type { Clocks } from './progress.ts'
+
+/** Maximum number of timers that are read at once. */
+const PAGE = 500
+
+const CLOCKS: readonly TimerClock[] = ['event', 'recorded']
+
+type Place = Pick<Timer, 'due' | 'key' | 'name'>
+
+/** The text is different for each key and name. */
+export function timerId({ key, name }: Pick<Timer, 'key' | 'name'>): string {
+  return `${key.length}:${key}${name}`
+}
+
+/**
+ * The timers of a process in the order in which they fire. Those that are not due yet stay in the store. For each clock, all
+ * timers up to a place are known; the next ones are read when they become due.
+ */
+export class TimerQueue {
+  readonly #store: ProcessStore
+  readonly #name: string
+  readonly #known = new Map<string, Timer>()
+  readonly #queues = { event: new Heap(), recorded: new Heap() }
+  /** All timers up to this place are known. */
+  readonly #read: Record<TimerClock, Place> = { event: placeAt(-Infinity), recorded: placeAt(-Infinity) }
+
+  constructor(store: ProcessStore, name: string) {
+    this.#store = store
+    this.#name = name
+  }
+
+  /** Whether {@link next} has all timers that it needs. */
+  isReadUpTo(until: Clocks): boolean {
+    return CLOCKS.every((clock) => this.#first(clock) !== undefined || this.#read[clock].due >= until[clock])
+  }
+
+  /**
+   * Reads timers that are due by then. Call it until {@link isReadUpTo}. Returns those that were read.
+   *
+   * @param changes What is not in the store yet.
+   */
+  async read(until: Clocks, changes: Iterable<TimerChange>): Promise<readonly Timer[]> {
+    const changed = new Map(Array.from(changes, (change) => [timerId(change), change]))
+    const added: Timer[] = []
+    for (const clock of CLOCKS) {
+      const after = this.#read[clock]
+      if (this.#first(clock) !== undefined || after.due >= until[clock]) continue
+      const found = await this.#store.timers(this.#name, { clock, until: until[clock], after, limit: PAGE })
+      const last = found.length < PAGE ? undefined : found.at(-1)
+      const end = last ?? placeAt(until[clock])
+      this.#read[clock] = { due: end.due, key: end.key, name: end.name }
+      for (const timer of found) if (!changed.has(timerId(timer))) added.push(timer)
+      for (const change of changed.values()) {
+        if (change.due === null || change.clock !== clock) continue
+        if (compareTimers(change, after) > 0 && compareTimers(change, end) <= 0) added.push(change)
+      }
+    }
+    for (const timer of added) this.#add(timer)
+    return added
+  }
+
+  /** The first timer that is due by then; it stays. Undefined where there is none. */
+  next(until: Clocks): Timer | undefined {
+    const [event, recorded] = [this.#due('event', until), this.#due('recorded', until)]
+    if (event === undefined || recorded === undefined) return event ?? recorded
+    return compareTimers(event, recorded) <= 0 ? event : recorded
+  }
+
+  /** Applies a change. The caller also puts it into the store. */
+  set(change: TimerChange): void {
+    this.#known.delete(timerId(change))
+    if (change.due !== null && compareTimers(change, this.#read[change.clock]) <= 0) this.#add(change)
+  }
+
+  #add(timer: Timer): void {
+    this.#known.set(timerId(timer), timer)
+    this.#queues[timer.clock].push(timer)
+  }
+
+  #due(clock: TimerClock, until: Clocks): Timer | undefined {
+    const timer = this.#first(clock)
+    return timer !== undefined && timer.due <= until[clock] ? timer : undefined
+  }
+
+  /** The first one that was neither removed nor replaced. */
+  #first(clock: TimerClock): Timer | undefined {
+    const queue = this.#queues[clock]
+    for (let first = queue.first; first !== undefined; first = queue.first) {
+      if (this.#known.get(timerId(first)) === first) return first
+      queue.shift()
+    }
+    return undefined
+  }
+}
+
+/** The place after all timers that are due at this time. */
+function placeAt(time: number): Place {
+  return { due: time + 0.5, key: '', name: '' }
+}
+
+/** A binary heap of timers. */
+class Heap {
+  readonly #timers: Timer[] = []
+
+  get first(): Timer | undefined {
+    return this.#timers[0]
+  }
+
+  push(timer: Timer): void {
+    const timers = this.#timers
+    let at = timers.length
+    while (at > 0) {
+      const above = (at - 1) >> 1
+      const parent = timers[above]
+      if (parent === undefined || compareTimers(parent, timer) <= 0) break
+      timers[at] = parent
+      at = above
+    }
+    timers[at] = timer
+  }
+
+  shift(): void {
+    const timers = this.#timers
+    const last = timers.pop()
+    if (last === undefined || timers.length === 0) return
+    let at = 0
+    for (;;) {
+      const left = timers[2 * at + 1]
+      const right = timers[2 * at + 2]
+      if (left === undefined) break
+      const isRight = right !== undefined && compareTimers(right, left) < 0
+      const child = isRight ? right : left
+      if (compareTimers(last, child) <= 0) break
+      timers[at] = child
+      at = 2 * at + (isRight ? 2 : 1)
+    }
+    timers[at] = last
+  }
+}

@@ -1,0 +1,665 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { firstValueFrom, lastValueFrom, take, toArray } from 'rxjs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { memoryLog, openLog } from 'rivulet'
+import type {
+  EventLog,
+  MemoryLog,
+  MemoryLogOptions,
+  ProcessContext,
+  ProcessOptions,
+  ResearchEvent,
+} from 'rivulet'
+import { iterate } from 'rivulet/operators'
+import { change } from '../operators/events.ts'
+import { append } from './append.ts'
+import { readAll } from './conformance/fixture.ts'
+
+interface Count {
+  readonly seen: number
+}
+
+const HOUR = 3_600_000
+
+/** A process that counts the entries of each source. */
+const counting: ProcessOptions<Count> = {
+  version: 1,
+  key: (entry) => entry.source,
+  init: () => ({ seen: 0 }),
+  event: ({ seen }, _entry, context) => context.set({ seen: seen + 1 }),
+}
+
+/** A tick of the recorder. */
+const tick = (at: number): ResearchEvent => ({
+  ...change(`tick:${at}`),
+  source: '/log',
+  type: 'log.tick',
+  time: new Date(at).toISOString(),
+  data: { at: new Date(at).toISOString() },
+})
+
+const M = '/v1/monitors/m'
+
+async function opened(options: MemoryLogOptions = {}) {
+  const store = memoryLog(options)
+  const log = await openLog(store)
+  onTestFinished(() => log.close().catch(() => {}))
+  return { store, log }
+}
+
+/** Opens the same log once more. */
+async function again(store: MemoryLog): Promise<EventLog> {
+  const log = await openLog(store.connect())
+  onTestFinished(() => log.close().catch(() => {}))
+  return log
+}
+
+/** Resolves when the process has read everything, also what it has appended. */
+async function caughtUp(store: MemoryLog, name = 'p'): Promise<void> {
+  while ((await store.reader(`process:${name}`))?.cursor !== (await store.positionAt('end'))) await turn()
+}
+
+const output = async (store: MemoryLog) => (await readAll(store)).filter(({ cause }) => cause !== undefined)
+
+describe('a process', () => {
+  it('keeps a state for each key, which every open log reads', async () => {
+    const { store, log } = await opened()
+    await append(store, [change('1', 'a'), change('2', 'b'), change('3', 'a')])
+    const process = log.process('p', counting)
+    await caughtUp(store)
+    const expected = [
+      ['/v1/monitors/b', { seen: 1 }],
+      ['/v1/monitors/a', { seen: 2 }],
+    ]
+    for (const each of [process, (await again(store)).state<Count>('p')]) {
+      expect(await each.get('/v1/monitors/a')).toEqual({ seen: 2 })
+      expect(await each.get('unknown')).toBeUndefined()
+      expect([...(await each.snapshot()).state]).toEqual(expected)
+    }
+  })
+
+  it('resumes where it was stopped, and counts nothing twice', async () => {
+    const { store, log } = await opened()
+    await append(store, [change('1'), change('2')])
+    const first = log.process('p', counting)
+    await caughtUp(store)
+    await first.stop()
+    await append(store, [change('3')])
+    const second = log.process('p', counting)
+    await caughtUp(store)
+    expect(await second.get(M)).toEqual({ seen: 3 })
+  })
+
+  it('gets only entries of its types that `where` and `key` want', async () => {
+    const { store, log } = await opened()
+    await append(store, [change('1'), tick(1), change('2'), change('3')])
+    const process = log.process('p', {
+      ...counting,
+      types: ['monitor.event_stream'],
+      where: (entry) => entry.id !== '2',
+      key: (entry) => (entry.id === '3' ? undefined : entry.data.output.type),
+    })
+    await caughtUp(store)
+    expect([...(await process.snapshot()).state]).toEqual([['text', { seen: 1 }]])
+  })
+
+  it('follows changes from a snapshot without a gap, removed keys included', async () => {
+    const { store, log } = await opened()
+    await append(store, [change('1', 'a'), change('2', 'b')])
+    const process = log.process('p', {
+      ...counting,
+      event: ({ seen }, entry, context) => context.set(entry.id === 'end' ? null : { seen: seen + 1 }),
+    })
+    await caughtUp(store)
+    const { position } = await process.snapshot()
+    const following = firstValueFrom(process.changes(position).pipe(take(3), toArray()))
+    await append(store, [change('3', 'c'), change('4', 'a'), change('end', 'b')])
+    const changes = await following
+    expect(changes.map(({ key, state }) => [key.at(-1), state])).toEqual([
+      ['c', { seen: 1 }],
+      ['a', { seen: 2 }],
+      ['b', null],
+    ])
+    for (const [n, each] of changes.entries()) {
+      const rest = process.changes(each.position, { live: false }).pipe(toArray())
+      expect(await lastValueFrom(rest)).toEqual(changes.slice(n + 1))
+    }
+  })
+
+  it('gives changes to a slow loop one after the other', async () => {
+    const { store, log } = await opened()
+    const sources = Array.from({ length: 1_200 }, (_, n) => `m${n}`)
+    await append(
+      store,
+      sources.slice(0, 250).map((source) => change('1', source)),
+    )
+    const process = log.process('p', counting)
+    await caughtUp(store)
+    const keys: string[] = []
+    for await (const { key } of iterate(process.changes(undefined, { live: false }), { highWaterMark: 2 })) {
+      keys.push(key)
+      if (keys.length % 50 === 0) await turn()
+    }
+    expect(keys).toEqual(sources.slice(0, 250).map((source) => `/v1/monitors/${source}`))
+  })
+
+  it('completes changes and ends the job when the log is closed', async () => {
+    const { store, log } = await opened()
+    await append(store, [change('1')])
+    const process = log.process('p', counting)
+    await caughtUp(store)
+    const seen: string[] = []
+    const completed = Promise.withResolvers<void>()
+    process.changes().subscribe({ next: ({ key }) => seen.push(key), complete: completed.resolve })
+    while (seen.length === 0) await turn()
+    await log.close()
+    await completed.promise
+    expect(seen).toEqual([M])
+    await process.done
+  })
+
+  it('refuses a snapshot of more keys than its limit, which `changes` reads one by one', async () => {
+    const { store, log } = await opened()
+    await append(
+      store,
+      ['a', 'b', 'c'].map((source) => change('1', source)),
+    )
+    const process = log.process('p', counting)
+    await caughtUp(store)
+    await expect(process.snapshot({ limit: 2 })).rejects.toMatchObject({ name: 'SnapshotTooLargeError' })
+    expect((await process.snapshot({ limit: 3 })).state.size).toBe(3)
+  })
+
+  it('runs once: a second one gets a LogInUseError, or waits', async () => {
+    const { store, log } = await opened()
+    const first = log.process('p', counting)
+    await caughtUp(store)
+    await expect(log.process('p', counting).done).rejects.toMatchObject({ name: 'LogInUseError' })
+    const other = await again(store)
+    await expect(other.process('p', counting).done).rejects.toMatchObject({ name: 'LogInUseError' })
+    const waiting = other.process('p', { ...counting, wait: new AbortController().signal })
+    await first.stop()
+    await append(store, [change('1')])
+    await caughtUp(store)
+    expect(await waiting.get(M)).toEqual({ seen: 1 })
+  })
+
+  it('is fenced when it was suspended and another one runs', async () => {
+    const { store, log } = await opened()
+    const process = log.process('p', counting)
+    await caughtUp(store)
+    store.loseClaims()
+    await store.connect().claim('process:p')
+    await append(store, [change('1')])
+    await expect(process.done).rejects.toMatchObject({ name: 'FencedError' })
+    expect(await process.get(M)).toBeUndefined()
+  })
+
+  it.each([
+    ['version', { version: 0 }],
+    ['key', { key: 'source' }],
+    ['event', { event: undefined }],
+    ['timer', { timer: 1 }],
+    ['maxStateBytes', { maxStateBytes: 1e9 }],
+    ['onError', { onError: 'ignore' }],
+    ['timeToLive', { timeToLive: 0 }],
+    ['timeToLife', { timeToLife: 1 }],
+  ])('refuses a wrong %s at the call', async (argument, wrong) => {
+    const { log } = await opened()
+    expect(() => log.process('p', { ...counting, ...(wrong as object) })).toThrow(
+      expect.objectContaining({ name: 'ArgumentError', argument }),
+    )
+  })
+})
+
+describe('a timer of a process', () => {
+  const silent: ProcessOptions<Count> = {
+    version: 1,
+    key: (entry) => (entry.type === 'log.tick' ? undefined : entry.source),
+    init: () => ({ seen: 0 }),
+    event: (_state, entry, context) => {
+      context.set({ seen: entry.recorded })
+      context.timer('quiet', entry.recorded + 3 * HOUR)
+    },
+    timer: (state, due, context) => context.append({ type: 'unknown', data: { since: state.seen, due } }),
+  }
+
+  it('fires once at the first entry that makes it due, also where nothing ran at that time', async () => {
+    let now = 0
+    const { store, log } = await opened({ clock: () => now })
+    await append(store, [change('1')])
+    const first = log.process('p', silent)
+    await caughtUp(store)
+    await first.stop()
+    now = 5 * HOUR
+    await append(store, [tick(now)])
+    log.process('p', silent)
+    await caughtUp(store)
+    now = 9 * HOUR
+    await append(store, [tick(now)])
+    await caughtUp(store)
+    expect(await output(store)).toMatchObject([
+      {
+        source: '/processes/p',
+        via: 'process',
+        time: '1970-01-01T03:00:00.000Z',
+        data: { since: 0, due: 3 * HOUR },
+        cause: { process: 'p', source: M, id: '1', revision: 1, timer: 'quiet', due: 3 * HOUR, hops: 1 },
+      },
+    ])
+  })
+
+  it('fires before the entry that makes it due: it was silent until then', async () => {
+    let now = 0
+    const { store, log } = await opened({ clock: () => now })
+    await append(store, [change('1')])
+    now = 4 * HOUR
+    await append(store, [change('2')])
+    log.process('p', silent)
+    await caughtUp(store)
+    expect((await output(store)).map(({ data }) => data)).toEqual([{ since: 0, due: 3 * HOUR }])
+  })
+
+  it('of event time waits for the watermark, which is behind the latest entry by `lateness`', async () => {
+    const { store, log } = await opened({ clock: () => 1_000_000 })
+    const at = (id: string, ms: number) => ({ ...change(id), time: new Date(ms).toISOString() })
+    log.process('p', {
+      ...silent,
+      lateness: 100,
+      event: (_state, entry, context) => {
+        if (entry.id === '1') context.timer('window', 500, { clock: 'event' })
+      },
+    })
+    await append(store, [at('1', 400), at('2', 599)])
+    await caughtUp(store)
+    expect(await output(store)).toEqual([])
+    // A time that has not come yet does not move it.
+    await append(store, [at('3', 600)])
+    await caughtUp(store)
+    expect(await output(store)).toHaveLength(1)
+  })
+
+  it('fires in order where thousands are due at once, however often the process is stopped', async () => {
+    let now = 0
+    const { store, log } = await opened({ clock: () => now })
+    const keys = Array.from({ length: 2_300 }, (_, n) => String(n).padStart(5, '0'))
+    for (let at = 0; at < keys.length; at += 250) {
+      await append(
+        store,
+        keys.slice(at, at + 250).map((key) => change('1', key)),
+      )
+    }
+    const fired: string[] = []
+    const options: ProcessOptions<Count> = {
+      ...silent,
+      event: (_state, _entry, context) => context.timer('t', 10 + (Number(context.key.slice(-1)) % 3)),
+      timer: (_state, due, context) => {
+        fired.push(`${due} ${context.key}`)
+        context.set({ seen: due })
+      },
+    }
+    let process = log.process('p', options)
+    await caughtUp(store)
+    now = 20
+    await append(store, [tick(now)])
+    for (let stops = 0; stops < 3; stops++) {
+      await process.stop()
+      process = log.process('p', options)
+      await turn()
+    }
+    await caughtUp(store)
+    expect(fired).toEqual(fired.toSorted())
+    expect(fired).toHaveLength(2_300)
+    expect((await process.snapshot()).state.size).toBe(2_300)
+  })
+
+  it('removes a state that was not set for `timeToLive`', async () => {
+    let now = 0
+    const { store, log } = await opened({ clock: () => now })
+    const process = log.process('p', { ...counting, key: silent.key, timeToLive: 100 })
+    await append(store, [change('1', 'a'), change('1', 'b')])
+    now = 60
+    await append(store, [change('2', 'b')])
+    now = 159
+    await append(store, [tick(now)])
+    await caughtUp(store)
+    expect([...(await process.snapshot()).state]).toEqual([['/v1/monitors/b', { seen: 2 }]])
+    now = 160
+    await append(store, [tick(now)])
+    await caughtUp(store)
+    const changes = await lastValueFrom(process.changes(undefined, { live: false }).pipe(toArray()))
+    expect(changes.map(({ state }) => state)).toEqual([null, null])
+  })
+})
+
+describe('the output of a process', () => {
+  /** Appends an event for each entry. */
+  const echo = (data: unknown = null): ProcessOptions<Count> => ({
+    ...counting,
+    event: (_state, _entry, context) => context.append({ type: 'unknown', data }),
+  })
+
+  it('comes to other processes, and not to itself', async () => {
+    const { store, log } = await opened()
+    await append(store, [change('1')])
+    log.process('p', echo())
+    const other = log.process('q', counting)
+    await caughtUp(store)
+    await caughtUp(store, 'q')
+    expect([...(await other.snapshot()).state.keys()]).toEqual([M, '/processes/p'])
+    expect(await output(store)).toHaveLength(1)
+  })
+
+  it('ends after 16 hops where processes feed each other', async () => {
+    const { store, log } = await opened()
+    await append(store, [change('1')])
+    const [p, q] = [log.process('p', echo()), log.process('q', echo())]
+    const failure = await Promise.race([p.done, q.done]).catch((error: unknown) => error)
+    expect(failure).toMatchObject({ name: 'ProcessError', message: expect.stringMatching(/17th in a row/) })
+    const hops = (await output(store)).map(({ cause }) => cause?.hops)
+    expect(Math.max(...hops.map(Number))).toBe(16)
+    await Promise.allSettled([p.stop(), q.stop()])
+  })
+})
+
+describe('a process that fails at an entry', () => {
+  const failing = (
+    onError: 'stop' | 'dead-letter',
+    fail: (context: ProcessContext<Count>) => unknown,
+  ): ProcessOptions<Count> => ({
+    ...counting,
+    onError,
+    event: ({ seen }, entry, context) => {
+      context.set({ seen: seen + 1 })
+      context.append({ type: 'unknown', data: entry.id })
+      if (entry.id === 'bad') return fail(context) as void
+    },
+  })
+  const cyclic: { self?: unknown } = {}
+  cyclic.self = cyclic
+
+  const FAILURES: readonly (readonly [string, (context: ProcessContext<Count>) => unknown, RegExp])[] = [
+    [
+      'throws',
+      () => {
+        throw new TypeError('no such field')
+      },
+      /no such field/,
+    ],
+    [
+      'throws undefined',
+      () => {
+        throw undefined
+      },
+      /threw undefined/,
+    ],
+    [
+      'returns a promise',
+      async () => {
+        throw new Error('too late')
+      },
+      /promise/,
+    ],
+    ['sets a function', (context) => context.set((() => {}) as never), /not JSON/],
+    ['sets a circle', (context) => context.set(cyclic as never), /not JSON/],
+    ['sets a bigint', (context) => context.set(1n as never), /not JSON/],
+    ['sets what is over the limit', (context) => context.set('é'.repeat(32_768) as never), /maxStateBytes/],
+    ['sets a timer without `timer`', (context) => context.timer('t', 1), /no function `timer`/],
+    ['appends no JSON', (context) => context.append({ type: 'unknown', data: 1n }), /not JSON/],
+    ['appends no type', (context) => context.append({ type: '' as never, data: 1 }), /without a type/],
+    [
+      'appends too much',
+      (context) => {
+        for (let n = 0; n < 300; n++) context.append({ type: 'unknown', data: n })
+      },
+      /301 events/,
+    ],
+    [
+      'appends what no commit takes',
+      (context) => context.append({ type: 'unknown', data: 'x'.repeat(600_000) }),
+      /bytes/,
+    ],
+  ]
+
+  it.each(FAILURES)(
+    'because it %s, keeps what came before and nothing of the entry',
+    async (_name, fail, message) => {
+      const { store, log } = await opened()
+      await append(store, [change('1'), change('bad'), change('2')])
+      const process = log.process('p', failing('stop', fail))
+      await expect(process.done).rejects.toMatchObject({
+        name: 'ProcessError',
+        process: 'p',
+        key: M,
+        entry: { source: M, id: 'bad' },
+        message: expect.stringMatching(message),
+      })
+      expect(await process.get(M)).toEqual({ seen: 1 })
+      expect((await output(store)).map(({ data }) => data)).toEqual(['1'])
+      // A mended program goes on with the entry.
+      const mended = log.process('p', counting)
+      await caughtUp(store)
+      expect(await mended.get(M)).toEqual({ seen: 3 })
+    },
+  )
+
+  it.each(FAILURES)(
+    'because it %s, stores a dead letter and goes on, where that is set',
+    async (_name, fail, message) => {
+      const { store, log } = await opened()
+      await append(store, [change('1'), change('bad'), change('2')])
+      const process = log.process('p', failing('dead-letter', fail))
+      await caughtUp(store)
+      expect(await process.get(M)).toEqual({ seen: 2 })
+      expect((await output(store)).map(({ data }) => data)).toEqual(['1', '2'])
+      const letters = await store.deadLetters.list('process:p', await store.positionAt('start'), 10)
+      expect(letters).toMatchObject([
+        { entry: { id: 'bad' }, error: { message: expect.stringMatching(message) } },
+      ])
+    },
+  )
+
+  it('stores any number of dead letters', async () => {
+    const { store, log } = await opened()
+    const events = Array.from({ length: 200 }, (_, n) => change(String(n)))
+    await append(store, events)
+    log.process('p', {
+      ...counting,
+      onError: 'dead-letter',
+      event: () => {
+        throw new Error('é'.repeat(5_000))
+      },
+    })
+    await caughtUp(store)
+    expect(await store.deadLetters.counts()).toEqual(new Map([['process:p', 200]]))
+  })
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('no key')
+      },
+      /no key/,
+    ],
+    ['gives no text', () => 1 as never, /key must be/],
+    ['gives an endless text', () => 'x'.repeat(2_000), /key must be/],
+  ])('names the entry where `key` %s', async (_name, key, message) => {
+    const { store, log } = await opened()
+    await append(store, [change('bad')])
+    const { done } = log.process('p', { ...counting, key })
+    await expect(done).rejects.toMatchObject({
+      name: 'ProcessError',
+      entry: { id: 'bad' },
+      message: expect.stringMatching(message),
+    })
+  })
+
+  it('refuses a timer that starts one which is not due later, and names the timer', async () => {
+    const { store, log } = await opened({ clock: () => 1_000 })
+    await append(store, [change('1'), change('2')])
+    const { done } = log.process('p', {
+      ...counting,
+      event: (_state, _entry, context) => context.timer('t', 500),
+      timer: (_state, due, context) => context.timer('u', due),
+    })
+    await expect(done).rejects.toMatchObject({ name: 'ProcessError', timer: { name: 't', due: 500 } })
+  })
+
+  it('refuses a context that is used after its function has returned', async () => {
+    const { store, log } = await opened()
+    await append(store, [change('1')])
+    let kept: ProcessContext<Count> | undefined
+    log.process('p', { ...counting, event: (_state, _entry, context) => void (kept = context) })
+    await caughtUp(store)
+    expect(() => kept?.set({ seen: 1 })).toThrow(/after the function had returned/)
+  })
+
+  it('does not see what a function did to a state without setting it', async () => {
+    const { store, log } = await opened()
+    const initial = { seen: 0, list: new Array<string>() }
+    await append(store, [change('1'), change('2'), change('3')])
+    const process = log.process('p', {
+      version: 1,
+      key: (entry) => entry.source,
+      init: () => initial,
+      event: (state, entry, context) => {
+        state.list.push(entry.id)
+        if (entry.id === '2') context.set(state)
+      },
+    })
+    await caughtUp(store)
+    expect(await process.get(M)).toEqual({ seen: 0, list: ['2'] })
+  })
+})
+
+describe('a process of another version', () => {
+  const second: ProcessOptions<{ readonly total: number }> = {
+    version: 2,
+    key: counting.key,
+    init: () => ({ total: 0 }),
+    event: ({ total }, entry, context) => {
+      context.set({ total: total + 10 })
+      context.append({ type: 'unknown', data: entry.id })
+    },
+  }
+  const first: ProcessOptions<Count> = {
+    ...counting,
+    event: ({ seen }, entry, context) => {
+      context.set({ seen: seen + 1 })
+      context.append({ type: 'unknown', data: entry.id })
+    },
+  }
+
+  async function ran(options: MemoryLogOptions = {}, keys = ['a', 'b']) {
+    const { store, log } = await opened(options)
+    for (let at = 0; at < keys.length; at += 250) {
+      await append(
+        store,
+        keys.slice(at, at + 250).map((key) => change('1', key)),
+      )
+    }
+    const process = log.process('p', first)
+    await caughtUp(store)
+    await process.stop()
+    return { store, log }
+  }
+
+  it('is refused where it does not say what becomes of the state, and where it is lower', async () => {
+    const { store, log } = await ran()
+    await expect(log.process('p', second).done).rejects.toMatchObject({
+      name: 'ProcessVersionError',
+      stored: 1,
+      version: 2,
+      message: expect.stringMatching(/migrate.*rebuild/),
+    })
+    const upgraded = log.process('p', { ...second, migrate: (state) => ({ total: (state as Count).seen }) })
+    await append(store, [change('2', 'a')])
+    await caughtUp(store)
+    await upgraded.stop()
+    await expect(log.process('p', first).done).rejects.toMatchObject({ name: 'ProcessVersionError' })
+  })
+
+  it('migrates each state once, whichever write crashes', async () => {
+    const keys = Array.from({ length: 450 }, (_, n) => `k${n}`)
+    let isCrashing = true
+    let crashes = 0
+    for (let crash = 1; isCrashing; crash++) {
+      let writes = 0
+      const faults = (_write: string, step: string) => {
+        if ((writes += 1) === crash) throw new Error(`crashed ${step}`)
+      }
+      const { store, log } = await ran({}, keys)
+      const migrate = (state: unknown, from: number, key: string) =>
+        key.endsWith('k7') ? null : { total: (state as Count).seen + 100 * from }
+      await append(store, [change('2', 'k0')])
+      const crashing = store.connect({ faults })
+      const attempt = (await openLog(crashing)).process('p', { ...second, migrate })
+      isCrashing = await Promise.race([
+        attempt.done.then(
+          () => false,
+          () => true,
+        ),
+        caughtUp(store).then(() => false),
+      ])
+      crashing.loseClaims()
+      const done = log.process('p', { ...second, migrate })
+      await append(store, [change('3', 'k1')])
+      await caughtUp(store)
+      const { state } = await done.snapshot()
+      expect(state.size).toBe(449)
+      expect(state.get('/v1/monitors/k0')).toEqual({ total: 111 })
+      expect(state.get('/v1/monitors/k1')).toEqual({ total: 111 })
+      expect(Array.from(state.values(), ({ total }) => total).filter((total) => total !== 101)).toEqual([
+        111, 111,
+      ])
+      await done.stop()
+      crashes = crash
+    }
+    expect(crashes).toBeGreaterThan(8)
+  })
+
+  it('builds its state again from the beginning, and appends again nothing that is there', async () => {
+    const { store, log } = await ran()
+    const { position } = await log.state('p').snapshot()
+    const rebuilt = log.process('p', { ...second, rebuild: true })
+    await append(store, [change('2', 'a')])
+    await caughtUp(store)
+    expect(Object.fromEntries((await rebuilt.snapshot()).state)).toEqual({
+      '/v1/monitors/a': { total: 20 },
+      '/v1/monitors/b': { total: 10 },
+    })
+    expect(
+      (await output(store)).map(({ source, data, cause }) => [source, data, cause?.source.at(-1)]),
+    ).toEqual([
+      ['/processes/p', '1', 'a'],
+      ['/processes/p', '1', 'b'],
+      ['/processes/p', '2', 'a'],
+    ])
+    await expect(lastValueFrom(rebuilt.changes(position))).rejects.toMatchObject({ name: 'LogPositionError' })
+  })
+
+  it('goes on with a rebuild that was interrupted, without appending what the first version had appended', async () => {
+    const { store, log } = await ran(
+      {},
+      Array.from({ length: 1_200 }, (_, n) => `k${n}`),
+    )
+    const before = (await output(store)).length
+    for (let stops = 0; stops < 4; stops++) {
+      const process = log.process('p', {
+        ...second,
+        rebuild: true,
+        event: (_state, entry, context) => {
+          context.set({ total: 1 })
+          context.append({ type: 'unknown', data: entry.id, source: '/other' })
+        },
+      })
+      for (let turns = 0; turns < 3; turns++) await turn()
+      await process.stop()
+    }
+    const process = log.process('p', { ...second, rebuild: true })
+    await caughtUp(store)
+    expect((await process.snapshot()).state.size).toBe(1_200)
+    expect(await output(store)).toHaveLength(before)
+  })
+})

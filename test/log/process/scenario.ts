@@ -1,0 +1,242 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import * as fc from 'fast-check'
+import { LogInUseError, openLog } from 'rivulet'
+import type { Entry, EventLog, LogJob, LogStore, NewEntry, ProcessContext, ResearchEvent } from 'rivulet'
+import { change } from '../../operators/events.ts'
+import { readAll } from '../conformance/fixture.ts'
+import { interpret, outputText } from './interpreter.ts'
+import type { PlainProcess, Tally } from './interpreter.ts'
+
+/** A log under test, whose open logs crash and die. */
+export interface LogWithFaults {
+  /** @param isDue Whether the next write crashes. A crash is before or after its effect. */
+  connect(isDue: () => boolean): LogStore
+  /** Frees the claims of an open log, as when its process was killed. */
+  loseClaims(store: LogStore): Promise<void>
+  remove(): Promise<void>
+}
+
+const appended = fc.record({
+  monitor: fc.nat({ max: 3 }),
+  /** How much later than the entry before it is recorded, in ms. */
+  delay: fc.oneof(fc.nat({ max: 3 }), fc.nat({ max: 60 })),
+  /** By how much its event time is earlier. */
+  age: fc.oneof(fc.nat({ max: 2 }), fc.nat({ max: 40 })),
+  kind: fc.oneof(
+    { weight: 6, arbitrary: fc.constant('new' as const) },
+    { weight: 1, arbitrary: fc.constantFrom('tick' as const, 'duplicate' as const, 'backfill' as const) },
+  ),
+  /** What the process does with it. */
+  program: fc.nat({ max: 0xffff }),
+})
+
+const step = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      does: fc.constant('append' as const),
+      entries: fc.array(appended, { minLength: 1, maxLength: 12 }),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({ does: fc.constant('wait' as const), turns: fc.integer({ min: 1, max: 12 }) }),
+  },
+  { weight: 2, arbitrary: fc.constant({ does: 'kill' as const }) },
+  { weight: 1, arbitrary: fc.constant({ does: 'stop' as const }) },
+  { weight: 1, arbitrary: fc.constant({ does: 'cut follower' as const }) },
+)
+
+export const scenario = fc.record({
+  lateness: fc.constantFrom(0, 5, 20),
+  timeToLive: fc.option(fc.integer({ min: 1, max: 80 }), { nil: undefined }),
+  /** Which writes of the store crash. */
+  crashes: fc.array(fc.nat({ max: 50 }), { maxLength: 5 }),
+  steps: fc.array(step, { maxLength: 30 }),
+})
+
+type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never
+
+/** A process that does what the bits of its entries and times say. */
+function randomProcess(lateness: number, timeToLive: number | undefined): PlainProcess {
+  const act = (state: Tally, bits: number, from: number, context: ProcessContext<Tally>) => {
+    const next = { seen: state.seen + 1, trace: (state.trace * 31 + bits) % 65_521 }
+    if (bits & 1) context.append({ type: 'unknown', data: { ...next, key: context.key } })
+    if (bits % 7 === 0) context.set(null)
+    else if (bits % 5 !== 0) context.set(bits % 3 === 0 ? state : next)
+    const clock = bits & 8 ? 'event' : 'recorded'
+    if (bits & 2) context.timer(`t${bits % 4}`, from + 1 + (bits >> 6) / 8, { clock })
+    if (bits & 4) context.cancel(`t${(bits >> 4) % 4}`)
+    if (bits % 11 === 0) context.append({ type: 'unknown', data: 'second', source: `/own/${context.key}` })
+  }
+  return {
+    lateness,
+    timeToLive,
+    key: (entry) => (entry.type === 'log.tick' ? undefined : entry.source.slice(-2)),
+    event: (state, entry, context) => act(state, programOf(entry), entry.recorded - 20, context),
+    // Ends after some steps: the bits get fewer.
+    timer: (state, due, context, name) =>
+      act(state, (state.trace ^ due) & 0x3fff & ~((due % 3) * 2), due, {
+        ...bound(context),
+        timer: (timerName, at, options) =>
+          context.timer(`${name.slice(0, 2)}${timerName.slice(0, 1)}`, at, options),
+      }),
+  }
+}
+
+function bound(context: ProcessContext<Tally>): ProcessContext<Tally> {
+  return {
+    key: context.key,
+    set: (state) => context.set(state),
+    timer: (...args) => context.timer(...args),
+    cancel: (name) => context.cancel(name),
+    append: (event) => context.append(event),
+  }
+}
+
+function programOf(entry: Entry): number {
+  return entry.type === 'monitor.event_stream' ? Number(entry.id.split(':')[1]) : 1
+}
+
+/** Runs a scenario. Returns what is left, and what one plain run over the same entries leaves. */
+export async function runScenario(
+  { lateness, timeToLive, crashes, steps }: Scenario,
+  appendSize: number,
+  open: (clock: () => number) => LogWithFaults,
+): Promise<{ readonly left: unknown; readonly expected: unknown }> {
+  let now = 1_000_000
+  const underTest = open(() => now)
+  let writes = 0
+  const crashing = () => crashes.includes((writes += 1))
+  const root = underTest.connect(() => false)
+  const recorder = await root.claim('stream:test')
+  const plain = randomProcess(lateness, timeToLive)
+  const options = {
+    version: 1,
+    init: (): Tally => ({ seen: 0, trace: 0 }),
+    ...plain,
+    ...(timeToLive === undefined && { timeToLive: undefined }),
+  }
+  const lives: { readonly log: EventLog; readonly job: LogJob; failure: unknown }[] = []
+  const opened: LogStore[] = []
+
+  const live = async (isDue: () => boolean) => {
+    // Also what was claimed after the death of the one that claimed it.
+    for (const store of opened) await underTest.loseClaims(store)
+    let isOpen = false
+    const store = underTest.connect(() => isOpen && isDue())
+    opened.push(store)
+    const log = await openLog(store)
+    isOpen = true
+    const job = log.process('p', options)
+    const life = { log, job, failure: undefined as unknown }
+    job.done.catch((error: unknown) => (life.failure = error))
+    lives.push(life)
+    return life
+  }
+
+  // A reader that follows the changes, and resumes where it was cut.
+  const followed = new Map<string, Tally>()
+  let seenAt: string | undefined
+  const reader = await openLog(underTest.connect(() => false))
+  const follow = () =>
+    reader
+      .state<Tally>('p')
+      .changes(seenAt)
+      .subscribe(({ key, state, position }) => {
+        if (state === null) followed.delete(key)
+        else followed.set(key, state)
+        seenAt = position
+      })
+  let follower = follow()
+
+  try {
+    let events = 0
+    let last: ResearchEvent | undefined
+    let running: Awaited<ReturnType<typeof live>> | undefined
+    for (const each of steps) {
+      running ??= await live(crashing)
+      const { log, job } = running
+      const failed = job.done.then(
+        () => false,
+        () => true,
+      )
+      if (each.does === 'append') {
+        let made: NewEntry[] = []
+        const append = async () => {
+          await root.append([{ fence: recorder, expect: null, entries: made }])
+          made = []
+        }
+        for (const { monitor, delay, age, kind, program } of each.entries) {
+          now += delay
+          const time = new Date(now - age).toISOString()
+          const fresh: ResearchEvent =
+            kind === 'tick'
+              ? {
+                  ...change('tick'),
+                  id: `tick:${events}`,
+                  source: '/log',
+                  type: 'log.tick',
+                  time,
+                  data: { at: time },
+                }
+              : { ...change(`${(events += 1)}:${program}`, `m${monitor}`), time, received: time }
+          const event: ResearchEvent = kind === 'duplicate' && last !== undefined ? last : fresh
+          last = event
+          made.push({ event, backfill: kind === 'backfill' })
+          if (made.length === appendSize) await append()
+        }
+        await append()
+      } else if (each.does === 'wait') for (let n = 0; n < each.turns; n++) await turn()
+      else if (each.does === 'cut follower') {
+        follower.unsubscribe()
+        follower = follow()
+      } else {
+        // The writes of a killed one that are on their way may still have their effect.
+        if (each.does === 'stop') await log.close().catch(() => {})
+        running = undefined
+      }
+      if (running !== undefined && (await Promise.race([failed, turn(false)]))) {
+        await log.close().catch(() => {})
+        running = undefined
+      }
+    }
+    let final = await live(() => false)
+    // Until it has read what it has appended.
+    const isDone = async () => (await root.reader('process:p'))?.cursor === (await root.positionAt('end'))
+    for (let turns = 0; !(await isDone()); turns++) {
+      if (turns > 100_000) throw new Error('the process does not come to the end')
+      // A killed one has claimed the name at the last moment.
+      if (final.failure instanceof LogInUseError) final = await live(() => false)
+      else if (final.failure !== undefined) throw final.failure
+      await turn()
+    }
+    const entries = await readAll(root)
+    const expected = interpret(entries, 'p', plain)
+    const { state, position } = await reader.state<Tally>('p').snapshot()
+    const output = entries.filter(({ cause }) => cause?.process === 'p').map(outputText)
+    const isFollowed = () => seenAt === position || (state.size === 0 && followed.size === 0)
+    for (let turns = 0; !isFollowed(); turns++) {
+      if (turns > 100_000) throw new Error('the follower does not come to the end')
+      await isDone()
+      await turn()
+    }
+    // Order is promised within a source.
+    const bySource = (texts: readonly string[]) =>
+      Object.groupBy(texts, (text) => String(JSON.parse(text)[0]))
+    return {
+      left: { state: [...state], output: bySource(output), followed },
+      expected: {
+        state: expected.state,
+        output: bySource(expected.output),
+        followed: new Map(expected.state),
+      },
+    }
+  } finally {
+    follower.unsubscribe()
+    await Promise.all(lives.map(({ log }) => log.close().catch(() => {})))
+    await reader.close()
+    await root.close()
+    await underTest.remove()
+  }
+}
