@@ -7,7 +7,8 @@ import { UsageError } from './exit.ts'
 import { invocation } from './invocation.ts'
 import { openLogFile } from './log-file.ts'
 import type { Logger } from './log.ts'
-import { byteSize, collect, timeSpan } from './options.ts'
+import { byteSize, collect, portNumber, timeSpan } from './options.ts'
+import { openWebhookEndpoint, webhookSecret } from './webhook-endpoint.ts'
 import { createProgress } from './progress.ts'
 import type { Progress } from './progress.ts'
 
@@ -15,6 +16,9 @@ interface RecordCommandOptions extends ConnectionOptions {
   readonly log: string
   readonly monitor?: readonly string[]
   readonly group?: readonly string[]
+  readonly webhookPort?: number
+  readonly webhookHost: string
+  readonly webhooks?: boolean
   readonly wait?: boolean
   readonly maxAge?: number
   readonly maxSize?: number
@@ -24,7 +28,8 @@ const EXAMPLES = `
 The file is created if it is missing. Each monitor and group resumes after its last recorded event, and nothing is recorded
 twice. Any number of processes can read the log meanwhile, with "rivulet log" or with the library.
 
-It ends when every task group is done, unless it also records monitors. If a monitor or a group fails permanently, it logs and
+It ends when every task group is done, unless it also records monitors or webhooks. Webhooks are stored in the log before they
+are answered. If a monitor or a group fails permanently, it logs and
 records the failure, continues with the others, and ends with the exit code of the failure.
 
 Only one process at a time can record a monitor or a group into a log: another one ends with exit code 6, or waits with --wait.
@@ -34,6 +39,7 @@ Ctrl-C or SIGTERM ends it after the events that were received are stored; a seco
 Examples:
   $ rivulet record --log rivulet.db --monitor monitor_123
   $ rivulet record --log rivulet.db --group tgrp_1 --group tgrp_2
+  $ RIVULET_WEBHOOK_SECRET=… rivulet record --log rivulet.db --monitor monitor_123 --webhook-port 3000
   $ rivulet log tail --log rivulet.db`
 
 /** `rivulet record`: monitors and task groups into an event log. */
@@ -44,6 +50,13 @@ export function addRecord(program: Command, signal: AbortSignal): void {
     .requiredOption('--log <file>', 'SQLite file of the log')
     .option('--monitor <id>', 'a monitor to record; may be repeated', collect(String))
     .option('--group <id>', 'a task group to record until it is done; may be repeated', collect(String))
+    .option(
+      '--webhook-port <number>',
+      'receive webhooks on this port; needs RIVULET_WEBHOOK_SECRET',
+      portNumber,
+    )
+    .option('--webhook-host <address>', 'address to receive webhooks on', '127.0.0.1')
+    .option('--webhooks', 'record the webhooks that another process receives into the log')
     .option('--max-age <time>', 'delete older entries, such as 30d (default: none)', timeSpan)
     .option('--max-size <size>', 'delete the oldest entries above this size (default: 8 GiB)', byteSize)
     .option('--wait', 'wait while another process records one of them, instead of an error')
@@ -58,9 +71,12 @@ export function addRecord(program: Command, signal: AbortSignal): void {
 /** Resolves when everything is stored and closed, after the last event or after the signal aborts. */
 async function record(options: RecordCommandOptions, signal: AbortSignal): Promise<void> {
   const { monitor: monitors = [], group: taskGroups = [], log: file, wait = false, maxAge, maxSize } = options
-  if (monitors.length === 0 && taskGroups.length === 0) {
-    throw new UsageError('nothing to record: use --monitor or --group')
+  const { webhookPort: port, webhookHost: host, webhooks: areReceivedElsewhere = false } = options
+  const hasWebhooks = port !== undefined || areReceivedElsewhere
+  if (monitors.length === 0 && taskGroups.length === 0 && !hasWebhooks) {
+    throw new UsageError('nothing to record: use --monitor, --group, --webhook-port or --webhooks')
   }
+  const secret = port === undefined ? '' : webhookSecret()
   // Without the signal for the output, since the last line is printed after it.
   const { client, log, output } = connect(options)
   // A wrong address or id fails immediately, and creates no file.
@@ -71,6 +87,11 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
       ...(maxSize !== undefined && { maxBytes: maxSize }),
     },
   })
+  await using endpoint =
+    port === undefined
+      ? undefined
+      : await openWebhookEndpoint(secret, { port, host, inbox: opened.log.inbox })
+  if (endpoint !== undefined) log.info({ url: endpoint.url }, 'receiving webhooks')
   log.info(
     {
       log: file,
@@ -81,7 +102,13 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
   )
   const progress = createProgress()
   const counted = countEntries(opened.log, log, progress)
-  const job = client.record({ monitors, taskGroups, log: opened.log, ...(wait && { wait: signal }) })
+  const job = client.record({
+    monitors,
+    taskGroups,
+    ...(hasWebhooks && { webhooks: endpoint?.receiver ?? true }),
+    log: opened.log,
+    ...(wait && { wait: signal }),
+  })
   const stop = () => void job.stop().catch(() => {})
   signal.addEventListener('abort', stop, { once: true })
   if (signal.aborted) stop()

@@ -14,7 +14,7 @@ import { mergeByTime } from './merge-by-time.ts'
 import { createProgress } from './progress.ts'
 import type { Progress } from './progress.ts'
 import { openInbox, openPlace } from './state.ts'
-import { openWebhookEndpoint } from './webhook-endpoint.ts'
+import { openWebhookEndpoint, webhookSecret } from './webhook-endpoint.ts'
 
 interface WatchCommandOptions extends ConnectionOptions {
   readonly monitor?: readonly string[]
@@ -156,10 +156,4 @@ function doneFirst(
   const rest = isAll ? EMPTY : client.watch({ ...watched, taskGroups })
   // A webhook may duplicate an event of a done group.
   return past.length === 0 ? rest : concat(mergeByTime(past), rest).pipe(dedupe())
-}
-
-function webhookSecret(): string {
-  const secret = process.env['RIVULET_WEBHOOK_SECRET']
-  if (secret !== undefined && secret !== '') return secret
-  throw new UsageError('RIVULET_WEBHOOK_SECRET is not set: webhooks cannot be verified without it')
 }

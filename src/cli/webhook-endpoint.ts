@@ -1,9 +1,10 @@
 import { createServer } from 'node:http'
 import { isIPv6 } from 'node:net'
 import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
-import type { Inbox, WebhookReceiver } from 'rivulet/webhooks'
+import type { Inbox, WebhookInbox, WebhookReceiver } from 'rivulet/webhooks'
 import { Subject } from 'rxjs'
 import type { Observable } from 'rxjs'
+import { UsageError } from './exit.ts'
 
 /** A webhook receiver with an HTTP server. Disposing of it closes both. */
 export interface WebhookEndpoint extends AsyncDisposable {
@@ -20,7 +21,7 @@ export interface WebhookEndpointOptions {
   /** Default 127.0.0.1. */
   readonly host?: string
   /** Default: one in memory. It is not closed. */
-  readonly inbox?: Inbox
+  readonly inbox?: Inbox | WebhookInbox
 }
 
 /** Receives webhooks signed with the secret, on a port of this machine. */
@@ -55,4 +56,11 @@ export async function openWebhookEndpoint(
       await closed
     },
   }
+}
+
+/** The secret that signs webhooks. It is read only from the environment, since other users of the machine can read a command line. */
+export function webhookSecret(): string {
+  const secret = process.env['RIVULET_WEBHOOK_SECRET']
+  if (secret !== undefined && secret !== '') return secret
+  throw new UsageError('RIVULET_WEBHOOK_SECRET is not set: webhooks cannot be verified without it')
 }

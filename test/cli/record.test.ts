@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { openLog } from 'rivulet'
 import type { Entry } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
+import { signedRequest } from 'rivulet/webhooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { HeldRuns, research } from '../e2e/research.ts'
 import type { Research } from '../e2e/research.ts'
@@ -33,6 +34,15 @@ async function runsIn(file: string): Promise<readonly Entry[]> {
   await using log = await openLog(sqliteLog(file, { create: false }))
   const { entries } = await log.read(await log.positionAt('start'), { limit: 10_000 })
   return entries.filter(({ type }) => type === 'task_run.state')
+}
+
+/** Resolves once the end of a run is in the log. */
+async function firstRunIn(file: string): Promise<void> {
+  await using log = await openLog(sqliteLog(file, { create: false }))
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const job = log.consume('the test', { types: ['task_run.state'] }, () => resolve())
+  await promise
+  await job.stop()
 }
 
 describe('rivulet record', () => {
@@ -129,5 +139,28 @@ describe('rivulet record', () => {
     expect(JSON.parse(failure)).toMatchObject({ level: 'error', source: expect.stringContaining(gone) })
     expect((await recording.ended).code).toBe(4)
     await expect(runsIn(file)).resolves.toHaveLength(1)
+  })
+
+  it('stores webhooks before it answers them, and records each once', async () => {
+    const secret = 'whsec_of_the_test'
+    const file = await logFile()
+    const recording = rivulet(['record', '--log', file, '--webhook-port', '0', '--json'], {
+      RIVULET_BASE_URL: 'http://127.0.0.1:1',
+      RIVULET_API_KEY: 'key_of_the_test',
+      RIVULET_WEBHOOK_SECRET: secret,
+    })
+    const { url } = JSON.parse(await recording.stderrLine((line) => line.includes('receiving webhooks')))
+    const run = { run_id: 'trun_1', status: 'failed', is_active: false, error: { message: 'no source' } }
+    const payload = { type: 'task_run.status', timestamp: '2026-01-01T00:00:00Z', data: run }
+    const post = async () => fetch(await signedRequest(url, payload, { secrets: secret, id: 'msg_1' }))
+    const statuses = [(await post()).status, (await post()).status]
+    await firstRunIn(file)
+    recording.child.kill('SIGTERM')
+    const { code, stderr } = await recording.ended
+
+    expect(statuses).toEqual([204, 204])
+    expect(code).toBe(143)
+    expect(stderr).not.toContain(secret)
+    await expect(runsIn(file)).resolves.toMatchObject([{ id: 'trun_1:failed', via: 'webhook' }])
   })
 })

@@ -36,7 +36,11 @@ describe('an invalid command line', () => {
     [['search', 'rivers', '--base-url', 'http://127.0.0.1:1'], /RIVULET_API_KEY is not set/],
     [['watch'], /--monitor, --group or --webhook-port/],
     [['record', '--group', 'g'], /--log <file>' not specified/],
-    [['record', '--log', 'x.db'], /--monitor or --group/],
+    [['record', '--log', 'x.db'], /--monitor, --group, --webhook-port/],
+    [
+      ['record', '--log', 'x.db', '--webhook-port', '0', '--base-url', 'http://127.0.0.1:1'],
+      /RIVULET_API_KEY is not set|RIVULET_WEBHOOK_SECRET/,
+    ],
     [['record', '--log', 'x.db', '--group', 'g', '--max-age', '30'], /such as 30d/],
     [['record', '--log', 'x.db', '--group', 'g', '--max-size', '2 TB'], /such as 2GB/],
     [['log', 'read'], /--log <file>' not specified/],
