@@ -4,7 +4,8 @@ import { createServer } from 'node:http'
 import type { RequestListener, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { sqliteInbox } from 'rivulet/state/sqlite'
+import { openLog } from 'rivulet'
+import { sqliteLog } from 'rivulet/log/sqlite'
 import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
 import { expectCount } from '../expect-count.ts'
 import { result } from '../figure.ts'
@@ -20,20 +21,22 @@ interface Receiver {
   readonly listener: RequestListener
   /** The table of the inbox in the file. */
   readonly table: string
-  close(): void
+  close(): void | Promise<void>
 }
 
+type OpenReceiver = (file: string) => Receiver | Promise<Receiver>
+
 /**
- * Webhooks per second, of 500 bytes: received, verified, stored in an SQLite inbox, then answered. `createWebhookReceiver` with
- * `sqliteInbox` behind `nodeListener`, against a `node:http` server with the same HMAC, columns, insert and SQLite settings, which
- * groups commits by the same rule but does not parse the body or check the timestamp.
+ * Webhooks per second, of 500 bytes: received, verified, stored in the inbox of a log in a file, then answered.
+ * `createWebhookReceiver` with `log.inbox` behind `nodeListener`, against a `node:http` server with the same HMAC, rows and SQLite
+ * settings, which groups commits by the same rule but does not parse the body or check the timestamp.
  *
  * Another process sends requests that are already signed, with unique ids, over 64 connections. Each round has a new file.
  */
 export const measure: Measure = async (folder) => {
   await using sender = await startServer('webhook-sender')
   let files = 0
-  const side = (open: (file: string) => Receiver) => () => {
+  const side = (open: OpenReceiver) => () => {
     files += 1
     return webhooksPerSecond(sender.url, open, join(folder, `${files}.db`))
   }
@@ -41,12 +44,8 @@ export const measure: Measure = async (folder) => {
   return [result('webhooks', ratio, { atLeast: 0.85 }, { ...details, unit: 'webhooks/s' })]
 }
 
-async function webhooksPerSecond(
-  sender: string,
-  open: (file: string) => Receiver,
-  file: string,
-): Promise<number> {
-  const { listener, table, close } = open(file)
+async function webhooksPerSecond(sender: string, open: OpenReceiver, file: string): Promise<number> {
+  const { listener, table, close } = await open(file)
   const server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
@@ -56,7 +55,7 @@ async function webhooksPerSecond(
   if (!response.ok) throw new Error(answer)
   server.closeAllConnections()
   server.close()
-  close()
+  await close()
   expectCount(storedIn(file, table), REQUESTS, 'webhooks')
   return REQUESTS / Number(answer)
 }
@@ -68,20 +67,20 @@ function storedIn(file: string, table: string): number {
   )
 }
 
-function openReceiver(file: string): Receiver {
-  const inbox = sqliteInbox(file, { maxPending: REQUESTS })
-  const receiver = createWebhookReceiver({ secrets: SECRET, inbox })
+async function openReceiver(file: string): Promise<Receiver> {
+  const log = await openLog(sqliteLog(file))
+  const receiver = createWebhookReceiver({ secrets: SECRET, inbox: log.inbox })
   return {
     listener: nodeListener(receiver),
-    table: 'rivulet_inbox',
+    table: 'rivulet_webhook',
     close() {
       receiver.close()
-      inbox.close()
+      return log.close()
     },
   }
 }
 
-/** As in `sqliteInbox`: the longest delay of a commit while webhooks keep arriving, in ms. */
+/** As in a log: the longest delay of a commit while webhooks keep arriving, in ms. */
 const MAX_GATHERING = 5
 
 interface Waiting {
@@ -95,14 +94,11 @@ function openBareReceiver(file: string): Receiver {
   const database = new DatabaseSync(file)
   database.exec(`
     PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-    CREATE TABLE inbox (
-      seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, timestamp INTEGER NOT NULL, payload TEXT,
-      received_at INTEGER NOT NULL, done_at INTEGER
-    ) STRICT;
+    CREATE TABLE inbox (seq INTEGER PRIMARY KEY, timestamp INTEGER NOT NULL, payload TEXT NOT NULL) STRICT;
+    CREATE TABLE inbox_id (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, received INTEGER NOT NULL) STRICT;
   `)
-  const insert = database.prepare(
-    'INSERT INTO inbox VALUES (?, ?, ?, ?, ?, NULL) ON CONFLICT (id) DO NOTHING',
-  )
+  const insert = database.prepare('INSERT INTO inbox VALUES (?, ?, ?)')
+  const insertId = database.prepare('INSERT INTO inbox_id VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING')
   let seq = 0
   let waiting: Waiting[] = []
 
@@ -111,7 +107,10 @@ function openBareReceiver(file: string): Receiver {
     waiting = []
     const now = Date.now()
     database.exec('BEGIN IMMEDIATE')
-    for (const { id, timestamp, payload } of burst) insert.run(++seq, id, timestamp, payload, now)
+    for (const { id, timestamp, payload } of burst) {
+      seq += 1
+      if (insertId.run(seq, id, now).changes === 1) insert.run(seq, timestamp, payload)
+    }
     database.exec('COMMIT')
     for (const { response } of burst) response.writeHead(204).end()
   }

@@ -126,15 +126,18 @@ export class Inbox {
    * when it comes to one that is to be kept.
    */
   #forget(last: number, now: number, limit: number): void {
-    const { oldest, forget } = this.#statements
-    for (const { number, received, pending } of oldest.all(this.#examined, limit)) {
-      if (Number(number) > last - this.#knownIds || now - Number(received) <= WEBHOOK_HORIZON) {
+    if (last <= this.#knownIds) return
+    const forgotten: number[] = []
+    for (const row of this.#statements.oldest.iterate(this.#examined, limit)) {
+      const number = Number(row['number'])
+      if (number > last - this.#knownIds || now - Number(row['received']) <= WEBHOOK_HORIZON) {
         this.#examined = 0
-        return
+        break
       }
-      if (pending === null) forget.run(Number(number))
-      this.#examined = Number(number)
+      if (row['pending'] === null) forgotten.push(number)
+      this.#examined = number
     }
+    for (const number of forgotten) this.#statements.forget.run(number)
   }
 
   #read(row: Record<string, unknown>): PendingDelivery | undefined {
