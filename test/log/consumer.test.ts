@@ -88,6 +88,28 @@ describe('a consumer of the log', () => {
     expect(await seen.count(5)).toEqual(['1', '2', '3', '4', '5'])
   })
 
+  it('has at most about 16 Mi characters of entries out, and one that is longer alone', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    const events = Array.from({ length: 24 }, (_, n) => change(`${n}${'x'.repeat(400_000)}`))
+    for (const event of events) await append(store, [event])
+    // The last one may exceed the bound.
+    const expected = Math.ceil((16 * 1024 * 1024) / JSON.stringify(events[0]).length)
+    expect(expected).toBeLessThan(24)
+    let begun = 0
+    const held = Promise.withResolvers<void>()
+    const job = log.consume('all', { concurrency: 100 }, () => {
+      begun += 1
+      return held.promise
+    })
+    while (begun < expected) await turn()
+    for (let turns = 0; turns < 20; turns++) await turn()
+    expect(begun).toBe(expected)
+    held.resolve()
+    while (begun < 24) await turn()
+    await job.stop()
+  })
+
   it('resumes behind what it has handled', async () => {
     const store = memoryLog()
     const log = await opened(store)

@@ -307,6 +307,21 @@ describe('exactlyOnce', () => {
     expect(database.prepare('PRAGMA busy_timeout').get()).toEqual({ timeout: 5432 })
   })
 
+  it('has its effects in the file of the log, while others append to it', async () => {
+    const file = scratchFile()
+    const recorder = sqliteLog(file)
+    onTestFinished(() => recorder.close())
+    const log = await opened(sqliteLog(file))
+    await log.positionAt('end')
+    await append(recorder, changes(1, 50))
+    const { database, insert, ids } = effectsIn(file)
+    const job = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    for (let n = 50; n < 1_000; n += 50) await append(recorder, changes(n + 1, n + 50))
+    await until(() => ids().length >= 1_000)
+    await job.stop()
+    expect(ids()).toEqual(changes(1, 1_000).map(({ id }) => id))
+  })
+
   it('keeps consumers of several logs apart, and refuses the cursor of another log', async () => {
     const { log, database, insert, ids, cursor } = await withEntries(2)
     const handler = exactlyOnce(database, { effect: insert })
