@@ -96,17 +96,17 @@ describe('a consumer of the log', () => {
     // The last one may exceed the bound.
     const expected = Math.ceil((16 * 1024 * 1024) / JSON.stringify(events[0]).length)
     expect(expected).toBeLessThan(24)
-    let begun = 0
+    const begun = new Seen()
     const held = Promise.withResolvers<void>()
-    const job = log.consume('all', { concurrency: 100 }, () => {
-      begun += 1
+    const job = log.consume('all', { concurrency: 100 }, (entry) => {
+      begun.add(entry)
       return held.promise
     })
-    while (begun < expected) await turn()
+    await begun.count(expected)
     for (let turns = 0; turns < 20; turns++) await turn()
-    expect(begun).toBe(expected)
+    expect(begun.ids).toHaveLength(expected)
     held.resolve()
-    while (begun < 24) await turn()
+    await begun.count(24)
     await job.stop()
   })
 
