@@ -3,6 +3,7 @@
  * itself the signal of the last `signalAtCommit`.
  */
 import { DatabaseSync } from 'node:sqlite'
+import { openLog } from '../../../src/log/event-log.ts'
 import { SqliteLogStore } from '../../../src/log/sqlite/store.ts'
 import { detections, readAll } from './events.ts'
 
@@ -65,6 +66,19 @@ const methods = {
   wait: async (after: string) => {
     await log.wait(after, new AbortController().signal)
     return performance.timeOrigin + performance.now()
+  },
+  /** Runs a process that counts the entries, and appends each count. */
+  count: async () => {
+    const opened = await openLog(log)
+    opened.process('counts', {
+      version: 1,
+      key: (entry) => entry.source,
+      init: () => 0,
+      event: (seen, _entry, context) => {
+        context.set(seen + 1)
+        context.append({ type: 'unknown', data: seen + 1 })
+      },
+    })
   },
   signalAtCommit: async (name: NodeJS.Signals) => {
     signal = name

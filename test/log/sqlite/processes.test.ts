@@ -115,6 +115,40 @@ describe('a claim of another process', () => {
   })
 })
 
+describe('a process of the log', () => {
+  it('that is killed in its commits counts and appends each entry once, in whatever process it goes on', async () => {
+    const file = scratchFile()
+    const log = openLog(file)
+    await appendTo(log, detections(1, 120))
+    const start = await log.processes.start()
+    const changed = (after = start) =>
+      log.processes.wait('process:counts', after, new AbortController().signal)
+    const state = async () => (await log.processes.states('process:counts', ['/v1/monitors/monitor_1']))[0]
+    for (let kills = 0; kills < 3; kills++) {
+      const killed = startLogProcess(file)
+      // At its claim, its first commits and later ones.
+      if (kills === 0) await killed.call('signalAtCommit', 'SIGKILL')
+      void killed.call('count')
+      if (kills > 0) {
+        await changed()
+        await appendTo(log, detections(120 * kills + 1, 120 * (kills + 1)), String(kills + 1))
+        void killed.call('signalAtCommit', 'SIGKILL')
+        await appendTo(log, detections(120 * kills + 120, 120 * kills + 121), 'more')
+      }
+      await killed.exited
+    }
+    void startLogProcess(file).call('count')
+    const detected = (await readAll(log)).filter(({ type }) => type === 'monitor.event_stream')
+    const found = detected.length
+    while ((await state()) !== String(found)) await changed(await log.processes.end('process:counts'))
+
+    expect(await state()).toBe(String(found))
+    const entries = await readAll(log)
+    const counts = entries.flatMap(({ type, data }) => (type === 'unknown' ? [data] : []))
+    expect(counts).toEqual(Array.from({ length: found }, (_, n) => n + 1))
+  })
+})
+
 describe('a process that stops between BEGIN and COMMIT', () => {
   /** It has appended three entries, and is stopped in the append of three more. */
   async function stoppedBy(signal: NodeJS.Signals) {
