@@ -27,7 +27,12 @@ export function describeReading(name: string, open: Open): void {
       const start = await log.positionAt('start')
       expect(await log.positionAt('end')).toBe(start)
       expect(await log.positionAt({ time: 0 })).toBe(start)
-      expect(await log.read(start, { limit: 10 })).toEqual({ entries: [], position: start, isEnd: true })
+      expect(await log.read(start, { limit: 10 })).toEqual({
+        entries: [],
+        lengths: [],
+        position: start,
+        isEnd: true,
+      })
     })
 
     it('reads in pages of at most the limit, each entry once', async () => {
@@ -110,7 +115,7 @@ export function describeReading(name: string, open: Open): void {
       const start = await log.positionAt('start')
       for (const types of [['nothing'], []]) {
         const page = await log.read(start, { limit: 1, types })
-        expect(page).toEqual({ entries: [], position: await log.positionAt('end'), isEnd: true })
+        expect(page).toEqual({ entries: [], lengths: [], position: await log.positionAt('end'), isEnd: true })
       }
     })
 
