@@ -1,0 +1,33 @@
+import * as fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { simulate } from './log-pipeline/simulation.ts'
+import { anyScript } from './log-pipeline/script.ts'
+
+/** A few seconds. */
+const FEW = 40
+/** For rare failures: `RUNS=20000 npx vitest run … --test-timeout=0`. */
+const RUNS = Number(process.env['RUNS'] ?? FEW)
+
+/**
+ * `record` and consumers over a log against a scripted service, with these rules:
+ *
+ * - Every event that the service sent and still has is recorded, once in each revision, and the last revision is its most
+ *   complete form. A gap reports those that the service dropped.
+ * - A monitor's events are recorded oldest first, and those of a stream in order. No event is made up.
+ * - Each consumer handles every entry that it wants, in the order of the log, and at most as many at once as its concurrency.
+ * - An entry is saved as acknowledged only after it was handled, and within 100 ms. Once that is saved, it never comes again: so
+ *   only entries repeat that were in flight, or were not saved yet, when their process was killed or the log refused a save.
+ * - At the end every position is at the end of its stream, every consumer at the end of the log, and other processes have nothing
+ *   to do.
+ */
+it('records and handles everything under any faults of the service, the network, the log and the processes', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyScript, async (script) => {
+      const { violations, lines } = await simulate(script)
+
+      expect(violations.length === 0 ? [] : lines).toEqual([])
+    }),
+    // Shrinking is limited: any counterexample is better than a timeout.
+    { numRuns: RUNS, ...(process.env['RUNS'] === undefined && { interruptAfterTimeLimit: 8_000 }) },
+  )
+})

@@ -1,0 +1,164 @@
+import { createClient, openLog } from 'rivulet'
+import type { EventLog } from 'rivulet'
+import type { Commit, StreamAppend } from '../../../src/log/contract.ts'
+import type { Consumption } from './consumption.ts'
+import type { OpenDisk } from './disk.ts'
+import { DISK_FULL, isFence, ProcessStore } from './process-store.ts'
+import type { StoreConditions } from './process-store.ts'
+import { RunningConsumer } from './running-consumer.ts'
+import { RunningRecording } from './running-recording.ts'
+import type { Host, World } from './world.ts'
+
+/** What a process does. */
+export interface Roles {
+  readonly records: boolean
+  readonly consumes: boolean
+}
+
+/** The messages of scripted failures. */
+const SCRIPTED = new Set(['refused', DISK_FULL])
+
+/** The errors of a process whose claims were taken over. */
+const TAKEN_OVER = new Set(['FencedError', 'LogConflictError', 'LogInUseError'])
+
+/** One process. Its state is lost at its end, except for its disk. */
+export class LogProcess implements Host {
+  readonly world: World
+  isEnding = false
+  isKilled = false
+  readonly #roles: Roles
+  readonly #disk: OpenDisk
+  readonly #calls: ProcessStore
+  readonly #opening: Promise<EventLog>
+  #recording: RunningRecording | undefined
+  #consumers: readonly RunningConsumer[] = []
+  /** Whether others believe that it is dead. */
+  #isSuspended = false
+
+  constructor(
+    world: World,
+    roles: Roles,
+    disk: OpenDisk,
+    conditions: Pick<StoreConditions, 'latency' | 'write' | 'onKill'>,
+  ) {
+    this.world = world
+    this.#roles = roles
+    this.#disk = disk
+    this.#calls = new ProcessStore(disk.store, {
+      ...conditions,
+      onEffect: (write, args) => this.#onEffect(write, args),
+      onFailure: (write, [fence]) => {
+        world.trace.log(`${write} ${isFence(fence) ? fence.name : ''} fails`)
+        if (isFence(fence)) this.#consumptionOf(fence.name)?.failed()
+      },
+    })
+    this.#opening = openLog(this.#calls.store)
+    void this.#opening.then((log) => this.#begin(log))
+  }
+
+  /** Whether a call to its store is under way. */
+  get isBusy(): boolean {
+    return this.#calls.isBusy
+  }
+
+  isCommitting(reader: string): boolean {
+    return this.#calls.isCommitting(reader)
+  }
+
+  failed(error: unknown, expected: ReadonlySet<string> = new Set()): void {
+    if (this.isKilled) return
+    this.world.trace.log(`failed with ${String(error)}`)
+    const isExpected =
+      error instanceof Error &&
+      (SCRIPTED.has(error.message) ||
+        expected.has(error.name) ||
+        (this.#isSuspended && TAKEN_OVER.has(error.name)))
+    if (!isExpected) this.world.trace.report(`failed with ${String(error)}`)
+  }
+
+  /** @param isLanding Whether the writes that are on their way still have their effect. */
+  kill(isLanding: boolean): void {
+    this.isKilled = this.isEnding = true
+    this.#calls.kill(isLanding)
+    this.#disk.loseClaims()
+    this.#recording?.kill()
+    for (const consumer of this.#consumers) consumer.kill()
+  }
+
+  /** Its claims are lost, and it goes on: as a process that was suspended for too long. */
+  suspend(): void {
+    this.#isSuspended = this.isEnding = true
+    this.#calls.suspend()
+    this.#disk.loseClaims()
+  }
+
+  /** Stops it gracefully. Never resolves if it is killed meanwhile. */
+  async stop(): Promise<void> {
+    this.isEnding = true
+    const log = await this.#opening
+    await Promise.all(this.#consumers.map((consumer) => consumer.stop()))
+    try {
+      await log.close()
+      for (const consumer of this.#consumers) consumer.stopped()
+    } catch (error) {
+      this.failed(error)
+    }
+  }
+
+  /** Ends its recording and its consumers, and begins them again. */
+  restart(): void {
+    if (this.isEnding) return
+    this.#recording?.restart()
+    for (const consumer of this.#consumers) consumer.restart()
+  }
+
+  /** Records again, after a source has failed. */
+  recordAgain(): void {
+    if (!this.isEnding) void this.#recording?.again()
+  }
+
+  /** Removes some of what it records, and adds it again after this many ms. */
+  relist(down: number): void {
+    if (!this.isEnding) this.#recording?.relist(down)
+  }
+
+  #begin(log: EventLog): void {
+    if (this.isEnding) return
+    const { service, scheduler, random, consumptions } = this.world
+    if (this.#roles.records) {
+      const client = createClient({
+        baseUrl: 'http://127.0.0.1:1',
+        apiKey: 'key',
+        exchange: service.wire.exchange,
+        retries: 1,
+        initialDelay: 100,
+        maxDelay: 1_000,
+        random,
+        scheduler,
+      })
+      this.#recording = new RunningRecording(this, client, log)
+    }
+    if (this.#roles.consumes)
+      this.#consumers = consumptions.map((consumption) => new RunningConsumer(this, consumption, log))
+  }
+
+  #onEffect(write: string, [first, second]: readonly unknown[]): void {
+    const { recorded, trace } = this.world
+    if (write === 'append' && isAppends(first)) recorded.appended(first)
+    if (!isFence(first)) return
+    trace.log(`${write} ${first.name}`)
+    if (write === 'commit' && isCommit(second)) this.#consumptionOf(first.name)?.committed(second)
+  }
+
+  #consumptionOf(reader: string): Consumption | undefined {
+    return this.world.consumptions.find(({ name }) => reader === `consumer:${name}`)
+  }
+}
+
+function isAppends(value: unknown): value is readonly StreamAppend[] {
+  return Array.isArray(value) && value.every((each) => isFence(each.fence))
+}
+
+function isCommit(value: unknown): value is Commit {
+  return typeof value === 'object' && value !== null && 'cursor' in value && 'acknowledged' in value
+}
