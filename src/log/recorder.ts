@@ -3,7 +3,7 @@ import { Gate } from '../protocol/gate.ts'
 import { Observers } from '../protocol/observers.ts'
 import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from './contract.ts'
 import type { Fence, LogStore, NewEntry, Position, StreamAppend } from './contract.ts'
-import { LogError } from './errors.ts'
+import { LogError, LogInUseError } from './errors.ts'
 import type { InboxStore } from './inbox-store.ts'
 import type { LogObserver } from './observer.ts'
 import { entryWithJson } from './prepared-entry.ts'
@@ -40,15 +40,13 @@ export interface RecordedStream {
   done(delivery: string): void
   /** The number of its claim, which no other recording of the stream has. */
   readonly claim: number
-  /** Resolves once it is closed and released. */
-  readonly released: Promise<void>
   /** Appends what was added, and releases the stream. */
   close(): Promise<void>
 }
 
 /** Settings of {@link Recorder.open}. */
 export interface OpenOptions {
-  /** Waits for a name that another open log holds, until this signal is aborted. */
+  /** Waits for a name that another recorder holds, of this open log or of another one, until this signal is aborted. */
   readonly wait?: AbortSignal | undefined
   /** Closes the stream once it is aborted. A stream that is not open yet is not opened. */
   readonly signal?: AbortSignal | undefined
@@ -131,8 +129,9 @@ export class Recorder {
   }
 
   /**
-   * Claims a stream, after an earlier one of this name is closed. Rejects with a `LogInUseError` while another open log records
-   * it, with the reason of an aborted signal, and with a `LogError` once the recorder is closed.
+   * Claims a stream, after an earlier one of this name is closed. Rejects with a `LogInUseError` while another recorder has
+   * it, of this open log or of another one, with the reason of an aborted signal, and with a `LogError` once the recorder is
+   * closed.
    */
   open(name: string, options: OpenOptions = {}): Promise<RecordedStream> {
     // The last events of the earlier one are appended under its claim, and the position is read after them.
@@ -148,20 +147,11 @@ export class Recorder {
   }
 
   /**
-   * Opens a stream of the log itself, once no other recorder has it, of this open log or of another one. Rejects with the reason
-   * of the signal, and once the recorder is closed.
+   * Opens a stream of the log itself, once no other recorder has it. Rejects with the reason of the signal, and once the
+   * recorder is closed.
    */
-  async openInTurn(name: string, signal: AbortSignal): Promise<RecordedStream> {
-    const until = AbortSignal.any([signal, this.ending])
-    const end = await this.#turns.take(name, until)
-    try {
-      const stream = await this.open(name, { wait: until, signal })
-      void stream.released.then(end)
-      return stream
-    } catch (error) {
-      end()
-      throw error
-    }
+  openInTurn(name: string, signal: AbortSignal): Promise<RecordedStream> {
+    return this.open(name, { wait: signal, signal })
   }
 
   /** The webhooks that are to be recorded. */
@@ -213,7 +203,9 @@ export class Recorder {
   /** Appends what a stream has added, and releases it. */
   release(stream: OpenStream): Promise<void> {
     this.#streams.delete(stream)
-    const releasing = this.flushed(stream).then(() => this.#release(stream.fence))
+    const releasing = this.flushed(stream)
+      .then(() => this.#release(stream.fence))
+      .then(stream.endTurn)
     this.#change(stream.name, releasing)
     return releasing
   }
@@ -242,8 +234,28 @@ export class Recorder {
     until.throwIfAborted()
     await earlier
     until.throwIfAborted()
-    const waiting = wait === undefined ? {} : { wait: AbortSignal.any([until, wait]) }
-    const fence = await this.#store.claim(`stream:${name}`, waiting)
+    const waiting = wait === undefined ? undefined : AbortSignal.any([until, wait])
+    // A second claim of the same open log would fence the first.
+    const endTurn =
+      waiting === undefined ? this.#turns.takeIfFree(name) : await this.#turns.take(name, waiting)
+    if (endTurn === undefined) {
+      throw new LogInUseError('the log', `stream:${name}`, 'another recording of the same open log')
+    }
+    try {
+      return await this.#claim(name, endTurn, until, { wait: waiting, signal })
+    } catch (error) {
+      endTurn()
+      throw error
+    }
+  }
+
+  async #claim(
+    name: string,
+    endTurn: () => void,
+    until: AbortSignal,
+    { wait, signal }: OpenOptions,
+  ): Promise<RecordedStream> {
+    const fence = await this.#store.claim(`stream:${name}`, wait === undefined ? {} : { wait })
     try {
       until.throwIfAborted()
       const [position = null] = await this.#store.streamPositions([fence.name])
@@ -251,7 +263,7 @@ export class Recorder {
       // A log may be too large from the beginning.
       await this.#retention?.appended()
       until.throwIfAborted()
-      const stream = new OpenStream(this, name, fence, position)
+      const stream = new OpenStream(this, name, fence, position, endTurn)
       this.#streams.add(stream)
       signal?.addEventListener('abort', () => void stream.close(), { once: true })
       return stream
@@ -353,15 +365,17 @@ class OpenStream implements RecordedStream {
   readonly fence: Fence
   /** The position in the log; null at the stream's beginning. */
   saved: string | null
+  /** Called once it is released. */
+  readonly endTurn: () => void
   readonly #recorder: Recorder
-  readonly #released = Promise.withResolvers<void>()
   #closing: Promise<void> | undefined
 
-  constructor(recorder: Recorder, name: string, fence: Fence, saved: string | null) {
+  constructor(recorder: Recorder, name: string, fence: Fence, saved: string | null, endTurn: () => void) {
     this.#recorder = recorder
     this.name = name
     this.fence = fence
     this.saved = saved
+    this.endTurn = endTurn
   }
 
   get position(): string | undefined {
@@ -370,10 +384,6 @@ class OpenStream implements RecordedStream {
 
   get claim(): number {
     return this.fence.token
-  }
-
-  get released(): Promise<void> {
-    return this.#released.promise
   }
 
   add(event: ResearchEvent, position?: UpstreamPosition, backfill = false): void {
@@ -399,10 +409,7 @@ class OpenStream implements RecordedStream {
   }
 
   close(): Promise<void> {
-    if (this.#closing === undefined) {
-      this.#closing = this.#recorder.release(this)
-      void this.#closing.then(this.#released.resolve)
-    }
+    this.#closing ??= this.#recorder.release(this)
     return this.#closing
   }
 }

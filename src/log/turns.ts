@@ -3,36 +3,50 @@
  * same open log claims again is taken from its earlier claim.
  */
 export class Turns {
-  readonly #last = new Map<string, Promise<void>>()
+  /** For each name that is taken, what begins the turns that wait for it. */
+  readonly #waiting = new Map<string, Set<() => void>>()
+
+  /** Takes a name, and returns a function that ends this turn; undefined while another turn has it. */
+  takeIfFree(name: string): (() => void) | undefined {
+    if (this.#waiting.has(name)) return undefined
+    this.#waiting.set(name, new Set())
+    return this.#endOf(name)
+  }
 
   /** Resolves after the earlier turns of this name, with a function that ends this one. Rejects with the signal's reason. */
   async take(name: string, signal: AbortSignal): Promise<() => void> {
-    const turn = Promise.withResolvers<void>()
-    const earlier = this.#last.get(name)
-    const last = Promise.all([earlier, turn.promise]).then(() => {
-      if (this.#last.get(name) === last) this.#last.delete(name)
-    })
-    this.#last.set(name, last)
-    try {
-      await aborted(earlier, signal)
-    } catch (error) {
-      turn.resolve()
-      throw error
+    signal.throwIfAborted()
+    const waiting = this.#waiting.get(name) ?? new Set()
+    const end = this.takeIfFree(name)
+    if (end !== undefined) return end
+    const turn = Promise.withResolvers<() => void>()
+    const begin = () => turn.resolve(this.#endOf(name))
+    const leave = () => {
+      // A turn that has begun is ended by its owner.
+      if (waiting.delete(begin)) turn.reject(signal.reason)
     }
-    return turn.resolve
+    waiting.add(begin)
+    signal.addEventListener('abort', leave)
+    try {
+      return await turn.promise
+    } finally {
+      signal.removeEventListener('abort', leave)
+    }
   }
-}
 
-/** Resolves with the promise, or rejects once the signal is aborted. */
-async function aborted(promise: Promise<void> | undefined, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted()
-  if (promise === undefined) return
-  const abort = Promise.withResolvers<never>()
-  const reject = () => abort.reject(signal.reason)
-  signal.addEventListener('abort', reject)
-  try {
-    await Promise.race([promise, abort.promise])
-  } finally {
-    signal.removeEventListener('abort', reject)
+  /** What ends a turn, and begins the next one. */
+  #endOf(name: string): () => void {
+    let hasEnded = false
+    return () => {
+      if (hasEnded) return
+      hasEnded = true
+      const waiting = this.#waiting.get(name)
+      const [next] = waiting ?? []
+      if (next === undefined) this.#waiting.delete(name)
+      else {
+        waiting?.delete(next)
+        next()
+      }
+    }
   }
 }

@@ -37,7 +37,7 @@ export interface RecordOptions {
   readonly webhooks?: RecordedWebhooks | true
   /** The log to record into. */
   readonly log: EventLog
-  /** Waits for streams that another open log records, until this signal is aborted. Default: a `LogInUseError`. */
+  /** Waits for streams that another recording has, until this signal is aborted. Default: a `LogInUseError`. */
   readonly wait?: AbortSignal
   /** How long nothing must be recorded before a `log.tick` is, in ms; `Infinity` for never. At least 1. Default 10,000. */
   readonly tick?: number
@@ -80,12 +80,13 @@ const MONITOR_DEFAULTS = { include_completions: true }
  * stream resumes where the log has it.
  *
  * `done` resolves when the lists have completed, every group is done and every monitor is cancelled, and when the log is
- * closed. It rejects with a `LogInUseError` where another open log records one of the streams, with the reason of `wait` when
+ * closed. It rejects with a `LogInUseError` where another recording has one of the streams, with the reason of `wait` when
  * that is aborted first, with what the log refuses an append for, and with the errors of `client.watch`.
  */
 export function record(context: Context, options: RecordOptions): Recording {
   checkOptions('options', options ?? null, OPTIONS)
   const { monitors = [], taskGroups = [], webhooks, log, wait, tick = 10_000 } = options
+  checkLog(log)
   if (wait !== undefined) checkSignal('wait', wait)
   checkWait('tick', tick, true)
   if (tick < 1) throw new ArgumentError('tick', 'a number of milliseconds of at least 1', tick)
@@ -241,6 +242,11 @@ async function openAll(
 
 /** Checks the options of a member, and subscribes to nothing. */
 const checking: OpenMember = (_, project) => project(() => undefined)
+
+function checkLog(log: unknown): void {
+  const { recorder }: Partial<EventLog> = Object(log)
+  if (typeof recorder !== 'function') throw new ArgumentError('log', 'an open log: await openLog(…)', log)
+}
 
 function checkWebhooks(webhooks: unknown, log: EventLog): void {
   if (webhooks === true) return
