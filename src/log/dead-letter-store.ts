@@ -42,8 +42,11 @@ export interface Redeliveries {
 
 /** The dead letters of readers. A commit adds them, and removes those that were handled. */
 export interface DeadLetterStore {
-  /** Dead letters of a reader after a position, in the order of the log. Rejects with a `LogPositionError`. */
-  list(reader: string, after: Position, limit: number): Promise<readonly StoredDeadLetter[]>
+  /**
+   * Dead letters of a reader after a position, in the order of the log; null for the first ones, which may be of entries that
+   * the log has deleted. Rejects with a `LogPositionError`.
+   */
+  list(reader: string, after: Position | null, limit: number): Promise<readonly StoredDeadLetter[]>
   /** The number of dead letters of each reader that has any. */
   counts(): Promise<ReadonlyMap<string, number>>
   /** Marks one dead letter, or all that there are, for another delivery. Resolves with their number. */

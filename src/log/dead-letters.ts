@@ -33,9 +33,9 @@ export function deadLettersOf(store: LogStore, reader: string): DeadLetterQueue 
     }
   return {
     async *list() {
-      let position = await store.positionAt('start')
+      let position: Position | null = null
       for (;;) {
-        const page = await deadLetters.list(reader, position, PAGE)
+        const page: readonly StoredDeadLetter[] = await deadLetters.list(reader, position, PAGE)
         yield* page
         const last = page.at(-1)
         if (last === undefined) return

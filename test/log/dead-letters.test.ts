@@ -72,6 +72,26 @@ describe('a consumer whose dead letters are stored in the log', () => {
     expect(again).toEqual(['6'])
   })
 
+  it('lists those whose entries the log has deleted, and hands them out again', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 5))
+    const handled: string[] = []
+    const isGood = { yet: false }
+    const job = log.consume('c', { deadLetters: 'log', concurrency: 1 }, ({ id }) => {
+      if (id === '2' && !isGood.yet) throw new Refused('not yet')
+      handled.push(id)
+    })
+    await until(async () => (await store.reader('consumer:c'))?.cursor === (await store.positionAt('end')))
+    await store.retention.trim({ limit: 4 })
+    expect(ids(await listed(log))).toEqual(['2'])
+    isGood.yet = true
+    for (const { entry } of await listed(log)) await log.deadLetters('c').redeliver(entry.position)
+    await until(async () => (await log.deadLetters('c').count()) === 0)
+    await job.stop()
+    expect(handled).toEqual(['1', '3', '4', '5', '2'])
+  })
+
   it('fails without them, and keeps nothing', async () => {
     const store = memoryLog()
     const log = await opened(store)

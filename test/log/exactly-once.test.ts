@@ -81,6 +81,25 @@ describe('exactlyOnce', () => {
     expect((await store.reader('consumer:ledger'))?.cursor).toBe(await store.positionAt('end'))
   })
 
+  it.each([{ readBigInts: true }, { returnArrays: true }])(
+    'works on a connection whose statements return something else by default: %o',
+    async (options) => {
+      const { store, log } = await withEntries(3)
+      const database = new DatabaseSync(':memory:', options)
+      onTestFinished(() => database.close())
+      const applied: string[] = []
+      const effects = exactlyOnce(database, { effect: ({ id }) => void applied.push(id) })
+      for (const last of [3, 4]) {
+        const job = log.consume('ledger', effects)
+        const failed = job.done.then(() => true)
+        await Promise.race([failed, until(() => applied.length >= last)])
+        await job.stop()
+        await append(store, changes(last + 1, last + 1))
+      }
+      expect(applied).toEqual(['1', '2', '3', '4'])
+    },
+  )
+
   it('gives the effect what was prepared, several at once', async () => {
     const { log, database, ids } = await withEntries(6)
     const insert = database.prepare('INSERT INTO effect VALUES (?, 1)')

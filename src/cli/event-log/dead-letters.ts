@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
-import type { EventLog, LogStore, StoredDeadLetter } from 'rivulet'
+import type { LogStore, Position, StoredDeadLetter } from 'rivulet'
 import { resourceOf } from '../event-line.ts'
 import { UsageError } from '../exit.ts'
 import { openLogFile } from '../log-file.ts'
@@ -56,7 +56,7 @@ async function deadLetters(options: DeadLettersOptions, signal: AbortSignal): Pr
   const output = createOutput(process.stdout, { json: options.json === true, signal })
   const { log, store } = file
   if (which === undefined || consumer === undefined) {
-    await list(log, store, consumer, output)
+    await list(store, consumer, output)
     return
   }
   const count = await log.deadLetters(consumer)[change](which)
@@ -66,19 +66,13 @@ async function deadLetters(options: DeadLettersOptions, signal: AbortSignal): Pr
 }
 
 /** Prints the dead letters of one reader, or of all. */
-async function list(
-  log: EventLog,
-  store: LogStore,
-  consumer: string | undefined,
-  output: Output,
-): Promise<void> {
+async function list(store: LogStore, consumer: string | undefined, output: Output): Promise<void> {
   const counts = await store.deadLetters.counts()
   const readers = consumer === undefined ? [...counts.keys()].toSorted() : [`consumer:${consumer}`]
-  const start = await log.positionAt('start')
   for (const reader of readers) {
-    let position = start
+    let position: Position | null = null
     for (;;) {
-      const letters = await store.deadLetters.list(reader, position, PAGE)
+      const letters: readonly StoredDeadLetter[] = await store.deadLetters.list(reader, position, PAGE)
       const last = letters.at(-1)
       if (last === undefined) break
       for (const letter of letters) await print(reader, letter, output)

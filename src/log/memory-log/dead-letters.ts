@@ -36,8 +36,8 @@ export class DeadLetters {
     this.#readers.set(reader, letters)
   }
 
-  list(reader: string, after: Position, limit: number): readonly StoredDeadLetter[] {
-    const from = this.#entries.order(after)
+  list(reader: string, after: Position | null, limit: number): readonly StoredDeadLetter[] {
+    const from = after === null ? 0 : this.#entries.order(after)
     return this.#sorted(reader, (position) => this.#entries.order(position) > from)
       .slice(0, limit)
       .map(([, letter]) => stored(letter))

@@ -59,13 +59,32 @@ async function copy(path: string, unnamed: string, file: string): Promise<void> 
   }
 }
 
+/**
+ * Texts with positions, which get the epoch of the copy: what processes keep of themselves, and the cursors of effects in the
+ * log's own file. Those of other logs have another epoch, and stay.
+ */
+const POSITION_TEXTS = [
+  ['rivulet_process', 'memo'],
+  ['rivulet_effect_cursor', 'cursor'],
+  ['rivulet_effect_cursor', 'acknowledged'],
+  ['rivulet_effect_dead_letter', 'position'],
+  ['rivulet_effect_dead_letter', 'letter'],
+] as const
+
 /** Positions of the copy are not those of the source once both were written to, so they get another epoch. No name is claimed. */
 function makeAnother(unnamed: string): void {
   const database = new DatabaseSync(unnamed)
   try {
     // One file, without a write-ahead log beside it.
     database.exec('PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL; BEGIN')
-    database.prepare('UPDATE rivulet_log SET epoch = ?, paused_by = NULL').run(randomBytes(8).toString('hex'))
+    const before = String(database.prepare('SELECT epoch FROM rivulet_log').get()?.['epoch'])
+    const epoch = randomBytes(8).toString('hex')
+    database.prepare('UPDATE rivulet_log SET epoch = ?, paused_by = NULL').run(epoch)
+    for (const [table, column] of POSITION_TEXTS) {
+      const isThere = database.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table) !== undefined
+      const update = `UPDATE ${table} SET ${column} = replace(${column}, ?, ?)`
+      if (isThere) database.prepare(update).run(before, epoch)
+    }
     database.exec('UPDATE rivulet_claim SET token = token + 1, slot = NULL, instance = NULL; COMMIT')
   } finally {
     database.close()

@@ -15,9 +15,11 @@ export class DeadLetterCalls implements DeadLetterStore {
     this.#transactions = transactions
   }
 
-  async list(reader: string, after: Position, limit: number): Promise<readonly StoredDeadLetter[]> {
+  async list(reader: string, after: Position | null, limit: number): Promise<readonly StoredDeadLetter[]> {
     checkInteger('limit', limit, 1)
-    return this.#transactions.read((log) => log.deadLetters.list(reader, numberOf(log, after), limit))
+    return this.#transactions.read((log) =>
+      log.deadLetters.list(reader, after === null ? 0 : numberOf(log, after), limit),
+    )
   }
 
   counts(): Promise<ReadonlyMap<string, number>> {

@@ -1,4 +1,4 @@
-import type { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { parseJson } from '../../protocol/json.ts'
 import type { Fence, Position, ReaderState } from '../contract.ts'
 import type { NewDeadLetter } from '../dead-letter-store.ts'
@@ -194,7 +194,7 @@ export class EffectDatabase {
 
   /** Without SQLite's own waiting, which blocks the event loop. */
   #withoutTimeout<Result>(work: () => Result): Result {
-    const timeout = Number(this.#database.prepare('PRAGMA busy_timeout').get()?.['timeout'] ?? 0)
+    const timeout = Number(prepared(this.#database, 'PRAGMA busy_timeout').get()?.['timeout'] ?? 0)
     if (timeout === 0) return work()
     this.#database.exec('PRAGMA busy_timeout = 0')
     try {
@@ -226,31 +226,36 @@ export class EffectDatabase {
   }
 }
 
+/** A statement that returns what is expected here, whatever the user's connection has as its default. */
+function prepared(database: DatabaseSync, sql: string): StatementSync {
+  const statement = database.prepare(sql)
+  statement.setReadBigInts(false)
+  statement.setReturnArrays(false)
+  return statement
+}
+
 function prepare(database: DatabaseSync) {
+  const sql = (text: string) => prepared(database, text)
   return {
-    begin: database.prepare('BEGIN IMMEDIATE'),
-    commit: database.prepare('COMMIT'),
-    rollback: database.prepare('ROLLBACK'),
-    savepoint: database.prepare('SAVEPOINT rivulet_effect'),
-    release: database.prepare('RELEASE rivulet_effect'),
-    rollbackTo: database.prepare('ROLLBACK TO rivulet_effect'),
-    find: database.prepare('SELECT token, cursor, acknowledged FROM rivulet_effect_cursor WHERE reader = ?'),
-    token: database.prepare('SELECT token FROM rivulet_effect_cursor WHERE reader = ?'),
-    insert: database.prepare('INSERT INTO rivulet_effect_cursor VALUES (?, ?, ?, ?)'),
-    setToken: database.prepare('UPDATE rivulet_effect_cursor SET token = ? WHERE reader = ?'),
-    save: database.prepare('UPDATE rivulet_effect_cursor SET cursor = ?, acknowledged = ? WHERE reader = ?'),
-    letters: database.prepare(
+    begin: sql('BEGIN IMMEDIATE'),
+    commit: sql('COMMIT'),
+    rollback: sql('ROLLBACK'),
+    savepoint: sql('SAVEPOINT rivulet_effect'),
+    release: sql('RELEASE rivulet_effect'),
+    rollbackTo: sql('ROLLBACK TO rivulet_effect'),
+    find: sql('SELECT token, cursor, acknowledged FROM rivulet_effect_cursor WHERE reader = ?'),
+    token: sql('SELECT token FROM rivulet_effect_cursor WHERE reader = ?'),
+    insert: sql('INSERT INTO rivulet_effect_cursor VALUES (?, ?, ?, ?)'),
+    setToken: sql('UPDATE rivulet_effect_cursor SET token = ? WHERE reader = ?'),
+    save: sql('UPDATE rivulet_effect_cursor SET cursor = ?, acknowledged = ? WHERE reader = ?'),
+    letters: sql(
       'SELECT letter FROM rivulet_effect_dead_letter WHERE reader = ? AND letter IS NOT NULL ORDER BY position',
     ),
-    keepLetter: database.prepare(
+    keepLetter: sql(
       `INSERT INTO rivulet_effect_dead_letter VALUES (?, ?, ?)
        ON CONFLICT DO UPDATE SET letter = excluded.letter`,
     ),
-    sent: database.prepare(
-      'UPDATE rivulet_effect_dead_letter SET letter = NULL WHERE reader = ? AND position = ?',
-    ),
-    removeLetter: database.prepare(
-      'DELETE FROM rivulet_effect_dead_letter WHERE reader = ? AND position = ?',
-    ),
+    sent: sql('UPDATE rivulet_effect_dead_letter SET letter = NULL WHERE reader = ? AND position = ?'),
+    removeLetter: sql('DELETE FROM rivulet_effect_dead_letter WHERE reader = ? AND position = ?'),
   }
 }

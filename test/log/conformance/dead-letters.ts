@@ -69,6 +69,16 @@ export function describeDeadLetters(name: string, open: Open): void {
       expect(idsOf(await list('billing', at(5)))).toEqual([])
     })
 
+    it('are listed from the first one on, also where the log has deleted their entries', async () => {
+      const { log, entries, letterAt, fence, start, at } = await withReader()
+      const deadLetters = [letterAt(1), letterAt(4)]
+      await log.commit(fence, { expect: start, cursor: at(5), acknowledged: [], deadLetters })
+      await log.retention.trim({ limit: 3 })
+      expect(await log.positionAt('start')).toBe(at(3))
+      const letters = await log.deadLetters.list('billing', null, 9)
+      expect(letters.map(({ entry }) => entry)).toEqual([entries[0], entries[3]])
+    })
+
     it('keep any text of an error', async () => {
       const { letterAt, put, list, fence } = await withReader()
       const odd = { name: '"', message: 'a\0b\n\u{1f600} \ud800' }

@@ -1,9 +1,13 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { Entry, Fence } from '../../../src/log/contract.ts'
+import type { Entry, Fence, LogStore, Position } from '../../../src/log/contract.ts'
 import { LogPositionError } from '../../../src/log/errors.ts'
+import { openLog as openEventLog } from '../../../src/log/event-log.ts'
+import { exactlyOnce } from '../../../src/log/exactly-once.ts'
+import { begin } from '../../../src/log/process/begin.ts'
 import { appendTo, detections, readAll } from './events.ts'
 import { startLogProcess } from './processes.ts'
 import { openLog, scratchFile, scratchFolder } from './scratch.ts'
@@ -14,6 +18,17 @@ function integrityOf(file: string): unknown {
   const found = database.prepare('PRAGMA integrity_check').get()?.['integrity_check']
   database.close()
   return found
+}
+
+/** Resolves once the condition holds. */
+async function untilTrue(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn()
+}
+
+/** Whether there are tables for effects. */
+function isCreated(database: DatabaseSync): boolean {
+  const found = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'rivulet_effect_cursor'").get()
+  return found !== undefined
 }
 
 const withoutPosition = (entries: readonly Entry[]) => entries.map((entry) => ({ ...entry, position: '' }))
@@ -144,6 +159,86 @@ describe('a backup', () => {
     await expect(log.retention.backup(file)).rejects.toMatchObject({ name: 'LogFileError', file })
     expect(existsSync(folder)).toBe(false)
     await expect(readAll(log)).resolves.toHaveLength(1)
+  })
+
+  it('has processes that go on from where they were, in the midst of being built again too', async () => {
+    const log = openLog(scratchFile())
+    await appendTo(log, detections(1, 5))
+    const run = async (store: LogStore, version: number, end: Position) => {
+      const opened = await openEventLog(store)
+      let calls = 0
+      const counts = opened.process('counts', {
+        version,
+        rebuild: true,
+        key: () => 'all',
+        init: () => ({ seen: 0 }),
+        event: ({ seen }, _entry, context) => {
+          calls += 1
+          context.set({ seen: seen + 1 })
+        },
+      })
+      let isFailed = false
+      counts.done.catch(() => (isFailed = true))
+      const isAtEnd = async () => (await store.reader('process:counts'))?.cursor === end
+      while (!isFailed && !(calls >= 5 && (await isAtEnd()))) await turn()
+      await counts.stop()
+      return counts.get('all')
+    }
+    await run(log, 1, await log.positionAt('end'))
+    // As a process that was killed after it began to be built again.
+    const fence = await log.claim('process:counts')
+    const settings = { version: 2, rebuild: true }
+    const { signal } = new AbortController()
+    const claimed = { store: log, fence, name: 'counts', signal }
+    const { cursor } = await begin(claimed, settings)
+    expect(cursor).toBe(await log.positionAt('start'))
+    await log.release(fence)
+
+    const file = scratchFile()
+    await log.retention.backup(file)
+    const copy = openLog(file)
+    await expect(run(copy, 2, await copy.positionAt('end'))).resolves.toEqual({ seen: 5 })
+    await expect(run(copy, 3, await copy.positionAt('end'))).resolves.toEqual({ seen: 5 })
+  })
+
+  it("has effects of the log's own file, whose consumers go on in it", async () => {
+    const source = scratchFile()
+    const log = openLog(source)
+    await appendTo(log, detections(1, 3))
+    const run = async (store: LogStore, file: string, isRefused = false) => {
+      const database = new DatabaseSync(file)
+      database.exec('CREATE TABLE IF NOT EXISTS effect (id TEXT NOT NULL)')
+      const insert = database.prepare('INSERT INTO effect VALUES (?)')
+      const opened = await openEventLog(store)
+      const job = opened.consume(
+        'ledger',
+        { deadLetters: 'log', retries: 0 },
+        exactlyOnce(database, {
+          effect: ({ id }) => {
+            if (id === 'mevt_2' && isRefused) throw new Error('not this one')
+            insert.run(id)
+          },
+        }),
+      )
+      const end = await store.positionAt('end')
+      const cursor = () => database.prepare('SELECT cursor FROM rivulet_effect_cursor').get()?.['cursor']
+      let isEnded = false
+      const ended = job.done.finally(() => (isEnded = true))
+      await Promise.race([ended, untilTrue(() => isEnded || (isCreated(database) && cursor() === end))])
+      await job.stop()
+      const ids = database.prepare('SELECT id FROM effect ORDER BY rowid').all()
+      database.close()
+      return ids.map(({ id }) => id)
+    }
+    await expect(run(log, source, true)).resolves.toEqual(['mevt_1', 'mevt_3'])
+    const file = scratchFile()
+    await log.retention.backup(file)
+    const copy = openLog(file)
+    await appendTo(copy, detections(4, 5), '2')
+    const [letter] = await copy.deadLetters.list('consumer:ledger', null, 9)
+    await copy.deadLetters.redeliver('consumer:ledger', letter?.entry.position ?? '')
+    const applied = await run(copy, file)
+    expect(applied.toSorted()).toEqual(['mevt_1', 'mevt_2', 'mevt_3', 'mevt_4', 'mevt_5'])
   })
 
   it('of a backup is a log again', async () => {
