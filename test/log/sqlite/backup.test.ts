@@ -21,8 +21,8 @@ function integrityOf(file: string): unknown {
 }
 
 /** Resolves once the condition holds. */
-async function untilTrue(condition: () => boolean): Promise<void> {
-  while (!condition()) await turn()
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await turn()
 }
 
 /** Whether there are tables for effects. */
@@ -180,7 +180,7 @@ describe('a backup', () => {
       let isFailed = false
       counts.done.catch(() => (isFailed = true))
       const isAtEnd = async () => (await store.reader('process:counts'))?.cursor === end
-      while (!isFailed && !(calls >= 5 && (await isAtEnd()))) await turn()
+      await until(async () => isFailed || (calls >= 5 && (await isAtEnd())))
       await counts.stop()
       return counts.get('all')
     }
@@ -224,7 +224,7 @@ describe('a backup', () => {
       const cursor = () => database.prepare('SELECT cursor FROM rivulet_effect_cursor').get()?.['cursor']
       let isEnded = false
       const ended = job.done.finally(() => (isEnded = true))
-      await Promise.race([ended, untilTrue(() => isEnded || (isCreated(database) && cursor() === end))])
+      await Promise.race([ended, until(() => isEnded || (isCreated(database) && cursor() === end))])
       await job.stop()
       const ids = database.prepare('SELECT id FROM effect ORDER BY rowid').all()
       database.close()
