@@ -86,10 +86,16 @@ export class Retention {
     return this.#pausedBy
   }
 
-  /** Calls the listener when {@link pausedBy} changes. Returns a function that removes it. */
+  /**
+   * Calls the listener when {@link pausedBy} changes. Returns a function that removes it. Without a listener, nothing waits for
+   * the end of a pause.
+   */
   onPause(listener: () => void): () => void {
     this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+    return () => {
+      this.#listeners.delete(listener)
+      if (this.#listeners.size === 0) this.#timer.unsubscribe()
+    }
   }
 
   /** Resolves after one step. The others follow by themselves. */
@@ -110,7 +116,7 @@ export class Retention {
     this.#timer.unsubscribe()
     this.#running = this.#steps().finally(() => {
       this.#running = undefined
-      if (this.#pausedBy === null || this.#isStopped) return
+      if (this.#pausedBy === null || this.#isStopped || this.#listeners.size === 0) return
       this.#timer = this.#scheduler.schedule(() => this.#run(), PAUSED_INTERVAL)
     })
   }

@@ -128,13 +128,14 @@ export function record(context: Context, options: RecordOptions): Recording {
   const monitorList = new RecordedList('monitors', monitors, endIfDone)
   const groupList = new RecordedList('taskGroups', taskGroups, endIfDone)
   const lists = [monitorList, groupList]
-  const change = (effect: () => void) => {
+  /** Replaces lists, which may end the recording unless one of them is empty. */
+  const change = (mayEnd: boolean, effect: () => void) => {
     isChanging = true
     try {
       effect()
     } finally {
       isChanging = false
-      endIfDone()
+      if (mayEnd) endIfDone()
     }
   }
 
@@ -185,7 +186,7 @@ export function record(context: Context, options: RecordOptions): Recording {
     error: ending.reject,
     complete: () => {},
   })
-  change(() => {})
+  change(true, () => {})
   recorder.ending.addEventListener('abort', () => ending.resolve(), { once: true })
   const finish = async () => {
     try {
@@ -209,7 +210,8 @@ export function record(context: Context, options: RecordOptions): Recording {
       const { monitors: newMonitors = [], taskGroups: newGroups = [] } = given
       watchedStreams(context, { monitors: newMonitors, taskGroups: newGroups }, checking)
       if (stopping.signal.aborted) throw new LogError('the recording has ended: start another one')
-      change(() => {
+      const isEmptied = given.monitors?.length === 0 || given.taskGroups?.length === 0
+      change(!isEmptied, () => {
         if (given.monitors !== undefined) monitorList.set(given.monitors)
         if (given.taskGroups !== undefined) groupList.set(given.taskGroups)
       })

@@ -31,6 +31,11 @@ async function moveReader(store: MemoryLog, name: string, cursor: string): Promi
   await store.release(fence)
 }
 
+/** Resolves once the condition is true. The test's own timeout ends a wait for what never happens. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn()
+}
+
 /** A recorder with a stream, whose retention runs in virtual time. */
 async function recording(store: MemoryLog, options: RetentionOptions) {
   const scheduler = new VirtualTimeScheduler()
@@ -145,6 +150,26 @@ describe('a recorder', () => {
     expect(recorder.gate.closed).toBe(false)
     expect((await readAll(store)).length).toBeGreaterThanOrEqual(100)
     await close()
+  })
+
+  it('that is closed while it is paused leaves no timer behind, and the next one goes on', async () => {
+    const store = memoryLog()
+    await moveReader(store, 'consumer:slow', await store.positionAt('start'))
+    const scheduler = new VirtualTimeScheduler()
+    const retention = new Retention(store.retention, { maxBytes: 1 * MB }, scheduler)
+    const first = new Recorder(store, never, { retention })
+    const stream = await first.open('s')
+    for (let n = 0; n < 1_000; n++) stream.add(large(`${n}`))
+    await until(() => retention.pausedBy !== null && scheduler.actions.length > 0)
+    await first.close()
+    await until(() => scheduler.actions.every(({ closed }) => closed))
+
+    const second = new Recorder(store, never, { retention })
+    await second.open('s')
+    expect(second.gate.closed).toBe(true)
+    await until(() => scheduler.actions.some(({ closed }) => !closed))
+    await second.close()
+    await retention.stop()
   })
 
   it('goes on when the reader is removed', async () => {

@@ -99,6 +99,11 @@ export class MonitorBacklog {
     this.#position = position
   }
 
+  /** Whether the next walk begins at the newest event. One that failed goes on behind the pages that it has. */
+  get isAtStart(): boolean {
+    return this.#isWalking && this.#pages.length === 0 && this.#older?.cursor === undefined
+  }
+
   /** Called before each poll. Drops the prefetched page, whose signal was aborted. */
   resume(): void {
     this.#prefetched = undefined

@@ -90,8 +90,11 @@ export function followMonitor(
       return merge(timer(delay, context.scheduler), wakes).pipe(take(1))
     }
     const poll = defer(() => {
-      woken = false
-      tracking?.polling?.()
+      // A walk that is resumed does not list what came after its beginning.
+      if (poller.isAtStart) {
+        woken = false
+        tracking?.polling?.()
+      }
       return fedBy<FollowedMonitorEvent>((polled, ended) => poller.poll(polled, ended))
     })
     const retryable = (error: unknown) => poller.isRetryable(error)
@@ -140,6 +143,11 @@ class Poller {
   /** Whether `monitor.cancelled` was emitted. */
   get isDone(): boolean {
     return this.#isDone
+  }
+
+  /** Whether the next poll begins at the newest event. */
+  get isAtStart(): boolean {
+    return this.#backlog.isAtStart
   }
 
   isRetryable(error: unknown): boolean {

@@ -43,11 +43,14 @@ export class Clock {
     const failed = Promise.withResolvers<never>()
     signal.addEventListener('abort', () => this.#stop(), { once: true })
     const look = async () => {
-      const quiet = this.#scheduler.now() - this.#addedAt
+      const addedAt = this.#addedAt
+      const quiet = this.#scheduler.now() - addedAt
       // Retention has paused the recorder, or the log is behind.
       if (this.#recorder.gate.closed) return this.#schedule(this.#interval, onTimer)
       if (quiet < this.#interval) return this.#schedule(this.#interval - quiet, onTimer)
       const end = await this.#recorder.end()
+      // An event was added meanwhile.
+      if (this.#addedAt !== addedAt) return this.#schedule(this.#interval, onTimer)
       if (this.#end !== undefined && this.#end !== end) {
         // Another recording has appended something.
         this.#end = end

@@ -20,7 +20,7 @@ export interface Tracking {
   readonly lost?: (error: unknown) => void
   /** Wakes a stream that polls. */
   readonly wake?: Observable<void>
-  /** A poll begins. */
+  /** A poll begins at the newest event. One that was interrupted by a failure is resumed without a call. */
   readonly polling?: () => void
   /**
    * A poll has emitted all that the service listed.

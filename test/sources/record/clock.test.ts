@@ -49,6 +49,29 @@ describe('the ticks of a log', () => {
     await recording.stop()
   })
 
+  it('do not come right after what was recorded while the clock read the end of the log', async () => {
+    const { client, log, store, time, put, isDrained } = await recordingLog()
+    const recording = client.record({ webhooks: true, log })
+    await settled()
+    const positionAt = store.positionAt.bind(store)
+    const reading = Promise.withResolvers<void>()
+    store.positionAt = async (start) => {
+      const position = await positionAt(start)
+      await reading.promise
+      return position
+    }
+    time.advance(10_000)
+    await put('a', completed('m1', '2026-01-01T00:00:00Z'))
+    await until(isDrained)
+    reading.resolve()
+    await settled()
+    store.positionAt = positionAt
+    expect(await ticksOf(log)).toEqual([])
+    time.advance(10_000)
+    await until(async () => (await ticksOf(log)).length === 1)
+    await recording.stop()
+  })
+
   it('are not recorded while another recording of the log records', async () => {
     const { client, log, open, time } = await recordingLog()
     const other = await open()

@@ -26,6 +26,19 @@ describe('the lists of a recording', () => {
     expect(idsOf(await entriesOf(log)).at(-1)).toBe('g4-event')
   })
 
+  it('may be emptied after all else has ended, and filled again', async () => {
+    const { client, log, service } = await recordingLog()
+    service.monitors.set('m1', ['g1']).set('m2', ['g2'])
+    const recording = client.record({ monitors: [quiet('m1')], taskGroups: ['unknown'], log })
+    await until(async () => (await entriesOf(log)).length === 2)
+    recording.set({ monitors: [] })
+    await settled()
+    recording.set({ monitors: [quiet('m2')] })
+    await until(async () => (await entriesOf(log)).length === 3)
+    await recording.stop()
+    expect(idsOf(await entriesOf(log)).at(-1)).toBe('g2-event')
+  })
+
   it('are refused where they are wrong, and nothing is changed', async () => {
     const { client, log, service } = await recordingLog()
     service.monitors.set('m1', ['g1'])

@@ -132,6 +132,40 @@ describe('a detection of a recorded monitor', () => {
     expect(service.requests.filter((path) => EXPANSION.test(path))).toEqual([])
   })
 
+  it('that arrives while a failed walk is resumed waits for the next poll, and keeps the order', async () => {
+    const { client, log, service, put, entries, isDrained, time } = await recordingLog()
+    service.monitors.set('m1', ['g1'])
+    const recording = client.record({ monitors: [{ id: 'm1', pollInterval: 60_000 }], webhooks: true, log })
+    await until(async () => (await entries()).length === 1)
+    // A list of two pages, whose second page fails.
+    let isDown = true
+    const listed = (group: string) => ({ event_type: 'completion', timestamp: `2026-01-0${group}T00:00:00Z` })
+    service.intercept = (path, response) => {
+      if (!path.includes('/m1/events') || EXPANSION.test(path)) return false
+      if (!path.includes('cursor=')) {
+        if (!isDown) return false
+        answer(response, { events: [listed('3')], next_cursor: 'older' })
+      } else if (isDown) answer(response, { message: 'down' }, 503)
+      else answer(response, { events: [listed('2'), listed('1')] })
+      return true
+    }
+    time.advance(66_000)
+    await until(() => service.requests.some((path) => path.includes('cursor=older')))
+    await settled()
+    service.monitors.set('m1', ['g5', 'g4', 'g1'])
+    isDown = false
+    await put('a', detected('m1', 'g5'))
+    await settled()
+    await until(async () => {
+      time.advance(10)
+      await settled()
+      return isDrained()
+    })
+    await recording.stop()
+    expect(idsOf(await entries()).slice(-2)).toEqual(['g4-event', 'g5-event'])
+    expect(service.requests.filter((path) => EXPANSION.test(path))).toEqual([])
+  })
+
   it('that a whole poll has not brought is expanded', async () => {
     const { client, log, service, put, entries, isDrained } = await recordingLog()
     service.monitors.set('m1', ['g1'])
