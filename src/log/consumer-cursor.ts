@@ -19,8 +19,8 @@ export class ConsumerCursor<E> {
   readonly #effects: Effects<E> | undefined
   readonly #onFailure: (error: unknown) => void
   #window: AckWindow | undefined
-  /** Undefined where nothing can be saved. */
   #fence: Fence | undefined
+  /** Undefined where nothing can be saved. */
   #saved: Position | undefined
   #saving: Promise<void> = Promise.resolve()
   #nextSave: Promise<void> | undefined
@@ -183,8 +183,8 @@ export class ConsumerCursor<E> {
       this.#effects?.sent((commit.deadLetters ?? []).map(({ position }) => position))
       if (window.hasMore) this.saveSoon()
     } catch (error) {
-      // What it could not save comes again.
-      this.#fence = undefined
+      // What it could not save comes again. The name is still to be released.
+      this.#saved = undefined
       this.#failure ??= { error }
       this.#onFailure(error)
     } finally {

@@ -146,8 +146,9 @@ export class Retention {
   async #setPaused(reader: string | null): Promise<void> {
     const isChanged = reader !== this.#pausedBy
     this.#pausedBy = reader
+    if (isChanged) this.#isPauseSaved = false
     if (isChanged) for (const listener of this.#listeners) listener()
-    if (isChanged || !this.#isPauseSaved) await this.#store.setPaused(reader)
+    if (!this.#isPauseSaved) await this.#store.setPaused(reader)
     this.#isPauseSaved = true
   }
 }

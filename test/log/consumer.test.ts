@@ -512,6 +512,19 @@ describe('a consumer of the log', () => {
     await log.close()
   })
 
+  it('gives its name up after a save that failed, so that another process can go on', async () => {
+    let isBroken = false
+    const faults = (write: string) => {
+      if (isBroken && write === 'commit') throw new Error('the disk is full')
+    }
+    const store = memoryLog({ faults })
+    const log = await opened(store)
+    await append(store, changes(1, 1))
+    const job = log.consume('one', {}, () => void (isBroken = true))
+    await expect(job.done).rejects.toThrow('the disk is full')
+    expect(await remaining(store, 'one')).toEqual(['1'])
+  })
+
   it('fails with the error of its handler, and handles the entry again the next time', async () => {
     const store = memoryLog()
     const log = await opened(store)

@@ -228,6 +228,32 @@ describe('a recorder', () => {
   })
 })
 
+it('the log says which reader has paused its recorders, also where that could not be stored at first', async () => {
+  let isBroken = false
+  const store = memoryLog({
+    faults: (write) => {
+      if (isBroken && write === 'retention') throw new Error('the disk is full')
+    },
+  })
+  await moveReader(store, 'consumer:slow', await store.positionAt('start'))
+  const { add, later, close, pauses } = await recording(store, { maxBytes: 12_000 })
+  await add(2)
+  const { trim } = store.retention
+  store.retention.trim = async (limit) => {
+    const trimmed = await trim.call(store.retention, limit)
+    isBroken = true
+    return trimmed
+  }
+  await add(10)
+  expect(pauses).toEqual(['consumer:slow'])
+  expect((await store.retention.stats()).pausedBy).toBe(null)
+  store.retention.trim = trim
+  isBroken = false
+  await later()
+  expect((await store.retention.stats()).pausedBy).toBe('consumer:slow')
+  await close()
+})
+
 describe('openLog', () => {
   it.each([
     { retention: { maxAge: -1 } },
@@ -305,6 +331,40 @@ describe('a consumer that was overtaken', () => {
     onTestFinished(() => log.close())
     expect(await firstValueFrom(log.consumer('new'))).toMatchObject({ id: '3' })
   })
+})
+
+it('a new process begins at the first entry that is left, also where entries are deleted at that moment', async () => {
+  const store = memoryLog()
+  await append(store, [change('1'), change('2'), change('3')])
+  const racing = store.connect()
+  const { commit } = racing
+  racing.commit = async (...args) => {
+    racing.commit = commit.bind(racing)
+    await store.retention.trim({ limit: 2 })
+    await racing.commit(...args)
+  }
+  const log = await openLog(racing)
+  onTestFinished(() => log.close())
+  const run = (version: number) =>
+    log.process('p', {
+      version,
+      rebuild: true,
+      types: ['monitor.event_stream'],
+      key: ({ id }) => id,
+      init: () => ({ in: 0 }),
+      event: (_state, _entry, context) => context.set({ in: version }),
+    })
+  const first = run(1)
+  const seen = await Promise.race([first.done, firstValueFrom(first.changes())])
+  await first.stop()
+  expect(seen).toMatchObject({ key: '3', state: { in: 1 } })
+  // It has all that the process ever saw.
+  const second = run(2)
+  const rebuilt = async () => {
+    while ((await second.get('3'))?.in !== 2) await turn()
+  }
+  await Promise.race([second.done, rebuilt()])
+  await second.stop()
 })
 
 it('log.read reports a gap to whoever reads from before it', async () => {

@@ -39,12 +39,16 @@ export async function begin(claimed: Claimed, settings: Settings): Promise<Stand
   const [reader, memo] = [await store.reader(fence.name), await store.processes.memo(fence.name)]
   const { version, migrate, rebuild = false } = settings
   if (reader === undefined || memo === undefined) {
+    const beginAt = async (start: Position, expect: Position | null): Promise<Standing> => {
+      const progress: Progress = { version, start, clocks: NO_TIME }
+      const process = { memo: memoOf(progress), state: [], timers: [] }
+      await store.commit(fence, { expect, cursor: start, acknowledged: [], process })
+      return { cursor: start, progress }
+    }
+    const standing = await beginAt(await store.positionAt('start'), reader?.cursor ?? null)
+    // Entries may have been deleted before the process was there to keep them. From now on it keeps them.
     const start = await store.positionAt('start')
-    const progress: Progress = { version, start, clocks: NO_TIME }
-    const process = { memo: memoOf(progress), state: [], timers: [] }
-    const expect = reader?.cursor ?? null
-    await store.commit(fence, { expect, cursor: start, acknowledged: [], process })
-    return { cursor: start, progress }
+    return start === standing.cursor ? standing : beginAt(start, standing.cursor)
   }
   const { cursor } = reader
   const progress = progressOf(name, memo)

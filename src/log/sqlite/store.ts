@@ -188,9 +188,12 @@ export class SqliteLogStore implements LogStore {
   async commit(fence: Fence, given: Commit): Promise<void> {
     const { name } = fence
     const commit = preparedCommit(this.#name, name, given)
-    const { process, entries: added } = commit
-    // A power cut may take the cursor back, with what belongs to it: entries are read again. What was appended stays.
-    const durability = added.length > 0 ? 'FULL' : 'NORMAL'
+    const { process, entries: added, deadLetters } = commit
+    const isStateChanged = (process?.state.length ?? 0) > 0
+    // A power cut may take a cursor back: entries are read again. What was appended stays, dead letters too, which a place of
+    // effects forgets, and states, since a follower has the position of their change.
+    const isSynced = added.length > 0 || deadLetters.length > 0 || isStateChanged
+    const durability = isSynced ? 'FULL' : 'NORMAL'
     await this.#call(async (log) => {
       await this.#write(() =>
         log.file.write(durability, () => {
@@ -199,13 +202,13 @@ export class SqliteLogStore implements LogStore {
           log.readers.commit(name, commit, last)
           const { clock, monotonic = machineClock } = this.#settings
           const now = clock()
-          for (const letter of commit.deadLetters) log.deadLetters.put(name, letter, last, now)
+          for (const letter of deadLetters) log.deadLetters.put(name, letter, last, now)
           for (const position of commit.redelivered) log.deadLetters.handled(name, position, last)
           if (process !== undefined) log.processes.commit(name, process)
           if (added.length > 0) log.entries.append(added, now, monotonic())
         }),
       )
-      if (added.length > 0 || (process?.state.length ?? 0) > 0) log.watch.notify()
+      if (added.length > 0 || isStateChanged) log.watch.notify()
     })
   }
 

@@ -15,6 +15,7 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { LogClosedError, LogFileError } from '../../../src/log/errors.ts'
+import type { StateChange } from '../../../src/log/process-store.ts'
 import { pretendSqlite } from '../../support/sqlite-version.ts'
 import { appendTo, detections, readAll } from './events.ts'
 import { startLogProcess } from './processes.ts'
@@ -329,7 +330,7 @@ describe('a full disk', () => {
   })
 })
 
-it('entries and claims are synced by their commit, cursors are not', async () => {
+it('entries, claims, dead letters and states are synced by their commit, cursors are not', async () => {
   const levels: [string, unknown][] = []
   let step = 'open'
   class Connection extends DatabaseSync {
@@ -348,12 +349,27 @@ it('entries and claims are synced by their commit, cursors are not', async () =>
   }
   const fence = await run('claim', () => log.claim('s'))
   await run('commit', () => log.commit(fence, { expect: null, cursor, acknowledged: [] }))
-  await run('append', () => log.append([{ fence, expect: null, entries: detections(1, 1) }]))
+  const { end } = await run('append', () => log.append([{ fence, expect: null, entries: detections(1, 1) }]))
+  const error = { name: 'Error', message: '' }
+  const deadLetters = [{ position: end, error, attempts: 1 }]
+  await run('dead letter', () => log.commit(fence, { expect: cursor, cursor, acknowledged: [], deadLetters }))
+  const stateCommit = (state: readonly StateChange[]) => ({
+    expect: cursor,
+    cursor,
+    acknowledged: [],
+    process: { memo: '', state, timers: [] },
+  })
+  await run('no change', () => log.commit(fence, stateCommit([])))
+  await run('change', () => log.commit(fence, stateCommit([{ key: 'k', state: '1' }])))
 
   const [normal, full] = [1, 2]
   expect(levels).toContainEqual(['open', full])
   expect(levels.filter(([name]) => name === 'commit')).toEqual([['commit', normal]])
   expect(levels.filter(([name]) => name === 'append')).toEqual([['append', full]])
+  // A place of effects forgets the letter, and a follower keeps the position of the change.
+  expect(levels.filter(([name]) => name === 'dead letter')).toEqual([['dead letter', full]])
+  expect(levels.filter(([name]) => name === 'no change')).toEqual([['no change', normal]])
+  expect(levels.filter(([name]) => name === 'change')).toEqual([['change', full]])
   expect(levels.findLast(([name]) => name === 'claim')).toEqual(['claim', full])
 })
 
