@@ -47,7 +47,8 @@ export class Clock {
       const quiet = this.#scheduler.now() - addedAt
       // Retention has paused the recorder, or the log is behind.
       if (this.#recorder.gate.closed) return this.#schedule(this.#interval, onTimer)
-      if (quiet < this.#interval) return this.#schedule(this.#interval - quiet, onTimer)
+      // A fraction of a ms may be too small to change a virtual time, which would be a hot loop.
+      if (quiet < this.#interval) return this.#schedule(Math.max(1, this.#interval - quiet), onTimer)
       const end = await this.#recorder.end()
       // An event was added meanwhile.
       if (this.#addedAt !== addedAt) return this.#schedule(this.#interval, onTimer)

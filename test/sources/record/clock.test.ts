@@ -1,5 +1,9 @@
+import { VirtualTimeScheduler } from 'rxjs'
+import type { SchedulerAction } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { ArgumentError } from 'rivulet'
+import { ArgumentError, memoryLog } from 'rivulet'
+import { Recorder } from '../../../src/log/recorder.ts'
+import { Clock } from '../../../src/sources/record/clock.ts'
 import { allEntriesOf, completed, recordingLog, settled, until } from './recording-log.ts'
 
 describe('the ticks of a log', () => {
@@ -117,6 +121,28 @@ describe('the ticks of a log', () => {
     for (const tick of [0, -1, Number.NaN, 0.5, '1' as never]) {
       expect(() => client.record({ webhooks: true, log, tick })).toThrow(ArgumentError)
     }
+  })
+
+  it('are looked for at most once per millisecond, also where the time is no whole number of them', async () => {
+    const delays: (number | undefined)[] = []
+    class ObservedScheduler extends VirtualTimeScheduler {
+      override schedule<T>(work: (this: SchedulerAction<T>, state?: T) => void, delay?: number, state?: T) {
+        delays.push(delay)
+        return super.schedule(work, delay, state)
+      }
+    }
+    const scheduler = new ObservedScheduler()
+    const clock = new Clock(new Recorder(memoryLog(), () => {}), scheduler, 100)
+    const stopping = new AbortController()
+    void clock.run(stopping.signal)
+    await until(async () => delays.length === 1)
+    scheduler.frame = 0.5
+    clock.touch()
+    scheduler.maxFrames = 100
+    scheduler.flush()
+    stopping.abort()
+
+    expect(delays).toEqual([100, 1])
   })
 })
 
