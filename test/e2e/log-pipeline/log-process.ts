@@ -65,14 +65,12 @@ export class LogProcess implements Host {
     return this.#calls.isCommitting(reader)
   }
 
-  failed(error: unknown, expected: ReadonlySet<string> = new Set()): void {
+  failed(error: unknown): void {
     if (this.isKilled) return
     this.world.trace.log(`failed with ${String(error)}`)
     const isExpected =
       error instanceof Error &&
-      (SCRIPTED.has(error.message) ||
-        expected.has(error.name) ||
-        (this.#isSuspended && TAKEN_OVER.has(error.name)))
+      (SCRIPTED.has(error.message) || (this.#isSuspended && TAKEN_OVER.has(error.name)))
     if (!isExpected) this.world.trace.report(`failed with ${String(error)}`)
   }
 
@@ -108,7 +106,7 @@ export class LogProcess implements Host {
   /** Ends its recording and its consumers, and begins them again. */
   restart(): void {
     if (this.isEnding) return
-    this.#recording?.restart()
+    void this.#recording?.again()
     for (const consumer of this.#consumers) consumer.restart()
   }
 

@@ -2,9 +2,6 @@ import { BehaviorSubject } from 'rxjs'
 import type { EventLog, LogJob, ResearchClient, WatchedGroup, WatchedMonitor } from 'rivulet'
 import type { Host } from './world.ts'
 
-/** The errors of a recording whose streams another one of the same process has taken. */
-const FENCED: ReadonlySet<string> = new Set(['FencedError'])
-
 /** A recording within one process. */
 export class RunningRecording {
   readonly #host: Host
@@ -14,8 +11,6 @@ export class RunningRecording {
   readonly #monitors: BehaviorSubject<readonly WatchedMonitor[]>
   readonly #groups: BehaviorSubject<readonly WatchedGroup[]>
   #job: LogJob | undefined
-  /** The errors that the script explains, beside those of the log. */
-  #expected: ReadonlySet<string> = new Set()
 
   constructor(host: Host, client: ResearchClient, log: EventLog) {
     this.#host = host
@@ -36,21 +31,12 @@ export class RunningRecording {
     this.#begin()
   }
 
-  /** Records again at once. Whichever of the two jobs has claimed a stream later fences the other one. */
-  restart(): void {
-    const job = this.#job
-    if (job === undefined) return
-    this.#expected = FENCED
-    job.stop().catch((error: unknown) => this.#host.failed(error, this.#expected))
-    this.#begin()
-  }
-
-  /** Records again after the end of the earlier job, as after a source has failed. */
+  /** Records again after the end of the earlier job. */
   async again(): Promise<void> {
     const job = this.#job
     if (job === undefined) return
     this.#job = undefined
-    await job.stop().catch((error: unknown) => this.#host.failed(error, this.#expected))
+    await job.stop().catch((error: unknown) => this.#host.failed(error))
     if (!this.#host.isEnding && this.#job === undefined) this.#begin()
   }
 
@@ -84,7 +70,7 @@ export class RunningRecording {
     job.done.catch((error: unknown) => {
       if (this.#job !== job) return
       this.#job = undefined
-      this.#host.failed(error, this.#expected)
+      this.#host.failed(error)
       scheduler.schedule(() => {
         if (!this.#host.isEnding && this.#job === undefined) this.#begin()
       }, pause)

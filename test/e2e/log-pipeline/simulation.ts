@@ -83,7 +83,7 @@ export async function simulate(script: Script): Promise<Report> {
   } catch (error) {
     if (!(error instanceof RuleViolated)) throw error
   } finally {
-    await simulation.dispose()
+    await passing(simulation.dispose())
     vi.useRealTimers()
   }
   return simulation.report
@@ -91,6 +91,20 @@ export async function simulate(script: Script): Promise<Report> {
 
 async function pass(turns: number): Promise<void> {
   for (let left = turns; left > 0; left--) await nextTurn()
+}
+
+/** Waits for a store that takes real time. What it does at intervals goes on meanwhile. */
+async function passing(work: Promise<void>): Promise<void> {
+  const progress = { isOver: false }
+  const end = () => {
+    progress.isOver = true
+  }
+  work.then(end, end)
+  while (!progress.isOver) {
+    await nextTurn()
+    vi.advanceTimersByTime(1)
+  }
+  return work
 }
 
 /** A rule was violated, so the simulation ends. */
@@ -333,7 +347,11 @@ class Simulation {
 
   /** Waits for the calls to a store that takes real time. */
   async #settled(): Promise<void> {
-    while (this.#processes.some(({ isBusy }) => isBusy)) await nextTurn()
-    await this.#disk.settled()
+    await passing(
+      (async () => {
+        while (this.#processes.some(({ isBusy }) => isBusy)) await nextTurn()
+        await this.#disk.settled()
+      })(),
+    )
   }
 }

@@ -47,6 +47,6 @@ export interface Host {
   readonly isKilled: boolean
   /** Whether a commit of this reader is under way. */
   isCommitting(reader: string): boolean
-  /** Reports an error that neither the script nor `expected` explains. */
-  failed(error: unknown, expected?: ReadonlySet<string>): void
+  /** Reports an error that the script does not explain. */
+  failed(error: unknown): void
 }
