@@ -1,5 +1,5 @@
 import { isObject } from '../protocol/event.ts'
-import type { ResearchEvent } from '../protocol/event.ts'
+import type { EventOf, ResearchEvent } from '../protocol/event.ts'
 import { completenessOf } from '../protocol/identified.ts'
 import { MAX_APPEND_DONE, MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from './contract.ts'
 import type { NewEntry, StreamAppend } from './contract.ts'
@@ -60,8 +60,9 @@ class EntryWithJson implements NewEntry {
 }
 
 /**
- * Makes the JSON of an event, once for its length and its append. Undefined for an event that is not JSON: the store refuses it
- * with an error that names the log.
+ * Makes the JSON of an event, once for its length and its append. An event that is nested too deeply becomes an unknown one:
+ * refused, it would come again with each restart. Undefined for an event that is not JSON: the store refuses it with an error
+ * that names the log.
  */
 export function entryWithJson(
   stream: string,
@@ -72,9 +73,16 @@ export function entryWithJson(
     const prepared = prepareEntry('a log', stream, { event, backfill })
     return { entry: new EntryWithJson(event, prepared), prepared, length: prepared.json.length }
   } catch (error) {
-    if (error instanceof LogValueError) return undefined
-    throw error
+    if (!(error instanceof LogValueError)) throw error
+    // The stack has overflown. The replacement is flat.
+    return error.cause instanceof RangeError ? entryWithJson(stream, tooDeep(event), backfill) : undefined
   }
+}
+
+/** What is recorded in place of an event that is nested too deeply: its identity and its type. */
+function tooDeep(event: ResearchEvent): EventOf<'unknown'> {
+  const { type } = event
+  return { ...event, type: 'unknown', data: { type, problem: 'nested too deeply to be stored' } }
 }
 
 /**

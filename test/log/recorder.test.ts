@@ -237,6 +237,23 @@ describe('a recorder', () => {
     expect(gate).toEqual([true, false])
   })
 
+  it('appends an event that is nested too deeply as an unknown one of the same identity, and goes on', async () => {
+    const store = memoryLog()
+    const recorder = new Recorder(store, never)
+    const stream = await recorder.open('s')
+    const data: unknown = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)
+    stream.add({ ...change('1'), data } as never, at('1'))
+    stream.add(change('2'), at('2'))
+    await recorder.close()
+    const { source, time, via } = change('1')
+    const problem = 'nested too deeply to be stored'
+    expect(await readAll(store)).toMatchObject([
+      { id: '1', type: 'unknown', source, time, via, data: { type: 'monitor.event_stream', problem } },
+      { id: '2', type: 'monitor.event_stream' },
+    ])
+    expect(await store.streamPositions(['stream:s'])).toEqual(['2'])
+  })
+
   it('appends what comes before an event that is not JSON, and fails with the error of the log', async () => {
     const store = memoryLog()
     const failures: unknown[] = []

@@ -94,7 +94,7 @@ describe('the webhooks of a log', () => {
 
   it('that are hostile become entries', async () => {
     const { client, log, put, entries, isDrained } = await recordingLog()
-    const deep: unknown = JSON.parse(`${'['.repeat(2_000)}${']'.repeat(2_000)}`)
+    const nested = (depth: number): unknown => JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`)
     const payloads = [
       {},
       { type: 'monitor.event.detected' },
@@ -103,14 +103,16 @@ describe('the webhooks of a log', () => {
       { type: 'monitor.execution.failed', data: { monitor_id: 'm', event: null } },
       { type: 'task_run.status', data: null },
       { type: 'task_run.status', data: { run_id: 5 } },
-      { type: 'unheard.of', deep },
+      { type: 'unheard.of', deep: nested(2_000) },
       { type: '__proto__', data: { monitor_id: 'constructor' } },
     ]
     for (const [n, payload] of payloads.entries()) await put(`${n}`, payload)
+    const tooDeep = `{"type":"x","data":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
+    await log.inbox.put({ id: 'deep', timestamp: 1_760_000_000, payload: JSON.parse(tooDeep) }, tooDeep)
     const recording = client.record({ webhooks: true, log })
     await until(isDrained)
     await recording.stop()
-    expect(await entries()).toHaveLength(payloads.length)
+    expect(await entries()).toHaveLength(payloads.length + 1)
   })
 })
 
