@@ -180,8 +180,11 @@ export class ConsumerCursor<E> {
       const commit = window.take()
       await this.#store.commit(fence, { expect, ...commit })
       this.#saved = commit.cursor
-      this.#effects?.sent((commit.deadLetters ?? []).map(({ position }) => position))
-      if (window.hasMore) this.saveSoon()
+      const { deadLetters = [] } = commit
+      this.#effects?.sent(deadLetters.map(({ position }) => position))
+      // The place of the effects is to forget the letters, also where this was the last save.
+      const isToForget = this.#effects !== undefined && deadLetters.length > 0
+      if (window.hasMore || isToForget) this.saveSoon()
     } catch (error) {
       // What it could not save comes again. The name is still to be released.
       this.#saved = undefined

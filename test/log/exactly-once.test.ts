@@ -100,6 +100,35 @@ describe('exactlyOnce', () => {
     },
   )
 
+  it('hands a dead letter out again that was asked for while it did not run, also one of its last save', async () => {
+    const { log, database, insert, ids, letters } = await withEntries(1)
+    const called = Promise.withResolvers<void>()
+    const answer = Promise.withResolvers<void>()
+    const refusing = log.consume(
+      'ledger',
+      { deadLetters: 'log', retries: 0 },
+      exactlyOnce(database, {
+        prepare: () => {
+          called.resolve()
+          return answer.promise
+        },
+        effect: () => {
+          throw new Refused('not now')
+        },
+      }),
+    )
+    await called.promise
+    const stopped = refusing.stop()
+    answer.resolve()
+    await stopped
+    expect(letters()).toMatchObject([{ letter: null }])
+    expect(await log.deadLetters('ledger').redeliver('all')).toBe(1)
+    const job = log.consume('ledger', exactlyOnce(database, { effect: insert }))
+    await until(async () => (await log.deadLetters('ledger').count()) === 0)
+    await job.stop()
+    expect(ids()).toEqual(['1'])
+  })
+
   it('gives the effect what was prepared, several at once', async () => {
     const { log, database, ids } = await withEntries(6)
     const insert = database.prepare('INSERT INTO effect VALUES (?, 1)')

@@ -28,11 +28,13 @@ export class DeadLetters {
   put(reader: string, letter: NewDeadLetter, now: number): void {
     const { position, error, attempts, isAgain = false } = letter
     const letters = this.#readers.get(reader) ?? new Map<Position, Letter>()
-    const known = letters.get(position)?.entry
+    const known = letters.get(position)
     const found = known === undefined && !isAgain ? this.#entries.entryAt(position) : undefined
-    const entry = known ?? (found && JSON.stringify(found))
+    const entry = known?.entry ?? (found && JSON.stringify(found))
     if (entry === undefined) return
-    letters.set(position, { entry, error: { ...error }, attempts, failed: now, mark: undefined })
+    // A new one that is there is stored a second time, after a crash. It may have been marked meanwhile.
+    const mark = isAgain ? undefined : known?.mark
+    letters.set(position, { entry, error: { ...error }, attempts, failed: now, mark })
     this.#readers.set(reader, letters)
   }
 

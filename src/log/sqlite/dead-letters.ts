@@ -51,7 +51,8 @@ export class DeadLetters {
     const name = storedText(reader)
     const what = [storedText(error.name), storedText(error.message), attempts, Math.floor(now)] as const
     const { update, insert, unmark } = this.#statements
-    unmark.run(name, position)
+    // A new one that is there is stored a second time, after a crash. It may have been marked meanwhile.
+    if (isAgain) unmark.run(name, position)
     if (update.run(...what, name, position).changes === 0 && !isAgain) insert.run(name, ...what, position)
   }
 

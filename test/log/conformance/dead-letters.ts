@@ -153,6 +153,15 @@ export function describeDeadLetters(name: string, open: Open): void {
       expect(await log.deadLetters.redeliver('unknown', 'all')).toBe(0)
     })
 
+    it('that are stored a second time, as after a crash, are still handed out again', async () => {
+      const { log, letterAt, put, list, fence } = await withReader()
+      await put(fence, letterAt(2))
+      expect(await log.deadLetters.redeliver('billing', 'all')).toBe(1)
+      await put(fence, letterAt(2))
+      expect(await list()).toMatchObject([{ entry: { id: '2' }, isRedelivered: true }])
+      expect((await log.deadLetters.redeliveries('billing', 0, 9)).letters).toHaveLength(1)
+    })
+
     it('are gone once they were handled', async () => {
       const { log, letterAt, put, handled, fence, at, list } = await withReader()
       await put(fence, letterAt(1), letterAt(2))
