@@ -1,4 +1,5 @@
 import type { Commit, Position, ReaderState } from './contract.ts'
+import type { Entry } from './entry.ts'
 import type { DeadLetterError, NewDeadLetter } from './dead-letter-store.ts'
 
 /** Maximum size of the dead letters in one commit as JSON, in bytes, and number of those that were handled. */
@@ -16,6 +17,8 @@ interface Slot {
   readonly length: number
   /** Of a dead letter that was handed out again: its attempts before. Such an entry is behind the cursor, or acknowledged. */
   readonly attemptsBefore: number | undefined
+  /** An entry that is not in the log, for its dead letter. */
+  readonly gap: Entry | undefined
   /** Why it could not be handled. */
   letter: NewDeadLetter | undefined
   /** How often it was received and neither acknowledged nor released: once per part and per subscriber. */
@@ -93,10 +96,14 @@ export class AckWindow {
     return undefined
   }
 
-  /** Adds the next entry. Returns whether to emit it: not when it was acknowledged before a restart. */
-  add(position: Position, length = 0): boolean {
+  /**
+   * Adds the next entry. Returns whether to emit it: not when it was acknowledged before a restart.
+   *
+   * @param gap The entry where it is not in the log.
+   */
+  add(position: Position, length = 0, gap?: Entry): boolean {
     const isKnown = this.#before.delete(position)
-    const slot = slotOf(position, isKnown ? 'acknowledged' : 'open', length)
+    const slot = slotOf(position, isKnown ? 'acknowledged' : 'open', length, { gap })
     this.#slots.push(slot)
     if (isKnown) this.#advance()
     else this.#opened(slot)
@@ -106,7 +113,7 @@ export class AckWindow {
   /** Adds a dead letter that is handed out again. Returns whether to emit it: not while it is out. */
   addAgain(position: Position, attempts: number): boolean {
     if (this.#open.has(position)) return false
-    this.#opened(slotOf(position, 'open', 0, attempts))
+    this.#opened(slotOf(position, 'open', 0, { attemptsBefore: attempts }))
     return true
   }
 
@@ -148,12 +155,13 @@ export class AckWindow {
   deadLetter(position: Position, error: DeadLetterError, attempts: number): void {
     const slot = this.#open.get(position)
     if (slot === undefined) return
-    const { attemptsBefore } = slot
+    const { attemptsBefore, gap } = slot
     slot.letter = {
       position,
       error,
       attempts: attempts + (attemptsBefore ?? 0),
       ...(attemptsBefore !== undefined && { isAgain: true }),
+      ...(gap !== undefined && { entry: gap }),
     }
   }
 
@@ -267,8 +275,13 @@ export class AckWindow {
   }
 }
 
-function slotOf(position: Position, state: Slot['state'], length: number, attemptsBefore?: number): Slot {
-  return { position, state, length, attemptsBefore, letter: undefined, received: 0, isReleased: false }
+function slotOf(
+  position: Position,
+  state: Slot['state'],
+  length: number,
+  { attemptsBefore, gap }: Partial<Pick<Slot, 'attemptsBefore' | 'gap'>> = {},
+): Slot {
+  return { position, state, length, attemptsBefore, gap, letter: undefined, received: 0, isReleased: false }
 }
 
 /** As JSON, in bytes. */

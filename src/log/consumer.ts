@@ -152,7 +152,7 @@ export class ConsumerSubscription<
       if (this.#gate?.closed === true && !(await this.#gateOpens())) return false
       if (this.#stop.signal.aborted) return false
       // One that is not wanted any more stays where it is.
-      if (this.#isWanted(entry) && window.addAgain(entry.position, attempts)) this.#next(entry)
+      if (this.#isWantedAgain(entry) && window.addAgain(entry.position, attempts)) this.#next(entry)
     }
     this.#redelivery = last
     if (letters.length === 0) this.#lookedAt = performance.now()
@@ -169,11 +169,16 @@ export class ConsumerSubscription<
       if (this.#gate?.closed === true && !(await this.#gateOpens())) return false
       if (this.#stop.signal.aborted) return false
       if (!this.#isWanted(entry, gap !== undefined)) window.skipTo(entry.position)
-      else if (window.add(entry.position, lengths?.[index])) this.#next(entry)
+      else if (window.add(entry.position, lengths?.[index], gap && entry)) this.#next(entry)
     }
     window.skipTo(position)
     if (window.cursor !== this.#cursor.saved) this.#cursor.saveSoon()
     return !this.#stop.signal.aborted
+  }
+
+  /** As `#isWanted`, of a dead letter. A gap is not filtered out, unless its type is left out. */
+  #isWantedAgain(entry: Entry): entry is EntryOf<Type> {
+    return this.#isWanted(entry, entry.type === 'log.gap' && isGapWanted(this.#settings.types))
   }
 
   #isWanted(entry: Entry, isGap = false): entry is EntryOf<Type> {

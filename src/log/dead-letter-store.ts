@@ -2,7 +2,10 @@ import type { Entry, Position } from './entry.ts'
 
 /** What became of an entry: a reader could not handle it, now or once more. */
 export interface NewDeadLetter {
-  /** Of the entry, which the store copies: it may be deleted from the log. Without effect for an entry that is gone already. */
+  /**
+   * Of the entry, which the store copies: it may be deleted from the log. Without effect for an entry that is gone already, unless
+   * `entry` is given.
+   */
   readonly position: Position
   /** The error of the last attempt. */
   readonly error: DeadLetterError
@@ -10,6 +13,8 @@ export interface NewDeadLetter {
   readonly attempts: number
   /** It was handed out again. Without effect where it was removed meanwhile. Default false: it is new. */
   readonly isAgain?: boolean
+  /** Where the log has no entry at the position: a `log.gap` is made when it is read. Default: the log's. */
+  readonly entry?: Entry
 }
 
 /** The text of an error, without its stack. */

@@ -100,6 +100,8 @@ function effectDeadLetters<E extends Entry>(
         error: deadLetterError(error),
         attempts: attempts + (before ?? 0),
         ...(before !== undefined && { isAgain: true }),
+        // The log has no entry for it.
+        ...(event.type === 'log.gap' && { entry: event }),
       })
       deadLetter(event, { error, attempts })
     },

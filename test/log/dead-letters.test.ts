@@ -388,3 +388,56 @@ describe("dead letters of 'log'", () => {
     })
   })
 })
+
+describe.each([
+  ['in memory', () => memoryLog()],
+  ['in SQLite', () => sqliteLog(scratchFile())],
+])('the gap of a consumer that was overtaken, in a log %s', (_, create) => {
+  /** A consumer whose cursor is before entries that were deleted, as one in another database may be. */
+  async function overtaken() {
+    const store = create()
+    const log = await opened(store)
+    const start = await log.positionAt('start')
+    await append(store, changes(1, 3))
+    await store.retention.trim({ limit: 2 })
+    const fence = await store.claim('consumer:c')
+    await store.commit(fence, { expect: null, cursor: start, acknowledged: [] })
+    await store.release(fence)
+    return { log, start }
+  }
+
+  it('is a dead letter as any other entry, and is handed out again whatever the filter is', async () => {
+    const { log, start } = await overtaken()
+    const handled: string[] = []
+    const refusing = log.consume('c', { deadLetters: 'log' }, ({ id, type }) => {
+      if (type === 'log.gap') throw new Refused('a gap')
+      handled.push(id)
+    })
+    await until(() => handled.length === 1)
+    await refusing.stop()
+    expect(await listed(log)).toMatchObject([
+      { entry: { type: 'log.gap', data: { from: start } }, error: { message: 'a gap' } },
+    ])
+    expect(await log.deadLetters('c').redeliver('all')).toBe(1)
+    const where = ({ id }: { readonly id: string }) => id === 'none'
+    const mended = log.consume('c', { where }, ({ type }) => void handled.push(type))
+    await until(() => handled.length === 2)
+    await mended.stop()
+    expect(handled).toEqual(['3', 'log.gap'])
+    expect(await listed(log)).toEqual([])
+  })
+
+  it('stays a dead letter while its type is left out', async () => {
+    const { log } = await overtaken()
+    const refusing = log.consume('c', { deadLetters: 'log' }, ({ type }) => {
+      if (type === 'log.gap') throw new Refused('a gap')
+    })
+    await until(async () => (await log.deadLetters('c').count()) === 1)
+    await refusing.stop()
+    await log.deadLetters('c').redeliver('all')
+    const others = log.consume('c', { types: ['task_run.state'] }, () => {})
+    await until(async () => (await listed(log))[0]?.isRedelivered === true)
+    await others.stop()
+    expect(await log.deadLetters('c').count()).toBe(1)
+  })
+})

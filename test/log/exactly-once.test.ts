@@ -561,6 +561,32 @@ describe('dead letters of exactlyOnce', () => {
     expect(letters()).toEqual([])
   })
 
+  it('keep a gap, which is no entry of the log', async () => {
+    const { log, store, database, insert, ids } = await withEntries(1)
+    const handler = exactlyOnce(database, {
+      effect: (entry) => {
+        if (entry.type === 'log.gap') throw new Refused('a gap')
+        insert(entry)
+      },
+    })
+    const first = log.consume('ledger', handler)
+    await until(() => ids().length === 1)
+    await first.stop()
+    await append(store, changes(2, 4))
+    await log.remove({ consumer: 'ledger' })
+    await store.retention.trim({ limit: 3 })
+    // The log knows the consumer again, so that its cursor in the database is not refused.
+    const fence = await store.claim('consumer:ledger')
+    const cursor = await store.positionAt('end')
+    await store.commit(fence, { expect: null, cursor, acknowledged: [] })
+    await store.release(fence)
+    const second = log.consume('ledger', { deadLetters: 'log' }, handler)
+    await until(async () => (await log.deadLetters('ledger').count()) === 1 && ids().length === 2)
+    await second.stop()
+    expect(ids()).toEqual(['1', '4'])
+    for await (const { entry } of log.deadLetters('ledger').list()) expect(entry.type).toBe('log.gap')
+  })
+
   it('go to another place than the log where one is given', async () => {
     const { log, database, insert, ids, cursor, store } = await withEntries(3)
     const seen: string[] = []

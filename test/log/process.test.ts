@@ -452,7 +452,7 @@ describe('a process that fails at an entry', () => {
       await caughtUp(store)
       expect(await process.get(M)).toEqual({ seen: 2 })
       expect((await output(store)).map(({ data }) => data)).toEqual(['1', '2'])
-      const letters = await store.deadLetters.list('process:p', await store.positionAt('start'), 10)
+      const letters = await store.deadLetters.list('process:p', null, 10)
       expect(letters).toMatchObject([
         { entry: { id: 'bad' }, error: { message: expect.stringMatching(message) } },
       ])
@@ -661,5 +661,106 @@ describe('a process of another version', () => {
     await caughtUp(store)
     expect((await process.snapshot()).state.size).toBe(1_200)
     expect(await output(store)).toHaveLength(before)
+  })
+})
+
+describe('a process, where entries after its position were deleted', () => {
+  /** A process that has counted three entries, two of which are deleted, and whose position is before them again. */
+  async function overtaken() {
+    const { store, log } = await opened()
+    const start = await store.positionAt('start')
+    await append(store, [change('1'), change('2'), change('3')])
+    const process = log.process('p', counting)
+    await caughtUp(store)
+    await process.stop()
+    await store.retention.trim({ limit: 2 })
+    const fence = await store.claim('process:p')
+    const expected = await store.positionAt('end')
+    await store.commit(fence, { expect: expected, cursor: start, acknowledged: [] })
+    await store.release(fence)
+    return { store, log, start }
+  }
+
+  it('gets an entry that says so', async () => {
+    const { store, log, start } = await overtaken()
+    const process = log.process('p', counting)
+    await caughtUp(store)
+    expect(await process.get('/log')).toEqual({ seen: 1 })
+    expect(await process.get(M)).toEqual({ seen: 4 })
+    expect(start).not.toBe(await store.positionAt('start'))
+  })
+
+  it('ends with an error that names the positions where its types leave gaps out', async () => {
+    const { log, start } = await overtaken()
+    const { done } = log.process('p', { ...counting, types: ['monitor.event_stream'] })
+    await expect(done).rejects.toMatchObject({ name: 'LogGapError', consumer: 'process:p', from: start })
+  })
+
+  it('keeps the gap as a dead letter where its function fails at it', async () => {
+    const { store, log } = await overtaken()
+    const event: typeof counting.event = ({ seen }, { type }, context) => {
+      if (type === 'log.gap') throw new Error('a gap')
+      context.set({ seen: seen + 1 })
+    }
+    const process = log.process('p', { ...counting, event, onError: 'dead-letter' })
+    await caughtUp(store)
+    expect(await process.get(M)).toEqual({ seen: 4 })
+    const letters = await store.deadLetters.list('process:p', null, 10)
+    expect(letters).toMatchObject([{ entry: { type: 'log.gap' } }])
+  })
+
+  it('is not built again', async () => {
+    const { store, log } = await opened()
+    await append(store, [change('1'), change('2'), change('3')])
+    const first = log.process('p', counting)
+    await caughtUp(store)
+    await first.stop()
+    await store.retention.trim({ limit: 2 })
+    const { done } = log.process('p', { ...counting, version: 2, rebuild: true })
+    await expect(done).rejects.toMatchObject({ name: 'ProcessVersionError', stored: 1, version: 2 })
+    await expect(done).rejects.toThrow('no longer has its beginning')
+    // Nothing of it is lost: the earlier version goes on.
+    const same = log.process('p', counting)
+    await append(store, [change('4')])
+    await caughtUp(store)
+    expect(await same.get(M)).toEqual({ seen: 4 })
+  })
+
+  it('is not built again where they are deleted meanwhile', async () => {
+    const { store } = await opened()
+    await append(store, [change('1'), change('2'), change('3')])
+    const log = await again(store)
+    const first = log.process('p', counting)
+    await caughtUp(store)
+    await first.stop()
+    const racing = store.connect()
+    const { read } = racing
+    racing.read = async (after, options) => {
+      const page = await read.call(racing, after, options)
+      // After the look at the beginning, and before the position of the process protects it.
+      if (options.limit === 1) await store.retention.trim({ limit: 2 })
+      return page
+    }
+    const { done } = (await openLog(racing)).process('p', { ...counting, version: 2, rebuild: true })
+    await expect(done).rejects.toThrow('the log deletes its entries meanwhile')
+    await racing.close()
+  })
+
+  it('begins at the first entry that is left, also where entries are deleted at that moment', async () => {
+    const { store } = await opened()
+    await append(store, [change('1'), change('2'), change('3')])
+    const racing = store.connect()
+    const { commit } = racing
+    racing.commit = async (...args) => {
+      racing.commit = commit.bind(racing)
+      await store.retention.trim({ limit: 2 })
+      await racing.commit(...args)
+    }
+    const log = await openLog(racing)
+    onTestFinished(() => log.close())
+    const process = log.process('p', { ...counting, types: ['monitor.event_stream'] })
+    const ended = process.done.then(() => 'stopped')
+    await Promise.race([caughtUp(store), ended])
+    expect(await process.get(M)).toEqual({ seen: 1 })
   })
 })

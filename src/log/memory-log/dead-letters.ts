@@ -26,10 +26,10 @@ export class DeadLetters {
 
   /** Adds a letter, or updates the one that was handed out. */
   put(reader: string, letter: NewDeadLetter, now: number): void {
-    const { position, error, attempts, isAgain = false } = letter
+    const { position, error, attempts, isAgain = false, entry: given } = letter
     const letters = this.#readers.get(reader) ?? new Map<Position, Letter>()
     const known = letters.get(position)
-    const found = known === undefined && !isAgain ? this.#entries.entryAt(position) : undefined
+    const found = known === undefined && !isAgain ? (given ?? this.#entries.entryAt(position)) : undefined
     const entry = known?.entry ?? (found && JSON.stringify(found))
     if (entry === undefined) return
     // A new one that is there is stored a second time, after a crash. It may have been marked meanwhile.

@@ -240,13 +240,19 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   }
 
   /** Ends the process, or stores a dead letter. */
-  async #fail(fence: Fence, error: ProcessError, { position }: Entry): Promise<void> {
+  async #fail(fence: Fence, error: ProcessError, entry: Entry): Promise<void> {
     if (this.#settings.onError === 'stop') throw error
     if (this.#batch.deadLetters.length >= MAX_DEAD_LETTERS) await this.#commit(fence)
     const cause: unknown = error.cause
     const name = cause instanceof Error && !(cause instanceof RefusedEffect) ? cause.name : error.name
     const text = { name: String(name).slice(0, 100), message: error.message.slice(0, 1_000) }
-    this.#batch.deadLetters.push({ position, error: text, attempts: 1 })
+    this.#batch.deadLetters.push({
+      position: entry.position,
+      error: text,
+      attempts: 1,
+      // The log has no entry for a gap.
+      ...(entry.type === 'log.gap' && { entry }),
+    })
     this.#isChanged = true
   }
 

@@ -50,10 +50,16 @@ export class DeadLetters {
     const position = this.#positions.parse(letter.position, last)
     const name = storedText(reader)
     const what = [storedText(error.name), storedText(error.message), attempts, Math.floor(now)] as const
-    const { update, insert, unmark } = this.#statements
+    const { update, insert, insertEntry, unmark } = this.#statements
     // A new one that is there is stored a second time, after a crash. It may have been marked meanwhile.
     if (isAgain) unmark.run(name, position)
-    if (update.run(...what, name, position).changes === 0 && !isAgain) insert.run(name, ...what, position)
+    if (update.run(...what, name, position).changes === 1 || isAgain) return
+    if (letter.entry === undefined) {
+      insert.run(name, ...what, position)
+      return
+    }
+    const { position: _, recorded, revision, backfill, ...event } = letter.entry
+    insertEntry.run(name, ...what, position, recorded, revision, Number(backfill), JSON.stringify(event))
   }
 
   list(reader: string, after: number, limit: number): readonly StoredDeadLetter[] {
@@ -155,6 +161,11 @@ function prepare({ database }: LogFile) {
       `INSERT INTO rivulet_dead_letter
          (reader, error_name, error_message, attempts, failed, position, recorded, revision, backfill, event)
        SELECT ?, ?, ?, ?, ?, position, recorded, revision, backfill, event FROM rivulet_entry WHERE position = ?`,
+    ),
+    insertEntry: database.prepare(
+      `INSERT INTO rivulet_dead_letter
+         (reader, error_name, error_message, attempts, failed, position, recorded, revision, backfill, event)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     update: database.prepare(
       `UPDATE rivulet_dead_letter SET error_name = ?, error_message = ?, attempts = ?, failed = ?

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Fence, LogStore, Position } from '../../../src/log/contract.ts'
+import type { Commit, Fence, LogStore, Position } from '../../../src/log/contract.ts'
 import type { NewDeadLetter } from '../../../src/log/dead-letter-store.ts'
 import { FencedError, LogConflictError, LogPositionError, LogValueError } from '../../../src/log/errors.ts'
 import { change } from '../../operators/events.ts'
@@ -39,7 +39,7 @@ export function describeDeadLetters(name: string, open: Open): void {
         log.commit(fence, { expect: start, cursor: start, acknowledged: [], deadLetters })
       const handled = (fence: Fence, ...redelivered: Position[]) =>
         log.commit(fence, { expect: start, cursor: start, acknowledged: [], redelivered })
-      const list = (reader = 'billing', after = start, limit = 100, store: LogStore = log) =>
+      const list = (reader = 'billing', after: Position | null = null, limit = 100, store: LogStore = log) =>
         store.deadLetters.list(reader, after, limit)
       const fence = await claimed('billing')
       const setNow = (time: number) => (now = time)
@@ -84,6 +84,42 @@ export function describeDeadLetters(name: string, open: Open): void {
       const odd = { name: '"', message: 'a\0b\n\u{1f600} \ud800' }
       await put(fence, letterAt(1, { error: odd }))
       expect(await list()).toMatchObject([{ error: odd }])
+    })
+
+    it('are listed when their entries are deleted from the log', async () => {
+      const { log, letterAt, list, start, at, fence } = await withReader()
+      await log.commit(fence, {
+        expect: start,
+        cursor: at(4),
+        acknowledged: [],
+        deadLetters: [letterAt(1), letterAt(2)],
+      })
+      await log.retention.trim({ limit: 3 })
+      expect(idsOf(await list())).toEqual(['1', '2'])
+      expect(idsOf(await list('billing', at(1)))).toEqual(['2'])
+    })
+
+    it('keep the entry of a gap, which the log does not have', async () => {
+      const { log, at, letterAt, list, start } = await withReader()
+      await log.commit(await log.claim('billing'), { expect: start, cursor: at(3), acknowledged: [] })
+      await log.retention.trim({ limit: 2 })
+      const [entry] = (await log.read(start, { limit: 10 })).entries
+      if (entry === undefined) throw new Error('there is a gap')
+      expect(entry.type).toBe('log.gap')
+      const letter = letterAt(0, { position: entry.position, entry })
+      const own = await log.claim('billing')
+      const commit = (rest: Partial<Commit>) =>
+        log.commit(own, { expect: at(3), cursor: at(3), acknowledged: [], ...rest })
+      await commit({ deadLetters: [letter] })
+      expect(await list()).toMatchObject([{ entry, error, attempts: 5 }])
+      await log.deadLetters.redeliver('billing', entry.position)
+      expect((await log.deadLetters.redeliveries('billing', 0, 10)).letters).toMatchObject([{ entry }])
+      await commit({ deadLetters: [{ ...letter, attempts: 6, isAgain: true }] })
+      expect(await list()).toMatchObject([{ entry, attempts: 6 }])
+      await commit({ redelivered: [entry.position] })
+      expect(await list()).toEqual([])
+      await commit({ deadLetters: [{ ...letter, isAgain: true }] })
+      expect(await list()).toEqual([])
     })
 
     it('belong to one reader, and are counted', async () => {
