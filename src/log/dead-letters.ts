@@ -1,5 +1,6 @@
 import { checkText } from '../protocol/check.ts'
 import type { LogStore, Position } from './contract.ts'
+import { LogUnsupportedError } from './errors.ts'
 import type { StoredDeadLetter } from './dead-letter-store.ts'
 
 /** Letters that are read at once. */
@@ -15,15 +16,20 @@ export interface DeadLetterQueue {
    * Hands one out again, by the position of its entry, or all that there are now: to the running consumer at once, otherwise
    * when it starts. It is removed once it is handled, and stays with the new error where it fails again.
    *
-   * @returns How many were not being handed out already. Rejects with a `LogPositionError`.
+   * @returns How many were not being handed out already. Rejects with a `LogPositionError`, and with a `LogUnsupportedError` for a
+   * process.
    */
   redeliver(which: Position | 'all'): Promise<number>
   /** Removes one, by the position of its entry, or all. Resolves with their number, and rejects with a `LogPositionError`. */
   remove(which: Position | 'all'): Promise<number>
 }
 
-/** The dead letters of a reader. */
-export function deadLettersOf(store: LogStore, reader: string): DeadLetterQueue {
+/**
+ * The dead letters of a reader.
+ *
+ * @param process Its name where it is a process.
+ */
+export function deadLettersOf(store: LogStore, reader: string, process?: string): DeadLetterQueue {
   const { deadLetters } = store
   const change =
     (call: 'redeliver' | 'remove') =>
@@ -43,7 +49,15 @@ export function deadLettersOf(store: LogStore, reader: string): DeadLetterQueue 
       }
     },
     count: async () => (await deadLetters.counts()).get(reader) ?? 0,
-    redeliver: change('redeliver'),
+    redeliver: process === undefined ? change('redeliver') : () => Promise.reject(notAgain(process)),
     remove: change('remove'),
   }
+}
+
+/** A process depends on the order of its entries alone. With one more at another place, no rebuild would give its state again. */
+function notAgain(process: string): LogUnsupportedError {
+  return new LogUnsupportedError(
+    `a dead letter of the process ${JSON.stringify(process)} cannot be handed out again, since a process is given its entries in the ` +
+      'order of the log alone: mend its functions, and run it with a higher `version` and `rebuild: true`',
+  )
 }

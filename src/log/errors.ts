@@ -147,7 +147,7 @@ export class LogGapError extends LogError {
   }
 }
 
-/** A log cannot do this, because of where it is stored. */
+/** A log cannot do this: because of where it is stored, or because a process is given its entries in the order of the log alone. */
 export class LogUnsupportedError extends LogError {
   override readonly name = 'LogUnsupportedError'
 }

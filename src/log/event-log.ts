@@ -84,8 +84,14 @@ export interface EventLog extends AsyncDisposable {
     name: string,
     handler: ((entry: Entry, signal: AbortSignal) => void | PromiseLike<unknown>) | EffectHandler<Entry>,
   ): LogJob
-  /** The entries that a consumer could not handle, where its `deadLetters` is `'log'`. */
-  deadLetters(consumer: string): DeadLetterQueue
+  /**
+   * The entries that a consumer could not handle, where its `deadLetters` is `'log'`, or a process, where its `onError` is
+   * `'dead-letter'`. Those of a process are listed and removed, and not handed out again: rebuild the process.
+   *
+   * @param reader The name of a consumer, or a reader as in {@link remove}.
+   * @throws ArgumentError for anything but one name.
+   */
+  deadLetters(reader: string | LogReader): DeadLetterQueue
   /**
    * Runs functions over the entries, with a state for each key and with timers. State, timers, output and the position in the
    * log are committed together, so each entry counts exactly once, whatever is killed.
@@ -313,9 +319,9 @@ class StoredLog implements EventLog {
     return new StoredProcessState(this.#store, process)
   }
 
-  deadLetters(consumer: string): DeadLetterQueue {
-    checkText('consumer', consumer)
-    return deadLettersOf(this.#store, `consumer:${consumer}`)
+  deadLetters(reader: string | LogReader): DeadLetterQueue {
+    const of = typeof reader === 'string' ? { consumer: reader } : reader
+    return deadLettersOf(this.#store, readerName(of), of.process)
   }
 
   async read(after: Position, options: Partial<ReadOptions> = {}): Promise<Page> {

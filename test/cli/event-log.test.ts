@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { existsSync, readdirSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -276,6 +277,33 @@ describe('rivulet log dead-letters', () => {
     expect(handled).toEqual(['trun_1:completed'])
     expect(removed.stdout).toBe('1 dead letter is removed.\n')
     expect((await command('--json')).stdout).toBe('')
+  })
+
+  it('lists and removes those of a process too', async () => {
+    const { file } = await logOf([run('trun_1')])
+    {
+      await using log = await openLog(sqliteLog(file))
+      const failing = log.process('rules', {
+        version: 1,
+        key: ({ source }) => source,
+        init: () => ({}),
+        event: () => {
+          throw new TypeError('no such rule')
+        },
+        onError: 'dead-letter',
+      })
+      const letters = log.deadLetters({ process: 'rules' })
+      while ((await letters.count()) === 0) await turn()
+      await failing.stop()
+    }
+    const command = (...args: readonly string[]) =>
+      rivulet(['log', 'dead-letters', '--log', file, ...args]).ended
+
+    expect((await command()).stdout).toMatch(/^process:rules {2}✖ task_run.state {2}trun_1: TypeError: /)
+    expect((await command('--process', 'rules', '--remove', 'all')).stdout).toBe(
+      '1 dead letter is removed.\n',
+    )
+    expect((await command('--process', 'rules')).stdout).toBe('')
   })
 })
 

@@ -47,6 +47,12 @@ describe('an invalid command line', () => {
     [['log', 'read', '--log', 'x.db', '--from', 'yesterday'], /Expected start, end, or a time/],
     [['log', 'read', '--log', 'x.db', '--from', 'start', '--after', 'p'], /cannot be used with/],
     [['log', 'dead-letters', '--log', 'x.db', '--redeliver', 'all'], /--redeliver needs --consumer/],
+    [
+      ['log', 'dead-letters', '--log', 'x.db', '--process', 'p', '--redeliver', 'all'],
+      /--redeliver needs --consumer: a process is rebuilt instead/,
+    ],
+    [['log', 'dead-letters', '--log', 'x.db', '--remove', 'all'], /--remove needs --consumer or --process/],
+    [['log', 'dead-letters', '--log', 'x.db', '--consumer', 'c', '--process', 'p'], /cannot be used with/],
     [['log', 'tial', '--log', 'x.db'], /Did you mean tail\?/],
   ])('%j ends with 2 and the reason', async (args, message) => {
     const { code, stdout, stderr } = await rivulet(args).ended

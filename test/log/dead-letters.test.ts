@@ -6,6 +6,7 @@ import type { LogStore, Position } from '../../src/log/contract.ts'
 import type { StoredDeadLetter } from '../../src/log/dead-letter-store.ts'
 import { openLog } from '../../src/log/event-log.ts'
 import type { EventLog } from '../../src/log/event-log.ts'
+import { LogUnsupportedError } from '../../src/log/errors.ts'
 import { memoryLog } from '../../src/log/memory-log.ts'
 import { sqliteLog } from '../../src/log/sqlite-log.ts'
 import { ArgumentError } from '../../src/protocol/argument-error.ts'
@@ -439,5 +440,43 @@ describe.each([
     await until(async () => (await listed(log))[0]?.isRedelivered === true)
     await others.stop()
     expect(await log.deadLetters('c').count()).toBe(1)
+  })
+})
+
+describe('the dead letters of a process', () => {
+  it('are listed, counted and removed, and not handed out again', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 3))
+    const process = log.process('c', {
+      version: 1,
+      key: ({ source }) => source,
+      init: () => ({}),
+      event: (_state, { id }) => {
+        if (id !== '2') throw new Refused(`not ${id}`)
+      },
+      onError: 'dead-letter',
+    })
+    const letters = log.deadLetters({ process: 'c' })
+    await until(async () => (await letters.count()) === 2)
+    const seen: StoredDeadLetter[] = []
+    for await (const letter of letters.list()) seen.push(letter)
+    expect(ids(seen)).toEqual(['1', '3'])
+    // A consumer of the same name is another reader.
+    expect(await log.deadLetters('c').count()).toBe(0)
+    expect(await log.deadLetters({ consumer: 'c' }).count()).toBe(0)
+    await expect(letters.redeliver('all')).rejects.toBeInstanceOf(LogUnsupportedError)
+    await expect(letters.redeliver('all')).rejects.toThrow('rebuild')
+    expect(await letters.remove(seen[0]?.entry.position ?? '')).toBe(1)
+    expect(await letters.remove('all')).toBe(1)
+    expect(await letters.count()).toBe(0)
+    await process.stop()
+  })
+
+  it('are those of one reader', async () => {
+    const log = await opened(memoryLog())
+    // @ts-expect-error one of both
+    expect(() => log.deadLetters({ consumer: 'c', process: 'c' })).toThrow(ArgumentError)
+    expect(() => log.deadLetters({ process: '' })).toThrow(ArgumentError)
   })
 })

@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
-import type { LogStore, Position, StoredDeadLetter } from 'rivulet'
+import type { LogReader, LogStore, StoredDeadLetter } from 'rivulet'
 import { resourceOf } from '../event-line.ts'
 import { UsageError } from '../exit.ts'
 import { openLogFile } from '../log-file.ts'
@@ -13,6 +13,7 @@ import { oneLine } from '../plain.ts'
 interface DeadLettersOptions extends CommonOptions {
   readonly log: string
   readonly consumer?: string
+  readonly process?: string
   readonly redeliver?: string
   readonly remove?: string
 }
@@ -21,26 +22,31 @@ interface DeadLettersOptions extends CommonOptions {
 const PAGE = 100
 
 const EXAMPLES = `
-A dead letter is an entry that a consumer with the setting deadLetters: 'log' could not handle. --redeliver hands it to the
-consumer once more: at once where it runs, otherwise when it starts.
+A dead letter is an entry that a consumer with the setting deadLetters: 'log', or a process with onError: 'dead-letter', could not
+handle. --redeliver hands it to the consumer once more: at once where it runs, otherwise when it starts. A process is rebuilt
+instead.
 
 Examples:
   $ rivulet log dead-letters --log rivulet.db
   $ rivulet log dead-letters --log rivulet.db --consumer billing --json | jq .error
   $ rivulet log dead-letters --log rivulet.db --consumer billing --redeliver all`
 
-/** `rivulet log dead-letters`: the entries that consumers could not handle. */
+/** `rivulet log dead-letters`: the entries that consumers and processes could not handle. */
 export function addDeadLetters(group: Command, signal: AbortSignal): void {
   const command = group
     .command('dead-letters')
-    .description('Print the entries that consumers could not handle, hand them out again, or remove them.')
+    .description(
+      'Print the entries that consumers and processes could not handle, hand them out again, or remove them.',
+    )
     .requiredOption('--log <file>', 'SQLite file of the log')
     .option('--consumer <name>', 'only those of this consumer')
+    .addOption(new Option('--process <name>', 'only those of this process').conflicts('consumer'))
     .option('--redeliver <which>', 'hand out again: the position of an entry, or all; needs --consumer')
     .addOption(
-      new Option('--remove <which>', 'remove: the position of an entry, or all; needs --consumer').conflicts(
-        'redeliver',
-      ),
+      new Option(
+        '--remove <which>',
+        'remove: the position of an entry, or all; needs --consumer or --process',
+      ).conflicts('redeliver'),
     )
   addCommonOptions(command, 'print each dead letter, or the number of changed ones, as one line of JSON')
     .addHelpText('after', EXAMPLES)
@@ -48,37 +54,50 @@ export function addDeadLetters(group: Command, signal: AbortSignal): void {
 }
 
 async function deadLetters(options: DeadLettersOptions, signal: AbortSignal): Promise<void> {
-  const { consumer, redeliver, remove } = options
+  const { redeliver, remove } = options
   const change = redeliver === undefined ? 'remove' : 'redeliver'
   const which = redeliver ?? remove
-  if (which !== undefined && consumer === undefined) throw new UsageError(`--${change} needs --consumer`)
+  const reader = readerOf(options)
+  if (redeliver !== undefined && options.consumer === undefined) {
+    throw new UsageError('--redeliver needs --consumer: a process is rebuilt instead')
+  }
+  if (remove !== undefined && reader === undefined)
+    throw new UsageError('--remove needs --consumer or --process')
   await using file = await openLogFile(options.log)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
   const { log, store } = file
-  if (which === undefined || consumer === undefined) {
-    await list(store, consumer, output)
-    return
-  }
-  const count = await log.deadLetters(consumer)[change](which)
+  if (which === undefined || reader === undefined) return list(store, reader, output)
+  const count = await log.deadLetters(reader)[change](which)
   if (output.json) return output.value({ [change === 'remove' ? 'removed' : 'redelivered']: count })
   const letters = count === 1 ? '1 dead letter is' : `${count} dead letters are`
   await output.line(`${letters} ${change === 'remove' ? 'removed' : 'handed out again'}.`)
 }
 
+/** The reader that was named; undefined for all. */
+function readerOf({ consumer, process: name }: DeadLettersOptions): LogReader | undefined {
+  if (name !== undefined) return { process: name }
+  return consumer === undefined ? undefined : { consumer }
+}
+
 /** Prints the dead letters of one reader, or of all. */
-async function list(store: LogStore, consumer: string | undefined, output: Output): Promise<void> {
-  const counts = await store.deadLetters.counts()
-  const readers = consumer === undefined ? [...counts.keys()].toSorted() : [`consumer:${consumer}`]
-  for (const reader of readers) {
-    let position: Position | null = null
+async function list(store: LogStore, reader: LogReader | undefined, output: Output): Promise<void> {
+  const names =
+    reader === undefined ? [...(await store.deadLetters.counts()).keys()].toSorted() : [nameOf(reader)]
+  for (const name of names) {
+    let position: string | null = null
     for (;;) {
-      const letters: readonly StoredDeadLetter[] = await store.deadLetters.list(reader, position, PAGE)
+      const letters: readonly StoredDeadLetter[] = await store.deadLetters.list(name, position, PAGE)
       const last = letters.at(-1)
       if (last === undefined) break
-      for (const letter of letters) await print(reader, letter, output)
+      for (const letter of letters) await print(name, letter, output)
       ;({ position } = last.entry)
     }
   }
+}
+
+/** The name of a reader in the store. */
+function nameOf({ consumer, process: name }: LogReader): string {
+  return consumer === undefined ? `process:${name}` : `consumer:${consumer}`
 }
 
 function print(reader: string, letter: StoredDeadLetter, output: Output): Promise<void> {
