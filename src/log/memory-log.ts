@@ -111,6 +111,7 @@ class Contents {
   readonly clock: () => number
   /** The reader that keeps recorders from appending. */
   pausedBy: string | null = null
+  maxBytes: number | null = null
   connections = 0
 
   constructor(partitions: number, clock: () => number, inbox: Required<InboxLimits>) {
@@ -331,7 +332,7 @@ class OpenLog implements MemoryLog {
     }
   }
 
-  #processStore({ processes }: Contents): ProcessStore {
+  #processStore({ claims, processes }: Contents): ProcessStore {
     return {
       memo: (name) => this.#call(() => processes.memo(name)),
       states: (name, keys) => this.#call(() => processes.states(name, keys)),
@@ -345,6 +346,11 @@ class OpenLog implements MemoryLog {
         return this.#call(() => processes.changes(name, after, options))
       },
       wait: (name, after, signal) => this.#waitForChanges(name, after, signal),
+      pause: (fence) =>
+        this.#write('commit', () => {
+          claims.check(fence)
+          processes.pause(fence)
+        }),
       // An earlier generation leaves nothing.
       clean: () => this.#call(() => false),
     }

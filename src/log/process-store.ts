@@ -1,4 +1,5 @@
 import { storedText } from './stored-text.ts'
+import type { Fence } from './contract.ts'
 import type { Position } from './entry.ts'
 
 /** What a timer's `due` is compared with: the watermark, or the time of recording. */
@@ -98,6 +99,11 @@ export interface ProcessStore {
   changes(name: string, after: Position, options: ChangesOptions): Promise<ChangesPage>
   /** Resolves once `changes` after this position is not empty, or refused. Rejects with the signal's reason. */
   wait(name: string, after: Position, signal: AbortSignal): Promise<void>
+  /**
+   * Reports that a process of this fence waits before its next commit, which ends that. Without effect before its first commit.
+   * Rejects with a `FencedError`.
+   */
+  pause(fence: Fence): Promise<void>
   /**
    * Removes a part of what earlier generations have left. Resolves with whether there is more. Call it until it resolves with
    * false.

@@ -10,6 +10,14 @@ export interface LogUsage {
   readonly newest: number
 }
 
+/** What a process looks at before it appends. */
+export interface LogRoom extends LogUsage {
+  /** Of the last recorder; null before the first one. */
+  readonly maxBytes: number | null
+  /** The reader that needs the oldest entry; null for none. */
+  readonly neededBy: string | null
+}
+
 /** Which entries to delete. */
 export interface TrimLimit {
   /** Only entries that were recorded before this time, in Unix ms. Default: any. */
@@ -47,6 +55,8 @@ export interface RetentionStore {
   /** Default of `maxBytes`. */
   readonly defaultMaxBytes: number
   usage(): Promise<LogUsage>
+  /** The room that there is for what processes append. */
+  room(): Promise<LogRoom>
   /** The numbers of the log. They take some ms, however many entries it has. */
   stats(): Promise<StoreStats>
   /**
@@ -77,8 +87,8 @@ export interface RetentionStore {
   forget(source: string): Promise<number>
   /** Makes the write-ahead log short, where no reader prevents it. */
   truncateWal(): Promise<void>
-  /** Stores which reader keeps recorders from appending; null for none. */
-  setPaused(reader: string | null): Promise<void>
+  /** Stores which reader keeps recorders from appending, null for none, and their `maxBytes`. */
+  setPaused(reader: string | null, maxBytes: number): Promise<void>
   /**
    * Deletes a reader: its cursor, the state and the timers of a process (`processes.clean` removes what they leave). Its
    * dead letters stay. The fence of its last owner is void. Without effect for an unknown one. Rejects with a

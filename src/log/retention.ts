@@ -24,6 +24,9 @@ const PAUSED_INTERVAL = 1_000
 const WAL_SHARE = 1 / 8
 const MAX_WAL_ROOM = 64 * 1024 * 1024
 
+/** The part of `maxBytes` above it that is left to the output of processes while recorders pause. */
+const PROCESS_RESERVE = 1 / 10
+
 /** The settings, checked. Throws an ArgumentError for one that cannot be right. */
 export function retentionSettings(options: RetentionOptions | undefined): RetentionOptions {
   checkOptions('retention', options, ['maxAge', 'maxBytes'])
@@ -55,6 +58,16 @@ export function excessOf(
     bytes: bytes - (maxBytes - walRoom),
     isWalTooLarge: walBytes > walRoom,
   }
+}
+
+/**
+ * Whether a process may append: while recorders pause it uses a reserve. The one that needs the oldest entry always may, since
+ * nothing is deleted before it has gone on.
+ */
+export async function hasRoom(store: RetentionStore, reader: string): Promise<boolean> {
+  const { neededBy, ...usage } = await store.room()
+  const maxBytes = usage.maxBytes ?? store.defaultMaxBytes
+  return neededBy === reader || excessOf(usage, maxBytes, undefined).bytes <= maxBytes * PROCESS_RESERVE
 }
 
 /**
@@ -138,17 +151,17 @@ export class Retention {
     let trimmed: Trimmed = { deleted: 0, isDone: true, blockedBy: null }
     if (isTooLarge) trimmed = await store.trim({ bytes, limit: STEP })
     else if (recordedBefore !== undefined) trimmed = await store.trim({ recordedBefore, limit: STEP })
-    await this.#setPaused(isTooLarge && trimmed.deleted === 0 ? trimmed.blockedBy : null)
+    await this.#setPaused(isTooLarge && trimmed.deleted === 0 ? trimmed.blockedBy : null, maxBytes)
     if (trimmed.deleted === 0) return false
     return !(await store.trimIdentities()) || isTooLarge || !trimmed.isDone
   }
 
-  async #setPaused(reader: string | null): Promise<void> {
+  async #setPaused(reader: string | null, maxBytes: number): Promise<void> {
     const isChanged = reader !== this.#pausedBy
     this.#pausedBy = reader
     if (isChanged) this.#isPauseSaved = false
     if (isChanged) for (const listener of this.#listeners) listener()
-    if (!this.#isPauseSaved) await this.#store.setPaused(reader)
+    if (!this.#isPauseSaved) await this.#store.setPaused(reader, maxBytes)
     this.#isPauseSaved = true
   }
 }

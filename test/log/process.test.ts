@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { firstValueFrom, lastValueFrom, take, toArray } from 'rxjs'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { memoryLog, openLog } from 'rivulet'
 import type {
   EventLog,
@@ -762,5 +762,103 @@ describe('a process, where entries after its position were deleted', () => {
     const ended = process.done.then(() => 'stopped')
     await Promise.race([caughtUp(store), ended])
     expect(await process.get(M)).toEqual({ seen: 1 })
+  })
+})
+
+describe('the output of a process, in a log that is too large', () => {
+  const MAX_BYTES = 100_000
+
+  /** A process that appends what it reads, and a consumer that stands still. */
+  async function withSlowReader() {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const { store, log } = await opened()
+    const slow = await store.claim('consumer:slow')
+    const start = await store.positionAt('start')
+    await store.commit(slow, { expect: null, cursor: start, acknowledged: [] })
+    // As a recorder does.
+    await store.retention.setPaused(null, MAX_BYTES)
+    const process = log.process('p', {
+      ...counting,
+      event: ({ seen }, { id }, context) => {
+        context.set({ seen: seen + 1 })
+        context.append({ type: 'unknown', data: 'x'.repeat(10_000) + id })
+      },
+    })
+    const isPaused = async () =>
+      (await log.stats()).readers.some(
+        ({ name, kind, isPaused: is }) => kind === 'process' && name === 'p' && is,
+      )
+    const isSettled = async () =>
+      (await isPaused()) || (await cursorOf(store)) === (await store.positionAt('end'))
+    const settled = async () => {
+      while (!(await isSettled())) await turn()
+    }
+    /** Entries come one by one, so that each is a commit. */
+    const add = async (from: number, to: number) => {
+      for (let n = from; n <= to; n++) {
+        await append(store, [change(String(n))])
+        await settled()
+      }
+    }
+    const read = async () => {
+      await store.commit(slow, {
+        expect: (await store.reader('consumer:slow'))?.cursor ?? start,
+        cursor: await cursorOf(store),
+        acknowledged: [],
+      })
+      await store.retention.trim({ limit: 1_000 })
+    }
+    return { store, log, process, add, isPaused, read }
+  }
+
+  const cursorOf = async (store: MemoryLog) => (await store.reader('process:p'))?.cursor ?? ''
+
+  it('uses a reserve of a tenth, then waits and is named, and goes on when there is room', async () => {
+    const { store, log, process, add, isPaused, read } = await withSlowReader()
+    await add(1, 8)
+    expect(await isPaused()).toBe(false)
+    await add(9, 30)
+    expect(await isPaused()).toBe(true)
+    // A commit that has begun may be above it.
+    const { bytes } = await log.stats()
+    expect(bytes).toBeGreaterThan(MAX_BYTES)
+    expect(bytes).toBeLessThan(MAX_BYTES * 1.1 + 25_000)
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(await isPaused()).toBe(true)
+    await read()
+    await vi.advanceTimersByTimeAsync(1_000)
+    while (await isPaused()) await turn()
+    // As its output, each of its entries is there once.
+    expect((await process.get(M))?.seen ?? 0).toBeGreaterThan(8)
+    expect(await store.deadLetters.counts()).toEqual(new Map())
+  })
+
+  it('can be stopped while it waits, and nothing of what waited is kept', async () => {
+    const { log, process, add, isPaused } = await withSlowReader()
+    await add(1, 30)
+    expect(await isPaused()).toBe(true)
+    const { entries } = await log.stats()
+    await process.stop()
+    expect(await isPaused()).toBe(false)
+    expect((await log.stats()).entries).toBe(entries)
+  })
+
+  it('is not held back where the process itself needs the oldest entry', async () => {
+    const { store, log } = await opened()
+    await append(
+      store,
+      Array.from({ length: 40 }, (_, n) => change(String(n))),
+    )
+    await store.retention.setPaused(null, 1_000)
+    log.process('p', {
+      ...counting,
+      event: ({ seen }, { id }, context) => {
+        context.set({ seen: seen + 1 })
+        context.append({ type: 'unknown', data: id })
+      },
+    })
+    await caughtUp(store)
+    expect((await log.state<Count>('p').get(M))?.seen).toBe(40)
   })
 })

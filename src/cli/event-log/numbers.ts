@@ -90,13 +90,17 @@ async function printReaders({ readers }: LogStats, kind: ReaderStats['kind'], ou
 }
 
 /** `consumer    billing  3 behind, 12 s  1 dead letter  runs in process 42 on vm`. */
-function readerLine({ kind, name, lag, deadLetters, owner }: ReaderStats, { paint }: Pick<Output, 'paint'>) {
+function readerLine(
+  { kind, name, lag, deadLetters, isPaused, owner }: ReaderStats,
+  { paint }: Pick<Output, 'paint'>,
+) {
   const parts = [
     `${label(kind)}${oneLine(name, NAME_WIDTH)}`,
     lag.entries === 0 ? 'up to date' : `${count(lag.entries)} behind, ${duration(lag.seconds)}`,
     ...(deadLetters === 0
       ? []
       : [paint('red', `${count(deadLetters)} ${deadLetters === 1 ? 'dead letter' : 'dead letters'}`)]),
+    ...(isPaused ? [paint('yellow', 'waits until the log is smaller')] : []),
     paint('dim', owner === null ? 'not running' : `runs in ${oneLine(owner, NAME_WIDTH)}`),
   ]
   return parts.join('  ')

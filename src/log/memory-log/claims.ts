@@ -41,6 +41,12 @@ export class Claims {
     if (this.#claims.get(name)?.token !== token) throw new FencedError(this.#log, name)
   }
 
+  /** Whether the fence is valid and its name held. */
+  isHeld({ name, token }: Fence): boolean {
+    const claim = this.#claims.get(name)
+    return claim?.holder !== undefined && claim.token === token
+  }
+
   /** The owner of a name that is held; null for a free one. */
   ownerOf(name: string): string | null {
     return this.#claims.get(name)?.holder?.owner ?? null

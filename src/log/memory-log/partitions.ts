@@ -199,6 +199,16 @@ export class Partitions {
     return this.#format(this.#partitions.map((entries) => entries.firstAt(start.time)))
   }
 
+  /** The reader whose cursor is before the oldest entry. */
+  neededBy(cursors: ReadonlyMap<string, Position>): string | null {
+    const oldest = this.#next(this.#partitions.map(({ first }) => first))
+    if (oldest === undefined) return null
+    for (const [name, cursor] of cursors) {
+      if ((this.#parse(cursor)[oldest.partition] ?? 0) <= oldest.index) return name
+    }
+    return null
+  }
+
   /** Deletes the oldest entries, up to the first one after one of these cursors. */
   trim(
     { recordedBefore = Infinity, bytes = Infinity, limit }: TrimLimit,

@@ -1,4 +1,4 @@
-import type { Position } from '../contract.ts'
+import type { Fence, Position } from '../contract.ts'
 import { ProcessPositions } from '../process-position.ts'
 import type { ProcessChanges } from '../process-position.ts'
 import { compareTimers, MAX_TOMBSTONES } from '../process-store.ts'
@@ -67,6 +67,17 @@ export class Processes {
     return this.positions.resume(after, process) < (process?.lastChange ?? 0)
   }
 
+  /** The claim of this token waits until its next commit. */
+  pause({ name, token }: Fence): void {
+    const process = this.#processes.get(name)
+    if (process !== undefined) process.pausedToken = token
+  }
+
+  /** The token of the claim that waits. */
+  pausedToken(name: string): number | undefined {
+    return this.#processes.get(name)?.pausedToken
+  }
+
   drop(name: string): void {
     this.#processes.delete(name)
   }
@@ -79,6 +90,7 @@ export class Processes {
       this.#processes.set(name, process)
     }
     process.memo = memo
+    process.pausedToken = undefined
     for (const change of state) process.set(change)
     for (const timer of timers) process.timers.set(timer)
     if (state.some((change) => change.state === null)) process.forget()
@@ -93,6 +105,8 @@ interface NumberedState extends StateChange {
 class Process implements ProcessChanges {
   readonly generation: number
   memo = ''
+  /** Of the claim that waits for room. */
+  pausedToken: number | undefined
   lastChange = 0
   forgotten = 0
   readonly states = new Map<string, NumberedState>()

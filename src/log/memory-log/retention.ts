@@ -2,7 +2,7 @@ import { checkInteger } from '../../protocol/check.ts'
 import type { Position, ReaderState } from '../contract.ts'
 import { LogUnsupportedError } from '../errors.ts'
 import { isOfSource, isWebhookOfSource } from '../of-source.ts'
-import type { LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from '../retention-store.ts'
+import type { LogRoom, LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from '../retention-store.ts'
 import type { Claims } from './claims.ts'
 import type { DeadLetters } from './dead-letters.ts'
 import type { Processes } from './processes.ts'
@@ -25,6 +25,8 @@ export interface RetainedContents {
   readonly inbox: ForgettingInbox
   readonly clock: () => number
   pausedBy: string | null
+  /** Of the last recorder. */
+  maxBytes: number | null
 }
 
 /** How a call is run. */
@@ -46,7 +48,8 @@ export class MemoryRetention implements RetentionStore {
 
   stats(): Promise<StoreStats> {
     return this.#run.read(() => {
-      const { entries, readers, streams, claims, deadLetters, inbox, clock, pausedBy } = this.#contents
+      const { entries, readers, streams, claims, deadLetters, inbox, clock, pausedBy, processes } =
+        this.#contents
       const counts = deadLetters.counts()
       return {
         now: clock(),
@@ -65,6 +68,7 @@ export class MemoryRetention implements RetentionStore {
             oldestUnacknowledged: oldest,
             acknowledgedAhead: acknowledged.length,
             deadLetters: counts.get(name) ?? 0,
+            isPaused: claims.isHeld({ name, token: processes.pausedToken(name) ?? -1 }),
             owner: claims.ownerOf(name),
           }
         }),
@@ -86,6 +90,14 @@ export class MemoryRetention implements RetentionStore {
     })
   }
 
+  room(): Promise<LogRoom> {
+    return this.#run.read(() => {
+      const { entries, maxBytes } = this.#contents
+      const { bytes, newest } = entries
+      return { bytes, walBytes: 0, newest, maxBytes, neededBy: entries.neededBy(this.#cursors) }
+    })
+  }
+
   isTrimmed(): Promise<boolean> {
     return this.#run.read(() => this.#contents.entries.isTrimmed)
   }
@@ -93,8 +105,7 @@ export class MemoryRetention implements RetentionStore {
   async trim(limit: TrimLimit): Promise<Trimmed> {
     checkInteger('limit', limit.limit, 1)
     return this.#run.write(() => {
-      const { entries, readers } = this.#contents
-      return entries.trim(limit, new Map(Array.from(readers, ([name, { cursor }]) => [name, cursor])))
+      return this.#contents.entries.trim(limit, this.#cursors)
     })
   }
 
@@ -113,8 +124,9 @@ export class MemoryRetention implements RetentionStore {
     })
   }
 
-  setPaused(reader: string | null): Promise<void> {
+  setPaused(reader: string | null, maxBytes: number): Promise<void> {
     return this.#run.write(() => {
+      this.#contents.maxBytes = maxBytes
       this.#contents.pausedBy = reader
     })
   }
@@ -125,5 +137,10 @@ export class MemoryRetention implements RetentionStore {
       this.#contents.readers.delete(reader)
       this.#contents.processes.drop(reader)
     })
+  }
+
+  /** The cursors of readers. */
+  get #cursors(): ReadonlyMap<string, Position> {
+    return new Map(Array.from(this.#contents.readers, ([name, { cursor }]) => [name, cursor]))
   }
 }

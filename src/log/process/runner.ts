@@ -1,3 +1,4 @@
+import { firstValueFrom, fromEvent, race, timer as after } from 'rxjs'
 import type { Cause, ResearchEventType } from '../../protocol/event.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import { isThenable } from '../../protocol/thenable.ts'
@@ -8,6 +9,7 @@ import type { Entry } from '../entry.ts'
 import { LogClosedError, LogError, LogGapError, ProcessError } from '../errors.ts'
 import { macrotask } from '../macrotask.ts'
 import type { Timer } from '../process-store.ts'
+import { hasRoom } from '../retention.ts'
 import type { ProcessSettings } from '../process.ts'
 import { Batch, MAX_EFFECT_BYTES } from './batch.ts'
 import { begin } from './begin.ts'
@@ -23,6 +25,9 @@ const PAGE = 500
 
 /** Maximum number of dead letters in a commit: the room that is left for them. */
 const MAX_DEAD_LETTERS = 15
+
+/** How often a process looks whether there is room for its output, in ms. */
+const PAUSED_INTERVAL = 1_000
 
 /** What became of `key`: it threw, or gave the key, or undefined for an entry that is not wanted. */
 type Keyed = { readonly key: string | undefined } | { readonly error: ProcessError }
@@ -275,6 +280,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   async #commit(fence: Fence): Promise<void> {
     if (!this.#isChanged) return
     const { state, timers, entries, deadLetters } = this.#batch
+    if (entries.length > 0) await this.#room(fence)
     await this.#store.commit(fence, {
       expect: this.#saved,
       cursor: this.#cursor,
@@ -287,6 +293,17 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     this.#batch = new Batch()
     this.#isChanged = false
     this.#states.trim()
+  }
+
+  /** Waits until the log has room for output. Rejects when the process is stopped. */
+  async #room(fence: Fence): Promise<void> {
+    const { retention, processes } = this.#store
+    if (await hasRoom(retention, fence.name)) return
+    await processes.pause(fence)
+    do {
+      this.#stop.throwIfAborted()
+      await firstValueFrom(race(after(PAUSED_INTERVAL), fromEvent(this.#stop, 'abort')))
+    } while (!(await hasRoom(retention, fence.name)))
   }
 
   #moveTo(position: Position, clocks: Clocks): void {

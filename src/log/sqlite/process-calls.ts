@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { checkInteger } from '../../protocol/check.ts'
-import type { Position } from '../contract.ts'
+import type { Fence, Position } from '../contract.ts'
 import type { ChangesOptions, ChangesPage, ProcessStore, Timer, TimersOptions } from '../process-store.ts'
 import type { Transactions } from './open-log.ts'
 
@@ -41,6 +41,13 @@ export class ProcessCalls implements ProcessStore {
 
   wait(name: string, after: Position, signal: AbortSignal): Promise<void> {
     return this.#transactions.until(({ processes }) => processes.hasMore(name, after), signal)
+  }
+
+  pause({ name, token }: Fence): Promise<void> {
+    return this.#transactions.write('NORMAL', ({ claims, processes }) => {
+      claims.check({ name, token })
+      processes.pause(name, token)
+    })
   }
 
   clean(): Promise<boolean> {

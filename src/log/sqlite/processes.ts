@@ -131,6 +131,11 @@ export class Processes {
     statements.save.run(change, forgotten, memo, generation)
   }
 
+  /** The claim of this token waits until its next commit. */
+  pause(name: string, token: number): void {
+    this.#statements.pause.run(token, storedText(name))
+  }
+
   /** Removes a part of what earlier generations have left. Returns whether there may be more. */
   clean(): boolean {
     const { dropped, cleanState, cleanTimers, cleanProcess } = this.#statements
@@ -186,7 +191,10 @@ function prepare({ database }: LogFile) {
     find: sql('SELECT generation, last_change, forgotten, memo FROM rivulet_process WHERE name = ?'),
     create: sql('INSERT INTO rivulet_process (name, last_change, forgotten, memo) VALUES (?, 0, 0, ?)'),
     drop: sql('UPDATE rivulet_process SET name = NULL WHERE name = ?'),
-    save: sql('UPDATE rivulet_process SET last_change = ?, forgotten = ?, memo = ? WHERE generation = ?'),
+    save: sql(
+      `UPDATE rivulet_process SET last_change = ?, forgotten = ?, memo = ?, paused_token = NULL WHERE generation = ?`,
+    ),
+    pause: sql('UPDATE rivulet_process SET paused_token = ? WHERE name = ?'),
     state: sql('SELECT state FROM rivulet_state WHERE generation = ? AND key = ?'),
     setState: sql(
       `INSERT INTO rivulet_state VALUES (?, ?, ?, ?)

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { checkInteger, checkText } from '../../protocol/check.ts'
-import type { LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from '../retention-store.ts'
+import type { LogRoom, LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from '../retention-store.ts'
 import { backUp } from './backup.ts'
 import { forget } from './forgetting.ts'
 import type { Transactions } from './open-log.ts'
@@ -30,6 +30,10 @@ export class SqliteRetention implements RetentionStore {
     return this.#transactions.read((log) => log.trimming.usage())
   }
 
+  room(): Promise<LogRoom> {
+    return this.#transactions.read((log) => log.trimming.room())
+  }
+
   isTrimmed(): Promise<boolean> {
     return this.#transactions.read((log) => log.trimming.isTrimmed())
   }
@@ -56,8 +60,8 @@ export class SqliteRetention implements RetentionStore {
     return forget(this.#transactions, source)
   }
 
-  async setPaused(reader: string | null): Promise<void> {
-    await this.#transactions.write('NORMAL', (log) => log.trimming.setPaused(reader))
+  async setPaused(reader: string | null, maxBytes: number): Promise<void> {
+    await this.#transactions.write('NORMAL', (log) => log.trimming.setPaused(reader, maxBytes))
   }
 
   async remove(reader: string): Promise<void> {

@@ -24,6 +24,7 @@ export const SCHEMA = `
     deleted_identities INTEGER NOT NULL DEFAULT 0,
     swept_identities INTEGER NOT NULL DEFAULT 0, -- of the mark of the last sweep
     paused_by TEXT, -- the reader that keeps recorders from appending
+    max_bytes INTEGER, -- of the last recorder
     uptime INTEGER NOT NULL DEFAULT 0, -- ms in which the log was appended to
     uptime_clock INTEGER NOT NULL DEFAULT 0 -- the machine's monotonic clock at the last append, ms
   ) STRICT;
@@ -121,7 +122,8 @@ export const SCHEMA = `
     name TEXT UNIQUE, -- of its reader
     last_change INTEGER NOT NULL,
     forgotten INTEGER NOT NULL, -- the last change of a removed key whose row was deleted
-    memo TEXT NOT NULL
+    memo TEXT NOT NULL,
+    paused_token INTEGER -- of the claim that waits for room
   ) STRICT;
 
   CREATE TABLE rivulet_state (

@@ -66,6 +66,7 @@ export class Stats {
   ): StoreStats['readers'][number] {
     const name = originalText(String(row['name']))
     const cursor = Number(row['cursor'])
+    const owner = owners(name)
     const acknowledged = parseJson(String(row['acknowledged']))
     const acknowledgedAhead = Array.isArray(acknowledged) ? acknowledged.length : 0
     const next = this.#statements.first.get(cursor)?.['recorded']
@@ -76,7 +77,9 @@ export class Stats {
       oldestUnacknowledged: next === undefined ? null : Number(next),
       acknowledgedAhead,
       deadLetters: deadLetters.get(name) ?? 0,
-      owner: owners(name),
+      // The token of an earlier run says nothing of this one.
+      isPaused: owner !== null && row['is_paused'] === 1,
+      owner,
     }
   }
 }
@@ -87,7 +90,10 @@ function prepare({ file: { database } }: Parts) {
     first: database.prepare(
       'SELECT recorded FROM rivulet_entry WHERE position > ? ORDER BY position LIMIT 1',
     ),
-    readers: database.prepare('SELECT name, cursor, acknowledged FROM rivulet_reader ORDER BY name'),
+    readers: database.prepare(
+      `SELECT name, cursor, acknowledged, paused_token = token AS is_paused
+       FROM rivulet_reader LEFT JOIN rivulet_process USING (name) LEFT JOIN rivulet_claim USING (name) ORDER BY name`,
+    ),
     streams: database.prepare('SELECT name, position FROM rivulet_stream ORDER BY name'),
     inbox: database.prepare('SELECT pending, bytes FROM rivulet_inbox'),
   }

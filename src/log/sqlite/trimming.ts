@@ -1,6 +1,6 @@
 import { isSweepDue } from '../identity-age.ts'
 import type { IdentityLimits } from '../identity-age.ts'
-import type { LogUsage, Trimmed, TrimLimit } from '../retention-store.ts'
+import type { LogRoom, LogUsage, Trimmed, TrimLimit } from '../retention-store.ts'
 import type { LogFile } from './log-file.ts'
 import { damaged } from './sqlite-error.ts'
 import { originalText, storedText } from '../stored-text.ts'
@@ -52,6 +52,12 @@ export class Trimming {
     }
   }
 
+  room(): LogRoom {
+    const maxBytes = this.#statements.maxBytes.get()?.['max_bytes']
+    const { blockedBy } = this.#plan({ limit: 0 })
+    return { ...this.usage(), maxBytes: typeof maxBytes === 'number' ? maxBytes : null, neededBy: blockedBy }
+  }
+
   isTrimmed(): boolean {
     return this.#trimmed() > 0
   }
@@ -71,8 +77,8 @@ export class Trimming {
     return { deleted, isDone, blockedBy }
   }
 
-  setPaused(reader: string | null): void {
-    this.#statements.setPaused.run(reader === null ? null : storedText(reader))
+  setPaused(reader: string | null, maxBytes: number): void {
+    this.#statements.setPaused.run(reader === null ? null : storedText(reader), maxBytes)
   }
 
   #trimmed(): number {
@@ -159,7 +165,8 @@ function prepare({ database }: LogFile) {
     free: database.prepare('PRAGMA freelist_count'),
     pageSize: database.prepare('PRAGMA page_size'),
     newest: database.prepare('SELECT last_recorded FROM rivulet_log'),
-    setPaused: database.prepare('UPDATE rivulet_log SET paused_by = ?'),
+    maxBytes: database.prepare('SELECT max_bytes FROM rivulet_log'),
+    setPaused: database.prepare('UPDATE rivulet_log SET paused_by = ?, max_bytes = ?'),
     trimmed: database.prepare('SELECT trimmed_position FROM rivulet_log'),
     slowest: database.prepare('SELECT name, cursor FROM rivulet_reader ORDER BY cursor LIMIT 1'),
     // The length in bytes is in the header of the row: the event is not read.

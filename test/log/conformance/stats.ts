@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { Fence, Position } from '../../../src/log/contract.ts'
+import { FencedError } from '../../../src/log/errors.ts'
 import { change } from '../../operators/events.ts'
 import { append, readAll } from './fixture.ts'
 import type { Open } from './fixture.ts'
@@ -64,6 +66,7 @@ export function describeStats(name: string, open: Open): void {
           oldestUnacknowledged: 2_000,
           acknowledgedAhead: 1,
           deadLetters: 1,
+          isPaused: false,
           owner: 'first',
         },
         {
@@ -73,6 +76,7 @@ export function describeStats(name: string, open: Open): void {
           oldestUnacknowledged: null,
           acknowledgedAhead: 0,
           deadLetters: 0,
+          isPaused: false,
           owner: null,
         },
       ])
@@ -103,11 +107,61 @@ export function describeStats(name: string, open: Open): void {
 
     it('have the reader that keeps recorders from appending', async () => {
       const { log, connect } = await open()
-      await log.retention.setPaused('consumer:\ud800')
+      await log.retention.setPaused('consumer:\ud800', 5_000)
       const second = await connect('second')
       expect((await second.retention.stats()).pausedBy).toBe('consumer:\ud800')
-      await log.retention.setPaused(null)
+      await log.retention.setPaused(null, 5_000)
       expect((await second.retention.stats()).pausedBy).toBeNull()
+    })
+
+    it('name a process that waits for room, until it commits, is claimed again or is removed', async () => {
+      const { log, connect } = await open()
+      const start = await log.positionAt('start')
+      const fence = await log.claim('process:p')
+      const commit = (by: Fence, from: Position | null) =>
+        log.commit(by, {
+          expect: from,
+          cursor: start,
+          acknowledged: [],
+          process: { memo: 'm', state: [], timers: [] },
+        })
+      const second = await connect('second')
+      const paused = async () => (await second.retention.stats()).readers.map(({ isPaused }) => isPaused)
+      await log.processes.pause(fence)
+      await commit(fence, null)
+      expect(await paused()).toEqual([false])
+      await log.processes.pause(fence)
+      expect(await paused()).toEqual([true])
+      await commit(fence, start)
+      expect(await paused()).toEqual([false])
+      await log.processes.pause(fence)
+      await log.release(fence)
+      expect(await paused()).toEqual([false])
+      const next = await log.claim('process:p')
+      expect(await paused()).toEqual([false])
+      await expect(log.processes.pause(fence)).rejects.toBeInstanceOf(FencedError)
+      await log.processes.pause(next)
+      expect(await paused()).toEqual([true])
+    })
+
+    it('have the room for processes: the maximum of the last recorder, and the reader that needs the oldest entry', async () => {
+      const { log, connect } = await open()
+      expect(await log.retention.room()).toMatchObject({ maxBytes: null, neededBy: null })
+      const start = await log.positionAt('start')
+      const slow = await log.claim('consumer:slow')
+      await log.commit(slow, { expect: null, cursor: start, acknowledged: [] })
+      expect(await log.retention.room()).toMatchObject({ neededBy: null })
+      await append(log, await log.claim('stream:s'), change('1'))
+      await log.retention.setPaused(null, 5_000)
+      const second = await connect('second')
+      const { bytes } = await log.retention.usage()
+      expect(await second.retention.room()).toMatchObject({
+        bytes,
+        maxBytes: 5_000,
+        neededBy: 'consumer:slow',
+      })
+      await log.commit(slow, { expect: start, cursor: await log.positionAt('end'), acknowledged: [] })
+      expect(await second.retention.room()).toMatchObject({ neededBy: null })
     })
   })
 }
