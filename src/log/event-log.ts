@@ -6,6 +6,7 @@ import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkInteger, checkOptions, checkText } from '../protocol/check.ts'
 import type { ResearchEventType } from '../protocol/event.ts'
 import { Observers } from '../protocol/observers.ts'
+import { isThenable } from '../protocol/thenable.ts'
 import type { WebhookInbox } from '../protocol/webhook.ts'
 import { ConsumerSubscription } from './consumer.ts'
 import { checkStart, consumerSettings } from './consumer-options.ts'
@@ -288,7 +289,7 @@ class StoredLog implements EventLog {
     const observers = this.#observers
     // Without observers, a call costs one check.
     const observed: Handler<EntryOf<Type>> = (entry, own) =>
-      observers.isEmpty ? handle(entry, own) : this.#handle(name, entry, () => handle(entry, own))
+      observers.isEmpty ? handle(entry, own) : this.#handle(name, entry, () => handled(handle(entry, own)))
     const delivered = entries.pipe(deliver(observed, { ...delivery, signal: abort }))
     const done = new Promise<void>((resolve, reject) => {
       delivered.subscribe({ error: reject, complete: resolve })
@@ -306,7 +307,7 @@ class StoredLog implements EventLog {
   ): LogProcess<State> {
     const settings = processSettings(name, options)
     const stopping = new AbortController()
-    const runner = new ProcessRunner(this.#store, name, settings, stopping.signal)
+    const runner = new ProcessRunner(this.#store, name, settings, stopping.signal, this.#observers)
     const done = this.#runAlone(name, () => runner.run())
     return new RunningProcess(
       this.#store,
@@ -424,7 +425,7 @@ class StoredLog implements EventLog {
   /** Calls a handler as the observers want it. */
   #handle(consumer: string, entry: Entry, call: () => Handled): Handled {
     return this.#observers.around(call, (observer, proceed) =>
-      observer.handle === undefined ? proceed() : observer.handle(consumer, entry, proceed),
+      observer.handle === undefined ? proceed() : observer.handle(consumer, entry, proceed, 'consumer'),
     )
   }
 
@@ -452,6 +453,11 @@ class StoredLog implements EventLog {
     })
     return subscription
   }
+}
+
+/** A query of some libraries runs at each call of its `then`: observers and `deliver` share a promise of it. */
+function handled(result: Handled): Handled {
+  return isThenable(result) && !(result instanceof Promise) ? Promise.resolve(result) : result
 }
 
 /** The name of a reader in the store. */

@@ -22,7 +22,7 @@ export class Handlers {
   readonly #tracer: Tracer
   readonly #duration: Histogram
   readonly #retries: Counter
-  /** For each consumer, the events whose last attempt has failed. */
+  /** For each handler, the events whose last attempt has failed. */
   readonly #failed = new Map<string, WeakSet<object>>()
 
   constructor(meter: Meter, tracer: Tracer) {
@@ -39,8 +39,8 @@ export class Handlers {
   }
 
   /** Calls a handler, and returns or throws what it returns or throws. */
-  call(consumer: string, event: unknown, handle: () => Handled): Handled {
-    const call = ignoringErrors(() => this.#begin(consumer, event))
+  call(consumer: string, event: unknown, handle: () => Handled, kind?: 'consumer' | 'process'): Handled {
+    const call = ignoringErrors(() => this.#begin(consumer, event, kind))
     if (call === undefined) return handle()
     let result: Handled
     try {
@@ -60,15 +60,16 @@ export class Handlers {
     )
   }
 
-  #begin(consumer: string, event: unknown): Call {
+  #begin(consumer: string, event: unknown, kind: 'consumer' | 'process' | undefined): Call {
     const start = performance.now()
     const attributes: Attributes = {
       'messaging.system': 'rivulet',
       'messaging.operation.name': 'process',
       'messaging.consumer.group.name': consumer,
+      ...(kind !== undefined && { 'rivulet.reader.kind': kind }),
       ...typeOf(event),
     }
-    const failed = this.#failedOf(consumer)
+    const failed = this.#failedOf(`${kind}:${consumer}`)
     // A batch is an array.
     const subject = typeof event === 'object' && event !== null ? event : undefined
     if (subject !== undefined && failed.has(subject)) ignoringErrors(() => this.#retries.add(1, attributes))
@@ -97,9 +98,9 @@ export class Handlers {
     }
   }
 
-  #failedOf(consumer: string): WeakSet<object> {
-    let failed = this.#failed.get(consumer)
-    if (failed === undefined) this.#failed.set(consumer, (failed = new WeakSet()))
+  #failedOf(handler: string): WeakSet<object> {
+    let failed = this.#failed.get(handler)
+    if (failed === undefined) this.#failed.set(handler, (failed = new WeakSet()))
     return failed
   }
 }

@@ -16,7 +16,7 @@ import { requestObserver } from './requests.ts'
 export interface InstrumentOptions {
   /** Its requests, streams, retries, reconnects and dropped duplicates. */
   readonly client?: Pick<ResearchClient, 'observe' | 'diagnostics'>
-  /** Its recording, its consumers' handlers, and how far its readers are behind. */
+  /** Its recording, the handlers of its consumers and the functions of its processes, and how far its readers are behind. */
   readonly log?: Pick<EventLog, 'observe' | 'stats'>
   /** Default: the one of the global meter provider at the call. */
   readonly meter?: Meter
@@ -78,7 +78,11 @@ export function instrument(options: InstrumentOptions): Instrumentation {
   if (log !== undefined) {
     ends.push(gaugeLog(meter, log))
     ends.push(log.observe(appendObserver(meter, tracer)))
-    ends.push(log.observe({ handle: (consumer, entry, proceed) => handlers.call(consumer, entry, proceed) }))
+    ends.push(
+      log.observe({
+        handle: (reader, entry, proceed, kind) => handlers.call(reader, entry, proceed, kind),
+      }),
+    )
   }
   const dispose = () => {
     for (const end of ends.splice(0)) ignoringErrors(end)

@@ -1,3 +1,5 @@
+import { isThenable } from './thenable.ts'
+
 /** Those that observe one object. None costs one check. */
 export class Observers<Observer extends object> {
   /** Each in an object of its own, since the same one may be added twice. */
@@ -21,15 +23,41 @@ export class Observers<Observer extends object> {
     return this.#list.flatMap(({ observer }) => ignoringErrors(() => call(observer)) ?? [])
   }
 
-  /** Calls the function within what each observer puts around it, the first one outermost. */
-  around<Result>(proceed: () => Result, wrap: (observer: Observer, proceed: () => Result) => Result): Result {
-    const calls = this.#list.reduceRight(
+  /**
+   * Calls the function within what each observer puts around it, the first one outermost. Returns or throws what the function
+   * returns or throws, whatever the observers do, and calls it once.
+   */
+  around<Result>(call: () => Result, wrap: (observer: Observer, proceed: () => Result) => unknown): Result {
+    return this.#list.reduceRight<() => Result>(
       (inner, { observer }) =>
         () =>
-          wrap(observer, inner),
-      proceed,
-    )
-    return calls()
+          guarded(inner, (proceed) => wrap(observer, proceed)),
+      call,
+    )()
+  }
+}
+
+/** Calls the function once, where `wrap` calls it or after that, and returns its result alone. */
+function guarded<Result>(call: () => Result, wrap: (proceed: () => Result) => unknown): Result {
+  let outcome: (() => Result) | undefined
+  const proceed = () => {
+    outcome ??= outcomeOf(call)
+    return outcome()
+  }
+  const observed = ignoringErrors(() => wrap(proceed))
+  if (isThenable(observed)) observed.then(undefined, () => {})
+  return proceed()
+}
+
+/** Calls the function. The returned one returns or throws what it has returned or thrown. */
+function outcomeOf<Result>(call: () => Result): () => Result {
+  try {
+    const result = call()
+    return () => result
+  } catch (error) {
+    return () => {
+      throw error
+    }
   }
 }
 

@@ -84,6 +84,7 @@ describe('the handlers of a log', () => {
       'messaging.system': 'rivulet',
       'messaging.operation.name': 'process',
       'messaging.consumer.group.name': 'billing',
+      'rivulet.reader.kind': 'consumer',
       'rivulet.event.type': 'task_run.state',
     }
     expect(await series('messaging.process.duration')).toEqual([
@@ -106,6 +107,36 @@ describe('the handlers of a log', () => {
         },
       },
     ])
+  })
+
+  it('are the functions of processes too, with their outcome', async () => {
+    const { log, record } = await recordedRuns('a', 'b')
+    await record()
+    const { meter, tracer, series, spans } = collecting()
+    instrument({ log, meter, tracer })
+    let calls = 0
+    const { done } = log.process('rules', {
+      version: 1,
+      types: ['task_run.state'],
+      key: ({ id }) => id,
+      init: () => 0,
+      event: (_state, _entry, context) => {
+        calls += 1
+        if (calls === 2) throw new TypeError('no such rule')
+        context.set(1)
+      },
+    })
+    await expect(done).rejects.toThrow('no such rule')
+    const measured = await series('messaging.process.duration')
+    expect(measured.map(({ attributes }) => attributes)).toContainEqual({
+      'messaging.system': 'rivulet',
+      'messaging.operation.name': 'process',
+      'messaging.consumer.group.name': 'rules',
+      'rivulet.reader.kind': 'process',
+      'rivulet.event.type': 'task_run.state',
+      'error.type': 'ProcessError',
+    })
+    expect(spans().at(-1)).toMatchObject({ name: 'process rules', status: { code: SpanStatusCode.ERROR } })
   })
 
   it('have their span active, so that what they request is a child of it', async () => {

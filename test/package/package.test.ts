@@ -231,6 +231,29 @@ describe('the built package', () => {
   })
 })
 
+/** What the compiler says about a program in the installed package's folder, which checks the declarations of libraries. */
+async function complaintsAbout(file: string): Promise<string> {
+  const config = {
+    compilerOptions: {
+      module: 'nodenext',
+      target: 'es2023',
+      lib: ['es2024', 'dom', 'esnext.disposable'],
+      types: ['node'],
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      skipLibCheck: false,
+      noEmit: true,
+    },
+    files: [file],
+  }
+  await writeFile(join(installed.folder, 'tsconfig.json'), JSON.stringify(config))
+  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
+  return installed.node([compiler]).then(
+    () => '',
+    (error: { readonly stdout: string }) => error.stdout,
+  )
+}
+
 describe('the types of the package', () => {
   it('import no package that users do not have', () => {
     const reached = [...reachedFrom(named('.d.ts').map((file) => installed.path(file)))]
@@ -248,28 +271,13 @@ describe('the types of the package', () => {
       join(installed.folder, 'user.ts'),
       [...imports, `export const all = [${uses.join()}]`].join('\n'),
     )
-    const config = {
-      compilerOptions: {
-        module: 'nodenext',
-        target: 'es2023',
-        lib: ['es2024', 'dom', 'esnext.disposable'],
-        types: ['node'],
-        strict: true,
-        exactOptionalPropertyTypes: true,
-        skipLibCheck: false,
-        noEmit: true,
-      },
-      files: ['user.ts'],
-    }
-    await writeFile(join(installed.folder, 'tsconfig.json'), JSON.stringify(config))
-
-    const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
-    const complaints = await installed.node([compiler]).then(
-      () => '',
-      (error: { readonly stdout: string }) => error.stdout,
-    )
-
     expect(entries).toHaveLength(7)
-    expect(complaints).toBe('')
+    expect(await complaintsAbout('user.ts')).toBe('')
+  })
+
+  it('take event types of the user, for what a process appends and a consumer reads', async () => {
+    await copyFile(join(import.meta.dirname, 'own-events.ts.txt'), join(installed.folder, 'own-events.ts'))
+
+    expect(await complaintsAbout('own-events.ts')).toBe('')
   })
 })

@@ -1,6 +1,7 @@
 import { firstValueFrom, fromEvent, race, timer as after } from 'rxjs'
 import type { Cause, ResearchEventType } from '../../protocol/event.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
+import { Observers } from '../../protocol/observers.ts'
 import { isThenable } from '../../protocol/thenable.ts'
 import type { EntryOf } from '../consumer-options.ts'
 import { MAX_APPEND_ENTRIES } from '../contract.ts'
@@ -8,6 +9,7 @@ import type { Fence, LogStore, Page, Position } from '../contract.ts'
 import type { Entry } from '../entry.ts'
 import { LogClosedError, LogError, LogGapError, ProcessError } from '../errors.ts'
 import { macrotask } from '../macrotask.ts'
+import type { LogObserver } from '../observer.ts'
 import type { Timer } from '../process-store.ts'
 import { hasRoom } from '../retention.ts'
 import type { ProcessSettings } from '../process.ts'
@@ -44,6 +46,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   readonly #name: string
   readonly #settings: ProcessSettings<State, Type>
   readonly #stop: AbortSignal
+  readonly #observers: Observers<LogObserver>
   readonly #states: States
   readonly #timers: TimerQueue
   #batch = new Batch()
@@ -55,7 +58,14 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   /** Whether the batch has anything that the store does not have. */
   #isChanged = false
 
-  constructor(store: LogStore, name: string, settings: ProcessSettings<State, Type>, stop: AbortSignal) {
+  constructor(
+    store: LogStore,
+    name: string,
+    settings: ProcessSettings<State, Type>,
+    stop: AbortSignal,
+    observers: Observers<LogObserver> = new Observers(),
+  ) {
+    this.#observers = observers
     this.#store = store
     this.#name = name
     this.#settings = settings
@@ -212,6 +222,30 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     at: { readonly entry: Entry; readonly timer?: Timer },
   ): Effects<State> | ProcessError {
     const effects = new Effects<State>(call)
+    const proceed = () => this.#runFunction(effects, run, { key: call.key, ...at })
+    try {
+      // Without observers, a call costs one check. The end of a state is no function of the user.
+      if (this.#observers.isEmpty || at.timer?.name === EXPIRY) proceed()
+      else {
+        this.#observers.around(proceed, (observer, inner) =>
+          observer.handle === undefined ? inner() : observer.handle(this.#name, at.entry, inner, 'process'),
+        )
+      }
+      return effects
+    } catch (error) {
+      if (error instanceof ProcessError) return error
+      throw error
+    } finally {
+      effects.end()
+    }
+  }
+
+  /** @throws {ProcessError} where nothing of the effects is kept. */
+  #runFunction(
+    effects: Effects<State>,
+    run: (effects: Effects<State>) => unknown,
+    at: { readonly key: string; readonly entry: Entry; readonly timer?: Timer },
+  ): void {
     try {
       const result = run(effects)
       if (isThenable(result)) {
@@ -228,11 +262,8 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
           `it appends ${effects.entries.length} events: at most ${MAX_APPEND_ENTRIES} at a time`,
         )
       }
-      return effects
     } catch (error) {
-      return this.#errorOf(error, { key: call.key, ...at })
-    } finally {
-      effects.end()
+      throw this.#errorOf(error, at)
     }
   }
 
