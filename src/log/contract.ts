@@ -1,26 +1,19 @@
 import type { LogGap, ResearchEvent } from '../protocol/event.ts'
 import type { DeadLetterStore, NewDeadLetter } from './dead-letter-store.ts'
 import type { Entry, Position } from './entry.ts'
+import type { Fence } from './fence.ts'
 import type { InboxStore } from './inbox-store.ts'
 import type { RetentionStore } from './retention-store.ts'
 import type { ProcessCommit, ProcessStore } from './process-store.ts'
 
 export type { Entry, Position } from './entry.ts'
+export type { Fence } from './fence.ts'
 
 /** An event to be appended. */
 export interface NewEntry {
   readonly event: ResearchEvent
   /** Default false. */
   readonly backfill?: boolean
-}
-
-/**
- * The right to write under one name, until another claim takes it over. Each claim raises the token, and every write checks
- * it: a suspended process cannot overwrite its successor.
- */
-export interface Fence {
-  readonly name: string
-  readonly token: number
 }
 
 /** What one upstream stream adds to the log. */

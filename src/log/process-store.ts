@@ -1,6 +1,6 @@
 import { storedText } from './stored-text.ts'
-import type { Fence } from './contract.ts'
 import type { Position } from './entry.ts'
+import type { Fence } from './fence.ts'
 
 /** What a timer's `due` is compared with: the watermark, or the time of recording. */
 export type TimerClock = 'event' | 'recorded'

@@ -745,24 +745,6 @@ describe('a process, where entries after its position were deleted', () => {
     await expect(done).rejects.toThrow('the log deletes its entries meanwhile')
     await racing.close()
   })
-
-  it('begins at the first entry that is left, also where entries are deleted at that moment', async () => {
-    const { store } = await opened()
-    await append(store, [change('1'), change('2'), change('3')])
-    const racing = store.connect()
-    const { commit } = racing
-    racing.commit = async (...args) => {
-      racing.commit = commit.bind(racing)
-      await store.retention.trim({ limit: 2 })
-      await racing.commit(...args)
-    }
-    const log = await openLog(racing)
-    onTestFinished(() => log.close())
-    const process = log.process('p', { ...counting, types: ['monitor.event_stream'] })
-    const ended = process.done.then(() => 'stopped')
-    await Promise.race([caughtUp(store), ended])
-    expect(await process.get(M)).toEqual({ seen: 1 })
-  })
 })
 
 describe('the output of a process, in a log that is too large', () => {
