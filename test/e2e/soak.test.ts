@@ -1,28 +1,48 @@
 import { describe, expect, it } from 'vitest'
-import { formOf, planOf } from '../soak/plan.ts'
+import { formOf, planOf, TAKEOVERS } from '../soak/plan.ts'
 import { soak } from '../soak/soak.ts'
 
-const EVENTS = 2_000
-const KILLS = 5
+const EVENTS = 1_000
+const KILLS = 7
 
-describe('a pipeline that is killed while the service injects every fault', () => {
-  it('loses nothing and duplicates no effect', async () => {
+describe('a log whose writers and readers are killed while the service injects every fault', () => {
+  it('loses nothing, records and applies nothing twice, and its process has what its entries give', async () => {
     const result = await soak({ events: EVENTS, kills: KILLS, seed: 1 })
 
-    expect(result).toMatchObject({ lost: 0, doubled_effects: 0, checkpoint_ahead: 0, kills: KILLS })
+    expect(result).toMatchObject({
+      lost: 0,
+      doubled_effects: 0,
+      recorded_twice: 0,
+      process_diverged: 0,
+      cursor_ahead: 0,
+      fenced: TAKEOVERS,
+      kills: KILLS + 1,
+    })
     expect(result.events).toBeGreaterThanOrEqual(EVENTS)
-    expect(result.redelivered).toBeLessThanOrEqual(KILLS * result.concurrency)
+    expect(result.revisions).toBeGreaterThan(0)
+    expect(result.trimmed).toBeGreaterThan(0)
+    expect(result.redelivered).toBeLessThanOrEqual((KILLS + TAKEOVERS) * result.concurrency)
     expect(Object.keys(result.faults).toSorted()).toEqual([...formsIn(1), 'restart'].toSorted())
     expect(Object.entries(result.faults).filter(([, struck]) => struck < 1)).toEqual([])
-  }, 90_000)
+  }, 180_000)
 
-  it('is reported when its handler resolves before it is done', async () => {
-    const result = await soak({ events: 300, kills: 2, seed: 1, careless: true, patience: 1_000 })
+  it('is reported when a consumer saves its cursor before the handler has ended', async () => {
+    const result = await soak({
+      events: 300,
+      kills: 14,
+      seed: 1,
+      mutant: 'cursor-saved-early',
+      patience: 1_000,
+    })
 
-    expect(result.kills).toBe(2)
-    expect(result.lost).toBeGreaterThan(0)
-    expect(result.checkpoint_ahead).toBeGreaterThan(0)
-  }, 90_000)
+    expect(result.cursor_ahead).toBeGreaterThan(0)
+  }, 180_000)
+
+  it('is reported when a lock alone keeps two writers apart', async () => {
+    const result = await soak({ events: 200, kills: 0, seed: 1, mutant: 'fence-unchecked', patience: 10_000 })
+
+    expect(result.fenced).toBeLessThan(TAKEOVERS)
+  }, 180_000)
 })
 
 describe('the plan of a soak', () => {

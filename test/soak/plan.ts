@@ -1,14 +1,29 @@
 import type { Fault, FaultKind } from 'rivulet/service'
 import { randomOf } from '../../bench/random.ts'
+import { TRANSACTIONS } from './messages.ts'
+import type { Role, StrikeOrder, TransactionKind } from './messages.ts'
 
 /** A fault with a limited number of strikes. */
 export type PlannedFault = Fault & { readonly times: number }
 
-/** A fault, a restart or a kill, after a number of handled events. */
+/** What happens to the log's readers and writers, to the service and to the events, after a number of handled events. */
 export type Step =
-  | { readonly at: number; readonly what: 'kill' }
+  /** A process is killed, within a transaction where `strike` has one. */
+  | {
+      readonly at: number
+      readonly what: 'kill'
+      readonly role: Role
+      readonly strike?: StrikeOrder | undefined
+    }
+  /** A process loses its locks, and another one takes its place while it goes on. */
+  | { readonly at: number; readonly what: 'takeover'; readonly role: Role }
+  /** The service is restarted. */
   | { readonly at: number; readonly what: 'restart' }
   | { readonly at: number; readonly what: 'fault'; readonly fault: PlannedFault }
+  /** Nothing happens for a while. */
+  | { readonly at: number; readonly what: 'idle' }
+  /** What was recorded without outputs is sent again with them. */
+  | { readonly at: number; readonly what: 'outputs' }
 
 /** A fault, with what chance decides about it. */
 type Draw<Kind extends FaultKind> = (
@@ -68,24 +83,61 @@ const ROUND = 10_000
 const BEGINNING = 0.02
 const END = 0.8
 
+/** Which process has each kind of transaction. */
+const ROLE_OF: { readonly [Kind in TransactionKind]: Role } = {
+  append: 'recorder',
+  inbox: 'receiver',
+  acknowledge: 'billing',
+  effect: 'ledger',
+  timer: 'board',
+  trim: 'recorder',
+}
+
+/** The kills, in turn: within each kind of transaction, before and after its commit, and at any moment. */
+const KILLS: readonly Pick<Extract<Step, { readonly what: 'kill' }>, 'role' | 'strike'>[] = [
+  ...TRANSACTIONS.map((within) => ({ role: ROLE_OF[within], strike: { within, at: 'before' } as const })),
+  { role: 'recorder' },
+  ...TRANSACTIONS.map((within) => ({ role: ROLE_OF[within], strike: { within, at: 'after' } as const })),
+  { role: 'billing' },
+]
+
+/** Number of kills after which each kind of transaction was struck before and after its commit. */
+export const KILLS_PER_ROUND = KILLS.length
+
+/** The processes that write under a fence. */
+const FENCED: readonly Role[] = ['recorder', 'billing', 'ledger', 'board']
+
+/** Number of takeovers. */
+export const TAKEOVERS = FENCED.length
+
+/** Number of times in which nothing happens for a while. */
+const IDLE_GAPS = 3
+
 /**
- * The steps of a soak, in order: `kills` kills, every fault in each of its forms if there are enough events, and two restarts
- * of the service. The second restart is the last step: it makes every stream reconnect, and so meet the remaining faults. The
- * same seed gives the same plan.
+ * The steps of a soak, in order: `kills` kills, every fault in each of its forms if there are enough events, idle gaps,
+ * takeovers, the outputs, and two restarts of the service. The second restart is the last step: it makes every stream reconnect, and so meet the
+ * remaining faults. The same seed gives the same plan.
  */
 export function planOf(events: number, kills: number, seed: number): readonly Step[] {
   const random = randomOf(seed)
   const moment = (part = random()) => Math.floor(events * (BEGINNING + (END - BEGINNING) * part))
+  const first = whole(random, KILLS.length)
   // Evenly distributed: a kill right after a start tests nothing.
   const killings = Array.from({ length: kills }, (_, n): Step => {
-    return { at: moment((n + random()) / kills), what: 'kill' }
+    const { role, strike } = KILLS[(first + n) % KILLS.length] ?? { role: 'recorder' }
+    return { at: moment((n + random()) / kills), what: 'kill', role, strike }
   })
   const rounds = events < MIN_EVENTS_FOR_FAULTS ? 0 : Math.max(1, Math.round(events / ROUND))
   const faults = Array.from({ length: rounds }, () => Object.values(FAULTS).flat())
     .flat()
     .map((draw): Step => ({ at: moment(), what: 'fault', fault: draw(random) }))
+  const idle = Array.from({ length: IDLE_GAPS }, (): Step => ({ at: moment(), what: 'idle' }))
+  const takeovers = FENCED.map((role): Step => ({ at: moment(), what: 'takeover', role }))
   const restart: Step = { at: moment(), what: 'restart' }
-  const steps = [...killings, ...faults, restart].toSorted((a, b) => a.at - b.at)
+  const outputs: Step = { at: moment(0.5), what: 'outputs' }
+  const steps = [...killings, ...faults, ...idle, ...takeovers, outputs, restart].toSorted(
+    (a, b) => a.at - b.at,
+  )
   return [...steps, { at: moment(1), what: 'restart' }]
 }
 

@@ -15,7 +15,7 @@ export interface ResearchSettings {
   readonly ahead: number
 }
 
-/** The service of a soak: it fails as it is told to, can be restarted, and makes events as fast as they are handled. */
+/** The service of a soak: it has the faults that are armed, can be restarted, and makes events as fast as they are handled. */
 export class Research {
   readonly #settings: ResearchSettings
   #service: ResearchService | undefined

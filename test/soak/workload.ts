@@ -36,7 +36,7 @@ export class Workload {
     this.monitor = monitor
   }
 
-  /** Asks for `events` events, of which some are told to `url` as well. */
+  /** Requests `events` events, some of which are sent to `url` as webhooks too. */
   static async begin(
     research: Research,
     { apiKey, events, url }: { readonly apiKey: string; readonly events: number; readonly url: string },
