@@ -26,6 +26,8 @@ export interface ApiRequest {
   readonly minSilence?: number | undefined
   /** Whether the response may have no body. Default false: an empty body is a ProtocolError. */
   readonly mayBeEmpty?: boolean | undefined
+  /** The most retries, in place of the transport's. */
+  readonly retries?: number | undefined
   /** Whether it may be sent again even if the service may have acted on it. */
   readonly idempotent: boolean
 }

@@ -116,7 +116,7 @@ export function createTransport(settings: TransportSettings): Transport {
 
   const withRetries = (
     wire: WireRequest,
-    { idempotent, mayBeEmpty = false, path }: ApiRequest,
+    { idempotent, mayBeEmpty = false, path, retries: ownRetries = retries }: ApiRequest,
     signal: AbortSignal | undefined,
   ) =>
     pRetry(
@@ -126,7 +126,7 @@ export function createTransport(settings: TransportSettings): Transport {
         return attempt(exchange, observation?.wire ?? wire, expected, contextOf(wire), signal, observation)
       },
       {
-        retries,
+        retries: ownRetries,
         minTimeout: 0,
         signal,
         // Called only while retries are left. The delay is here, on our scheduler, and not in p-retry.

@@ -18,6 +18,7 @@ import {
 } from 'rxjs'
 import type { Observable } from 'rxjs'
 import type { PendingDelivery } from '../../log/inbox-store.ts'
+import { macrotask } from '../../log/macrotask.ts'
 import type { RecordedStream, Recorder } from '../../log/recorder.ts'
 import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
 import { runSource } from '../../protocol/event.ts'
@@ -75,7 +76,7 @@ export class WebhookDrain {
 
   /** @param onEvent Called when an event is passed to the recorder. */
   constructor(context: Context, recorder: Recorder, onEvent: () => void) {
-    this.#context = context
+    this.#context = withoutRetries(context)
     this.#recorder = recorder
     this.#onEvent = onEvent
   }
@@ -136,6 +137,9 @@ export class WebhookDrain {
       await openOrAborted(gate, signal)
       signal.throwIfAborted()
       const page = await inbox.pending(place, PAGE)
+      // A long backlog must not keep other work of the process waiting, such as the receiver.
+      await macrotask()
+      signal.throwIfAborted()
       if (page.length === 0) await inbox.wait(place, signal)
       for (const delivery of page) {
         signal.throwIfAborted()
@@ -264,6 +268,14 @@ export class WebhookDrain {
       map((events) => (events.length === 0 ? [event] : events)),
     )
   }
+}
+
+/** A request that fails frees its slot for others, and is retried by `persisting`. */
+function withoutRetries(context: Context): Context {
+  const { transport } = context
+  const request: typeof transport.request = (given, signal) =>
+    transport.request({ ...given, retries: 0 }, signal)
+  return { ...context, transport: { ...transport, request } }
 }
 
 function runKey({ source, id }: ResearchEvent): string {

@@ -297,38 +297,42 @@ describe('a detection of another monitor', () => {
     },
   )
 
-  it('that fails for a while is retried with backoff, blocks none, and is recorded then', async () => {
-    const { client, log, service, time, put, pending, entries, isDrained } = await recordingLog()
-    service.monitors.set('ill', ['g0']).set(
-      'well',
-      Array.from({ length: 30 }, (_, n) => `w${n}`),
-    )
-    let isIll = true
-    service.intercept = (path, response) => {
-      if (!isIll || !path.startsWith('/v1/monitors/ill')) return false
-      answer(response, { message: 'down' }, 503)
-      return true
-    }
-    for (let n = 0; n < 30; n++) await put(`ill ${n}`, detected('ill', `g${n}`))
-    for (let n = 0; n < 30; n++) await put(`well ${n}`, detected('well', `w${n}`))
-    const recording = client.record({ webhooks: true, log })
-    await until(async () => (await entries()).length === 30)
-    await settled()
-    // Time stands still, so none is tried again.
-    expect(service.requests.filter((path) => path.includes('/ill/'))).toHaveLength(30)
-    expect(await pending()).toHaveLength(30)
-    isIll = false
-    service.monitors.set(
-      'ill',
-      Array.from({ length: 30 }, (_, n) => `g${n}`),
-    )
-    await until(async () => {
-      time.advance(1_000)
-      return isDrained()
-    })
-    await recording.stop()
-    expect(await entries()).toHaveLength(60)
-  })
+  it.each([0, 4])(
+    'that fails for a while is retried with backoff, blocks none, and is recorded then, with %i retries',
+    async (retries) => {
+      const setup = await recordingLog({ retries })
+      const { client, log, service, time, put, pending, entries, isDrained } = setup
+      service.monitors.set('ill', ['g0']).set(
+        'well',
+        Array.from({ length: 30 }, (_, n) => `w${n}`),
+      )
+      let isIll = true
+      service.intercept = (path, response) => {
+        if (!isIll || !path.startsWith('/v1/monitors/ill')) return false
+        answer(response, { message: 'down' }, 503)
+        return true
+      }
+      for (let n = 0; n < 30; n++) await put(`ill ${n}`, detected('ill', `g${n}`))
+      for (let n = 0; n < 30; n++) await put(`well ${n}`, detected('well', `w${n}`))
+      const recording = client.record({ webhooks: true, log })
+      await until(async () => (await entries()).length === 30)
+      await settled()
+      // Time stands still, so none is tried again.
+      expect(service.requests.filter((path) => path.includes('/ill/'))).toHaveLength(30)
+      expect(await pending()).toHaveLength(30)
+      isIll = false
+      service.monitors.set(
+        'ill',
+        Array.from({ length: 30 }, (_, n) => `g${n}`),
+      )
+      await until(async () => {
+        time.advance(1_000)
+        return isDrained()
+      })
+      await recording.stop()
+      expect(await entries()).toHaveLength(60)
+    },
+  )
 
   it('makes at most 4 requests at once, also for a thousand at the start', async () => {
     const { client, log, service, put, entries, isDrained } = await recordingLog()
