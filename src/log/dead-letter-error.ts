@@ -2,6 +2,7 @@ import type { DeadLetterError } from './dead-letter-store.ts'
 
 const MAX_NAME_LENGTH = 100
 const MAX_MESSAGE_LENGTH = 1_000
+const NO_TEXT = 'an error without a text'
 
 /** What a dead letter keeps of an error: its name and message, cut. */
 export function deadLetterError(error: unknown): DeadLetterError {
@@ -12,7 +13,16 @@ export function deadLetterError(error: unknown): DeadLetterError {
     return { name: cut(String(name), MAX_NAME_LENGTH), message: cut(String(message), MAX_MESSAGE_LENGTH) }
   } catch {
     // A getter of it throws, or it has no text.
-    return { name: typeof error, message: 'an error without a text' }
+    return { name: typeof error, message: NO_TEXT }
+  }
+}
+
+/** An error as text, whatever was thrown. */
+export function errorText(error: unknown): string {
+  try {
+    return String(error)
+  } catch {
+    return NO_TEXT
   }
 }
 

@@ -394,6 +394,24 @@ describe('a process that fails at an entry', () => {
       /threw undefined/,
     ],
     [
+      'throws what has no text',
+      () => {
+        throw Object.create(null)
+      },
+      /without a text/,
+    ],
+    [
+      'throws an error whose name cannot be read',
+      () => {
+        throw Object.defineProperty(new Error('odd'), 'name', {
+          get() {
+            throw new Error('no name')
+          },
+        })
+      },
+      /without a text/,
+    ],
+    [
       'returns a promise',
       async () => {
         throw new Error('too late')

@@ -1,4 +1,5 @@
 import type { Fence, LogStore, Position } from '../contract.ts'
+import { errorText } from '../dead-letter-error.ts'
 import { ProcessError, ProcessVersionError } from '../errors.ts'
 import { stateBytes } from '../prepared-commit.ts'
 import type { StateChange } from '../process-store.ts'
@@ -149,7 +150,7 @@ function migratedState(
     const next = migrate(state === null ? null : JSON.parse(state))
     return next === null ? null : jsonOf(next)
   } catch (cause) {
-    const problem = cause instanceof RefusedEffect ? cause.message : `\`migrate\` threw ${String(cause)}`
+    const problem = cause instanceof RefusedEffect ? cause.message : `\`migrate\` threw ${errorText(cause)}`
     throw new ProcessError(name, { key }, problem, { cause })
   }
 }

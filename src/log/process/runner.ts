@@ -7,6 +7,7 @@ import type { EntryOf } from '../consumer-options.ts'
 import { MAX_APPEND_ENTRIES } from '../contract.ts'
 import type { Fence, LogStore, Page, Position } from '../contract.ts'
 import type { Entry } from '../entry.ts'
+import { deadLetterError, errorText } from '../dead-letter-error.ts'
 import { LogClosedError, LogError, LogGapError, ProcessError } from '../errors.ts'
 import { macrotask } from '../macrotask.ts'
 import type { LogObserver } from '../observer.ts'
@@ -271,7 +272,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     error: unknown,
     at: { readonly key?: string; readonly entry: Entry; readonly timer?: Timer },
   ): ProcessError {
-    const problem = error instanceof RefusedEffect ? error.message : `its function threw ${String(error)}`
+    const problem = error instanceof RefusedEffect ? error.message : `its function threw ${errorText(error)}`
     return new ProcessError(this.#name, at, problem, { cause: error })
   }
 
@@ -280,11 +281,12 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     if (this.#settings.onError === 'stop') throw error
     if (this.#batch.deadLetters.length >= MAX_DEAD_LETTERS) await this.#commit(fence)
     const cause: unknown = error.cause
-    const name = cause instanceof Error && !(cause instanceof RefusedEffect) ? cause.name : error.name
-    const text = { name: String(name).slice(0, 100), message: error.message.slice(0, 1_000) }
+    const isTheirs = cause instanceof Error && !(cause instanceof RefusedEffect)
+    const { name } = deadLetterError(isTheirs ? cause : error)
+    const { message } = deadLetterError(error)
     this.#batch.deadLetters.push({
       position: entry.position,
-      error: text,
+      error: { name, message },
       attempts: 1,
       // The log has no entry for a gap.
       ...(entry.type === 'log.gap' && { entry }),

@@ -38,6 +38,11 @@ export function isBusy(error: unknown): boolean {
   return code === BUSY || code === PROTOCOL
 }
 
+/** What SQLite throws where {@link isBusy}, for work that could not begin. */
+export function busyError(): Error {
+  return Object.assign(new Error('database is locked'), { errcode: BUSY })
+}
+
 /** SQLite's error as a `LogFileError` that names the file. Other errors are returned as they are. */
 export function logFileError(file: string, error: unknown): unknown {
   const code = resultCode(error)

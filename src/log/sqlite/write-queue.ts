@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises'
-import { isBusy } from './sqlite-error.ts'
+import { busyError, isBusy } from './sqlite-error.ts'
 
 /** The longest time between two attempts, in ms. A write transaction takes up to 10 ms. */
 const MAX_RETRY_DELAY = 20
@@ -34,13 +34,28 @@ export async function whileBusy<Result>(
 export class WriteQueue {
   #last: Promise<unknown> = Promise.resolve()
 
-  /** Runs the work after all earlier work, and again while it is busy: see {@link whileBusy}. */
+  /**
+   * Runs the work after all earlier work, and again while it is busy: see {@link whileBusy}. The time behind earlier work is part
+   * of its patience: work that has not begun by then is given up.
+   */
   run<Result>(work: () => Result, patience: number, limit?: () => number): Promise<Result> {
-    const result = this.#last.then(() => whileBusy(work, patience, limit))
-    this.#last = result.then(
-      () => nextTurn(),
-      () => nextTurn(),
-    )
-    return result
+    const deadline = performance.now() + patience
+    return new Promise((resolve, reject) => {
+      let isGivenUp = false
+      const timer = setTimeout(() => {
+        isGivenUp = true
+        reject(busyError())
+      }, patience)
+      const result = this.#last.then(() => {
+        clearTimeout(timer)
+        if (isGivenUp) throw busyError()
+        return whileBusy(work, deadline - performance.now(), limit)
+      })
+      this.#last = result.then(
+        () => nextTurn(),
+        () => nextTurn(),
+      )
+      result.then(resolve, reject)
+    })
   }
 }
