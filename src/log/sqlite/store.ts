@@ -259,7 +259,10 @@ export class SqliteLogStore implements LogStore {
   /** An opening that failed is tried again by the next call. */
   #open(): Promise<OpenLog> {
     if (this.#opening !== undefined) return this.#opening
-    const opening = whileBusy(() => (this.#log = new OpenLog(this.#name, this.#settings)), this.#patience)
+    const opening = whileBusy(() => {
+      this.#checkOpen()
+      return (this.#log = new OpenLog(this.#name, this.#settings))
+    }, this.#patience)
     opening.catch(() => (this.#opening = undefined))
     this.#opening = opening
     return opening

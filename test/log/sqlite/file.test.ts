@@ -460,6 +460,17 @@ describe('another writer', () => {
     await expect(openLog(file).claim('s')).resolves.toMatchObject({ name: 's' })
   })
 
+  it('keeps no log from closing that is not open yet', async () => {
+    const file = scratchFile()
+    const other = connection(file)
+    other.exec('BEGIN EXCLUSIVE')
+    const log = openLog(file)
+    const outcome = log.positionAt('start').catch((error: unknown) => error)
+    await log.close()
+    await expect(outcome).resolves.toBeInstanceOf(LogClosedError)
+    other.exec('ROLLBACK')
+  })
+
   it('that does not end is reported, as something to try again', async () => {
     const file = scratchFile()
     await appendTo(openLog(file), detections(1, 1))
