@@ -14,7 +14,7 @@ export interface RetentionOptions {
   readonly maxBytes?: number
 }
 
-/** Number of entries that one step deletes: some ms, in which no other process writes. */
+/** Maximum number of entries that one step deletes. No other process writes meanwhile, so a store ends it after some ms. */
 const STEP = 400
 
 /** How often a paused recorder looks whether there is room, in ms. */

@@ -41,7 +41,7 @@ export class SqliteRetention implements RetentionStore {
   async trim(limit: TrimLimit): Promise<Trimmed> {
     checkInteger('limit', limit.limit, 1)
     // Without a lock first, since there is mostly nothing to delete.
-    const plan = await this.#transactions.read((log) => log.trimming.plan(limit))
+    const plan = await this.#transactions.read((log) => log.trimming.plan({ ...limit, limit: 1 }))
     if (plan.deleted === 0) return plan
     return this.#transactions.write('NORMAL', (log) => log.trimming.trim(limit))
   }

@@ -8,6 +8,10 @@ import { originalText, storedText } from '../stored-text.ts'
 /** The length of the events that one step deletes, in bytes: some ms, in which no other process writes. */
 const MAX_STEP_BYTES = 4 * 1024 * 1024
 
+/** Number of entries that are deleted between two looks at the clock, and the time after which a step ends, in ms. */
+const CHUNK = 50
+const MAX_STEP_TIME = 4
+
 /** Number of identities that one step of a sweep looks at. */
 const SWEEP_STEP = 4_000
 
@@ -17,6 +21,8 @@ interface Plan extends Trimmed {
   readonly last: number
   /** When that one was recorded. */
   readonly recorded: number
+  /** The size of the events to delete. */
+  readonly bytes: number
 }
 
 /** A sweep over all identities, in the order of their hashes. */
@@ -68,13 +74,24 @@ export class Trimming {
     return { deleted, isDone, blockedBy }
   }
 
-  trim(limit: TrimLimit): Trimmed {
-    const { last, recorded, deleted, isDone, blockedBy } = this.#plan(limit)
-    if (deleted > 0) {
-      this.#statements.delete.run(last)
-      this.#statements.move.run(last, recorded, deleted)
+  /** Deletes at least one chunk, and others until the time of a step is over. */
+  trim({ limit, bytes: maxBytes = Infinity, ...rest }: TrimLimit): Trimmed {
+    const until = performance.now() + MAX_STEP_TIME
+    let sum = 0
+    for (let bytes = 0; ;) {
+      const most = Math.min(CHUNK, limit - sum)
+      const chunk = this.#plan({ ...rest, limit: most, bytes: maxBytes - bytes })
+      const { last, recorded, deleted, isDone, blockedBy } = chunk
+      if (deleted > 0) {
+        this.#statements.delete.run(last)
+        this.#statements.move.run(last, recorded, deleted)
+      }
+      sum += deleted
+      bytes += chunk.bytes
+      // Fewer than `most`: the next entry is large, or enough is deleted.
+      const isOver = deleted < most || sum >= limit || performance.now() >= until
+      if (isDone || isOver) return { deleted: sum, isDone, blockedBy }
     }
-    return { deleted, isDone, blockedBy }
   }
 
   setPaused(reader: string | null, maxBytes: number): void {
@@ -91,8 +108,7 @@ export class Trimming {
     const { slowest, oldest } = this.#statements
     const reader = slowest.get()
     const cursor = reader === undefined ? Infinity : Number(reader['cursor'])
-    const plan = { last: this.#trimmed(), recorded: 0, deleted: 0 }
-    let bytes = 0
+    const plan = { last: this.#trimmed(), recorded: 0, deleted: 0, bytes: 0 }
     for (const row of oldest.iterate(plan.last, limit + 1)) {
       const recorded = Number(row['recorded'])
       if (recorded >= recordedBefore) return { ...plan, isDone: true, blockedBy: null }
@@ -100,10 +116,10 @@ export class Trimming {
         return { ...plan, isDone: true, blockedBy: originalText(String(reader?.['name'])) }
       }
       const size = Number(row['bytes'])
-      const isLarge = plan.deleted > 0 && bytes + size > MAX_STEP_BYTES
-      if (plan.deleted === limit || bytes >= maxBytes || isLarge)
+      const isLarge = plan.deleted > 0 && plan.bytes + size > MAX_STEP_BYTES
+      if (plan.deleted === limit || plan.bytes >= maxBytes || isLarge)
         return { ...plan, isDone: false, blockedBy: null }
-      bytes += size
+      plan.bytes += size
       plan.last = Number(row['position'])
       plan.recorded = recorded
       plan.deleted += 1
