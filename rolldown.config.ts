@@ -15,7 +15,6 @@ const ENTRIES = [
   'operators/index',
   'src/webhooks/index',
   'src/log/sqlite',
-  'src/state/sqlite',
   'src/otel/index',
   'src/service/index',
   'src/cli/main',
@@ -61,8 +60,8 @@ export default {
     comments: { jsdoc: false },
     codeSplitting: {
       groups: [
-        // Without rxjs, which the service and the stores do not need.
-        { name: 'protocol', test: /[\\/]src[\\/](protocol|state)[\\/]/, minShareCount: 2 },
+        // Without rxjs, which the service does not need.
+        { name: 'protocol', test: /[\\/]src[\\/]protocol[\\/]/, minShareCount: 2 },
         { name: 'operators', test: /[\\/](operators|transport)[\\/]/, minShareCount: 2 },
         { name: 'http', test: /[\\/]src[\\/]http[\\/]/, minShareCount: 2 },
         { name: SERVICE_PACKAGES, test: isServicePackage },

@@ -8,10 +8,10 @@ import type { OutputChunk } from 'rolldown'
 export const TARGET_KB = 12
 
 /**
- * The limit in kB: the check fails above it. It is the current size, rounded up to the next half kB, and at the moment more: checkpoints and the log that takes their place are both there. Lower it when the bundle
+ * The limit in kB: the check fails above it. It is the current size, rounded up to the next half kB. Lower it when the bundle
  * gets smaller; raise it only for a reason.
  */
-export const BOUND_KB = 64
+export const BOUND_KB = 67.5
 
 /** The bundle for a browser. Sizes in bytes. */
 export interface Bundle {

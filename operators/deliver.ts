@@ -8,12 +8,11 @@ import { isObject } from '../src/protocol/event.ts'
 import { Delivery } from './deliver/delivery.ts'
 import type { DeliveryPlan } from './deliver/delivery.ts'
 import { Gate } from '../src/protocol/gate.ts'
-import type { Progress } from './progress.ts'
 import type { DeadLetters } from './deliver/in-flight.ts'
 
 /** Settings of {@link deliver}. */
 export interface DeliverConfig<T> extends Backoff {
-  /** Maximum number of events in flight: being handled, waiting for a retry, or being saved. Default 8. */
+  /** Maximum number of events in flight: being handled, or waiting for a retry. Default 8. */
   readonly concurrency?: number
   /**
    * Events with the same key are handled one at a time, in the order of arrival. Different keys are handled concurrently,
@@ -42,8 +41,6 @@ export interface DeliverConfig<T> extends Backoff {
    * `log.deadLetters(name)` lists them and hands them out again.
    */
   readonly deadLetters?: DeadLetters<T> | 'log'
-  /** Keeps the place of the pipeline: an event is over once its `handled` has settled. Default: none. */
-  readonly checkpoint?: Progress<T>
   /** When aborted, no more events are started, and the result completes once those in flight have ended. Default: none. */
   readonly signal?: AbortSignal
   /**
@@ -77,8 +74,8 @@ export interface DeliverConfig<T> extends Backoff {
  * - **Failures**: when a handler throws or rejects, it is called again after the error's `retryAfter`, or after a backoff
  *   with full jitter. After the last attempt the event goes to `deadLetters` instead of the result. Without `deadLetters`
  *   the result errors.
- * - **Checkpoint**: `received` hears of each event as it comes, `handled` of each that was handled or became a dead letter.
- *   The event is emitted, and no longer in flight, once that is saved.
+ * - **Acknowledgement**: an entry of a log's consumer, and each entry of an array, is acknowledged once it is handled or its
+ *   dead letter is stored. An unhandled one comes again at the next start.
  *
  * ```ts
  * import { range } from 'rxjs'
@@ -104,16 +101,14 @@ export interface DeliverConfig<T> extends Backoff {
  *
  * - The source completes: the result completes once buffered events and those in flight are handled, without a timeout.
  * - The source errors: the result errors once buffered events and those in flight are handled.
- * - An event can be neither handled nor dead-lettered, or its checkpoint cannot be saved: the source is unsubscribed, no
- *   event is started or retried, and the result errors once the running handlers have ended.
+ * - An event can be neither handled nor dead-lettered: the source is unsubscribed, no event is started or retried, and the
+ *   result errors once the running handlers have ended.
  * - `signal` is aborted: the source is unsubscribed and no event is started. The result completes once those in flight have
  *   ended, retries included.
- * - The subscriber unsubscribes: the signal of the handlers is aborted at once, and nothing more is emitted or saved.
+ * - The subscriber unsubscribes: the signal of the handlers is aborted at once, and nothing more is emitted or acknowledged.
  *
  * If handlers do not end within `drainTimeout` after an error or an abort, their signal is aborted, and the result errors
  * with a `DrainTimeoutError`, whose `cause` is the failure.
- *
- * The checkpoint does not move past an unhandled event, so the next start delivers it again.
  *
  * @param handler Called with the event and a signal that is aborted when it should stop; all handlers of a subscription
  * share the signal. A handler that returns no promise is done when it returns, and no promise is created for it.
@@ -138,7 +133,6 @@ export function deliver<T>(
     key,
     gate,
     deadLetters,
-    checkpoint,
     signal,
   } = config
   checkInteger('concurrency', concurrency, 1)
@@ -151,9 +145,6 @@ export function deliver<T>(
   if (key !== undefined) checkFunctions({ key })
   if (gate !== undefined && !(gate instanceof Gate)) throw new ArgumentError('gate', 'a Gate', gate)
   if (deadLetters !== undefined && deadLetters !== 'log') checkDeadLetters(deadLetters)
-  if (checkpoint !== undefined) {
-    checkFunctions({ 'checkpoint.received': checkpoint.received, 'checkpoint.handled': checkpoint.handled })
-  }
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new ArgumentError('signal', 'an AbortSignal', signal)
   }
@@ -169,7 +160,6 @@ export function deliver<T>(
     random,
     scheduler,
     deadLetters,
-    checkpoint,
     abort: signal,
     drainTimeout,
   }

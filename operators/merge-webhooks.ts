@@ -24,7 +24,6 @@ import {
 } from 'rxjs'
 import type { ObservableInput, OperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { isRetryable } from '../src/protocol/backoff.ts'
 import { checkConfig, checkDuration } from '../src/protocol/check.ts'
 import type { ResearchEvent } from '../src/protocol/event.ts'
 import type { TaskRun } from '../src/protocol/task.ts'
@@ -61,13 +60,6 @@ export interface MergeWebhooksConfig extends Memory {
   readonly onError?: (error: unknown, event: ResearchEvent) => void
   /** Called with each dropped duplicate. What it throws errors the result. */
   readonly onDuplicate?: (event: ResearchEvent) => void
-  /**
-   * Called with each delivery and its events, as soon as they are known and before they are emitted. The delivery is
-   * handled once they are handled.
-   */
-  readonly onDelivery?: (delivery: WebhookDelivery, events: readonly ResearchEvent[]) => void
-  /** Called with each dropped duplicate whose event was emitted before it, rather than after it. */
-  readonly onDrop?: (event: ResearchEvent) => void
   /** Schedules `hold`, and is the clock for `timeToLive`. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
@@ -112,11 +104,10 @@ const MAX_EXPANSIONS = 4
  *   .subscribe((event) => console.log(event.id))
  * ```
  *
- * An error of the stream or of the deliveries passes through. Without `onDelivery`, the held events are emitted first.
+ * An error of the stream or of the deliveries passes through, after the held events.
  *
  * When an expansion fails, `onError` is called and the webhook's own event is emitted, which is `unknown` for a monitor; an
- * empty expansion is the same without `onError`. With `onDelivery`, a `retryable` failure errors the result instead: the
- * delivery is not handled, and comes again. Unsubscribing unsubscribes from both sources and ends delays and expansions.
+ * empty expansion is the same without `onError`. Unsubscribing unsubscribes from both sources and ends delays and expansions.
  *
  * @throws ArgumentError at the call, for `deliveries` that are not an Observable, a negative `hold`, a `capacity` below 1 or
  * a negative `timeToLive`.
@@ -126,8 +117,7 @@ export function mergeWebhooks(
   config: MergeWebhooksConfig = {},
 ): OperatorFunction<ResearchEvent, ResearchEvent> {
   checkConfig(config)
-  const { expandMonitor, expandRun, hold = 2_000, onError, scheduler = asyncScheduler } = config
-  const { onDelivery, onDuplicate, onDrop } = config
+  const { expandMonitor, expandRun, hold = 2_000, onDuplicate, onError, scheduler = asyncScheduler } = config
   if (!isObservable(deliveries)) throw new ArgumentError('deliveries', 'an Observable', deliveries)
   checkDuration('hold', hold)
   checkMemory(config)
@@ -146,7 +136,6 @@ export function mergeWebhooks(
       updateGate()
       const deduplicator = new Deduplicator(new RecentIds(config, () => scheduler.now()), {
         onDuplicate,
-        onDrop,
         onHeld(count) {
           heldCount = count
           updateGate()
@@ -154,18 +143,14 @@ export function mergeWebhooks(
       })
       const streamEnded = new ReplaySubject<void>(1)
 
-      const toAction = (delivery: WebhookDelivery): Action | undefined => {
-        const { payload } = delivery
+      const toAction = ({ payload }: WebhookDelivery): Action | undefined => {
         const event = webhookEvent(payload, scheduler.now())
         const detected = expandMonitor && detection(payload)
         if (detected !== undefined) {
           const held = deduplicator.hold(event)
-          if (held !== undefined) return { type: 'detection', delivery, held, detected }
-          // Another delivery of the same detection is being expanded, and has the events.
-          onDelivery?.(delivery, [])
-          return undefined
+          // Otherwise another delivery of the same detection is being expanded, and has the events.
+          return held && { type: 'detection', held, detected }
         }
-        onDelivery?.(delivery, [event])
         if (isPartial(event) && !deduplicator.wasEmitted(event)) {
           const held = deduplicator.hold(event)
           return held && { type: 'run', held, run: event.data.run }
@@ -186,8 +171,7 @@ export function mergeWebhooks(
           underGate(gate),
           catchError((error: unknown) => {
             onError?.(error, held.event)
-            // The delivery is only handled once its events are, and a retry may still find them.
-            return onDelivery !== undefined && isRetryable(error) ? throwError(() => error) : fallback
+            return fallback
           }),
         )
 
@@ -203,11 +187,11 @@ export function mergeWebhooks(
         ).pipe(takeUntil(held.superseded))
 
       // The webhook's event stays held until its events are emitted in order: an error of the stream does not lose it.
-      const expandDetection = ({ delivery, held, detected: { monitorId, eventGroupId } }: HeldDetection) =>
+      const expandDetection = ({ held, detected: { monitorId, eventGroupId } }: HeldDetection) =>
         expand(held, () => expandMonitor?.(monitorId, eventGroupId) ?? EMPTY, [held.event]).pipe(
           defaultIfEmpty(held.event),
           toArray(),
-          map((events) => ({ delivery, held, events })),
+          map((events) => ({ held, events })),
         )
 
       const webhookEvents = deliveries.pipe(
@@ -229,9 +213,8 @@ export function mergeWebhooks(
             actions.pipe(
               ofType('detection'),
               expandInOrder(expandDetection, MAX_EXPANSIONS),
-              mergeMap(({ delivery, held, events }) => {
+              mergeMap(({ held, events }) => {
                 deduplicator.release(held)
-                onDelivery?.(delivery, events)
                 return events
               }),
             ),
@@ -244,10 +227,9 @@ export function mergeWebhooks(
 
       // Subscribes to webhooks first, so that none is missed while the stream emits synchronously.
       const events = merge(webhookEvents, streamEvents).pipe(
-        // With `onDelivery`, the caller gets unhandled deliveries again, and may then get more complete events.
         catchError((error: unknown) =>
           concat(
-            onDelivery === undefined ? deduplicator.held : EMPTY,
+            deduplicator.held,
             throwError(() => error),
           ),
         ),
@@ -266,7 +248,6 @@ interface HeldRun {
 
 interface HeldDetection {
   readonly type: 'detection'
-  readonly delivery: WebhookDelivery
   readonly held: HeldEvent
   readonly detected: Detection
 }

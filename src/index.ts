@@ -1,20 +1,9 @@
 /**
- * The client, the events, and checkpoints.
+ * The client, the events, and the event log.
  *
  * @module rivulet
  */
 export * from './protocol/index.ts'
-export { openCheckpoint } from './state/checkpoint.ts'
-export type { Checkpoint } from './state/checkpoint.ts'
-export type {
-  CheckpointChanges,
-  CheckpointState,
-  CheckpointStore,
-  HandledFact,
-} from './state/checkpoint-store.ts'
-export { memoryCheckpointStore } from './state/memory-checkpoint-store.ts'
-export type { MemoryCheckpointStoreOptions } from './state/memory-checkpoint-store.ts'
-export { CheckpointError, CheckpointInUseError, StateFileError, StateInUseError } from './state/errors.ts'
 export { memoryLog } from './log/memory-log.ts'
 export type { MemoryLog, MemoryLogConnection, MemoryLogOptions, MemoryLogWrite } from './log/memory-log.ts'
 export { MAX_APPEND_DONE, MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH, MAX_COMMIT_BYTES } from './log/contract.ts'

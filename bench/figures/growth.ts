@@ -1,12 +1,10 @@
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { createClient, groupEvent, memoryCheckpointStore, openCheckpoint, openLog } from 'rivulet'
-import type { CheckpointStore, LogStore, ResearchClient, ResearchEvent, WebhookDelivery } from 'rivulet'
-import { dedupe, deliver, mergeWebhooks } from 'rivulet/operators'
+import { createClient, groupEvent, openLog } from 'rivulet'
+import type { LogStore, ResearchClient, ResearchEvent, WebhookDelivery } from 'rivulet'
+import { dedupe, mergeWebhooks } from 'rivulet/operators'
 import { sqliteLog } from 'rivulet/log/sqlite'
-import { sqliteCheckpointStore, sqliteInbox } from 'rivulet/state/sqlite'
-import { createWebhookReceiver, memoryInbox, signedRequest } from 'rivulet/webhooks'
-import type { Inbox } from 'rivulet/webhooks'
+import { createWebhookReceiver, signedRequest } from 'rivulet/webhooks'
 import { lastValueFrom, merge, Subject, take, tap } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { expectCount } from '../expect-count.ts'
@@ -41,12 +39,11 @@ interface Pipeline {
  * The pipelines:
  *
  * - `stream`: runs of two groups, 400 B an event, over HTTP through `taskGroups.runs`, `merge` and `dedupe`.
- * - `checkpoint`, `checkpoint-sqlite`: a group over HTTP through `watch` and `deliver` at concurrency 16 with a checkpoint.
  * - `log`: a group over HTTP through `client.record` into an SQLite log, and a consumer of it with a synchronous handler.
  * - `merge-webhooks`: runs of a stream, each with a webhook before or after it, through `mergeWebhooks`.
  * - `paging`: a monitor's list over HTTP, 100 a page, through `monitors.events`.
  * - `follow`: a monitor with 50 new events at each poll, through `monitors.follow`; at most 10⁵, since polls take long.
- * - `inbox`, `inbox-sqlite`: signed webhooks through a receiver's `handle`, its inbox, its `deliveries` and `done`.
+ * - `inbox`: signed webhooks through a receiver's `handle`, its memory inbox and its `deliveries`.
  */
 export const measure: Measure = async (folder) => {
   await using server = await startServer('growth')
@@ -62,16 +59,6 @@ function pipelines(client: ResearchClient, folder: string): readonly Pipeline[] 
   return [
     { name: 'stream', upTo: 1_000_000, run: (events, meter) => streams(client, events, meter) },
     {
-      name: 'checkpoint',
-      upTo: 1_000_000,
-      run: (events, meter) => checkpointed(client, memoryCheckpointStore(), events, meter),
-    },
-    {
-      name: 'checkpoint-sqlite',
-      upTo: 1_000_000,
-      run: (events, meter) => checkpointed(client, sqliteCheckpointStore(newFile()), events, meter),
-    },
-    {
       name: 'log',
       upTo: 1_000_000,
       run: (events, meter) => recorded(client, sqliteLog(newFile()), events, meter),
@@ -79,16 +66,7 @@ function pipelines(client: ResearchClient, folder: string): readonly Pipeline[] 
     { name: 'merge-webhooks', upTo: 1_000_000, run: mergedWebhooks },
     { name: 'paging', upTo: 1_000_000, run: (events, meter) => paged(client, events, meter) },
     { name: 'follow', upTo: 100_000, run: (events, meter) => followed(client, events, meter) },
-    { name: 'inbox', upTo: 1_000_000, run: (events, meter) => received(memoryInbox(), events, meter) },
-    {
-      name: 'inbox-sqlite',
-      upTo: 1_000_000,
-      async run(events, meter) {
-        const inbox = sqliteInbox(newFile())
-        await received(inbox, events, meter)
-        inbox.close()
-      },
-    },
+    { name: 'inbox', upTo: 1_000_000, run: received },
   ]
 }
 
@@ -212,19 +190,6 @@ function streams(client: ResearchClient, events: number, meter: Meter): Promise<
   return drained(merge(...groups).pipe(dedupe()), meter)
 }
 
-async function checkpointed(
-  client: ResearchClient,
-  store: CheckpointStore,
-  events: number,
-  meter: Meter,
-): Promise<void> {
-  const checkpoint = await openCheckpoint(store)
-  // One of the events is the group's own status.
-  const watched = client.watch({ taskGroups: [`${events - 1}-watched`], checkpoint })
-  await drained(watched.pipe(deliver(() => setImmediate(), { concurrency: 16, checkpoint })), meter)
-  await checkpoint.close()
-}
-
 async function recorded(
   client: ResearchClient,
   store: LogStore,
@@ -282,16 +247,9 @@ const SECRETS = 'whsec_bench'
 /** Concurrent webhooks. */
 const CONCURRENCY = 250
 
-async function received(inbox: Inbox, events: number, meter: Meter): Promise<void> {
-  const receiver = createWebhookReceiver({ secrets: SECRETS, inbox })
-  const done: unknown[] = []
-  const delivered = drained(
-    receiver.deliveries.pipe(
-      take(events),
-      tap(({ id }) => done.push(receiver.done(id))),
-    ),
-    meter,
-  )
+async function received(events: number, meter: Meter): Promise<void> {
+  const receiver = createWebhookReceiver({ secrets: SECRETS })
+  const delivered = drained(receiver.deliveries.pipe(take(events)), meter)
   for (let number = 0; number < events; number += CONCURRENCY) {
     const requests = Array.from({ length: Math.min(CONCURRENCY, events - number) }, (_, at) => {
       const id = `msg_${number + at}`
@@ -302,10 +260,8 @@ async function received(inbox: Inbox, events: number, meter: Meter): Promise<voi
     if (refused !== undefined) throw new Error(`a webhook was answered with ${refused.status}`)
     // Deliveries are emitted in a separate turn, which with a server its sockets would take.
     await setImmediate()
-    await Promise.all(done.splice(0))
   }
   await delivered
-  await Promise.all(done)
   receiver.close()
 }
 

@@ -13,13 +13,6 @@ export interface Memory {
   readonly capacity?: number
   /** How long an identity is remembered after it was last seen, in ms. Default `Infinity`. */
   readonly timeToLive?: number
-  /** Identities to remember from the start of each subscription, oldest first. Default: none. */
-  readonly known?: Iterable<Known>
-}
-
-/** The identity of an event that was seen, and as `parts` its completeness: see `completeness` of `rivulet`. */
-export interface Known extends Identified {
-  readonly parts: number
 }
 
 /** Default of {@link Memory.capacity}. */
@@ -78,7 +71,7 @@ export class RecentIds {
   #newest = NONE
 
   /** @param now Returns the current time in ms; called only with a `timeToLive`. */
-  constructor({ capacity = CAPACITY, timeToLive = Infinity, known = [] }: Memory, now: () => number) {
+  constructor({ capacity = CAPACITY, timeToLive = Infinity }: Memory, now: () => number) {
     this.#capacity = capacity
     this.#timeToLive = timeToLive
     this.#now = now
@@ -86,7 +79,6 @@ export class RecentIds {
     this.#entries = new Int32Array((this.#allocated + 1) * ENTRY)
     this.#seenAt = new Float64Array(timeToLive === Infinity ? 0 : this.#allocated + 1)
     this.#slots = newSlots(this.#allocated)
-    for (const event of known) this.#see(event, event.parts)
   }
 
   /** Number of remembered identities. */
@@ -96,10 +88,7 @@ export class RecentIds {
 
   /** Remembers the event. Returns whether it is new or more complete than the events seen before it. */
   admit(event: Identified): boolean {
-    return this.#see(event, completenessOf(event))
-  }
-
-  #see(event: Identified, completeness: number): boolean {
+    const completeness = completenessOf(event)
     const now = this.#evictExpired()
     hashIdentity(event)
     const known = this.#find()

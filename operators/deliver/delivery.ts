@@ -68,7 +68,6 @@ export class Delivery<T> implements InFlightOwner<T> {
   start(source: Observable<T>): void {
     const { abort } = this.#plan
     if (abort?.aborted === true) return this.#subscriber.complete()
-    this.#subscriber.add(this.#plan.checkpoint?.attach?.())
     // Registered before the source can listen to the same signal: if the source errored first, the backlog would still be started.
     abort?.addEventListener('abort', this.#abort)
     const stoppable = source.pipe(takeUntil(this.#stop))
@@ -100,17 +99,15 @@ export class Delivery<T> implements InFlightOwner<T> {
   }
 
   #next(event: T): void {
-    const { checkpoint } = this.#plan
     try {
-      if (checkpoint === undefined) receive(event, this.#backpressure.gate)
-      else checkpoint.received(event)
+      receive(event, this.#backpressure.gate)
     } catch (error) {
       return this.fail(error)
     }
     try {
       this.#backlog.push(event)
     } catch (error) {
-      if (checkpoint === undefined) release(event)
+      release(event)
       return this.fail(error)
     }
     this.#startReady()
@@ -155,8 +152,7 @@ export class Delivery<T> implements InFlightOwner<T> {
 
   /** Drops the events that were not started. They will not be acknowledged. */
   #dropBacklog(): void {
-    const events = this.#backlog.drain()
-    if (this.#plan.checkpoint === undefined) events.forEach((event) => release(event))
+    for (const event of this.#backlog.drain()) release(event)
   }
 
   #updateBackpressure(): void {

@@ -1,6 +1,6 @@
 /**
- * Handlers did not end within `drainTimeout` after an abort or a failure. The events they were handling are not saved as
- * handled, so a checkpoint delivers them again, although their handlers may have had effects. `cause` is the failure, if
+ * Handlers did not end within `drainTimeout` after an abort or a failure. The events they were handling are not
+ * acknowledged: they come again at the next start, although their handlers may have had effects. `cause` is the failure, if
  * there was one.
  */
 export class DrainTimeoutError extends Error {

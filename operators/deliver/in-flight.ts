@@ -4,7 +4,6 @@ import { backoffDelay } from '../../src/protocol/backoff.ts'
 import type { Backoff } from '../../src/protocol/backoff.ts'
 import type { Partition } from './backlog.ts'
 import { currentGate, withGate } from '../../src/protocol/gate.ts'
-import type { Progress } from '../progress.ts'
 import { retryAfterOf } from '../../src/protocol/retry-after.ts'
 import { isThenable } from '../../src/protocol/thenable.ts'
 import { MAX_TIMER_DELAY } from '../../src/protocol/timer-limit.ts'
@@ -35,7 +34,6 @@ export interface Handling<T> {
   readonly random: () => number
   readonly scheduler: SchedulerLike
   readonly deadLetters: DeadLetters<T> | 'log' | undefined
-  readonly checkpoint: Progress<T> | undefined
 }
 
 /** The delivery that a task belongs to. */
@@ -44,16 +42,16 @@ export interface InFlightOwner<T> {
   readonly signal: AbortSignal
   /** Whether the delivery has failed; then nothing is retried. */
   readonly failed: boolean
-  /** The event was handled, and that is saved. */
+  /** The event was handled. */
   handled(task: InFlightTask<T>): void
-  /** The event became a dead letter, and that is saved. */
+  /** The event became a dead letter. */
   deadLettered(task: InFlightTask<T>): void
-  /** The event was neither handled nor dead-lettered, or that could not be saved. */
+  /** The event was neither handled nor dead-lettered. */
   fail(error: unknown, task: InFlightTask<T>): void
 }
 
 /**
- * One event in flight: its attempts, the delays between them, its dead letter and its checkpoint.
+ * One event in flight: its attempts, the delays between them, its dead letter and its acknowledgement.
  *
  * A task is reused for later events, and its promise callbacks are created once: an event allocates no object and no closure.
  */
@@ -105,7 +103,7 @@ export class InFlightTask<T> {
 
   /** Reports that the event will not be acknowledged. */
   releaseEvent(): void {
-    if (this.partition !== undefined && this.#handling.checkpoint === undefined) release(this.event)
+    if (this.partition !== undefined) release(this.event)
   }
 
   /** Drops the event and never calls the owner again, even when the handler ends later. */
@@ -137,7 +135,7 @@ export class InFlightTask<T> {
   }
 
   readonly #succeed = (): void => {
-    if (!this.#cancelled) this.#save()
+    if (!this.#cancelled) this.#end()
   }
 
   readonly #fail = (reason: unknown): void => {
@@ -162,13 +160,17 @@ export class InFlightTask<T> {
       return this.#deadLetter()
     }
     const stored = deadLetters.next({ event: this.event, error: reason, attempts: this.#attempts })
-    if (isThenable(stored)) stored.then(this.#deadLetter, this.#unsaved)
+    if (isThenable(stored)) stored.then(this.#deadLetter, this.#unstored)
     else this.#deadLetter()
   }
 
   readonly #deadLetter = (): void => {
     this.#dead = true
-    if (!this.#cancelled) this.#save()
+    if (!this.#cancelled) this.#end()
+  }
+
+  readonly #unstored = (error: unknown): void => {
+    if (!this.#cancelled) this.#owner.fail(error, this)
   }
 
   #retryLater(error: unknown): void {
@@ -181,25 +183,15 @@ export class InFlightTask<T> {
     if (this.#waiting && this.#attempts === attempts) this.#retry = retry
   }
 
-  #save(): void {
+  #end(): void {
     try {
-      const { checkpoint } = this.#handling
-      if (checkpoint === undefined) acknowledge(this.event)
-      const result: unknown = checkpoint?.handled(this.event)
-      if (isThenable(result)) return void result.then(this.#saved, this.#unsaved)
+      acknowledge(this.event)
     } catch (error) {
-      return this.#unsaved(error)
+      return this.#owner.fail(error, this)
     }
-    this.#saved()
-  }
-
-  readonly #saved = (): void => {
+    // The acknowledgement may have ended the source, and the subscription with it.
     if (this.#cancelled) return
     if (this.#dead) this.#owner.deadLettered(this)
     else this.#owner.handled(this)
-  }
-
-  readonly #unsaved = (error: unknown): void => {
-    if (!this.#cancelled) this.#owner.fail(error, this)
   }
 }

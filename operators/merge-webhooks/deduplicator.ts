@@ -19,8 +19,6 @@ interface Entry extends HeldEvent {
 export interface DeduplicatorCallbacks {
   /** Called with every event that is dropped. */
   readonly onDuplicate?: ((event: ResearchEvent) => void) | undefined
-  /** Called with a dropped event if its duplicate was emitted before it. */
-  readonly onDrop?: ((event: ResearchEvent) => void) | undefined
   /** Called with the number of held events whenever it changes. */
   readonly onHeld?: ((count: number) => void) | undefined
 }
@@ -50,7 +48,6 @@ export class Deduplicator {
   admit(event: ResearchEvent): boolean {
     if (this.#emitted.admit(event)) return true
     this.#callbacks.onDuplicate?.(event)
-    this.#callbacks.onDrop?.(event)
     return false
   }
 

@@ -7,8 +7,6 @@ import {
   LogInUseError,
   LogPositionError,
   NotFoundError,
-  StateFileError,
-  StateInUseError,
 } from 'rivulet'
 
 /** The exit codes. */
@@ -19,8 +17,8 @@ const EXIT = {
   authentication: 3,
   notFound: 4,
   unreachable: 5,
-  stateInUse: 6,
-  stateFile: 7,
+  logInUse: 6,
+  logFile: 7,
   interrupted: 130,
   terminated: 143,
 } as const
@@ -34,8 +32,8 @@ Exit codes:
   3    the service refused the API key
   4    the monitor or task group does not exist
   5    the service cannot be reached
-  6    another process uses the state file, or records the same into the log
-  7    the state file or the log cannot be used: missing, damaged, of a newer version, or not writable
+  6    another process records the same into the log
+  7    the log cannot be used: missing, damaged, of a newer version, or not writable
   130  interrupted by Ctrl-C (143: by SIGTERM)`
 
 /** The command line or the environment is not valid. */
@@ -76,8 +74,8 @@ export function exitCodeOf(thrown: unknown): number {
   if (error instanceof AuthenticationError) return EXIT.authentication
   if (error instanceof NotFoundError) return EXIT.notFound
   if (error instanceof ConnectionError) return EXIT.unreachable
-  if (error instanceof StateInUseError || error instanceof LogInUseError) return EXIT.stateInUse
-  if (error instanceof StateFileError || isLogFileError(error)) return EXIT.stateFile
+  if (error instanceof LogInUseError) return EXIT.logInUse
+  if (isLogFileError(error)) return EXIT.logFile
   return EXIT.failed
 }
 

@@ -28,7 +28,7 @@ export function addStart(program: Command, signal: AbortSignal): void {
   const command = program
     .command('start')
     .description(
-      'Run a demonstration: a service, a client, broken streams and repeated webhooks; no event lost or duplicated.',
+      'Run a demonstration: a service, broken streams, repeated webhooks, and a log with two consumers and a process.',
     )
     .option('--docs <folder>', DOCS_HELP, collect(folder))
   addCommonOptions(command, 'print events as JSON, one per line, and a summary in the last line')

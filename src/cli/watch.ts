@@ -13,7 +13,6 @@ import type { Output } from './output.ts'
 import { mergeByTime } from './merge-by-time.ts'
 import { createProgress } from './progress.ts'
 import type { Progress } from './progress.ts'
-import { openInbox, openPlace } from './state.ts'
 import { openWebhookEndpoint, webhookSecret } from './webhook-endpoint.ts'
 
 interface WatchCommandOptions extends ConnectionOptions {
@@ -21,7 +20,6 @@ interface WatchCommandOptions extends ConnectionOptions {
   readonly group?: readonly string[]
   readonly webhookPort?: number
   readonly webhookHost: string
-  readonly state?: string
 }
 
 /** How long the current line may take to print when the command is ending, in ms. */
@@ -31,18 +29,14 @@ const EXAMPLES = `
 It ends when every task group is done, unless it also watches monitors or webhooks. If a monitor or a group fails
 permanently, it prints the failure, continues with the others, and ends with the exit code of the failure.
 
-Without --state, groups that are already done are printed first, in the order of time. Other events are printed as they
-arrive.
-
-With --state, it resumes after the last printed event. If it was killed, it may print one line again. Webhooks are stored
-before they are answered. Only one process at a time can use a state file; another one ends with exit code 6.
+Groups that are already done are printed first, in the order of time. Other events are printed as they arrive. Nothing is
+stored: the next start prints the same events again. To resume, use rivulet record --log, and read the log.
 
 Ctrl-C or SIGTERM ends it after the current line, or after ${DRAIN_TIMEOUT / 1_000} s; a second one ends it immediately.
 
 Examples:
   $ rivulet watch --monitor monitor_123
   $ rivulet watch --group tgrp_1 --group tgrp_2 --json | jq -c 'select(.type == "task_run.state") | .data.output'
-  $ rivulet watch --group tgrp_1 --json --state watch.db >> events.ndjson
   $ RIVULET_WEBHOOK_SECRET=… rivulet watch --monitor monitor_123 --webhook-port 3000`
 
 /** `rivulet watch`: monitors, task groups and webhooks as one stream of events. */
@@ -58,7 +52,6 @@ export function addWatch(program: Command, signal: AbortSignal): void {
       portNumber,
     )
     .option('--webhook-host <address>', 'address to receive webhooks on', '127.0.0.1')
-    .option('--state <file>', 'SQLite file for the position, to resume where it stopped')
   addConnectionOptions(command, 'print each event as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: WatchCommandOptions) => {
@@ -69,26 +62,16 @@ export function addWatch(program: Command, signal: AbortSignal): void {
 
 /** Resolves when everything is closed, after the last event or after the signal aborts. */
 async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise<void> {
-  const {
-    monitor: monitors = [],
-    group: taskGroups = [],
-    webhookPort: port,
-    webhookHost: host,
-    state,
-  } = options
+  const { monitor: monitors = [], group: taskGroups = [], webhookPort: port, webhookHost: host } = options
   if (monitors.length === 0 && taskGroups.length === 0 && port === undefined) {
     throw new UsageError('nothing to watch: use --monitor, --group or --webhook-port')
   }
-  // Without the signal for the output, since a truncated line would be printed twice.
+  // Without the signal for the output: the current line is written to its end.
   const { client, log, output } = connect(options)
   const secret = port === undefined ? '' : webhookSecret()
 
   const done = await doneGroups(client, monitors, taskGroups, signal)
-  // Disposed of in reverse order: the last save may still mark webhooks as done.
-  using stored = state === undefined || port === undefined ? undefined : await openInbox(state)
-  await using endpoint =
-    port === undefined ? undefined : await openWebhookEndpoint(secret, { port, host, inbox: stored?.inbox })
-  await using place = state === undefined ? undefined : await openPlace(state)
+  await using endpoint = port === undefined ? undefined : await openWebhookEndpoint(secret, { port, host })
   if (endpoint !== undefined) log.info({ url: endpoint.url }, 'receiving webhooks')
   // Logged, since the first event may take an hour.
   if (monitors.length > 0 || taskGroups.length > 0)
@@ -98,8 +81,6 @@ async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise
     )
 
   const webhooks = endpoint?.receiver
-  const checkpoint = place?.checkpoint
-  const saving = checkpoint !== undefined && { checkpoint }
   const progress = createProgress()
   let failure: Error | undefined
   const handle = (event: ResearchEvent) => {
@@ -107,8 +88,8 @@ async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise
     return print(event, output, progress)
   }
   try {
-    const watched = { monitors, taskGroups, ...(webhooks !== undefined && { webhooks }), ...saving }
-    await (checkpoint === undefined ? doneFirst(client, watched, done) : client.watch(watched))
+    const watched = { monitors, taskGroups, ...(webhooks !== undefined && { webhooks }) }
+    await doneFirst(client, watched, done)
       .pipe(
         deliver(handle, {
           concurrency: 1,
@@ -116,7 +97,6 @@ async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise
           retries: 0,
           signal,
           drainTimeout: DRAIN_TIMEOUT,
-          ...saving,
         }),
       )
       .forEach(() => {})

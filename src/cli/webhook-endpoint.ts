@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { isIPv6 } from 'node:net'
 import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
-import type { Inbox, WebhookInbox, WebhookReceiver } from 'rivulet/webhooks'
+import type { WebhookInbox, WebhookReceiver } from 'rivulet/webhooks'
 import { Subject } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { UsageError } from './exit.ts'
@@ -21,7 +21,7 @@ export interface WebhookEndpointOptions {
   /** Default 127.0.0.1. */
   readonly host?: string
   /** Default: one in memory. It is not closed. */
-  readonly inbox?: Inbox | WebhookInbox
+  readonly inbox?: WebhookInbox
 }
 
 /** Receives webhooks signed with the secret, on a port of this machine. */

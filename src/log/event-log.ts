@@ -37,7 +37,7 @@ import type { Entry, LogStore, Page, Position, ReadOptions, StartAt } from './co
 
 /** Settings of {@link EventLog.consume}: those of a consumer and of `deliver`. */
 export interface ConsumeOptions<Type extends ResearchEventType = ResearchEventType>
-  extends ConsumerOptions<Type>, Omit<DeliverConfig<EntryOf<Type>>, 'checkpoint' | 'gate' | 'scheduler'> {}
+  extends ConsumerOptions<Type>, Omit<DeliverConfig<EntryOf<Type>>, 'gate' | 'scheduler'> {}
 
 /** A durable sequence of events with any number of readers, each at its own pace. */
 export interface EventLog extends AsyncDisposable {

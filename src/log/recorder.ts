@@ -1,6 +1,7 @@
 import type { ResearchEvent } from '../protocol/event.ts'
 import { Gate } from '../protocol/gate.ts'
 import { Observers } from '../protocol/observers.ts'
+import type { StreamPosition } from '../protocol/stream-position.ts'
 import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from './contract.ts'
 import type { Fence, LogStore, NewEntry, Position, StreamAppend } from './contract.ts'
 import { LogError, LogInUseError } from './errors.ts'
@@ -16,11 +17,6 @@ const MAX_PENDING_ENTRIES = 1_000
 /** Length of the entries to be appended, in characters of JSON, at which sources pause. They resume at half of it. */
 const MAX_PENDING_LENGTH = 2 * MAX_APPEND_LENGTH
 
-/** The position of an upstream stream at one moment. It becomes text only when it is saved. */
-interface UpstreamPosition {
-  text(): string
-}
-
 /** An upstream stream that is recorded, under its claim. */
 export interface RecordedStream {
   readonly name: string
@@ -30,9 +26,9 @@ export interface RecordedStream {
    * Appends an event soon, and moves the stream to the position after it. Without a position it stays. Ignored once the
    * stream is closed or the recorder has failed.
    */
-  add(event: ResearchEvent, position?: UpstreamPosition, backfill?: boolean): void
+  add(event: ResearchEvent, position?: StreamPosition, backfill?: boolean): void
   /** Moves the stream soon, without an event. Ignored as {@link add}. */
-  move(position: UpstreamPosition): void
+  move(position: StreamPosition): void
   /**
    * Marks a delivery of the inbox as done, together with or after what was added before, of any stream. Only for the stream
    * under whose claim the inbox is recorded. Ignored as {@link add}.
@@ -69,7 +65,7 @@ interface PendingChange {
   /** Length of the event as JSON, in characters. */
   readonly length: number
   readonly stream: OpenStream
-  readonly position?: UpstreamPosition | undefined
+  readonly position?: StreamPosition | undefined
   readonly done?: string
 }
 
@@ -168,7 +164,7 @@ export class Recorder {
   add(
     stream: OpenStream,
     event: ResearchEvent,
-    position: UpstreamPosition | undefined,
+    position: StreamPosition | undefined,
     backfill: boolean,
   ): void {
     if (this.#failed) return
@@ -386,11 +382,11 @@ class OpenStream implements RecordedStream {
     return this.fence.token
   }
 
-  add(event: ResearchEvent, position?: UpstreamPosition, backfill = false): void {
+  add(event: ResearchEvent, position?: StreamPosition, backfill = false): void {
     if (this.#closing === undefined) this.#recorder.add(this, event, position, backfill)
   }
 
-  move(position: UpstreamPosition): void {
+  move(position: StreamPosition): void {
     if (this.#closing === undefined) this.#recorder.change({ length: 0, stream: this, position })
   }
 

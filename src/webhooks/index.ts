@@ -4,9 +4,8 @@
  * @module rivulet/webhooks
  */
 export { ArgumentError } from '../protocol/argument-error.ts'
-export type { Inbox } from '../state/inbox.ts'
-export { memoryInbox } from '../state/memory-inbox.ts'
-export type { MemoryInboxOptions } from '../state/memory-inbox.ts'
+export { memoryInbox } from './memory-inbox.ts'
+export type { MemoryInbox, MemoryInboxOptions } from './memory-inbox.ts'
 export type * from '../protocol/webhook.ts'
 export type { BodyFailure, IncomingBody } from '../http/body-intake.ts'
 export type { FetchHandler } from '../http/fetch-handler.ts'

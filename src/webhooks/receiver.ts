@@ -4,13 +4,13 @@ import type { Gate } from '../protocol/gate.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkDuration, checkInteger, checkObject, checkOptions, checkWait } from '../protocol/check.ts'
 import type { WebhookDelivery, WebhookInbox } from '../protocol/webhook.ts'
-import type { Inbox } from '../state/inbox.ts'
-import { memoryInbox } from '../state/memory-inbox.ts'
 import { BodyIntake } from '../http/body-intake.ts'
 import { fetchHandler } from '../http/fetch-handler.ts'
 import type { HttpHandler, HttpRequest, HttpResponse } from '../http/handler.ts'
 import { parseObject } from './json-object.ts'
 import { later } from './later.ts'
+import { memoryInbox } from './memory-inbox.ts'
+import type { MemoryInbox } from './memory-inbox.ts'
 import { refusalOf, refusalResponse } from './refusal.ts'
 import type { WebhookRefusal, WebhookRefusalCode } from './refusal.ts'
 import { isWebhookId, isWebhookTimestamp, secretList, signatureEntries, verifyEntries } from './signature.ts'
@@ -38,7 +38,7 @@ export interface WebhookReceiverOptions {
    * Where deliveries are stored before the response. With `log.inbox` of an open log, `client.record({ webhooks: receiver, log })`
    * records them. Default: {@link memoryInbox}, whose {@link WebhookReceiver.deliveries} are lost with the process.
    */
-  readonly inbox?: Inbox | WebhookInbox
+  readonly inbox?: WebhookInbox | MemoryInbox
   /** Unix time in ms. Default `Date.now`. */
   readonly clock?: () => number
 }
@@ -94,25 +94,16 @@ export interface WebhookReceiver extends HttpHandler {
    * backpressure (see `Gate` of `rivulet/operators`), they stay in the inbox. Completes on `close`; errors only if the inbox
    * cannot emit them any more, which closes the receiver.
    *
-   * When a subscriber is the only one, a durable inbox first emits every delivery that is not {@link done} again: after a
-   * restart, and after a `retry` in the same process. Further subscribers receive only new deliveries.
-   *
    * With `log.inbox`, errors with an ArgumentError: `client.record` reads that inbox, and consumers read the log.
    */
   readonly deliveries: Observable<WebhookDelivery>
-  /** The `log.inbox` that it stores into; undefined for another inbox. */
+  /** The `log.inbox` that it stores into; undefined for a memory inbox. */
   readonly inbox: WebhookInbox | undefined
-  /**
-   * Marks the delivery with this id as handled, so that a durable inbox does not emit it again.
-   * `client.watch({ webhooks, checkpoint })` does it automatically. May be called after `close`, while the inbox is open. Throws
-   * an ArgumentError with `log.inbox`.
-   */
-  done(id: string): void | Promise<void>
   /** Every refused request with the reason, for logs and alerts. Hot; completes on `close`. */
   readonly refusals: Observable<WebhookRefusal>
   /**
    * Completes the streams, and answers further requests with 503. Deliveries in a memory inbox would be lost, so they are
-   * emitted to the current subscribers; a durable inbox keeps them for the next start. The inbox is left open.
+   * emitted to the current subscribers first; `log.inbox` keeps them, and is left open.
    */
   close(): void
 }
@@ -160,8 +151,8 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   const { inbox = memoryInbox({ clock }) } = options
   checkObject('inbox', inbox)
   if (typeof inbox.put !== 'function') throw new ArgumentError('inbox', 'an inbox, such as log.inbox', inbox)
-  /** The inbox that hands its deliveries out; undefined for that of a log. */
-  const queue = isQueue(inbox) ? inbox : undefined
+  /** The inbox that deliveries are taken from; undefined for that of a log. */
+  const queue = isMemoryInbox(inbox) ? inbox : undefined
 
   const intake = new BodyIntake({ maxBodyBytes, maxBytesInFlight, bodyTimeout })
   /** In s: every body that is in flight now has settled by then. */
@@ -271,37 +262,23 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     return true
   }
 
+  /** Takes the next delivery. Where the inbox cannot emit any more, the receiver is closed. */
   function take(): WebhookDelivery | undefined {
     try {
       return queue?.take()
     } catch (error) {
-      fail(error)
+      closed = true
+      delivered.error(error)
+      refused.complete()
       return undefined
     }
-  }
-
-  /** Makes the inbox emit again every stored delivery that is not done. */
-  function rewind(): void {
-    try {
-      queue?.rewind?.()
-    } catch (error) {
-      fail(error)
-    }
-  }
-
-  /** The inbox cannot emit deliveries any more. */
-  function fail(error: unknown): void {
-    closed = true
-    delivered.error(error)
-    refused.complete()
   }
 
   function close(): void {
     if (closed) return
     closed = true
     // Their senders got a 2xx, and a memory inbox loses them at the end of the process.
-    let more = queue !== undefined && queue.durable !== true
-    while (more) more = emitNext()
+    while (emitNext());
     delivered.complete()
     refused.complete()
   }
@@ -311,8 +288,6 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
       subscriber.error(recorded())
       return undefined
     }
-    // Only without other subscribers, which would receive deliveries twice.
-    if (!closed && !delivered.observed) rewind()
     const subscription = delivered.subscribe(subscriber)
     const gate = gateOf(subscriber)
     if (gate !== undefined) subscription.add(obey(gate))
@@ -340,10 +315,6 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     deliveries,
     inbox: queue === undefined ? inbox : undefined,
     refusals: refused.asObservable(),
-    done(id) {
-      if (queue === undefined) throw recorded()
-      return queue.done(id)
-    },
     close,
   }
 }
@@ -355,8 +326,8 @@ interface SignedHeaders {
   readonly entries: readonly string[]
 }
 
-/** Whether the inbox hands its deliveries out. That of a log is read by a recorder. */
-function isQueue(inbox: Inbox | WebhookInbox): inbox is Inbox {
+/** Whether deliveries are taken from the inbox. That of a log is read by a recorder. */
+function isMemoryInbox(inbox: WebhookInbox | MemoryInbox): inbox is MemoryInbox {
   return 'take' in inbox && typeof inbox.take === 'function'
 }
 

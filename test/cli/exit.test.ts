@@ -1,13 +1,5 @@
 import { CommanderError } from 'commander'
-import {
-  ArgumentError,
-  AuthenticationError,
-  CheckpointInUseError,
-  ConnectionError,
-  NotFoundError,
-  ServerError,
-  StateFileError,
-} from 'rivulet'
+import { ArgumentError, AuthenticationError, ConnectionError, NotFoundError, ServerError } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import { errorMessageOf, exitCodeOf, Interrupted, OutputClosed, UsageError } from '../../src/cli/exit.ts'
 
@@ -31,12 +23,6 @@ describe('the exit code', () => {
     ['a wrong key', new AuthenticationError(request, refusal(401)), 3],
     ['something that is not there', new NotFoundError(request, refusal(404)), 4],
     ['a service that cannot be reached', new ConnectionError('refused', 'refused', request), 5],
-    [
-      'a state file of another process',
-      new CheckpointInUseError('in use', { file: 'f', owner: 'o', expiresAt: 0 }),
-      6,
-    ],
-    ['a damaged state file', new StateFileError('f', 'is damaged'), 7],
     [
       'a failure with a second one in its cleanup',
       suppressed(new Error('after'), new UsageError('no key')),

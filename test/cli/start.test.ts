@@ -21,6 +21,7 @@ describe('rivulet start', () => {
       'runs_completed',
       'runs_failed',
       'monitor_events',
+      'licences',
       'webhooks_received',
       'duplicates_dropped',
       'reconnects',
@@ -31,6 +32,7 @@ describe('rivulet start', () => {
     expect(summary.documents).toBeGreaterThanOrEqual(100)
     expect(summary.monitor_events).toBeGreaterThanOrEqual(1)
     expect(summary.reconnects).toBeGreaterThanOrEqual(2)
+    expect(summary.licences).toMatchObject({ MIT: expect.any(Number) })
     expect(summary.duplicates_dropped).toBeGreaterThanOrEqual(1)
     expect(summary.webhooks_received).toBeGreaterThanOrEqual(2 * summary.runs_completed)
     const runs = lines.filter(({ type }) => type === 'task_run.state')

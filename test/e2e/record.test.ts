@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createClient, memoryLog, openLog } from 'rivulet'
-import type { Entry, EventLog, LogStore, WatchedGroup } from 'rivulet'
+import type { Entry, LogStore, WatchedGroup } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { entriesOf } from '../log/entries.ts'
 import { HeldRuns, research } from './research.ts'
 
 const names = (count: number) => Array.from({ length: count }, (_, n) => `question ${n}`)
@@ -38,18 +39,6 @@ async function openedLog(connect: Connect, owner?: string) {
   const log = await openLog(store)
   onTestFinished(() => log.close())
   return { store, log }
-}
-
-/** All entries of the log. */
-async function entriesOf(log: EventLog): Promise<readonly Entry[]> {
-  const entries: Entry[] = []
-  let position = await log.positionAt('start')
-  for (;;) {
-    const page = await log.read(position, { limit: 100 })
-    entries.push(...page.entries)
-    position = page.position
-    if (page.isEnd) return entries
-  }
 }
 
 const runsOf = (entries: readonly Entry[]) => entries.filter(({ type }) => type === 'task_run.state')

@@ -1,9 +1,8 @@
-import { deliver, ofType } from 'rivulet/operators'
-import { memoryCheckpointStore, openCheckpoint } from 'rivulet'
+import { memoryLog, openLog } from 'rivulet'
 import type { Fault } from 'rivulet/service'
-import { identity, lastValueFrom, take } from 'rxjs'
-import type { MonoTypeOperatorFunction } from 'rxjs'
+import { lastValueFrom, take } from 'rxjs'
 import { describe, expect, it } from 'vitest'
+import { entriesOf } from '../log/entries.ts'
 import { withoutReceived } from '../operators/events.ts'
 import { all, research } from './research.ts'
 
@@ -37,29 +36,23 @@ describe.each(['events', 'runs'] as const)('a stream of %s whose service repeats
   )
 })
 
-describe('client.watch over a service that repeats events', () => {
-  it('emits each run once, across a disconnect and a restart', async () => {
+describe('client.record over a service that repeats events', () => {
+  it('records each run once, across a disconnect and a restart', async () => {
     const { client, service, group } = await research()
     const id = await group(...QUESTIONS)
     service.faults.add({ kind: 'repeat-events', count: 3 })
     service.faults.add({ kind: 'close', after: 4 })
-    const store = memoryCheckpointStore()
-    const handled: string[] = []
-    const process = async (end: MonoTypeOperatorFunction<unknown>) => {
-      const checkpoint = await openCheckpoint(store)
-      const events = client.watch({ taskGroups: [id], checkpoint }).pipe(
-        ofType('task_run.state'),
-        deliver(({ data }) => void handled.push(data.run.run_id), { concurrency: 1, checkpoint }),
-        end,
-      )
-      await lastValueFrom(events, { defaultValue: undefined })
-      await checkpoint.close()
-    }
+    await using log = await openLog(memoryLog())
 
-    await process(take(2))
-    await process(identity)
+    const stopped = client.record({ taskGroups: [id], log })
+    await lastValueFrom(log.consumer('two runs', { types: ['task_run.state'] }).pipe(take(2)))
+    await stopped.stop()
+    await client.record({ taskGroups: [id], log }).done
 
+    const recorded = (await entriesOf(log)).flatMap((entry) =>
+      entry.type === 'task_run.state' ? [entry.data.run.run_id] : [],
+    )
     const runs = service.records().runs.map(({ run_id }) => run_id)
-    expect(handled.toSorted()).toEqual(runs.toSorted())
+    expect(recorded.toSorted()).toEqual(runs.toSorted())
   })
 })

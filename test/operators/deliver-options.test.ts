@@ -129,13 +129,6 @@ const EVERY_OPTION: {
       expectObservable(handled).toBe('--(b|)')
     },
   },
-  checkpoint: {
-    'delays an event until it is saved'({ cold, expectObservable }, scheduler) {
-      const checkpoint = { received() {}, handled: () => new Work(scheduler, 3) }
-      const handled = cold('           ab|').pipe(deliver(() => {}, { concurrency: 1, checkpoint }))
-      expectObservable(handled).toBe('---a--(b|)')
-    },
-  },
   signal: {
     'completes the result once the events in flight have ended'(
       { cold, expectObservable, expectSubscriptions },

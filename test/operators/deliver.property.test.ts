@@ -4,6 +4,8 @@ import { deliver } from 'rivulet/operators'
 import type { DeadLetter, Gate } from 'rivulet/operators'
 import { expect, it } from 'vitest'
 import { currentGate } from '../../src/protocol/gate.ts'
+import { ACKNOWLEDGER } from '../../src/protocol/acknowledgement.ts'
+import type { Acknowledger } from '../../src/protocol/acknowledgement.ts'
 import { Work } from './handlers.ts'
 
 /** An event and how it is handled. Times are in ms; `undefined` is synchronous. */
@@ -12,7 +14,8 @@ interface Script {
   readonly key: string
   readonly comes: number
   readonly takes: number | undefined
-  readonly saving: number | undefined
+  readonly position: string
+  readonly [ACKNOWLEDGER]?: Acknowledger
   /** Number of calls of the handler that fail. */
   readonly failures: number
 }
@@ -35,18 +38,18 @@ const script = fc.record({
   key: fc.constantFrom('a', 'b', 'c', 'd'),
   comes: fc.nat(END),
   takes: time,
-  saving: time,
   failures: fc.oneof(fc.constant(0), fc.nat(3)),
 })
+/** Events in the order in which they come. */
 const scripts = fc.array(script, { maxLength: 40 }).map((all) =>
   all
     .toSorted((a, b) => a.comes - b.comes)
-    .map(({ key, comes, takes, saving, failures }, id): Script => ({
+    .map(({ key, comes, takes, failures }, id): Script => ({
       id,
+      position: `${id}`,
       key,
       comes,
       takes,
-      saving,
       failures,
     })),
 )
@@ -69,7 +72,8 @@ function play(events: readonly Script[], settings: Settings) {
   const started: Script[] = []
   const inFlight = new Set<Script>()
   const attempts = new Map<Script, number>()
-  const saved: Script[] = []
+  const acknowledged: Script[] = []
+  const released: Script[] = []
   const emitted: Script[] = []
   const letters: DeadLetter<Script>[] = []
   const ends: unknown[] = []
@@ -107,17 +111,21 @@ function play(events: readonly Script[], settings: Settings) {
     if (fails) throw error
   }
 
-  const checkpoint = {
-    received: (event: Script) => void received.push(event),
-    handled(event: Script) {
-      const onSettled = () => {
-        saved.push(event)
-        inFlight.delete(event)
-      }
-      if (event.saving === undefined) return onSettled()
-      return new Work(scheduler, event.saving, { onSettled })
-    },
+  const eventAt = (position: string) => {
+    const event = playing[Number(position)]
+    if (event === undefined) throw new Error(`there is no event ${position}`)
+    return event
   }
+  const acknowledger: Acknowledger = {
+    received: (position) => void received.push(eventAt(position)),
+    acknowledge(position) {
+      acknowledged.push(eventAt(position))
+      inFlight.delete(eventAt(position))
+    },
+    release: (position) => void released.push(eventAt(position)),
+    deadLetter: () => {},
+  }
+  const playing = events.map((event) => ({ ...event, [ACKNOWLEDGER]: acknowledger }))
 
   /** Checks the invariants between two steps. */
   function checkInvariants(): void {
@@ -151,7 +159,6 @@ function play(events: readonly Script[], settings: Settings) {
         maxDelay: 4,
         random: () => 1,
         scheduler,
-        checkpoint,
         signal: stopping.signal,
         drainTimeout: Infinity,
         ...(keyed && { key: ({ key }: Script) => key }),
@@ -162,14 +169,14 @@ function play(events: readonly Script[], settings: Settings) {
     )
     .subscribe({
       next(event) {
-        check('emitted before it was saved', saved.includes(event))
+        check('emitted before it was acknowledged', acknowledged.includes(event))
         emitted.push(event)
       },
       error: (error: unknown) => ends.push(error),
       complete: () => ends.push('complete'),
     })
 
-  for (const event of events) scheduler.schedule(() => source.next(event), event.comes)
+  for (const event of playing) scheduler.schedule(() => source.next(event), event.comes)
   for (let now = 0.5; now < 10 * END; now++) scheduler.schedule(checkInvariants, now)
   scheduler.schedule(() => source.complete(), END + 0.25)
   if (abortAt !== undefined) {
@@ -180,7 +187,7 @@ function play(events: readonly Script[], settings: Settings) {
   }
   scheduler.maxFrames = Infinity
   scheduler.flush()
-  return { received, started, attempts, saved, emitted, letters, ends, violations }
+  return { received, started, attempts, acknowledged, released, emitted, letters, ends, violations }
 }
 
 const ids = (events: readonly Script[]) => events.map(({ id }) => id)
@@ -192,35 +199,40 @@ function orders(events: readonly Script[], { keyed }: Settings): readonly (reado
   return ['a', 'b', 'c', 'd'].map((wanted) => ids(events.filter(({ key }) => key === wanted)))
 }
 
-it('each event is handled or becomes a dead letter, once and in order, and is saved', () => {
+it('each event is handled or becomes a dead letter, once and in order, and is acknowledged', () => {
   fc.assert(
     fc.property(scripts, anySettings, (events, given) => {
       const chosen = { ...given, deadLetters: true, abortAt: undefined }
       const { retries } = chosen
-      const { received, started, attempts, saved, emitted, letters, ends, violations } = play(events, chosen)
+      const played = play(events, chosen)
+      const { received, started, attempts, acknowledged, released, emitted, letters, ends } = played
 
       const failsForGood = (event: Script) => event.failures > retries
-      expect(violations).toEqual([])
+      expect(played.violations).toEqual([])
       expect(ends).toEqual(['complete'])
       expect(ids(received)).toEqual(ids(events))
       expect(orders(started, chosen)).toEqual(orders(events, chosen))
-      expect(sorted(saved)).toEqual(ids(events))
+      expect(sorted(acknowledged)).toEqual(ids(events))
+      expect(released).toEqual([])
       expect(sorted(emitted)).toEqual(ids(events.filter((event) => !failsForGood(event))))
       expect(sorted(letters.map(({ event }) => event))).toEqual(ids(events.filter(failsForGood)))
       for (const letter of letters) {
         expect(letter.attempts).toBe(retries + 1)
         expect(letter.error).toBe(`${letter.event.id}, attempt ${retries + 1}`)
       }
-      for (const event of events) expect(attempts.get(event)).toBe(Math.min(event.failures, retries) + 1)
+      for (const event of received) expect(attempts.get(event)).toBe(Math.min(event.failures, retries) + 1)
     }),
     { numRuns: 300 },
   )
 })
 
-it('however it ends, each started event is emitted, dead-lettered or failed, and no other is saved', () => {
+it('however it ends, each started event is emitted, dead-lettered or failed, and no other is acknowledged', () => {
   fc.assert(
     fc.property(scripts, anySettings, (events, given) => {
-      const { received, started, saved, emitted, letters, ends, violations } = play(events, given)
+      const { received, started, acknowledged, released, emitted, letters, ends, violations } = play(
+        events,
+        given,
+      )
 
       expect(violations).toEqual([])
       expect(ends).toHaveLength(1)
@@ -229,7 +241,8 @@ it('however it ends, each started event is emitted, dead-lettered or failed, and
         expect(order).toEqual(orders(received, given)[index]?.slice(0, order.length))
       }
       const ended = [...emitted, ...letters.map(({ event }) => event)]
-      expect(sorted(saved)).toEqual(sorted(ended))
+      expect(sorted(acknowledged)).toEqual(sorted(ended))
+      expect(sorted([...acknowledged, ...released])).toEqual(sorted(received))
       expect(new Set(ended).size).toBe(ended.length)
       // Only a failure without dead letters leaves started events without an end of their own.
       const failed = !given.deadLetters && started.some((event) => event.failures > given.retries)

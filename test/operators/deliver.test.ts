@@ -12,6 +12,7 @@ import {
   Subject,
   Subscription,
   take,
+  tap,
   toArray,
   VirtualTimeScheduler,
 } from 'rxjs'
@@ -19,8 +20,10 @@ import type { SchedulerLike, Subscriber } from 'rxjs'
 import { ArgumentError } from 'rivulet'
 import type { EventOf, ResearchEvent } from 'rivulet'
 import { deliver, DrainTimeoutError, ofType } from 'rivulet/operators'
-import type { DeadLetter, DeliverConfig, Progress } from 'rivulet/operators'
+import type { DeadLetter, DeliverConfig } from 'rivulet/operators'
 import { describe, expect, expectTypeOf, it } from 'vitest'
+import { ACKNOWLEDGER } from '../../src/protocol/acknowledgement.ts'
+import type { Acknowledger } from '../../src/protocol/acknowledgement.ts'
 import { Refused, Work } from './handlers.ts'
 import { inVirtualTime } from './virtual-time.ts'
 
@@ -58,17 +61,24 @@ function failing(
   return { calls, handler }
 }
 
-/** A checkpoint that records its calls. */
-function recording(scheduler: SchedulerLike, save: (event: string) => void | PromiseLike<void> = () => {}) {
+/** Values that their source wants acknowledged, and what becomes of each. */
+function acknowledgeable(now: () => number, calls: Partial<Acknowledger> = {}) {
   const notes: string[] = []
-  const checkpoint: Progress<string> = {
-    received: (event) => void notes.push(`received ${event}@${scheduler.now()}`),
-    handled(event) {
-      notes.push(`handled ${event}@${scheduler.now()}`)
-      return save(event)
-    },
+  const note = (what: string) => (position: string) => void notes.push(`${what} ${position}@${now()}`)
+  const acknowledger: Acknowledger = {
+    received: note('received'),
+    acknowledge: note('acknowledged'),
+    release: note('released'),
+    deadLetter: note('dead'),
+    ...calls,
   }
-  return { notes, checkpoint }
+  const value = (position: string) => ({ position, [ACKNOWLEDGER]: acknowledger })
+  return { notes, values: { a: value('a'), b: value('b'), c: value('c'), d: value('d') } }
+}
+
+/** Calls a handler of strings with the position of a value. */
+function ofPosition<R>(handler: (position: string) => R) {
+  return ({ position }: { readonly position: string }) => handler(position)
 }
 
 /** Dead letters that are recorded. */
@@ -171,12 +181,10 @@ describe('deliver, handling', () => {
 
   it('keeps the type of the events', () => {
     const events: Observable<ResearchEvent> = EMPTY
-    const checkpoint: Progress<Pick<ResearchEvent, 'id' | 'source'>> = { received() {}, handled() {} }
     const narrowed = events.pipe(
       ofType('monitor.event_stream'),
       deliver(async (event) => event.data.output, {
         key: (event) => event.source,
-        checkpoint,
         deadLetters: {
           next: ({ event }) => expectTypeOf(event).toEqualTypeOf<EventOf<'monitor.event_stream'>>(),
         },
@@ -225,17 +233,6 @@ describe('deliver, order by key', () => {
         .subscribe()
       flush()
       expect(calls).toEqual(['a1@0', 'a1@3', 'a2@4', 'a2@7', 'a3@8'])
-    }))
-
-  it('starts the next event of a key only when the one before is saved', () =>
-    inVirtualTime(({ flush }, scheduler) => {
-      const { handler, calls } = working(scheduler, {})
-      const { checkpoint } = recording(scheduler, () => new Work(scheduler, 5))
-      of('a1', 'a2')
-        .pipe(deliver(handler, { ...byLetter, checkpoint }))
-        .subscribe()
-      flush()
-      expect(calls).toEqual(['a1@0', 'a2@6'])
     }))
 
   it('errors with what a key function throws, once the events in flight have ended', () =>
@@ -415,75 +412,51 @@ describe('deliver, dead letters', () => {
       expect(letters).toEqual(['a after 1: Error: for good@1'])
     }))
 
-  it('keeps a dead-lettered event in flight until it is saved', () =>
+  it('keeps an event in flight until its dead letter is stored', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler, calls } = failing(scheduler, { a: 1 })
-      const { deadLetters } = deadLettering(scheduler)
-      const { checkpoint, notes } = recording(scheduler, () => new Work(scheduler, 5))
-      const config = { concurrency: 1, retries: 0, deadLetters, checkpoint }
-      expectObservable(cold('(ab|)').pipe(deliver(handler, config))).toBe('------------(b|)')
+      const deadLetters = { next: () => new Work(scheduler, 5) }
+      const { values, notes } = acknowledgeable(() => scheduler.now())
+      const config = { concurrency: 1, retries: 0, deadLetters }
+      const handled = cold('(ab|)', values).pipe(deliver(ofPosition(handler), config))
+      expectObservable(handled).toBe('-------(b|)', values)
       flush()
-      expect(notes).toEqual(['received a@0', 'received b@0', 'handled a@1', 'handled b@7'])
+      expect(notes).toEqual(['received a@0', 'received b@0', 'acknowledged a@6', 'acknowledged b@7'])
       expect(calls).toEqual(['a@0', 'b@6'])
     }))
 
-  it('errors when deadLetters throws, and saves nothing', () =>
+  it.each<[string, (scheduler: SchedulerLike) => DeliverConfig<{ readonly position: string }>, string]>([
+    ['throws', () => ({ deadLetters: { next: fail } }), '-#'],
+    [
+      'rejects',
+      (scheduler) => ({ deadLetters: { next: () => new Work(scheduler, 3, { error: refused }) } }),
+      '----#',
+    ],
+    ['is a Subject without subscribers', () => ({ deadLetters: new Subject() }), '-#'],
+  ])('errors when deadLetters %s, and does not acknowledge the event', (_, config, end) =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
-      const { handler } = failing(scheduler, { a: 1 }, 'an error of the handler')
-      const { checkpoint, notes } = recording(scheduler)
-      const handled = cold('a|').pipe(
-        deliver(handler, { retries: 0, deadLetters: { next: fail }, checkpoint }),
+      const { handler } = failing(scheduler, { a: 1 })
+      const { values, notes } = acknowledgeable(() => scheduler.now())
+      const settings = { retries: 0, ...config(scheduler) }
+      expectObservable(cold('a|', values).pipe(deliver(ofPosition(handler), settings))).toBe(
+        end,
+        undefined,
+        refused,
       )
-      expectObservable(handled).toBe('-#', undefined, refused)
       flush()
-      expect(notes).toEqual(['received a@0'])
-    }))
+      expect(notes).toEqual(['received a@0', `released a@${end.length - 1}`])
+    }),
+  )
 
-  it('counts the event as handled only once its dead letter is stored asynchronously', () =>
-    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
-      const { handler } = failing(scheduler, { a: 1 })
-      const { checkpoint, notes } = recording(scheduler)
-      const deadLetters = { next: () => new Work(scheduler, 3) }
-      const handled = cold('a|').pipe(deliver(handler, { retries: 0, deadLetters, checkpoint }))
-      expectObservable(handled).toBe('----|')
-      flush()
-      expect(notes).toEqual(['received a@0', 'handled a@4'])
-    }))
-
-  it('errors when a dead letter cannot be stored asynchronously, and saves nothing', () =>
-    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
-      const { handler } = failing(scheduler, { a: 1 }, 'an error of the handler')
-      const { checkpoint, notes } = recording(scheduler)
-      const deadLetters = { next: () => new Work(scheduler, 3, { error: refused }) }
-      const handled = cold('a|').pipe(deliver(handler, { retries: 0, deadLetters, checkpoint }))
-      expectObservable(handled).toBe('----#', undefined, refused)
-      flush()
-      expect(notes).toEqual(['received a@0'])
-    }))
-
-  it('errors when deadLetters is a Subject without subscribers', () =>
-    inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
-      const { handler } = failing(scheduler, { a: 1 })
-      const { checkpoint, notes } = recording(scheduler)
-      const deadLetters = new Subject<DeadLetter<string>>()
-      const handled = cold('a|').pipe(deliver(handler, { retries: 0, deadLetters, checkpoint }))
-      expectObservable(handled).toBe('-#', undefined, refused)
-      flush()
-      expect(notes).toEqual(['received a@0'])
-    }))
-
-  it('saves nothing when a subscriber of the deadLetters Subject unsubscribes from the result', () => {
-    const letters = new Subject<DeadLetter<string>>()
-    const saved: string[] = []
-    const checkpoint = { received() {}, handled: (event: string) => void saved.push(event) }
-    const source = new Subject<string>()
-    const subscription = source
-      .pipe(deliver(fail, { retries: 0, deadLetters: letters, checkpoint }))
-      .subscribe()
+  it('does not acknowledge when a subscriber of the deadLetters Subject unsubscribes from the result', () => {
+    const letters = new Subject<DeadLetter<{ readonly position: string }>>()
+    const { values, notes } = acknowledgeable(() => 0)
+    const source = new Subject<{ readonly position: string }>()
+    const subscription = source.pipe(deliver(fail, { retries: 0, deadLetters: letters })).subscribe()
     letters.subscribe(() => subscription.unsubscribe())
-    source.next('a')
+    source.next(values.a)
     expect(source.observed).toBe(false)
-    expect(saved).toEqual([])
+    expect(notes).toEqual(['received a@0', 'released a@0'])
   })
 })
 
@@ -526,15 +499,15 @@ describe('deliver, failing without dead letters', () => {
       expectObservable(cold('(ab)').pipe(deliver(handler, { retries: 0 }))).toBe('-----#', undefined, 'b')
     }))
 
-  it('emits and saves events that are handled after the failure', () =>
+  it('emits and acknowledges events that are handled after the failure', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const handler = (event: string) =>
         event === 'a' ? new Work(scheduler, 1, { error: refused }) : new Work(scheduler, 3)
-      const { checkpoint, notes } = recording(scheduler, () => new Work(scheduler, 2))
-      const handled = cold('(ab)').pipe(deliver(handler, { retries: 0, checkpoint }))
-      expectObservable(handled).toBe('-----(b#)', undefined, refused)
+      const { values, notes } = acknowledgeable(() => scheduler.now())
+      const handled = cold('(ab)', values).pipe(deliver(ofPosition(handler), { retries: 0 }))
+      expectObservable(handled).toBe('---(b#)', values, refused)
       flush()
-      expect(notes).toEqual(['received a@0', 'received b@0', 'handled b@3'])
+      expect(notes).toEqual(['received a@0', 'received b@0', 'released a@1', 'acknowledged b@3'])
     }))
 })
 
@@ -561,18 +534,24 @@ describe('deliver, failing while handlers hang', () => {
       expect(reasons).toHaveProperty('0.cause', refused)
     }))
 
-  it.each<[string, DeliverConfig<string>]>([
-    ['a key function throws', { key: (event) => (event === 'c' ? fail() : event) }],
-    [
-      'the position of an event is not known',
-      { checkpoint: { received: (event) => void (event === 'c' && fail()), handled() {} } },
-    ],
-  ])('errors at the drainTimeout when %s', (_name, config) =>
+  it('errors at the drainTimeout when a key function throws', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
-      const handled = cold('bc---').pipe(deliver(hanging(scheduler).handler, { ...config, drainTimeout: 5 }))
+      const config = { key: (event: string) => (event === 'c' ? fail() : event), drainTimeout: 5 }
+      const handled = cold('bc---').pipe(deliver(hanging(scheduler).handler, config))
       expectObservable(handled).toBe('------#', undefined, new DrainTimeoutError(1, 5, { cause: refused }))
-    }),
-  )
+    }))
+
+  it('errors at the drainTimeout when an event cannot be acknowledged', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const { values } = acknowledgeable(() => scheduler.now(), {
+        received: (position) => void (position === 'c' && fail()),
+      })
+      const { handler } = hanging(scheduler)
+      const handled = cold('bc---', values).pipe(
+        deliver(({ position }, signal) => handler(position, signal), { drainTimeout: 5 }),
+      )
+      expectObservable(handled).toBe('------#', undefined, new DrainTimeoutError(1, 5, { cause: refused }))
+    }))
 
   it('does not restart the drainTimeout when it is aborted as well', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
@@ -627,48 +606,67 @@ describe('deliver, failing while handlers hang', () => {
     }))
 })
 
-describe('deliver, checkpoint', () => {
-  it('calls received when an event arrives, and waits for handled to settle', () =>
+describe('deliver, acknowledgement', () => {
+  it('receives a value when it arrives, and acknowledges it once it is handled, before it is emitted', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler, calls } = working(scheduler, { a: 2, b: 1 })
-      const { checkpoint, notes } = recording(scheduler, () => new Work(scheduler, 3))
-      const handled = cold('           ab---|').pipe(deliver(handler, { concurrency: 1, checkpoint }))
-      expectObservable(handled).toBe('-----a---(b|)')
+      const { values, notes } = acknowledgeable(() => scheduler.now())
+      const handled = cold('ab---|', values).pipe(
+        deliver(ofPosition(handler), { concurrency: 1 }),
+        tap(({ position }) => void notes.push(`emitted ${position}`)),
+      )
+      expectObservable(handled).toBe('--ab-|', values)
       flush()
-      expect(notes).toEqual(['received a@0', 'received b@1', 'handled a@2', 'handled b@6'])
-      expect(calls).toEqual(['a@0', 'b@5'])
+      expect(notes).toEqual([
+        'received a@0',
+        'received b@1',
+        'acknowledged a@2',
+        'emitted a',
+        'acknowledged b@3',
+        'emitted b',
+      ])
+      expect(calls).toEqual(['a@0', 'b@2'])
     }))
 
-  it('emits synchronously when saving is synchronous', () => {
+  it('emits synchronously when the handler is synchronous', () => {
     const source = new Subject<string>()
     const emitted: string[] = []
-    const checkpoint = { received() {}, handled() {} }
-    source.pipe(deliver(() => {}, { checkpoint })).subscribe((event) => emitted.push(event))
+    source.pipe(deliver(() => {})).subscribe((event) => emitted.push(event))
     source.next('a')
     expect(emitted).toEqual(['a'])
   })
 
-  it('errors when the position of an event is not known, and does not handle it', () =>
+  it('errors when a value cannot be acknowledged, and does not handle it', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const source = cold('                           abc')
+      const { values } = acknowledgeable(() => scheduler.now(), {
+        received: (position) => void (position === 'b' && fail()),
+      })
+      const source = cold('                           abc', values)
       const { handler, calls } = working(scheduler, { a: 4 })
-      const checkpoint = { received: (event: string) => void (event === 'b' && fail()), handled() {} }
-      const handled = source.pipe(deliver(handler, { checkpoint }))
-      expectObservable(handled).toBe('                ----(a#)', undefined, refused)
+      const handled = source.pipe(deliver(ofPosition(handler)))
+      expectObservable(handled).toBe('                ----(a#)', values, refused)
       expectSubscriptions(source.subscriptions).toBe('^!')
       flush()
       expect(calls).toEqual(['a@0'])
     }))
 
-  it('errors when saving throws or rejects, and does not emit the event', () =>
+  it('errors with what an acknowledgement throws, and does not emit the value', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
-      for (const handled of [fail, () => new Work(scheduler, 0, { error: refused })]) {
-        const source = cold('a--')
-        const checkpoint = { received() {}, handled }
-        const result = source.pipe(deliver(() => new Work(scheduler, 1), { checkpoint }))
-        expectObservable(result).toBe('-#', undefined, refused)
-      }
+      const { values } = acknowledgeable(() => scheduler.now(), { acknowledge: fail })
+      const handled = cold('a--', values).pipe(deliver(() => new Work(scheduler, 1)))
+      expectObservable(handled).toBe('-#', undefined, refused)
     }))
+
+  it('emits nothing where an acknowledgement unsubscribes', () => {
+    const subscription = new Subscription()
+    const { values } = acknowledgeable(() => 0, { acknowledge: () => subscription.unsubscribe() })
+    const source = new Subject<{ readonly position: string }>()
+    const emitted: unknown[] = []
+    subscription.add(source.pipe(deliver(() => {})).subscribe((value) => emitted.push(value)))
+    source.next(values.a)
+    expect(emitted).toEqual([])
+    expect(source.observed).toBe(false)
+  })
 })
 
 describe('deliver, ends', () => {
@@ -721,27 +719,19 @@ describe('deliver, unsubscribed', () => {
       expectSubscriptions(source.subscriptions).toBe('^---!')
     }))
 
-  it('aborts the signal of the handlers, and saves nothing that they handle after that', () =>
+  it('aborts the signal of the handlers, and acknowledges nothing that they handle after that', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const signals: AbortSignal[] = []
-      const handler = (_: string, signal: AbortSignal) => {
+      const handler = (_: unknown, signal: AbortSignal) => {
         signals.push(signal)
         return new Work(scheduler, 5)
       }
-      const { checkpoint, notes } = recording(scheduler)
-      const subscription = of('a').pipe(deliver(handler, { checkpoint })).subscribe()
+      const { values, notes } = acknowledgeable(() => scheduler.now())
+      const subscription = of(values.a).pipe(deliver(handler)).subscribe()
       scheduler.schedule(() => subscription.unsubscribe(), 2)
       flush()
       expect(signals.map((signal) => signal.aborted)).toEqual([true])
-      expect(notes).toEqual(['received a@0'])
-    }))
-
-  it('emits nothing that is saved after that', () =>
-    inVirtualTime(({ cold, expectObservable }, scheduler) => {
-      const { checkpoint } = recording(scheduler, () => new Work(scheduler, 5))
-      expectObservable(cold('a').pipe(deliver(() => {}, { checkpoint })), '^--!').toBe('')
-      const failingToSave = recording(scheduler, () => new Work(scheduler, 5, { error: refused })).checkpoint
-      expectObservable(cold('a').pipe(deliver(() => {}, { checkpoint: failingToSave })), '^--!').toBe('')
+      expect(notes).toEqual(['received a@0', 'released a@2'])
     }))
 
   it('clears the timers of retries and of the drain', () => {
@@ -758,22 +748,23 @@ describe('deliver, unsubscribed', () => {
 
   it('may be unsubscribed within a handler, whether that returns or throws', () => {
     for (const then of [() => {}, fail]) {
-      const source = new Subject<string>()
+      const { values, notes } = acknowledgeable(() => 0)
+      const source = new Subject<{ readonly position: string }>()
       const log: string[] = []
-      const checkpoint = { received() {}, handled: (event: string) => void log.push(`saved ${event}`) }
       const subscription = new Subscription()
       const handler = () => {
         subscription.unsubscribe()
         then()
       }
       subscription.add(
-        source.pipe(deliver(handler, { retries: 0, checkpoint })).subscribe({
-          next: (event) => log.push(`emitted ${event}`),
+        source.pipe(deliver(handler, { retries: 0 })).subscribe({
+          next: ({ position }) => log.push(`emitted ${position}`),
           error: (error: unknown) => log.push(String(error)),
         }),
       )
-      source.next('a')
+      source.next(values.a)
       expect(log).toEqual([])
+      expect(notes).toEqual(['received a@0', 'released a@0'])
       expect(source.observed).toBe(false)
     }
   })
@@ -805,16 +796,16 @@ describe('deliver, aborted', () => {
 
   it('unsubscribes from the source, waits for events in flight, starts no other, and completes', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const source = cold('                           abcd-----')
+      const { values, notes } = acknowledgeable(() => scheduler.now())
+      const source = cold('                           abcd-----', values)
       const { handler, calls } = working(scheduler, { a: 6, b: 4 })
-      const { checkpoint, notes } = recording(scheduler)
       const signal = abortAt(scheduler, 3)
-      const handled = source.pipe(deliver(handler, { concurrency: 2, signal, checkpoint }))
-      expectObservable(handled).toBe('                -----b(a|)')
+      const handled = source.pipe(deliver(ofPosition(handler), { concurrency: 2, signal }))
+      expectObservable(handled).toBe('                -----b(a|)', values)
       expectSubscriptions(source.subscriptions).toBe('^--!')
       flush()
       expect(calls).toEqual(['a@0', 'b@1'])
-      expect(notes.filter((note) => note.startsWith('handled'))).toEqual(['handled b@5', 'handled a@6'])
+      expect(notes.slice(-3)).toEqual(['released c@3', 'acknowledged b@5', 'acknowledged a@6'])
       expect(getEventListeners(signal, 'abort')).toEqual([])
     }))
 
@@ -877,12 +868,6 @@ describe('deliver, aborted', () => {
       const config = { signal, drainTimeout: 5 }
       const asksToWait = () => new Work(scheduler, 1, { error: new Refused('later', { retryAfter: 50 }) })
       expectObservable(cold('a').pipe(deliver(asksToWait, config))).toBe(
-        '-------#',
-        undefined,
-        new DrainTimeoutError(1, 5),
-      )
-      const { checkpoint } = recording(scheduler, () => new Work(scheduler, 50))
-      expectObservable(cold('a').pipe(deliver(() => {}, { ...config, checkpoint }))).toBe(
         '-------#',
         undefined,
         new DrainTimeoutError(1, 5),
@@ -966,8 +951,6 @@ describe('deliver, its config', () => {
     ['retryable', { retryable: true }],
     // @ts-expect-error no observer
     ['deadLetters.next', { deadLetters: {} }],
-    // @ts-expect-error half of it
-    ['checkpoint.handled', { checkpoint: { received() {} } }],
     // @ts-expect-error no function
     ['random', { random: 1 }],
     // @ts-expect-error a controller, not its signal

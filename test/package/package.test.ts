@@ -92,8 +92,8 @@ describe('what npm installs', () => {
 
   it('has every file that package.json names', () => {
     // Several conditions may have the same file.
-    expect(new Set(named('.js')).size).toBe(12)
-    expect(named('.d.ts')).toHaveLength(7)
+    expect(new Set(named('.js')).size).toBe(11)
+    expect(named('.d.ts')).toHaveLength(6)
     expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
       [],
     )
@@ -161,7 +161,7 @@ describe('the built package', () => {
   })
 
   it('needs only its dependencies, for each of its files', async () => {
-    const built = files('dist/{chunks,operators,src/{service,state,transport,webhooks}}/*.js')
+    const built = files('dist/{chunks,operators,src/{service,transport,webhooks}}/*.js')
     const program = built.map((file) => `import './node_modules/rivulet/${file}'`)
     await writeFile(
       join(installed.folder, 'imports.mjs'),
@@ -271,7 +271,7 @@ describe('the types of the package', () => {
       join(installed.folder, 'user.ts'),
       [...imports, `export const all = [${uses.join()}]`].join('\n'),
     )
-    expect(entries).toHaveLength(7)
+    expect(entries).toHaveLength(6)
     expect(await complaintsAbout('user.ts')).toBe('')
   })
 

@@ -4,11 +4,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as rivulet from 'rivulet'
+import * as sqlite from 'rivulet/log/sqlite'
 import * as operators from 'rivulet/operators'
 import * as service from 'rivulet/service'
-import * as sqlite from 'rivulet/state/sqlite'
 import * as webhooks from 'rivulet/webhooks'
-import { firstValueFrom, lastValueFrom } from 'rxjs'
+import { firstValueFrom, lastValueFrom, take } from 'rxjs'
 
 const folder = await mkdtemp(join(tmpdir(), 'rivulet-program-'))
 const processor = {
@@ -33,16 +33,19 @@ async function handled() {
   const { taskgroup_id: id } = await firstValueFrom(client.taskGroups.create())
   const inputs = ['rivers', 'brooks'].map((input) => ({ input, processor: 'base' }))
   await lastValueFrom(client.taskGroups.addRuns(id, { inputs }))
-  const checkpoint = await rivulet.openCheckpoint(sqlite.sqliteCheckpointStore(join(folder, 'state.db')))
+  const log = await rivulet.openLog(sqlite.sqliteLog(join(folder, 'log.db')))
   const found = []
-  await client
-    .watch({ taskGroups: [id], checkpoint })
+  const recording = client.record({ taskGroups: [id], log })
+  await log
+    .consumer('runs')
     .pipe(
       operators.ofType('task_run.state'),
-      operators.deliver((event) => void found.push(event.data.output.content), { checkpoint }),
+      operators.deliver((entry) => void found.push(entry.data.output.content)),
+      take(inputs.length),
     )
     .forEach(() => {})
-  await checkpoint.close()
+  await recording.done
+  await log.close()
   return found.toSorted()
 }
 
@@ -64,13 +67,13 @@ async function errors() {
     }
   }
   await research.close()
-  const { ArgumentError, ConnectionError, StateFileError } = rivulet
+  const { ArgumentError, ConnectionError, LogError } = rivulet
   return {
     operators: (await thrownBy(() => operators.dedupe({ capacity: -1 }))) instanceof ArgumentError,
     webhooks:
       (await thrownBy(() => webhooks.createWebhookReceiver({ secrets: '' }))) instanceof ArgumentError,
     service: (await thrownBy(() => service.createResearchService({ docs: 1 }))) instanceof ArgumentError,
-    sqlite: (await thrownBy(() => sqlite.sqliteCheckpointStore(folder))) instanceof StateFileError,
+    sqlite: (await thrownBy(() => rivulet.openLog(sqlite.sqliteLog(folder)))) instanceof LogError,
     exchange: (await thrownBy(() => firstValueFrom(client.get('/v1/any')))) instanceof ConnectionError,
   }
 }

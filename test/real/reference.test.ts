@@ -10,7 +10,6 @@ const ENTRY_POINTS = [
   'rivulet/operators',
   'rivulet/webhooks',
   'rivulet/log/sqlite',
-  'rivulet/state/sqlite',
   'rivulet/otel',
   'rivulet/service',
 ]

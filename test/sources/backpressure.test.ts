@@ -15,7 +15,7 @@ import {
 } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createClient, memoryCheckpointStore, openCheckpoint } from 'rivulet'
+import { createClient } from 'rivulet'
 import type { ResearchClient } from 'rivulet'
 import { deliver, Gate, iterate, reconnect, underGate } from 'rivulet/operators'
 import { pageOf } from '../support/monitor-page.ts'
@@ -183,15 +183,12 @@ const PIPES: Readonly<Record<string, Pipe>> = {
         concatMap(() => taskGroups.runs('g')),
       ),
   },
-  'watch with a checkpoint, after a timer': {
-    of: async (client) => {
-      const checkpoint = await openCheckpoint(memoryCheckpointStore())
-      // The checkpoint requires a `deliver`; this one handles synchronously.
-      return timer(1).pipe(
-        switchMap(() => client.watch({ taskGroups: ['g'], checkpoint })),
-        deliver(() => {}, { checkpoint }),
-      )
-    },
+  'watch, after a timer': {
+    of: async (client) =>
+      timer(1).pipe(
+        switchMap(() => client.watch({ taskGroups: ['g'] })),
+        deliver(() => {}),
+      ),
   },
   'a stream whose connection broke': {
     first: [sendOneAndBreak],

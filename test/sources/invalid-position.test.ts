@@ -1,8 +1,5 @@
-import { lastValueFrom } from 'rxjs'
+import { createClient, memoryLog, openLog } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import { createClient, memoryCheckpointStore, openCheckpoint } from 'rivulet'
-import type { CheckpointChanges } from 'rivulet'
-import { deliver } from 'rivulet/operators'
 import { answer, serve } from '../support/serve.ts'
 
 const STREAMS: readonly (readonly [
@@ -14,44 +11,30 @@ const STREAMS: readonly (readonly [
   ['groups/g/runs', { taskGroups: ['g'] }],
 ]
 
-describe.each(STREAMS)('an invalid saved position of %s', (stream, watched) => {
-  it.each(['', 'garbage', '{', '[]', '{}', '{"cursor":5}', '{"mark":null,"time":null,"before":[]}'])(
-    'errors with the name of the stream, without a request or a save: %j',
+describe.each(STREAMS)('an invalid position of %s in the log', (stream, recorded) => {
+  it.each(['', 'garbage', '{', '[]', '{}', '{"cursor":5}', '{"mark":5,"time":null,"before":[]}'])(
+    'fails the recording with the name of the stream, without a request, and is left as it is: %j',
     async (position) => {
-      const store = memoryCheckpointStore()
-      await store.load()
-      await store.save({ positions: new Map([[stream, position]]), handled: [] })
-      await store.close()
-      const saved: CheckpointChanges[] = []
-      const recordingStore = {
-        ...store,
-        save(changes: CheckpointChanges) {
-          saved.push(changes)
-          return store.save(changes)
-        },
-      }
       const requested: (string | undefined)[] = []
       const baseUrl = await serve((request, response) => {
         requested.push(request.url)
         answer(response, { events: [] })
       })
-      const checkpoint = await openCheckpoint(recordingStore)
-      const events = createClient({ baseUrl, apiKey: 'key' }).watch({ ...watched, checkpoint })
+      const store = memoryLog()
+      const fence = await store.claim(`stream:${stream}`)
+      await store.append([{ fence, expect: null, entries: [], position }])
+      await store.release(fence)
+      await using log = await openLog(store)
 
-      const handled = lastValueFrom(events.pipe(deliver(() => {}, { checkpoint })))
+      const recording = createClient({ baseUrl, apiKey: 'key' }).record({ ...recorded, log })
 
-      await expect(handled).rejects.toMatchObject({
-        name: 'CheckpointError',
+      await expect(recording.done).rejects.toMatchObject({
+        name: 'LogError',
         message: expect.stringContaining(stream),
       })
-      await checkpoint.close()
-      expect({
-        saved,
-        requested: requested.filter((path) => path?.includes(stream.replace('groups/g/', ''))),
-      }).toEqual({
-        saved: [],
-        requested: [],
-      })
+      expect(await store.streamPositions([fence.name])).toEqual([position])
+      const own = requested.filter((path) => path?.includes(stream.replace('groups/g/', '')))
+      expect(own).toEqual([])
     },
   )
 })

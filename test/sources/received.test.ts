@@ -85,7 +85,7 @@ it.each<
     'monitor.event_stream',
   ],
   ['the result of a run', (c) => c.watch({ webhooks: { deliveries: of(ended) }, hold: 0 }), 'task_run.state'],
-  ['a durable inbox', async (c) => c.watch({ webhooks: { deliveries: await stored() } }), 'unknown'],
+  ['an inbox', async (c) => c.watch({ webhooks: { deliveries: await stored() } }), 'unknown'],
 ])('%s has the time of the client as received', async (_way, open, type) => {
   const events = await open(await client())
 

@@ -15,9 +15,8 @@ import {
 } from 'rxjs'
 import type { Observable, SchedulerAction, SchedulerLike } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createClient, groupSource, memoryCheckpointStore, monitorSource, openCheckpoint } from 'rivulet'
+import { createClient, groupSource, monitorSource } from 'rivulet'
 import type { Diagnostic, ResearchEvent, WatchedMonitor, WebhookDelivery } from 'rivulet'
-import { deliver, ofType } from 'rivulet/operators'
 import { answer, openStream, queryOf, serve, sse } from '../support/serve.ts'
 import { settled } from '../support/settled.ts'
 
@@ -123,51 +122,34 @@ describe("an execution's events, fetched for a thin webhook", () => {
 })
 
 describe('a webhook whose expansion fails permanently', () => {
-  /** Watches and handles events, with a checkpoint, until the delivery is done. */
-  async function handled(baseUrl: string, delivery: WebhookDelivery) {
-    const checkpoint = await openCheckpoint(memoryCheckpointStore())
+  async function watched(baseUrl: string, delivery: WebhookDelivery) {
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 })
     const diagnostics: Diagnostic[] = []
     client.diagnostics.subscribe((diagnostic) => diagnostics.push(diagnostic))
-    const emitted: ResearchEvent[] = []
-    await new Promise<void>((resolve, reject) => {
-      const webhooks = { deliveries: concat(of(delivery), NEVER), done: () => resolve() }
-      const watched = client.watch({ webhooks, checkpoint, hold: 0 })
-      const subscription = watched
-        .pipe(deliver((event) => void emitted.push(event), { checkpoint }))
-        .subscribe({
-          error: reject,
-        })
-      onTestFinished(() => subscription.unsubscribe())
-    })
-    await checkpoint.close()
-    return { emitted, diagnostics }
+    const webhooks = { deliveries: concat(of(delivery), NEVER) }
+    const first = await firstValueFrom(client.watch({ webhooks, hold: 0 }))
+    return { first, diagnostics }
   }
   const failing = (status: number) =>
     serve((_request, response) =>
       answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, status),
     )
 
-  it.each([402, 403, 404, 409, 422])(
-    'is emitted unchanged and done, with a checkpoint: %i',
-    async (status) => {
-      const { emitted, diagnostics } = await handled(await failing(status), detected('x'))
+  it.each([402, 403, 404, 409, 422])('is emitted unchanged: %i', async (status) => {
+    const { first, diagnostics } = await watched(await failing(status), detected('x'))
 
-      expect(emitted).toMatchObject([
-        { type: 'unknown', source: '/v1/monitors/m', data: detected('x').payload },
-      ])
-      // A 404 is an empty expansion, not a failure.
-      expect(diagnostics).toMatchObject(status === 404 ? [] : [{ kind: 'expansion', error: { status } }])
-    },
-  )
+    expect(first).toMatchObject({ type: 'unknown', source: '/v1/monitors/m', data: detected('x').payload })
+    // A 404 is an empty expansion, not a failure.
+    expect(diagnostics).toMatchObject(status === 404 ? [] : [{ kind: 'expansion', error: { status } }])
+  })
 
   it.each([403, 422])('is emitted without an output if it is about a run: %i', async (status) => {
     const data = { run_id: 'r', status: 'completed', is_active: false, processor: 'base' }
     const delivery = { ...detected('x'), payload: { type: 'task_run.status', data } }
 
-    const { emitted, diagnostics } = await handled(await failing(status), delivery)
+    const { first, diagnostics } = await watched(await failing(status), delivery)
 
-    expect(emitted).toMatchObject([{ type: 'task_run.state', via: 'webhook', data: { run: data } }])
+    expect(first).toMatchObject({ type: 'task_run.state', via: 'webhook', data: { run: data } })
     expect(diagnostics).toMatchObject([{ kind: 'expansion', error: { status } }])
   })
 
@@ -180,32 +162,26 @@ describe('a webhook whose expansion fails permanently', () => {
     const baseUrl = await serve((_request, response) => answer(response, body))
     const data = { run_id: 'r', status: 'completed', is_active: false, processor: 'base' }
 
-    const { emitted, diagnostics } = await handled(baseUrl, {
+    const { first, diagnostics } = await watched(baseUrl, {
       ...detected('x'),
       payload: { type: 'task_run.status', data },
     })
 
-    expect(emitted).toMatchObject([{ type: 'task_run.state', via: 'webhook', data: { run: data } }])
+    expect(first).toMatchObject({ type: 'task_run.state', via: 'webhook', data: { run: data } })
     expect(diagnostics.at(-1)).toMatchObject({ kind: 'expansion', error: { name: 'ProtocolError' } })
   })
 
-  it('is emitted unchanged and done after invalid responses only', async () => {
+  it('is emitted unchanged after invalid responses only', async () => {
     let requested = 0
     const baseUrl = await serve((_request, response) => {
       requested += 1
       response.writeHead(200, { 'content-type': 'text/html' }).end('<p>')
     })
 
-    const { emitted, diagnostics } = await handled(baseUrl, detected('x'))
+    const { first, diagnostics } = await watched(baseUrl, detected('x'))
 
-    expect(emitted).toMatchObject([
-      { type: 'unknown', source: '/v1/monitors/m', data: detected('x').payload },
-    ])
-    const error = {
-      name: 'ProtocolError',
-      retryable: false,
-      cause: { message: expect.stringContaining('html') },
-    }
+    expect(first).toMatchObject({ type: 'unknown', source: '/v1/monitors/m', data: detected('x').payload })
+    const error = { name: 'ProtocolError', message: expect.stringContaining('html') }
     expect(diagnostics.at(-1)).toMatchObject({ kind: 'expansion', error })
     expect(requested % 5).toBe(0)
   })
@@ -216,16 +192,21 @@ describe('a webhook whose expansion fails permanently', () => {
     const baseUrl = await serve((_request, response) => answer(response, { run: later, output: {} }))
     const data = { ...run, status: 'failed', modified_at: '2026-01-01T00:00:00Z' }
 
-    const { emitted } = await handled(baseUrl, {
+    const { first } = await watched(baseUrl, {
       ...detected('x'),
       payload: { type: 'task_run.status', data },
     })
 
-    expect(emitted).toMatchObject([{ type: 'task_run.state', data: { run: data } }])
+    expect(first).toMatchObject({ type: 'task_run.state', data: { run: data } })
   })
 
   it('errors the result if the key is rejected, which affects all sources', async () => {
-    await expect(handled(await failing(401), detected('x'))).rejects.toMatchObject({ status: 401 })
+    const client = createClient({ baseUrl: await failing(401), apiKey: 'key', retries: 0 })
+    const webhooks = { deliveries: concat(of(detected('x')), NEVER) }
+
+    const seen = lastValueFrom(client.watch({ webhooks }))
+
+    await expect(seen).rejects.toMatchObject({ status: 401 })
   })
 })
 
@@ -297,38 +278,6 @@ describe('a source of watch that fails permanently', () => {
     const seen = lastValueFrom(client.watch({ monitors: ['bad'], taskGroups: ['g'] }).pipe(toArray()))
 
     await expect(seen).rejects.toMatchObject({ name: 'AuthenticationError', status: 401 })
-  })
-
-  it('is handled like any event with a checkpoint, advances no position, and is emitted again by the next subscription', async () => {
-    const { client } = await partlyFailing()
-    const saved: string[][] = []
-    const store = memoryCheckpointStore()
-    const checkpoint = await openCheckpoint({
-      ...store,
-      load: () => store.load(),
-      save(changes) {
-        saved.push([...changes.positions.keys()])
-        return store.save(changes)
-      },
-      close: () => store.close(),
-    })
-    const emitted: string[] = []
-    const once = () =>
-      lastValueFrom(
-        client
-          .watch({ monitors: ['bad'], taskGroups: ['g'], checkpoint })
-          .pipe(deliver(({ type }) => void emitted.push(type), { checkpoint })),
-        { defaultValue: undefined },
-      )
-
-    await once()
-    const first = emitted.splice(0)
-    await once()
-    await checkpoint.close()
-
-    expect(first.toSorted()).toEqual(['source.failed', 'task_group.status', 'task_run.state'])
-    expect(emitted).toEqual(['source.failed'])
-    expect(new Set(saved.flat())).toEqual(new Set(['groups/g/runs', 'groups/g/events']))
   })
 })
 
@@ -423,22 +372,6 @@ describe('an Observable list of watch', () => {
     },
   )
 
-  it('emits the failure of a malformed id like any event with a checkpoint', async () => {
-    const { client } = await partlyFailing()
-    const checkpoint = await openCheckpoint(memoryCheckpointStore())
-    const handled: string[] = []
-    const handler = ({ type, source }: ResearchEvent) => void handled.push(`${type} ${source}`)
-
-    await recording(
-      client
-        .watch({ monitors: of(['..']), taskGroups: of(['..']), checkpoint })
-        .pipe(deliver(handler, { checkpoint })),
-    ).ended
-    await checkpoint.close()
-
-    expect(handled).toEqual(['source.failed /v1/monitors/..', 'source.failed /v1/tasks/groups/..'])
-  })
-
   it('reports a malformed id once while it stays in the list, with any options and index', async () => {
     let now = 0
     // Two failures within a millisecond would be the same event.
@@ -517,45 +450,5 @@ describe('a webhook with an id that would lead to another path', () => {
 
     expect(first).toMatchObject({ type: 'unknown', via: 'webhook', data: delivery.payload })
     expect(paths).toEqual([])
-  })
-})
-
-describe('a checkpoint that remembers more events than watch by default', () => {
-  it('has none of them emitted again', async () => {
-    const status = { is_active: false, num_task_runs: 3, task_run_status_counts: { completed: 3 } }
-    const run = (run_id: string) => ({ run_id, status: 'completed', is_active: false, processor: 'base' })
-    const baseUrl = await serve((request, response) => {
-      const { pathname } = new URL(request.url ?? '/', 'http://localhost')
-      if (pathname.endsWith('/runs')) {
-        openStream(response)
-        const sent = ['first', 'last', 'new'].map((id) => ({ type: 'task_run.state', run: run(id) }))
-        response.end(sent.map((event) => sse(event)).join(''))
-      } else if (pathname.endsWith('/events')) {
-        openStream(response)
-        const event = { type: 'task_group_status', event_id: '1', status }
-        response.end(sse(event))
-      } else answer(response, { taskgroup_id: 'g', status })
-    })
-    const maxHandled = 100_010
-    const handled = Array.from({ length: maxHandled }, (_, i) => {
-      const id = i === 0 ? 'first' : i === maxHandled - 1 ? 'last' : `run_${i}`
-      return { id: `${id}:completed`, source: `/v1/tasks/runs/${id}`, parts: 0 }
-    })
-    const checkpoint = await openCheckpoint({
-      maxHandled,
-      load: () => ({ positions: new Map(), handled }),
-      save() {},
-      close() {},
-    })
-    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
-
-    const events = client.watch({ taskGroups: ['g'], checkpoint }).pipe(ofType('task_run.state'))
-    const emitted: string[] = []
-    await lastValueFrom(events.pipe(deliver(({ id }) => void emitted.push(id), { checkpoint })), {
-      defaultValue: undefined,
-    })
-    await checkpoint.close()
-
-    expect(emitted).toEqual(['new:completed'])
   })
 })

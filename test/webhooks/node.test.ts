@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createWebhookReceiver, memoryInbox, nodeListener } from 'rivulet/webhooks'
-import type { Inbox, WebhookDelivery, WebhookReceiverOptions, WebhookToSign } from 'rivulet/webhooks'
+import type { MemoryInbox, WebhookDelivery, WebhookReceiverOptions, WebhookToSign } from 'rivulet/webhooks'
 import { firstValueFrom, map } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { serve } from '../support/serve.ts'
@@ -489,7 +489,7 @@ describe('a faulty sender', () => {
     const memory = memoryInbox()
     const commit = Promise.withResolvers<void>()
     const asked = Promise.withResolvers<void>()
-    const inbox: Inbox = {
+    const inbox: MemoryInbox = {
       ...memory,
       async put(delivery) {
         asked.resolve()

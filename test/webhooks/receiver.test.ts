@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { ArgumentError, createWebhookReceiver, memoryInbox, signedRequest } from 'rivulet/webhooks'
 import type {
-  Inbox,
+  MemoryInbox,
   WebhookDelivery,
   WebhookReceiver,
   WebhookReceiverOptions,
@@ -578,13 +578,12 @@ describe('a custom inbox', () => {
   it('is awaited before the response', async () => {
     const memory = memoryInbox()
     const commit = Promise.withResolvers<void>()
-    const inbox: Inbox = {
+    const inbox: MemoryInbox = {
       put: async (delivery) => {
         await commit.promise
         return memory.put(delivery)
       },
       take: () => memory.take(),
-      done: () => {},
     }
     const receiver = receiverWith({ inbox })
     const order: string[] = []
@@ -605,10 +604,9 @@ describe('a custom inbox', () => {
     const failure = new Error('the disk with the secret name is full')
     let broken = true
     const memory = memoryInbox()
-    const inbox: Inbox = {
+    const inbox: MemoryInbox = {
       put: (delivery) => (broken ? Promise.reject(failure) : memory.put(delivery)),
       take: () => memory.take(),
-      done: () => {},
     }
     const receiver = receiverWith({ inbox })
     const deliveries = record(receiver)
@@ -638,38 +636,16 @@ describe('a custom inbox', () => {
 
   it('that fails to emit ends `deliveries` with its error and closes the receiver', async () => {
     const failure = new Error('row 7 cannot be read')
-    const inbox: Inbox = {
+    const inbox: MemoryInbox = {
       put: async () => 'stored',
       take: () => {
         throw failure
       },
-      done: () => {},
     }
     const receiver = receiverWith({ inbox })
 
     await expect(firstValueFrom(receiver.deliveries)).rejects.toBe(failure)
     expect((await receiver.handle(requestOf())).status).toBe(503)
-  })
-})
-
-describe('done', () => {
-  it('is passed on to the inbox, even after close', async () => {
-    const done: string[] = []
-    const inbox: Inbox = { ...memoryInbox(), done: (id) => void done.push(id) }
-    const receiver = receiverWith({ inbox })
-
-    await receiver.done('a')
-    receiver.close()
-    await receiver.done('b')
-
-    expect(done).toEqual(['a', 'b'])
-  })
-
-  it('fails when the inbox fails', async () => {
-    const failure = new Error('no space')
-    const receiver = receiverWith({ inbox: { ...memoryInbox(), done: () => Promise.reject(failure) } })
-
-    await expect(receiver.done('a')).rejects.toBe(failure)
   })
 })
 
@@ -757,20 +733,6 @@ describe('a slow subscriber', () => {
     receiver.close()
 
     expect(ids).toEqual(['a'])
-  })
-
-  it('receives nothing when a receiver with a durable inbox closes', async () => {
-    const inbox: Inbox = { ...memoryInbox(), durable: true }
-    const receiver = receiverWith({ inbox })
-    const gate = new Gate()
-    gate.close()
-    const { ids } = recordThrough(gate, receiver)
-    await send(receiver, 'a')
-
-    receiver.close()
-
-    expect(ids).toEqual([])
-    expect((await firstValueFrom(receiverWith({ inbox }).deliveries)).id).toBe('a')
   })
 })
 

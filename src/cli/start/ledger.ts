@@ -1,4 +1,4 @@
-import type { Diagnostic, ResearchEvent } from 'rivulet'
+import type { Appended, Diagnostic, Entry } from 'rivulet'
 import type { ServiceRecords } from 'rivulet/service'
 
 /** The results of the demonstration. */
@@ -8,34 +8,37 @@ export interface Summary {
   readonly runs_completed: number
   readonly runs_failed: number
   readonly monitor_events: number
+  /** Runs whose answer names a licence, by licence, as a process of the log has counted them. */
+  readonly licences: Readonly<Record<string, number>>
   /** Requests to the webhook endpoint, including repeated ones. */
   readonly webhooks_received: number
-  /** Dropped duplicates, of any transport. */
+  /** Repeated webhooks, and events that the log skipped since it had them. */
   readonly duplicates_dropped: number
   /** Reconnects after a failure. */
   readonly reconnects: number
-  /** Events in the service's database that the subscriber did not receive. */
+  /** Events in the service's database that the consumer did not receive. */
   readonly lost: number
-  /** Duplicates that the subscriber received. */
+  /** Duplicates that the consumer received. */
   readonly doubled: number
 }
 
-/** Counts the events of a subscriber, to compare them with the service's own database. */
+/** Counts the entries of a consumer, to compare them with the service's own database. */
 export class Ledger {
   readonly #runs = new Map<string, number>()
   readonly #monitorEvents = new Map<string, number>()
   #completed = 0
   #failed = 0
   #webhooks = 0
-  #deliveries = 0
-  #duplicates = 0
+  #skipped = 0
   #reconnects = 0
 
-  /** The subscriber received an event. */
-  event(event: ResearchEvent): void {
-    if (event.type === 'monitor.event_stream') count(this.#monitorEvents, event.id)
-    if (event.type !== 'task_run.state') return
-    const { run } = event.data
+  /** The consumer received an entry. */
+  entry(entry: Entry): void {
+    // A more complete copy is not a duplicate.
+    if (entry.revision > 1) return
+    if (entry.type === 'monitor.event_stream') count(this.#monitorEvents, entry.id)
+    if (entry.type !== 'task_run.state') return
+    const { run } = entry.data
     if (count(this.#runs, run.run_id) > 1) return
     if (run.status === 'completed') this.#completed += 1
     else this.#failed += 1
@@ -43,7 +46,6 @@ export class Ledger {
 
   /** The client reported something. */
   diagnostic(diagnostic: Diagnostic): void {
-    if (diagnostic.kind === 'duplicate') this.#duplicates += 1
     // A reconnect after a proper close is not a failure.
     if (diagnostic.kind === 'reconnect' && diagnostic.cause !== undefined) this.#reconnects += 1
   }
@@ -53,9 +55,9 @@ export class Ledger {
     this.#webhooks += 1
   }
 
-  /** The receiver emitted a delivery. */
-  delivery(): void {
-    this.#deliveries += 1
+  /** Events were appended to the log. */
+  appended({ duplicates }: Appended): void {
+    this.#skipped += duplicates
   }
 
   get webhooks(): number {
@@ -69,15 +71,20 @@ export class Ledger {
   }
 
   /** The results, compared with the service's database. */
-  summary(records: ServiceRecords, found: Pick<Summary, 'documents' | 'search_results'>): Summary {
+  summary(
+    records: ServiceRecords,
+    found: Pick<Summary, 'documents' | 'search_results' | 'licences'>,
+  ): Summary {
+    const { documents, search_results, licences } = found
     return {
-      ...found,
+      documents,
+      search_results,
       runs_completed: this.#completed,
       runs_failed: this.#failed,
       monitor_events: this.#monitorEvents.size,
+      licences,
       webhooks_received: this.#webhooks,
-      // The receiver drops repeated deliveries, the client other duplicates.
-      duplicates_dropped: this.#webhooks - this.#deliveries + this.#duplicates,
+      duplicates_dropped: Math.max(0, this.#webhooks - announcements(records)) + this.#skipped,
       reconnects: this.#reconnects,
       lost: this.missing(records),
       doubled: surplus(this.#runs) + surplus(this.#monitorEvents),
@@ -86,8 +93,16 @@ export class Ledger {
 }
 
 /** The changes that monitors reported. Completions are listed only on request. */
-export function reportedEvents({ monitor_events }: ServiceRecords): ServiceRecords['monitor_events'] {
+function reportedEvents({ monitor_events }: ServiceRecords): ServiceRecords['monitor_events'] {
   return monitor_events.filter(({ event }) => event.event_type === 'event_stream')
+}
+
+/** The number of events that the service announces by webhook: each run, and each execution that found something. */
+export function announcements(records: ServiceRecords): number {
+  const executions = reportedEvents(records).map(
+    ({ event }) => 'event_group_id' in event && event.event_group_id,
+  )
+  return records.runs.length + new Set(executions).size
 }
 
 function count(counts: Map<string, number>, id: string): number {

@@ -1,19 +1,18 @@
 import { createClient } from 'rivulet'
-import type { Diagnostic, Monitor, ResearchClient, ResearchEvent } from 'rivulet'
-import { iterate } from 'rivulet/operators'
-import type { ServiceRecords } from 'rivulet/service'
-import { filter, firstValueFrom, map, merge, share, Subject, takeUntil, tap } from 'rxjs'
-import type { Observable } from 'rxjs'
+import type { Entry, LogJob } from 'rivulet'
+import { filter, firstValueFrom, merge, Subject } from 'rxjs'
 import { knownPackages } from '../installed.ts'
 import type { Logger } from '../log.ts'
 import { openWebhookEndpoint } from '../webhook-endpoint.ts'
 import { openFieldNotes } from './field-notes.ts'
 import type { FieldNote } from './field-notes.ts'
-import { Ledger, reportedEvents } from './ledger.ts'
+import { announcements, Ledger } from './ledger.ts'
 import type { Summary } from './ledger.ts'
+import { countLicences, licenceOf, licencesOf } from './licences.ts'
 import type { Narrator } from './narrator.ts'
 import { createFieldNotesMonitor, QUERY, researchPackages } from './research.ts'
 import { DELIVERIES, openFaultyService } from './service.ts'
+import { openTemporaryLog } from './temporary-log.ts'
 
 /** Settings of the demonstration. */
 export interface ScenarioOptions {
@@ -25,28 +24,40 @@ export interface ScenarioOptions {
   readonly signal: AbortSignal
 }
 
-/** Something to print. */
-type Step =
-  | { readonly event: ResearchEvent }
-  | { readonly diagnostic: Diagnostic }
-  | { readonly note: FieldNote }
+/** The entries that are printed and counted. */
+const TYPES = [
+  'task_run.state',
+  'task_group.status',
+  'monitor.event_stream',
+  'monitor.error',
+  'source.failed',
+  'stream.gap',
+] as const
 
 /**
  * The demonstration: a service over real documents that breaks its streams and repeats its webhooks, and a client that
- * searches, researches packages, watches a folder, and receives all events as one stream, each once.
+ * searches, researches packages, watches a folder, and records all events into a log, each once. Two consumers and a process
+ * read the log.
  */
-export async function runScenario({ docs, narrator, log, signal }: ScenarioOptions): Promise<Summary> {
+export async function runScenario({
+  docs,
+  narrator,
+  log: logger,
+  signal,
+}: ScenarioOptions): Promise<Summary> {
   await using fieldNotes = await openFieldNotes()
-  await using service = await openFaultyService(docs, fieldNotes.folder, log)
-  await using endpoint = await openWebhookEndpoint(service.webhookSecret)
-  const ledger = new Ledger()
-  endpoint.responses.subscribe(() => ledger.webhook())
+  await using service = await openFaultyService(docs, fieldNotes.folder, logger)
+  await using file = await openTemporaryLog()
+  const { log } = file
+  await using endpoint = await openWebhookEndpoint(service.webhookSecret, { inbox: log.inbox })
+  const audit = new Ledger()
+  endpoint.responses.subscribe(() => audit.webhook())
 
   const url = await service.listen()
   const documents = service.corpus.size
   await narrator.service({ url, documents })
 
-  const client = createClient({ baseUrl: url, apiKey: service.apiKey, logger: log })
+  const client = createClient({ baseUrl: url, apiKey: service.apiKey, logger })
   const answer = await firstValueFrom(client.search({ search_queries: [QUERY] }, { signal }))
   await narrator.search(QUERY, answer)
 
@@ -55,83 +66,102 @@ export async function runScenario({ docs, narrator, log, signal }: ScenarioOptio
   const groupId = await researchPackages(client, packages, endpoint.url, signal)
   await narrator.watching({ packages, monitor })
 
-  // The demonstrated pipeline. The taps only count.
-  const deliveries = endpoint.receiver.deliveries.pipe(tap(() => ledger.delivery()))
-  const events = client
-    .watch({ monitors: [monitor.monitor_id], taskGroups: [groupId], webhooks: { deliveries }, signal })
-    .pipe(
-      tap((event) => ledger.event(event)),
-      share(),
-    )
-  const notes = new Subject<FieldNote>()
-  const done = new Subject<void>()
-  const steps = merge(
-    events.pipe(map((event) => ({ event }))),
-    client.diagnostics.pipe(
-      tap((diagnostic) => ledger.diagnostic(diagnostic)),
-      map((diagnostic) => ({ diagnostic })),
-    ),
-    notes.pipe(map((note) => ({ note }))),
-  ).pipe(takeUntil(done))
+  const narration = new Narration()
+  client.diagnostics.subscribe((diagnostic) => {
+    audit.diagnostic(diagnostic)
+    narration.add(() => narrator.diagnostic(diagnostic))
+  })
+  log.observe({
+    async append(_, proceed) {
+      const appended = await proceed()
+      audit.appended(appended)
+      return appended
+    },
+  })
+
+  // The demonstrated pipeline.
+  const webhooks = endpoint.receiver
+  const recording = client.record({ monitors: [monitor.monitor_id], taskGroups: [groupId], webhooks, log })
+  const printed = new Ledger()
+  const handled = new Subject<Entry>()
+  const printing = log.consume('story', { types: TYPES, concurrency: 1, retries: 0 }, async (entry) => {
+    await narration.add(() => narrator.event(entry))
+    printed.entry(entry)
+    handled.next(entry)
+  })
+  let licensed = 0
+  const auditing = log.consume('audit', { types: TYPES }, (entry) => {
+    audit.entry(entry)
+    if (licenceOf(entry) !== undefined) licensed += 1
+    handled.next(entry)
+  })
+  const counting = countLicences(log)
 
   const direct = async () => {
+    // Sequentially, as documents arrive over a day.
     for (const note of fieldNotes.notes) {
-      const reported = firstValueFrom(events.pipe(filter((event) => reports(event, note))))
-      // Sequentially, as documents arrive over a day.
-      await Promise.all([reported, addNote(client, monitor, note, notes, signal)])
+      const reported = firstValueFrom(handled.pipe(filter((entry) => reports(entry, note))))
+      await note.add()
+      await narration.add(() => narrator.note(note))
+      // The monitor's next scheduled execution is in an hour.
+      await firstValueFrom(client.monitors.trigger(monitor.monitor_id, { signal }))
+      await reported
     }
     const isComplete = () => {
       const records = service.records()
-      return ledger.missing(records) === 0 && ledger.webhooks >= DELIVERIES * announcements(records)
+      const isRead = [printed, audit].every((ledger) => ledger.missing(records) === 0)
+      return isRead && audit.webhooks >= DELIVERIES * announcements(records)
     }
-    if (!isComplete()) await firstValueFrom(merge(events, endpoint.responses).pipe(filter(isComplete)))
-    // This emits the waiting deliveries, so that a duplicate among them is counted.
-    endpoint.receiver.close()
+    if (!isComplete()) await firstValueFrom(merge(handled, endpoint.responses).pipe(filter(isComplete)))
+    await recording.stop()
+    return licencesOf(counting, licensed)
   }
-  const printing = print(steps, narrator)
-  direct().then(
-    () => done.next(),
-    (error: unknown) => done.error(error),
-  )
-  await printing
+  const failure = failureOf([recording, printing, auditing, counting])
+  const licences = await Promise.race([direct(), failure, narration.failed, aborted(signal)])
 
-  const summary = ledger.summary(service.records(), { documents, search_results: answer.results.length })
+  const found = { documents, search_results: answer.results.length, licences }
+  const summary = audit.summary(service.records(), found)
   await narrator.summary(summary)
   return summary
 }
 
-/** Adds a document and triggers the monitor, whose next scheduled execution is in an hour. */
-async function addNote(
-  client: ResearchClient,
-  monitor: Monitor,
-  note: FieldNote,
-  notes: Subject<FieldNote>,
-  signal: AbortSignal,
-): Promise<void> {
-  await note.add()
-  notes.next(note)
-  await firstValueFrom(client.monitors.trigger(monitor.monitor_id, { signal }))
-}
+/** Prints one step after the other, from several sources. */
+class Narration {
+  readonly #failed = Promise.withResolvers<never>()
+  #last: Promise<void> = Promise.resolve()
 
-async function print(steps: Observable<Step>, narrator: Narrator): Promise<void> {
-  for await (const step of iterate(steps)) {
-    if ('event' in step) await narrator.event(step.event)
-    else if ('note' in step) await narrator.note(step.note)
-    else await narrator.diagnostic(step.diagnostic)
+  /** Rejects with the first step that fails. */
+  get failed(): Promise<never> {
+    return this.#failed.promise
+  }
+
+  /** Resolves when the step is printed. */
+  add(print: () => Promise<void>): Promise<void> {
+    this.#last = this.#last.then(print)
+    this.#last.catch(this.#failed.reject)
+    return this.#last
   }
 }
 
-/** Whether the event is the monitor's report of the document. */
-function reports(event: ResearchEvent, note: FieldNote): boolean {
-  if (event.type !== 'monitor.event_stream') return false
-  const { basis } = event.data.output
-  return basis.some(({ citations = [] }) => citations.some(({ url }) => url === note.url))
+/** Rejects with the reason of the signal. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const abort = () => reject(signal.reason)
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
+  })
 }
 
-/** The number of events that the service announces by webhook: each run, and each execution that found something. */
-function announcements(records: ServiceRecords): number {
-  const executions = reportedEvents(records).map(
-    ({ event }) => 'event_group_id' in event && event.event_group_id,
-  )
-  return records.runs.length + new Set(executions).size
+/** Rejects with the first failure of a job. */
+function failureOf(jobs: readonly LogJob[]): Promise<never> {
+  return new Promise((_, reject) => {
+    for (const { done } of jobs) done.catch(reject)
+  })
+}
+
+/** Whether the entry is the monitor's report of the document. */
+function reports(entry: Entry, note: FieldNote): boolean {
+  if (entry.type !== 'monitor.event_stream') return false
+  const { basis } = entry.data.output
+  return basis.some(({ citations = [] }) => citations.some(({ url }) => url === note.url))
 }

@@ -73,11 +73,14 @@ export function storyNarrator(output: Output): Narrator {
     },
 
     async watching({ packages }) {
-      await heading('3  One stream', 'client.watch({ monitors, taskGroups, webhooks })')
+      await heading('3  One log', 'client.record({ monitors, taskGroups, webhooks, log })')
       await text(
         `A run for each of ${packages.length} packages: its purpose, its licence, how to install it.`,
       )
       await text('A monitor on a folder, to which documents are added meanwhile. Webhooks of both.')
+      await text(
+        'All events are recorded once. Two consumers read them, one of which prints this, and a process counts.',
+      )
       await output.line()
     },
 
@@ -107,7 +110,7 @@ export function storyNarrator(output: Output): Narrator {
 
     async summary(summary) {
       progress.stop()
-      await heading('Summary', "the received events, compared with the service's own database")
+      await heading('Summary', "what a consumer received, compared with the service's own database")
       for (const [name, value] of figures(summary))
         await text(`${name.padEnd(NAME_WIDTH)}${paint('bold', value)}`)
       if (summary.lost === 0 && summary.doubled === 0) {
@@ -179,12 +182,19 @@ function shortUrl(url: string): string {
   return url.replace(/^file:.*\/node_modules\//, '').replaceAll('%40', '@')
 }
 
+/** The counts of the process, the highest first. */
+function licences({ licences: counts }: Summary): string {
+  const sorted = Object.entries(counts).toSorted(([, one], [, other]) => other - one)
+  return sorted.length === 0 ? 'none' : sorted.map(([name, count]) => `${count} ${name}`).join(', ')
+}
+
 function figures(summary: Summary): [name: string, value: string][] {
   return [
     ['documents', `${summary.documents}`],
     ['search results', `${summary.search_results}`],
     ['runs', `${summary.runs_completed} completed, ${summary.runs_failed} failed`],
     ['monitor events', `${summary.monitor_events}`],
+    ['licences', licences(summary)],
     ['webhooks received', `${summary.webhooks_received}`],
     ['duplicates dropped', `${summary.duplicates_dropped}`],
     ['reconnects', `${summary.reconnects}`],

@@ -13,8 +13,8 @@ import { MAX_TIMER_DELAY } from '../../protocol/timer-limit.ts'
 import type { Monitor, MonitorEventsQuery } from '../../protocol/monitor.ts'
 import { checkRequest } from '../../protocol/requests/check.ts'
 import { monitorEventsQuery } from '../../protocol/requests/monitors.ts'
-import type { Place } from '../../state/progress-log.ts'
 import { ProtocolError } from '../../transport/errors.ts'
+import type { StreamPosition } from '../../protocol/stream-position.ts'
 import type { Context } from '../context.ts'
 import { fedBy } from '../shapes/fed-by.ts'
 import { MonitorBacklog } from './backlog.ts'
@@ -93,14 +93,14 @@ export function followMonitor(
       // A walk that is resumed does not list what came after its beginning.
       if (poller.isAtStart) {
         woken = false
-        tracking?.polling?.()
+        tracking?.polling()
       }
       return fedBy<FollowedMonitorEvent>((polled, ended) => poller.poll(polled, ended))
     })
     const retryable = (error: unknown) => poller.isRetryable(error)
     const onReconnect = ({ cause, attempt }: Reconnection) => {
       // The request was retried already. A single malformed answer, such as a broken pagination, is no outage.
-      if (!(cause instanceof ProtocolError) || attempt > 1) tracking?.lost?.(cause)
+      if (!(cause instanceof ProtocolError) || attempt > 1) tracking?.lost(cause)
     }
     poll
       .pipe(
@@ -185,7 +185,7 @@ class Poller {
     for (;;) {
       const batch = await this.#backlog.next(signal, gate)
       if (signal.aborted) return !isEmpty
-      this.#tracking?.reached?.()
+      this.#tracking?.reached()
       if (batch === undefined) {
         this.#caughtUp()
         return !isEmpty
@@ -213,15 +213,15 @@ class Poller {
     const position = this.#position
     const wasFirstWalk = position.isFirstWalk
     position.isFirstWalk = false
-    this.#tracking?.caughtUp?.(wasFirstWalk ? position.snapshot : undefined)
+    this.#tracking?.caughtUp(wasFirstWalk ? position.snapshot : undefined)
   }
 
   #emit(
     subscriber: Subscriber<FollowedMonitorEvent>,
     event: FollowedMonitorEvent,
-    place: Place | undefined,
+    position: StreamPosition | undefined,
   ): void {
-    this.#tracking?.entered(event, place, this.#position.isFirstWalk)
+    this.#tracking?.entered(event, position, this.#position.isFirstWalk)
     subscriber.next(event)
   }
 

@@ -2,7 +2,7 @@ import { Queue } from '../../../operators/queue.ts'
 import { isObject } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
-import type { Place } from '../../state/progress-log.ts'
+import type { StreamPosition } from '../../protocol/stream-position.ts'
 
 /** How many of the newest ids are remembered. More than one, since the service may have deleted the last one. */
 const MAX_REMEMBERED = 1_000
@@ -46,7 +46,7 @@ export class MonitorPosition {
   }
 
   /** An immutable copy of the position. {@link parse} reads its text. */
-  get snapshot(): Place {
+  get snapshot(): StreamPosition {
     return new MonitorSnapshot(this.lastId, this.time, this.#saved, this.isFirstWalk)
   }
 
@@ -78,7 +78,7 @@ export class MonitorPosition {
 }
 
 /** A {@link MonitorPosition} at one moment. */
-class MonitorSnapshot implements Place {
+class MonitorSnapshot implements StreamPosition {
   readonly #lastId: string | undefined
   readonly #time: string | null
   readonly #before: readonly string[]

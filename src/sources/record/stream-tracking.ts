@@ -36,7 +36,7 @@ export function streamTracking(tracked: TrackedStream): Tracking {
       ),
     reached: () => reachability.reached(stream),
     lost: (error) => reachability.lost(stream, error),
-    ...(monitor !== undefined && { wake: monitor.wake }),
+    wake: monitor?.wake,
     polling: () => monitor?.polling(),
     caughtUp(position) {
       if (position !== undefined) stream.move(position)

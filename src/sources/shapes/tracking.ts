@@ -1,31 +1,31 @@
 import type { Observable } from 'rxjs'
 import type { ResearchEvent } from '../../protocol/event.ts'
-import type { Place } from '../../state/progress-log.ts'
+import type { StreamPosition } from '../../protocol/stream-position.ts'
 
-/** Keeps the place of one stream over restarts, for `watch` with a checkpoint and for `record`. */
+/** What a recorded stream reports to, and what keeps its position over restarts. */
 export interface Tracking {
-  /** Where the stream stood; undefined at its beginning. */
+  /** Where the stream was; undefined at its beginning. */
   readonly position: string | undefined
+  /** Wakes a stream that polls. */
+  readonly wake: Observable<void> | undefined
   /**
-   * An event is about to be emitted; the stream stands at `place` once it was handled, or where it stood before.
+   * An event is about to be emitted; the stream is at `position` after it, or where it was without one.
    *
    * @param isFirstWalk Whether the stream walks through its past for the first time. Default false.
    */
-  readonly entered: (event: ResearchEvent, place: Place | undefined, isFirstWalk?: boolean) => void
-  /** The error that says that {@link position} cannot be read: where it stands, and what to do. */
-  readonly unreadable: () => Error
+  entered(event: ResearchEvent, position: StreamPosition | undefined, isFirstWalk?: boolean): void
+  /** The error for a {@link position} that cannot be read. It says where the position is, and what to do. */
+  unreadable(): Error
   /** The service answered a request of the stream. */
-  readonly reached?: () => void
+  reached(): void
   /** The service cannot be reached; the stream goes on trying. Called for each attempt. */
-  readonly lost?: (error: unknown) => void
-  /** Wakes a stream that polls. */
-  readonly wake?: Observable<void>
+  lost(error: unknown): void
   /** A poll begins at the newest event. One that was interrupted by a failure is resumed without a call. */
-  readonly polling?: () => void
+  polling(): void
   /**
    * A poll has emitted all that the service listed.
    *
-   * @param place The new place, where it changed without an event.
+   * @param position The new position, where it changed without an event.
    */
-  readonly caughtUp?: (place: Place | undefined) => void
+  caughtUp(position: StreamPosition | undefined): void
 }

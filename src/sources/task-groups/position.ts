@@ -3,7 +3,7 @@ import type { ResearchEvent } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { RunStatus } from '../../protocol/task.ts'
-import type { Place } from '../../state/progress-log.ts'
+import type { StreamPosition } from '../../protocol/stream-position.ts'
 import { SeenEvents } from './seen.ts'
 import type { EndedCounts, SeenSnapshot } from './seen.ts'
 
@@ -119,7 +119,7 @@ export class GroupPosition {
   }
 
   /** An immutable copy of the position. {@link parse} reads its text. */
-  get snapshot(): Place {
+  get snapshot(): StreamPosition {
     return new GroupSnapshot(
       this.cursor,
       this.#seen.snapshot,
@@ -284,7 +284,7 @@ export class GroupPosition {
 }
 
 /** A {@link GroupPosition} at one moment. */
-class GroupSnapshot implements Place {
+class GroupSnapshot implements StreamPosition {
   readonly #cursor: string | undefined
   readonly #seen: SeenSnapshot
   readonly #isWhole: boolean

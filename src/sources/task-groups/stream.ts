@@ -133,14 +133,14 @@ class GroupReader implements StreamReader<GroupEvent> {
   open(): void {
     this.#streamErrors.reset()
     this.#failures = 0
-    this.#stream.tracking?.reached?.()
+    this.#stream.tracking?.reached()
   }
 
   reconnecting(cause: unknown): void {
     if (cause === undefined) return
     this.#failures += 1
     // An open stream may break; it is lost when it cannot be opened again.
-    if (this.#failures > 1) this.#stream.tracking?.lost?.(cause)
+    if (this.#failures > 1) this.#stream.tracking?.lost(cause)
   }
 
   received(): void {

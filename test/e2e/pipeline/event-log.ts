@@ -45,7 +45,7 @@ export class EventLog {
     this.#expectedEvents = expectedEvents
   }
 
-  /** Its name in a checkpoint. */
+  /** Its name in a log. */
   get stream(): string {
     return `groups/${this.#groupId}/${this.#name}`
   }

@@ -4,7 +4,7 @@ export interface ExpectedEvent {
   readonly source: string
   /** Its identities by {@link keyOf}; several where the service renumbers it. */
   readonly keys: Set<string>
-  /** Its completeness in each stream that has it, by the stream's name in a checkpoint: see `completeness`. */
+  /** Its completeness in each stream that has it, by the stream's name in a log: see `completeness`. */
   readonly streams: Map<string, number>
   /** The streams that dropped it. */
   readonly lost: Set<string>

@@ -56,7 +56,7 @@ export class ScriptedMonitor {
     for (const { at, events } of script.forgets) scheduler.schedule(() => this.#forget(events), at)
   }
 
-  /** Its name in a checkpoint. */
+  /** Its name in a log. */
   get stream(): string {
     return `monitors/${this.id}`
   }

@@ -13,7 +13,7 @@ export interface PostScript {
   readonly withNewId: readonly number[]
 }
 
-export const SECRET = 'a secret of the account'
+const SECRET = 'a secret of the account'
 
 /** Receives a webhook and resolves with the status of its response. */
 export type Receiver = (request: Request) => Promise<number>

@@ -330,6 +330,17 @@ describe('a full disk', () => {
   })
 })
 
+it('maps no memory, so a failed read is an error of SQLite, not a signal', async () => {
+  let database: DatabaseSync | undefined
+  const log = openStore(scratchFile(), {
+    connect: (path) => (database = new DatabaseSync(path, { timeout: 0 })),
+  })
+
+  await log.claim('s')
+
+  expect(database?.prepare('PRAGMA mmap_size').get()).toEqual({ mmap_size: 0 })
+})
+
 it('entries, claims, dead letters and states are synced by their commit, cursors are not', async () => {
   const levels: [string, unknown][] = []
   let step = 'open'

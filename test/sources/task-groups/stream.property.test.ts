@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as fc from 'fast-check'
-import { createClient, memoryCheckpointStore, openCheckpoint } from 'rivulet'
-import { deliver } from 'rivulet/operators'
-import { lastValueFrom, take, toArray } from 'rxjs'
+import { createClient, memoryLog, openLog } from 'rivulet'
+import { lastValueFrom, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
+import { entriesOf } from '../../log/entries.ts'
 import { answer, openStream, queryOf, serve, sse } from '../../support/serve.ts'
 
 /** How a connection ends: dropped, closed, or closed within an event. */
@@ -125,8 +125,8 @@ describe.each(['events', 'runs'] as const)(
   },
 )
 
-describe('client.watch over a service that repeats events and breaks connections', () => {
-  it('has every run handled before it completes, over restarts too', async () => {
+describe('client.record over a service that repeats events and breaks connections', () => {
+  it('has every run recorded once before it is done, over restarts too', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 8 }),
@@ -140,21 +140,33 @@ describe('client.watch over a service that repeats events and breaks connections
               ? eventsListener(request, response)
               : runsListener(request, response),
           )
-          const store = memoryCheckpointStore()
-          const handled = new Set<string>()
+          const root = memoryLog()
+          const ends: string[] = []
           for (const events of [...lives, Infinity]) {
-            const checkpoint = await openCheckpoint(store)
+            const store = root.connect()
+            const append = store.append.bind(store)
+            let recorded = 0
+            // A process that is killed once it has recorded this many events.
+            store.append = async (appends, ...rest) => {
+              if (recorded >= events) throw new Error('killed')
+              const appended = await append(appends, ...rest)
+              recorded += appends.flatMap(({ entries }) => entries).length
+              return appended
+            }
+            const log = await openLog(store)
             const client = createClient({ ...settings, baseUrl })
-            const watched = client.watch({ taskGroups: ['g'], checkpoint }).pipe(
-              deliver(({ id }) => void handled.add(id), { checkpoint }),
-              take(events),
-            )
-            await lastValueFrom(watched, { defaultValue: undefined })
-            await checkpoint.close()
+            const recording = client.record({ taskGroups: ['g'], log })
+            const [end] = await Promise.allSettled([recording.done])
+            ends.push(end.status)
+            await log.close()
           }
 
+          expect(ends.at(-1)).toBe('fulfilled')
+          await using log = await openLog(root.connect())
           const runIds = Array.from({ length: runs }, (_, n) => `run_${n + 1}:completed`)
-          expect(runIds.filter((id) => !handled.has(id))).toEqual([])
+          const entries = await entriesOf(log)
+          const recorded = entries.filter(({ type }) => type === 'task_run.state')
+          expect(recorded.map(({ id }) => id)).toEqual(runIds)
         },
       ),
       { numRuns: 150, interruptAfterTimeLimit: 12_000 },

@@ -1,25 +1,10 @@
 import type { ServerResponse } from 'node:http'
-import {
-  asyncScheduler,
-  firstValueFrom,
-  identity,
-  lastValueFrom,
-  take,
-  tap,
-  toArray,
-  VirtualTimeScheduler,
-} from 'rxjs'
-import type { MonoTypeOperatorFunction } from 'rxjs'
+import { asyncScheduler, firstValueFrom, lastValueFrom, tap, toArray, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import {
-  createClient,
-  IncompleteStreamError,
-  memoryCheckpointStore,
-  NotFoundError,
-  openCheckpoint,
-} from 'rivulet'
+import { createClient, IncompleteStreamError, memoryLog, NotFoundError, openLog } from 'rivulet'
 import type { ClientOptions, Diagnostic, ResearchEvent } from 'rivulet'
-import { deliver, ofType } from 'rivulet/operators'
+import { ofType } from 'rivulet/operators'
+import { entriesOf } from '../../log/entries.ts'
 import { answer, openStream, queryOf, serve, sse } from '../../support/serve.ts'
 
 const run = (n: number) => ({
@@ -477,11 +462,11 @@ describe('a group stream', () => {
   })
 
   it('of runs does not count a run twice after a restart of the process', async () => {
-    const log = [run(1), run(2), run(3)]
+    const all = [run(1), run(2), run(3)]
     let connections = 0
     const baseUrl = await serve((request, response) => {
       const [path = ''] = (request.url ?? '').split('?')
-      if (!/\/(events|runs)$/.test(path)) return answer(response, group(log))
+      if (!/\/(events|runs)$/.test(path)) return answer(response, group(all))
       openStream(response)
       if (path.endsWith('/events')) return response.end(sse(status(1, false)))
       connections += 1
@@ -490,24 +475,15 @@ describe('a group stream', () => {
       else response.end(queryOf(request).get('last_event_id') === '2' ? sse(run(3)) : '')
     })
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
-    const store = memoryCheckpointStore()
-    const process = async (end: MonoTypeOperatorFunction<ResearchEvent>) => {
-      const checkpoint = await openCheckpoint(store)
-      const handled = client.watch({ taskGroups: ['g'], checkpoint }).pipe(
-        ofType('task_run.state'),
-        deliver(() => {}, { checkpoint }),
-        end,
-        toArray(),
-      )
-      const events = await lastValueFrom(handled)
-      await checkpoint.close()
-      return events.map(({ id }) => id)
-    }
+    await using log = await openLog(memoryLog())
 
-    const before = await process(take(1))
-    const after = await process(identity)
+    const stopped = client.record({ taskGroups: ['g'], log })
+    await firstValueFrom(log.consumer('first run', { types: ['task_run.state'] }))
+    await stopped.stop()
+    await client.record({ taskGroups: ['g'], log }).done
 
-    expect([before, after]).toEqual([['run_1:completed'], ['run_2:completed', 'run_3:completed']])
+    const runs = (await entriesOf(log)).filter(({ type }) => type === 'task_run.state')
+    expect(runs.map(({ id }) => id)).toEqual(['run_1:completed', 'run_2:completed', 'run_3:completed'])
   })
 
   it('of events reconnects until a status without active runs', async () => {

@@ -1,31 +1,37 @@
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkDuration, checkInteger } from '../protocol/check.ts'
 import { WEBHOOK_HORIZON } from '../protocol/limits.ts'
-import type { InboxOutcome, WebhookDelivery } from '../protocol/webhook.ts'
-import type { Inbox } from './inbox.ts'
+import type { InboxOutcome, WebhookDelivery, WebhookInbox } from '../protocol/webhook.ts'
+
+/** The inbox of a receiver that emits its deliveries itself. They are lost with the process. */
+export interface MemoryInbox extends WebhookInbox {
+  put(delivery: WebhookDelivery): Promise<InboxOutcome>
+  /** Removes and returns the oldest delivery, whose id stays known; undefined where there is none. */
+  take(): WebhookDelivery | undefined
+}
 
 /** Settings of {@link memoryInbox}. */
 export interface MemoryInboxOptions {
-  /** Deliveries that may wait for a subscriber; the inbox is full beyond that. Default 1,000. */
+  /** Maximum number of deliveries that wait for a subscriber; then the inbox is full. Default 1,000. */
   readonly maxPending?: number
   /**
-   * Ids kept for the recognition of duplicates, at the most. Beyond that the oldest are forgotten, up to half of them
-   * at once. At least twice `maxPending`. Default 100,000.
+   * Maximum number of ids by which duplicates are recognized. Beyond that the oldest are forgotten, up to half of them at
+   * once. At least twice `maxPending`. Default 100,000.
    */
   readonly maxIds?: number
-  /** How long an id is known at the least, in ms. Default 48 hours, for as long as the service retries (§6.1). */
+  /** How long an id is known at least, in ms. Default 48 hours, as long as the service retries (§6.1). */
   readonly remember?: number
   /** Unix time in ms. Default `Date.now`. */
   readonly clock?: () => number
 }
 
 /**
- * An inbox in memory: bounded, quick, and empty after a restart. A delivery that was answered 2xx and not handed out
- * is lost with the process.
+ * An inbox in memory, with a bounded number of deliveries. A delivery that was answered with 2xx and not taken is lost with the
+ * process; `log.inbox` keeps it.
  *
- * @throws {ArgumentError} for an option that cannot be right.
+ * @throws {ArgumentError} for an invalid option.
  */
-export function memoryInbox(options: MemoryInboxOptions = {}): Inbox {
+export function memoryInbox(options: MemoryInboxOptions = {}): MemoryInbox {
   const { maxPending = 1_000, maxIds = 100_000, remember = WEBHOOK_HORIZON, clock = Date.now } = options
   checkInteger('maxPending', maxPending, 1)
   checkInteger('maxIds', maxIds, 2 * maxPending)
@@ -64,7 +70,5 @@ export function memoryInbox(options: MemoryInboxOptions = {}): Inbox {
     put: async (delivery) => put(delivery),
     isFull: (id) => !hasRoom() && !isKnown(id),
     take: () => pending.shift(),
-    // What was taken is no longer here: it cannot be handed out again either.
-    done: () => {},
   }
 }

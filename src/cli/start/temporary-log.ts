@@ -1,0 +1,19 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openLog } from 'rivulet'
+import type { EventLog } from 'rivulet'
+import { sqliteLog } from 'rivulet/log/sqlite'
+
+/** Opens a log in a temporary file. Disposing of it closes the log and removes the file. */
+export async function openTemporaryLog(): Promise<{ readonly log: EventLog } & AsyncDisposable> {
+  const folder = await mkdtemp(join(tmpdir(), 'rivulet-'))
+  const log = await openLog(sqliteLog(join(folder, 'log.db')))
+  return {
+    log,
+    async [Symbol.asyncDispose]() {
+      await log.close()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
