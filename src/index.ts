@@ -53,7 +53,14 @@ export type { InboxLimits, InboxPlace, InboxStore, PendingDelivery } from './log
 export type { RetentionOptions } from './log/retention.ts'
 export type { ExportOptions } from './log/export.ts'
 export type { LogStats, ReaderStats, StreamStats } from './log/stats.ts'
-export type { LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from './log/retention-store.ts'
+export type {
+  LogRoom,
+  LogUsage,
+  RetentionStore,
+  StoreStats,
+  Trimmed,
+  TrimLimit,
+} from './log/retention-store.ts'
 export {
   FencedError,
   LogClosedError,

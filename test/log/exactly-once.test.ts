@@ -333,6 +333,29 @@ describe('exactlyOnce', () => {
     await expect(done).rejects.toThrow('was closed')
   })
 
+  it('begins once another connection has ended its transaction', async () => {
+    const file = scratchFile()
+    const { database, insert, ids } = effectsIn(file)
+    database.exec('PRAGMA journal_mode = WAL')
+    const other = new DatabaseSync(file)
+    onTestFinished(() => other.close())
+    const store = memoryLog()
+    await append(store, changes(1, 1))
+    const log = await opened(store)
+    other.exec('BEGIN IMMEDIATE')
+    const job = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    let isEnded = false
+    void job.done.then(
+      () => (isEnded = true),
+      () => (isEnded = true),
+    )
+    for (let turns = 0; turns < 50; turns++) await turn()
+    expect(isEnded).toBe(false)
+    other.exec('COMMIT')
+    await until(() => ids().length === 1)
+    await job.stop()
+  })
+
   it('waits while another connection writes, without blocking, and restores the busy timeout', async () => {
     const file = scratchFile()
     const { database, insert, ids } = effectsIn(file)
