@@ -1,6 +1,8 @@
 import { asyncScheduler, Subscription } from 'rxjs'
 import type { SchedulerLike } from 'rxjs'
+import { retryableOf } from '../protocol/backoff.ts'
 import { checkDuration, checkInteger, checkOptions } from '../protocol/check.ts'
+import { LogClosedError } from './errors.ts'
 import type { LogUsage, RetentionStore, Trimmed } from './retention-store.ts'
 
 /** How long a log keeps its entries. Processes that only read a log need not set it: the recorder deletes. */
@@ -87,6 +89,7 @@ export class Retention {
   #step: Promise<boolean> = Promise.resolve(false)
   #timer = Subscription.EMPTY
   #isStopped = false
+  #failure: { readonly error: unknown } | undefined
 
   constructor(store: RetentionStore, options: RetentionOptions, scheduler: SchedulerLike = asyncScheduler) {
     this.#store = store
@@ -111,10 +114,14 @@ export class Retention {
     }
   }
 
-  /** Resolves after one step. The others follow by themselves. */
+  /**
+   * Resolves after one step. The others follow by themselves. Rejects once a step has failed for good: the log would grow
+   * without a limit, and nobody would notice.
+   */
   async appended(): Promise<void> {
     this.#run()
     await this.#step
+    if (this.#failure !== undefined) throw this.#failure.error
   }
 
   /** Resolves when no step is under way. */
@@ -136,8 +143,11 @@ export class Retention {
 
   async #steps(): Promise<void> {
     do {
-      // A full disk, or a file that another program has locked: the next append tries again, and reports what it gets.
-      this.#step = this.#next().catch(() => false)
+      this.#step = this.#next().catch((error: unknown) => {
+        // After a full disk, or beside another program's lock, the next append tries again.
+        if (retryableOf(error) === false && !(error instanceof LogClosedError)) this.#failure ??= { error }
+        return false
+      })
     } while ((await this.#step) && !this.#isStopped)
   }
 

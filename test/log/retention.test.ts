@@ -3,7 +3,7 @@ import { firstValueFrom, toArray, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { iterate, ofType } from 'rivulet/operators'
 import { openLog } from '../../src/log/event-log.ts'
-import { LogGapError, LogInUseError, LogUnsupportedError } from '../../src/log/errors.ts'
+import { LogFileError, LogGapError, LogInUseError, LogUnsupportedError } from '../../src/log/errors.ts'
 import { memoryLog } from '../../src/log/memory-log.ts'
 import type { MemoryLog } from '../../src/log/memory-log.ts'
 import { Recorder } from '../../src/log/recorder.ts'
@@ -226,6 +226,25 @@ describe('a recorder', () => {
     expect((await readAll(store)).length).toBeLessThan(1_000)
     await close()
   })
+})
+
+it('a recorder fails when entries cannot be deleted for good, since the log would grow without a limit', async () => {
+  const damaged = new LogFileError('log.db', 'is damaged')
+  let isDamaged = false
+  const store = memoryLog({
+    faults(write) {
+      if (write === 'retention' && isDamaged) throw damaged
+    },
+  })
+  const failures: unknown[] = []
+  const retention = new Retention(store.retention, { maxBytes: 1 * MB })
+  const recorder = new Recorder(store, (error) => failures.push(error), { retention })
+  const stream = await recorder.open('s')
+  isDamaged = true
+  for (let n = 0; n < 1_200; n++) stream.add(large(`${n}`))
+  await recorder.close()
+  await retention.stop()
+  expect(failures).toEqual([damaged])
 })
 
 it('the log says which reader has paused its recorders, also where that could not be stored at first', async () => {
