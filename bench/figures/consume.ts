@@ -3,11 +3,11 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { from, lastValueFrom } from 'rxjs'
 import { openLog } from 'rivulet'
-import type { Entry, EventLog, LogStore, ResearchEvent } from 'rivulet'
+import type { Entry, EventLog, ResearchEvent } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { deliver } from 'rivulet/operators'
-import { monitorEvent } from '../../src/protocol/event.ts'
 import { expectCount } from '../expect-count.ts'
+import { detection, fillLog } from '../filled-log.ts'
 import { result } from '../figure.ts'
 import type { Measure } from '../figure.ts'
 import { alternately, perSecond } from '../rounds.ts'
@@ -16,7 +16,6 @@ const ENTRIES = 200_000
 /** Of those, for a handler that waits. */
 const DELIVERED = 8_000
 const CONCURRENCY = 16
-const BATCH = 200
 
 /**
  * - `consume`: entries of 400 bytes per second from an SQLite log through `log.consume` with a synchronous handler, against a bare
@@ -26,9 +25,8 @@ const BATCH = 200
  */
 export const measure: Measure = async (folder) => {
   const file = join(folder, 'log.db')
-  const store = sqliteLog(file)
-  await fill(store)
-  await using log = await openLog(store)
+  await fillLog(file, ENTRIES, (number) => detection(number, `monitor_${number % 5}`))
+  await using log = await openLog(sqliteLog(file))
   const start = await log.positionAt('start')
   const entries: Entry[] = []
   for (let position = start; entries.length < DELIVERED;) {
@@ -86,24 +84,4 @@ function selected(file: string): number {
   }
   database.close()
   return count
-}
-
-async function fill(store: LogStore): Promise<void> {
-  const fence = await store.claim('bench')
-  for (let n = 0; n < ENTRIES; n += BATCH) {
-    const entries = Array.from({ length: BATCH }, (_, i) => ({ event: detection(n + i) }))
-    await store.append([{ fence, expect: null, entries }])
-  }
-}
-
-/** An event of about 400 bytes as JSON. */
-function detection(number: number): ResearchEvent {
-  const output = { type: 'text', content: 'x'.repeat(80), basis: [] }
-  const wire = {
-    event_type: 'event_stream',
-    event_id: `mevt_${number}`,
-    event_group_id: 'mevtgrp_1',
-    output,
-  } as const
-  return monitorEvent(`monitor_${number % 5}`, { ...wire, event_date: '2026-01-01' }, 'poll', 0)
 }
