@@ -8,8 +8,8 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   test: {
     include: ['test/**/*.test.ts'],
-    // Takes runtimes that are no dependencies of the package: `npm run test:real`.
-    exclude: ['test/real/**'],
+    // Takes runtimes that are no dependencies of the package, `npm run test:real`, or a mount: `npm run test:disk`.
+    exclude: ['test/real/**', 'test/disk/**'],
     testTimeout: 20_000,
     // Much of a test's time is spent waiting for sockets and child processes.
     maxWorkers: 2,
