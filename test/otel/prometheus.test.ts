@@ -39,7 +39,7 @@ it('are served to Prometheus, with their units, and without ids', async () => {
   expect(text).toMatch(/^rivulet_log_recorded_total(?:\{.*\})? [1-9]\d*$/m)
   expect(text).toMatch(/^rivulet_log_append_duration_bucket\{.*le="0\.005".*\} \d+$/m)
   expect(text).toMatch(
-    /^messaging_process_duration_count\{messaging_system="rivulet",messaging_operation_name="process",messaging_consumer_group_name="billing",rivulet_event_type="task_run\.state".*\} \d+$/m,
+    /^messaging_process_duration_count\{messaging_system="rivulet",messaging_operation_name="process",messaging_consumer_group_name="billing",rivulet_reader_kind="consumer",rivulet_event_type="task_run\.state".*\} \d+$/m,
   )
   expect(text).not.toContain(id)
   expect(text).not.toMatch(/trun_|tgrp_/)

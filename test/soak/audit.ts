@@ -49,10 +49,9 @@ export function countedEntries({ entries }: Archive): readonly ArchivedEntry[] {
   return entries.filter(({ type }) => isCounted(type))
 }
 
-/** Number of entries that the log has as acknowledged, although they have no effect. */
-export function aheadOf(archive: Archive, consumer: string, effects: Tally): number {
-  const acknowledged = archive.acknowledgedBy(consumer).filter(({ type }) => isCounted(type))
-  return acknowledged.filter((entry) => !effects.has(keyOf(entry))).length
+/** Number of entries that have to have an effect and have none. */
+export function withoutEffect(entries: readonly ArchivedEntry[], effects: Tally): number {
+  return entries.filter((entry) => isCounted(entry.type) && !effects.has(keyOf(entry))).length
 }
 
 export function auditOf({ records, archive, billing, ledger }: Evidence): Audit {

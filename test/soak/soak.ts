@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
 import { Archive } from './archive.ts'
-import { aheadOf, auditOf, countedEntries, factsOf } from './audit.ts'
+import { auditOf, countedEntries, factsOf, withoutEffect } from './audit.ts'
 import type { Audit } from './audit.ts'
 import { divergenceOf } from './board.ts'
 import { keyOf, Tally } from './effects.ts'
@@ -43,7 +43,7 @@ export interface SoakResult extends Audit {
   readonly faults: Readonly<Record<string, number>>
   /** Number of keys whose state, and of outputs, that are not those of one run over the same entries without a kill. */
   readonly process_diverged: number
-  /** Number of entries that a consumer had acknowledged without an effect, after any kill. */
+  /** How often an entry was acknowledged without an effect, after kills and between them. */
   readonly cursor_ahead: number
   /** Number of processes that were fenced after another one took their place. All but these went on. */
   readonly fenced: number
@@ -68,6 +68,8 @@ const START_PATIENCE = 30_000
 const STEP_PATIENCE = 3_000
 /** How long the kill of a consumer waits for a handler that runs, in ms. */
 const MAX_IDLE = 1_000
+/** How often one looks at what happens until all of it is inspected. */
+const LOOKS = 10
 /** How long nothing happens in an idle gap, in ms. */
 const IDLE = 1_000
 
@@ -111,10 +113,13 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
   }
   /** Number of events that both consumers have handled. */
   const handled = () => Math.min(billing.effects.facts, ledger.effects.facts)
+  /** Whatever the log has as acknowledged has had its effect before. */
   const inspect = () => {
-    update()
-    if (archive === undefined) return
-    ahead += aheadOf(archive, 'billing', billing.effects) + aheadOf(archive, 'ledger', ledger.effects)
+    archive?.update()
+    const billed = archive?.acknowledgedBy('billing') ?? []
+    const booked = archive?.acknowledgedBy('ledger') ?? []
+    for (const tally of tallies) tally.update()
+    ahead += withoutEffect(billed, billing.effects) + withoutEffect(booked, ledger.effects)
   }
   /** A kill of an idle consumer tests nothing. */
   const whileIdle = async () => {
@@ -160,6 +165,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     processes.get('receiver')?.start()
     processes.get('recorder')?.start()
     const deadline = performance.now() + PATIENCE + events * 20 + plan.length * STEP_PATIENCE
+    let looks = 0
     let stage = ''
     let moved = performance.now()
     // Lost events never arrive, and what comes after them is not reached.
@@ -176,6 +182,8 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
       const reached = JSON.stringify([plan.length, archive.counted, rows, research.struck])
       if (reached !== stage || archive.counted === 0) moved = performance.now()
       stage = reached
+      looks += 1
+      if (looks % LOOKS === 0) inspect()
       await after(20)
       if (plan.length > 0 || !workload.isComplete) continue
 
