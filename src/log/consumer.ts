@@ -13,8 +13,11 @@ import { deadLetterError } from './dead-letter-error.ts'
 import type { Effects } from './effects.ts'
 import { LogClosedError, LogGapError, StalledConsumerError } from './errors.ts'
 
-/** Maximum number of entries that are read at once. */
-const PAGE = 1_000
+/**
+ * Maximum number of entries that are read at once. Parsing them blocks the event loop, and with it the handlers in flight: with 1,000,
+ * handlers of 1 ms were slower by a tenth.
+ */
+const PAGE = 100
 
 /** Reading pauses while the entries that are out are longer than this as JSON, in characters. */
 const MAX_OUT_LENGTH = 16 * 1024 * 1024
