@@ -116,7 +116,7 @@ export class Retention {
 
   /**
    * Resolves after one step. The others follow by themselves. Rejects once a step has failed for good: the log would grow
-   * without a limit, and nobody would notice.
+   * without a limit, unnoticed.
    */
   async appended(): Promise<void> {
     this.#run()

@@ -475,7 +475,7 @@ describe('a consumer of the log', () => {
     expect(await remaining(store, 'loop')).toEqual([])
   })
 
-  it('saves what the handlers of a job end with after its log was told to close', async () => {
+  it('saves what the handlers of a job end with after the close of its log began', async () => {
     const store = memoryLog()
     const log = await openLog(store)
     await append(store, changes(1, 3))

@@ -386,7 +386,7 @@ it('a new process begins at the first entry that is left, also where entries are
   await second.stop()
 })
 
-it('log.read reports a gap to whoever reads from before it', async () => {
+it('log.read reports a gap to a reader from before it', async () => {
   const store = memoryLog()
   const log = await openLog(store)
   onTestFinished(() => log.close())

@@ -46,7 +46,7 @@ export class ProcessStore {
   readonly store: LogStore
   readonly #target: LogStore
   readonly #conditions: StoreConditions
-  /** The calls under way, without those that wait for somebody else. */
+  /** The calls under way, without those that wait for another one. */
   readonly #calls = new Set<Call>()
   #isKilled = false
   #isLanding = false

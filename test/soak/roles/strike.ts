@@ -16,7 +16,7 @@ let kinds = new Set<TransactionKind>()
 
 /**
  * Watches the SQL of this process from below the library, and kills the process at a commit when it is ordered to: SQLite has
- * the whole transaction and nobody can see it yet, or everybody can and this process does not know.
+ * the whole transaction and no other connection can see it yet, or all can and this process does not know.
  */
 export function watchTransactions(): void {
   process.on('message', (message: RoleOrder) => {
