@@ -337,22 +337,13 @@ describe('a consumer that was overtaken', () => {
   })
 
   it('a new one begins at the first entry that is left, also where entries are deleted at that moment', async () => {
-    const store = memoryLog()
-    await append(store, [change('1'), change('2'), change('3')])
-    const racing = store.connect()
-    const { commit } = racing
-    racing.commit = async (...args) => {
-      racing.commit = commit.bind(racing)
-      await store.retention.trim({ limit: 2 })
-      await racing.commit(...args)
-    }
-    const log = await openLog(racing)
-    onTestFinished(() => log.close())
+    const log = await trimmedAtFirstCommit()
     expect(await firstValueFrom(log.consumer('new'))).toMatchObject({ id: '3' })
   })
 })
 
-it('a new process begins at the first entry that is left, also where entries are deleted at that moment', async () => {
+/** A log of three entries, of which two are deleted while its first reader begins. */
+async function trimmedAtFirstCommit() {
   const store = memoryLog()
   await append(store, [change('1'), change('2'), change('3')])
   const racing = store.connect()
@@ -364,6 +355,11 @@ it('a new process begins at the first entry that is left, also where entries are
   }
   const log = await openLog(racing)
   onTestFinished(() => log.close())
+  return log
+}
+
+it('a new process begins at the first entry that is left, also where entries are deleted at that moment', async () => {
+  const log = await trimmedAtFirstCommit()
   const run = (version: number) =>
     log.process('p', {
       version,

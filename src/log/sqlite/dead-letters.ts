@@ -1,10 +1,9 @@
-import { isObject } from '../../protocol/event.ts'
-import { parseJson } from '../../protocol/json.ts'
-import type { Entry, Position } from '../contract.ts'
+import type { Position } from '../contract.ts'
 import type { NewDeadLetter, Redeliveries, StoredDeadLetter } from '../dead-letter-store.ts'
 import type { LogFile } from './log-file.ts'
 import type { Positions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
+import { parseStoredEvent } from './stored-event.ts'
 import { originalText, storedText } from '../stored-text.ts'
 
 /** The length of the events of a page after which it ends, in characters. */
@@ -130,19 +129,16 @@ export class DeadLetters {
   }
 
   #letter(row: Row): StoredDeadLetter {
-    const event = parseJson(String(row['event']))
-    if (!isObject(event)) {
+    const entry = parseStoredEvent(row['event'])
+    if (entry === undefined) {
       throw damaged(this.#file.name, `the event of a dead letter at position ${row['position']} is not JSON`)
     }
-    const entry = Object.assign(event, {
-      position: this.#positions.format(Number(row['position'])),
-      recorded: Number(row['recorded']),
-      revision: Number(row['revision']),
-      backfill: row['backfill'] === 1,
-    })
+    entry.position = this.#positions.format(Number(row['position']))
+    entry.recorded = Number(row['recorded'])
+    entry.revision = Number(row['revision'])
+    entry.backfill = row['backfill'] === 1
     return {
-      // It was copied from an entry.
-      entry: entry as unknown as Entry,
+      entry,
       error: {
         name: originalText(String(row['error_name'])),
         message: originalText(String(row['error_message'])),

@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { isObject } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
 import type { Fence, Position, ReaderState } from '../contract.ts'
 import type { NewDeadLetter } from '../dead-letter-store.ts'
@@ -210,8 +211,8 @@ export class EffectDatabase {
     const acknowledged = parseJson(String(found['acknowledged']))
     if (!Array.isArray(acknowledged)) throw this.#damaged(reader)
     const letters = this.#statements.letters.all(reader).map(({ letter }) => {
-      const parsed: NewDeadLetter | undefined = parseJson(String(letter)) as NewDeadLetter | undefined
-      if (typeof parsed?.position !== 'string') throw this.#damaged(reader)
+      const parsed = parseJson(String(letter))
+      if (!isDeadLetter(parsed)) throw this.#damaged(reader)
       return parsed
     })
     const state = { cursor: String(found['cursor']), acknowledged: acknowledged.map(String), letters }
@@ -232,6 +233,16 @@ function prepared(database: DatabaseSync, sql: string): StatementSync {
   statement.setReadBigInts(false)
   statement.setReturnArrays(false)
   return statement
+}
+
+/** Whether it is a letter, as far as this file has written it. */
+function isDeadLetter(value: unknown): value is NewDeadLetter {
+  return (
+    isObject(value) &&
+    typeof value['position'] === 'string' &&
+    typeof value['attempts'] === 'number' &&
+    isObject(value['error'])
+  )
 }
 
 function prepare(database: DatabaseSync) {

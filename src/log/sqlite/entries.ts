@@ -1,7 +1,5 @@
-import { isAtLeastAsComplete, isObject, mergeDuplicates } from '../../protocol/event.ts'
-import type { ResearchEvent } from '../../protocol/event.ts'
+import { isAtLeastAsComplete, mergeDuplicates } from '../../protocol/event.ts'
 import { hash, hashIdentity } from '../../protocol/identity-hash.ts'
-import { parseJson } from '../../protocol/json.ts'
 import type { Entry, Page, Position, ReadOptions, StartAt } from '../contract.ts'
 import { LogFileError } from '../errors.ts'
 import { gapEntry } from '../gap.ts'
@@ -10,6 +8,8 @@ import type { PreparedEntry } from '../prepared-entry.ts'
 import type { LogFile } from './log-file.ts'
 import { Positions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
+import { parseStoredEvent } from './stored-event.ts'
+import type { UnplacedEntry } from './stored-event.ts'
 import { storedText } from '../stored-text.ts'
 
 /** Maximum number of entries that one read parses, and of those that it looks at: some ms each, in which the event loop is blocked. */
@@ -28,11 +28,6 @@ const RECORDED = 1
 const REVISION = 2
 const BACKFILL = 3
 const EVENT = 4
-
-/** A parsed event, which the reader turns into its entry by setting the fields of the log. */
-type UnplacedEntry = ResearchEvent & {
-  -readonly [Field in 'position' | 'recorded' | 'revision' | 'backfill']: Entry[Field]
-}
 
 /** The end of the log. */
 export interface End {
@@ -203,8 +198,8 @@ export class Entries {
   }
 
   #parseEvent(position: number, json: unknown): UnplacedEntry {
-    const event = typeof json === 'string' ? parseJson(json) : undefined
-    if (isEvent(event)) return event
+    const event = parseStoredEvent(json)
+    if (event !== undefined) return event
     throw new LogFileError(
       this.#file.name,
       `has an entry that cannot be read: the event of the row of rivulet_entry with position ${position} is not an event as ` +
@@ -218,16 +213,6 @@ export class Entries {
     for (let word = 0; word < 4; word++) this.#identity.setInt32(word * 4, hash[word] ?? 0, true)
     return this.#identity
   }
-}
-
-/** Whether it is an event, as far as an append has checked it. */
-function isEvent(value: unknown): value is UnplacedEntry {
-  return (
-    isObject(value) &&
-    typeof value['source'] === 'string' &&
-    typeof value['id'] === 'string' &&
-    typeof value['type'] === 'string'
-  )
 }
 
 function prepare({ database }: LogFile) {
