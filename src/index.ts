@@ -6,23 +6,28 @@
 export * from './protocol/index.ts'
 export { memoryLog } from './log/memory-log.ts'
 export type { MemoryLog, MemoryLogConnection, MemoryLogOptions, MemoryLogWrite } from './log/memory-log.ts'
-export { MAX_APPEND_DONE, MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH, MAX_COMMIT_BYTES } from './log/contract.ts'
+export {
+  MAX_APPEND_DONE,
+  MAX_APPEND_ENTRIES,
+  MAX_APPEND_LENGTH,
+  MAX_COMMIT_BYTES,
+} from './log/store/contract.ts'
 export type {
   DeadLetterError,
   DeadLetterStore,
   NewDeadLetter,
   Redeliveries,
   StoredDeadLetter,
-} from './log/dead-letter-store.ts'
-export type { EffectHandler } from './log/effects.ts'
+} from './log/store/dead-letter-store.ts'
+export type { EffectHandler } from './log/consume/effects.ts'
 export type { DeadLetterQueue } from './log/dead-letters.ts'
 export { openLog } from './log/event-log.ts'
 export type { ConsumeOptions, EventLog, LogOptions, LogReader } from './log/event-log.ts'
-export type { LogProcess, OutputEvent, ProcessContext, ProcessOptions } from './log/process.ts'
-export type { ProcessChange, ProcessSnapshot, ProcessState } from './log/process-state.ts'
+export type { LogProcess, OutputEvent, ProcessContext, ProcessOptions } from './log/process/process.ts'
+export type { ProcessChange, ProcessSnapshot, ProcessState } from './log/process/process-state.ts'
 export type { LogJob } from './log/job.ts'
 export type { LogObserver } from './log/observer.ts'
-export type { ConsumerOptions, EntryOf } from './log/consumer-options.ts'
+export type { ConsumerOptions, EntryOf } from './log/consume/consumer-options.ts'
 export type {
   ChangesOptions,
   ChangesPage,
@@ -34,7 +39,7 @@ export type {
   TimerChange,
   TimerClock,
   TimersOptions,
-} from './log/process-store.ts'
+} from './log/store/process-store.ts'
 export type {
   Appended,
   Commit,
@@ -48,11 +53,11 @@ export type {
   ReadOptions,
   StartAt,
   StreamAppend,
-} from './log/contract.ts'
-export type { InboxLimits, InboxPlace, InboxStore, PendingDelivery } from './log/inbox-store.ts'
+} from './log/store/contract.ts'
+export type { InboxLimits, InboxPlace, InboxStore, PendingDelivery } from './log/store/inbox-store.ts'
 export type { RetentionOptions } from './log/retention.ts'
 export type { ExportOptions } from './log/export.ts'
-export type { LogStats, ReaderStats, StreamStats } from './log/stats.ts'
+export type { LogStats, ReaderStats, StreamStats } from './log/store/stats.ts'
 export type {
   LogRoom,
   LogUsage,
@@ -60,7 +65,7 @@ export type {
   StoreStats,
   Trimmed,
   TrimLimit,
-} from './log/retention-store.ts'
+} from './log/store/retention-store.ts'
 export {
   FencedError,
   LogClosedError,

@@ -1,7 +1,7 @@
 import { checkText } from '../protocol/check.ts'
-import type { LogStore, Position } from './contract.ts'
+import type { LogStore, Position } from './store/contract.ts'
 import { LogUnsupportedError } from './errors.ts'
-import type { StoredDeadLetter } from './dead-letter-store.ts'
+import type { StoredDeadLetter } from './store/dead-letter-store.ts'
 
 /** Letters that are read at once. */
 const PAGE = 100

@@ -1,4 +1,4 @@
-import type { Entry, LogStore, Position } from './contract.ts'
+import type { Entry, LogStore, Position } from './store/contract.ts'
 
 /** Which entries to export. */
 export interface ExportOptions {

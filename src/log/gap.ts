@@ -1,5 +1,5 @@
 import type { EventOf } from '../protocol/event.ts'
-import type { Entry, Position } from './contract.ts'
+import type { Entry, Position } from './store/contract.ts'
 
 /** The source of the events of the log itself. */
 const LOG_SOURCE = '/log'

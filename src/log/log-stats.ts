@@ -1,5 +1,5 @@
-import type { StoreStats } from './retention-store.ts'
-import type { LogStats } from './stats.ts'
+import type { StoreStats } from './store/retention-store.ts'
+import type { LogStats } from './store/stats.ts'
 
 /** The numbers as users get them. */
 export function logStats({ now, readers, streams, ...stats }: StoreStats): LogStats {

@@ -12,11 +12,11 @@ import type {
   ReadOptions,
   StartAt,
   StreamAppend,
-} from './contract.ts'
-import type { DeadLetterStore } from './dead-letter-store.ts'
+} from './store/contract.ts'
+import type { DeadLetterStore } from './store/dead-letter-store.ts'
 import { LogClosedError, LogConflictError } from './errors.ts'
-import { inboxLimits, prepareDelivery } from './inbox-store.ts'
-import type { InboxLimits, InboxStore } from './inbox-store.ts'
+import { inboxLimits, prepareDelivery } from './store/inbox-store.ts'
+import type { InboxLimits, InboxStore } from './store/inbox-store.ts'
 import { Claims } from './memory-log/claims.ts'
 import { DeadLetters } from './memory-log/dead-letters.ts'
 import { Inbox } from './memory-log/inbox.ts'
@@ -24,11 +24,11 @@ import { macrotask } from './macrotask.ts'
 import { Partitions } from './memory-log/partitions.ts'
 import { MemoryRetention } from './memory-log/retention.ts'
 import { Processes } from './memory-log/processes.ts'
-import type { RetentionStore } from './retention-store.ts'
+import type { RetentionStore } from './store/retention-store.ts'
 import { WaitingCalls } from './memory-log/waiting-calls.ts'
-import { preparedCommit } from './prepared-commit.ts'
-import { checkAppendSize, checkDone, prepareEntry } from './prepared-entry.ts'
-import type { ProcessStore } from './process-store.ts'
+import { preparedCommit } from './store/prepared-commit.ts'
+import { checkAppendSize, checkDone, prepareEntry } from './store/prepared-entry.ts'
+import type { ProcessStore } from './store/process-store.ts'
 
 /** Settings of one open log in memory. */
 export interface MemoryLogConnection {

@@ -2,9 +2,9 @@ import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkOptions, checkText } from '../protocol/check.ts'
-import type { LogStore } from './contract.ts'
-import { inboxLimits } from './inbox-store.ts'
-import type { InboxLimits } from './inbox-store.ts'
+import type { LogStore } from './store/contract.ts'
+import { inboxLimits } from './store/inbox-store.ts'
+import type { InboxLimits } from './store/inbox-store.ts'
 import { SqliteLogStore } from './sqlite/store.ts'
 
 /** Settings of {@link sqliteLog}. */

@@ -3,8 +3,8 @@
  *
  * @module rivulet/log/sqlite
  */
-export { exactlyOnce } from './exactly-once.ts'
-export type { PlainEffect, PreparedEffect } from './exactly-once.ts'
+export { exactlyOnce } from './consume/exactly-once.ts'
+export type { PlainEffect, PreparedEffect } from './consume/exactly-once.ts'
 export {
   EffectError,
   FencedError,

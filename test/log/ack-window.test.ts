@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { AckWindow } from '../../src/log/ack-window.ts'
+import { AckWindow } from '../../src/log/consume/ack-window.ts'
 
 const START = { cursor: '0', acknowledged: [] }
 

@@ -1,5 +1,5 @@
 import type { ResearchEvent } from 'rivulet'
-import type { LogStore } from '../../src/log/contract.ts'
+import type { LogStore } from '../../src/log/store/contract.ts'
 
 /** Appends events to a stream of the store, as its only writer. */
 export async function append(

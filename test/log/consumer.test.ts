@@ -15,7 +15,7 @@ import {
 import type { Observable } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { deliver, iterate, ofType } from 'rivulet/operators'
-import type { Entry, LogStore } from '../../src/log/contract.ts'
+import type { Entry, LogStore } from '../../src/log/store/contract.ts'
 import { openLog } from '../../src/log/event-log.ts'
 import type { EventLog } from '../../src/log/event-log.ts'
 import { memoryLog } from '../../src/log/memory-log.ts'

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ResearchEvent } from 'rivulet'
-import type { Entry } from '../../src/log/contract.ts'
+import type { Entry } from '../../src/log/store/contract.ts'
 import { openLog } from '../../src/log/event-log.ts'
 import { cloudEvent } from '../../src/log/export.ts'
 import { memoryLog } from '../../src/log/memory-log.ts'

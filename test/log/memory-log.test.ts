@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { LogStore } from '../../src/log/contract.ts'
+import type { LogStore } from '../../src/log/store/contract.ts'
 import { FencedError, LogInUseError } from '../../src/log/errors.ts'
 import { memoryLog } from '../../src/log/memory-log.ts'
 import type { MemoryLog, MemoryLogOptions, MemoryLogWrite } from '../../src/log/memory-log.ts'

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { memoryLog } from '../../src/log/memory-log.ts'
 import type { MemoryLogWrite } from '../../src/log/memory-log.ts'
-import { Recorder } from '../../src/log/recorder.ts'
+import { Recorder } from '../../src/log/record/recorder.ts'
 import { change } from '../operators/events.ts'
 import { readAll } from './conformance/fixture.ts'
 

@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { MAX_APPEND_LENGTH } from '../../src/log/contract.ts'
+import { MAX_APPEND_LENGTH } from '../../src/log/store/contract.ts'
 import { memoryLog } from '../../src/log/memory-log.ts'
-import { Recorder } from '../../src/log/recorder.ts'
+import { Recorder } from '../../src/log/record/recorder.ts'
 import { change } from '../operators/events.ts'
 import { readAll } from './conformance/fixture.ts'
 

@@ -1,7 +1,7 @@
 /* oxlint-disable vitest/no-standalone-expect -- called within the tests of retention.property.test.ts */
 import * as fc from 'fast-check'
 import { expect } from 'vitest'
-import type { Entry, Position } from '../../src/log/contract.ts'
+import type { Entry, Position } from '../../src/log/store/contract.ts'
 import type { MemoryLog } from '../../src/log/memory-log.ts'
 import { change } from '../operators/events.ts'
 import { completedRun } from './sqlite/events.ts'

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, unlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { LogStore } from '../../src/log/contract.ts'
+import type { LogStore } from '../../src/log/store/contract.ts'
 import { sqliteLog } from '../../src/log/sqlite-log.ts'
 import { describeLogStore } from './conformance.ts'
 

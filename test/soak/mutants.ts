@@ -12,7 +12,7 @@ export interface Mutant {
 export const MUTANTS = {
   /** A consumer saves an entry as acknowledged when it is read. */
   'cursor-saved-early': {
-    file: '/src/log/ack-window.ts',
+    file: '/src/log/consume/ack-window.ts',
     text: 'if (isKnown) this.#advance()',
     replacement: "if (isKnown || (slot.state = 'acknowledged')) this.#advance()",
   },

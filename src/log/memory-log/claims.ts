@@ -1,4 +1,4 @@
-import type { Fence } from '../contract.ts'
+import type { Fence } from '../store/contract.ts'
 import { FencedError, LogInUseError } from '../errors.ts'
 import { WaitingCalls } from './waiting-calls.ts'
 

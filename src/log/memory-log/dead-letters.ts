@@ -1,5 +1,5 @@
-import type { Entry, Position } from '../contract.ts'
-import type { NewDeadLetter, Redeliveries, StoredDeadLetter } from '../dead-letter-store.ts'
+import type { Entry, Position } from '../store/contract.ts'
+import type { NewDeadLetter, Redeliveries, StoredDeadLetter } from '../store/dead-letter-store.ts'
 import type { Partitions } from './partitions.ts'
 
 interface Letter {

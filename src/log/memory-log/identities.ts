@@ -1,7 +1,7 @@
 import { isAtLeastAsComplete, mergeDuplicates } from '../../protocol/event.ts'
-import { advanced, isMarkDue, isSweepDue } from '../identity-age.ts'
-import type { IdentityLimits, Mark, Uptime } from '../identity-age.ts'
-import type { PreparedEntry } from '../prepared-entry.ts'
+import { advanced, isMarkDue, isSweepDue } from '../store/identity-age.ts'
+import type { IdentityLimits, Mark, Uptime } from '../store/identity-age.ts'
+import type { PreparedEntry } from '../store/prepared-entry.ts'
 import type { StoredEntry } from './stored-entry.ts'
 
 /** What the log knows of an identity. */

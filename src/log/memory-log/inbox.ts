@@ -1,7 +1,7 @@
 import { WEBHOOK_HORIZON } from '../../protocol/limits.ts'
 import type { InboxOutcome } from '../../protocol/webhook.ts'
-import { MAX_PENDING_LENGTH, MIN_KNOWN_IDS } from '../inbox-store.ts'
-import type { InboxLimits, InboxPlace, PendingDelivery, PreparedDelivery } from '../inbox-store.ts'
+import { MAX_PENDING_LENGTH, MIN_KNOWN_IDS } from '../store/inbox-store.ts'
+import type { InboxLimits, InboxPlace, PendingDelivery, PreparedDelivery } from '../store/inbox-store.ts'
 import { WaitingCalls } from './waiting-calls.ts'
 
 interface StoredDelivery extends PreparedDelivery {

@@ -1,7 +1,7 @@
-import type { Fence, Position } from '../contract.ts'
-import { ProcessPositions } from '../process-position.ts'
-import type { ProcessChanges } from '../process-position.ts'
-import { compareTimers, MAX_TOMBSTONES } from '../process-store.ts'
+import type { Fence, Position } from '../store/contract.ts'
+import { ProcessPositions } from '../process/process-position.ts'
+import type { ProcessChanges } from '../process/process-position.ts'
+import { compareTimers, MAX_TOMBSTONES } from '../store/process-store.ts'
 import type {
   ChangesOptions,
   ChangesPage,
@@ -11,7 +11,7 @@ import type {
   Timer,
   TimerChange,
   TimersOptions,
-} from '../process-store.ts'
+} from '../store/process-store.ts'
 
 /** The number of places of old changes up to which they are not cleared away. */
 const SLACK = 1_000

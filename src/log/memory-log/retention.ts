@@ -1,8 +1,15 @@
 import { checkInteger } from '../../protocol/check.ts'
-import type { Position, ReaderState } from '../contract.ts'
+import type { Position, ReaderState } from '../store/contract.ts'
 import { LogUnsupportedError } from '../errors.ts'
 import { isOfSource, isWebhookOfSource } from '../of-source.ts'
-import type { LogRoom, LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from '../retention-store.ts'
+import type {
+  LogRoom,
+  LogUsage,
+  RetentionStore,
+  StoreStats,
+  Trimmed,
+  TrimLimit,
+} from '../store/retention-store.ts'
 import type { Claims } from './claims.ts'
 import type { DeadLetters } from './dead-letters.ts'
 import type { Processes } from './processes.ts'

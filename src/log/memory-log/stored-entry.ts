@@ -1,4 +1,4 @@
-import type { PreparedEntry } from '../prepared-entry.ts'
+import type { PreparedEntry } from '../store/prepared-entry.ts'
 
 /** An entry of a log in memory. */
 export interface StoredEntry extends PreparedEntry {

@@ -1,8 +1,8 @@
-import { MAX_APPEND_ENTRIES, MAX_COMMIT_BYTES } from '../contract.ts'
-import type { NewEntry } from '../contract.ts'
-import type { NewDeadLetter } from '../dead-letter-store.ts'
-import { stateBytes } from '../prepared-commit.ts'
-import type { TimerChange } from '../process-store.ts'
+import { MAX_APPEND_ENTRIES, MAX_COMMIT_BYTES } from '../store/contract.ts'
+import type { NewEntry } from '../store/contract.ts'
+import type { NewDeadLetter } from '../store/dead-letter-store.ts'
+import { stateBytes } from '../store/prepared-commit.ts'
+import type { TimerChange } from '../store/process-store.ts'
 import { timerId } from './timer-queue.ts'
 import type { Effects } from './effects.ts'
 

@@ -2,11 +2,11 @@ import type { ResearchEvent } from '../../protocol/event.ts'
 import { hash, hashString } from '../../protocol/identity-hash.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { Cause } from '../../protocol/event.ts'
-import type { NewEntry } from '../contract.ts'
-import { entryBytes, stateBytes, timerBytes, utf8Length } from '../prepared-commit.ts'
-import { entryWithJson } from '../prepared-entry.ts'
-import type { TimerChange, TimerClock } from '../process-store.ts'
-import type { OutputEvent, ProcessContext } from '../process.ts'
+import type { NewEntry } from '../store/contract.ts'
+import { entryBytes, stateBytes, timerBytes, utf8Length } from '../store/prepared-commit.ts'
+import { entryWithJson } from '../store/prepared-entry.ts'
+import type { TimerChange, TimerClock } from '../store/process-store.ts'
+import type { OutputEvent, ProcessContext } from './process.ts'
 
 /** Maximum length of a key and of a timer's name, in characters. */
 export const MAX_NAME_LENGTH = 1_024

@@ -1,7 +1,7 @@
 import { isObject } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
-import type { Position } from '../contract.ts'
-import type { Entry } from '../entry.ts'
+import type { Position } from '../store/contract.ts'
+import type { Entry } from '../store/entry.ts'
 import { LogError } from '../errors.ts'
 
 /** How far the time of a process has come, in Unix ms; -Infinity before its first entry. */

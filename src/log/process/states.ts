@@ -1,4 +1,4 @@
-import type { ProcessStore } from '../process-store.ts'
+import type { ProcessStore } from '../store/process-store.ts'
 
 /** Maximum number of states in memory, and their length together, in characters. */
 const MAX_STATES = 10_000

@@ -1,5 +1,5 @@
-import { compareTimers } from '../process-store.ts'
-import type { ProcessStore, Timer, TimerChange, TimerClock } from '../process-store.ts'
+import { compareTimers } from '../store/process-store.ts'
+import type { ProcessStore, Timer, TimerChange, TimerClock } from '../store/process-store.ts'
 import type { Clocks } from './progress.ts'
 
 /** Maximum number of timers that are read at once. */

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import type { Fence } from '../contract.ts'
+import type { Fence } from '../store/contract.ts'
 import { FencedError, LogInUseError } from '../errors.ts'
 import type { LogFile } from './log-file.ts'
 import { Slots } from './slots.ts'
 import type { Slot } from './slots.ts'
-import { originalText, storedText } from '../stored-text.ts'
+import { originalText, storedText } from '../store/stored-text.ts'
 
 /**
  * The claims of names, as one open log has them. Its own claims rest on its slot, which it takes with its first claim, so that

@@ -1,6 +1,6 @@
 import { checkInteger } from '../../protocol/check.ts'
-import type { Position } from '../contract.ts'
-import type { DeadLetterStore, Redeliveries, StoredDeadLetter } from '../dead-letter-store.ts'
+import type { Position } from '../store/contract.ts'
+import type { DeadLetterStore, Redeliveries, StoredDeadLetter } from '../store/dead-letter-store.ts'
 import type { Range, Step } from './dead-letters.ts'
 import type { OpenLog, Transactions } from './open-log.ts'
 

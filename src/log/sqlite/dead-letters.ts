@@ -1,10 +1,10 @@
-import type { Position } from '../contract.ts'
-import type { NewDeadLetter, Redeliveries, StoredDeadLetter } from '../dead-letter-store.ts'
+import type { Position } from '../store/contract.ts'
+import type { NewDeadLetter, Redeliveries, StoredDeadLetter } from '../store/dead-letter-store.ts'
 import type { LogFile } from './log-file.ts'
 import type { Positions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
 import { parseStoredEvent } from './stored-event.ts'
-import { originalText, storedText } from '../stored-text.ts'
+import { originalText, storedText } from '../store/stored-text.ts'
 
 /** The length of the events of a page after which it ends, in characters. */
 const MAX_PAGE_LENGTH = 1024 * 1024

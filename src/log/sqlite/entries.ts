@@ -1,16 +1,16 @@
 import { isAtLeastAsComplete, mergeDuplicates } from '../../protocol/event.ts'
 import { hash, hashIdentity } from '../../protocol/identity-hash.ts'
-import type { Entry, Page, Position, ReadOptions, StartAt } from '../contract.ts'
+import type { Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
 import { LogFileError } from '../errors.ts'
 import { gapEntry } from '../gap.ts'
-import { advanced, isMarkDue } from '../identity-age.ts'
-import type { PreparedEntry } from '../prepared-entry.ts'
+import { advanced, isMarkDue } from '../store/identity-age.ts'
+import type { PreparedEntry } from '../store/prepared-entry.ts'
 import type { LogFile } from './log-file.ts'
 import { Positions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
 import { parseStoredEvent } from './stored-event.ts'
 import type { UnplacedEntry } from './stored-event.ts'
-import { storedText } from '../stored-text.ts'
+import { storedText } from '../store/stored-text.ts'
 
 /** Maximum number of entries that one read parses, and of those that it looks at: some ms each, in which the event loop is blocked. */
 const MAX_PARSED = 1_000

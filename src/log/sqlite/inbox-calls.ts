@@ -1,7 +1,7 @@
 import { checkInteger, checkSignal } from '../../protocol/check.ts'
 import type { InboxOutcome, WebhookDelivery } from '../../protocol/webhook.ts'
-import { prepareDelivery } from '../inbox-store.ts'
-import type { InboxPlace, InboxStore, PendingDelivery, PreparedDelivery } from '../inbox-store.ts'
+import { prepareDelivery } from '../store/inbox-store.ts'
+import type { InboxPlace, InboxStore, PendingDelivery, PreparedDelivery } from '../store/inbox-store.ts'
 import { GroupCommit } from './group-commit.ts'
 import type { Transactions } from './open-log.ts'
 

@@ -3,10 +3,10 @@ import { parseJson } from '../../protocol/json.ts'
 import { WEBHOOK_HORIZON } from '../../protocol/limits.ts'
 import type { InboxOutcome } from '../../protocol/webhook.ts'
 import { LogFileError } from '../errors.ts'
-import { MAX_PENDING_LENGTH, MIN_KNOWN_IDS } from '../inbox-store.ts'
-import type { InboxLimits, InboxPlace, PendingDelivery, PreparedDelivery } from '../inbox-store.ts'
+import { MAX_PENDING_LENGTH, MIN_KNOWN_IDS } from '../store/inbox-store.ts'
+import type { InboxLimits, InboxPlace, PendingDelivery, PreparedDelivery } from '../store/inbox-store.ts'
 import type { LogFile } from './log-file.ts'
-import { originalText, storedText } from '../stored-text.ts'
+import { originalText, storedText } from '../store/stored-text.ts'
 
 /** Ids that one transaction examines to forget them, beside one for each delivery that it stores. */
 const EXAMINED = 16

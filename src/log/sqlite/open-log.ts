@@ -1,7 +1,7 @@
-import { inboxLimits } from '../inbox-store.ts'
-import type { InboxLimits } from '../inbox-store.ts'
-import { IDENTITY_LIMITS } from '../identity-age.ts'
-import type { IdentityLimits } from '../identity-age.ts'
+import { inboxLimits } from '../store/inbox-store.ts'
+import type { InboxLimits } from '../store/inbox-store.ts'
+import { IDENTITY_LIMITS } from '../store/identity-age.ts'
+import type { IdentityLimits } from '../store/identity-age.ts'
 import { ChangeWatch } from './change-watch.ts'
 import { Claims } from './claims.ts'
 import { DeadLetters } from './dead-letters.ts'
@@ -14,7 +14,7 @@ import { Readers } from './readers.ts'
 import { Stats } from './stats.ts'
 import { Trimming } from './trimming.ts'
 
-import { originalText, storedText } from '../stored-text.ts'
+import { originalText, storedText } from '../store/stored-text.ts'
 
 /** How a log is opened. */
 export interface OpenLogSettings {

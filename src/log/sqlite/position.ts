@@ -1,4 +1,4 @@
-import type { Position } from '../contract.ts'
+import type { Position } from '../store/contract.ts'
 import { LogPositionError } from '../errors.ts'
 
 /** The positions of a log: its epoch and the number of an entry, `9f86d081884c7d65.42`. */

@@ -1,7 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { checkInteger } from '../../protocol/check.ts'
-import type { Fence, Position } from '../contract.ts'
-import type { ChangesOptions, ChangesPage, ProcessStore, Timer, TimersOptions } from '../process-store.ts'
+import type { Fence, Position } from '../store/contract.ts'
+import type {
+  ChangesOptions,
+  ChangesPage,
+  ProcessStore,
+  Timer,
+  TimersOptions,
+} from '../store/process-store.ts'
 import type { Transactions } from './open-log.ts'
 
 /** The state and the timers of processes, for any process of the operating system. */

@@ -1,8 +1,8 @@
 import { LogPositionError } from '../errors.ts'
-import type { Position } from '../contract.ts'
-import { ProcessPositions } from '../process-position.ts'
-import type { ProcessChanges } from '../process-position.ts'
-import { MAX_TOMBSTONES } from '../process-store.ts'
+import type { Position } from '../store/contract.ts'
+import { ProcessPositions } from '../process/process-position.ts'
+import type { ProcessChanges } from '../process/process-position.ts'
+import { MAX_TOMBSTONES } from '../store/process-store.ts'
 import type {
   ChangesOptions,
   ChangesPage,
@@ -12,8 +12,8 @@ import type {
   Timer,
   TimerChange,
   TimersOptions,
-} from '../process-store.ts'
-import { originalText, storedText } from '../stored-text.ts'
+} from '../store/process-store.ts'
+import { originalText, storedText } from '../store/stored-text.ts'
 import type { LogFile } from './log-file.ts'
 
 /** The length of the states of a page after which it ends, in characters. */

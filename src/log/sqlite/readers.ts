@@ -1,11 +1,11 @@
 import { parseJson } from '../../protocol/json.ts'
-import type { ReaderState } from '../contract.ts'
+import type { ReaderState } from '../store/contract.ts'
 import { LogConflictError } from '../errors.ts'
-import type { PreparedCommit } from '../prepared-commit.ts'
+import type { PreparedCommit } from '../store/prepared-commit.ts'
 import type { LogFile } from './log-file.ts'
 import type { Positions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
-import { storedText } from '../stored-text.ts'
+import { storedText } from '../store/stored-text.ts'
 
 /** How far each reader has come. All methods run within a transaction. */
 export class Readers {

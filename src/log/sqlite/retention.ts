@@ -1,6 +1,13 @@
 import { resolve } from 'node:path'
 import { checkInteger, checkText } from '../../protocol/check.ts'
-import type { LogRoom, LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from '../retention-store.ts'
+import type {
+  LogRoom,
+  LogUsage,
+  RetentionStore,
+  StoreStats,
+  Trimmed,
+  TrimLimit,
+} from '../store/retention-store.ts'
 import { backUp } from './backup.ts'
 import { forget } from './forgetting.ts'
 import type { Transactions } from './open-log.ts'

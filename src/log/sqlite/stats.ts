@@ -1,6 +1,6 @@
 import { parseJson } from '../../protocol/json.ts'
-import { originalText } from '../stored-text.ts'
-import type { StoreStats } from '../retention-store.ts'
+import { originalText } from '../store/stored-text.ts'
+import type { StoreStats } from '../store/retention-store.ts'
 import type { Claims } from './claims.ts'
 import type { DeadLetters } from './dead-letters.ts'
 import type { Entries } from './entries.ts'

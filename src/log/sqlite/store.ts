@@ -13,14 +13,14 @@ import type {
   ReadOptions,
   StartAt,
   StreamAppend,
-} from '../contract.ts'
-import type { ProcessStore } from '../process-store.ts'
-import type { DeadLetterStore } from '../dead-letter-store.ts'
+} from '../store/contract.ts'
+import type { ProcessStore } from '../store/process-store.ts'
+import type { DeadLetterStore } from '../store/dead-letter-store.ts'
 import { LogClosedError, LogConflictError, LogInUseError } from '../errors.ts'
-import type { InboxStore } from '../inbox-store.ts'
-import { preparedCommit } from '../prepared-commit.ts'
-import { checkAppendSize, checkDone, prepareEntry } from '../prepared-entry.ts'
-import type { RetentionStore } from '../retention-store.ts'
+import type { InboxStore } from '../store/inbox-store.ts'
+import { preparedCommit } from '../store/prepared-commit.ts'
+import { checkAppendSize, checkDone, prepareEntry } from '../store/prepared-entry.ts'
+import type { RetentionStore } from '../store/retention-store.ts'
 import { DeadLetterCalls } from './dead-letter-calls.ts'
 import { InboxCalls } from './inbox-calls.ts'
 import { OpenLog } from './open-log.ts'

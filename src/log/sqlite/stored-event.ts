@@ -1,7 +1,7 @@
 import { isObject } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
-import type { Entry } from '../contract.ts'
+import type { Entry } from '../store/contract.ts'
 
 /** A parsed event, which the reader turns into its entry by setting the fields of the log. */
 export type UnplacedEntry = ResearchEvent & {

@@ -1,9 +1,9 @@
-import { isSweepDue } from '../identity-age.ts'
-import type { IdentityLimits } from '../identity-age.ts'
-import type { LogRoom, LogUsage, Trimmed, TrimLimit } from '../retention-store.ts'
+import { isSweepDue } from '../store/identity-age.ts'
+import type { IdentityLimits } from '../store/identity-age.ts'
+import type { LogRoom, LogUsage, Trimmed, TrimLimit } from '../store/retention-store.ts'
 import type { LogFile } from './log-file.ts'
 import { damaged } from './sqlite-error.ts'
-import { originalText, storedText } from '../stored-text.ts'
+import { originalText, storedText } from '../store/stored-text.ts'
 
 /** The length of the events that one step deletes, in bytes: some ms, in which no other process writes. */
 const MAX_STEP_BYTES = 4 * 1024 * 1024

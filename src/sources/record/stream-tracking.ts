@@ -1,5 +1,5 @@
 import { LogError } from '../../log/errors.ts'
-import type { RecordedStream } from '../../log/recorder.ts'
+import type { RecordedStream } from '../../log/record/recorder.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import type { Tracking } from '../shapes/tracking.ts'
 import type { FollowedMonitor } from './followed-monitor.ts'

@@ -17,9 +17,9 @@ import {
   toArray,
 } from 'rxjs'
 import type { Observable } from 'rxjs'
-import type { PendingDelivery } from '../../log/inbox-store.ts'
+import type { PendingDelivery } from '../../log/store/inbox-store.ts'
 import { macrotask } from '../../log/macrotask.ts'
-import type { RecordedStream, Recorder } from '../../log/recorder.ts'
+import type { RecordedStream, Recorder } from '../../log/record/recorder.ts'
 import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
 import { runSource } from '../../protocol/event.ts'
 import { detection, isPartial, webhookEvent } from '../../protocol/webhook-event.ts'

@@ -1,5 +1,5 @@
 import type { Entry, Position } from 'rivulet'
-import type { Commit, ReaderState } from '../../../src/log/contract.ts'
+import type { Commit, ReaderState } from '../../../src/log/store/contract.ts'
 import { keyOf } from '../pipeline/expected-events.ts'
 import { OF_LOG } from './recorded-log.ts'
 import type { RecordedLog } from './recorded-log.ts'

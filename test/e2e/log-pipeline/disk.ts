@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { memoryLog } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
-import type { LogStore } from '../../../src/log/contract.ts'
+import type { LogStore } from '../../../src/log/store/contract.ts'
 
 /** The storage of a log, which survives its processes. */
 export interface Disk {

@@ -1,6 +1,6 @@
 import { createClient, openLog } from 'rivulet'
 import type { EventLog } from 'rivulet'
-import type { Commit, StreamAppend } from '../../../src/log/contract.ts'
+import type { Commit, StreamAppend } from '../../../src/log/store/contract.ts'
 import type { Consumption } from './consumption.ts'
 import type { OpenDisk } from './disk.ts'
 import { DISK_FULL, isFence, ProcessStore } from './process-store.ts'

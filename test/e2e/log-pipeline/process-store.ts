@@ -1,4 +1,4 @@
-import type { Fence, LogStore } from '../../../src/log/contract.ts'
+import type { Fence, LogStore } from '../../../src/log/store/contract.ts'
 
 /** What happens to one write of a store. */
 export interface WriteScript {

@@ -1,5 +1,5 @@
 import type { Entry, Position, ResearchEvent } from 'rivulet'
-import type { LogStore, StreamAppend } from '../../../src/log/contract.ts'
+import type { LogStore, StreamAppend } from '../../../src/log/store/contract.ts'
 import { completeness, isAtLeastAsComplete } from '../../../src/protocol/event.ts'
 import { keyOf } from '../pipeline/expected-events.ts'
 import type { ExpectedEvent } from '../pipeline/expected-events.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from '../../../src/log/contract.ts'
+import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from '../../../src/log/store/contract.ts'
 import { FencedError, LogConflictError, LogValueError } from '../../../src/log/errors.ts'
 import { failureEvent } from '../../../src/protocol/event.ts'
 import { change, fullRun } from '../../operators/events.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Commit, Fence, LogStore, Position } from '../../../src/log/contract.ts'
-import type { NewDeadLetter } from '../../../src/log/dead-letter-store.ts'
+import type { Commit, Fence, LogStore, Position } from '../../../src/log/store/contract.ts'
+import type { NewDeadLetter } from '../../../src/log/store/dead-letter-store.ts'
 import { FencedError, LogConflictError, LogPositionError, LogValueError } from '../../../src/log/errors.ts'
 import { change } from '../../operators/events.ts'
 import { append, isSettled, readAll } from './fixture.ts'

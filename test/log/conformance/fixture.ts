@@ -1,7 +1,7 @@
 import type { ResearchEvent } from 'rivulet'
 import { onTestFinished } from 'vitest'
-import type { Entry, Fence, LogStore, Position } from '../../../src/log/contract.ts'
-import type { InboxLimits } from '../../../src/log/inbox-store.ts'
+import type { Entry, Fence, LogStore, Position } from '../../../src/log/store/contract.ts'
+import type { InboxLimits } from '../../../src/log/store/inbox-store.ts'
 
 /** A fresh log under test. */
 export interface LogUnderTest {

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import type { ResearchEvent } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import type { Entry, Fence, LogStore, Position } from '../../../src/log/contract.ts'
+import type { Entry, Fence, LogStore, Position } from '../../../src/log/store/contract.ts'
 import { FencedError } from '../../../src/log/errors.ts'
 import { completeness, runEvent } from '../../../src/protocol/event.ts'
 import { change, taskRun } from '../../operators/events.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { MAX_COMMIT_BYTES } from '../../../src/log/contract.ts'
-import type { Commit, LogStore, Position } from '../../../src/log/contract.ts'
+import { MAX_COMMIT_BYTES } from '../../../src/log/store/contract.ts'
+import type { Commit, LogStore, Position } from '../../../src/log/store/contract.ts'
 import {
   FencedError,
   LogClosedError,
@@ -8,8 +8,8 @@ import {
   LogPositionError,
   LogValueError,
 } from '../../../src/log/errors.ts'
-import { MAX_TOMBSTONES } from '../../../src/log/process-store.ts'
-import type { ProcessCommit, Timer } from '../../../src/log/process-store.ts'
+import { MAX_TOMBSTONES } from '../../../src/log/store/process-store.ts'
+import type { ProcessCommit, Timer } from '../../../src/log/store/process-store.ts'
 import { change } from '../../operators/events.ts'
 import { append, entriesOf, idsOf, isSettled, readAll } from './fixture.ts'
 import type { Open } from './fixture.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { MAX_COMMIT_BYTES } from '../../../src/log/contract.ts'
+import { MAX_COMMIT_BYTES } from '../../../src/log/store/contract.ts'
 import { FencedError, LogConflictError, LogValueError } from '../../../src/log/errors.ts'
 import { change } from '../../operators/events.ts'
 import { append, readAll } from './fixture.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Entry } from '../../../src/log/contract.ts'
+import type { Entry } from '../../../src/log/store/contract.ts'
 import { LogPositionError, LogValueError } from '../../../src/log/errors.ts'
 import { ArgumentError } from '../../../src/protocol/argument-error.ts'
 import { change, fullRun, groupStatus } from '../../operators/events.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { LogStore } from '../../../src/log/contract.ts'
+import type { LogStore } from '../../../src/log/store/contract.ts'
 import { FencedError, LogPositionError } from '../../../src/log/errors.ts'
 import { ArgumentError } from '../../../src/protocol/argument-error.ts'
 import { completedRun } from '../sqlite/events.ts'

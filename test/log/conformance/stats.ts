@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Fence, Position } from '../../../src/log/contract.ts'
+import type { Fence, Position } from '../../../src/log/store/contract.ts'
 import { FencedError } from '../../../src/log/errors.ts'
 import { change } from '../../operators/events.ts'
 import { append, readAll } from './fixture.ts'

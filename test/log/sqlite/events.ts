@@ -1,4 +1,4 @@
-import type { LogStore, NewEntry, StreamAppend } from '../../../src/log/contract.ts'
+import type { LogStore, NewEntry, StreamAppend } from '../../../src/log/store/contract.ts'
 import { monitorEvent, runEvent } from '../../../src/protocol/event.ts'
 import type { ResearchEvent } from '../../../src/protocol/event.ts'
 

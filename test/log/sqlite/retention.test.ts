@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
-import type { LogStore } from '../../../src/log/contract.ts'
+import type { LogStore } from '../../../src/log/store/contract.ts'
 import { appendTo, completedRun, detections, readAll } from './events.ts'
 import { openStore, scratchFile } from './scratch.ts'
 

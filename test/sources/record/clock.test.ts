@@ -2,7 +2,7 @@ import { VirtualTimeScheduler } from 'rxjs'
 import type { SchedulerAction } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { ArgumentError, memoryLog } from 'rivulet'
-import { Recorder } from '../../../src/log/recorder.ts'
+import { Recorder } from '../../../src/log/record/recorder.ts'
 import { Clock } from '../../../src/sources/record/clock.ts'
 import { allEntriesOf, completed, recordingLog, settled, until } from './recording-log.ts'
 

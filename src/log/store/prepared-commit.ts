@@ -1,7 +1,7 @@
 import { MAX_COMMIT_BYTES } from './contract.ts'
 import type { Commit, Position } from './contract.ts'
 import type { NewDeadLetter } from './dead-letter-store.ts'
-import { LogValueError } from './errors.ts'
+import { LogValueError } from '../errors.ts'
 import { checkAppendSize, prepareEntry } from './prepared-entry.ts'
 import type { PreparedEntry } from './prepared-entry.ts'
 import type { ProcessCommit, StateChange, TimerChange } from './process-store.ts'

@@ -1,9 +1,9 @@
-import { isObject } from '../protocol/event.ts'
-import type { EventOf, ResearchEvent } from '../protocol/event.ts'
-import { completenessOf } from '../protocol/identified.ts'
+import { isObject } from '../../protocol/event.ts'
+import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
+import { completenessOf } from '../../protocol/identified.ts'
 import { MAX_APPEND_DONE, MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from './contract.ts'
 import type { NewEntry, StreamAppend } from './contract.ts'
-import { LogValueError } from './errors.ts'
+import { LogValueError } from '../errors.ts'
 
 /** An entry as a store writes it: the event as JSON, and what the store has to know of it. */
 export interface PreparedEntry {

@@ -1,6 +1,6 @@
 import { asyncScheduler } from 'rxjs'
 import type { SchedulerLike } from 'rxjs'
-import { ArgumentError } from '../protocol/argument-error.ts'
+import { ArgumentError } from '../../protocol/argument-error.ts'
 import {
   checkDuration,
   checkInteger,
@@ -8,10 +8,10 @@ import {
   checkOneOf,
   checkOptions,
   checkText,
-} from '../protocol/check.ts'
-import { isObject } from '../protocol/event.ts'
-import type { ResearchEvent, ResearchEventType } from '../protocol/event.ts'
-import type { Entry, StartAt } from './contract.ts'
+} from '../../protocol/check.ts'
+import { isObject } from '../../protocol/event.ts'
+import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
+import type { Entry, StartAt } from '../store/contract.ts'
 
 /** Entries of these types. */
 export type EntryOf<Type extends ResearchEventType> = Entry<Extract<ResearchEvent, { readonly type: Type }>>

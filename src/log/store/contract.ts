@@ -1,4 +1,4 @@
-import type { LogGap, ResearchEvent } from '../protocol/event.ts'
+import type { LogGap, ResearchEvent } from '../../protocol/event.ts'
 import type { DeadLetterStore, NewDeadLetter } from './dead-letter-store.ts'
 import type { Entry, Position } from './entry.ts'
 import type { Fence } from './fence.ts'

@@ -1,10 +1,10 @@
-import type { DeliverConfig } from '../../operators/deliver.ts'
-import { deadLetter } from '../protocol/acknowledgement.ts'
-import { retryableOf } from '../protocol/backoff.ts'
-import type { Entry, Fence, Position, ReaderState } from './contract.ts'
+import type { DeliverConfig } from '../../../operators/deliver.ts'
+import { deadLetter } from '../../protocol/acknowledgement.ts'
+import { retryableOf } from '../../protocol/backoff.ts'
+import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import { deadLetterError } from './dead-letter-error.ts'
-import type { NewDeadLetter } from './dead-letter-store.ts'
-import { LogError } from './errors.ts'
+import type { NewDeadLetter } from '../store/dead-letter-store.ts'
+import { LogError } from '../errors.ts'
 
 /** The property of a handler whose effects are stored together with the cursor of its consumer. */
 export const EFFECTS: unique symbol = Symbol('effects')

@@ -1,10 +1,10 @@
 import { Observable } from 'rxjs'
 import type { Subscriber } from 'rxjs'
-import { checkBoolean, checkInteger, checkOptions, checkText } from '../protocol/check.ts'
-import { gateOf } from '../protocol/gate.ts'
-import type { Gate } from '../protocol/gate.ts'
-import type { LogStore, Position } from './contract.ts'
-import { LogClosedError, LogPositionError, SnapshotTooLargeError } from './errors.ts'
+import { checkBoolean, checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
+import { gateOf } from '../../protocol/gate.ts'
+import type { Gate } from '../../protocol/gate.ts'
+import type { LogStore, Position } from '../store/contract.ts'
+import { LogClosedError, LogPositionError, SnapshotTooLargeError } from '../errors.ts'
 
 /** Maximum number of changes that are read at once. */
 const PAGE = 500

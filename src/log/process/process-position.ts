@@ -1,5 +1,5 @@
-import type { Position } from './entry.ts'
-import { LogPositionError } from './errors.ts'
+import type { Position } from '../store/entry.ts'
+import { LogPositionError } from '../errors.ts'
 
 /** Where a reader of a process stands. */
 export interface ProcessPlace {

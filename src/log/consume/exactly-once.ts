@@ -1,15 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
-import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkOptions } from '../protocol/check.ts'
-import { isObject } from '../protocol/event.ts'
-import { isThenable } from '../protocol/thenable.ts'
-import type { Entry, Fence, Position, ReaderState } from './contract.ts'
-import type { NewDeadLetter } from './dead-letter-store.ts'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkOptions } from '../../protocol/check.ts'
+import { isObject } from '../../protocol/event.ts'
+import { isThenable } from '../../protocol/thenable.ts'
+import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
+import type { NewDeadLetter } from '../store/dead-letter-store.ts'
 import { EFFECTS } from './effects.ts'
 import type { EffectConsumer, EffectHandler, Effects, KeptState } from './effects.ts'
-import { EffectError, LogClosedError } from './errors.ts'
-import { EffectDatabase } from './sqlite/effect-database.ts'
+import { EffectError, LogClosedError } from '../errors.ts'
+import { EffectDatabase } from '../sqlite/effect-database.ts'
 
 /** How long effects are added to one transaction, in ms: other writers wait for that long. */
 const MAX_TRANSACTION = 10

@@ -1,4 +1,4 @@
-import { ArgumentError } from '../protocol/argument-error.ts'
+import { ArgumentError } from '../../protocol/argument-error.ts'
 import {
   checkBoolean,
   checkDuration,
@@ -8,14 +8,14 @@ import {
   checkOptions,
   checkSignal,
   checkText,
-} from '../protocol/check.ts'
-import type { ResearchEventData, ResearchEventType } from '../protocol/event.ts'
-import type { EntryOf } from './consumer-options.ts'
-import type { LogJob } from './job.ts'
-import type { TimerClock } from './process-store.ts'
+} from '../../protocol/check.ts'
+import type { ResearchEventData, ResearchEventType } from '../../protocol/event.ts'
+import type { EntryOf } from '../consume/consumer-options.ts'
+import type { LogJob } from '../job.ts'
+import type { TimerClock } from '../store/process-store.ts'
 import { StoredProcessState } from './process-state.ts'
 import type { ProcessState } from './process-state.ts'
-import type { LogStore } from './contract.ts'
+import type { LogStore } from '../store/contract.ts'
 
 /** An event that a process appends. Types of one's own are added to `ResearchEventData`. */
 export type OutputEvent = {

@@ -1,7 +1,7 @@
-import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkInteger, checkOptions, checkText } from '../protocol/check.ts'
-import { isObject } from '../protocol/event.ts'
-import type { InboxOutcome, WebhookDelivery } from '../protocol/webhook.ts'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
+import { isObject } from '../../protocol/event.ts'
+import type { InboxOutcome, WebhookDelivery } from '../../protocol/webhook.ts'
 
 /** A place in an inbox, after a delivery. Opaque; null is before all. */
 export type InboxPlace = string

@@ -1,6 +1,6 @@
-import type { Commit, Position, ReaderState } from './contract.ts'
-import type { Entry } from './entry.ts'
-import type { DeadLetterError, NewDeadLetter } from './dead-letter-store.ts'
+import type { Commit, Position, ReaderState } from '../store/contract.ts'
+import type { Entry } from '../store/entry.ts'
+import type { DeadLetterError, NewDeadLetter } from '../store/dead-letter-store.ts'
 
 /** Maximum size of the dead letters in one commit as JSON, in bytes, and number of those that were handled. */
 const MAX_LETTER_BYTES = 96 * 1024

@@ -1,4 +1,4 @@
-import type { DeadLetterError } from './dead-letter-store.ts'
+import type { DeadLetterError } from '../store/dead-letter-store.ts'
 
 const MAX_NAME_LENGTH = 100
 const MAX_MESSAGE_LENGTH = 1_000

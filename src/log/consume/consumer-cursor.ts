@@ -1,7 +1,7 @@
 import { AckWindow } from './ack-window.ts'
-import type { Fence, LogStore, Position, ReaderState, StartAt } from './contract.ts'
+import type { Fence, LogStore, Position, ReaderState, StartAt } from '../store/contract.ts'
 import type { Effects, KeptState } from './effects.ts'
-import { EffectError, LogPositionError } from './errors.ts'
+import { EffectError, LogPositionError } from '../errors.ts'
 
 /** How long after a copy of a cursor that is kept elsewhere the next one is made, in ms. */
 const COPY_INTERVAL = 1_000

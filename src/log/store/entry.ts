@@ -1,4 +1,4 @@
-import type { ResearchEvent } from '../protocol/event.ts'
+import type { ResearchEvent } from '../../protocol/event.ts'
 
 /**
  * A position in a log: after an entry, or at the start. Opaque: it carries the epoch of its log, and nothing but equality may
