@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MAX_APPEND_LENGTH } from '../../src/log/store/contract.ts'
 import { memoryLog } from '../../src/log/memory-log.ts'
@@ -45,6 +46,49 @@ describe('a recorder', () => {
     await recorder.close()
     const entries = await readAll(store)
     expect(entries.map(({ id }) => Number(id))).toEqual(Array.from({ length: 600 }, (_, n) => n + 1))
+  })
+
+  it('keeps the order of a source that several streams bring, and moves each stream as far as it goes', async () => {
+    const arrivals = fc.array(fc.tuple(fc.nat(2), fc.constantFrom('x', 'y')), { maxLength: 40 })
+    await fc.assert(
+      fc.asyncProperty(arrivals, async (script) => {
+        const store = memoryLog()
+        const recorder = new Recorder(store, never)
+        const streams = await Promise.all(['a', 'b', 'c'].map((name) => recorder.open(name)))
+        const last = new Map<number, string>()
+        for (const [n, [stream, source]] of script.entries()) {
+          streams[stream]?.add(change(`${n}`, source), at(`${n}`))
+          last.set(stream, `${n}`)
+        }
+        await recorder.close()
+        const entries = await readAll(store)
+        for (const source of ['x', 'y']) {
+          const arrived = script.flatMap(([, of], n) => (of === source ? [`${n}`] : []))
+          const recorded = entries.filter((entry) => entry.source === change('', source).source)
+          expect(recorded.map(({ id }) => id)).toEqual(arrived)
+        }
+        const positions = await store.streamPositions(['stream:a', 'stream:b', 'stream:c'])
+        expect(positions).toEqual([0, 1, 2].map((stream) => last.get(stream) ?? null))
+      }),
+    )
+  })
+
+  it('appends what two streams bring of different sources as one part for each', async () => {
+    const parts: number[] = []
+    const store = memoryLog()
+    const append = store.append.bind(store)
+    store.append = (appends, done) => {
+      parts.push(appends.length)
+      return append(appends, done)
+    }
+    const recorder = new Recorder(store, never)
+    const [a, b] = [await recorder.open('a'), await recorder.open('b')]
+    for (let n = 0; n < 100; n++) {
+      a.add(change(`${n}`, 'x'), at(`${n}`))
+      b.add(change(`${n}`, 'y'), at(`${n}`))
+    }
+    await recorder.close()
+    expect(parts).toEqual([2])
   })
 
   it('appends large events one by one', async () => {

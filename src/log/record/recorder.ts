@@ -3,12 +3,14 @@ import { Gate } from '../../protocol/gate.ts'
 import { Observers } from '../../protocol/observers.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
 import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from '../store/contract.ts'
-import type { Fence, LogStore, NewEntry, Position, StreamAppend } from '../store/contract.ts'
+import type { Fence, LogStore, Position, StreamAppend } from '../store/contract.ts'
 import { LogError, LogInUseError } from '../errors.ts'
 import type { InboxStore } from '../store/inbox-store.ts'
 import type { LogObserver } from '../observer.ts'
 import { entryWithJson } from '../store/prepared-entry.ts'
 import type { Retention } from '../retention.ts'
+import { streamParts } from './stream-parts.ts'
+import type { StreamChange } from './stream-parts.ts'
 import { Turns } from './turns.ts'
 
 /** Number of entries to be appended at which sources pause. They resume at half of it. */
@@ -60,11 +62,9 @@ export interface RecorderOptions {
 }
 
 /** What is to be appended: an event, the position of a stream, or that a delivery is done. */
-interface PendingChange {
-  readonly entry?: NewEntry
+interface PendingChange extends StreamChange<OpenStream> {
   /** Length of the event as JSON, in characters. */
   readonly length: number
-  readonly stream: OpenStream
   readonly position?: StreamPosition | undefined
   readonly done?: string
 }
@@ -318,12 +318,15 @@ export class Recorder {
     this.#isFlushing = false
   }
 
-  /** Appends the first entries, as many as one append may have. */
+  /** Appends the first changes, as many as one append may have. */
   async #append(): Promise<void> {
     const batch = firstBatch(this.#pending)
-    const byStream = Map.groupBy(batch, ({ stream }) => stream)
-    const moves = Array.from(byStream, ([stream, entries]) => ({ stream, append: stream.appendOf(entries) }))
-    const appends = moves.map(({ append }) => append)
+    const saved = new Map<OpenStream, string | null>()
+    const appends = streamParts<OpenStream, PendingChange>(batch).map(({ stream, changes }) => {
+      const append = stream.appendOf(changes, saved.get(stream) ?? stream.saved)
+      saved.set(stream, append.position ?? append.expect)
+      return append
+    })
     const done = batch.flatMap((change) => change.done ?? [])
     await this.#observers.around(
       () => this.#store.append(appends, done),
@@ -335,7 +338,7 @@ export class Recorder {
         )
       },
     )
-    for (const { stream, append } of moves) stream.saved = append.position ?? stream.saved
+    for (const [stream, position] of saved) stream.saved = position
     this.#pending = this.#pending.slice(batch.length)
     this.#pendingLength -= lengthOf(batch)
   }
@@ -394,11 +397,12 @@ class OpenStream implements RecordedStream {
     if (this.#closing === undefined) this.#recorder.change({ length: 0, stream: this, done: delivery })
   }
 
-  appendOf(changes: readonly PendingChange[]): StreamAppend {
+  /** @param expect Where the stream stands before these changes. */
+  appendOf(changes: readonly PendingChange[], expect: string | null): StreamAppend {
     const position = changes.findLast((change) => change.position !== undefined)?.position?.text()
     return {
       fence: this.fence,
-      expect: this.saved,
+      expect,
       entries: changes.flatMap(({ entry }) => entry ?? []),
       ...(position !== undefined && { position }),
     }
