@@ -13,6 +13,12 @@ database.exec('PRAGMA journal_mode = WAL')
 // Nothing in the table keeps a second effect of one entry out.
 database.exec('CREATE TABLE IF NOT EXISTS effect (id TEXT NOT NULL, revision INTEGER NOT NULL)')
 const insert = database.prepare('INSERT INTO effect VALUES (?, ?)')
+database.exec(`
+  PRAGMA foreign_keys = ON;
+  CREATE TABLE IF NOT EXISTS account (id TEXT PRIMARY KEY);
+  CREATE TABLE IF NOT EXISTS booking (account TEXT REFERENCES account (id) DEFERRABLE INITIALLY DEFERRED);
+`)
+const book = database.prepare('INSERT INTO booking VALUES (?)')
 const count = database.prepare('SELECT COUNT(*) AS count FROM effect')
 const log = await openLog(sqliteLog(file))
 
@@ -36,7 +42,8 @@ const handler = exactlyOnce(database, {
     process.send?.({ applied: (applied += 1) })
     if (!isChecking) setImmediate(check)
     isChecking = true
-    // Each tenth fails for good at first, and is handed out again later.
+    // Each tenth fails for good at first, at once or at the commit, and is handed out again later.
+    if (mode === 'violating' && id.endsWith('7')) book.run(id)
     if (mode === 'failing' && id.endsWith('7'))
       throw Object.assign(new Error('not yet'), { retryable: false })
   },

@@ -60,6 +60,24 @@ function effectsIn(file = ':memory:') {
   }
 }
 
+/** Calls the function before each commit of the consumers that begin from now on. What it throws is thrown by the commit. */
+function beforeCommit(database: DatabaseSync, call: () => void) {
+  const prepare = database.prepare.bind(database)
+  vi.spyOn(database, 'prepare').mockImplementation((...args) => {
+    const statement = prepare(...args)
+    if (args[0] !== 'COMMIT') return statement
+    const run = statement.run.bind(statement)
+    vi.spyOn(statement, 'run').mockImplementation((...values) => {
+      call()
+      return run(...values)
+    })
+    return statement
+  })
+}
+
+/** What SQLite throws. */
+const sqliteError = (errcode: number) => Object.assign(new Error(`SQLite error ${errcode}`), { errcode })
+
 /** A log with so many entries, and effects. */
 async function withEntries(count: number, store: MemoryLog = memoryLog()) {
   await append(store, changes(1, count))
@@ -194,19 +212,8 @@ describe('exactlyOnce', () => {
     const log = await opened(store)
     const { database, insert, ids } = effectsIn()
     for (let n = 0; n < 1_000; n += 200) await append(store, changes(n + 1, n + 200))
-    const prepare = database.prepare.bind(database)
-    const prepared = vi.spyOn(database, 'prepare')
     let commits = 0
-    prepared.mockImplementation((...args) => {
-      const statement = prepare(...args)
-      if (args[0] !== 'COMMIT') return statement
-      const run = statement.run.bind(statement)
-      vi.spyOn(statement, 'run').mockImplementation((...values) => {
-        commits += 1
-        return run(...values)
-      })
-      return statement
-    })
+    beforeCommit(database, () => (commits += 1))
     const job = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
     await until(() => ids().length === 1_000)
     await job.stop()
@@ -539,6 +546,134 @@ describe('exactlyOnce', () => {
       expect(() => exactlyOnce(database, wrong as never)).toThrow(ArgumentError)
     }
     expect(() => log.consume('ledger', {}, {} as never)).toThrow(ArgumentError)
+  })
+})
+
+/** Effects with a child of each entry, whose parent is checked by the commit. Every account but `missing` exists. */
+function withDeferredConstraint(database: DatabaseSync, missing: string) {
+  database.exec(`
+    PRAGMA foreign_keys = ON;
+    CREATE TABLE account (id TEXT PRIMARY KEY);
+    CREATE TABLE booking (account TEXT NOT NULL REFERENCES account (id) DEFERRABLE INITIALLY DEFERRED);
+  `)
+  const account = database.prepare('INSERT INTO account VALUES (?)')
+  for (let n = 1; n <= 9; n++) if (`${n}` !== missing) account.run(`${n}`)
+  const booking = database.prepare('INSERT INTO booking VALUES (?)')
+  return { account, book: ({ id }: { readonly id: string }) => void booking.run(id) }
+}
+
+describe('a commit of exactlyOnce that fails', () => {
+  it.each([
+    ['the file is locked', 5],
+    ['the disk is full', 13],
+  ])('is tried again where %s, and applies each effect once', async (_problem, errcode) => {
+    const { log, database, insert, ids } = await withEntries(3)
+    let isFailing = true
+    beforeCommit(database, () => {
+      if (ids().length === 0 || !isFailing) return
+      isFailing = false
+      throw sqliteError(errcode)
+    })
+    const options = { deadLetters: 'log', initialDelay: 0 } as const
+    const job = log.consume('ledger', options, exactlyOnce(database, { effect: insert }))
+    await until(() => !isFailing && !database.isTransaction && ids().length === 3)
+    await job.stop()
+    expect(ids().toSorted()).toEqual(['1', '2', '3'])
+    expect(await log.deadLetters('ledger').count()).toBe(0)
+  })
+
+  it('ends the job where the disk fails, and nothing of its transaction is stored', async () => {
+    const { log, database, insert, ids } = await withEntries(3)
+    let isFailing = true
+    beforeCommit(database, () => {
+      if (isFailing && ids().length > 0) throw sqliteError(10)
+    })
+    const handler = exactlyOnce(database, { effect: insert })
+    const { done } = log.consume('ledger', { deadLetters: 'log' }, handler)
+    await expect(done).rejects.toMatchObject({ name: 'LogFileError', retryable: false })
+    expect(database.isTransaction).toBe(false)
+    expect(ids()).toEqual([])
+    expect(await log.deadLetters('ledger').count()).toBe(0)
+    isFailing = false
+    const again = log.consume('ledger', handler)
+    await until(() => ids().length === 3)
+    await again.stop()
+    expect(ids()).toEqual(['1', '2', '3'])
+  })
+})
+
+describe('an effect of exactlyOnce that violates a deferred constraint', () => {
+  it('becomes a dead letter alone, after its retries, and the others of its transaction are applied once', async () => {
+    const { log, database, insert, ids, letters } = await withEntries(5)
+    const { book } = withDeferredConstraint(database, '3')
+    let calls = 0
+    const effect = (entry: Applied) => {
+      if (entry.id === '3') calls += 1
+      insert(entry)
+      book(entry)
+    }
+    const options = { deadLetters: 'log', retries: 2, initialDelay: 0 } as const
+    const job = log.consume('ledger', options, exactlyOnce(database, { effect }))
+    await until(async () => ids().length === 4 && (await log.deadLetters('ledger').count()) === 1)
+    await job.stop()
+    expect(ids().toSorted()).toEqual(['1', '2', '4', '5'])
+    expect(letters()).toMatchObject([{ reader: 'consumer:ledger', letter: null }])
+    for await (const { error, attempts } of log.deadLetters('ledger').list()) {
+      expect(error.message).toContain('FOREIGN KEY')
+      expect(attempts).toBe(3)
+    }
+    expect(calls).toBeGreaterThanOrEqual(3)
+  })
+
+  it('is applied by a retry once the constraint holds', async () => {
+    const { log, database, insert, ids } = await withEntries(3)
+    const { account, book } = withDeferredConstraint(database, '2')
+    let calls = 0
+    const effect = (entry: Applied) => {
+      // In the batch, and alone.
+      if (entry.id === '2' && (calls += 1) === 3) account.run('2')
+      insert(entry)
+      book(entry)
+    }
+    const job = log.consume('ledger', { initialDelay: 0 }, exactlyOnce(database, { effect }))
+    await until(() => ids().length === 3)
+    await job.stop()
+    expect(ids()).toEqual(['1', '3', '2'])
+  })
+
+  it('fails its job with the error of SQLite where it has no dead letters, without a transaction left open', async () => {
+    const { log, database, insert, ids } = await withEntries(3)
+    const { book, account } = withDeferredConstraint(database, '2')
+    const effect = (entry: Applied) => {
+      insert(entry)
+      book(entry)
+    }
+    const handler = exactlyOnce(database, { effect })
+    await expect(log.consume('ledger', { retries: 0 }, handler).done).rejects.toThrow('FOREIGN KEY')
+    expect(database.isTransaction).toBe(false)
+    account.run('2')
+    const again = log.consume('ledger', handler)
+    await until(() => ids().length === 3)
+    await again.stop()
+    expect(ids().toSorted()).toEqual(['1', '2', '3'])
+  })
+
+  it('stores nothing where another process takes the consumer over after the commit that failed', async () => {
+    const { log, database, insert, ids } = await withEntries(3)
+    const { book } = withDeferredConstraint(database, '3')
+    let calls = 0
+    const effect = (entry: Applied) => {
+      calls += 1
+      insert(entry)
+      book(entry)
+      // After the transaction, and before those of one entry each.
+      if (entry.id === '3')
+        queueMicrotask(() => database.exec('UPDATE rivulet_effect_cursor SET token = 1000'))
+    }
+    const { done } = log.consume('ledger', { deadLetters: 'log' }, exactlyOnce(database, { effect }))
+    await expect(done).rejects.toBeInstanceOf(FencedError)
+    expect(ids()).toEqual([])
+    expect(calls).toBe(3)
   })
 })
 

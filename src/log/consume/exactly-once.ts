@@ -10,6 +10,7 @@ import { EFFECTS } from './effects.ts'
 import type { EffectConsumer, EffectHandler, Effects, KeptState } from './effects.ts'
 import { EffectError, LogClosedError } from '../errors.ts'
 import { EffectDatabase } from '../sqlite/effect-database.ts'
+import { isConstraint } from '../sqlite/sqlite-error.ts'
 
 /** How long effects are added to one transaction, in ms: other writers wait for that long. */
 const MAX_TRANSACTION = 10
@@ -23,8 +24,9 @@ export interface PreparedEffect<E, P> {
   /** Asks other services, for instance. Called again when it or the effect fails, and aborted as a handler is. */
   readonly prepare: (entry: E, signal: AbortSignal) => P | PromiseLike<P>
   /**
-   * Writes into the database, synchronously. What it throws rolls back what it did, and is retried as a handler's error is. It must
-   * not begin or end a transaction.
+   * Writes into the database, synchronously. What it throws rolls back what it did, and is retried as a handler's error is. So is
+   * a violation of a deferred constraint, which SQLite finds at the commit. It must not begin or end a transaction, and is called
+   * again where its transaction was rolled back.
    */
   readonly effect: (entry: E, prepared: P) => void
 }
@@ -218,12 +220,18 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
 
   async #run(): Promise<void> {
     this.#isRunning = true
-    while (this.#waiting.length > 0) {
+    // How many of the next ones have a transaction of their own each.
+    for (let alone = 0; this.#waiting.length > 0; alone -= 1) {
       // Those that come in this turn go along, and others have their turn between two transactions.
       await nextTurn()
+      let tried = 0
       try {
         const { outcomes } = await this.#database.transaction(
-          () => this.#apply(),
+          () => {
+            const batch = this.#apply(alone > 0 ? 1 : Infinity)
+            tried = batch.outcomes.length
+            return batch
+          },
           ({ outcomes: committed, written }) => {
             for (const { item, failure } of committed)
               if (failure === undefined) this.#applied.add(item.position)
@@ -237,19 +245,22 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
         }
       } catch (error) {
         // Nothing was stored.
-        for (const { reject } of this.#waiting.splice(0)) reject(error)
+        if (!isConstraint(error)) for (const { reject } of this.#waiting.splice(0)) reject(error)
+        else if (tried === 1) this.#waiting.shift()?.reject(error)
+        // The commit does not say whose constraint it is.
+        else alone = tried + 1
       }
     }
     this.#isRunning = false
   }
 
-  /** One transaction of what waits. Without effect outside of the database, since it may run again. */
-  #apply(): { readonly outcomes: readonly Outcome[]; readonly written: Written } {
+  /** One transaction of at most so many that wait. Without effect outside of the database, since it may run again. */
+  #apply(most: number): { readonly outcomes: readonly Outcome[]; readonly written: Written } {
     this.#database.check(this.#consumer.fence)
     const until = performance.now() + MAX_TRANSACTION
     const outcomes: Outcome[] = []
     for (const item of this.#waiting) {
-      if (outcomes.length > 0 && performance.now() >= until) break
+      if (outcomes.length === most || (outcomes.length > 0 && performance.now() >= until)) break
       outcomes.push(this.#applyOne(item))
     }
     const applied = outcomes.filter(({ failure }) => failure === undefined).map(({ item }) => item.position)

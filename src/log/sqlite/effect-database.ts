@@ -5,7 +5,7 @@ import type { Fence, Position, ReaderState } from '../store/contract.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
 import type { KeptState } from '../consume/effects.ts'
 import { EffectError, FencedError, LogError } from '../errors.ts'
-import { damaged, logFileError } from './sqlite-error.ts'
+import { damaged, isConstraint, logFileError } from './sqlite-error.ts'
 import { whileBusy } from './write-queue.ts'
 
 /** How long the end of another program's transaction is waited for, in ms. */
@@ -97,7 +97,8 @@ export class EffectDatabase {
    * Runs the work in one transaction, again while the database is busy. The event loop is free between two attempts.
    * `committed` is called in the turn of the commit.
    *
-   * Rejects with an EffectError while the user has a transaction open, and with a LogFileError for what SQLite refuses.
+   * Rejects with an EffectError while the user has a transaction open, with SQLite's own error where the commit violates a
+   * deferred constraint, and with a LogFileError for what SQLite refuses otherwise.
    */
   transaction<Result>(
     work: (statements: ReturnType<typeof prepare>) => Result,
@@ -113,7 +114,7 @@ export class EffectDatabase {
           committed(result)
           return result
         } catch (error) {
-          // After some errors, such as a full disk, SQLite has already rolled back.
+          // After a commit that failed, the transaction may be open. After a full disk, SQLite has rolled back.
           if (this.#database.isTransaction) statements.rollback.run()
           throw error
         }
@@ -179,7 +180,8 @@ export class EffectDatabase {
         return work()
       }, PATIENCE)
     } catch (error) {
-      throw logFileError(this.name, error)
+      // The constraints are those of the effects.
+      throw isConstraint(error) ? error : logFileError(this.name, error)
     }
   }
 

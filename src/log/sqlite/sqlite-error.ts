@@ -5,6 +5,7 @@ const BUSY = 5
 const CORRUPT = 11
 const CANNOT_OPEN = 14
 const PROTOCOL = 15
+const CONSTRAINT = 19
 const NOT_A_DATABASE = 26
 
 interface Problem {
@@ -36,6 +37,11 @@ export function isBusy(error: unknown): boolean {
   const code = resultCode(error)
   // A connection gets SQLITE_PROTOCOL after losing a race for the WAL several times in a row.
   return code === BUSY || code === PROTOCOL
+}
+
+/** Whether a constraint is violated. The commit checks the deferred ones. */
+export function isConstraint(error: unknown): boolean {
+  return resultCode(error) === CONSTRAINT
 }
 
 /** What SQLite throws where {@link isBusy}, for work that could not begin. */
