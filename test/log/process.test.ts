@@ -103,6 +103,51 @@ describe('a process', () => {
     expect([...(await process.snapshot()).state]).toEqual([['text', { seen: 1 }]])
   })
 
+  it('calls `event` once for each of several keys, whichever write crashes', async () => {
+    const names = Array.from({ length: 1_200 }, (_, n) => `k${n}`)
+    const several: ProcessOptions<Count> = {
+      ...counting,
+      key: ({ id }) => (id === 'none' ? [] : [...names, 'k0']),
+      event: ({ seen }, _entry, context) => {
+        context.set({ seen: seen + 1 })
+        if (context.key.endsWith('00')) context.append({ type: 'unknown', data: context.key })
+      },
+    }
+    let isCrashing = true
+    let crashes = 0
+    for (let crash = 1; isCrashing; crash++) {
+      const { store, log } = await opened()
+      await append(store, [change('1'), change('none'), change('2')])
+      let writes = 0
+      const crashing = store.connect({
+        faults: (_write, step) => {
+          if ((writes += 1) === crash) throw new Error(`crashed ${step}`)
+        },
+      })
+      const { done } = (await openLog(crashing)).process('p', several)
+      isCrashing = await Promise.race([
+        done.then(
+          () => false,
+          () => true,
+        ),
+        caughtUp(store).then(() => false),
+      ])
+      crashing.loseClaims()
+      const process = log.process('p', several)
+      await append(store, [change('3')])
+      await caughtUp(store)
+      const { state } = await process.snapshot()
+      expect(state.size).toBe(1_200)
+      expect([...state.values()].filter(({ seen }) => seen !== 3)).toEqual([])
+      const appended = (await output(store)).map(({ data }) => data)
+      const once = names.filter((name) => name.endsWith('00')).toSorted()
+      expect(appended).toEqual([...once, ...once, ...once])
+      crashes = crash
+      await log.close()
+    }
+    expect(crashes).toBeGreaterThan(8)
+  })
+
   it('follows changes from a snapshot without a gap, removed keys included', async () => {
     const { store, log } = await opened()
     await append(store, [change('1', 'a'), change('2', 'b')])
@@ -332,6 +377,69 @@ describe('a timer of a process', () => {
   })
 })
 
+describe('the end of states', () => {
+  it.each([
+    ['removed', undefined, 10_000, 1],
+    ['raised', 1_000, 1_004, 1],
+    ['raised, and over', 1_000, 1_005, 0],
+  ])('counts from when they were set where `timeToLive` was %s', async (_name, timeToLive, later, left) => {
+    let now = 0
+    const { store, log } = await opened({ clock: () => now })
+    const keyed = {
+      ...counting,
+      key: (entry: { type: string }) => (entry.type === 'log.tick' ? undefined : 'k'),
+    }
+    now = 5
+    await append(store, [change('1')])
+    const first = log.process('p', { ...keyed, timeToLive: 100 })
+    await caughtUp(store)
+    await first.stop()
+    const { timeToLive: _, ...never } = { ...keyed, timeToLive }
+    const process = log.process('p', timeToLive === undefined ? never : { ...keyed, timeToLive })
+    for (const at of [500, later]) {
+      now = at
+      await append(store, [tick(at)])
+      await caughtUp(store)
+    }
+    expect((await process.snapshot()).state.size).toBe(left)
+  })
+})
+
+describe('the clocks of a process', () => {
+  it('tell a timer how late it fires, and `event` that an entry is late', async () => {
+    let now = 0
+    const { store, log } = await opened({ clock: () => now })
+    const at = (id: string, ms: number) => ({ ...change(id), time: new Date(ms).toISOString() })
+    const seen: unknown[] = []
+    log.process('p', {
+      ...counting,
+      lateness: 10,
+      event: (_state, { id, time }, context) => {
+        seen.push([id, context.now(), Date.parse(time ?? '') < context.now('event')])
+        if (id === '1') context.timer('t', 150)
+      },
+      timer: (_state, due, context) => seen.push(['timer', due, context.now()]),
+    })
+    for (const [id, recorded, time] of [
+      ['1', 100, 100],
+      ['2', 120, 90],
+      ['3', 130, 89],
+      ['4', 400, 400],
+    ] as const) {
+      now = recorded
+      await append(store, [at(id, time)])
+    }
+    await caughtUp(store)
+    expect(seen).toEqual([
+      ['1', 100, false],
+      ['2', 120, false],
+      ['3', 130, true],
+      ['timer', 150, 400],
+      ['4', 400, false],
+    ])
+  })
+})
+
 describe('the output of a process', () => {
   /** Appends an event for each entry. */
   const echo = (data: unknown = null): ProcessOptions<Count> => ({
@@ -492,6 +600,24 @@ describe('a process that fails at an entry', () => {
     expect(await store.deadLetters.counts()).toEqual(new Map([['process:p', 200]]))
   })
 
+  it('commits dead letters beside as much as a function may change, whatever their texts are', async () => {
+    const { store, log } = await opened()
+    const bad = Array.from({ length: 40 }, (_, n) => change(`bad${n}`))
+    await append(store, [...bad.slice(0, 20), change('1'), ...bad.slice(20), change('2')])
+    log.process('p', {
+      ...counting,
+      onError: 'dead-letter',
+      event: (_state, { id }, context) => {
+        if (!id.startsWith('bad')) return context.append({ type: 'unknown', data: 'x'.repeat(440_000) })
+        // Six bytes each as JSON.
+        throw Object.assign(new Error('\u0001'.repeat(1_000)), { name: '\u0002'.repeat(100) })
+      },
+    })
+    await caughtUp(store)
+    expect(await store.deadLetters.counts()).toEqual(new Map([['process:p', 40]]))
+    expect(await output(store)).toHaveLength(2)
+  })
+
   it.each([
     [
       'throws',
@@ -502,6 +628,8 @@ describe('a process that fails at an entry', () => {
     ],
     ['gives no text', () => 1 as never, /key must be/],
     ['gives an endless text', () => 'x'.repeat(2_000), /key must be/],
+    ['gives one of several that is no text', () => ['a', 1 as never], /key must be/],
+    ['gives too many', () => Array.from({ length: 10_001 }, (_, n) => `${n}`), /10001 keys are too many/],
   ])('names the entry where `key` %s', async (_name, key, message) => {
     const { store, log } = await opened()
     await append(store, [change('bad')])

@@ -1,18 +1,21 @@
 import { MAX_APPEND_ENTRIES, MAX_COMMIT_BYTES } from '../store/contract.ts'
 import type { NewEntry } from '../store/contract.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
-import { stateBytes } from '../store/prepared-commit.ts'
+import { deadLetterBytes, stateBytes, timerBytes } from '../store/prepared-commit.ts'
 import type { TimerChange } from '../store/process-store.ts'
 import { timerId } from './timer-queue.ts'
 import type { Effects } from './effects.ts'
 
-/** Left for the cursor and what the process keeps of itself, in bytes. */
+/**
+ * Left for the cursor and what the process keeps of itself, in bytes: seven positions and a key. A position takes up to 7 KB, in a
+ * log in memory of 1,000 partitions.
+ */
 const RESERVE = 64 * 1024
 
-/** The room for what callbacks change, in bytes. */
+/** The room for what callbacks change and for dead letters, in bytes. */
 export const MAX_EFFECT_BYTES = MAX_COMMIT_BYTES - RESERVE
 
-/** Maximum number of calls of callbacks in a commit, so that its transaction stays short. */
+/** Maximum number of calls of callbacks in a commit, those that failed included, so that its transaction stays short. */
 const MAX_CALLS = 500
 
 /** What calls of callbacks have changed since the last commit. */
@@ -21,7 +24,7 @@ export class Batch {
   readonly #state = new Map<string, string | null>()
   readonly #timers = new Map<string, TimerChange>()
   readonly #entries: NewEntry[] = []
-  readonly deadLetters: NewDeadLetter[] = []
+  readonly #deadLetters: NewDeadLetter[] = []
   #bytes = 0
   #calls = 0
 
@@ -35,6 +38,21 @@ export class Batch {
 
   get entries(): readonly NewEntry[] {
     return this.#entries
+  }
+
+  get deadLetters(): readonly NewDeadLetter[] {
+    return this.#deadLetters
+  }
+
+  /** Whether the dead letter fits into the same commit. */
+  hasRoomForLetter(letter: NewDeadLetter): boolean {
+    return this.#calls < MAX_CALLS && this.#bytes + deadLetterBytes(letter) <= MAX_EFFECT_BYTES
+  }
+
+  addLetter(letter: NewDeadLetter): void {
+    this.#calls += 1
+    this.#bytes += deadLetterBytes(letter)
+    this.#deadLetters.push(letter)
   }
 
   /** Whether the effects fit into the same commit. */
@@ -56,7 +74,12 @@ export class Batch {
       this.#state.delete(key)
       this.#state.set(key, effects.state)
     }
-    for (const change of effects.timers.values()) this.#timers.set(timerId(change), change)
+    for (const change of effects.timers.values()) {
+      const id = timerId(change)
+      const earlier = this.#timers.get(id)
+      if (earlier !== undefined) this.#bytes -= timerBytes(earlier)
+      this.#timers.set(id, change)
+    }
     if (!isSuppressed) this.#entries.push(...effects.entries)
   }
 }

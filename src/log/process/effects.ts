@@ -5,8 +5,9 @@ import type { Cause } from '../../protocol/event.ts'
 import type { NewEntry } from '../store/contract.ts'
 import { entryBytes, stateBytes, timerBytes, utf8Length } from '../store/prepared-commit.ts'
 import { entryWithJson } from '../store/prepared-entry.ts'
-import type { TimerChange, TimerClock } from '../store/process-store.ts'
+import type { Timer, TimerChange, TimerClock } from '../store/process-store.ts'
 import type { OutputEvent, ProcessContext } from './process.ts'
+import type { Clocks } from './progress.ts'
 
 /** Maximum length of a key and of a timer's name, in characters. */
 export const MAX_NAME_LENGTH = 1_024
@@ -33,8 +34,8 @@ export interface Call {
   readonly cause: Cause
   /** Of the output: RFC 3339. */
   readonly time: string | null
-  /** When the entry that is processed was recorded, in Unix ms. */
-  readonly recorded: number
+  /** The watermark, and when the entry that is processed was recorded, in Unix ms. */
+  readonly clocks: Clocks
   readonly maxStateBytes: number
   readonly timeToLive: number | undefined
   readonly hasTimers: boolean
@@ -68,7 +69,7 @@ export class Effects<State> implements ProcessContext<State> {
 
   set(state: State | null): void {
     this.#checkRunning()
-    const { key, maxStateBytes, timeToLive, recorded } = this.#call
+    const { key, maxStateBytes, timeToLive, clocks } = this.#call
     const json = state === null ? null : jsonOf(state)
     if (json !== null && json.length * 3 > maxStateBytes) {
       const bytes = utf8Length(json)
@@ -81,7 +82,24 @@ export class Effects<State> implements ProcessContext<State> {
     this.state = json
     if (timeToLive === undefined) return
     if (json === null) this.#setTimer({ key, name: EXPIRY, due: null })
-    else this.#startTimer(EXPIRY, 'recorded', recorded + timeToLive)
+    else this.#startTimer(EXPIRY, 'recorded', clocks.recorded + timeToLive, clocks.recorded)
+  }
+
+  /**
+   * Removes the state, unless `timeToLive` is longer now than when the state was set.
+   *
+   * @param set When the state was set, in Unix ms.
+   */
+  expire(set: number): void {
+    const { timeToLive, cause } = this.#call
+    if (timeToLive === undefined) return
+    const due = set + timeToLive
+    if (due > (cause.due ?? due)) this.#startTimer(EXPIRY, 'recorded', due, set)
+    else this.set(null)
+  }
+
+  now(clock: TimerClock = 'recorded'): number {
+    return this.#call.clocks[clock]
   }
 
   timer(name: string, due: number, options: { readonly clock?: TimerClock } = {}): void {
@@ -113,7 +131,7 @@ export class Effects<State> implements ProcessContext<State> {
 
   append({ type, data, source }: OutputEvent): void {
     this.#checkRunning()
-    const { process, cause, time, recorded } = this.#call
+    const { process, key, cause, time, clocks } = this.#call
     if (cause.hops > MAX_HOPS) {
       throw new RefusedEffect(
         `its event would be the ${cause.hops}th in a row that a process appends because of another one: at most ${MAX_HOPS} ` +
@@ -125,12 +143,12 @@ export class Effects<State> implements ProcessContext<State> {
     if (typeof given !== 'string' || given === '')
       throw new RefusedEffect('it appends an event without a type')
     const event: Record<keyof ResearchEvent, unknown> = {
-      id: idOf(cause, this.entries.length),
+      id: idOf(cause, key, this.entries.length),
       source: source ?? `/processes/${process}`,
       type,
       time,
       data,
-      received: rfc3339(recorded),
+      received: rfc3339(clocks.recorded),
       via: 'process',
       cause,
       cursor: undefined,
@@ -148,10 +166,10 @@ export class Effects<State> implements ProcessContext<State> {
     this.#isOver = true
   }
 
-  #startTimer(name: string, clock: TimerClock, due: number): void {
+  #startTimer(name: string, clock: TimerClock, due: number, set?: number): void {
     const { key, cause } = this.#call
     const { source, id, revision, hops } = cause
-    this.#setTimer({ key, name, clock, due, cause: JSON.stringify([source, id, revision, hops]) })
+    this.#setTimer({ key, name, clock, due, cause: JSON.stringify([source, id, revision, hops, set]) })
   }
 
   #setTimer(change: TimerChange): void {
@@ -167,18 +185,24 @@ export class Effects<State> implements ProcessContext<State> {
   }
 }
 
+/** What is stored of the cause of a timer. The last one is when its state was set, for the end of a state. */
+type TimerCause = readonly [source: string, id: string, revision: number, hops: number, set: number | null]
+
 /** Reads the cause of a stored timer. */
-export function causeOfTimer(
-  process: string,
-  { cause, name, due }: { readonly cause: string; readonly name: string; readonly due: number },
-): Cause {
-  const [source, id, revision, hops]: [string, string, number, number] = JSON.parse(cause)
+export function causeOfTimer(process: string, { cause, name, due }: Timer): Cause {
+  const [source, id, revision, hops]: TimerCause = JSON.parse(cause)
   return { process, source, id, revision, timer: name, due, hops }
 }
 
+/** When the state was set that a timer ends, in Unix ms. */
+export function setTimeOf({ cause, due }: Timer): number {
+  const [, , , , set]: TimerCause = JSON.parse(cause)
+  return set ?? due
+}
+
 /** The same for each run over the same entries, so that the log skips what it has. */
-function idOf({ process, source, id, revision, timer, due }: Cause, index: number): string {
-  hashString(JSON.stringify([process, source, id, revision, timer ?? null, due ?? null, index]))
+function idOf({ process, source, id, revision, timer, due }: Cause, key: string, index: number): string {
+  hashString(JSON.stringify([process, source, id, revision, timer ?? null, due ?? null, key, index]))
   return Array.from(hash, (word) => (word >>> 0).toString(16).padStart(8, '0')).join('')
 }
 

@@ -33,6 +33,13 @@ export type OutputEvent = {
 export interface ProcessContext<State> {
   /** Of the entry or the timer. */
   readonly key: string
+  /**
+   * The time that timers of this clock are compared with, in Unix ms: when the entry was recorded, or the one that makes the timer
+   * due; with `event`, the watermark. So a timer knows how late it fires, and `event` that an entry is before the watermark.
+   *
+   * @param clock Default `recorded`.
+   */
+  now(clock?: TimerClock): number
   /** Stores the state of the key; null removes it. Timers stay. */
   set(state: State | null): void
   /**
@@ -66,11 +73,14 @@ export interface ProcessOptions<State, Type extends ResearchEventType = Research
   readonly types?: readonly Type[]
   /** Only entries for which this returns true. */
   readonly where?: (entry: EntryOf<Type>) => boolean
-  /** The key of an entry, of up to 1,024 characters. Undefined for an entry that the process does not want. */
-  readonly key: (entry: EntryOf<Type>) => string | undefined
+  /**
+   * The key of an entry, of up to 1,024 characters, or several of them, up to 10,000. Undefined or none for an entry that the
+   * process does not want. `event` is called once for each key, in the order of their texts.
+   */
+  readonly key: (entry: EntryOf<Type>) => string | readonly string[] | undefined
   /** The state of a key that has none. */
   readonly init: (key: string) => State
-  /** Called for each entry, one after the other. */
+  /** Called for each entry and key, one after the other. */
   readonly event: (state: State, entry: EntryOf<Type>, context: ProcessContext<State>) => void
   /** Called for each timer that fires. `due` is the time that it was set to, in Unix ms, and `name` its name. */
   readonly timer?: (state: State, due: number, context: ProcessContext<State>, name: string) => void

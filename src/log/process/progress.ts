@@ -20,6 +20,8 @@ export interface Progress {
   readonly clocks: Clocks
   /** The state is being rebuilt. Up to here, output was appended by an earlier version. */
   readonly rebuild?: Position | undefined
+  /** The entry of which some keys are processed, since they are committed in parts. */
+  readonly within?: WithinEntry | undefined
   /** The states up to `until` are being migrated, those up to `after` are. */
   readonly migration?: Migration | undefined
 }
@@ -29,6 +31,14 @@ export interface Migration {
   readonly from: number
   readonly after: Position
   readonly until: Position
+}
+
+/** How far a process has come within an entry of several keys. */
+export interface WithinEntry {
+  /** Of the entry, which is the next one after the cursor. It may be deleted meanwhile: then this is void. */
+  readonly position: Position
+  /** The keys up to this one, in the order of texts, are processed. Their order does not change where `key` does. */
+  readonly key: string
 }
 
 /** The clocks before the first entry. */
@@ -58,7 +68,7 @@ export function memoOf({ clocks, ...progress }: Progress): string {
 export function progressOf(process: string, memo: string): Progress {
   const parsed = parseJson(memo)
   if (isObject(parsed) && typeof parsed['version'] === 'number' && typeof parsed['start'] === 'string') {
-    const { version, start, clocks, rebuild, migration } = parsed
+    const { version, start, clocks, rebuild, migration, within } = parsed
     const [event, recorded] = Array.isArray(clocks) ? clocks : []
     return {
       version,
@@ -66,6 +76,7 @@ export function progressOf(process: string, memo: string): Progress {
       clocks: { event: timeOf(event), recorded: timeOf(recorded) },
       rebuild: typeof rebuild === 'string' ? rebuild : undefined,
       migration: migrationOf(migration),
+      within: withinOf(within),
     }
   }
   throw new LogError(`what the log has of the process ${JSON.stringify(process)} cannot be read`)
@@ -73,6 +84,12 @@ export function progressOf(process: string, memo: string): Progress {
 
 function timeOf(value: unknown): number {
   return typeof value === 'number' ? value : -Infinity
+}
+
+function withinOf(value: unknown): WithinEntry | undefined {
+  if (!isObject(value)) return undefined
+  const { position, key } = value
+  return typeof position === 'string' && typeof key === 'string' ? { position, key } : undefined
 }
 
 function migrationOf(value: unknown): Migration | undefined {

@@ -16,8 +16,9 @@ import { hasRoom } from '../retention.ts'
 import type { ProcessSettings } from './process.ts'
 import { Batch, MAX_EFFECT_BYTES } from './batch.ts'
 import { begin } from './begin.ts'
-import { causeOfTimer, Effects, EXPIRY, MAX_NAME_LENGTH, RefusedEffect } from './effects.ts'
+import { causeOfTimer, Effects, EXPIRY, RefusedEffect, setTimeOf } from './effects.ts'
 import type { Call } from './effects.ts'
+import { keysOf } from './keys.ts'
 import { advanced, memoOf } from './progress.ts'
 import type { Clocks, Progress } from './progress.ts'
 import { States } from './states.ts'
@@ -26,14 +27,19 @@ import { TimerQueue } from './timer-queue.ts'
 /** Maximum number of entries that are read at once. */
 const PAGE = 500
 
-/** Maximum number of dead letters in a commit: the room that is left for them. */
-const MAX_DEAD_LETTERS = 15
+/** The number of keys after which no more entries are looked at ahead, and of states that are read at once. */
+const KEYS_AHEAD = 1_000
 
 /** How often a process looks whether there is room for its output, in ms. */
 const PAUSED_INTERVAL = 1_000
 
-/** What became of `key`: it threw, or gave the key, or undefined for an entry that is not wanted. */
-type Keyed = { readonly key: string | undefined } | { readonly error: ProcessError }
+/** An entry, with what became of `key`: it threw, or gave the keys, which are none for an entry that is not wanted. */
+interface KeyedEntry {
+  readonly entry: Entry
+  /** In the order of texts. Undefined for what the process has appended itself. */
+  readonly keys: readonly string[] | undefined
+  readonly error?: ProcessError
+}
 
 /**
  * Runs a process: reads entries in order, fires timers and calls its functions, and commits what they change together with the
@@ -144,29 +150,57 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   }
 
   async #runEntries(fence: Fence, entries: readonly Entry[]): Promise<void> {
-    const own = entries.filter(({ cause }) => cause?.process !== this.#name)
-    const keys = new Map(own.map((entry) => [entry, this.#keyOf(entry)]))
-    await this.#states.load(
-      Array.from(keys.values(), (keyed) => ('key' in keyed ? keyed.key : undefined)).filter(
-        (key) => key !== undefined,
-      ),
+    const last = this.#due(
+      entries.filter((entry) => !this.#isOwn(entry)).reduce(advanced, this.#progress.clocks),
     )
-    const last = this.#due(own.reduce(advanced, this.#progress.clocks))
-    for (const entry of entries) {
-      if (this.#stop.aborted) return
-      const keyed = keys.get(entry)
-      // A process does not receive what it has appended.
-      if (keyed === undefined) {
-        this.#moveTo(entry.position, this.#progress.clocks)
-        continue
+    for (let at = 0; at < entries.length;) {
+      const some = this.#keyed(entries, at)
+      at += some.length
+      // An entry of more keys is alone or the last one: the others of its keys are read when they are due.
+      await this.#states.load(some.flatMap(({ keys = [] }) => keys).slice(0, 2 * KEYS_AHEAD))
+      for (const keyed of some) {
+        if (this.#stop.aborted) return
+        await this.#runEntry(fence, keyed, last)
       }
-      const clocks = advanced(this.#progress.clocks, entry)
-      await this.#fireTimers(fence, entry, this.#due(clocks), last)
-      if (this.#stop.aborted) return
-      if ('error' in keyed) await this.#fail(fence, keyed.error, entry)
-      else if (keyed.key !== undefined) await this.#runEvent(fence, entry, keyed.key, clocks)
-      this.#moveTo(entry.position, clocks)
     }
+  }
+
+  /** The next entries with their keys, of about so many keys that their states are read at once. */
+  #keyed(entries: readonly Entry[], from: number): readonly KeyedEntry[] {
+    const keyed: KeyedEntry[] = []
+    for (let at = from, count = 0; count < KEYS_AHEAD; at++) {
+      const entry = entries[at]
+      if (entry === undefined) break
+      const next = this.#isOwn(entry) ? { entry, keys: undefined } : this.#keysOf(entry)
+      keyed.push(next)
+      count += next.keys?.length ?? 0
+    }
+    return keyed
+  }
+
+  async #runEntry(fence: Fence, { entry, keys, error }: KeyedEntry, last: Clocks): Promise<void> {
+    // A process does not receive what it has appended.
+    if (keys === undefined) return this.#moveTo(entry.position, this.#progress.clocks)
+    const clocks = advanced(this.#progress.clocks, entry)
+    const { within } = this.#progress
+    const isBegun = within?.position === entry.position
+    // What an earlier key has started does not fire before the others: it did not where the process was not stopped.
+    if (!isBegun) await this.#fireTimers(fence, entry, this.#due(clocks), last)
+    if (error !== undefined) await this.#fail(fence, error, entry)
+    const rest = isBegun ? keys.filter((key) => key > within.key) : keys
+    for (const [index, key] of rest.entries()) {
+      if (this.#stop.aborted) return
+      if (index > 0 && index % KEYS_AHEAD === 0) {
+        await this.#states.load(rest.slice(index, index + KEYS_AHEAD))
+      }
+      await this.#runEvent(fence, entry, key, this.#due(clocks))
+      if (keys.length > 1) this.#progress = { ...this.#progress, within: { position: entry.position, key } }
+    }
+    if (!this.#stop.aborted) this.#moveTo(entry.position, clocks)
+  }
+
+  #isOwn({ cause }: Entry): boolean {
+    return cause?.process === this.#name
   }
 
   /** Fires what the entry makes due, before the entry itself. A commit in between leaves the cursor before the entry. */
@@ -179,18 +213,18 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       }
       const timer = this.#timers.next(until)
       if (timer === undefined) return
-      await this.#runTimer(fence, entry, timer)
+      await this.#runTimer(fence, entry, timer, until)
     }
   }
 
-  async #runTimer(fence: Fence, entry: Entry, timer: Timer): Promise<void> {
+  async #runTimer(fence: Fence, entry: Entry, timer: Timer, until: Clocks): Promise<void> {
     const { key, name, due } = timer
-    const call = this.#callOf(key, causeOfTimer(this.#name, timer), rfc3339(due), entry)
+    const call = this.#callOf(key, causeOfTimer(this.#name, timer), rfc3339(due), until)
     const state = await this.#stateOf(key)
     const fire = (effects: Effects<State>) => {
       // It is over, unless the function starts it again.
       effects.timers.set(name, { key, name, due: null })
-      if (name === EXPIRY) return effects.set(null)
+      if (name === EXPIRY) return effects.expire(setTimeOf(timer))
       const { timer: callback } = this.#settings
       if (callback === undefined) throw new RefusedEffect('a timer fires, and there is no function `timer`')
       return callback(this.#parsed(key, state), due, effects, name)
@@ -204,14 +238,14 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     } else await this.#apply(fence, key, effects)
   }
 
-  async #runEvent(fence: Fence, entry: Entry, key: string, clocks: Clocks): Promise<void> {
+  async #runEvent(fence: Fence, entry: Entry, key: string, due: Clocks): Promise<void> {
     const { source, id, revision } = entry
     const cause = { process: this.#name, source, id, revision, hops: (entry.cause?.hops ?? 0) + 1 }
-    const call = this.#callOf(key, cause, entry.time, entry)
+    const call = this.#callOf(key, cause, entry.time, due)
     const state = await this.#stateOf(key)
     const run = (effects: Effects<State>) =>
       this.#settings.event(this.#parsed(key, state), entry as EntryOf<Type>, effects)
-    const effects = this.#call({ ...call, recorded: clocks.recorded }, run, { entry })
+    const effects = this.#call(call, run, { entry })
     if (effects instanceof ProcessError) await this.#fail(fence, effects, entry)
     else await this.#apply(fence, key, effects)
   }
@@ -279,18 +313,19 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   /** Ends the process, or stores a dead letter. */
   async #fail(fence: Fence, error: ProcessError, entry: Entry): Promise<void> {
     if (this.#settings.onError === 'stop') throw error
-    if (this.#batch.deadLetters.length >= MAX_DEAD_LETTERS) await this.#commit(fence)
     const cause: unknown = error.cause
     const isTheirs = cause instanceof Error && !(cause instanceof RefusedEffect)
     const { name } = deadLetterError(isTheirs ? cause : error)
     const { message } = deadLetterError(error)
-    this.#batch.deadLetters.push({
+    const letter = {
       position: entry.position,
       error: { name, message },
       attempts: 1,
       // The log has no entry for a gap.
       ...(entry.type === 'log.gap' && { entry }),
-    })
+    }
+    if (!this.#batch.hasRoomForLetter(letter)) await this.#commit(fence)
+    this.#batch.addLetter(letter)
     this.#isChanged = true
   }
 
@@ -342,7 +377,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   #moveTo(position: Position, clocks: Clocks): void {
     if (position !== this.#cursor) this.#isChanged = true
     this.#cursor = position
-    this.#progress = { ...this.#progress, clocks }
+    this.#progress = { ...this.#progress, clocks, within: undefined }
   }
 
   /** The times up to which timers fire. */
@@ -350,27 +385,31 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     return { event: Math.floor(event - this.#settings.lateness), recorded }
   }
 
-  #keyOf(entry: Entry): Keyed {
+  #keysOf(entry: Entry): KeyedEntry {
     const { types, where, key: keyOf } = this.#settings
     const wanted: readonly string[] | undefined = types
-    if (wanted !== undefined && !wanted.includes(entry.type)) return { key: undefined }
+    if (wanted !== undefined && !wanted.includes(entry.type)) return { entry, keys: [] }
     try {
       const typed = entry as EntryOf<Type>
-      if (where !== undefined && !where(typed)) return { key: undefined }
-      const key: unknown = keyOf(typed)
-      if (key === undefined) return { key }
-      if (typeof key === 'string' && key.length <= MAX_NAME_LENGTH) return { key }
-      throw new RefusedEffect(`its key must be a text of up to ${MAX_NAME_LENGTH} characters, or undefined`)
+      const isWanted = where === undefined || where(typed)
+      return { entry, keys: isWanted ? keysOf(keyOf(typed)) : [] }
     } catch (error) {
-      return { error: this.#errorOf(error, { entry }) }
+      return { entry, keys: [], error: this.#errorOf(error, { entry }) }
     }
   }
 
-  #callOf(key: string, cause: Cause, time: string | null, { recorded }: Entry): Call {
+  #callOf(key: string, cause: Cause, time: string | null, clocks: Clocks): Call {
     const { maxStateBytes, timeToLive, timer } = this.#settings
-    const now = Math.max(recorded, this.#progress.clocks.recorded)
-    const hasTimers = timer !== undefined
-    return { process: this.#name, key, cause, time, recorded: now, maxStateBytes, timeToLive, hasTimers }
+    return {
+      process: this.#name,
+      key,
+      cause,
+      time,
+      clocks,
+      maxStateBytes,
+      timeToLive,
+      hasTimers: timer !== undefined,
+    }
   }
 
   async #stateOf(key: string): Promise<string | null> {

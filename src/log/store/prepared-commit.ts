@@ -38,7 +38,8 @@ export function preparedCommit(log: string, reader: string, given: Commit): Prep
   }
   checkAppendSize(log, commit.entries)
   const bytes =
-    utf8Length(JSON.stringify(reading)) +
+    utf8Length(JSON.stringify({ ...reading, deadLetters: [] })) +
+    sum(reading.deadLetters, deadLetterBytes) +
     utf8Length(process?.memo ?? '') +
     sum(commit.process?.state ?? [], stateBytes) +
     sum(commit.process?.timers ?? [], timerBytes) +
@@ -60,6 +61,11 @@ export function stateBytes({ key, state }: StateChange): number {
 export function timerBytes(timer: TimerChange): number {
   const cause = timer.due === null ? '' : timer.cause
   return OVERHEAD + utf8Length(timer.key) + utf8Length(timer.name) + utf8Length(cause)
+}
+
+/** The size of a dead letter in a commit, in bytes. Its texts may have characters that JSON escapes. */
+export function deadLetterBytes(letter: NewDeadLetter): number {
+  return OVERHEAD + utf8Length(JSON.stringify(letter))
 }
 
 /** The size of an entry in a commit, in bytes. */

@@ -30,7 +30,7 @@ export interface Outcome {
 }
 
 export interface PlainProcess {
-  readonly key: (entry: Entry) => string | undefined
+  readonly key: (entry: Entry) => string | readonly string[] | undefined
   readonly event: (state: Tally, entry: Entry, context: ProcessContext<Tally>) => void
   readonly timer: (state: Tally, due: number, context: ProcessContext<Tally>, name: string) => void
   readonly lateness: number
@@ -61,6 +61,7 @@ export function interpret(entries: readonly Entry[], name: string, process: Plai
     }
     callback(structuredClone(state.get(key)) ?? { seen: 0, trace: 0 }, {
       key,
+      now: (clock) => (clock === 'event' ? watermark - process.lateness : recorded),
       set(value) {
         const isSame = JSON.stringify(value ?? undefined) === JSON.stringify(state.get(key))
         if (!isSame) state.delete(key)
@@ -104,10 +105,11 @@ export function interpret(entries: readonly Entry[], name: string, process: Plai
         first.name === '' ? context.set(null) : process.timer(value, first.due, context, first.name),
       )
     }
-    const key = process.key(entry)
-    if (key === undefined) continue
+    const keys = [process.key(entry) ?? []].flat()
     const cause = { source, id, revision, hops: (entry.cause?.hops ?? 0) + 1 }
-    run(key, cause, entry.time, recorded, (value, context) => process.event(value, entry, context))
+    for (const key of new Set(keys.toSorted())) {
+      run(key, cause, entry.time, recorded, (value, context) => process.event(value, entry, context))
+    }
   }
   return { state: [...state], output }
 }

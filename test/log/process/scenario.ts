@@ -61,7 +61,8 @@ type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never
 function randomProcess(lateness: number, timeToLive: number | undefined): PlainProcess {
   const act = (state: Tally, bits: number, from: number, context: ProcessContext<Tally>) => {
     const next = { seen: state.seen + 1, trace: (state.trace * 31 + bits) % 65_521 }
-    if (bits & 1) context.append({ type: 'unknown', data: { ...next, key: context.key } })
+    const now = [context.now(), context.now('event')]
+    if (bits & 1) context.append({ type: 'unknown', data: { ...next, key: context.key, now } })
     if (bits % 7 === 0) context.set(null)
     else if (bits % 5 !== 0) context.set(bits % 3 === 0 ? state : next)
     const clock = bits & 8 ? 'event' : 'recorded'
@@ -72,7 +73,14 @@ function randomProcess(lateness: number, timeToLive: number | undefined): PlainP
   return {
     lateness,
     timeToLive,
-    key: (entry) => (entry.type === 'log.tick' ? undefined : entry.source.slice(-2)),
+    key: (entry) => {
+      if (entry.type === 'log.tick') return undefined
+      const key = entry.source.slice(-2)
+      const bits = programOf(entry)
+      // Some entries are of more keys than a commit takes calls.
+      if (bits % 97 === 0) return Array.from({ length: 700 }, (_, n) => `${key}${(n * 7) % 700}`)
+      return bits % 4 === 0 ? [key, 'm1', `${key}+`, key] : key
+    },
     event: (state, entry, context) => act(state, programOf(entry), entry.recorded - 20, context),
     // Ends after some steps: the bits get fewer.
     timer: (state, due, context, name) =>
@@ -87,6 +95,7 @@ function randomProcess(lateness: number, timeToLive: number | undefined): PlainP
 function bound(context: ProcessContext<Tally>): ProcessContext<Tally> {
   return {
     key: context.key,
+    now: (clock) => context.now(clock),
     set: (state) => context.set(state),
     timer: (...args) => context.timer(...args),
     cancel: (name) => context.cancel(name),
