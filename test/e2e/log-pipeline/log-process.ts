@@ -1,6 +1,11 @@
 import { createClient, openLog } from 'rivulet'
 import type { EventLog } from 'rivulet'
+import { createWebhookReceiver } from 'rivulet/webhooks'
+import type { WebhookReceiver } from 'rivulet/webhooks'
 import type { Commit, StreamAppend } from '../../../src/log/store/contract.ts'
+import { keyOf } from '../pipeline/expected-events.ts'
+import { SECRET } from '../pipeline/webhook-sender.ts'
+import type { Receiver } from '../pipeline/webhook-sender.ts'
 import type { Consumption } from './consumption.ts'
 import type { OpenDisk } from './disk.ts'
 import { DISK_FULL, isFence, ProcessStore } from './process-store.ts'
@@ -13,6 +18,8 @@ import type { Host, World } from './world.ts'
 export interface Roles {
   readonly records: boolean
   readonly consumes: boolean
+  /** Whether it receives webhooks. Another one may record them. */
+  readonly receives: boolean
 }
 
 /** The messages of scripted failures. */
@@ -32,6 +39,9 @@ export class LogProcess implements Host {
   readonly #opening: Promise<EventLog>
   #recording: RunningRecording | undefined
   #consumers: readonly RunningConsumer[] = []
+  #receiver: Receiver | undefined
+  /** Resolves when it is killed. */
+  readonly #killed = Promise.withResolvers<undefined>()
   /** Whether others believe that it is dead. */
   #isSuspended = false
 
@@ -77,6 +87,8 @@ export class LogProcess implements Host {
   /** @param isLanding Whether the writes that are on their way still have their effect. */
   kill(isLanding: boolean): void {
     this.isKilled = this.isEnding = true
+    this.#killed.resolve(undefined)
+    this.#receiveNoMore()
     this.#calls.kill(isLanding)
     this.#disk.loseClaims()
     this.#recording?.kill()
@@ -93,6 +105,7 @@ export class LogProcess implements Host {
   /** Stops it gracefully. Never resolves if it is killed meanwhile. */
   async stop(): Promise<void> {
     this.isEnding = true
+    this.#receiveNoMore()
     const log = await this.#opening
     await Promise.all(this.#consumers.map((consumer) => consumer.stop()))
     try {
@@ -122,7 +135,8 @@ export class LogProcess implements Host {
 
   #begin(log: EventLog): void {
     if (this.isEnding) return
-    const { service, scheduler, random, consumptions } = this.world
+    const { service, scheduler, random, consumptions, recorded } = this.world
+    const receiver = this.#roles.receives ? this.#receive(log) : undefined
     if (this.#roles.records) {
       const client = createClient({
         baseUrl: 'http://127.0.0.1:1',
@@ -134,10 +148,30 @@ export class LogProcess implements Host {
         random,
         scheduler,
       })
-      this.#recording = new RunningRecording(this, client, log)
+      client.diagnostics.subscribe((diagnostic) => {
+        if (diagnostic.kind === 'expansion') recorded.notExpanded(keyOf(diagnostic.event))
+      })
+      this.#recording = new RunningRecording(this, client, log, receiver)
     }
     if (this.#roles.consumes)
       this.#consumers = consumptions.map((consumption) => new RunningConsumer(this, consumption, log))
+  }
+
+  #receive(log: EventLog): WebhookReceiver {
+    const { sender } = this.world.service
+    const receiver = createWebhookReceiver({ secrets: SECRET, inbox: log.inbox, clock: sender.clock })
+    this.#receiver = async (request) => {
+      const response = await Promise.race([receiver.handle(request), this.#killed.promise])
+      return response?.status
+    }
+    sender.receiver = this.#receiver
+    return receiver
+  }
+
+  #receiveNoMore(): void {
+    const { sender } = this.world.service
+    // One that was suspended has a successor.
+    if (sender.receiver === this.#receiver) sender.receiver = undefined
   }
 
   #onEffect(write: string, [first, second]: readonly unknown[]): void {

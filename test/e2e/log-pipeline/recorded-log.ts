@@ -32,6 +32,10 @@ export class RecordedLog {
   readonly #positions = new Map<string, string>()
   /** The events that the service dropped before they were recorded. */
   readonly #forgotten: ExpectedEvent[] = []
+  /** Webhooks whose events could not be fetched. */
+  readonly #notExpanded = new Set<string>()
+  /** Ids of webhooks that are stored and not recorded. */
+  #pending: readonly string[] = []
   #position: Position | undefined
 
   constructor(store: LogStore, service: ScriptedService, trace: Trace, isOneSequence: boolean) {
@@ -44,8 +48,18 @@ export class RecordedLog {
     }
   }
 
+  /** The service has refused to return the events of a webhook for good. */
+  notExpanded(key: string): void {
+    this.#trace.log(`cannot expand ${key}`)
+    this.#notExpanded.add(key)
+    const expected = this.#service.expectedEvents.find(key)
+    if (expected !== undefined) expected.isRefused = true
+  }
+
   /** Reads on to the end. */
   async read(): Promise<void> {
+    const pending = await this.#store.inbox.pending(null, 100)
+    this.#pending = pending.map(({ id }) => id)
     this.#position ??= await this.#store.positionAt('start')
     for (;;) {
       const page = await this.#store.read(this.#position, { limit: 100 })
@@ -81,6 +95,7 @@ export class RecordedLog {
     return [
       ...lost.map((expected) => `lost: ${name(expected)}`),
       ...unreported.map((expected) => `dropped without a gap: ${name(expected)}`),
+      ...this.#pending.map((id) => `still in the inbox: ${id}`),
     ]
   }
 
@@ -167,8 +182,14 @@ export class RecordedLog {
         ? entry.data.error.name === 'PermissionError'
         : entry.type === 'stream.gap'
           ? this.#service.forgets(entry.source)
-          : this.#service.expectedEvents.find(key) !== undefined
+          : this.#service.expectedEvents.find(key) !== undefined || this.#isUnexpanded(entry, key)
     if (!isSound) this.#trace.report(`not an event of the service: ${key} ${JSON.stringify(entry.data)}`)
+  }
+
+  /** Whether it is the webhook of an execution whose events the service did not return. */
+  #isUnexpanded({ type, via, data }: Entry, key: string): boolean {
+    const isWebhook = type === 'unknown' && via === 'webhook'
+    return isWebhook && (this.#service.mayBeEmpty(data) || this.#notExpanded.has(key))
   }
 
   /** Whether the log must have a gap for this event, which the service dropped. */
@@ -199,8 +220,9 @@ export class RecordedLog {
 }
 
 /** The completeness of the event at the service; undefined where the service does not have it. */
-function completenessAtService({ streams, accepted }: ExpectedEvent): number | undefined {
+function completenessAtService({ streams, accepted, sent, isRefused }: ExpectedEvent): number | undefined {
   const emitted = [...streams.values()]
-  if (accepted !== undefined) emitted.push(accepted)
+  const posted = isRefused ? sent : accepted
+  if (posted !== undefined) emitted.push(posted)
   return emitted.length === 0 ? undefined : emitted.reduce((all, one) => all | one)
 }

@@ -1,5 +1,6 @@
 import { BehaviorSubject } from 'rxjs'
 import type { EventLog, LogJob, ResearchClient, WatchedGroup, WatchedMonitor } from 'rivulet'
+import type { WebhookReceiver } from 'rivulet/webhooks'
 import type { Host } from './world.ts'
 
 /** A recording within one process. */
@@ -7,27 +8,30 @@ export class RunningRecording {
   readonly #host: Host
   readonly #client: ResearchClient
   readonly #log: EventLog
+  /** Undefined where it is in another process. */
+  readonly #receiver: WebhookReceiver | undefined
   readonly #waiting = new AbortController()
+  readonly #allMonitors: readonly WatchedMonitor[]
+  readonly #allGroups: readonly WatchedGroup[]
   readonly #monitors: BehaviorSubject<readonly WatchedMonitor[]>
   readonly #groups: BehaviorSubject<readonly WatchedGroup[]>
   #job: LogJob | undefined
 
-  constructor(host: Host, client: ResearchClient, log: EventLog) {
+  constructor(host: Host, client: ResearchClient, log: EventLog, receiver: WebhookReceiver | undefined) {
     this.#host = host
     this.#client = client
     this.#log = log
+    this.#receiver = receiver
     const { service, setup } = host.world
-    this.#monitors = new BehaviorSubject<readonly WatchedMonitor[]>(
-      service.monitors.map(({ id, script: { limit, include_completions } }) => ({
-        id,
-        limit,
-        include_completions,
-        pollInterval: setup.pollInterval,
-      })),
-    )
-    this.#groups = new BehaviorSubject<readonly WatchedGroup[]>(
-      service.groups.map(({ id, script: { include_input } }) => ({ id, include_input })),
-    )
+    this.#allMonitors = service.monitors.map(({ id, script: { limit, include_completions } }) => ({
+      id,
+      limit,
+      include_completions,
+      pollInterval: setup.pollInterval,
+    }))
+    this.#allGroups = service.groups.map(({ id, script: { include_input } }) => ({ id, include_input }))
+    this.#monitors = new BehaviorSubject(this.#allMonitors)
+    this.#groups = new BehaviorSubject(this.#allGroups)
     this.#begin()
   }
 
@@ -43,12 +47,11 @@ export class RunningRecording {
   /** Removes a monitor and a group from their lists, and adds them again after this many ms. */
   relist(down: number): void {
     if (!this.#host.world.setup.hasLists) return
-    const [monitors, groups] = [this.#monitors.value, this.#groups.value]
-    this.#monitors.next(monitors.slice(1))
-    this.#groups.next(groups.slice(1))
+    this.#monitors.next(this.#allMonitors.slice(1))
+    this.#groups.next(this.#allGroups.slice(1))
     this.#host.world.scheduler.schedule(() => {
-      this.#monitors.next(monitors)
-      this.#groups.next(groups)
+      this.#monitors.next(this.#allMonitors)
+      this.#groups.next(this.#allGroups)
     }, down)
   }
 
@@ -57,11 +60,12 @@ export class RunningRecording {
   }
 
   #begin(): void {
-    const { setup, scheduler } = this.#host.world
+    const { service, setup, scheduler } = this.#host.world
     const { hasLists, hasStandby, pause, tick } = setup
     const job = this.#client.record({
       monitors: hasLists ? this.#monitors : this.#monitors.value,
       taskGroups: hasLists ? this.#groups : this.#groups.value,
+      ...(service.script.posts.length > 0 && { webhooks: this.#receiver ?? true }),
       log: this.#log,
       tick,
       ...(hasStandby && { wait: this.#waiting.signal }),

@@ -72,7 +72,7 @@ const write: fc.Arbitrary<WriteScript> = fc.record({
 
 /** Any script with a verifiable result. */
 export const anyScript: fc.Arbitrary<Script> = fc.record({
-  service: anyService.map(withoutWebhooks),
+  service: fc.oneof(anyService, anyService.map(withoutWebhooks)),
   setup,
   storage,
   consumers: fc.array(consumer, { minLength: 1, maxLength: 2 }),

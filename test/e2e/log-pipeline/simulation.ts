@@ -161,12 +161,13 @@ class Simulation {
     this.#writes = script.writes.values()
     const roles = setup.isApart
       ? [
-          { records: true, consumes: false },
-          { records: false, consumes: true },
+          { records: true, consumes: false, receives: false },
+          { records: false, consumes: true, receives: true },
         ]
-      : [{ records: true, consumes: true }]
-    if (setup.hasStandby) roles.push({ records: true, consumes: false })
+      : [{ records: true, consumes: true, receives: true }]
+    if (setup.hasStandby) roles.push({ records: true, consumes: false, receives: false })
     this.#slots = roles.map((each) => ({ roles: each, running: undefined }))
+    this.#service.sender.onForged = (forgery) => this.#trace.report(`accepted a forged webhook: ${forgery}`)
     recorded.onSourceFailed = () => {
       scheduler.schedule(() => {
         for (const { running } of this.#slots) running?.recordAgain()

@@ -8,8 +8,12 @@ export interface ExpectedEvent {
   readonly streams: Map<string, number>
   /** The streams that dropped it. */
   readonly lost: Set<string>
-  /** Its completeness in the webhooks that were answered with 2xx. */
+  /** Its completeness in the webhooks that were answered with 2xx, with what the client fetches for them. */
   accepted: number | undefined
+  /** The same without what is fetched. */
+  sent: number | undefined
+  /** Whether the service has refused to return more for good. */
+  isRefused: boolean
 }
 
 /** The identity of an event: its source and its id. */
@@ -34,6 +38,8 @@ export class ExpectedEvents {
       streams: new Map(),
       lost: new Set<string>(),
       accepted: undefined,
+      sent: undefined,
+      isRefused: false,
     }
     this.events.push(expected)
     this.alias(expected, key)

@@ -59,6 +59,7 @@ const post: fc.Arbitrary<PostScript> = fc.record({
   lost: rarely(false, fc.constant(true), 5),
   again: rarely([], fc.array(soon, { maxLength: 2 }), 2),
   withNewId: rarely([], fc.array(soon, { maxLength: 1 }), 2),
+  forgeries: rarely([], fc.array(fc.constantFrom('secret', 'body', 'late'), { maxLength: 2 }), 4),
 })
 
 /** Common error statuses, and one that ends the pipeline. */

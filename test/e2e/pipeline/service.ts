@@ -90,7 +90,7 @@ export class ScriptedService {
   }
 
   /** Whether the service returns the output of the run. */
-  hasOutput({ status }: TaskRun): boolean {
+  #hasOutput({ status }: TaskRun): boolean {
     return status === 'completed' && this.script.results
   }
 
@@ -115,7 +115,9 @@ export class ScriptedService {
   #postRun(run_id: string, script: RunScript, how: PostScript): void {
     const data = endedRun(run_id, script, true)
     const payload = { type: 'task_run.status', timestamp: TIME, data }
-    this.sender.post(how, payload, () => this.#accepted(runEvent({ run: data }, 'webhook')))
+    const output = this.#hasOutput(data) ? { output: outputOf(run_id) } : {}
+    const event = runEvent({ run: data }, 'webhook')
+    this.#post(how, payload, event, runEvent({ run: data, ...output }, 'webhook'))
   }
 
   #postExecution(monitor: ScriptedMonitor, n: number, how: PostScript): void {
@@ -130,13 +132,17 @@ export class ScriptedService {
     } else if (event_type === 'completion' || event_type === 'error') {
       const type = `monitor.execution.${event_type === 'error' ? 'failed' : 'completed'}`
       const event = monitorEvent(monitor.id, wire, 'webhook')
-      this.sender.post(how, { type, timestamp, data }, () => this.#accepted(event))
+      this.#post(how, { type, timestamp, data }, event, event)
     }
   }
 
-  /** The webhook of the event was answered with 2xx. */
-  #accepted(event: ResearchEvent): void {
+  /** @param fetched The event with what the client fetches for its webhook. */
+  #post(how: PostScript, payload: object, event: ResearchEvent, fetched: ResearchEvent): void {
+    // It may be recorded before its sender has the answer.
     const expected = this.expectedEvents.add(keyOf(event), event.source)
-    expected.accepted = (expected.accepted ?? 0) | completeness(event)
+    this.sender.post(how, payload, () => {
+      expected.sent = (expected.sent ?? 0) | completeness(event)
+      expected.accepted = (expected.accepted ?? 0) | completeness(fetched)
+    })
   }
 }
