@@ -790,6 +790,47 @@ describe('dead letters of exactlyOnce', () => {
     expect(ids()).toEqual(['2'])
   })
 
+  it('that fail again are handed out once more, also where a crash makes their letter be stored twice', async () => {
+    let isArmed = false
+    const crashing = memoryLog({
+      faults(write, step) {
+        if (isArmed && write === 'commit' && step === 'after') throw new Error('crashed')
+      },
+    })
+    const { store, log, database, insert, ids, letters } = await withEntries(1, crashing)
+    const run = (effect: Parameters<typeof exactlyOnce>[1]['effect']) =>
+      log.consume('ledger', { deadLetters: 'log' }, exactlyOnce(database, { effect }))
+    const isStored = async (attempts: number) => {
+      for await (const letter of log.deadLetters('ledger').list())
+        if (letter.attempts === attempts) return true
+      return false
+    }
+    const first = run(refusing(insert, '1'))
+    await until(() => isStored(1))
+    await first.stop()
+    await log.deadLetters('ledger').redeliver('all')
+    const second = run((entry) => {
+      isArmed = true
+      refusing(insert, '1')(entry as never)
+    })
+    await expect(second.done).rejects.toThrow('crashed')
+    isArmed = false
+    // The log has the letter, and the database does not know that.
+    expect(await isStored(2)).toBe(true)
+    expect(letters()).toMatchObject([{ letter: expect.any(String) }])
+    expect(await log.deadLetters('ledger').redeliver('all')).toBe(1)
+    // The letter is stored a second time before the log is asked what to hand out.
+    const redeliveries = store.deadLetters.redeliveries.bind(store.deadLetters)
+    vi.spyOn(store.deadLetters, 'redeliveries').mockImplementation(async (...args) => {
+      await until(() => letters()[0]?.['letter'] === null)
+      return redeliveries(...args)
+    })
+    const third = run(insert as never)
+    await until(async () => ids().length === 1 && (await log.deadLetters('ledger').count()) === 0)
+    await third.stop()
+    expect(ids()).toEqual(['1'])
+  })
+
   it('are not applied again after a crash between their effect and their removal from the log', async () => {
     const { log, database, insert, ids, store } = await withEntries(1)
     const job = log.consume(

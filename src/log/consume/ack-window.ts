@@ -1,6 +1,6 @@
 import type { Commit, Position, ReaderState } from '../store/contract.ts'
 import type { Entry } from '../store/entry.ts'
-import type { DeadLetterError, NewDeadLetter } from '../store/dead-letter-store.ts'
+import type { DeadLetterError, NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
 
 /** Maximum size of the dead letters in one commit as JSON, in bytes, and number of those that were handled. */
 const MAX_LETTER_BYTES = 96 * 1024
@@ -15,8 +15,8 @@ interface Slot {
   state: 'open' | 'acknowledged' | 'skipped' | 'dead'
   /** Of the entry as JSON, in characters. */
   readonly length: number
-  /** Of a dead letter that was handed out again: its attempts before. Such an entry is behind the cursor, or acknowledged. */
-  readonly attemptsBefore: number | undefined
+  /** Of a dead letter that was handed out again. Such an entry is behind the cursor, or acknowledged. */
+  readonly redelivery: Redelivery | undefined
   /** An entry that is not in the log, for its dead letter. */
   readonly gap: Entry | undefined
   /** Why it could not be handled. */
@@ -91,7 +91,7 @@ export class AckWindow {
     const first = this.#slots[this.#first]
     if (first?.state === 'open') return first.received === 0 ? first.position : undefined
     for (const slot of this.#open.values()) {
-      if (slot.attemptsBefore !== undefined && slot.received === 0) return slot.position
+      if (slot.redelivery !== undefined && slot.received === 0) return slot.position
     }
     return undefined
   }
@@ -111,9 +111,9 @@ export class AckWindow {
   }
 
   /** Adds a dead letter that is handed out again. Returns whether to emit it: not while it is out. */
-  addAgain(position: Position, attempts: number): boolean {
+  addAgain(position: Position, redelivery: Redelivery): boolean {
     if (this.#open.has(position)) return false
-    this.#opened(slotOf(position, 'open', 0, { attemptsBefore: attempts }))
+    this.#opened(slotOf(position, 'open', 0, { redelivery }))
     return true
   }
 
@@ -155,12 +155,12 @@ export class AckWindow {
   deadLetter(position: Position, error: DeadLetterError, attempts: number): void {
     const slot = this.#open.get(position)
     if (slot === undefined) return
-    const { attemptsBefore, gap } = slot
+    const { redelivery, gap } = slot
     slot.letter = {
       position,
       error,
-      attempts: attempts + (attemptsBefore ?? 0),
-      ...(attemptsBefore !== undefined && { isAgain: true }),
+      attempts: attempts + (redelivery?.attempts ?? 0),
+      ...(redelivery !== undefined && { redelivery: redelivery.mark }),
       ...(gap !== undefined && { entry: gap }),
     }
   }
@@ -185,7 +185,7 @@ export class AckWindow {
       return true
     }
     slot.state = 'acknowledged'
-    if (slot.attemptsBefore !== undefined) this.#redelivered.push(position)
+    if (slot.redelivery !== undefined) this.#redelivered.push(position)
     this.#advance()
     return true
   }
@@ -250,9 +250,9 @@ export class AckWindow {
     return this.#open.has(position)
   }
 
-  /** Of a dead letter that was handed out again and is open: its attempts before. */
-  attemptsBefore(position: Position): number | undefined {
-    return this.#open.get(position)?.attemptsBefore
+  /** Of a dead letter that was handed out again and is open. */
+  redelivery(position: Position): Redelivery | undefined {
+    return this.#open.get(position)?.redelivery
   }
 
   /** Dead letters for the next commits. */
@@ -279,9 +279,9 @@ function slotOf(
   position: Position,
   state: Slot['state'],
   length: number,
-  { attemptsBefore, gap }: Partial<Pick<Slot, 'attemptsBefore' | 'gap'>> = {},
+  { redelivery, gap }: Partial<Pick<Slot, 'redelivery' | 'gap'>> = {},
 ): Slot {
-  return { position, state, length, attemptsBefore, gap, letter: undefined, received: 0, isReleased: false }
+  return { position, state, length, redelivery, gap, letter: undefined, received: 0, isReleased: false }
 }
 
 /** As JSON, in bytes. */

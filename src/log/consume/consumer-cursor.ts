@@ -120,7 +120,7 @@ export class ConsumerCursor<E> {
     const consumer = {
       stateAfter: (positions: ReadonlySet<Position>) => window.stateAfter(positions),
       isOpen: (position: Position) => window.isOpen(position),
-      attemptsBefore: (position: Position) => window.attemptsBefore(position),
+      redelivery: (position: Position) => window.redelivery(position),
     }
     const state = await effects.take(fence, initial, consumer)
     await this.#checkCursor(state, effects)

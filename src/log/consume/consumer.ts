@@ -151,11 +151,11 @@ export class ConsumerSubscription<
   async #redeliver(window: AckWindow): Promise<boolean> {
     const limit = Math.min(REDELIVERY_PAGE, this.#free(window))
     const { letters, last } = await this.#store.deadLetters.redeliveries(this.#name, this.#redelivery, limit)
-    for (const { entry, attempts } of letters) {
+    for (const { entry, attempts, mark } of letters) {
       if (this.#gate?.closed === true && !(await this.#gateOpens())) return false
       if (this.#stop.signal.aborted) return false
       // One that is not wanted any more stays where it is.
-      if (this.#isWantedAgain(entry) && window.addAgain(entry.position, attempts)) this.#next(entry)
+      if (this.#isWantedAgain(entry) && window.addAgain(entry.position, { mark, attempts })) this.#next(entry)
     }
     this.#redelivery = last
     if (letters.length === 0) this.#lookedAt = performance.now()

@@ -3,7 +3,7 @@ import { deadLetter } from '../../protocol/acknowledgement.ts'
 import { retryableOf } from '../../protocol/backoff.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import { deadLetterError } from './dead-letter-error.ts'
-import type { NewDeadLetter } from '../store/dead-letter-store.ts'
+import type { NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
 import { LogError } from '../errors.ts'
 
 /** The property of a handler whose effects are stored together with the cursor of its consumer. */
@@ -27,8 +27,8 @@ export interface EffectConsumer {
   stateAfter(positions: ReadonlySet<Position>): ReaderState
   /** Whether it waits for the acknowledgement of this position. */
   isOpen(position: Position): boolean
-  /** Of a dead letter that was handed out again, its attempts before; undefined for another entry. */
-  attemptsBefore(position: Position): number | undefined
+  /** Of a dead letter that was handed out again; undefined for another entry. */
+  redelivery(position: Position): Redelivery | undefined
 }
 
 /** The effects of one consumer, and its cursor beside them: each effect and the cursor behind it are one transaction. */
@@ -52,8 +52,8 @@ export interface Effects<E> {
   sent(positions: readonly Position[]): void
   /** Stores what the consumer has acknowledged or skipped. */
   save(): Promise<void>
-  /** Of a reader that has to stand at `attemptsBefore`. */
-  attemptsBefore(position: Position): number | undefined
+  /** Of a dead letter that was handed out again; undefined for another entry. */
+  redelivery(position: Position): Redelivery | undefined
 }
 
 /** What takes dead letters, other than the log. */
@@ -94,12 +94,12 @@ function effectDeadLetters<E extends Entry>(
         await deadLetters.next(given)
         return effects.giveUp(position, undefined)
       }
-      const before = effects.attemptsBefore(position)
+      const redelivery = effects.redelivery(position)
       await effects.giveUp(position, {
         position,
         error: deadLetterError(error),
-        attempts: attempts + (before ?? 0),
-        ...(before !== undefined && { isAgain: true }),
+        attempts: attempts + (redelivery?.attempts ?? 0),
+        ...(redelivery !== undefined && { redelivery: redelivery.mark }),
         // The log has no entry for it.
         ...(event.type === 'log.gap' && { entry: event }),
       })

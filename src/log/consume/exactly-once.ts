@@ -5,7 +5,7 @@ import { checkOptions } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/event.ts'
 import { isThenable } from '../../protocol/thenable.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
-import type { NewDeadLetter } from '../store/dead-letter-store.ts'
+import type { NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
 import { EFFECTS } from './effects.ts'
 import type { EffectConsumer, EffectHandler, Effects, KeptState } from './effects.ts'
 import { EffectError, LogClosedError } from '../errors.ts'
@@ -151,8 +151,8 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
     return state
   }
 
-  attemptsBefore(position: Position): number | undefined {
-    return this.#consumer.consumer.attemptsBefore(position)
+  redelivery(position: Position): Redelivery | undefined {
+    return this.#consumer.consumer.redelivery(position)
   }
 
   async handle(entry: E, signal: AbortSignal): Promise<void> {
@@ -161,7 +161,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
     if (this.#applied.has(position)) return
     const run = await this.#prepared(entry, signal)
     await this.#add(position, signal, () => {
-      const isAgain = this.attemptsBefore(position) !== undefined
+      const isAgain = this.redelivery(position) !== undefined
       // Without its row, it was applied before a crash, and the log has the letter still.
       if (isAgain && !this.#database.removeLetter(this.#consumer.fence.name, position)) return
       const result: unknown = run()

@@ -1,5 +1,10 @@
 import type { Entry, Position } from '../store/contract.ts'
-import type { NewDeadLetter, Redeliveries, StoredDeadLetter } from '../store/dead-letter-store.ts'
+import type {
+  MarkedDeadLetter,
+  NewDeadLetter,
+  Redeliveries,
+  StoredDeadLetter,
+} from '../store/dead-letter-store.ts'
 import type { Partitions } from './partitions.ts'
 
 interface Letter {
@@ -26,14 +31,15 @@ export class DeadLetters {
 
   /** Adds a letter, or updates the one that was handed out. */
   put(reader: string, letter: NewDeadLetter, now: number): void {
-    const { position, error, attempts, isAgain = false, entry: given } = letter
+    const { position, error, attempts, redelivery, entry: given } = letter
     const letters = this.#readers.get(reader) ?? new Map<Position, Letter>()
     const known = letters.get(position)
-    const found = known === undefined && !isAgain ? (given ?? this.#entries.entryAt(position)) : undefined
+    const found =
+      known === undefined && redelivery === undefined ? (given ?? this.#entries.entryAt(position)) : undefined
     const entry = known?.entry ?? (found && JSON.stringify(found))
     if (entry === undefined) return
-    // A new one that is there is stored a second time, after a crash. It may have been marked meanwhile.
-    const mark = isAgain ? undefined : known?.mark
+    // A letter that is stored a second time, after a crash, may have been marked meanwhile.
+    const mark = known?.mark === redelivery ? undefined : known?.mark
     letters.set(position, { entry, error: { ...error }, attempts, failed: now, mark })
     this.#readers.set(reader, letters)
   }
@@ -77,11 +83,12 @@ export class DeadLetters {
   }
 
   redeliveries(reader: string, after: number, limit: number): Redeliveries {
-    const marked = this.#sorted(reader, () => true)
-      .filter(([, { mark = 0 }]) => mark > after)
-      .toSorted(([, a], [, b]) => (a.mark ?? 0) - (b.mark ?? 0))
+    const letters = this.#sorted(reader, () => true)
+      .flatMap(([, letter]) => marked(letter) ?? [])
+      .filter(({ mark }) => mark > after)
+      .toSorted((a, b) => a.mark - b.mark)
       .slice(0, limit)
-    return { letters: marked.map(([, letter]) => stored(letter)), last: marked.at(-1)?.[1].mark ?? after }
+    return { letters, last: letters.at(-1)?.mark ?? after }
   }
 
   hasRedelivery(reader: string, after: number): boolean {
@@ -98,4 +105,9 @@ export class DeadLetters {
 function stored({ entry, error, attempts, failed, mark }: Letter): StoredDeadLetter {
   const parsed: Entry = JSON.parse(entry)
   return { entry: parsed, error: { ...error }, attempts, failed, isRedelivered: mark !== undefined }
+}
+
+/** Undefined where it is not handed out. */
+function marked(letter: Letter): MarkedDeadLetter | undefined {
+  return letter.mark === undefined ? undefined : { ...stored(letter), mark: letter.mark }
 }

@@ -45,14 +45,14 @@ export class DeadLetters {
    * @param last The number of the last entry of the log.
    */
   put(reader: string, letter: NewDeadLetter, last: number, now: number): void {
-    const { error, attempts, isAgain = false } = letter
+    const { error, attempts, redelivery } = letter
     const position = this.#positions.parse(letter.position, last)
     const name = storedText(reader)
     const what = [storedText(error.name), storedText(error.message), attempts, Math.floor(now)] as const
-    const { update, insert, insertEntry, unmark } = this.#statements
-    // A new one that is there is stored a second time, after a crash. It may have been marked meanwhile.
-    if (isAgain) unmark.run(name, position)
-    if (update.run(...what, name, position).changes === 1 || isAgain) return
+    const { update, insert, insertEntry, unmarkOne } = this.#statements
+    // A letter that is stored a second time, after a crash, may have been marked meanwhile.
+    if (redelivery !== undefined) unmarkOne.run(name, position, redelivery)
+    if (update.run(...what, name, position).changes === 1 || redelivery !== undefined) return
     if (letter.entry === undefined) {
       insert.run(name, ...what, position)
       return
@@ -62,7 +62,9 @@ export class DeadLetters {
   }
 
   list(reader: string, after: number, limit: number): readonly StoredDeadLetter[] {
-    return this.#page(this.#statements.list.iterate(storedText(reader), after, limit))
+    return this.#page(this.#statements.list.iterate(storedText(reader), after, limit), (row) =>
+      this.#letter(row),
+    )
   }
 
   counts(): ReadonlyMap<string, number> {
@@ -94,9 +96,8 @@ export class DeadLetters {
 
   redeliveries(reader: string, after: number, limit: number): Redeliveries {
     const rows = this.#statements.marked.iterate(storedText(reader), after, limit)
-    let last = after
-    const letters = this.#page(rows, ({ number }) => (last = Number(number)))
-    return { letters, last }
+    const letters = this.#page(rows, (row) => ({ ...this.#letter(row), mark: Number(row['mark']) }))
+    return { letters, last: letters.at(-1)?.mark ?? after }
   }
 
   hasRedelivery(reader: string, after: number): boolean {
@@ -116,12 +117,11 @@ export class DeadLetters {
     return remove.run(name, position).changes === 1
   }
 
-  #page(rows: Iterable<Row>, onRow: (row: Row) => void = () => {}): readonly StoredDeadLetter[] {
-    const letters: StoredDeadLetter[] = []
+  #page<Letter>(rows: Iterable<Row>, letterOf: (row: Row) => Letter): readonly Letter[] {
+    const letters: Letter[] = []
     let length = 0
     for (const row of rows) {
-      onRow(row)
-      letters.push(this.#letter(row))
+      letters.push(letterOf(row))
       length += String(row['event']).length
       if (length >= MAX_PAGE_LENGTH) break
     }
@@ -181,8 +181,11 @@ function prepare({ database }: LogFile) {
       'INSERT INTO rivulet_redelivery (reader, position) VALUES (?, ?) ON CONFLICT DO NOTHING',
     ),
     unmark: database.prepare('DELETE FROM rivulet_redelivery WHERE reader = ? AND position = ?'),
+    unmarkOne: database.prepare(
+      'DELETE FROM rivulet_redelivery WHERE reader = ? AND position = ? AND number = ?',
+    ),
     marked: database.prepare(
-      `SELECT ${COLUMNS}, number, number AS mark FROM rivulet_redelivery JOIN rivulet_dead_letter USING (reader, position)
+      `SELECT ${COLUMNS}, number AS mark FROM rivulet_redelivery JOIN rivulet_dead_letter USING (reader, position)
        WHERE reader = ? AND number > ? ORDER BY number LIMIT ?`,
     ),
     hasMark: database.prepare('SELECT 1 FROM rivulet_redelivery WHERE reader = ? AND number > ? LIMIT 1'),

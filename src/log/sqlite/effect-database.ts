@@ -243,7 +243,8 @@ function isDeadLetter(value: unknown): value is NewDeadLetter {
     isObject(value) &&
     typeof value['position'] === 'string' &&
     typeof value['attempts'] === 'number' &&
-    isObject(value['error'])
+    isObject(value['error']) &&
+    (value['redelivery'] === undefined || typeof value['redelivery'] === 'number')
   )
 }
 

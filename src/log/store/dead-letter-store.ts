@@ -11,8 +11,11 @@ export interface NewDeadLetter {
   readonly error: DeadLetterError
   /** All attempts so far. */
   readonly attempts: number
-  /** It was handed out again. Without effect where it was removed meanwhile. Default false: it is new. */
-  readonly isAgain?: boolean
+  /**
+   * The number of the mark under which it was handed out again. Only this mark is taken back: after a crash a letter is stored
+   * a second time, and may have another mark by then. Without effect where the letter was removed meanwhile. Default: it is new.
+   */
+  readonly redelivery?: number
   /** Where the log has no entry at the position: a `log.gap` is made when it is read. Default: the log's. */
   readonly entry?: Entry
 }
@@ -38,9 +41,22 @@ export interface StoredDeadLetter {
   readonly isRedelivered: boolean
 }
 
+/** A delivery of a dead letter that was handed out again. */
+export interface Redelivery {
+  /** The number of its mark. */
+  readonly mark: number
+  /** All attempts before it. */
+  readonly attempts: number
+}
+
+/** A dead letter to hand out again. */
+export interface MarkedDeadLetter extends StoredDeadLetter, Redelivery {
+  readonly attempts: number
+}
+
 /** Dead letters to hand out again, in the order in which that was asked for. */
 export interface Redeliveries {
-  readonly letters: readonly StoredDeadLetter[]
+  readonly letters: readonly MarkedDeadLetter[]
   /** The number of the last one. Read on from here. */
   readonly last: number
 }
@@ -59,7 +75,7 @@ export interface DeadLetterStore {
   /** Removes one dead letter, or all that there are. Resolves with their number. */
   remove(reader: string, which: Position | 'all'): Promise<number>
   /**
-   * What was marked after the mark with this number; 0 for all marks. A letter that fails again has no mark any more, and
+   * What was marked after the mark with this number; 0 for all marks. A letter that fails again loses its mark, and
    * numbers are never used twice.
    */
   redeliveries(reader: string, after: number, limit: number): Promise<Redeliveries>

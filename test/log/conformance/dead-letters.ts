@@ -113,12 +113,13 @@ export function describeDeadLetters(name: string, open: Open): void {
       await commit({ deadLetters: [letter] })
       expect(await list()).toMatchObject([{ entry, error, attempts: 5 }])
       await log.deadLetters.redeliver('billing', entry.position)
-      expect((await log.deadLetters.redeliveries('billing', 0, 10)).letters).toMatchObject([{ entry }])
-      await commit({ deadLetters: [{ ...letter, attempts: 6, isAgain: true }] })
+      const { letters, last: mark } = await log.deadLetters.redeliveries('billing', 0, 10)
+      expect(letters).toMatchObject([{ entry }])
+      await commit({ deadLetters: [{ ...letter, attempts: 6, redelivery: mark }] })
       expect(await list()).toMatchObject([{ entry, attempts: 6 }])
       await commit({ redelivered: [entry.position] })
       expect(await list()).toEqual([])
-      await commit({ deadLetters: [{ ...letter, isAgain: true }] })
+      await commit({ deadLetters: [{ ...letter, redelivery: mark }] })
       expect(await list()).toEqual([])
     })
 
@@ -214,13 +215,33 @@ export function describeDeadLetters(name: string, open: Open): void {
       const { last } = await log.deadLetters.redeliveries('billing', 0, 10)
       setNow(20_000)
       const again = { name: 'Error', message: 'still none' }
-      await put(fence, letterAt(1, { error: again, attempts: 10, isAgain: true }))
+      await put(fence, letterAt(1, { error: again, attempts: 10, redelivery: last }))
       expect(await list()).toMatchObject([
         { error: again, attempts: 10, failed: 20_000, isRedelivered: false },
       ])
       expect((await log.deadLetters.redeliveries('billing', 0, 10)).letters).toEqual([])
       await log.deadLetters.redeliver('billing', at(1))
       expect(idsOf((await log.deadLetters.redeliveries('billing', last, 10)).letters)).toEqual(['1'])
+    })
+
+    it('that fail again and are stored a second time, as after a crash, keep the mark that they were given meanwhile', async () => {
+      const { log, letterAt, put, fence, at, list } = await withReader()
+      await put(fence, letterAt(1), letterAt(2))
+      await log.deadLetters.redeliver('billing', 'all')
+      const { letters } = await log.deadLetters.redeliveries('billing', 0, 10)
+      const [first, second] = letters.map(({ mark }) => mark)
+      const again = letterAt(1, { attempts: 10, redelivery: first ?? 0 })
+      await put(fence, again)
+      expect(await log.deadLetters.redeliver('billing', at(1))).toBe(1)
+      await put(fence, again)
+      expect(await list()).toMatchObject([
+        { entry: { id: '1' }, attempts: 10, isRedelivered: true },
+        { entry: { id: '2' }, attempts: 5, isRedelivered: true },
+      ])
+      const next = await log.deadLetters.redeliveries('billing', second ?? 0, 10)
+      expect(next.letters).toMatchObject([{ entry: { id: '1' }, mark: next.last }])
+      await put(fence, letterAt(1, { attempts: 15, redelivery: next.last }))
+      expect((await log.deadLetters.redeliveries('billing', 0, 10)).letters).toMatchObject([{ mark: second }])
     })
 
     it('never give a number of a mark twice', async () => {
@@ -238,8 +259,9 @@ export function describeDeadLetters(name: string, open: Open): void {
       const { log, letterAt, put, fence, list } = await withReader()
       await put(fence, letterAt(1), letterAt(2))
       await log.deadLetters.redeliver('billing', 'all')
+      const { letters } = await log.deadLetters.redeliveries('billing', 0, 10)
       expect(await log.deadLetters.remove('billing', 'all')).toBe(2)
-      await put(fence, letterAt(1, { isAgain: true, attempts: 10 }))
+      await put(fence, letterAt(1, { redelivery: letters[0]?.mark ?? 0, attempts: 10 }))
       expect(await list()).toEqual([])
       expect((await log.deadLetters.redeliveries('billing', 0, 10)).letters).toEqual([])
       expect(await log.deadLetters.remove('billing', 'all')).toBe(0)
