@@ -1,3 +1,4 @@
+import type { AlertFiring, AlertLate, AlertResolved, AlertUnknown } from './alert.ts'
 import { detached } from './detached.ts'
 import { isId, segment } from './id.ts'
 import { contentHash, instant } from './identity.ts'
@@ -129,6 +130,11 @@ export interface ResearchEventData {
   'source.lost': SourceLost
   'log.tick': LogTick
   'log.gap': LogGap
+  /** Of alert rules, as the next three: `source` is `/rules/{name}`. */
+  'alert.firing': AlertFiring
+  'alert.resolved': AlertResolved
+  'alert.unknown': AlertUnknown
+  'alert.late': AlertLate
   /** Something that this version does not know, passed on unchanged. */
   unknown: unknown
 }

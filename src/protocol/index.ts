@@ -1,3 +1,4 @@
+export type * from './alert.ts'
 export { ArgumentError } from './argument-error.ts'
 export { backoffDelay, isRetryable } from './backoff.ts'
 export type { Backoff, Retryable } from './backoff.ts'

@@ -1,0 +1,48 @@
+import type { Json } from '../../protocol/json.ts'
+
+/** Why an expression has no value: a field that the event does not have, or an operation that failed. */
+export class Problem {
+  readonly kind: 'missing' | 'error'
+  /** The path of the field, or the message. */
+  readonly detail: string
+
+  constructor(kind: 'missing' | 'error', detail: string) {
+    this.kind = kind
+    this.detail = detail
+  }
+}
+
+/** A checked CEL expression. It can be evaluated any number of times. */
+export interface Expression {
+  readonly text: string
+  /** The arguments of its calls of `changed()`, in order. At most 3. */
+  readonly watched: readonly Expression[]
+  /**
+   * Its value for an event, as JSON.
+   *
+   * @param changed For each of {@link watched}, whether its value is another one than that of the key's last event.
+   */
+  evaluate(view: EventView, changed?: readonly boolean[]): Json | Problem
+}
+
+/** An event as expressions see it. What was computed for it once is kept: make one for each event. */
+export interface EventView {
+  /** Whether a text was cut (`text()`), so far. */
+  readonly isCut: boolean
+}
+
+/** A text with `${…}`. */
+export interface Template {
+  readonly text: string
+  /** The parts that depend on the event, evaluated; a missing field gives an empty text. Kept for `render`. */
+  fromEvent(view: EventView): readonly string[]
+  /** The text. `parts` are of {@link fromEvent}; absent where there was no event. */
+  render(parts: readonly string[], alert: AlertScope): string
+}
+
+/** What a text can name of the alert. */
+export interface AlertScope {
+  readonly key: Readonly<Record<string, string>>
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: number | string | null
+}
