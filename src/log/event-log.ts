@@ -140,7 +140,8 @@ export interface EventLog extends AsyncDisposable {
   remove(reader: LogReader): Promise<void>
   /**
    * Deletes what the log has of a source, where the law or a customer asks for it: its entries and their dead letters, its
-   * webhooks, and what processes have appended because of it, also from free space of the file and its write-ahead log.
+   * webhooks, and what processes have appended because of it, also one because of another, or would append later because of
+   * a deleted entry. Also from free space of the file and its write-ahead log.
    * Resolves with the number of deleted entries. Positions of readers stay, and no gap is reported.
    *
    * What it does not do: it keeps hashes of the events' identities, so that they are not recorded again; new events of the

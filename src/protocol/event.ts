@@ -30,6 +30,8 @@ export interface Cause {
   readonly timer?: string
   /** When that timer was due, in Unix ms. */
   readonly due?: number
+  /** The source of the event from elsewhere, where another process has appended the one that was processed. */
+  readonly origin?: string
   /** How many processes there are between this event and one that came from elsewhere: 1 for the first. */
   readonly hops: number
 }

@@ -1,7 +1,7 @@
 import { isAtLeastAsComplete, mergeDuplicates } from '../../protocol/event.ts'
 import { advanced, isMarkDue, isSweepDue } from '../store/identity-age.ts'
 import type { IdentityLimits, Mark, Uptime } from '../store/identity-age.ts'
-import type { PreparedEntry } from '../store/prepared-entry.ts'
+import type { EntryIdentity, PreparedEntry } from '../store/prepared-entry.ts'
 import type { StoredEntry } from './stored-entry.ts'
 
 /** What the log knows of an identity. */
@@ -12,6 +12,7 @@ interface Known {
   readonly append: number
   /** The latest revision; undefined once it was deleted. */
   readonly entry: StoredEntry | undefined
+  readonly isForgotten?: boolean
 }
 
 /** Identities by source and id. */
@@ -19,11 +20,11 @@ class ByIdentity<Value> {
   readonly #sources = new Map<string, Map<string, Value>>()
   size = 0
 
-  get({ source, id }: PreparedEntry): Value | undefined {
+  get({ source, id }: EntryIdentity): Value | undefined {
     return this.#sources.get(source)?.get(id)
   }
 
-  set({ source, id }: PreparedEntry, value: Value): void {
+  set({ source, id }: EntryIdentity, value: Value): void {
     const ids = this.#sources.get(source)
     if (ids?.has(id) !== true) this.size += 1
     if (ids === undefined) this.#sources.set(source, new Map([[id, value]]))
@@ -87,9 +88,14 @@ export class Identities {
   }
 
   /** An entry was deleted. Its identity stays. */
-  deleted(entry: StoredEntry): void {
+  deleted(entry: StoredEntry, isForgotten = false): void {
     const known = this.#known.get(entry)
-    if (known?.entry === entry) this.#known.set(entry, { ...known, entry: undefined })
+    if (known?.entry === entry) this.#known.set(entry, { ...known, entry: undefined, isForgotten })
+  }
+
+  /** Whether the latest revision was forgotten. */
+  isForgotten(identity: EntryIdentity): boolean {
+    return this.#known.get(identity)?.isForgotten === true
   }
 
   /**

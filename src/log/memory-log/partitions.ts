@@ -102,6 +102,7 @@ export class Partitions {
     const added: StoredEntry[] = []
     const merging = this.#latest.merging()
     for (const entry of entries) {
+      if (entry.cause !== undefined && this.#latest.isForgotten(entry.cause)) continue
       const stored = merging.add(entry, { recorded, group, append })
       if (stored !== undefined) added.push(stored)
     }
@@ -122,9 +123,9 @@ export class Partitions {
     this.#isGroupRead = true
     const at = this.#parse(after)
     const end = until === undefined ? undefined : this.#parse(until)
-    // Every position is reached by reading on in the same order.
-    const isReached = (place: readonly number[]) =>
-      end?.every((count, partition) => count <= (place[partition] ?? 0)) === true
+    // Every position is reached by reading on in the same order. Entries before it may have been forgotten.
+    const isBeyond = (entry: Located | undefined) =>
+      entry === undefined || (end !== undefined && entry.index >= (end[entry.partition] ?? 0))
     const from = this.#partitions.map(({ first }, partition) => Math.max(first, at[partition] ?? 0))
     if (this.#format(from) !== after) {
       const entry = gapEntry(after, this.#format(from), this.#trimmedRecorded)
@@ -132,7 +133,7 @@ export class Partitions {
         entries: [entry],
         lengths: [0],
         position: entry.position,
-        isEnd: this.#next(from) === undefined || isReached(from),
+        isEnd: isBeyond(this.#next(from)),
         gap: entry.data,
       }
     }
@@ -141,9 +142,8 @@ export class Partitions {
     let length = 0
     let examined = 0
     let next = this.#next(at)
-    const isFull = () =>
-      entries.length >= limit || length >= MAX_PAGE_LENGTH || examined >= MAX_EXAMINED || isReached(at)
-    for (; next !== undefined && !isFull(); examined++) {
+    const isFull = () => entries.length >= limit || length >= MAX_PAGE_LENGTH || examined >= MAX_EXAMINED
+    for (; next !== undefined && !isBeyond(next) && !isFull(); examined++) {
       const { entry, partition, index } = next
       at[partition] = index + 1
       if (types === undefined || types.includes(entry.type)) {
@@ -153,7 +153,7 @@ export class Partitions {
       }
       next = this.#next(at)
     }
-    return { entries, lengths, position: this.#format(at), isEnd: next === undefined || isReached(at) }
+    return { entries, lengths, position: this.#format(at), isEnd: isBeyond(next) }
   }
 
   /** Whether there are entries after this position, or were. */
@@ -244,7 +244,7 @@ export class Partitions {
     const found = this.#partitions.flatMap((entries) => entries.forget(isForgotten))
     for (const entry of found) {
       this.#bytes -= bytesOf(entry)
-      this.#latest.deleted(entry)
+      this.#latest.deleted(entry, true)
     }
     return found.length
   }

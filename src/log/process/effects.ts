@@ -2,7 +2,7 @@ import type { ResearchEvent } from '../../protocol/event.ts'
 import { hash, hashString } from '../../protocol/identity-hash.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { Cause } from '../../protocol/event.ts'
-import type { NewEntry } from '../store/contract.ts'
+import type { Entry, NewEntry } from '../store/contract.ts'
 import { entryBytes, stateBytes, timerBytes, utf8Length } from '../store/prepared-commit.ts'
 import { entryWithJson } from '../store/prepared-entry.ts'
 import type { Timer, TimerChange, TimerClock } from '../store/process-store.ts'
@@ -168,8 +168,9 @@ export class Effects<State> implements ProcessContext<State> {
 
   #startTimer(name: string, clock: TimerClock, due: number, set?: number): void {
     const { key, cause } = this.#call
-    const { source, id, revision, hops } = cause
-    this.#setTimer({ key, name, clock, due, cause: JSON.stringify([source, id, revision, hops, set]) })
+    const { source, id, revision, hops, origin } = cause
+    const stored = JSON.stringify([source, id, revision, hops, origin, set])
+    this.#setTimer({ key, name, clock, due, cause: stored })
   }
 
   #setTimer(change: TimerChange): void {
@@ -186,17 +187,31 @@ export class Effects<State> implements ProcessContext<State> {
 }
 
 /** What is stored of the cause of a timer. The last one is when its state was set, for the end of a state. */
-type TimerCause = readonly [source: string, id: string, revision: number, hops: number, set: number | null]
+type TimerCause = readonly [
+  source: string,
+  id: string,
+  revision: number,
+  hops: number,
+  origin: string | null,
+  set: number | null,
+]
+
+/** The cause of what a process does at an entry. */
+export function causeOfEntry(process: string, { source, id, revision, cause }: Entry): Cause {
+  const own = { process, source, id, revision }
+  if (cause === undefined) return { ...own, hops: 1 }
+  return { ...own, origin: cause.origin ?? cause.source, hops: cause.hops + 1 }
+}
 
 /** Reads the cause of a stored timer. */
 export function causeOfTimer(process: string, { cause, name, due }: Timer): Cause {
-  const [source, id, revision, hops]: TimerCause = JSON.parse(cause)
-  return { process, source, id, revision, timer: name, due, hops }
+  const [source, id, revision, hops, origin]: TimerCause = JSON.parse(cause)
+  return { process, source, id, revision, timer: name, due, ...(origin !== null && { origin }), hops }
 }
 
 /** When the state was set that a timer ends, in Unix ms. */
 export function setTimeOf({ cause, due }: Timer): number {
-  const [, , , , set]: TimerCause = JSON.parse(cause)
+  const [, , , , , set]: TimerCause = JSON.parse(cause)
   return set ?? due
 }
 

@@ -16,7 +16,7 @@ import { hasRoom } from '../retention.ts'
 import type { ProcessSettings } from './process.ts'
 import { Batch, MAX_EFFECT_BYTES } from './batch.ts'
 import { begin } from './begin.ts'
-import { causeOfTimer, Effects, EXPIRY, RefusedEffect, setTimeOf } from './effects.ts'
+import { causeOfEntry, causeOfTimer, Effects, EXPIRY, RefusedEffect, setTimeOf } from './effects.ts'
 import type { Call } from './effects.ts'
 import { keysOf } from './keys.ts'
 import { advanced, memoOf } from './progress.ts'
@@ -239,8 +239,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   }
 
   async #runEvent(fence: Fence, entry: Entry, key: string, due: Clocks): Promise<void> {
-    const { source, id, revision } = entry
-    const cause = { process: this.#name, source, id, revision, hops: (entry.cause?.hops ?? 0) + 1 }
+    const cause = causeOfEntry(this.#name, entry)
     const call = this.#callOf(key, cause, entry.time, due)
     const state = await this.#stateOf(key)
     const run = (effects: Effects<State>) =>

@@ -4,7 +4,7 @@ import type { Entry, Page, Position, ReadOptions, StartAt } from '../store/contr
 import { LogFileError } from '../errors.ts'
 import { gapEntry } from '../gap.ts'
 import { advanced, isMarkDue } from '../store/identity-age.ts'
-import type { PreparedEntry } from '../store/prepared-entry.ts'
+import type { EntryIdentity, PreparedEntry } from '../store/prepared-entry.ts'
 import type { LogFile } from './log-file.ts'
 import { Positions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
@@ -79,7 +79,10 @@ export class Entries {
     const recorded = Math.max(end.recorded, Math.floor(now))
     let position = end.position
     this.#newIdentities = 0
-    for (const entry of entries) if (this.#store(entry, position + 1, recorded)) position += 1
+    for (const entry of entries) {
+      if (this.#hasForgottenCause(entry, end.trimmed)) continue
+      if (this.#store(entry, position + 1, recorded)) position += 1
+    }
     const count = position - end.position
     if (count > 0) this.#moveEnd(position, recorded, count, clock)
     return count
@@ -159,6 +162,13 @@ export class Entries {
     return found === undefined ? last : Number(found['position']) - 1
   }
 
+  /** Whether the entry because of which this one is appended was deleted, and not by retention. */
+  #hasForgottenCause({ cause }: PreparedEntry, trimmed: number): boolean {
+    if (cause === undefined) return false
+    const position = Number(this.#statements.findIdentity.get(this.#hash(cause))?.['position'] ?? 0)
+    return position > trimmed && this.#statements.has.get(position) === undefined
+  }
+
   /** Whether the entry is new. */
   #store(entry: PreparedEntry, position: number, recorded: number): boolean {
     const identity = this.#hash(entry)
@@ -207,8 +217,8 @@ export class Entries {
     )
   }
 
-  #hash(entry: PreparedEntry): DataView {
-    hashIdentity(entry)
+  #hash(identity: EntryIdentity): DataView {
+    hashIdentity(identity)
     // The same bytes on every machine, since a file may move.
     for (let word = 0; word < 4; word++) this.#identity.setInt32(word * 4, hash[word] ?? 0, true)
     return this.#identity
@@ -234,6 +244,7 @@ function prepare({ database }: LogFile) {
       'INSERT OR REPLACE INTO rivulet_mark SELECT ?, identities, last_position FROM rivulet_log',
     ),
     insert: database.prepare('INSERT INTO rivulet_entry VALUES (?, ?, ?, ?, ?, ?)'),
+    has: database.prepare('SELECT 1 FROM rivulet_entry WHERE position = ?'),
     find: database.prepare('SELECT event FROM rivulet_entry WHERE position = ?'),
     insertIdentity: database.prepare(
       'INSERT INTO rivulet_identity VALUES (?, ?, 1, ?) ON CONFLICT DO NOTHING',

@@ -39,8 +39,10 @@ const TABLES: readonly Table[] = [
 export async function forget(transactions: Transactions, source: string): Promise<number> {
   let entries = 0
   for (const table of TABLES) {
-    const deleted = await forgetIn(transactions, table, source)
-    if (table.name === 'rivulet_entry') entries = deleted
+    const { deleted, last } = await forgetIn(transactions, table, source)
+    if (table.name !== 'rivulet_entry') continue
+    // A process may have appended more meanwhile. It cannot any more, since what would be the cause is gone.
+    entries = deleted + (await forgetIn(transactions, table, source, last)).deleted
   }
   while (await transactions.write('NORMAL', ({ file }) => overwriting(file, fillFreeSpace)));
   while (await transactions.write('NORMAL', ({ file }) => overwriting(file, freeFilledSpace)));
@@ -48,9 +50,10 @@ export async function forget(transactions: Transactions, source: string): Promis
   return entries
 }
 
-async function forgetIn(transactions: Transactions, table: Table, source: string): Promise<number> {
+/** Deletes rows of the source. Returns their number, and the last row that was looked at. */
+async function forgetIn(transactions: Transactions, table: Table, source: string, behind = -1) {
   let deleted = 0
-  let after = -1
+  let after = behind
   // What is appended meanwhile is not looked at: a recorder that goes on would keep this from ending.
   const last = await transactions.read(({ file }) => lastOf(file, table))
   while (after < last) {
@@ -62,7 +65,7 @@ async function forgetIn(transactions: Transactions, table: Table, source: string
     }
     after = bound ?? last
   }
-  return deleted
+  return { deleted, last }
 }
 
 function lastOf({ database }: LogFile, { name, key }: Table): number {
@@ -84,7 +87,7 @@ function find({ database }: LogFile, { name, key, text, isEvent }: Table, source
     bound = Number(row['key'])
   }
   // As `JSON.stringify` has written it. So most rows are not parsed.
-  const part = isEvent ? `"source":${JSON.stringify(source)}` : ''
+  const part = isEvent ? JSON.stringify(source) : ''
   const rows = database
     .prepare(
       `SELECT ${key} AS key, ${text} AS text FROM ${name} WHERE ${key} > ? AND ${key} <= ? AND instr(${text}, ?) > 0`,

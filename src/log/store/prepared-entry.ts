@@ -14,6 +14,14 @@ export interface PreparedEntry {
   readonly completeness: number
   readonly json: string
   readonly backfill: boolean
+  /** The entry because of which a process appends this one. Without effect where the log has forgotten that one. */
+  readonly cause: EntryIdentity | undefined
+}
+
+/** What makes an event the same one, in each of its revisions. */
+export interface EntryIdentity {
+  readonly source: string
+  readonly id: string
 }
 
 /**
@@ -41,7 +49,15 @@ export function prepareEntry(log: string, stream: string, entry: NewEntry): Prep
     // A circle, a bigint, a nesting that overflows the stack, or a text that is too long for a string.
     throw refused('its event is not JSON', { cause })
   }
-  return { source, id, type, completeness: completenessOf(event), json, backfill }
+  return { source, id, type, completeness: completenessOf(event), json, backfill, cause: causeOf(event) }
+}
+
+/** An event may come from outside of TypeScript. */
+function causeOf({ cause }: ResearchEvent): EntryIdentity | undefined {
+  const given: unknown = cause
+  if (!isObject(given)) return undefined
+  const { source, id } = given
+  return typeof source === 'string' && typeof id === 'string' ? { source, id } : undefined
 }
 
 /** An entry that carries its JSON: a store does not make it again. */

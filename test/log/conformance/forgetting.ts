@@ -58,6 +58,52 @@ export function describeForgetting(name: string, open: Open): void {
       expect(idsOf(await readAll(log))).toEqual(['b'])
     })
 
+    it('reads up to a position before which entries were forgotten', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      await append(log, fence, change('1', 'kept'), change('1', 'gone'))
+      const start = await log.positionAt('start')
+      const until = await log.positionAt('end')
+      await append(log, fence, change('2', 'kept'))
+      await log.retention.forget(SOURCE)
+      const page = await log.read(start, { limit: 9, until })
+      expect(idsOf(page.entries)).toEqual([change('1').id])
+      expect(page.isEnd).toBe(true)
+    })
+
+    it('does not append later what a process appends because of it', async () => {
+      const { log } = await open()
+      const fence = await log.claim('process:p')
+      await append(log, fence, change('1', 'gone'), change('1', 'kept'), change('1', 'trimmed'))
+      const cause = (id: string, of: string) => {
+        const { cause: made, ...event } = causedBy(id, change('1', of).source)
+        return { event: { ...event, ...(made && { cause: { ...made, id: change('1', of).id } }) } }
+      }
+      await log.retention.forget(SOURCE)
+      const entries = [cause('a', 'gone'), cause('b', 'kept'), cause('c', 'unknown')]
+      const cursor = await log.positionAt('end')
+      await log.commit(fence, { expect: null, cursor, acknowledged: [], entries })
+      expect(idsOf(await readAll(log)).slice(2)).toEqual(['b', 'c'])
+      // What retention has deleted may still have effects.
+      await log.retention.trim({ limit: 2 })
+      await log.commit(fence, { expect: cursor, cursor, acknowledged: [], entries: [cause('d', 'trimmed')] })
+      expect(idsOf(await readAll(log, cursor))).toEqual(['b', 'c', 'd'])
+    })
+
+    it('deletes what processes appended because of one another', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      const { cause, ...event } = causedBy('b', '/processes/p')
+      await append(
+        log,
+        fence,
+        { ...event, ...(cause && { cause: { ...cause, origin: SOURCE } }) },
+        change('c'),
+      )
+      expect(await log.retention.forget(SOURCE)).toBe(1)
+      expect(idsOf(await readAll(log))).toEqual(['c'])
+    })
+
     it('does not record a forgotten event again, but a more complete one', async () => {
       const { log } = await open()
       const fence = await log.claim('stream')
