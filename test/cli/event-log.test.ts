@@ -235,7 +235,6 @@ describe('rivulet log dead-letters', () => {
       .slice(0, -1)
       .map((line) => JSON.parse(line))
     const shown = await command('--consumer', 'billing')
-    const none = await command('--consumer', 'other')
 
     expect(first).toMatchObject({
       reader: 'consumer:billing',
@@ -247,7 +246,16 @@ describe('rivulet log dead-letters', () => {
     expect(shown.stdout.split('\n')[0]).toBe(
       `consumer:billing  ✖ task_run.state  trun_1: TypeError: no such account  1 attempt  ${first.entry.position}`,
     )
-    expect(none).toMatchObject({ code: 0, stdout: '' })
+  })
+
+  it.each([
+    ['consumer "biling": it has "billing"', ['--consumer', 'biling']],
+    ['consumer "biling": it has "billing"', ['--consumer', 'biling', '--redeliver', 'all']],
+    ['process "billing": it has none', ['--process', 'billing', '--remove', 'all']],
+  ])('of an unknown reader are an error with the names that there are: %s', async (problem, args) => {
+    const { command } = await logOfLetters()
+    const stderr = `rivulet: the log has no ${problem}\n`
+    expect(await command(...args)).toEqual({ code: 2, stdout: '', stderr })
   })
 
   it('hands one out again, and removes others', async () => {
