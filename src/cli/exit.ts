@@ -41,6 +41,17 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
+/** Another process records the same into the log. */
+export class RecordedElsewhere extends Error {
+  override readonly name = 'RecordedElsewhere'
+
+  constructor({ claimed, owner }: LogInUseError) {
+    super(
+      `${JSON.stringify(claimed)} is held by ${owner}: end that process first, or wait for it with --wait`,
+    )
+  }
+}
+
 /** A signal interrupted the command. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
@@ -74,7 +85,7 @@ export function exitCodeOf(thrown: unknown): number {
   if (error instanceof AuthenticationError) return EXIT.authentication
   if (error instanceof NotFoundError) return EXIT.notFound
   if (error instanceof ConnectionError) return EXIT.unreachable
-  if (error instanceof LogInUseError) return EXIT.logInUse
+  if (error instanceof LogInUseError || error instanceof RecordedElsewhere) return EXIT.logInUse
   if (isLogFileError(error)) return EXIT.logFile
   return EXIT.failed
 }

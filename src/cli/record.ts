@@ -1,36 +1,38 @@
 import type { Command } from 'commander'
-import type { EventLog, LogObserver } from 'rivulet'
+import { LogInUseError, RivuletError } from 'rivulet'
+import type { EventLog, LogObserver, ResearchClient } from 'rivulet'
 import { addConnectionOptions, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { doneGroups } from './done-groups.ts'
-import { UsageError } from './exit.ts'
+import { RecordedElsewhere, UsageError } from './exit.ts'
 import { invocation } from './invocation.ts'
 import { openLogFile } from './log-file.ts'
 import type { Logger } from './log.ts'
-import { byteSize, collect, portNumber, timeSpan } from './options.ts'
+import { byteSize, timeSpan } from './options.ts'
+import { addSourceOptions, sourceFields } from './source-options.ts'
+import type { SourceOptions } from './source-options.ts'
 import { openWebhookEndpoint, webhookSecret } from './webhook-endpoint.ts'
 import { createProgress } from './progress.ts'
 import type { Progress } from './progress.ts'
 
-interface RecordCommandOptions extends ConnectionOptions {
+interface RecordCommandOptions extends ConnectionOptions, SourceOptions {
   readonly log: string
-  readonly monitor?: readonly string[]
-  readonly group?: readonly string[]
-  readonly webhookPort?: number
-  readonly webhookHost: string
   readonly webhooks?: boolean
   readonly wait?: boolean
   readonly maxAge?: number
   readonly maxSize?: number
 }
 
+/** How long the service may take to name what is to be recorded before the recording begins without that, in ms. */
+const CHECK_TIMEOUT = 5_000
+
 const EXAMPLES = `
 The file is created if it is missing. Each monitor and group resumes after its last recorded event, and nothing is recorded
 twice. Any number of processes can read the log meanwhile, with "rivulet log" or with the library.
 
 It ends when every task group is done, unless it also records monitors or webhooks. Webhooks are stored in the log before they
-are answered. If a monitor or a group fails permanently, it logs and
-records the failure, continues with the others, and ends with the exit code of the failure.
+are answered. If a monitor or a group fails permanently, it logs and records the failure, continues with the others, and ends
+with the exit code of the failure. A service that cannot be reached is waited for, also at the start.
 
 Only one process at a time can record a monitor or a group into a log: another one ends with exit code 6, or waits with --wait.
 
@@ -48,14 +50,7 @@ export function addRecord(program: Command, signal: AbortSignal): void {
     .command('record')
     .description('Record monitors and task groups into an event log, each event once.')
     .requiredOption('--log <file>', 'SQLite file of the log')
-    .option('--monitor <id>', 'a monitor to record; may be repeated', collect(String))
-    .option('--group <id>', 'a task group to record until it is done; may be repeated', collect(String))
-    .option(
-      '--webhook-port <number>',
-      'receive webhooks on this port; needs RIVULET_WEBHOOK_SECRET',
-      portNumber,
-    )
-    .option('--webhook-host <address>', 'address to receive webhooks on', '127.0.0.1')
+  addSourceOptions(command, 'record')
     .option('--webhooks', 'record the webhooks that another process receives into the log')
     .option('--max-age <time>', 'delete older entries, such as 30d (default: none)', timeSpan)
     .option('--max-size <size>', 'delete the oldest entries above this size (default: 8 GiB)', byteSize)
@@ -79,8 +74,7 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
   const secret = port === undefined ? '' : webhookSecret()
   // Without the signal for the output, since the last line is printed after it.
   const { client, log, output } = connect(options)
-  // A wrong address or id fails immediately, and creates no file.
-  await doneGroups(client, monitors, taskGroups, signal)
+  await checkSources(client, options, log, signal)
   await using opened = await openLogFile(file, {
     retention: {
       ...(maxAge !== undefined && { maxAge }),
@@ -92,14 +86,7 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
       ? undefined
       : await openWebhookEndpoint(secret, { port, host, inbox: opened.log.inbox })
   if (endpoint !== undefined) log.info({ url: endpoint.url }, 'receiving webhooks')
-  log.info(
-    {
-      log: file,
-      ...(monitors.length > 0 && { monitors }),
-      ...(taskGroups.length > 0 && { groups: taskGroups }),
-    },
-    'recording',
-  )
+  log.info({ log: file, ...sourceFields(options) }, 'recording')
   const progress = createProgress()
   const counted = countEntries(opened.log, log, progress)
   const job = client.record({
@@ -114,6 +101,8 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
   if (signal.aborted) stop()
   try {
     await job.done
+  } catch (error) {
+    throw error instanceof LogInUseError ? new RecordedElsewhere(error) : error
   } finally {
     signal.removeEventListener('abort', stop)
     progress.stop()
@@ -128,6 +117,28 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
   }
   // Already logged; thrown for the exit code.
   if (failure !== undefined) throw failure
+}
+
+/**
+ * A wrong key or id fails immediately, and creates no file. A service that cannot be reached does not: the recording waits for it,
+ * and receives webhooks meanwhile.
+ */
+async function checkSources(
+  client: ResearchClient,
+  { monitor = [], group = [] }: SourceOptions,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  const timeout = AbortSignal.timeout(CHECK_TIMEOUT)
+  try {
+    await doneGroups(client, monitor, group, AbortSignal.any([signal, timeout]))
+  } catch (error) {
+    signal.throwIfAborted()
+    const mayBeReachable = error instanceof RivuletError && error.retryable
+    if (!mayBeReachable && !timeout.aborted) throw error
+    const problem = error instanceof RivuletError ? error.message : 'no answer'
+    log.warn({ error: problem }, 'recording begins when the service can be reached')
+  }
 }
 
 interface Counted {

@@ -8,19 +8,15 @@ import type { ConnectionOptions } from './connection.ts'
 import { eventJson, eventLine } from './event-line.ts'
 import { OutputClosed, UsageError } from './exit.ts'
 import { doneGroups } from './done-groups.ts'
-import { collect, portNumber } from './options.ts'
 import type { Output } from './output.ts'
 import { mergeByTime } from './merge-by-time.ts'
 import { createProgress } from './progress.ts'
 import type { Progress } from './progress.ts'
+import { addSourceOptions, sourceFields } from './source-options.ts'
+import type { SourceOptions } from './source-options.ts'
 import { openWebhookEndpoint, webhookSecret } from './webhook-endpoint.ts'
 
-interface WatchCommandOptions extends ConnectionOptions {
-  readonly monitor?: readonly string[]
-  readonly group?: readonly string[]
-  readonly webhookPort?: number
-  readonly webhookHost: string
-}
+interface WatchCommandOptions extends ConnectionOptions, SourceOptions {}
 
 /** How long the current line may take to print when the command is ending, in ms. */
 const DRAIN_TIMEOUT = 10_000
@@ -44,15 +40,7 @@ export function addWatch(program: Command, signal: AbortSignal): void {
   const command = program
     .command('watch')
     .description('Follow monitors, task groups and webhooks as one stream of events, each once.')
-    .option('--monitor <id>', 'a monitor to follow; may be repeated', collect(String))
-    .option('--group <id>', 'a task group to follow until it is done; may be repeated', collect(String))
-    .option(
-      '--webhook-port <number>',
-      'receive webhooks on this port; needs RIVULET_WEBHOOK_SECRET',
-      portNumber,
-    )
-    .option('--webhook-host <address>', 'address to receive webhooks on', '127.0.0.1')
-  addConnectionOptions(command, 'print each event as one line of JSON')
+  addConnectionOptions(addSourceOptions(command, 'follow'), 'print each event as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: WatchCommandOptions) => {
       await watch(options, signal)
@@ -74,11 +62,7 @@ async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise
   await using endpoint = port === undefined ? undefined : await openWebhookEndpoint(secret, { port, host })
   if (endpoint !== undefined) log.info({ url: endpoint.url }, 'receiving webhooks')
   // Logged, since the first event may take an hour.
-  if (monitors.length > 0 || taskGroups.length > 0)
-    log.info(
-      { ...(monitors.length > 0 && { monitors }), ...(taskGroups.length > 0 && { groups: taskGroups }) },
-      'watching',
-    )
+  if (monitors.length > 0 || taskGroups.length > 0) log.info(sourceFields(options), 'watching')
 
   const webhooks = endpoint?.receiver
   const progress = createProgress()

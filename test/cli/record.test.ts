@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openLog } from 'rivulet'
@@ -100,6 +102,8 @@ describe('rivulet record', () => {
 
     expect({ code, stdout }).toEqual({ code: 6, stdout: '' })
     expect(stderr).toContain('the recorder of this test')
+    expect(stderr).toContain('--wait')
+    expect(stderr).not.toContain('`wait`')
   })
 
   it('waits for another process with --wait', async () => {
@@ -113,6 +117,60 @@ describe('rivulet record', () => {
 
     expect((await waiting.ended).code).toBe(0)
     await expect(runsIn(file)).resolves.toHaveLength(1)
+  })
+
+  /** An address of the service that breaks each connection until it is `up`. */
+  async function outage({ service }: Research) {
+    let isUp = false
+    const server = createServer((socket) => {
+      if (!isUp) return void socket.destroy()
+      const upstream = connect(Number(new URL(service.url ?? '').port), '127.0.0.1')
+      socket.on('error', () => upstream.destroy()).on('close', () => upstream.destroy())
+      upstream.on('error', () => socket.destroy()).on('close', () => socket.destroy())
+      socket.pipe(upstream).pipe(socket)
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as AddressInfo
+    return { url: `http://127.0.0.1:${port}`, up: () => (isUp = true) }
+  }
+
+  it('waits for a service that cannot be reached at its start, receives webhooks meanwhile, and goes on', async () => {
+    const both = await research()
+    const id = await both.group('a')
+    const file = await logFile()
+    const { url, up } = await outage(both)
+    const secret = 'whsec_of_the_test'
+    const args = ['record', '--log', file, '--json', '--group', id, '--webhook-port', '0']
+    const recording = rivulet(args, {
+      ...environment(both),
+      RIVULET_BASE_URL: url,
+      RIVULET_WEBHOOK_SECRET: secret,
+    })
+    const endpoint = await recording.stderrLine((line) => line.includes('receiving webhooks'))
+    const run = { run_id: 'trun_other', status: 'failed', is_active: false, error: { message: 'no source' } }
+    const payload = { type: 'task_run.status', timestamp: '2026-01-01T00:00:00Z', data: run }
+    const request = await signedRequest(JSON.parse(endpoint).url, payload, { secrets: secret, id: 'msg_1' })
+    expect((await fetch(request)).status).toBe(204)
+    await firstRunIn(file)
+    up()
+    await expect.poll(async () => runsIn(file), { timeout: 15_000 }).toHaveLength(2)
+    recording.child.kill('SIGTERM')
+    const { code, stderr } = await recording.ended
+
+    expect(code).toBe(143)
+    expect(stderr).toContain('recording begins when the service can be reached')
+  })
+
+  it('ends at once where the service refuses the key, and creates no file', async () => {
+    const both = await research()
+    const id = await both.group('a')
+    const file = await logFile()
+    const env = { ...environment(both), RIVULET_API_KEY: 'another_key' }
+    const { code } = await rivulet(['record', '--log', file, '--group', id], env).ended
+
+    expect(code).toBe(3)
+    expect(existsSync(file)).toBe(false)
   })
 
   it('ends at once for an unknown group, and creates no file', async () => {
