@@ -79,10 +79,24 @@ export class EffectError extends LogError {
   override readonly name = 'EffectError'
   /** The file of the effects. */
   readonly database: string
+  /** The entry; undefined where it is no matter of one. */
+  readonly entry: { readonly source: string; readonly id: string; readonly position: string } | undefined
 
-  constructor(database: string, problem: string) {
-    super(`an effect in ${database} ${problem}`)
+  constructor(
+    database: string,
+    problem: string,
+    {
+      entry,
+      ...options
+    }: ErrorOptions & {
+      readonly entry?: { readonly source: string; readonly id: string; readonly position: string } | undefined
+    } = {},
+  ) {
+    const effect =
+      entry === undefined ? 'an effect' : `the effect of the event ${shown(entry.id)} of ${entry.source}`
+    super(`${effect} in ${database} ${problem}`, options)
     this.database = database
+    this.entry = entry && { source: entry.source, id: entry.id, position: entry.position }
   }
 }
 

@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
-import { Subject } from 'rxjs'
 import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest'
 import type { LogStore } from '../../src/log/store/contract.ts'
 import { EffectError, FencedError, LogPositionError } from '../../src/log/errors.ts'
@@ -298,19 +297,6 @@ describe('exactlyOnce', () => {
     expect(ids()).toEqual(['1', '2', '3', '4', '5'])
   })
 
-  it.each(['COMMIT', 'ROLLBACK', 'COMMIT; BEGIN'])('refuses an effect with a %s of its own', async (sql) => {
-    const { log, database } = await withEntries(2)
-    const deadLetters = new Subject()
-    const seen: unknown[] = []
-    deadLetters.subscribe((letter) => seen.push(letter))
-    const handler = exactlyOnce(database, { effect: () => database.exec(sql) })
-    const { done } = log.consume('ledger', { deadLetters }, handler)
-    await expect(done).rejects.toBeInstanceOf(EffectError)
-    await expect(done).rejects.toThrow('ended its transaction')
-    expect(seen).toEqual([])
-    expect(database.isTransaction).toBe(false)
-  })
-
   it('refuses an effect that returns a promise, and takes back what it did so far', async () => {
     const { log, database, insert, ids } = await withEntries(2)
     const effect = async (entry: Applied) => {
@@ -561,6 +547,96 @@ function withDeferredConstraint(database: DatabaseSync, missing: string) {
   const booking = database.prepare('INSERT INTO booking VALUES (?)')
   return { account, book: ({ id }: { readonly id: string }) => void booking.run(id) }
 }
+
+describe('an effect of exactlyOnce that begins or ends a transaction', () => {
+  it.each(['COMMIT', 'ROLLBACK', 'COMMIT; BEGIN', 'COMMIT; BEGIN; COMMIT', 'BEGIN'])(
+    'ends the job with an error that names the entry: %s',
+    async (sql) => {
+      const { log, database, insert, ids } = await withEntries(5)
+      let calls = 0
+      const effect = (entry: Applied) => {
+        calls += 1
+        insert(entry)
+        if (entry.id === '3') database.exec(sql)
+      }
+      const options = { deadLetters: 'log', initialDelay: 0 } as const
+      const { done } = log.consume('ledger', options, exactlyOnce(database, { effect }))
+      const error: unknown = await done.catch((reason: unknown) => reason)
+      expect(error).toBeInstanceOf(EffectError)
+      expect(error).toMatchObject({
+        entry: { source: '/v1/monitors/m', id: '3', position: expect.any(String) },
+      })
+      expect(String(error)).toContain('the event "3" of /v1/monitors/m')
+      expect(calls).toBe(3)
+      expect(database.isTransaction).toBe(false)
+      expect(await log.deadLetters('ledger').count()).toBe(0)
+      // What was committed is not applied again.
+      const again = log.consume('ledger', exactlyOnce(database, { effect: insert }))
+      await until(() => ids().length >= 5)
+      await again.stop()
+      expect(ids()).toEqual(['1', '2', '3', '4', '5'])
+    },
+  )
+
+  it('has the effects that it commits and their cursor stored together, also when it is killed at once', async () => {
+    const { store, log, database, insert } = await withEntries(5)
+    const file = scratchFile()
+    let attempts = 0
+    const effect = (entry: Applied) => {
+      if (entry.id === '2') {
+        attempts += 1
+        throw new Refused('no such account')
+      }
+      insert(entry)
+      // As the file is when the process is killed within the effect.
+      if (entry.id === '4') database.exec(`COMMIT; VACUUM INTO '${file}'`)
+    }
+    // A dead letter that the log does not have yet is kept with it.
+    const options = { deadLetters: 'log', retries: 0 } as const
+    const { done } = log.consume('ledger', options, exactlyOnce(database, { effect }))
+    await expect(done).rejects.toBeInstanceOf(EffectError)
+    expect(attempts).toBe(1)
+    const killed = effectsIn(file)
+    const next = (await opened(store.connect())).consume(
+      'ledger',
+      options,
+      exactlyOnce(killed.database, { effect: killed.insert }),
+    )
+    await until(() => killed.ids().includes('5'))
+    await next.stop()
+    expect(killed.ids().toSorted()).toEqual(['1', '2', '3', '4', '5'])
+  })
+
+  it('ends the job where it has committed, whatever error it ends with', async () => {
+    const { log, database, insert, ids } = await withEntries(3)
+    const effect = (entry: Applied) => {
+      insert(entry)
+      if (entry.id !== '2') return
+      database.exec('COMMIT')
+      throw sqliteError(13)
+    }
+    const { done } = log.consume('ledger', { initialDelay: 0 }, exactlyOnce(database, { effect }))
+    await expect(done).rejects.toBeInstanceOf(EffectError)
+    expect(ids()).toEqual(['1', '2'])
+    const again = log.consume('ledger', exactlyOnce(database, { effect: insert }))
+    await until(() => ids().length >= 3)
+    await again.stop()
+    expect(ids()).toEqual(['1', '2', '3'])
+  })
+
+  it('ends the job where a conflict rolls the transaction back, and stores nothing of it', async () => {
+    const { log, database, insert, ids } = await withEntries(3)
+    database.exec('CREATE UNIQUE INDEX effect_id ON effect (id)')
+    const again = database.prepare('INSERT OR ROLLBACK INTO effect VALUES (?, 2)')
+    const effect = (entry: Applied) => {
+      insert(entry)
+      if (entry.id === '2') again.run('2')
+    }
+    const { done } = log.consume('ledger', { initialDelay: 0 }, exactlyOnce(database, { effect }))
+    await expect(done).rejects.toMatchObject({ name: 'EffectError', entry: { id: '2' } })
+    expect(ids()).toEqual([])
+  })
+})
 
 describe('a commit of exactlyOnce that fails', () => {
   it.each([

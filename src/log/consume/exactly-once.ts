@@ -65,9 +65,10 @@ export interface PlainEffect<E> {
  * are applied in the order in which they are prepared; with `key`, in the order of the log within each key. Default
  * `concurrency`: 8 with `prepare`, 256 without.
  *
- * The job rejects with an {@link EffectError} where an effect returns a promise or ends its transaction, and while another
+ * The job rejects with an {@link EffectError} where an effect returns a promise or begins or ends a transaction, and while another
  * transaction is open on the connection; with a `FencedError` once another process has taken the consumer over; and with a
- * `LogPositionError` for a cursor of another log. These are not retried and never become dead letters.
+ * `LogPositionError` for a cursor of another log. These are not retried and never become dead letters. An effect that commits by
+ * itself counts as applied, and so do those before it.
  *
  * @param database The connection of the effects, in WAL mode for the sake of its readers. It may be to the log's own file. It
  * is used in a turn of the event loop of its own, with a busy timeout of 0 meanwhile.
@@ -98,6 +99,8 @@ export function exactlyOnce<E extends Entry, P>(
 /** Something for the next transaction. */
 interface Waiting {
   readonly position: Position
+  /** Undefined for one that is given up. */
+  readonly entry: Entry | undefined
   /** Runs in a savepoint of its own. */
   readonly run: () => void
   readonly signal: AbortSignal | undefined
@@ -133,6 +136,8 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
   readonly #sent: Position[] = []
   /** The state in the database, as JSON. */
   #saved = ''
+  /** Nothing more is stored after it: what an effect has committed by itself is not in the state. */
+  #failure: EffectError | undefined
 
   constructor(database: DatabaseSync, effect: PreparedEffect<E, P> | PlainEffect<E>) {
     this.#database = new EffectDatabase(database)
@@ -160,7 +165,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
     // The handler is called again where an observer of it has failed.
     if (this.#applied.has(position)) return
     const run = await this.#prepared(entry, signal)
-    await this.#add(position, signal, () => {
+    await this.#add({ position, entry, signal }, () => {
       const isAgain = this.redelivery(position) !== undefined
       // Without its row, it was applied before a crash, and the log has the letter still.
       if (isAgain && !this.#database.removeLetter(this.#consumer.fence.name, position)) return
@@ -171,13 +176,14 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
       throw new EffectError(
         this.place,
         'returned a promise: it has to be synchronous, since its transaction ends when it returns. Wait in `prepare`',
+        { entry },
       )
     })
   }
 
   async giveUp(position: Position, letter: NewDeadLetter | undefined): Promise<void> {
     const { name } = this.#consumer.fence
-    await this.#add(position, undefined, () => {
+    await this.#add({ position, entry: undefined, signal: undefined }, () => {
       if (letter === undefined) this.#database.removeLetter(name, position)
       else this.#database.keepLetter(name, letter)
     })
@@ -188,6 +194,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
   }
 
   async save(): Promise<void> {
+    if (this.#failure !== undefined) return
     if (this.#sent.length === 0 && JSON.stringify(this.#state([])) === this.#saved) return
     await this.#database.transaction(
       () => {
@@ -211,9 +218,9 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
     return () => effect(entry, prepared)
   }
 
-  #add(position: Position, signal: AbortSignal | undefined, run: () => void): Promise<void> {
+  #add(item: Pick<Waiting, 'position' | 'entry' | 'signal'>, run: () => void): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ position, run, signal, resolve, reject })
+      this.#waiting.push({ ...item, run, resolve, reject })
       if (!this.#isRunning) void this.#run()
     })
   }
@@ -226,6 +233,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
       await nextTurn()
       let tried = 0
       try {
+        if (this.#failure !== undefined) throw this.#failure
         const { outcomes } = await this.#database.transaction(
           () => {
             const batch = this.#apply(alone > 0 ? 1 : Infinity)
@@ -244,10 +252,10 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
           else item.reject(failure.error)
         }
       } catch (error) {
-        // Nothing was stored.
+        if (error instanceof EffectError) this.#failure = error
         if (!isConstraint(error)) for (const { reject } of this.#waiting.splice(0)) reject(error)
         else if (tried === 1) this.#waiting.shift()?.reject(error)
-        // The commit does not say whose constraint it is.
+        // Nothing was stored. The commit does not say whose constraint it is.
         else alone = tried + 1
       }
     }
@@ -268,12 +276,17 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
   }
 
   #applyOne(item: Waiting): Outcome {
-    const { signal, run } = item
+    const { position, entry, signal, run } = item
+    const { name } = this.#consumer.fence
     // Its consumer has ended, and another one may have begun.
     if (signal?.aborted === true)
       return { item, failure: { error: signal.reason ?? new LogClosedError(this.place) } }
     try {
-      this.#database.effect(run)
+      this.#database.effect(name, entry, () => {
+        // A dead letter has a row of its own.
+        if (this.redelivery(position) === undefined) this.#database.applying(name, position)
+        run()
+      })
       return { item }
     } catch (error) {
       if (error instanceof EffectError || !this.#database.isTransaction) throw error

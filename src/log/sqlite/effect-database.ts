@@ -1,11 +1,12 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { isObject } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
-import type { Fence, Position, ReaderState } from '../store/contract.ts'
+import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
 import type { KeptState } from '../consume/effects.ts'
-import { EffectError, FencedError, LogError } from '../errors.ts'
-import { damaged, isConstraint, logFileError } from './sqlite-error.ts'
+import { EffectError, FencedError } from '../errors.ts'
+import type { LogError } from '../errors.ts'
+import { damaged, isConstraint, isNestedBegin, logFileError, mayRollBack } from './sqlite-error.ts'
 import { whileBusy } from './write-queue.ts'
 
 /** How long the end of another program's transaction is waited for, in ms. */
@@ -23,6 +24,14 @@ const SCHEMA = `
     token INTEGER NOT NULL, -- of the claim that may write here
     cursor TEXT NOT NULL,
     acknowledged TEXT NOT NULL -- positions after the cursor, as a JSON array
+  ) WITHOUT ROWID, STRICT;
+
+  -- Entries after the cursor whose effects are in the open transaction. What an effect commits by itself stays here until the
+  -- consumer begins again.
+  CREATE TABLE IF NOT EXISTS rivulet_effect_applied (
+    reader TEXT NOT NULL,
+    position TEXT NOT NULL,
+    PRIMARY KEY (reader, position)
   ) WITHOUT ROWID, STRICT;
 
   -- Entries without their effect. The effect of one that is handed out again is applied where its row is deleted.
@@ -66,6 +75,7 @@ export class EffectDatabase {
       }
       if (found.token > token) throw new FencedError(this.name, name)
       statements.setToken.run(token, name)
+      this.save(name, found.state)
       return found.state
     })
   }
@@ -77,6 +87,12 @@ export class EffectDatabase {
 
   save(reader: string, { cursor, acknowledged }: ReaderState): void {
     this.#statements.save.run(cursor, JSON.stringify(acknowledged), reader)
+    this.#statements.forgetApplied.run(reader)
+  }
+
+  /** Acknowledges an entry until the next {@link save}, before its effect: one that commits by itself commits this too. */
+  applying(reader: string, position: Position): void {
+    this.#statements.applying.run(reader, position)
   }
 
   keepLetter(reader: string, letter: NewDeadLetter): void {
@@ -123,44 +139,37 @@ export class EffectDatabase {
   }
 
   /** Runs one effect, so that it is stored whole or not at all, and the others of its transaction stay. */
-  effect(run: () => void): void {
+  effect(reader: string, entry: Entry | undefined, run: () => void): void {
     const { savepoint, release, rollbackTo } = this.#statements
     savepoint.run()
     try {
       run()
+      // It is gone where the effect has ended the transaction, also where it has begun another one.
+      release.run()
     } catch (error) {
-      this.#checkTransaction(error)
-      this.#within(() => {
+      if (isNestedBegin(error)) throw this.#notItsOwn('began a transaction', entry, error)
+      try {
         rollbackTo.run()
         release.run()
-      })
+      } catch {
+        throw this.#ended(reader, entry, error)
+      }
       throw error
     }
-    this.#checkTransaction()
-    this.#within(() => release.run())
   }
 
-  #checkTransaction(error?: unknown): void {
-    if (this.#database.isTransaction) return
-    // SQLite rolls back by itself when a disk is full, for instance.
-    const failure = logFileError(this.name, error)
-    throw failure instanceof LogError ? failure : this.#endedByEffect()
+  /** Why the transaction has ended within an effect. SQLite ends it by itself when a disk is full, for instance. */
+  #ended(reader: string, entry: Entry | undefined, error: unknown): unknown {
+    const isCommitted = this.#statements.hasApplied.get(reader) !== undefined
+    if (mayRollBack(error) && !isCommitted) return logFileError(this.name, error)
+    return this.#notItsOwn('ended its transaction', entry, error)
   }
 
-  /** The savepoint is gone where the effect has ended its transaction and begun another one. */
-  #within(work: () => void): void {
-    try {
-      work()
-    } catch {
-      throw this.#endedByEffect()
-    }
-  }
-
-  #endedByEffect(): EffectError {
+  #notItsOwn(what: string, entry: Entry | undefined, cause: unknown): EffectError {
     return new EffectError(
       this.name,
-      'ended its transaction, so what it and others did may be stored without their cursor: leave BEGIN, COMMIT, ROLLBACK ' +
-        'and savepoints to exactlyOnce',
+      `${what}: leave BEGIN, COMMIT, ROLLBACK and savepoints to exactlyOnce. What it has committed is not applied again`,
+      { entry, cause },
     )
   }
 
@@ -212,12 +221,17 @@ export class EffectDatabase {
     if (found === undefined) return undefined
     const acknowledged = parseJson(String(found['acknowledged']))
     if (!Array.isArray(acknowledged)) throw this.#damaged(reader)
+    const applied = this.#statements.applied.all(reader).map(({ position }) => String(position))
     const letters = this.#statements.letters.all(reader).map(({ letter }) => {
       const parsed = parseJson(String(letter))
       if (!isDeadLetter(parsed)) throw this.#damaged(reader)
       return parsed
     })
-    const state = { cursor: String(found['cursor']), acknowledged: acknowledged.map(String), letters }
+    const state = {
+      cursor: String(found['cursor']),
+      acknowledged: [...acknowledged.map(String), ...applied],
+      letters,
+    }
     return { token: Number(found['token']), state }
   }
 
@@ -262,6 +276,10 @@ function prepare(database: DatabaseSync) {
     insert: sql('INSERT INTO rivulet_effect_cursor VALUES (?, ?, ?, ?)'),
     setToken: sql('UPDATE rivulet_effect_cursor SET token = ? WHERE reader = ?'),
     save: sql('UPDATE rivulet_effect_cursor SET cursor = ?, acknowledged = ? WHERE reader = ?'),
+    applying: sql('INSERT INTO rivulet_effect_applied VALUES (?, ?)'),
+    applied: sql('SELECT position FROM rivulet_effect_applied WHERE reader = ?'),
+    hasApplied: sql('SELECT 1 FROM rivulet_effect_applied WHERE reader = ? LIMIT 1'),
+    forgetApplied: sql('DELETE FROM rivulet_effect_applied WHERE reader = ?'),
     letters: sql(
       'SELECT letter FROM rivulet_effect_dead_letter WHERE reader = ? AND letter IS NOT NULL ORDER BY position',
     ),

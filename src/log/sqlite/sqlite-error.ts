@@ -8,6 +8,9 @@ const PROTOCOL = 15
 const CONSTRAINT = 19
 const NOT_A_DATABASE = 26
 
+/** SQLITE_BUSY, NOMEM, INTERRUPT, IOERR and FULL: SQLite may roll back the whole transaction by itself. */
+const ROLLING_BACK = new Set([BUSY, 7, 9, 10, 13])
+
 interface Problem {
   /** What happened, and what to do. */
   readonly text: string
@@ -42,6 +45,21 @@ export function isBusy(error: unknown): boolean {
 /** Whether a constraint is violated. The commit checks the deferred ones. */
 export function isConstraint(error: unknown): boolean {
   return resultCode(error) === CONSTRAINT
+}
+
+/** Whether SQLite may have rolled the transaction back because of it. */
+export function mayRollBack(error: unknown): boolean {
+  const code = resultCode(error)
+  return code !== undefined && ROLLING_BACK.has(code)
+}
+
+/** Whether a BEGIN was refused since a transaction is open. SQLite has no code of its own for it. */
+export function isNestedBegin(error: unknown): boolean {
+  return (
+    resultCode(error) === 1 &&
+    error instanceof Error &&
+    error.message.includes('start a transaction within a transaction')
+  )
 }
 
 /** What SQLite throws where {@link isBusy}, for work that could not begin. */
