@@ -10,6 +10,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // Takes runtimes that are no dependencies of the package, `npm run test:real`, or a mount: `npm run test:disk`.
     exclude: ['test/real/**', 'test/disk/**'],
+    globalSetup: 'test/support/compile-cache.ts',
     testTimeout: 20_000,
     // Much of a test's time is spent waiting for sockets and child processes.
     maxWorkers: 2,

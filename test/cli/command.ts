@@ -18,7 +18,7 @@ interface Ending {
 export function rivulet(args: readonly string[], env: Readonly<Record<string, string>> = {}, input = '') {
   const child = spawn(process.execPath, ['--conditions=rivulet-source', 'src/cli/main.ts', ...args], {
     // Without the settings of this machine's user.
-    env: { PATH: process.env['PATH'], ...env },
+    env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'], ...env },
     stdio: 'pipe',
   })
   child.stdin.end(input)

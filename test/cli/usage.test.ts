@@ -1,7 +1,37 @@
-import { describe, expect, it } from 'vitest'
+import type { Command } from 'commander'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { errorMessageOf, exitCodeOf } from '../../src/cli/exit.ts'
+import { createProgram } from '../../src/cli/program.ts'
 import { rivulet } from './command.ts'
 
 const COMMANDS = ['start', 'serve', 'search', 'run', 'group', 'monitor', 'watch', 'record', 'log']
+
+beforeEach(() => {
+  // Without the settings of this machine's user.
+  for (const name of Object.keys(process.env)) if (name.startsWith('RIVULET_')) vi.stubEnv(name, undefined)
+  return () => vi.unstubAllEnvs()
+})
+
+const commandsOf = (command: Command): Command[] => [command, ...command.commands.flatMap(commandsOf)]
+
+/** What the command prints and how it ends, without a process of its own. */
+async function run(args: readonly string[]) {
+  const program = createProgram(new AbortController().signal)
+  let stdout = ''
+  let stderr = ''
+  for (const command of commandsOf(program)) {
+    command.configureOutput({
+      writeOut: (text) => void (stdout += text),
+      writeErr: (text) => void (stderr += text),
+    })
+  }
+  const error: unknown = await program.parseAsync(args, { from: 'user' }).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  stderr += (error !== undefined && errorMessageOf(error)) || ''
+  return { code: error === undefined ? 0 : exitCodeOf(error), stdout, stderr }
+}
 
 describe('rivulet --help', () => {
   it('lists the commands, the environment and the exit codes', async () => {
@@ -14,7 +44,7 @@ describe('rivulet --help', () => {
   })
 
   it.each(COMMANDS)('of %s has examples', async (command) => {
-    const { code, stdout } = await rivulet([command, '--help']).ended
+    const { code, stdout } = await run([command, '--help'])
 
     expect(code).toBe(0)
     expect(stdout).toContain(`$ rivulet ${command}`)
@@ -22,6 +52,13 @@ describe('rivulet --help', () => {
 })
 
 describe('an invalid command line', () => {
+  it.each([
+    [['serve', '--bogus'], "error: unknown option '--bogus'\n(use --help for details)\n"],
+    [['watch'], 'rivulet: nothing to watch: use --monitor, --group or --webhook-port\n'],
+  ])('%j ends the process with 2, and its standard error has the reason', async (args, stderr) => {
+    expect(await rivulet(args).ended).toEqual({ code: 2, stdout: '', stderr })
+  })
+
   it.each([
     [['serve', '--bogus'], /unknown option '--bogus'/],
     [['serve', '--dosc', '.'], /Did you mean --docs\?/],
@@ -55,7 +92,7 @@ describe('an invalid command line', () => {
     [['log', 'dead-letters', '--log', 'x.db', '--consumer', 'c', '--process', 'p'], /cannot be used with/],
     [['log', 'tial', '--log', 'x.db'], /Did you mean tail\?/],
   ])('%j ends with 2 and the reason', async (args, message) => {
-    const { code, stdout, stderr } = await rivulet(args).ended
+    const { code, stdout, stderr } = await run(args)
 
     expect(code).toBe(2)
     expect(stdout).toBe('')

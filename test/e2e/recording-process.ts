@@ -2,6 +2,7 @@
  * Records the webhooks of a log's inbox until none is pending. At a commit of its choice it is killed: before it, or after it and
  * before the writer has the result.
  */
+import { flushCompileCache } from 'node:module'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createClient, openLog } from 'rivulet'
@@ -28,6 +29,8 @@ const store = new SqliteLogStore(file, {
   connect: (path) => new Connection(path, { timeout: 0 }),
 })
 const log = await openLog(store)
+// It may be killed before its end, where Node would store this.
+flushCompileCache()
 const client = createClient({ baseUrl, apiKey: 'key-of-a-test', initialDelay: 0 })
 client.record({ monitors: [{ id: 'own', pollInterval: Infinity }], webhooks: true, log, tick: Infinity })
 // Not at once again: the recorder has the same connection.

@@ -2,6 +2,7 @@
  * A consumer with its effects in a database, several entries prepared at once and ready in any order. Sends the number of effects
  * that it has begun, and `done` once so many are stored.
  */
+import { flushCompileCache } from 'node:module'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { openLog } from 'rivulet'
@@ -21,6 +22,8 @@ database.exec(`
 const book = database.prepare('INSERT INTO booking VALUES (?)')
 const count = database.prepare('SELECT COUNT(*) AS count FROM effect')
 const log = await openLog(sqliteLog(file))
+// It may be killed before its end, where Node would store this.
+flushCompileCache()
 
 const continued = new Promise<void>((resolve) => process.on('message', () => resolve()))
 let applied = 0

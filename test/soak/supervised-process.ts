@@ -10,8 +10,9 @@ const MUTATE = new URL('mutate.ts', import.meta.url).href
 /** How long a process may take to reach a transaction of the kind at which it is to die, in ms. */
 const STRIKE_PATIENCE = 5_000
 
-/** How long a process may take to notice that another one has taken its place, in ms. */
-const FENCE_PATIENCE = 4_000
+/** How long a process may take to notice that another one has taken its place, in ms. A mutant may never notice it. */
+const FENCE_PATIENCE = 30_000
+const MUTANT_FENCE_PATIENCE = 4_000
 
 /** The process of a role, with a supervisor that restarts it when it ends. */
 export class SupervisedProcess {
@@ -51,9 +52,9 @@ export class SupervisedProcess {
     const settings = this.#settings()
     const child = fork(fileURLToPath(new URL(`roles/${this.role}.ts`, import.meta.url)), {
       env: {
+        NODE_COMPILE_CACHE: `${settings.folder}/compiled`,
         ...process.env,
         SOAK_ROLE: JSON.stringify(settings),
-        NODE_COMPILE_CACHE: `${settings.folder}/compiled`,
         ...(this.#mutant !== undefined && { SOAK_MUTANT: this.#mutant }),
       },
       execArgv: [
@@ -124,7 +125,8 @@ export class SupervisedProcess {
     child.send({ loseLocks: true } satisfies RoleOrder)
     await Promise.race([lost, exited])
     this.start()
-    const timer = setTimeout(() => child.kill('SIGKILL'), FENCE_PATIENCE)
+    const patience = this.#mutant === undefined ? FENCE_PATIENCE : MUTANT_FENCE_PATIENCE
+    const timer = setTimeout(() => child.kill('SIGKILL'), patience)
     await exited
     clearTimeout(timer)
     return errors.includes('FencedError')

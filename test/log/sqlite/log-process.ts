@@ -2,6 +2,7 @@
  * Opens the log in a file and runs the calls that it is sent, one message each. At a commit of an SQLite transaction it sends
  * itself the signal of the last `signalAtCommit`.
  */
+import { flushCompileCache } from 'node:module'
 import { DatabaseSync } from 'node:sqlite'
 import { openLog } from '../../../src/log/event-log.ts'
 import { SqliteLogStore } from '../../../src/log/sqlite/store.ts'
@@ -20,6 +21,9 @@ export interface Result {
   readonly value?: unknown
   readonly error?: { readonly name: string; readonly message: string }
 }
+
+// It may be killed before its end, where Node would store this.
+flushCompileCache()
 
 let signal: NodeJS.Signals | undefined
 
