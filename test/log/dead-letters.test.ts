@@ -231,6 +231,24 @@ describe('a consumer whose dead letters are stored in the log', () => {
     expect(most).toBe(2)
   })
 
+  it('goes on once the dead letter is saved that kept as many acknowledged entries as it may', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    await append(store, changes(1, 8))
+    const handled: string[] = []
+    const job = log.consume('c', { deadLetters: 'log', maxUnacknowledged: 2 }, async ({ id }) => {
+      if (id === '1') {
+        // Then it reads no more.
+        for (let turns = 0; turns < 50; turns++) await turn()
+        throw new Refused('no')
+      }
+      handled.push(id)
+    })
+    await until(() => handled.length === 7)
+    await job.stop()
+    expect(ids(await listed(log))).toEqual(['1'])
+  })
+
   it('errors when an operator drops those that were handed out again, and they fill the window', async () => {
     const store = memoryLog()
     const log = await opened(store)

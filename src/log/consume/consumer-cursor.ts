@@ -9,6 +9,14 @@ const COPY_INTERVAL = 1_000
 /** How long after a save the next one begins, in ms. What is acknowledged meanwhile goes along. */
 const SAVE_INTERVAL = 10
 
+/** What a {@link ConsumerCursor} reports. */
+interface CursorEvents {
+  /** Called after each save, which may have moved the cursor past dead letters. */
+  readonly onSaved: () => void
+  /** Called when the state could not be saved. Nothing more is saved then. */
+  readonly onFailure: (error: unknown) => void
+}
+
 /**
  * The state of one subscription to a consumer: where it begins, and how it is saved. It is in the log, or beside the effects of the
  * consumer with a copy in the log.
@@ -17,7 +25,7 @@ export class ConsumerCursor<E> {
   readonly #store: LogStore
   readonly #name: string
   readonly #effects: Effects<E> | undefined
-  readonly #onFailure: (error: unknown) => void
+  readonly #events: CursorEvents
   #window: AckWindow | undefined
   #fence: Fence | undefined
   /** Undefined where nothing can be saved. */
@@ -30,17 +38,11 @@ export class ConsumerCursor<E> {
   #hurry = () => {}
   #failure: { readonly error: unknown } | undefined
 
-  /** @param onFailure Called when the state could not be saved. Nothing more is saved then. */
-  constructor(
-    store: LogStore,
-    name: string,
-    effects: Effects<E> | undefined,
-    onFailure: (error: unknown) => void,
-  ) {
+  constructor(store: LogStore, name: string, effects: Effects<E> | undefined, events: CursorEvents) {
     this.#store = store
     this.#name = name
     this.#effects = effects
-    this.#onFailure = onFailure
+    this.#events = events
   }
 
   /** The cursor in the log. */
@@ -180,6 +182,7 @@ export class ConsumerCursor<E> {
       const commit = window.take()
       await this.#store.commit(fence, { expect, ...commit })
       this.#saved = commit.cursor
+      this.#events.onSaved()
       const { deadLetters = [] } = commit
       this.#effects?.sent(deadLetters.map(({ position }) => position))
       // The place of the effects is to forget the letters, also where this was the last save.
@@ -189,7 +192,7 @@ export class ConsumerCursor<E> {
       // What it could not save comes again. The name is still to be released.
       this.#saved = undefined
       this.#failure ??= { error }
-      this.#onFailure(error)
+      this.#events.onFailure(error)
     } finally {
       this.#savedAt = performance.now()
     }

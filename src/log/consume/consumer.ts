@@ -70,7 +70,11 @@ export class ConsumerSubscription<
     this.#settings = settings
     this.#subscriber = subscriber
     this.#gate = gateOf(subscriber)
-    this.#cursor = new ConsumerCursor(store, this.#name, effects, (error) => this.#fail(error))
+    this.#cursor = new ConsumerCursor(store, this.#name, effects, {
+      // A dead letter may have kept as many acknowledged entries as there may be.
+      onSaved: () => this.#wake(),
+      onFailure: (error) => this.#fail(error),
+    })
     this.ended = new Promise((resolve) => (this.#end = resolve))
     if (this.#gate !== undefined) expectAcknowledgements(this.#gate)
     const unlisten = this.#gate?.onChange(() => this.#wake())
