@@ -1,5 +1,5 @@
 import type { Entry, Position } from 'rivulet'
-import type { Commit, ReaderState } from '../../../src/log/store/contract.ts'
+import type { Commit, LogStore, ReaderState } from '../../../src/log/store/contract.ts'
 import { keyOf } from '../pipeline/expected-events.ts'
 import { OF_LOG } from './recorded-log.ts'
 import type { RecordedLog } from './recorded-log.ts'
@@ -18,6 +18,8 @@ export interface ConsumerScript {
   readonly drops: 'nothing' | 'types' | 'where' | 'ofType'
   /** The operator between the consumer and `deliver`. */
   readonly between: 'nothing' | 'delay' | 'batches' | 'shuffle'
+  /** Whether entries that it cannot handle become dead letters. Otherwise it fails, and begins again. */
+  readonly hasDeadLetters: boolean
   /** Whether it is `consume` where nothing stands between. */
   readonly isJob: boolean
 }
@@ -30,6 +32,15 @@ const DROPPED: readonly string[] = [
   'source.lost',
   'log.tick',
 ] satisfies Entry['type'][]
+
+/** A dead letter in the log. */
+interface Letter {
+  readonly attempts: number
+  /** Whether it was asked to be handed out again. */
+  isRedelivered: boolean
+  /** The subscription that has handed it out again. */
+  reading: Reading | undefined
+}
 
 /** How long an entry may stay unsaved after it was handled while nothing is being saved, in ms. */
 const MAX_UNSAVED = 100
@@ -49,8 +60,12 @@ export class Consumption {
   readonly now: () => number
   readonly #log: RecordedLog
   readonly #trace: Trace
-  /** When each entry was handled for the first time: the number of those before. */
+  readonly #handled = new Set<Position>()
+  /** When each entry was handled, or its dead letter saved, for the first time: the number of those before. */
   readonly #ended = new Map<Position, number>()
+  readonly #letters = new Map<Position, Letter>()
+  /** The number of requests under way that all dead letters be handed out again. */
+  #redeliveries = 0
   /** What was saved and not checked, with the number of entries that were handled before. */
   #commits: { readonly state: ReaderState; readonly ended: number }[] = []
   #saved: ReaderState | undefined
@@ -74,7 +89,20 @@ export class Consumption {
   }
 
   /** A commit had its effect. */
-  committed({ cursor, acknowledged }: Commit): void {
+  committed({ cursor, acknowledged, deadLetters = [], redelivered = [] }: Commit): void {
+    for (const { position, attempts } of deadLetters) {
+      const before = this.#letters.get(position)?.attempts ?? 0
+      if (attempts !== before + this.script.retries + 1)
+        this.#trace.report(`${this.name} has a dead letter after ${attempts} attempts, and ${before} before`)
+      const isRedelivered = this.#redeliveries > 0
+      this.#letters.set(position, { attempts, isRedelivered, reading: undefined })
+      this.#passed(position)
+    }
+    for (const position of redelivered) {
+      if (!this.#handled.has(position))
+        this.#trace.report(`${this.name} removes a letter that is not handled`)
+      this.#letters.delete(position)
+    }
     this.#saved = { cursor, acknowledged }
     this.#commits.push({ state: this.#saved, ended: this.#ended.size })
     for (const reading of this.#readings) reading.saved(this.#saved)
@@ -87,12 +115,26 @@ export class Consumption {
 
   /** An entry was handled. */
   ended({ position }: Entry): void {
-    if (!this.#ended.has(position)) this.#ended.set(position, this.#ended.size)
+    this.#handled.add(position)
+    this.#passed(position)
+  }
+
+  /** The dead letter of this entry in the log. */
+  letterOf({ position }: Entry): Letter | undefined {
+    return this.#letters.get(position)
+  }
+
+  /** All dead letters are handed out again. */
+  async redeliver(store: LogStore): Promise<void> {
+    this.#redeliveries += 1
+    for (const letter of this.#letters.values()) letter.isRedelivered = true
+    await store.deadLetters.redeliver(`consumer:${this.name}`, 'all')
+    this.#redeliveries -= 1
   }
 
   /** Whether it was handled before. */
   hasEnded(entry: Entry): boolean {
-    return this.#ended.has(entry.position)
+    return this.#handled.has(entry.position)
   }
 
   /** Checks what happened since the last check. All entries that the consumer has read are in the log that was read. */
@@ -113,10 +155,15 @@ export class Consumption {
       .map((entry) => `${this.name} did not handle ${keyOf(entry)}`)
     const cursor = this.#indexOf(this.#saved?.cursor)
     if (cursor < length) missing.push(`${this.name} is at ${cursor} of ${length}`)
+    if (this.#letters.size > 0) missing.push(`${this.name} has ${this.#letters.size} dead letters`)
     return missing
   }
 
-  /** Saved is only what was handled or dropped. */
+  #passed(position: Position): void {
+    if (!this.#ended.has(position)) this.#ended.set(position, this.#ended.size)
+  }
+
+  /** Saved is only what was handled or dropped, or is a dead letter. */
   #checkCommit({ state, ended }: { readonly state: ReaderState; readonly ended: number }): void {
     const cursor = this.#indexOf(state.cursor)
     if (cursor < this.#checked) this.#trace.report(`${this.name} moved back to ${cursor}`)
@@ -156,8 +203,9 @@ export class Reading {
   readonly #begun = new Set<Position>()
   /** Those whose order was not checked. */
   #unchecked: Entry[] = []
-  readonly #inFlight = new Set<readonly Entry[]>()
-  /** Handled, and not saved. */
+  /** Those that the handler has, with the number of its failures. */
+  readonly #inFlight = new Map<readonly Entry[], number>()
+  /** Handled or given up, and not saved. */
   readonly #unsaved = new Map<Position, Entry>()
   /** The time since when each of them could have been saved, but was not. */
   readonly #idleSince = new Map<Position, number>()
@@ -182,7 +230,7 @@ export class Reading {
   began(entries: readonly Entry[]): void {
     if (this.#inFlight.has(entries)) return
     const { name, script } = this.#consumption
-    this.#inFlight.add(entries)
+    this.#inFlight.set(entries, 0)
     if (this.#inFlight.size > script.concurrency)
       this.#trace.report(`${name} handles ${this.#inFlight.size} at once`)
     for (const entry of entries) {
@@ -190,6 +238,13 @@ export class Reading {
       const isRepeated = this.#consumption.hasEnded(entry)
       this.#trace.log(`${name} begins ${key}${isRepeated ? ' again' : ''}`)
       if (!isWanted(script, entry)) this.#trace.report(`${name} does not want ${key}`)
+      const letter = this.#consumption.letterOf(entry)
+      if (letter !== undefined) {
+        if (!letter.isRedelivered || letter.reading === this)
+          this.#trace.report(`${name} gets the dead letter ${key} without being asked`)
+        letter.reading = this
+        continue
+      }
       if (this.#begun.has(entry.position)) this.#trace.report(`${name} gets ${key} twice`)
       if (this.#isSaved(entry.position, this.#before))
         this.#trace.report(`${name} gets ${key}, although it was saved`)
@@ -205,6 +260,16 @@ export class Reading {
       this.#consumption.ended(entry)
       this.#unsaved.set(entry.position, entry)
     }
+  }
+
+  /** The handler failed. */
+  refused(entries: readonly Entry[]): void {
+    const failures = (this.#inFlight.get(entries) ?? 0) + 1
+    this.#inFlight.set(entries, failures)
+    const { hasDeadLetters, retries } = this.#consumption.script
+    if (!hasDeadLetters || failures <= retries) return
+    this.#inFlight.delete(entries)
+    for (const entry of entries) this.#unsaved.set(entry.position, entry)
   }
 
   /** What was saved by this or another subscription. */

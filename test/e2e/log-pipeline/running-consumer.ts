@@ -118,7 +118,7 @@ export class RunningConsumer {
   }
 
   get #delivery(): DeliverConfig<Delivered> & Pick<ConsumerOptions, 'scheduler'> {
-    const { concurrency, highWaterMark, retries, keyed } = this.#consumption.script
+    const { concurrency, highWaterMark, retries, keyed, hasDeadLetters } = this.#consumption.script
     const { random, scheduler } = this.#host.world
     return {
       concurrency,
@@ -130,6 +130,7 @@ export class RunningConsumer {
       scheduler,
       // Virtual time may jump while a save takes turns of the event loop.
       drainTimeout: Infinity,
+      ...(hasDeadLetters && { deadLetters: 'log' as const }),
       ...(keyed && { key: (value: Delivered) => this.#entriesOf(value)[0]?.source ?? '' }),
     }
   }
@@ -168,7 +169,10 @@ export class RunningConsumer {
     const attempt = this.#attempts.get(value) ?? { ...handlers() }
     this.#attempts.set(value, attempt)
     const work = () => {
-      if (attempt.failures-- > 0) throw new Error('refused')
+      if (attempt.failures-- > 0) {
+        reading.refused(entries)
+        throw new Error('refused')
+      }
       reading.ended(entries)
     }
     const { takes } = attempt

@@ -25,6 +25,7 @@ const consumer: fc.Arbitrary<ConsumerScript> = fc.record({
   revisions: fc.constantFrom('all', 'all', 'first'),
   drops: fc.constantFrom<ConsumerScript['drops'][]>('nothing', 'types', 'where', 'ofType'),
   between: fc.constantFrom<ConsumerScript['between'][]>('nothing', 'nothing', 'delay', 'batches', 'shuffle'),
+  hasDeadLetters: fc.boolean(),
   isJob: fc.boolean(),
 })
 
@@ -53,6 +54,7 @@ const interruption: fc.Arbitrary<Interruption> = fc
       'suspend',
       'restart',
       'relist',
+      'redeliver',
     ),
     process: fc.nat(2),
     down: soon,
@@ -80,8 +82,9 @@ export const anyScript: fc.Arbitrary<Script> = fc.record({
   handlers: fc.array(handler, { maxLength: 20 }),
   writes: fc.array(write, { maxLength: 60, size: 'medium' }),
   latencies: fc.array(fc.oneof(fc.constant(0), fc.nat(20), fc.nat(200)), { maxLength: 6 }),
+  // With zeros alone, a client that asks again would do so forever at the same time.
   randoms: fc.array(
-    fc.nat(99).map((n) => n / 100),
+    fc.integer({ min: 1, max: 99 }).map((n) => n / 100),
     { maxLength: 5 },
   ),
   turns: fc.array(fc.nat(5), { maxLength: 4 }),

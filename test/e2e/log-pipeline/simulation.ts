@@ -21,9 +21,9 @@ export interface Interruption {
   readonly at: number
   /**
    * It is killed, or stopped gracefully; or its claims are lost while it goes on; or it begins its recording and its consumers
-   * again; or some of what it records is removed and added again.
+   * again; or some of what it records is removed and added again. Or all dead letters are handed out again.
    */
-  readonly kind: 'kill' | 'stop' | 'suspend' | 'restart' | 'relist'
+  readonly kind: 'kill' | 'stop' | 'suspend' | 'restart' | 'relist' | 'redeliver'
   /** Which of the processes, modulo their number. */
   readonly process: number
   /** The delay before it is started again. */
@@ -45,7 +45,7 @@ export interface Script {
   readonly writes: readonly WriteScript[]
   /** How long the calls of the stores take before and after their effect, in ms, in a cycle. */
   readonly latencies: readonly number[]
-  /** From 0 to 1, in a cycle: the random numbers of the client. */
+  /** Between 0 and 1, in a cycle: the random numbers of the client. */
   readonly randoms: readonly number[]
   /** Turns of the event loop per step of virtual time, in a cycle. */
   readonly turns: readonly number[]
@@ -188,7 +188,11 @@ class Simulation {
     this.#service.wire.clearFaults()
     for (const process of this.#suspended) process.kill(false)
     const late = this.#scheduler.now() + IDLE_TIMEOUT
-    await this.#until(() => this.#isIdle || this.#scheduler.now() > late)
+    await this.#until(() => {
+      if (this.#isIdle || this.#scheduler.now() > late) return true
+      this.#redeliver()
+      return false
+    })
     this.#reportAll(this.#missing)
     await this.#waitForReads()
     await this.#end()
@@ -282,6 +286,8 @@ class Simulation {
         return running.restart()
       case 'relist':
         return running.relist(down)
+      case 'redeliver':
+        return this.#redeliver()
       default: {
         // A file's locks cannot be lost while the process goes on.
         if (this.#script.storage.kind === 'sqlite') return this.#kill(slot, running, interruption)
@@ -291,6 +297,10 @@ class Simulation {
         return this.#beginLater(slot, down)
       }
     }
+  }
+
+  #redeliver(): void {
+    for (const consumption of this.#world.consumptions) void consumption.redeliver(this.#disk.root)
   }
 
   #kill(
