@@ -215,6 +215,60 @@ describe('a process', () => {
     expect((await process.snapshot({ limit: 3 })).state.size).toBe(3)
   })
 
+  it.each([
+    ['one key', ['a'], ['1a', '2a', '3a']],
+    ['several keys', ['a', 'b'], ['1a', '1b', '2a', '2b', '3a', '3b']],
+  ])('lets others run between slow calls for %s, and can be stopped there', async (_name, keys, all) => {
+    const { store, log } = await opened()
+    await append(store, [change('1'), change('2'), change('3')])
+    const seen: string[] = []
+    const noting: ProcessOptions<Count> = {
+      ...counting,
+      key: () => keys,
+      event: (_state, { id }, { key }) => void seen.push(id + key),
+    }
+    const process = log.process('p', {
+      ...noting,
+      event: (_state, { id }, { key }) => {
+        seen.push(id + key)
+        for (const until = performance.now() + 30; performance.now() < until;);
+      },
+    })
+    while (seen.length === 0) await turn()
+    await process.stop()
+    expect(seen.length).toBeLessThan(3)
+    const rest = log.process('p', noting)
+    await caughtUp(store)
+    await rest.stop()
+    expect(seen).toEqual(all)
+  })
+
+  it('counts once where slow functions are committed one by one, whichever commit crashes', async () => {
+    for (let crash = 1; crash <= 5; crash++) {
+      const { store, log } = await opened()
+      await append(store, [change('1'), change('2')])
+      let commits = 0
+      const crashing = store.connect({
+        faults: (write, step) => {
+          if (write === 'commit' && step === 'after' && (commits += 1) === crash) throw new Error('crashed')
+        },
+      })
+      const slow = (await openLog(crashing)).process('p', {
+        ...counting,
+        event: ({ seen }, _entry, context) => {
+          for (const until = performance.now() + 110; performance.now() < until;);
+          context.set({ seen: seen + 1 })
+        },
+      })
+      await Promise.race([slow.done.catch(() => {}), caughtUp(store)])
+      crashing.loseClaims()
+      const process = log.process('p', counting)
+      await append(store, [change('3')])
+      await caughtUp(store)
+      expect(await process.get(M)).toEqual({ seen: 3 })
+    }
+  })
+
   it('runs once: a second one gets a LogInUseError, or waits', async () => {
     const { store, log } = await opened()
     const first = log.process('p', counting)
@@ -356,6 +410,19 @@ describe('a timer of a process', () => {
     expect(fired).toEqual(fired.toSorted())
     expect(fired).toHaveLength(2_300)
     expect((await process.snapshot()).state.size).toBe(2_300)
+  })
+
+  it.each([-8.64e15, -1, -0.5, 0])('may be due at %d, as long ago as a date can be', async (due) => {
+    const { store, log } = await opened()
+    await append(store, [change('1'), change('2')])
+    log.process('p', {
+      ...silent,
+      event: (_state, { id }, context) => {
+        if (id === '1') context.timer('t', due)
+      },
+    })
+    await caughtUp(store)
+    expect(await output(store)).toMatchObject([{ cause: { due: Math.ceil(due) + 0 } }])
   })
 
   it('removes a state that was not set for `timeToLive`', async () => {

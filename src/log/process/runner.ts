@@ -20,7 +20,7 @@ import { causeOfEntry, causeOfTimer, Effects, EXPIRY, RefusedEffect, setTimeOf }
 import type { Call } from './effects.ts'
 import { keysOf } from './keys.ts'
 import { advanced, memoOf } from './progress.ts'
-import type { Clocks, Progress } from './progress.ts'
+import type { Clocks, Progress, WithinEntry } from './progress.ts'
 import { States } from './states.ts'
 import { TimerQueue } from './timer-queue.ts'
 
@@ -29,6 +29,12 @@ const PAGE = 500
 
 /** The number of keys after which no more entries are looked at ahead, and of states that are read at once. */
 const KEYS_AHEAD = 1_000
+
+/** How long functions may keep the event loop before others run, in ms. */
+const MAX_TURN = 20
+
+/** After how long a batch is committed that slow functions have begun, in ms. */
+const MAX_BATCH_TIME = 100
 
 /** How often a process looks whether there is room for its output, in ms. */
 const PAUSED_INTERVAL = 1_000
@@ -64,6 +70,11 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   #progress: Progress = { version: 0, start: '', clocks: { event: 0, recorded: 0 } }
   /** Whether the batch has anything that the store does not have. */
   #isChanged = false
+  /** How far it is within an entry of several keys; undefined between entries. */
+  #within: WithinEntry | undefined
+  /** When the turn of the event loop and the batch began, by the monotonic clock. */
+  #turnBegan = 0
+  #batchBegan = 0
 
   constructor(
     store: LogStore,
@@ -106,6 +117,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     this.#saved = cursor
     this.#cursor = cursor
     this.#progress = progress
+    this.#within = progress.within
     let isClean = false
     while (!this.#stop.aborted) {
       // One step for each page, since a generation before a rebuild may have had a million keys.
@@ -139,6 +151,8 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
 
   /** Processes a page. What was processed before a failure is committed. */
   async #runPage(fence: Fence, { entries, position }: Page): Promise<void> {
+    this.#turnBegan = performance.now()
+    this.#batchBegan = this.#turnBegan
     try {
       await this.#runEntries(fence, entries)
     } catch (error) {
@@ -158,6 +172,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       at += some.length
       // An entry of more keys is alone or the last one: the others of its keys are read when they are due.
       await this.#states.load(some.flatMap(({ keys = [] }) => keys).slice(0, 2 * KEYS_AHEAD))
+      if (this.#isTurnOver) await this.#endTurn(fence)
       for (const keyed of some) {
         if (this.#stop.aborted) return
         await this.#runEntry(fence, keyed, last)
@@ -174,6 +189,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       const next = this.#isOwn(entry) ? { entry, keys: undefined } : this.#keysOf(entry)
       keyed.push(next)
       count += next.keys?.length ?? 0
+      if (this.#isTurnOver) break
     }
     return keyed
   }
@@ -182,21 +198,25 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     // A process does not receive what it has appended.
     if (keys === undefined) return this.#moveTo(entry.position, this.#progress.clocks)
     const clocks = advanced(this.#progress.clocks, entry)
-    const { within } = this.#progress
+    const within = this.#within
     const isBegun = within?.position === entry.position
     // What an earlier key has started does not fire before the others: it did not where the process was not stopped.
-    if (!isBegun) await this.#fireTimers(fence, entry, this.#due(clocks), last)
+    const due = this.#due(clocks)
+    if (!isBegun) await this.#fireTimers(fence, entry, due, last)
+    if (this.#stop.aborted) return
     if (error !== undefined) await this.#fail(fence, error, entry)
     const rest = isBegun ? keys.filter((key) => key > within.key) : keys
     for (const [index, key] of rest.entries()) {
+      // Not after the call: a commit then would have its effects, and the cursor before the entry.
+      if (this.#isTurnOver) await this.#endTurn(fence)
       if (this.#stop.aborted) return
       if (index > 0 && index % KEYS_AHEAD === 0) {
         await this.#states.load(rest.slice(index, index + KEYS_AHEAD))
       }
-      await this.#runEvent(fence, entry, key, this.#due(clocks))
-      if (keys.length > 1) this.#progress = { ...this.#progress, within: { position: entry.position, key } }
+      await this.#runEvent(fence, entry, key, due)
+      if (keys.length > 1) this.#within = { position: entry.position, key }
     }
-    if (!this.#stop.aborted) this.#moveTo(entry.position, clocks)
+    this.#moveTo(entry.position, clocks)
   }
 
   #isOwn({ cause }: Entry): boolean {
@@ -214,6 +234,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       const timer = this.#timers.next(until)
       if (timer === undefined) return
       await this.#runTimer(fence, entry, timer, until)
+      if (this.#isTurnOver) await this.#endTurn(fence)
     }
   }
 
@@ -352,12 +373,13 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       expect: this.#saved,
       cursor: this.#cursor,
       acknowledged: [],
-      process: { memo: memoOf(this.#progress), state, timers },
+      process: { memo: memoOf({ ...this.#progress, within: this.#within }), state, timers },
       entries,
       deadLetters,
     })
     this.#saved = this.#cursor
     this.#batch = new Batch()
+    this.#batchBegan = performance.now()
     this.#isChanged = false
     this.#states.trim()
   }
@@ -376,7 +398,19 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   #moveTo(position: Position, clocks: Clocks): void {
     if (position !== this.#cursor) this.#isChanged = true
     this.#cursor = position
-    this.#progress = { ...this.#progress, clocks, within: undefined }
+    this.#progress = { ...this.#progress, clocks }
+    this.#within = undefined
+  }
+
+  get #isTurnOver(): boolean {
+    return performance.now() - this.#turnBegan > MAX_TURN
+  }
+
+  /** Lets others run, and commits what slow functions have changed. */
+  async #endTurn(fence: Fence): Promise<void> {
+    if (performance.now() - this.#batchBegan > MAX_BATCH_TIME) await this.#commit(fence)
+    await macrotask()
+    this.#turnBegan = performance.now()
   }
 
   /** The times up to which timers fire. */
