@@ -8,7 +8,7 @@ import { openLog } from '../../src/log/event-log.ts'
 import type { EventLog } from '../../src/log/event-log.ts'
 import { exactlyOnce } from '../../src/log/consume/exactly-once.ts'
 import { memoryLog } from '../../src/log/memory-log.ts'
-import type { MemoryLog } from '../../src/log/memory-log.ts'
+import type { MemoryLog, MemoryLogConnection } from '../../src/log/memory-log.ts'
 import { sqliteLog } from '../../src/log/sqlite-log.ts'
 import { ArgumentError } from '../../src/protocol/argument-error.ts'
 import { bareRun, change, fullRun } from '../operators/events.ts'
@@ -547,6 +547,50 @@ function withDeferredConstraint(database: DatabaseSync, missing: string) {
   const booking = database.prepare('INSERT INTO booking VALUES (?)')
   return { account, book: ({ id }: { readonly id: string }) => void booking.run(id) }
 }
+
+describe('a consumer of exactlyOnce that begins while entries are trimmed', () => {
+  /** A log of 40 entries, and another opening of it whose calls each come after a trim of one entry. */
+  async function trimmed(options: MemoryLogConnection = {}) {
+    const store = memoryLog()
+    await append(store, changes(1, 40))
+    const latency = async () => void (await store.retention.trim({ limit: 1 }))
+    return { store, log: await opened(store.connect({ ...options, latency })), ...effectsIn() }
+  }
+
+  it.each(['start', { time: 1 }] as const)(
+    'gets each entry that was there when the log knew it: %o',
+    async (startAt) => {
+      const { log, database, insert, ids } = await trimmed()
+      const job = log.consume('ledger', { startAt }, exactlyOnce(database, { effect: insert }))
+      await until(() => ids().includes('40'))
+      await job.stop()
+      const [first] = ids()
+      expect(ids()).toEqual(changes(Number(first), 40).map(({ id }) => id))
+    },
+  )
+
+  // Before and after the commit with which the log knows it, and the one after that, with what is left since.
+  it.each([1, 2, 3, 4])('also after a crash at step %i of its first commits', async (last) => {
+    let step = 0
+    const faults = (write: string) => {
+      if (write === 'commit' && (step += 1) === last) throw new Error('crashed')
+    }
+    const { store, log, database, insert, ids } = await trimmed({ faults })
+    const handler = exactlyOnce(database, { effect: insert })
+    await expect(log.consume('ledger', handler).done).rejects.toThrow('crashed')
+    const isKnown = (await store.reader('consumer:ledger')) !== undefined
+    const { entries } = await store.read(await store.positionAt('start'), { limit: 1 })
+    const oldest = Number(entries[0]?.id)
+    expect(await store.retention.trim({ limit: 5 })).toMatchObject({ deleted: isKnown ? 0 : 5 })
+    const job = (await opened(store.connect())).consume('ledger', handler)
+    await until(() => ids().includes('40'))
+    await job.stop()
+    const expected = changes(isKnown ? oldest : oldest + 5, 40).map(({ id }) => id)
+    expect(ids().slice(-expected.length)).toEqual(expected)
+    // What was deleted between the two commits is a gap.
+    expect(ids().length - expected.length).toBe(last === 2 || last === 3 ? 1 : 0)
+  })
+})
 
 describe('an effect of exactlyOnce that begins or ends a transaction', () => {
   it.each(['COMMIT', 'ROLLBACK', 'COMMIT; BEGIN', 'COMMIT; BEGIN; COMMIT', 'BEGIN'])(

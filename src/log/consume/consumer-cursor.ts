@@ -1,6 +1,6 @@
 import { AckWindow } from './ack-window.ts'
 import type { Fence, LogStore, Position, ReaderState, StartAt } from '../store/contract.ts'
-import type { Effects, KeptState } from './effects.ts'
+import type { Effects } from './effects.ts'
 import { EffectError, LogPositionError } from '../errors.ts'
 
 /** How long after a copy of a cursor that is kept elsewhere the next one is made, in ms. */
@@ -117,34 +117,33 @@ export class ConsumerCursor<E> {
     const known = await effects.peek(this.#name)
     if (known === undefined && inLog !== undefined) throw this.#missingCursor(effects)
     // Before it is taken over: it may be that of a consumer of another log.
-    if (known !== undefined) await this.#checkCursor(known, effects)
-    const initial = known ?? { cursor: await this.#store.positionAt(startAt), acknowledged: [] }
-    const consumer = {
-      stateAfter: (positions: ReadonlySet<Position>) => window.stateAfter(positions),
-      isOpen: (position: Position) => window.isOpen(position),
-      redelivery: (position: Position) => window.redelivery(position),
-    }
-    const state = await effects.take(fence, initial, consumer)
+    await this.#checkCursor(known?.state, effects)
+    const { state, letters } = await effects.take(fence, {
+      stateAfter: (positions) => window.stateAfter(positions),
+      isOpen: (position) => window.isOpen(position),
+      redelivery: (position) => window.redelivery(position),
+    })
     await this.#checkCursor(state, effects)
-    const { cursor, acknowledged, letters } = state
-    const copy = inLog ?? (await this.#copy(fence, known, startAt))
+    const copy = inLog ?? (await this.#createCopy(fence, startAt, state))
     this.#saved = copy.cursor
-    const window = new AckWindow(known === undefined ? copy : { cursor, acknowledged })
+    const window = new AckWindow(state ?? copy)
     window.addLetters(letters)
+    // The copy never is ahead of it.
+    if (state === undefined) await effects.save()
     return window
   }
 
-  /** Creates the reader in the log, where the effects have it. */
-  async #copy(fence: Fence, known: ReaderState | undefined, startAt: StartAt): Promise<ReaderState> {
-    if (known === undefined) return this.#create(fence, startAt)
-    const { cursor, acknowledged } = known
-    await this.#store.commit(fence, { expect: null, cursor, acknowledged })
-    return { cursor, acknowledged }
+  /** Creates the reader in the log, with the state beside its effects where there is one. */
+  async #createCopy(fence: Fence, startAt: StartAt, state: ReaderState | undefined): Promise<ReaderState> {
+    if (state === undefined) return this.#create(fence, startAt)
+    await this.#store.commit(fence, { expect: null, ...state })
+    return state
   }
 
-  async #checkCursor({ cursor }: KeptState, effects: Effects<E>): Promise<void> {
+  async #checkCursor(state: ReaderState | undefined, effects: Effects<E>): Promise<void> {
+    if (state === undefined) return
     try {
-      await this.#store.read(cursor, { limit: 1 })
+      await this.#store.read(state.cursor, { limit: 1 })
     } catch (error) {
       if (error instanceof LogPositionError) throw error.with(this.#howToBegin(effects))
       throw error

@@ -16,7 +16,9 @@ export interface EffectHandler<E> {
 }
 
 /** What a place of effects has of a reader. */
-export interface KeptState extends ReaderState {
+export interface KeptState {
+  /** Undefined until it was saved: the log's is the right one then. */
+  readonly state: ReaderState | undefined
   /** Dead letters that may not be in the log. */
   readonly letters: readonly NewDeadLetter[]
 }
@@ -40,10 +42,10 @@ export interface Effects<E> {
   /** What there is of a reader; undefined for a new one. */
   peek(reader: string): Promise<KeptState | undefined>
   /**
-   * Takes the reader over, or creates it in its initial state: transactions with earlier fences are refused from now on. Rejects
+   * Takes the reader over, or creates it without a state: transactions with earlier fences are refused from now on. Rejects
    * with a `FencedError` where a later one is known.
    */
-  take(fence: Fence, initial: ReaderState, consumer: EffectConsumer): Promise<KeptState>
+  take(fence: Fence, consumer: EffectConsumer): Promise<KeptState>
   /** Prepares and applies the effect of an entry. */
   handle(entry: E, signal: AbortSignal): Promise<void>
   /** Acknowledges an entry without its effect, and keeps its dead letter until {@link sent}. */

@@ -150,10 +150,10 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
     return this.#database.peek(reader)
   }
 
-  async take(fence: Fence, initial: ReaderState, consumer: EffectConsumer): Promise<KeptState> {
-    const state = await this.#database.take(fence, initial)
+  async take(fence: Fence, consumer: EffectConsumer): Promise<KeptState> {
+    const kept = await this.#database.take(fence)
     this.#taken = { fence, consumer }
-    return state
+    return kept
   }
 
   redelivery(position: Position): Redelivery | undefined {

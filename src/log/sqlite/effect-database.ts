@@ -22,7 +22,7 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS rivulet_effect_cursor (
     reader TEXT PRIMARY KEY,
     token INTEGER NOT NULL, -- of the claim that may write here
-    cursor TEXT NOT NULL,
+    cursor TEXT, -- null until the log knows the consumer
     acknowledged TEXT NOT NULL -- positions after the cursor, as a JSON array
   ) WITHOUT ROWID, STRICT;
 
@@ -62,21 +62,17 @@ export class EffectDatabase {
   /** What is known of a reader. */
   async peek(reader: string): Promise<KeptState | undefined> {
     await this.#create()
-    return this.#attempt(() => this.#find(reader)?.state)
+    return this.#attempt(() => this.#find(reader)?.kept)
   }
 
-  /** Stores the token of a fence, and the state where there is none. */
-  async take({ name, token }: Fence, initial: ReaderState): Promise<KeptState> {
+  /** Stores the token of a fence, with no state where there is none. */
+  async take({ name, token }: Fence): Promise<KeptState> {
     return this.transaction((statements) => {
-      const found = this.#find(name)
-      if (found === undefined) {
-        statements.insert.run(name, token, initial.cursor, JSON.stringify(initial.acknowledged))
-        return { ...initial, letters: [] }
-      }
-      if (found.token > token) throw new FencedError(this.name, name)
-      statements.setToken.run(token, name)
-      this.save(name, found.state)
-      return found.state
+      const { token: last = 0, kept = { state: undefined, letters: [] } } = this.#find(name) ?? {}
+      if (last > token) throw new FencedError(this.name, name)
+      statements.take.run(name, token)
+      if (kept.state !== undefined) this.save(name, kept.state)
+      return kept
     })
   }
 
@@ -216,23 +212,23 @@ export class EffectDatabase {
     }
   }
 
-  #find(reader: string): { readonly token: number; readonly state: KeptState } | undefined {
+  #find(reader: string): { readonly token: number; readonly kept: KeptState } | undefined {
     const found = this.#statements.find.get(reader)
     if (found === undefined) return undefined
-    const acknowledged = parseJson(String(found['acknowledged']))
-    if (!Array.isArray(acknowledged)) throw this.#damaged(reader)
+    const { token, cursor, acknowledged } = found
+    const positions = parseJson(String(acknowledged))
+    if (!Array.isArray(positions)) throw this.#damaged(reader)
     const applied = this.#statements.applied.all(reader).map(({ position }) => String(position))
     const letters = this.#statements.letters.all(reader).map(({ letter }) => {
       const parsed = parseJson(String(letter))
       if (!isDeadLetter(parsed)) throw this.#damaged(reader)
       return parsed
     })
-    const state = {
-      cursor: String(found['cursor']),
-      acknowledged: [...acknowledged.map(String), ...applied],
-      letters,
-    }
-    return { token: Number(found['token']), state }
+    const state =
+      cursor === null
+        ? undefined
+        : { cursor: String(cursor), acknowledged: [...positions.map(String), ...applied] }
+    return { token: Number(token), kept: { state, letters } }
   }
 
   #damaged(reader: string): LogError {
@@ -273,8 +269,9 @@ function prepare(database: DatabaseSync) {
     rollbackTo: sql('ROLLBACK TO rivulet_effect'),
     find: sql('SELECT token, cursor, acknowledged FROM rivulet_effect_cursor WHERE reader = ?'),
     token: sql('SELECT token FROM rivulet_effect_cursor WHERE reader = ?'),
-    insert: sql('INSERT INTO rivulet_effect_cursor VALUES (?, ?, ?, ?)'),
-    setToken: sql('UPDATE rivulet_effect_cursor SET token = ? WHERE reader = ?'),
+    take: sql(
+      `INSERT INTO rivulet_effect_cursor VALUES (?, ?, NULL, '[]') ON CONFLICT DO UPDATE SET token = excluded.token`,
+    ),
     save: sql('UPDATE rivulet_effect_cursor SET cursor = ?, acknowledged = ? WHERE reader = ?'),
     applying: sql('INSERT INTO rivulet_effect_applied VALUES (?, ?)'),
     applied: sql('SELECT position FROM rivulet_effect_applied WHERE reader = ?'),
