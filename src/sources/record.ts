@@ -26,7 +26,10 @@ export interface RecordedWebhooks {
 
 /** Options of `client.record`. At least one of `monitors`, `taskGroups` and `webhooks` is required. */
 export interface RecordOptions {
-  /** Executions without news are recorded too, as `monitor.completion`, unless `include_completions` is false. */
+  /**
+   * Executions without news are recorded too, as `monitor.completion`. With `include_completions: false` they are not listed
+   * (§4.1), and only those that webhooks bring are recorded.
+   */
   readonly monitors?: Watched<WatchedMonitor>
   /** Runs come with their output unless `include_output` is false. */
   readonly taskGroups?: Watched<WatchedGroup>

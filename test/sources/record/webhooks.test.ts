@@ -116,6 +116,24 @@ describe('the webhooks of a log', () => {
   })
 })
 
+describe('a completion of a recorded monitor', () => {
+  it('is recorded also where completions are not listed', async () => {
+    const { client, log, service, put, entries, isDrained } = await recordingLog()
+    service.monitors.set('m1', ['g1'])
+    const monitor = { ...quiet('m1'), include_completions: false }
+    const recording = client.record({ monitors: [monitor], webhooks: true, log })
+    await until(async () => (await entries()).length === 1)
+    await put('a', completed('m1', '2026-01-01T00:00:00Z'))
+    await until(isDrained)
+    await recording.stop()
+    expect(await entries()).toMatchObject([
+      { type: 'monitor.event_stream', via: 'poll' },
+      { type: 'monitor.completion', via: 'webhook' },
+    ])
+    expect(service.requests.filter((path) => path.includes('include_completions=true'))).toEqual([])
+  })
+})
+
 describe('a detection of a recorded monitor', () => {
   it('wakes its poll, which records the group in the order of the monitor, and is not expanded', async () => {
     const { client, log, service, put, entries, isDrained } = await recordingLog()
