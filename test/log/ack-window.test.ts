@@ -30,6 +30,21 @@ describe('the window of a consumer', () => {
     expect(window.state).toEqual({ cursor: '1', acknowledged: ['3', '5'] })
   })
 
+  it('forgets what was acknowledged before a restart and is not wanted any more, once it is behind what was read', () => {
+    const window = new AckWindow({ cursor: '1', acknowledged: ['3', '5', '7'] })
+    expect(window.until).toBe('7')
+    window.add('2')
+    window.add('4')
+    window.acknowledge('4')
+    // In order, so that the last one is the last to be read again.
+    expect(window.state.acknowledged).toEqual(['4', '3', '5', '7'])
+    expect(window.stateAfter(new Set()).acknowledged).toEqual(['4', '3', '5', '7'])
+    window.add('7')
+    expect(window.until).toBeUndefined()
+    expect(window.state.acknowledged).toEqual(['4', '7'])
+    expect(new AckWindow(window.state).until).toBe('7')
+  })
+
   it('moves past what is skipped, and does not store it behind a gap: another filter may want it', () => {
     const window = new AckWindow(START)
     window.skipTo('2')

@@ -10,6 +10,7 @@ import {
   share,
   Subject,
   take,
+  tap,
   VirtualTimeScheduler,
 } from 'rxjs'
 import type { Observable } from 'rxjs'
@@ -581,6 +582,43 @@ describe('a consumer of the log', () => {
 })
 
 /** Whether another open log gets the name. */
+describe('a consumer whose types have changed', () => {
+  it.each([
+    ['are the last ones', [2, 3], [4]],
+    ['come before wanted ones', [2, 3, 5], [4, 5]],
+  ])(
+    'forgets its acknowledgements of unwanted types that %s, before the end of the log',
+    async (_, before, after) => {
+      const store = memoryLog()
+      const log = await opened(store)
+      await append(store, [change('1'), bareRun('2'), bareRun('3'), ...changes(4, 9)])
+      const start = await store.positionAt('start')
+      const positions = (await store.read(start, { limit: 20 })).entries.map(({ position }) => position)
+      const fence = await store.claim('consumer:c')
+      const acknowledged = positions.filter((_position, index) => before.includes(index + 1))
+      await store.commit(fence, { expect: null, cursor: start, acknowledged })
+      await store.release(fence)
+      const numbersOf = async () =>
+        (await store.reader('consumer:c'))?.acknowledged.map((position) => positions.indexOf(position) + 1)
+
+      const seen = new Seen()
+      const held = new Promise<void>(() => {})
+      const subscription = log
+        .consumer('c', { types: ['monitor.event_stream'], maxUnacknowledged: 3 })
+        .pipe(
+          tap(seen.add),
+          deliver(({ id }) => (id === '4' ? undefined : held), { concurrency: 8 }),
+        )
+        .subscribe()
+      const expected = before.includes(5) ? ['1', '4', '6', '7'] : ['1', '4', '5', '6']
+      expect(await seen.count(4)).toEqual(expected)
+      while ((await numbersOf())?.includes(4) !== true) await turn()
+      expect(await numbersOf()).toEqual(after)
+      subscription.unsubscribe()
+    },
+  )
+})
+
 async function nameIsFree(store: MemoryLog, name: string): Promise<boolean> {
   const other = await opened(store.connect())
   for (let turns = 0; turns < 20; turns++) await turn()

@@ -50,10 +50,20 @@ export class AckWindow {
   #redelivered: Position[] = []
   /** Acknowledged before a restart, and not read since. */
   readonly #before: Set<Position>
+  #until: Position | undefined
 
   constructor({ cursor, acknowledged }: ReaderState) {
     this.#cursor = cursor
     this.#before = new Set(acknowledged)
+    this.#until = acknowledged.at(-1)
+  }
+
+  /**
+   * The last entry that was acknowledged before a restart; undefined once everything up to it was read. Those before it that were
+   * not read again are not wanted any more.
+   */
+  get until(): Position | undefined {
+    return this.#until
   }
 
   /** Everything up to here was acknowledged or skipped. */
@@ -103,6 +113,7 @@ export class AckWindow {
    */
   add(position: Position, length = 0, gap?: Entry): boolean {
     const isKnown = this.#before.delete(position)
+    if (position === this.#until) this.caughtUp()
     const slot = slotOf(position, isKnown ? 'acknowledged' : 'open', length, { gap })
     this.#slots.push(slot)
     if (isKnown) this.#advance()
@@ -130,9 +141,10 @@ export class AckWindow {
     this.#advance()
   }
 
-  /** Everything up to the end of the log was read. */
+  /** Everything up to {@link until} was read. */
   caughtUp(): void {
     this.#before.clear()
+    this.#until = undefined
   }
 
   /** An entry may be received more than once: by two subscribers, or in two parts. */
@@ -219,21 +231,21 @@ export class AckWindow {
     return letters
   }
 
-  /** The cursor, and what is acknowledged after it. */
+  /** The cursor, and what is acknowledged after it. The last one is the furthest. */
   get state(): ReaderState {
-    const acknowledged = [...this.#before]
+    const acknowledged: Position[] = []
     for (let at = this.#first; at < this.#slots.length; at++) {
       const slot = this.#slots[at]
       if (slot?.state === 'acknowledged') acknowledged.push(slot.position)
     }
-    return { cursor: this.#cursor, acknowledged }
+    return { cursor: this.#cursor, acknowledged: [...acknowledged, ...this.#before] }
   }
 
   /** The state, had these positions been acknowledged, and dead letters been saved. */
   stateAfter(positions: ReadonlySet<Position>): ReaderState {
     let cursor = this.#cursor
     let isGapless = true
-    const acknowledged = [...this.#before]
+    const acknowledged: Position[] = []
     for (let at = this.#first; at < this.#slots.length; at++) {
       const slot = this.#slots[at]
       if (slot === undefined) break
@@ -242,7 +254,7 @@ export class AckWindow {
       if (isGapless) cursor = slot.position
       else if (isDone && slot.state !== 'skipped') acknowledged.push(slot.position)
     }
-    return { cursor, acknowledged }
+    return { cursor, acknowledged: [...acknowledged, ...this.#before] }
   }
 
   /** Whether it was read and is not acknowledged. */

@@ -139,12 +139,13 @@ export class ConsumerSubscription<
         if (!(await this.#redeliver(window))) return
         continue
       }
-      const page = await store.read(position, { limit: Math.min(PAGE, this.#free(window)), types })
+      const { until } = window
+      const page = await store.read(position, { limit: Math.min(PAGE, this.#free(window)), types, until })
       if (page.gap !== undefined && !isGapWanted(types)) throw new LogGapError(this.#name, page.gap)
       if (!(await this.#emit(page, window))) return
       position = page.position
       if (page.isEnd) window.caughtUp()
-      if (page.isEnd && page.entries.length === 0) {
+      if (page.isEnd && page.entries.length === 0 && until === undefined) {
         await store.wait(position, signal, { reader: this.#name, after: this.#redelivery })
         this.#lookedAt = -Infinity
       }

@@ -80,7 +80,7 @@ export interface ReadOptions {
 export interface ReaderState {
   /** Everything up to here was acknowledged. */
   readonly cursor: Position
-  /** Acknowledged positions after the cursor, with unacknowledged ones between. */
+  /** Acknowledged positions after the cursor, with unacknowledged ones between. A store keeps their order. */
   readonly acknowledged: readonly Position[]
 }
 
