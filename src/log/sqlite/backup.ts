@@ -67,6 +67,7 @@ const POSITION_TEXTS = [
   ['rivulet_process', 'memo'],
   ['rivulet_effect_cursor', 'cursor'],
   ['rivulet_effect_cursor', 'acknowledged'],
+  ['rivulet_effect_applied', 'position'],
   ['rivulet_effect_dead_letter', 'position'],
   ['rivulet_effect_dead_letter', 'letter'],
 ] as const

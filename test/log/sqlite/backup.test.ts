@@ -241,6 +241,34 @@ describe('a backup', () => {
     expect(applied.toSorted()).toEqual(['mevt_1', 'mevt_2', 'mevt_3', 'mevt_4', 'mevt_5'])
   })
 
+  it("has what an effect of the log's own file has committed by itself, as applied", async () => {
+    const source = scratchFile()
+    const log = openLog(source)
+    await appendTo(log, detections(1, 3))
+    const run = async (store: LogStore, file: string, isCommitting: boolean) => {
+      const database = new DatabaseSync(file)
+      database.exec('CREATE TABLE IF NOT EXISTS effect (id TEXT NOT NULL)')
+      const insert = database.prepare('INSERT INTO effect VALUES (?)')
+      const ids = () => database.prepare('SELECT id FROM effect ORDER BY rowid').all()
+      const effect = ({ id }: { readonly id: string }) => {
+        insert.run(id)
+        if (isCommitting && id === 'mevt_2') database.exec('COMMIT')
+      }
+      const job = (await openEventLog(store)).consume('ledger', exactlyOnce(database, { effect }))
+      let isEnded = false
+      const ended = job.done.catch(() => (isEnded = true))
+      await Promise.race([ended, until(() => isEnded || ids().at(-1)?.['id'] === 'mevt_3')])
+      await job.stop().catch(() => {})
+      const found = ids().map(({ id }) => id)
+      database.close()
+      return found
+    }
+    await expect(run(log, source, true)).resolves.toEqual(['mevt_1', 'mevt_2'])
+    const file = scratchFile()
+    await log.retention.backup(file)
+    await expect(run(openLog(file), file, false)).resolves.toEqual(['mevt_1', 'mevt_2', 'mevt_3'])
+  })
+
   it('of a backup is a log again', async () => {
     const log = openLog(scratchFile())
     await appendTo(log, detections(1, 3), '3')
