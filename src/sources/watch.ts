@@ -9,7 +9,7 @@ import type { ResearchEvent } from '../protocol/event.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
 import { NotFoundError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
-import { persisting } from './shapes/persisting.ts'
+import { withReconnect } from './shapes/with-reconnect.ts'
 import { sourceOf } from './shapes/source.ts'
 import type { Source, SourceOptions } from './shapes/source.ts'
 import { executionEvents, runResult } from './webhook-expansion.ts'
@@ -69,11 +69,11 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
             // Retried while the service is down: otherwise the webhook's own event would be emitted, and the fetched one later.
             expandMonitor: (monitorId, eventGroupId) =>
               executionEvents(context, monitorId, eventGroupId).pipe(
-                persisting(context, monitorSource(monitorId)),
+                withReconnect(context, monitorSource(monitorId)),
                 emptyOnNotFound(),
               ),
             expandRun: (run) =>
-              runResult(context, run).pipe(persisting(context, runSource(run.run_id)), emptyOnNotFound()),
+              runResult(context, run).pipe(withReconnect(context, runSource(run.run_id)), emptyOnNotFound()),
             ...(hold !== undefined && { hold }),
             onError(error, event) {
               context.report({ kind: 'expansion', error, event })

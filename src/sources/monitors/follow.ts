@@ -16,11 +16,11 @@ import { monitorEventsQuery } from '../../protocol/requests/monitors.ts'
 import { ProtocolError } from '../../transport/errors.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
 import type { Context } from '../context.ts'
-import { fedBy } from '../shapes/fed-by.ts'
+import { fromAsync } from '../shapes/from-async.ts'
 import { MonitorBacklog } from './backlog.ts'
 import { MonitorPosition, timeOf } from './position.ts'
 import { openOrAborted } from '../shapes/backpressure.ts'
-import { persisting } from '../shapes/persisting.ts'
+import { withReconnect } from '../shapes/with-reconnect.ts'
 import { sourceOf } from '../shapes/source.ts'
 import type { Source, SourceOptions } from '../shapes/source.ts'
 import type { Tracking } from '../shapes/tracking.ts'
@@ -95,7 +95,7 @@ export function followMonitor(
         woken = false
         tracking?.polling()
       }
-      return fedBy<FollowedMonitorEvent>((polled, ended) => poller.poll(polled, ended))
+      return fromAsync<FollowedMonitorEvent>((polled, ended) => poller.poll(polled, ended))
     })
     const retryable = (error: unknown) => poller.isRetryable(error)
     const onReconnect = ({ cause, attempt }: Reconnection) => {
@@ -104,7 +104,7 @@ export function followMonitor(
     }
     poll
       .pipe(
-        persisting(context, monitorSource(monitorId), { retryable, onReconnect }),
+        withReconnect(context, monitorSource(monitorId), { retryable, onReconnect }),
         repeat({ delay: pause }),
       )
       .subscribe(subscriber)

@@ -27,7 +27,7 @@ import type { Detection } from '../../protocol/webhook-event.ts'
 import { NotFoundError, RivuletError } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'
 import { openOrAborted } from '../shapes/backpressure.ts'
-import { persisting } from '../shapes/persisting.ts'
+import { withReconnect } from '../shapes/with-reconnect.ts'
 import { affectsAllSources } from '../watched-streams.ts'
 import { executionEvents, runResult } from '../webhook-expansion.ts'
 import { eventKey, FollowedMonitor, groupKey } from './followed-monitor.ts'
@@ -258,7 +258,7 @@ export class WebhookDrain {
     event: ResearchEvent,
   ): Observable<readonly ResearchEvent[]> {
     return requests.pipe(
-      persisting(this.#context, source),
+      withReconnect(this.#context, source),
       toArray(),
       catchError((error: unknown) => {
         if (!(error instanceof RivuletError) || affectsAllSources(error)) throw error
@@ -270,7 +270,7 @@ export class WebhookDrain {
   }
 }
 
-/** A request that fails frees its slot for others, and is retried by `persisting`. */
+/** A request that fails frees its slot for others, and is retried by `withReconnect`. */
 function withoutRetries(context: Context): Context {
   const { transport } = context
   const request: typeof transport.request = (given, signal) =>

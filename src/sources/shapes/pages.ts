@@ -3,7 +3,7 @@ import { gateOf } from '../../protocol/gate.ts'
 import { ProtocolError } from '../../transport/errors.ts'
 import type { RequestLine } from '../../transport/errors.ts'
 import { openOrAborted } from './backpressure.ts'
-import { fedBy } from './fed-by.ts'
+import { fromAsync } from './from-async.ts'
 import { requestFlushed } from './request-flushed.ts'
 
 /** A paginated list of the service. */
@@ -22,7 +22,7 @@ export interface Paged<Page> {
  * more than that is requested while the gate is closed.
  */
 export function pagesOf<Page>({ cursor: first, fetch, next, line }: Paged<Page>): Observable<Page> {
-  return fedBy(async (subscriber, signal) => {
+  return fromAsync(async (subscriber, signal) => {
     const gate = gateOf(subscriber)
     // Detects a service that returns the same cursor twice, which would loop forever.
     const cursors = new Set<string>()

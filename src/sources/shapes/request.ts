@@ -4,11 +4,11 @@ import { isObject } from '../../protocol/event.ts'
 import { ProtocolError } from '../../transport/errors.ts'
 import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
-import { fedBy } from './fed-by.ts'
+import { fromAsync } from './from-async.ts'
 
 /** Sends one request, emits the body of its response and completes. Unsubscribing destroys the socket. */
 export function requestBody(context: Context, request: ApiRequest): Observable<unknown> {
-  return fedBy(async (subscriber, signal) => {
+  return fromAsync(async (subscriber, signal) => {
     const { body } = await context.transport.request(request, signal)
     subscriber.next(body)
   })

@@ -8,7 +8,7 @@ import { ProtocolError } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'
 import { groupRuns } from './runs.ts'
 import { IncompleteStreamError } from './incomplete-stream-error.ts'
-import { persisting } from '../shapes/persisting.ts'
+import { withReconnect } from '../shapes/with-reconnect.ts'
 import { getTaskGroup } from './task-groups.ts'
 
 /** The metadata key that identifies the input of a run. */
@@ -48,7 +48,7 @@ export function settleRuns(
     const missing = new Set(request.keys)
     const status = getTaskGroup(context, groupId).pipe(
       map((group) => checkedStatus(groupId, group.status)),
-      persisting(context, groupSource(groupId)),
+      withReconnect(context, groupSource(groupId)),
     )
     const search = defer(() => {
       const seen = new Set<string>()
@@ -81,7 +81,7 @@ export function settleRuns(
         // The stream of a group without runs would wait for the first one.
         now.num_task_runs === 0 || now.num_task_runs === request.runsBefore
           ? of(now)
-          : search.pipe(persisting(context, groupSource(groupId), { retryable: isTooEarly })),
+          : search.pipe(withReconnect(context, groupSource(groupId), { retryable: isTooEarly })),
       ),
       timeout({
         first: Math.min(request.timeout, MAX_TIMER_DELAY),

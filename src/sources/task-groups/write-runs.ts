@@ -11,7 +11,7 @@ import { WEBHOOK_BETA } from '../../protocol/betas.ts'
 import { ProtocolError, RivuletError } from '../../transport/errors.ts'
 import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
-import { fedBy } from '../shapes/fed-by.ts'
+import { fromAsync } from '../shapes/from-async.ts'
 import { requestShape } from '../shapes/request.ts'
 import { KEY, settleRuns } from './settle-runs.ts'
 import { sourceOf } from '../shapes/source.ts'
@@ -50,7 +50,7 @@ const MAX_SENDS = 10
  * only if it was certainly not added, by the service's response or by {@link settleRuns}.
  */
 export function writeRuns(context: Context, runs: RunsToWrite): Observable<AddedBatch> {
-  return fedBy((subscriber, signal) =>
+  return fromAsync((subscriber, signal) =>
     new RunWriter(context, runs, signal).write((batch) => subscriber.next(batch)),
   )
 }

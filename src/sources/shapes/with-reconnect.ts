@@ -10,7 +10,7 @@ import { ProtocolErrorLimit } from './protocol-error-limit.ts'
  * `reconnect` as the sources use it: with the client's backoff and time, and a report to the diagnostics. Without a `retryable`
  * of its own, it fails with the fifth wrong answer in a row.
  */
-export function persisting<T>(
+export function withReconnect<T>(
   context: Context,
   source: string,
   config: Pick<ReconnectConfig<T>, 'done' | 'onReconnect' | 'progress' | 'retryable' | 'serverDelay'> = {},

@@ -1,0 +1,34 @@
+import type { DeliverConfig } from '../../../operators/deliver.ts'
+import type { ResearchEventType } from '../../protocol/event.ts'
+import type { ConsumerOptions, EntryOf } from './consumer-options.ts'
+
+/** Settings of {@link EventLog.consume}: those of a consumer and of `deliver`. */
+export interface ConsumeOptions<Type extends ResearchEventType = ResearchEventType>
+  extends ConsumerOptions<Type>, Omit<DeliverConfig<EntryOf<Type>>, 'gate' | 'scheduler'> {}
+
+/** The settings of the consumer, and those of `deliver`. */
+export function splitOptions<Type extends ResearchEventType>({
+  types,
+  where,
+  startAt,
+  revisions,
+  maxUnacknowledged,
+  stallTimeout,
+  wait,
+  scheduler,
+  ...delivery
+}: ConsumeOptions<Type>): [ConsumerOptions<Type>, DeliverConfig<EntryOf<Type>>] {
+  return [
+    {
+      ...(types !== undefined && { types }),
+      ...(where !== undefined && { where }),
+      ...(startAt !== undefined && { startAt }),
+      ...(revisions !== undefined && { revisions }),
+      ...(maxUnacknowledged !== undefined && { maxUnacknowledged }),
+      ...(stallTimeout !== undefined && { stallTimeout }),
+      ...(wait !== undefined && { wait }),
+      ...(scheduler !== undefined && { scheduler }),
+    },
+    { ...delivery, ...(scheduler !== undefined && { scheduler }) },
+  ]
+}

@@ -1,0 +1,278 @@
+import { Observable } from 'rxjs'
+import type { Subscriber } from 'rxjs'
+import { deliver } from '../../operators/deliver.ts'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkInteger, checkOptions, checkText } from '../protocol/check.ts'
+import type { ResearchEventType } from '../protocol/event.ts'
+import { Observers } from '../protocol/observers.ts'
+import { isThenable } from '../protocol/thenable.ts'
+import type { WebhookInbox } from '../protocol/webhook.ts'
+import { ConsumerSubscription } from './consume/consumer.ts'
+import { checkStart, consumerSettings } from './consume/consumer-options.ts'
+import type { ConsumerOptions, ConsumerSettings, EntryOf } from './consume/consumer-options.ts'
+import { deadLettersOf } from './dead-letters.ts'
+import type { DeadLetterQueue } from './dead-letters.ts'
+import { effectDelivery, EFFECTS, hasEffects } from './consume/effects.ts'
+import type { EffectHandler, Effects } from './consume/effects.ts'
+import { LogInUseError } from './errors.ts'
+import { storingInbox } from './inbox.ts'
+import { exportLines } from './export.ts'
+import type { ExportOptions } from './export.ts'
+import { Job } from './job.ts'
+import type { LogJob } from './job.ts'
+import type { LogObserver } from './observer.ts'
+import { Recorder } from './record/recorder.ts'
+import { processSettings, RunningProcess } from './process/process.ts'
+import type { LogProcess, ProcessOptions } from './process/process.ts'
+import { StoredProcessState } from './process/process-state.ts'
+import type { ProcessState } from './process/process-state.ts'
+import { ProcessRunner } from './process/runner.ts'
+import { Retention } from './retention.ts'
+import type { RetentionOptions } from './retention.ts'
+import { logStats } from './log-stats.ts'
+import type { LogStats } from './store/stats.ts'
+import { Turns } from './record/turns.ts'
+import type { Entry, LogStore, Page, Position, ReadOptions, StartAt } from './store/contract.ts'
+import type { EventLog } from './event-log.ts'
+import { splitOptions } from './consume/consume-options.ts'
+import type { ConsumeOptions } from './consume/consume-options.ts'
+import { readerName } from './log-reader.ts'
+import type { LogReader } from './log-reader.ts'
+
+/** What a log ends when it is closed. */
+type Ending = Pick<ConsumerSubscription, 'ended' | 'finish' | 'isStopped'>
+
+type Handled = void | PromiseLike<unknown>
+
+type AnyHandler<T> = Handler<T> | EffectHandler<T>
+
+type Handler<T> = (entry: T, signal: AbortSignal) => Handled
+
+/** An open log: what it runs, until it is closed. Each idea of it is in a file of its own. */
+export class OpenEventLog implements EventLog {
+  readonly inbox: WebhookInbox
+  readonly #store: LogStore
+  /** The latest subscription of each consumer that has not ended. */
+  readonly #subscriptions = new Map<string, Ending>()
+  /** What stops each job, by its end. */
+  readonly #jobs = new Map<Promise<void>, () => void>()
+  /** The ends of jobs, by their subscriptions. */
+  readonly #jobOf = new WeakMap<Ending, Promise<void>>()
+  readonly #recorders = new Set<Recorder>()
+  /** The names of the processes that run. */
+  readonly #processes = new Set<string>()
+  readonly #retention: Retention
+  readonly #turns = new Turns()
+  readonly #observers = new Observers<LogObserver>()
+
+  constructor(store: LogStore, retention: RetentionOptions) {
+    this.#store = store
+    this.#retention = new Retention(store.retention, retention)
+    this.inbox = storingInbox(store.inbox)
+  }
+
+  consumer<Type extends ResearchEventType>(
+    name: string,
+    options: ConsumerOptions<Type> = {},
+  ): Observable<EntryOf<Type>> {
+    const settings = consumerSettings(name, options)
+    return new Observable((subscriber) => {
+      this.#subscribe(name, settings, subscriber)
+    })
+  }
+
+  consume<Type extends ResearchEventType>(
+    name: string,
+    given: ConsumeOptions<Type> | AnyHandler<EntryOf<Type>>,
+    givenHandler?: AnyHandler<EntryOf<Type>>,
+  ): LogJob {
+    const isHandler = typeof given === 'function' || hasEffects<EntryOf<Type>>(given)
+    const [options, handler] = isHandler ? [{}, given] : [given, givenHandler]
+    const effects = hasEffects<EntryOf<Type>>(handler) ? handler[EFFECTS]() : undefined
+    const handle = effects === undefined ? handler : effects.handle.bind(effects)
+    if (typeof handle !== 'function') throw new ArgumentError('handler', 'a function', handler)
+    const [reading, plain] = splitOptions(options)
+    const delivery = effects === undefined ? plain : effectDelivery(effects, plain)
+    const settings = consumerSettings(name, reading)
+    const stopping = new AbortController()
+    const { signal } = delivery
+    const abort = signal === undefined ? stopping.signal : AbortSignal.any([signal, stopping.signal])
+    let subscription: Ending | undefined
+    const ended = Promise.withResolvers<void>()
+    const entries = new Observable<EntryOf<Type>>((subscriber) => {
+      subscription = this.#subscribe(name, settings, subscriber, effects)
+      this.#jobOf.set(subscription, ended.promise)
+    })
+    const observers = this.#observers
+    // Without observers, a call costs one check.
+    const observed: Handler<EntryOf<Type>> = (entry, own) =>
+      observers.isEmpty ? handle(entry, own) : this.#handle(name, entry, () => handled(handle(entry, own)))
+    const delivered = entries.pipe(deliver(observed, { ...delivery, signal: abort }))
+    const done = new Promise<void>((resolve, reject) => {
+      delivered.subscribe({ error: reject, complete: resolve })
+      // No handler is running any more.
+    }).finally(() => {
+      ended.resolve()
+      return subscription?.finish()
+    })
+    return this.#job(done, () => stopping.abort())
+  }
+
+  process<State, Type extends ResearchEventType>(
+    name: string,
+    options: ProcessOptions<State, Type>,
+  ): LogProcess<State> {
+    const settings = processSettings(name, options)
+    const stopping = new AbortController()
+    const runner = new ProcessRunner(this.#store, name, settings, stopping.signal, this.#observers)
+    const done = this.#runAlone(name, () => runner.run())
+    return new RunningProcess(
+      this.#store,
+      name,
+      this.#job(done, () => stopping.abort()),
+    )
+  }
+
+  state<State>(process: string): ProcessState<State> {
+    return new StoredProcessState(this.#store, process)
+  }
+
+  deadLetters(reader: string | LogReader): DeadLetterQueue {
+    const of = typeof reader === 'string' ? { consumer: reader } : reader
+    return deadLettersOf(this.#store, readerName(of), of.process)
+  }
+
+  async read(after: Position, options: Partial<ReadOptions> = {}): Promise<Page> {
+    const { limit = 100, types } = options
+    checkInteger('limit', limit, 1, 10_000)
+    return this.#store.read(after, { limit, types })
+  }
+
+  positionAt(start: StartAt): Promise<Position> {
+    checkStart('start', start)
+    return this.#store.positionAt(start)
+  }
+
+  observe(observer: LogObserver): () => void {
+    return this.#observers.add(observer)
+  }
+
+  async forget(what: { readonly source: string }): Promise<number> {
+    checkOptions('what', what, ['source'])
+    checkText('what.source', what?.source)
+    return this.#store.retention.forget(what.source)
+  }
+
+  async stats(): Promise<LogStats> {
+    return logStats(await this.#store.retention.stats())
+  }
+
+  async backup(file: string): Promise<void> {
+    checkText('file', file)
+    await this.#store.retention.backup(file)
+  }
+
+  export(options: ExportOptions = {}): AsyncIterable<string> {
+    checkOptions('options', options, ['after', 'until', 'types'])
+    return exportLines(this.#store, options)
+  }
+
+  async remove(reader: LogReader): Promise<void> {
+    const name = readerName(reader)
+    await this.#store.retention.remove(name)
+    await this.#store.deadLetters.remove(name, 'all')
+    while (await this.#store.processes.clean());
+  }
+
+  recorder(onFailure: (error: unknown) => void, onPause?: (reader: string | null) => void): Recorder {
+    const recorder = new Recorder(this.#store, onFailure, {
+      observers: this.#observers,
+      retention: this.#retention,
+      onPause,
+      turns: this.#turns,
+    })
+    this.#recorders.add(recorder)
+    void recorder.closed.then(() => this.#recorders.delete(recorder))
+    return recorder
+  }
+
+  async close(): Promise<void> {
+    this.#store.prepareClose()
+    for (const stop of this.#jobs.values()) stop()
+    const ended = await Promise.allSettled([
+      // Their failures are reported by the jobs.
+      Promise.allSettled(this.#jobs.keys()),
+      ...Array.from(this.#subscriptions.values(), async (subscription) => {
+        // The handlers of a job end first, so that what they handled is saved.
+        await this.#jobOf.get(subscription)
+        await subscription.finish()
+      }),
+      ...Array.from(this.#recorders, (recorder) => recorder.close()),
+    ])
+    await this.#retention.stop()
+    await this.#store.close()
+    const failed = ended.find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #job(done: Promise<void>, stop: () => void): LogJob {
+    this.#jobs.set(done, stop)
+    const forget = () => this.#jobs.delete(done)
+    done.then(forget, forget)
+    return new Job(done, stop)
+  }
+
+  /** A second run of the same open log would fence the first. */
+  async #runAlone(process: string, run: () => Promise<void>): Promise<void> {
+    if (this.#processes.has(process)) {
+      throw new LogInUseError('the log', `process:${process}`, 'another run of the same open log')
+    }
+    this.#processes.add(process)
+    try {
+      await run()
+    } finally {
+      this.#processes.delete(process)
+    }
+  }
+
+  /** Calls a handler as the observers want it. */
+  #handle(consumer: string, entry: Entry, call: () => Handled): Handled {
+    return this.#observers.around(call, (observer, proceed) =>
+      observer.handle === undefined ? proceed() : observer.handle(consumer, entry, proceed, 'consumer'),
+    )
+  }
+
+  #subscribe<Type extends ResearchEventType>(
+    name: string,
+    settings: ConsumerSettings<Type>,
+    subscriber: Subscriber<EntryOf<Type>>,
+    effects?: Effects<EntryOf<Type>>,
+  ): Ending {
+    const previous = this.#subscriptions.get(name)
+    if (previous?.isStopped === false) {
+      throw new LogInUseError('the log', `consumer:${name}`, 'another subscription of the same open log')
+    }
+    const subscription = new ConsumerSubscription(
+      this.#store,
+      name,
+      settings,
+      subscriber,
+      previous?.ended,
+      effects,
+    )
+    this.#subscriptions.set(name, subscription)
+    void subscription.ended.then(() => {
+      if (this.#subscriptions.get(name) === subscription) this.#subscriptions.delete(name)
+    })
+    return subscription
+  }
+}
+
+/** A query of some libraries runs at each call of its `then`: observers and `deliver` share a promise of it. */
+function handled(result: Handled): Handled {
+  return isThenable(result) && !(result instanceof Promise) ? Promise.resolve(result) : result
+}

@@ -1,0 +1,30 @@
+import { checkOptions } from '../protocol/check.ts'
+import type { EventLog } from './event-log.ts'
+import { retentionSettings } from './retention.ts'
+import type { RetentionOptions } from './retention.ts'
+import { OpenEventLog } from './open-event-log.ts'
+import type { LogStore } from './store/contract.ts'
+
+/** Settings of {@link openLog}. */
+export interface LogOptions {
+  /** How long this log keeps what it records. */
+  readonly retention?: RetentionOptions
+}
+
+/**
+ * Opens a log. Its recorders delete what is beyond `retention`; the oldest entry that a consumer or process needs, and those
+ * after it, are kept.
+ *
+ * ```ts
+ * import { memoryLog, openLog } from 'rivulet'
+ *
+ * await using log = await openLog(memoryLog())
+ * ```
+ */
+export async function openLog(store: LogStore, options: LogOptions = {}): Promise<EventLog> {
+  checkOptions('options', options, ['retention'])
+  const retention = retentionSettings(options.retention)
+  // A store that cannot be opened refuses this.
+  await store.positionAt('start')
+  return new OpenEventLog(store, retention)
+}
