@@ -18,9 +18,16 @@ beforeAll(async () => {
 
 afterAll(() => installed[Symbol.asyncDispose]())
 
-/** As `npm run example examples/FILE` does. */
-const inClone = (file: string) =>
-  promisify(execFile)(process.execPath, ['--conditions=rivulet-source', `examples/${file}`])
+const runs = new Map<string, Promise<{ readonly stdout: string }>>()
+
+/** As `npm run example examples/FILE` does, once for all tests of its output. */
+function inClone(file: string): Promise<{ readonly stdout: string }> {
+  const run =
+    runs.get(file) ??
+    promisify(execFile)(process.execPath, ['--conditions=rivulet-source', `examples/${file}`])
+  runs.set(file, run)
+  return run
+}
 
 const inInstalledPackage = (file: string) => installed.node([`node_modules/rivulet/examples/${file}`])
 

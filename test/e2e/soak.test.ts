@@ -32,7 +32,7 @@ describe('a log whose writers and readers are killed while the service injects e
       kills: 14,
       seed: 1,
       mutant: 'cursor-saved-early',
-      patience: 1_000,
+      patience: 5_000,
     })
 
     expect(result.cursor_ahead).toBeGreaterThan(0)

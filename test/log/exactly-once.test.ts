@@ -360,10 +360,14 @@ describe('exactlyOnce', () => {
     await until(async () => (await store.reader('consumer:ledger')) !== undefined)
     other.database.exec('BEGIN IMMEDIATE')
     await append(store, changes(1, 2))
-    const from = performance.now()
-    for (let turns = 0; turns < 200; turns++) await turn()
-    // It would wait for 5 s within a call.
-    expect(performance.now() - from).toBeLessThan(3_000)
+    let longest = 0
+    for (let turns = 0; turns < 200; turns++) {
+      const from = performance.now()
+      await turn()
+      longest = Math.max(longest, performance.now() - from)
+    }
+    // It would wait for 5.4 s within a call.
+    expect(longest).toBeLessThan(5_000)
     expect(ids()).toEqual([])
     other.database.exec('COMMIT')
     await until(() => ids().length === 2)
