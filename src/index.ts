@@ -15,8 +15,10 @@ export {
 export type {
   DeadLetterError,
   DeadLetterStore,
+  MarkedDeadLetter,
   NewDeadLetter,
   Redeliveries,
+  Redelivery,
   StoredDeadLetter,
 } from './log/store/dead-letter-store.ts'
 export type { EffectHandler } from './log/consume/effects.ts'
