@@ -20,6 +20,7 @@ const RUNS = Number(process.env['RUNS'] ?? FEW)
  *   only entries repeat that were in flight, or were not saved yet, when their process was killed or the log refused a save.
  * - An entry that fails for good is a dead letter in the log, with the number of its attempts, until it is handed out again and
  *   handled.
+ * - Nothing is deleted that a consumer has not handled, unless it was deleted before that consumer began.
  * - At the end every position is at the end of its stream, every consumer at the end of the log, the inbox empty, and other processes have nothing
  *   to do.
  */

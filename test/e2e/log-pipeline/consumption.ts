@@ -7,6 +7,8 @@ import type { Trace } from './trace.ts'
 
 /** The settings of one consumer. */
 export interface ConsumerScript {
+  /** When it is created, in ms: without retention, it gets what is in the log then too. */
+  readonly from: number
   readonly concurrency: number
   readonly highWaterMark: number
   readonly retries: number
@@ -42,11 +44,21 @@ interface Letter {
   reading: Reading | undefined
 }
 
+/** What was saved at one time. */
+interface SavedState {
+  readonly state: ReaderState
+  /** The number of entries that were handled before. */
+  readonly ended: number
+  /** Whether an entry was emitted before. */
+  readonly hasBegun: boolean
+}
+
 /** How long an entry may stay unsaved after it was handled while nothing is being saved, in ms. */
 const MAX_UNSAVED = 100
 
 /** Whether the consumer wants the entry. */
 export function isWanted({ drops, revisions }: ConsumerScript, entry: Entry): boolean {
+  if (entry.type === 'log.gap') return true
   if (revisions === 'first' && entry.revision > 1) return false
   if (drops === 'where') return !/[37]$/.test(entry.id)
   return drops === 'nothing' || !DROPPED.includes(entry.type)
@@ -67,7 +79,11 @@ export class Consumption {
   /** The number of requests under way that all dead letters be handed out again. */
   #redeliveries = 0
   /** What was saved and not checked, with the number of entries that were handled before. */
-  #commits: { readonly state: ReaderState; readonly ended: number }[] = []
+  #commits: SavedState[] = []
+  /** Whether it has got an entry of the log. */
+  #hasBegun = false
+  /** The number of entries that were deleted before it was created. */
+  #start = 0
   #saved: ReaderState | undefined
   /** The number of entries up to the saved cursor that was checked. */
   #checked = 0
@@ -104,7 +120,7 @@ export class Consumption {
       this.#letters.delete(position)
     }
     this.#saved = { cursor, acknowledged }
-    this.#commits.push({ state: this.#saved, ended: this.#ended.size })
+    this.#commits.push({ state: this.#saved, ended: this.#ended.size, hasBegun: this.#hasBegun })
     for (const reading of this.#readings) reading.saved(this.#saved)
   }
 
@@ -117,6 +133,12 @@ export class Consumption {
   ended({ position }: Entry): void {
     this.#handled.add(position)
     this.#passed(position)
+  }
+
+  /** It gets an entry. Only a consumer that was killed while it was created may get a gap. */
+  begins({ type }: Entry): void {
+    if (type !== 'log.gap') this.#hasBegun = true
+    else if (this.#hasBegun) this.#trace.report(`${this.name} gets a gap`)
   }
 
   /** The dead letter of this entry in the log. */
@@ -141,6 +163,12 @@ export class Consumption {
   check(): void {
     for (const commit of this.#commits) this.#checkCommit(commit)
     this.#commits = []
+    if (
+      this.#hasBegun &&
+      this.#saved !== undefined &&
+      this.#log.deleted > Math.max(0, this.#indexOf(this.#saved.cursor))
+    )
+      this.#trace.report(`the log deleted entries that ${this.name} has not handled`)
     for (const reading of this.#readings) reading.check()
     this.#readings = this.#readings.filter((reading) => !reading.isOver)
   }
@@ -149,7 +177,7 @@ export class Consumption {
   missing(): string[] {
     // What the log itself adds at the end may come after the consumer has stopped.
     const length = this.#log.entries.findLastIndex(({ type }) => !OF_LOG.has(type)) + 1
-    const entries = this.#log.entries.slice(0, length)
+    const entries = this.#log.entries.slice(this.#start, length)
     const missing = entries
       .filter((entry) => isWanted(this.script, entry) && !this.hasEnded(entry))
       .map((entry) => `${this.name} did not handle ${keyOf(entry)}`)
@@ -164,8 +192,9 @@ export class Consumption {
   }
 
   /** Saved is only what was handled or dropped, or is a dead letter. */
-  #checkCommit({ state, ended }: { readonly state: ReaderState; readonly ended: number }): void {
+  #checkCommit({ state, ended, hasBegun }: SavedState): void {
     const cursor = this.#indexOf(state.cursor)
+    if (!hasBegun) this.#start = this.#checked = Math.max(this.#checked, Math.min(cursor, this.#log.deleted))
     if (cursor < this.#checked) this.#trace.report(`${this.name} moved back to ${cursor}`)
     const { entries } = this.#log
     const saved = entries.slice(this.#checked, cursor)
@@ -236,6 +265,7 @@ export class Reading {
     for (const entry of entries) {
       const key = `${keyOf(entry)} (${entry.revision})`
       const isRepeated = this.#consumption.hasEnded(entry)
+      this.#consumption.begins(entry)
       this.#trace.log(`${name} begins ${key}${isRepeated ? ' again' : ''}`)
       if (!isWanted(script, entry)) this.#trace.report(`${name} does not want ${key}`)
       const letter = this.#consumption.letterOf(entry)

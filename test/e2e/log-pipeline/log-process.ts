@@ -38,7 +38,7 @@ export class LogProcess implements Host {
   readonly #calls: ProcessStore
   readonly #opening: Promise<EventLog>
   #recording: RunningRecording | undefined
-  #consumers: readonly RunningConsumer[] = []
+  readonly #consumers: RunningConsumer[] = []
   #receiver: Receiver | undefined
   /** Resolves when it is killed. */
   readonly #killed = Promise.withResolvers<undefined>()
@@ -62,7 +62,8 @@ export class LogProcess implements Host {
         if (isFence(fence)) this.#consumptionOf(fence.name)?.failed()
       },
     })
-    this.#opening = openLog(this.#calls.store)
+    const { retention } = world.setup
+    this.#opening = openLog(this.#calls.store, { ...(retention !== undefined && { retention }) })
     void this.#opening.then((log) => this.#begin(log))
   }
 
@@ -153,8 +154,15 @@ export class LogProcess implements Host {
       })
       this.#recording = new RunningRecording(this, client, log, receiver)
     }
-    if (this.#roles.consumes)
-      this.#consumers = consumptions.map((consumption) => new RunningConsumer(this, consumption, log))
+    if (!this.#roles.consumes) return
+    for (const consumption of consumptions) {
+      const begin = () => {
+        if (!this.isEnding) this.#consumers.push(new RunningConsumer(this, consumption, log))
+      }
+      const delay = consumption.script.from - scheduler.now()
+      if (delay <= 0) begin()
+      else scheduler.schedule(begin, delay)
+    }
   }
 
   #receive(log: EventLog): WebhookReceiver {

@@ -1,5 +1,5 @@
 import type { Entry, Position, ResearchEvent } from 'rivulet'
-import type { LogStore, StreamAppend } from '../../../src/log/store/contract.ts'
+import type { Fence, LogStore, StreamAppend } from '../../../src/log/store/contract.ts'
 import { completeness, isAtLeastAsComplete } from '../../../src/protocol/event.ts'
 import { keyOf } from '../pipeline/expected-events.ts'
 import type { ExpectedEvent } from '../pipeline/expected-events.ts'
@@ -12,10 +12,15 @@ export const OF_LOG: ReadonlySet<string> = new Set(['source.live', 'source.lost'
 /** Types of events that the service does not send. */
 const UNORDERED: ReadonlySet<string> = new Set([...OF_LOG, 'stream.gap', 'source.failed'])
 
+/** Under which the audit reads. */
+const READER = 'consumer:audit'
+
 /** Reads the log as it grows, and compares it with the events of the service. */
 export class RecordedLog {
   /** In the order of the log. */
   readonly entries: Entry[] = []
+  /** The number of entries that the log has deleted. */
+  deleted = 0
   /** Called for each source that failed. */
   onSourceFailed: () => void = () => {}
   readonly #store: LogStore
@@ -23,8 +28,12 @@ export class RecordedLog {
   readonly #trace: Trace
   /** Whether the log keeps the order of a stream over its sources. */
   readonly #isOneSequence: boolean
+  /** Whether the log deletes entries. */
+  readonly #deletes: boolean
   readonly #indexes = new Map<Position, number>()
   readonly #latest = new Map<string, Entry>()
+  /** The completeness of all revisions together. */
+  readonly #completeness = new Map<string, number>()
   readonly #gaps = new Set<string>()
   /** The number of the last entry of each stream, and of each source within it where only that is ordered. */
   readonly #reached = new Map<string, number>()
@@ -37,8 +46,16 @@ export class RecordedLog {
   /** Ids of webhooks that are stored and not recorded. */
   #pending: readonly string[] = []
   #position: Position | undefined
+  /** Its claim as a consumer, so that nothing is deleted before it is read. */
+  #fence: Fence | undefined
 
-  constructor(store: LogStore, service: ScriptedService, trace: Trace, isOneSequence: boolean) {
+  constructor(
+    store: LogStore,
+    service: ScriptedService,
+    trace: Trace,
+    { isOneSequence, deletes }: { readonly isOneSequence: boolean; readonly deletes: boolean },
+  ) {
+    this.#deletes = deletes
     this.#store = store
     this.#service = service
     this.#trace = trace
@@ -60,13 +77,20 @@ export class RecordedLog {
   async read(): Promise<void> {
     const pending = await this.#store.inbox.pending(null, 100)
     this.#pending = pending.map(({ id }) => id)
-    this.#position ??= await this.#store.positionAt('start')
+    const store = this.#store
+    this.#fence ??= await store.claim(READER)
+    const expect = this.#position ?? null
+    let position = expect ?? (await store.positionAt('start'))
     for (;;) {
-      const page = await this.#store.read(this.#position, { limit: 100 })
+      const page = await store.read(position, { limit: 100 })
+      if (page.gap !== undefined) this.#trace.report(`deleted before it was read: up to ${page.gap.to}`)
       for (const entry of page.entries) this.#add(entry)
-      this.#position = page.position
-      if (page.isEnd) return
+      position = page.position
+      if (page.isEnd) break
     }
+    if (position !== expect) await store.commit(this.#fence, { expect, cursor: position, acknowledged: [] })
+    this.#position = position
+    this.deleted = this.indexOf(await store.positionAt('start')) ?? 0
   }
 
   /** An append had its effect. */
@@ -135,6 +159,7 @@ export class RecordedLog {
     this.entries.push(entry)
     this.#indexes.set(position, this.entries.length)
     this.#latest.set(key, entry)
+    this.#completeness.set(key, (this.#completeness.get(key) ?? 0) | completeness(entry))
     if (entry.type === 'stream.gap') this.#gaps.add(entry.source)
     if (entry.type === 'source.failed') this.onSourceFailed()
   }
@@ -142,7 +167,9 @@ export class RecordedLog {
   /** A revision is more complete, and has everything that the earlier one has. */
   #checkRevision(earlier: Entry, later: Entry): void {
     const [before, after] = [completeness(earlier), completeness(later)]
-    if (before === after || !isAtLeastAsComplete(after, before))
+    // Of a revision that is deleted, nothing is left to be merged.
+    const isMore = this.#deletes ? !isAtLeastAsComplete(before, after) : isAtLeastAsComplete(after, before)
+    if (before === after || !isMore)
       this.#trace.report(
         `revision ${later.revision} has completeness ${after} after ${before}: ${keyOf(later)}`,
       )
@@ -205,9 +232,9 @@ export class RecordedLog {
   /** Whether the event had to be recorded in this completeness, but was not. */
   #isMissing({ keys }: ExpectedEvent, expected: number | undefined): boolean {
     if (expected === undefined) return false
-    const found = [...keys].flatMap((key) => this.#latest.get(key) ?? [])
+    const found = [...keys].flatMap((key) => this.#completeness.get(key) ?? [])
     // Two keys of one event are two entries, since the service renumbered it.
-    const recorded = found.reduce((all, entry) => all | completeness(entry), 0)
+    const recorded = found.reduce((all, one) => all | one, 0)
     return found.length === 0 || !isAtLeastAsComplete(recorded, expected)
   }
 

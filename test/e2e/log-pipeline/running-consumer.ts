@@ -17,6 +17,7 @@ const WANTED = [
   'task_run.state',
   'error',
   'stream.gap',
+  'log.gap',
   'source.failed',
   'unknown',
 ] as const satisfies readonly ResearchEventType[]

@@ -11,12 +11,18 @@ const setup: fc.Arbitrary<Setup> = fc.record({
   pollInterval: fc.constantFrom(500, 2_000),
   pause: fc.constantFrom(0, 100),
   tick: fc.constantFrom(Infinity, 3_000),
+  retention: rarely<Setup['retention']>(
+    undefined,
+    fc.constantFrom({ maxAge: 200 }, { maxAge: 2_000 }, { maxBytes: 4_000 }, { maxBytes: 20_000 }),
+    3,
+  ),
   hasLists: fc.boolean(),
   isApart: fc.boolean(),
   hasStandby: rarely(false, fc.constant(true), 3),
 })
 
 const consumer: fc.Arbitrary<ConsumerScript> = fc.record({
+  from: rarely(0, time, 3),
   concurrency: fc.integer({ min: 1, max: 4 }),
   highWaterMark: fc.integer({ min: 1, max: 6 }),
   retries: fc.nat(2),

@@ -136,12 +136,17 @@ class Simulation {
 
   constructor(script: Script) {
     this.#script = script
-    const { setup, storage } = script
+    const { storage } = script
+    // What several partitions have deleted is no beginning of the log.
+    const isOneSequence = storage.kind === 'sqlite' || storage.partitions === 1
+    const setup = { ...script.setup, ...(!isOneSequence && { retention: undefined }) }
     const scheduler = this.#scheduler
     this.#service = new ScriptedService(script.service, scheduler)
     this.#disk = openDisk(storage, this.#service.sender.clock)
-    const isOneSequence = storage.kind === 'sqlite' || storage.partitions === 1
-    const recorded = new RecordedLog(this.#disk.root, this.#service, this.#trace, isOneSequence)
+    const recorded = new RecordedLog(this.#disk.root, this.#service, this.#trace, {
+      isOneSequence,
+      deletes: setup.retention !== undefined,
+    })
     const handlers = script.handlers.values()
     const times = cycle(script.handlers, { takes: undefined, failures: 0 })
     this.#world = {
@@ -153,7 +158,7 @@ class Simulation {
       consumptions: script.consumers.map(
         (consumer, n) => new Consumption(`c${n}`, consumer, recorded, this.#trace, () => scheduler.now()),
       ),
-      handlers: () => handlers.next().value ?? { ...times(), failures: 0 },
+      handlers: () => (this.#isFaultless ? undefined : handlers.next().value) ?? { ...times(), failures: 0 },
       random: cycle(script.randoms, 0.5),
     }
     this.#turns = cycle(script.turns, 3)

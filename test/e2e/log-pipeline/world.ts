@@ -1,3 +1,4 @@
+import type { RetentionOptions } from 'rivulet'
 import type { SchedulerLike } from 'rxjs'
 import type { ScriptedService } from '../pipeline/service.ts'
 import type { Consumption } from './consumption.ts'
@@ -19,6 +20,8 @@ export interface Setup {
   readonly pause: number
   /** See `RecordOptions`. */
   readonly tick: number
+  /** How long the log keeps its entries. Undefined for all of them. */
+  readonly retention: RetentionOptions | undefined
   /** Whether what is recorded are Observables of lists. */
   readonly hasLists: boolean
   /** Whether the recorder and the consumers are in processes of their own. */
