@@ -32,6 +32,6 @@ it('records and handles everything under any faults of the service, the network,
       expect(violations.length === 0 ? [] : lines).toEqual([])
     }),
     // Shrinking is limited: any counterexample is better than a timeout.
-    { numRuns: RUNS, ...(process.env['RUNS'] === undefined && { interruptAfterTimeLimit: 8_000 }) },
+    { numRuns: RUNS, ...(process.env['RUNS'] === undefined && { interruptAfterTimeLimit: 6_000 }) },
   )
 })
