@@ -746,6 +746,81 @@ describe('a process that fails at an entry', () => {
   })
 })
 
+describe('a process that begins later', () => {
+  it.each([
+    { startAt: 'start', seen: 3 },
+    { startAt: { time: Date.UTC(2026, 0, 2) }, seen: 2 },
+    { startAt: 'end', seen: 1 },
+  ] as const)('at $startAt reads $seen of three entries', async ({ startAt, seen }) => {
+    const at = { now: Date.UTC(2026, 0, 1) }
+    const { store, log } = await opened({ clock: () => at.now })
+    await append(store, [change('1')])
+    at.now = Date.UTC(2026, 0, 2)
+    await append(store, [change('2')])
+    const process = log.process('p', { ...counting, startAt })
+    while ((await store.reader('process:p')) === undefined) await turn()
+    await append(store, [change('3')])
+    await caughtUp(store)
+    expect(await process.get(M)).toEqual({ seen })
+  })
+
+  it('resumes where it was stopped, whatever `startAt` says then, and is built again from where it began', async () => {
+    const { store, log } = await opened()
+    await append(store, [change('1')])
+    const first = log.process('p', { ...counting, startAt: 'end' })
+    await caughtUp(store)
+    await append(store, [change('2')])
+    await caughtUp(store)
+    await first.stop()
+    await append(store, [change('3')])
+    const resumed = log.process('p', { ...counting, startAt: 'start' })
+    await caughtUp(store)
+    expect(await resumed.get(M)).toEqual({ seen: 2 })
+    await resumed.stop()
+    const rebuilt = log.process('p', { ...counting, version: 2, rebuild: true, startAt: 'start' })
+    await append(store, [change('4')])
+    await caughtUp(store)
+    expect(await rebuilt.get(M)).toEqual({ seen: 3 })
+  })
+
+  it('begins once, whichever write of its first start crashes', async () => {
+    let isCrashing = true
+    for (let crash = 1; isCrashing; crash++) {
+      const { store } = await opened()
+      await append(store, [change('1')])
+      let writes = 0
+      const faults = (_write: string, step: string) => {
+        if ((writes += 1) === crash) throw new Error(`crashed ${step}`)
+      }
+      const crashing = store.connect({ faults })
+      const attempt = (await openLog(crashing)).process('p', { ...counting, startAt: 'end' })
+      isCrashing = await Promise.race([
+        attempt.done.then(
+          () => false,
+          () => true,
+        ),
+        caughtUp(store).then(() => false),
+      ])
+      crashing.loseClaims()
+      const began = (await store.reader('process:p')) !== undefined
+      await append(store, [change('2')])
+      const process = (await again(store)).process('p', { ...counting, startAt: 'end' })
+      while ((await store.reader('process:p')) === undefined) await turn()
+      await append(store, [change('3')])
+      await caughtUp(store)
+      expect(await process.get(M)).toEqual({ seen: began ? 2 : 1 })
+      await process.stop()
+    }
+  })
+
+  it('refuses anything but a start', async () => {
+    const { log } = await opened()
+    for (const startAt of ['middle', { time: NaN }, null]) {
+      expect(() => log.process('p', { ...counting, startAt: startAt as 'end' })).toThrow(/startAt/)
+    }
+  })
+})
+
 describe('a process of another version', () => {
   const second: ProcessOptions<{ readonly total: number }> = {
     version: 2,

@@ -19,7 +19,7 @@ export interface Standing {
 }
 
 /** What decides how a process begins. */
-type Settings = Pick<ProcessOptions<unknown>, 'version' | 'migrate' | 'rebuild'>
+type Settings = Pick<ProcessOptions<unknown>, 'version' | 'startAt' | 'migrate' | 'rebuild'>
 
 /** The process whose state is read. */
 interface Claimed {
@@ -38,7 +38,7 @@ interface Claimed {
 export async function begin(claimed: Claimed, settings: Settings): Promise<Standing> {
   const { store, fence, name } = claimed
   const [reader, memo] = [await store.reader(fence.name), await store.processes.memo(fence.name)]
-  const { version, migrate, rebuild = false } = settings
+  const { version, startAt = 'start', migrate, rebuild = false } = settings
   if (reader === undefined || memo === undefined) {
     const beginAt = async (start: Position, expect: Position | null): Promise<Standing> => {
       const progress: Progress = { version, start, clocks: NO_TIME }
@@ -46,9 +46,11 @@ export async function begin(claimed: Claimed, settings: Settings): Promise<Stand
       await store.commit(fence, { expect, cursor: start, acknowledged: [], process })
       return { cursor: start, progress }
     }
-    const standing = await beginAt(await store.positionAt('start'), reader?.cursor ?? null)
+    const standing = await beginAt(await store.positionAt(startAt), reader?.cursor ?? null)
+    // What was appended since the process was there belongs to it.
+    if (startAt === 'end') return standing
     // Entries may have been deleted before the process was there to keep them. From now on it keeps them.
-    const start = await store.positionAt('start')
+    const start = await store.positionAt(startAt)
     return start === standing.cursor ? standing : beginAt(start, standing.cursor)
   }
   const { cursor } = reader

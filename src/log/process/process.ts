@@ -10,12 +10,13 @@ import {
   checkText,
 } from '../../protocol/check.ts'
 import type { ResearchEventData, ResearchEventType } from '../../protocol/event.ts'
+import { checkStart } from '../consume/consumer-options.ts'
 import type { EntryOf } from '../consume/consumer-options.ts'
 import type { LogJob } from '../job.ts'
 import type { TimerClock } from '../store/process-store.ts'
 import { StoredProcessState } from './process-state.ts'
 import type { ProcessState } from './process-state.ts'
-import type { LogStore } from '../store/contract.ts'
+import type { LogStore, StartAt } from '../store/contract.ts'
 
 /** An event that a process appends. Types of one's own are added to `ResearchEventData`. */
 export type OutputEvent = {
@@ -69,6 +70,8 @@ export interface ProcessOptions<State, Type extends ResearchEventType = Research
    * the state. Another version is refused with a `ProcessVersionError`.
    */
   readonly version: number
+  /** Where a process with a new name begins, and begins again when it is rebuilt. A known one resumes. Default `start`. */
+  readonly startAt?: StartAt
   /** Only entries of these types. Timers also fire at the others. Default: all. */
   readonly types?: readonly Type[]
   /** Only entries for which this returns true. */
@@ -87,8 +90,8 @@ export interface ProcessOptions<State, Type extends ResearchEventType = Research
   /** The state of an earlier version in this one; null removes it. */
   readonly migrate?: (state: unknown, fromVersion: number, key: string) => State | null
   /**
-   * Builds the state of another version again from the beginning, where there is no `migrate`. What the earlier version has
-   * appended is not appended again. Refused where the log no longer has its beginning. Default false.
+   * Builds the state of another version again from where the process began, where there is no `migrate`. What the earlier version has
+   * appended is not appended again. Refused where the log no longer has these entries. Default false.
    */
   readonly rebuild?: boolean
   /** How late entries may come by their event time, in ms: the watermark is so much behind the latest one. Default 0. */
@@ -129,10 +132,13 @@ export class RunningProcess<State> extends StoredProcessState<State> implements 
 
 /** {@link ProcessOptions} with their defaults. */
 export type ProcessSettings<State, Type extends ResearchEventType> = ProcessOptions<State, Type> &
-  Required<Pick<ProcessOptions<State, Type>, 'rebuild' | 'lateness' | 'maxStateBytes' | 'onError'>>
+  Required<
+    Pick<ProcessOptions<State, Type>, 'startAt' | 'rebuild' | 'lateness' | 'maxStateBytes' | 'onError'>
+  >
 
 const OPTIONS = Object.keys({
   version: true,
+  startAt: true,
   types: true,
   where: true,
   key: true,
@@ -156,6 +162,7 @@ export function processSettings<State, Type extends ResearchEventType>(
   checkText('name', name)
   checkOptions('options', options, OPTIONS)
   const settings = {
+    startAt: 'start',
     rebuild: false,
     lateness: 0,
     maxStateBytes: 64 * 1024,
@@ -164,6 +171,7 @@ export function processSettings<State, Type extends ResearchEventType>(
   } as const
   const { version, types, where, key, init, event, timer, migrate, timeToLive, wait } = settings
   checkInteger('version', version, 1)
+  checkStart('startAt', settings.startAt)
   if (types !== undefined) {
     checkList('types', types)
     for (const type of types) checkText('types', type)
