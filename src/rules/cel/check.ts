@@ -1,0 +1,444 @@
+import type { Expr, Expr_Call, Expr_Comprehension } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js'
+import { dataShapes, ENVELOPE_FIELDS, EVENT_TYPES, type Shape } from './event-shape.ts'
+import type { ExpressionProblem } from './expression-error.ts'
+import { patternOf } from './pattern.ts'
+import { pathOf, textConstant } from './rewrite.ts'
+import { FUNCTIONS, MACROS, METHODS, OPERATORS, TYPE_NAMES, type Kind } from './signatures.ts'
+import { similarName } from './similar.ts'
+import type { Syntax } from './syntax.ts'
+import { textLiteralAt } from './tokens.ts'
+
+/** What an expression may name. */
+export interface CheckedScope {
+  /** The event types that it reads; undefined for all but `unknown`. */
+  readonly types?: ReadonlySet<string> | undefined
+  /** Names and what they have: those of the event, or those of an alert. */
+  readonly names: ReadonlyMap<string, readonly Shape[]>
+  /** Whether the names are those of an event. */
+  readonly hasEvent: boolean
+  readonly allowChanged: boolean
+  /** `bool`: a condition. `text`: anything but a list or a map. `value`: anything. */
+  readonly result: 'bool' | 'text' | 'value'
+}
+
+/** The names of an event of these types. */
+export function eventNames(types: ReadonlySet<string> | undefined): ReadonlyMap<string, readonly Shape[]> {
+  const names = new Map<string, readonly Shape[]>(
+    Object.entries(ENVELOPE_FIELDS).map(([name, shape]) => [name, [shape]]),
+  )
+  names.set('data', dataShapes(types))
+  return names
+}
+
+/** Maximum depth of the syntax tree. */
+const MAX_TREE_DEPTH = 100
+
+/** Maximum depth of macros within macros. */
+const MAX_MACROS = 2
+
+/** Maximum number of calls of `changed()`. */
+const MAX_CHANGED = 3
+
+const ANY: readonly Shape[] = ['any']
+
+/** Problems of the expression, in the order of the text. */
+export function checkExpression(syntax: Syntax, scope: CheckedScope): readonly ExpressionProblem[] {
+  const checker = new Checker(syntax, scope)
+  checker.visit(syntax.root, { bound: new Map(), macros: 0, depth: 0, isWatched: false })
+  if (checker.problems.length === 0) checker.checkResult(syntax.root)
+  return checker.problems.toSorted((a, b) => a.offset - b.offset)
+}
+
+interface Place {
+  /** What macros have bound. */
+  readonly bound: ReadonlyMap<string, readonly Shape[]>
+  readonly macros: number
+  readonly depth: number
+  /** Whether it is within the argument of `changed()`. */
+  readonly isWatched: boolean
+}
+
+class Checker {
+  readonly problems: ExpressionProblem[] = []
+  readonly #syntax: Syntax
+  readonly #scope: CheckedScope
+  #changed = 0
+  #isTooDeep = false
+
+  constructor(syntax: Syntax, scope: CheckedScope) {
+    this.#syntax = syntax
+    this.#scope = scope
+  }
+
+  /** Checks the node, and gives the shapes that its value can have. */
+  visit(node: Expr, outer: Place): readonly Shape[] {
+    const place = { ...outer, depth: outer.depth + 1 }
+    if (place.depth > MAX_TREE_DEPTH) {
+      if (!this.#isTooDeep) this.#report('The expression is too deep.', this.#at(node), 1)
+      this.#isTooDeep = true
+      return ANY
+    }
+    const { exprKind: kind } = node
+    switch (kind.case) {
+      case 'identExpr':
+        return this.#identifier(node, kind.value.name, place)
+      case 'selectExpr': {
+        const { operand, field } = kind.value
+        if (operand === undefined) return ANY
+        const shapes = this.visit(operand, place)
+        const offset = this.#skip(this.#at(node) + (kind.value.testOnly ? 0 : 1))
+        const where = kind.value.testOnly ? this.#lastWord(node, field) : offset
+        return this.#field(shapes, field, where, field.length)
+      }
+      case 'callExpr':
+        return this.#call(node, kind.value, place)
+      case 'listExpr': {
+        for (const member of kind.value.elements) this.visit(member, place)
+        return ANY
+      }
+      case 'structExpr': {
+        if (kind.value.messageName !== '') {
+          this.#report('Messages cannot be made here; a map is `{"name": value}`.', this.#at(node), 1)
+        }
+        for (const { keyKind, value } of kind.value.entries) {
+          if (keyKind.case === 'mapKey') this.visit(keyKind.value, place)
+          if (value !== undefined) this.visit(value, place)
+        }
+        return ANY
+      }
+      case 'comprehensionExpr':
+        return this.#macro(node, kind.value, place)
+      default:
+        return ANY
+    }
+  }
+
+  /** Whether the result can be what it must be, as far as it is known. */
+  checkResult(root: Expr): void {
+    const kind = this.#kindOf(root)
+    const { result } = this.#scope
+    const { length } = this.#syntax.text
+    if (result === 'bool' && kind !== 'bool' && kind !== 'any') {
+      this.#report(
+        `A condition is true or false, and this is ${KIND_NAMES[kind]}: compare it, as in \`… == …\`.`,
+        0,
+        length,
+      )
+    }
+    if (result === 'text' && (kind === 'list' || kind === 'map')) {
+      this.#report(`A text, a number or a boolean is needed, and this is ${KIND_NAMES[kind]}.`, 0, length)
+    }
+  }
+
+  #identifier(node: Expr, name: string, { bound }: Place): readonly Shape[] {
+    const shapes = bound.get(name) ?? this.#scope.names.get(name)
+    if (shapes !== undefined) return shapes
+    if (TYPE_NAMES.has(name)) return ANY
+    const at = this.#at(node)
+    if (FUNCTIONS[name] !== undefined) {
+      this.#report(`\`${name}\` is a function: write \`${name}(…)\`.`, at, name.length)
+      return ANY
+    }
+    const names = [...this.#scope.names.keys(), ...[...bound.keys()].filter((key) => !key.startsWith('@'))]
+    const known = similarName(name, names)
+    const hint =
+      known !== undefined
+        ? `did you mean \`${known}\`?`
+        : this.#scope.hasEvent && this.#dataFields().has(name)
+          ? `write \`data.${name}\`.`
+          : `known are ${list(names)}; a text needs quotes: '${name}'.`
+    this.#report(`There is no name \`${name}\`: ${hint}`, at, name.length)
+    return ANY
+  }
+
+  #dataFields(): ReadonlySet<string> {
+    return new Set(fieldsOf(this.#scope.names.get('data') ?? []))
+  }
+
+  #field(shapes: readonly Shape[], field: string, offset: number, length: number): readonly Shape[] {
+    const found: Shape[] = []
+    for (const shape of shapes) {
+      if (shape === 'any') found.push('any')
+      else if (isRecord(shape) && Object.hasOwn(shape, field)) {
+        const inner = shape[field]
+        if (inner !== undefined) found.push(inner)
+      }
+    }
+    if (found.length > 0) return found
+    const fields = fieldsOf(shapes)
+    const known = similarName(field, fields)
+    const hint =
+      known !== undefined
+        ? `did you mean \`${known}\`?`
+        : fields.length > 0
+          ? `known are ${list(fields)}.`
+          : shapes.some((shape) => Array.isArray(shape))
+            ? 'it is a field of a list; write `[0]` before it, or use `.exists(x, …)`.'
+            : 'what is before it has no fields.'
+    const types = this.#scope.types
+    const where = types === undefined ? '' : ` in ${list([...types])}`
+    this.#report(`There is no field \`${field}\`${fields.length > 0 ? where : ''}: ${hint}`, offset, length)
+    return ANY
+  }
+
+  #call(node: Expr, call: Expr_Call, place: Place): readonly Shape[] {
+    const { function: name, target, args } = call
+    if (target === undefined && OPERATORS[name] !== undefined) return this.#operator(call, place)
+    const at = this.#callAt(node, name, target !== undefined)
+    const known = target === undefined ? FUNCTIONS : METHODS
+    const signature = Object.hasOwn(known, name) ? known[name] : undefined
+    if (signature === undefined) {
+      this.#unknownFunction(name, target !== undefined, at)
+      // Its arguments may name a variable of a macro that was misspelled.
+      if (target !== undefined) this.visit(target, place)
+      return ANY
+    }
+    if (!signature.counts.includes(args.length)) {
+      const counts = signature.counts.join(' or ')
+      const noun = counts === '1' ? 'argument' : 'arguments'
+      this.#report(`\`${name}\` takes ${counts} ${noun}, and here it has ${args.length}.`, at, name.length)
+      return ANY
+    }
+    if (!this.#scope.hasEvent && signature.readsEvent?.(args.length) === true) {
+      this.#report(
+        `\`${name}\` reads the event, which cannot be used together with \`key\`, \`labels\` and \`value\`.`,
+        at,
+        name.length,
+      )
+    }
+    if (name === 'age' && target === undefined && args[0] !== undefined) {
+      if (args[0].exprKind.case !== 'identExpr' || args[0].exprKind.value.name !== 'event') {
+        this.#report('`age` is that of the event: write `age(event)`.', at, name.length)
+      }
+      return ANY
+    }
+    if (name === 'changed' && target === undefined) return this.#watch(args, place, at)
+    if (name === 'matches') this.#pattern(args[0])
+    if (target !== undefined) this.visit(target, place)
+    for (const arg of args) this.visit(arg, place)
+    return ANY
+  }
+
+  #unknownFunction(name: string, isMethod: boolean, at: number): void {
+    const macro = Object.hasOwn(MACROS, name)
+    if (macro) {
+      this.#report(
+        `\`${name}\` takes a name and an expression, as in \`list.${name}(x, …)\`.`,
+        at,
+        name.length,
+      )
+      return
+    }
+    const same = isMethod ? METHODS : FUNCTIONS
+    const other = isMethod ? FUNCTIONS : METHODS
+    const names = isMethod ? [...Object.keys(same), ...Object.keys(MACROS)] : Object.keys(same)
+    const known = similarName(name, names)
+    const hint = Object.hasOwn(other, name)
+      ? isMethod
+        ? `write \`${name}(…)\` around it.`
+        : `write \`….${name}(…)\` after a value.`
+      : known === undefined
+        ? `known are ${list(names)}.`
+        : `did you mean \`${known}\`?`
+    this.#report(`There is no ${isMethod ? 'method' : 'function'} \`${name}\`: ${hint}`, at, name.length)
+  }
+
+  #watch(args: readonly Expr[], place: Place, at: number): readonly Shape[] {
+    this.#changed++
+    const length = 'changed'.length
+    if (!this.#scope.allowChanged) this.#report('`changed` can be used in conditions only.', at, length)
+    else if (place.isWatched) this.#report('`changed` cannot be used within `changed`.', at, length)
+    else if (place.macros > 0) this.#report('`changed` cannot be used within a macro.', at, length)
+    else if (this.#changed > MAX_CHANGED) {
+      this.#report(`\`changed\` is used at most ${MAX_CHANGED} times in one expression.`, at, length)
+    }
+    for (const arg of args) this.visit(arg, { ...place, isWatched: true })
+    return ANY
+  }
+
+  #operator({ function: name, args }: Expr_Call, place: Place): readonly Shape[] {
+    const [first, second] = args
+    if (name === '_[_]' && first !== undefined && second !== undefined) {
+      const shapes = this.visit(first, place)
+      const field = textConstant(second)
+      if (field !== undefined) {
+        const at = this.#at(second)
+        return this.#field(shapes, field, at, Math.abs(textLiteralAt(this.#syntax.text, at) ?? 1))
+      }
+      this.visit(second, place)
+      return members(shapes)
+    }
+    if (first !== undefined && second !== undefined && ['_==_', '_!=_', '@in'].includes(name)) {
+      this.#typeComparison(first, second, place)
+      if (name !== '@in') this.#typeComparison(second, first, place)
+    }
+    const shapes = args.map((arg) => this.visit(arg, place))
+    if (name === '_?_:_') return [...(shapes[1] ?? []), ...(shapes[2] ?? [])]
+    return ANY
+  }
+
+  /** `type == 'monitor.eror'` never holds. */
+  #typeComparison(left: Expr, right: Expr, { bound }: Place): void {
+    const path = pathOf(left, new Set(bound.keys()))
+    if (path?.length !== 1 || path[0] !== 'type' || !this.#scope.hasEvent) return
+    const texts = right.exprKind.case === 'listExpr' ? right.exprKind.value.elements : [right]
+    for (const node of texts) {
+      const value = textConstant(node)
+      if (value === undefined) continue
+      const types = this.#scope.types
+      const at = this.#at(node)
+      const length = Math.abs(textLiteralAt(this.#syntax.text, at) ?? 1)
+      if (!EVENT_TYPES.includes(value)) {
+        const known = similarName(value, EVENT_TYPES)
+        const hint = known === undefined ? `known are ${list(EVENT_TYPES)}.` : `did you mean '${known}'?`
+        this.#report(`There is no event type '${value}': ${hint}`, at, length)
+      } else if (types !== undefined && !types.has(value)) {
+        this.#report(
+          `Only events of ${list([...types])} are read here, and '${value}' is none of them: add it to \`on\`.`,
+          at,
+          length,
+        )
+      }
+    }
+  }
+
+  #pattern(node: Expr | undefined): void {
+    if (node === undefined) return
+    const at = this.#at(node)
+    const pattern = textConstant(node)
+    if (pattern === undefined) {
+      this.#report('`matches` takes a regular expression that is written as a text, in quotes.', at, 1)
+      return
+    }
+    try {
+      patternOf(pattern)
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      const length = Math.abs(textLiteralAt(this.#syntax.text, at) ?? 1)
+      this.#report(`This is no regular expression in RE2 syntax: ${message}.`, at, length)
+    }
+  }
+
+  #macro(node: Expr, fold: Expr_Comprehension, place: Place): readonly Shape[] {
+    const { iterRange: range, iterVar, accuVar, loopStep, result } = fold
+    if (place.macros >= MAX_MACROS) {
+      this.#report(`Macros such as \`exists\` are at most ${MAX_MACROS} deep.`, this.#at(node), 1)
+      return ANY
+    }
+    const shapes = range === undefined ? ANY : this.visit(range, place)
+    const bound = new Map([...place.bound, [iterVar, members(shapes)], [accuVar, ANY]])
+    const inner: Place = { ...place, bound, macros: place.macros + 1 }
+    if (loopStep !== undefined) this.visit(loopStep, inner)
+    if (result !== undefined) this.visit(result, inner)
+    return this.#macroName(node) === 'filter' ? shapes : ANY
+  }
+
+  #macroName(node: Expr): string | undefined {
+    const call = this.#syntax.macro(node)
+    return call?.exprKind.case === 'callExpr' ? call.exprKind.value.function : undefined
+  }
+
+  #kindOf(node: Expr): Kind {
+    const { exprKind: kind } = node
+    switch (kind.case) {
+      case 'constExpr':
+        return CONSTANT_KINDS[kind.value.constantKind.case ?? 'nullValue'] ?? 'any'
+      case 'selectExpr':
+        return kind.value.testOnly ? 'bool' : 'any'
+      case 'listExpr':
+        return 'list'
+      case 'structExpr':
+        return 'map'
+      case 'comprehensionExpr':
+        return MACROS[this.#macroName(node) ?? ''] ?? 'any'
+      case 'callExpr': {
+        const { function: name, target, args } = kind.value
+        if (target !== undefined) return METHODS[name]?.result ?? 'any'
+        if (name === '_?_:_') {
+          const [, yes, no] = args
+          const kinds = new Set([yes, no].map((arg) => (arg === undefined ? 'any' : this.#kindOf(arg))))
+          return kinds.size === 1 ? ([...kinds][0] ?? 'any') : 'any'
+        }
+        return OPERATORS[name] ?? FUNCTIONS[name]?.result ?? 'any'
+      }
+      default:
+        return 'any'
+    }
+  }
+
+  #at(node: Expr): number {
+    return this.#syntax.at(node)
+  }
+
+  #skip(offset: number): number {
+    const { text } = this.#syntax
+    let at = offset
+    while (at < text.length && /\s/.test(text.charAt(at))) at++
+    return at
+  }
+
+  /** Where the name of a call begins. The parser places a method at its dot or at its bracket. */
+  #callAt(node: Expr, name: string, isMethod: boolean): number {
+    const { text } = this.#syntax
+    const at = this.#at(node)
+    if (text.startsWith(name, at)) return at
+    const found = isMethod && text.charAt(at) === '(' ? text.lastIndexOf(name, at) : text.indexOf(name, at)
+    return found === -1 ? at : found
+  }
+
+  /** Where the last name within `has(…)` begins. The parser gives the place of `has`. */
+  #lastWord(node: Expr, field: string): number {
+    const kind = node.exprKind
+    const operand = kind.case === 'selectExpr' ? kind.value.operand : undefined
+    const from = operand === undefined ? this.#at(node) : this.#at(operand) + 1
+    const found = this.#syntax.text.indexOf(field, from)
+    return found === -1 ? this.#at(node) : found
+  }
+
+  #report(message: string, offset: number, length: number): void {
+    this.problems.push({ message, offset, length })
+  }
+}
+
+const CONSTANT_KINDS: Readonly<Record<string, Kind | undefined>> = {
+  boolValue: 'bool',
+  stringValue: 'text',
+  int64Value: 'number',
+  uint64Value: 'number',
+  doubleValue: 'number',
+  nullValue: 'null',
+}
+
+const KIND_NAMES: Readonly<Record<Kind, string>> = {
+  bool: 'a boolean',
+  text: 'a text',
+  number: 'a number',
+  list: 'a list',
+  map: 'a map',
+  null: 'null',
+  time: 'a time',
+  any: 'a value',
+}
+
+function isRecord(shape: Shape): shape is { readonly [field: string]: Shape } {
+  return typeof shape === 'object' && !Array.isArray(shape)
+}
+
+function fieldsOf(shapes: readonly Shape[]): readonly string[] {
+  return [...new Set(shapes.filter(isRecord).flatMap((shape) => Object.keys(shape)))].toSorted()
+}
+
+/** The shapes of the members of a list, or of the keys of a map. */
+function members(shapes: readonly Shape[]): readonly Shape[] {
+  const found = shapes.flatMap((shape): readonly Shape[] =>
+    Array.isArray(shape) ? shape : shape === 'value' ? [] : ['any'],
+  )
+  return found.length > 0 ? found : ANY
+}
+
+/** Names for a message, at most 12 of them. */
+function list(names: readonly string[]): string {
+  const shown = names.slice(0, 12).map((name) => `\`${name}\``)
+  const more = names.length - shown.length
+  return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')
+}

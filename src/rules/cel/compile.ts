@@ -1,0 +1,109 @@
+import { isCelError, plan, type CelError, type CelInput, type CelResult } from '@bufbuild/cel'
+import type { Expr } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js'
+import type { ResearchEventType } from '../../protocol/event.ts'
+import type { Json } from '../../protocol/json.ts'
+import { checkExpression, eventNames } from './check.ts'
+import { ENVIRONMENT, resetBounds } from './environment.ts'
+import { ExpressionError } from './expression-error.ts'
+import { Problem, type EventView, type Expression } from './expression.ts'
+import { toJsonValue } from './json-value.ts'
+import { rewrite } from './rewrite.ts'
+import { parseExpression } from './syntax.ts'
+import { MISSING, VARIABLES, View, withView } from './view.ts'
+
+/** What an expression may name, and what it must be. */
+export interface ExpressionScope {
+  /** The event types that it reads. Default: all but `unknown`. A field is known if one of them has it. */
+  readonly types?: ReadonlySet<ResearchEventType> | undefined
+  /** Whether `changed()` can be used, as in conditions. Default false. */
+  readonly allowChanged?: boolean
+  /** `bool`: a condition. `text`: no list and no map. Default `value`: anything. Checked where it is known. */
+  readonly result?: 'bool' | 'text' | 'value'
+}
+
+/**
+ * A checked expression over the fields of an event: `id`, `source`, `type`, `time`, `received`, `via`, `revision`, `backfill`
+ * and `data`.
+ *
+ * @throws {ExpressionError} It is no CEL, or names what an event cannot have.
+ */
+export function compileExpression(text: string, scope: ExpressionScope = {}): Expression {
+  const syntax = parseExpression(text)
+  const { types, allowChanged = false, result = 'value' } = scope
+  const problems = checkExpression(syntax, {
+    types,
+    names: eventNames(types),
+    hasEvent: true,
+    allowChanged,
+    result,
+  })
+  if (problems.length > 0) throw new ExpressionError(problems)
+  return planned(syntax.root, text, syntax.textOf)
+}
+
+/** The expression of a checked tree. */
+export function planned(root: Expr, text: string, textOf: (node: Expr) => string): Expression {
+  const { root: rewritten, watched } = rewrite(root)
+  const evaluate = plan(ENVIRONMENT, rewritten)
+  return new PlannedExpression(
+    text,
+    evaluate,
+    watched.map((node) => planned(node, textOf(node), textOf)),
+  )
+}
+
+/** What the library plans. */
+export type Plan = (variables: Record<string, CelInput>) => CelResult
+
+class PlannedExpression implements Expression {
+  readonly text: string
+  readonly watched: readonly Expression[]
+  readonly #plan: Plan
+
+  constructor(text: string, evaluate: Plan, watched: readonly Expression[]) {
+    this.text = text
+    this.#plan = evaluate
+    this.watched = watched
+  }
+
+  evaluate(view: EventView, changed: readonly boolean[] = []): Json | Problem {
+    if (!(view instanceof View)) throw new TypeError('an expression is evaluated for a view of viewOf()')
+    if (this.watched.length > 0) return this.#evaluate(view, changed)
+    const known = view.results.get(this.text)
+    if (known !== undefined) return known
+    const value = this.#evaluate(view, changed)
+    view.results.set(this.text, value)
+    return value
+  }
+
+  #evaluate(view: View, changed: readonly boolean[]): Json | Problem {
+    view.changed = changed
+    return withView(view, () => evaluated(this.#plan, VARIABLES))
+  }
+}
+
+/** The value of a plan, as JSON. */
+export function evaluated(evaluate: Plan, variables: Record<string, CelInput>): Json | Problem {
+  resetBounds()
+  const value = evaluate(variables)
+  if (isCelError(value)) return problemOf(value)
+  if (typeof value === 'boolean' || typeof value === 'string') return value
+  try {
+    return toJsonValue(value)
+  } catch (error) {
+    return new Problem('error', error instanceof Error ? error.message : String(error))
+  }
+}
+
+/** What an error of the library says of the event. */
+function problemOf({ message }: CelError): Problem {
+  if (message.startsWith(MISSING)) return new Problem('missing', message.slice(MISSING.length))
+  const index = /^index (-?\d+) out of bounds/.exec(message)
+  if (index !== null) return new Problem('missing', `[${index[1]}]`)
+  const overload = /^found no matching overload for '(.*?)' applied to '(.*)'$/.exec(message)
+  if (overload !== null) {
+    const name = overload[1]?.replace(/^@in$/, 'in').replaceAll('_', '') ?? ''
+    return new Problem('error', `\`${name}\` cannot be applied to ${overload[2]}`)
+  }
+  return new Problem('error', message)
+}

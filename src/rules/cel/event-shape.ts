@@ -1,0 +1,204 @@
+import type { ResearchEvent, ResearchEventData, ResearchEventType } from '../../protocol/event.ts'
+
+/**
+ * What an expression may name within a value: `any` is open, `value` has no fields, a list has the shape of its members.
+ */
+export type Shape = 'any' | 'value' | readonly [Shape] | { readonly [field: string]: Shape }
+
+/** The shape of a TypeScript type. It ties the declaration below to `src/protocol`: a field that is missing or made up does not compile. */
+type ShapeOf<T> = unknown extends T ? 'any' : ShapeOfObject<Extract<Exclude<T, string>, object>>
+
+type ShapeOfObject<T> = [T] extends [never]
+  ? 'value'
+  : [T] extends [Error]
+    ? 'any'
+    : [T] extends [readonly (infer Member)[]]
+      ? readonly [ShapeOf<Member>]
+      : string extends FieldOf<T>
+        ? 'any'
+        : { readonly [Field in FieldOf<T>]: ShapeOf<ValueOf<T, Field>> }
+
+type FieldOf<T> = T extends unknown ? keyof T : never
+type ValueOf<T, Field> = T extends unknown ? (Field extends keyof T ? T[Field] : never) : never
+
+const CITATION = { url: 'value', title: 'value', excerpts: ['value'] } as const
+
+const OUTPUT = {
+  type: 'value',
+  content: 'any',
+  basis: [{ field: 'value', reasoning: 'value', citations: [CITATION], confidence: 'value' }],
+  mcp_tool_calls: [
+    {
+      tool_call_id: 'value',
+      server_name: 'value',
+      tool_name: 'value',
+      arguments: 'value',
+      content: 'value',
+      error: 'value',
+    },
+  ],
+  beta_fields: 'any',
+  output_schema: 'any',
+} as const
+
+const CHANGE = {
+  event_type: 'value',
+  event_id: 'value',
+  event_group_id: 'value',
+  event_date: 'value',
+} as const
+
+const WARNING = { type: 'value', message: 'value', detail: 'any' } as const
+
+const SOURCE_POLICY = {
+  include_domains: ['value'],
+  exclude_domains: ['value'],
+  after_date: 'value',
+} as const
+
+const WEBHOOK = { url: 'value', event_types: ['value'] } as const
+
+const RUN = {
+  run_id: 'value',
+  status: 'value',
+  is_active: 'value',
+  warnings: [WARNING],
+  error: { message: 'value', details: 'any', detail: 'any', ref_id: 'value' },
+  processor: 'value',
+  metadata: 'any',
+  created_at: 'value',
+  modified_at: 'value',
+  taskgroup_id: 'value',
+  interaction_id: 'value',
+} as const
+
+const INPUT = {
+  input: 'any',
+  processor: 'value',
+  metadata: 'any',
+  memory_scope_key: 'value',
+  source_policy: SOURCE_POLICY,
+  advanced_settings: { location: 'value' },
+  task_spec: {
+    output_schema: { type: 'value', json_schema: 'any', description: 'value' },
+    input_schema: 'any',
+  },
+  previous_interaction_id: 'value',
+  mcp_servers: [{ type: 'value', url: 'value', name: 'value', headers: 'any', allowed_tools: ['value'] }],
+  enable_events: 'value',
+  webhook: WEBHOOK,
+} as const
+
+const CAUSE = { source: 'value', id: 'value', type: 'value', time: 'value' } as const
+
+const ALERT = {
+  alert: 'value',
+  group: 'value',
+  key: 'any',
+  labels: 'any',
+  annotations: 'any',
+  value: 'value',
+  since: 'value',
+  events: [CAUSE],
+  episode: 'value',
+} as const
+
+/** The shape of `data` of each type of event. */
+export const DATA_SHAPES = {
+  'monitor.event_stream': { ...CHANGE, output: OUTPUT },
+  'monitor.snapshot': { ...CHANGE, changed_output: OUTPUT, previous_output: OUTPUT },
+  'monitor.completion': { event_type: 'value', timestamp: 'value' },
+  'monitor.error': { event_type: 'value', error_message: 'value', timestamp: 'value' },
+  'task_group.status': {
+    type: 'value',
+    event_id: 'value',
+    status: {
+      num_task_runs: 'value',
+      task_run_status_counts: {
+        queued: 'value',
+        action_required: 'value',
+        running: 'value',
+        completed: 'value',
+        failed: 'value',
+        cancelling: 'value',
+        cancelled: 'value',
+      },
+      is_active: 'value',
+      status_message: 'value',
+      modified_at: 'value',
+    },
+  },
+  'task_run.state': { run: RUN, input: INPUT, output: OUTPUT },
+  error: {
+    type: 'value',
+    event_id: 'value',
+    error: { ref_id: 'value', message: 'value', detail: 'any' },
+  },
+  'stream.gap': { from: 'value', to: 'value', reason: 'value' },
+  'stream.oversized': { limit: 'value' },
+  'source.failed': { error: 'any' },
+  'monitor.cancelled': {
+    monitor_id: 'value',
+    type: 'value',
+    status: 'value',
+    frequency: 'value',
+    processor: 'value',
+    created_at: 'value',
+    last_run_at: 'value',
+    webhook: WEBHOOK,
+    metadata: 'any',
+    settings: {
+      query: 'any',
+      output_schema: 'any',
+      include_backfill: 'value',
+      advanced_settings: { source_policy: SOURCE_POLICY, location: 'value' },
+      task_run_id: 'value',
+    },
+    output: { latest_snapshot: OUTPUT },
+  },
+  'source.live': { lost: 'value' },
+  'source.lost': { message: 'value' },
+  'log.tick': { at: 'value' },
+  'log.gap': { from: 'value', to: 'value' },
+  'alert.firing': ALERT,
+  'alert.resolved': { ...ALERT, reason: 'value' },
+  'alert.unknown': {
+    alert: 'value',
+    group: 'value',
+    key: 'any',
+    labels: 'any',
+    reason: 'value',
+    since: 'value',
+  },
+  'alert.late': {
+    alert: 'value',
+    group: 'value',
+    key: 'any',
+    event: CAUSE,
+    by: 'value',
+  },
+  unknown: 'any',
+} as const satisfies { readonly [Type in ResearchEventType]: ShapeOf<ResearchEventData[Type]> }
+
+/** The fields of an event besides `data`. `backfill` and `revision` are those of its entry in a log. */
+export const ENVELOPE_FIELDS = {
+  id: 'value',
+  source: 'value',
+  type: 'value',
+  time: 'value',
+  received: 'value',
+  via: 'value',
+  revision: 'value',
+  backfill: 'value',
+} as const satisfies Partial<Record<keyof ResearchEvent, 'value'> & Record<'revision' | 'backfill', 'value'>>
+
+/** Every type of event. */
+export const EVENT_TYPES: readonly string[] = Object.keys(DATA_SHAPES)
+
+/** The shapes of `data` of these types; without types those of all but `unknown`, which has everything. */
+export function dataShapes(types: ReadonlySet<string> | undefined): readonly Shape[] {
+  const all: readonly (readonly [string, Shape])[] = Object.entries(DATA_SHAPES)
+  return all
+    .filter(([type]) => (types === undefined ? type !== 'unknown' : types.has(type)))
+    .map(([, shape]) => shape)
+}

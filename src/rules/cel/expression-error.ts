@@ -1,0 +1,20 @@
+/** What is wrong with an expression, and where. */
+export interface ExpressionProblem {
+  /** One sentence, which says what to write instead where that is known. */
+  readonly message: string
+  /** Where it begins in the text, in characters (UTF-16 code units). */
+  readonly offset: number
+  /** In characters. 0 for the end of the text. */
+  readonly length: number
+}
+
+/** An expression or a template is wrong. `problems` has at least one, in the order of the text. */
+export class ExpressionError extends Error {
+  override readonly name = 'ExpressionError'
+  readonly problems: readonly ExpressionProblem[]
+
+  constructor(problems: readonly ExpressionProblem[]) {
+    super(problems.map(({ message }) => message).join(' '))
+    this.problems = problems
+  }
+}

@@ -1,0 +1,144 @@
+import { getDomain } from 'tldts'
+import { isObject } from '../../protocol/event.ts'
+import type { View } from './view.ts'
+
+/** Maximum length of a text that is made or searched, in characters. */
+export const MAX_TEXT = 256 * 1024
+
+/** The output of an event: `data.output`, of a snapshot what changed (`data.changed_output`), of a cancelled monitor its latest snapshot. */
+export function outputOf(view: View): unknown {
+  const { data } = view.event
+  if (!isObject(data)) return undefined
+  const output = data['output'] ?? data['changed_output']
+  if (view.event.type === 'monitor.cancelled' && isObject(output)) return output['latest_snapshot']
+  return output
+}
+
+/** All text of an output's content, or of any JSON value: texts, numbers and booleans, joined by spaces. Cut at 256 kB. */
+export function textOf(json: unknown, view: View | undefined): string {
+  const content = isOutput(json) ? json['content'] : json
+  if (typeof content === 'string') return cut(content, view)
+  const parts: string[] = []
+  let length = 0
+  // A stack of its own, since the value may be deeper than calls can be.
+  const waiting: unknown[] = [content]
+  while (waiting.length > 0) {
+    const value = waiting.pop()
+    if (typeof value === 'object' && value !== null) {
+      const members = Array.isArray(value) ? value : Object.values(value)
+      for (let index = members.length - 1; index >= 0; index--) waiting.push(members[index])
+    } else if (value !== null && value !== undefined && value !== '') {
+      const part = String(value)
+      parts.push(part)
+      length += part.length + 1
+      if (length > MAX_TEXT) break
+    }
+  }
+  return cut(parts.join(' '), view)
+}
+
+/** The text, at most 256 kB of it. */
+export function cut(text: string, view: View | undefined): string {
+  if (text.length <= MAX_TEXT) return text
+  if (view !== undefined) view.isCut = true
+  return text.slice(0, MAX_TEXT)
+}
+
+/** Maximum number of citations that are looked at. */
+const MAX_CITATIONS = 10_000
+
+/** The registrable domains among the URLs of an output's citations, sorted. */
+export function domainsOf(json: unknown): readonly string[] {
+  const domains = new Set<string>()
+  for (const url of urlsOf(basisOf(json))) {
+    const domain = domainOf(url)
+    if (domain !== undefined) domains.add(domain)
+  }
+  return [...domains].toSorted()
+}
+
+/**
+ * The registrable domain of a URL: `example.co.uk`, `somebody.github.io`, since those who publish below such a suffix are
+ * independent of each other. An address stands for itself. Undefined for what is no http or https URL, and for what has no
+ * domain that anybody can register.
+ */
+function domainOf(url: string): string | undefined {
+  if (url.length > 4_096) return undefined
+  const parsed = URL.parse(url)
+  if (parsed === null || (parsed.protocol !== 'https:' && parsed.protocol !== 'http:')) return undefined
+  const host = parsed.hostname.replace(/\.$/, '')
+  if (/^\[|^[\d.]+$/.test(host)) return host
+  return getDomain(host, { allowPrivateDomains: true, extractHostname: false }) ?? undefined
+}
+
+/** The bases of a field: `company`, or `company.name` and `company.0` within it. Case matters. */
+export function basesOf(json: unknown, field: string): readonly Readonly<Record<string, unknown>>[] {
+  return basisOf(json).filter((basis) => {
+    const name = basis['field']
+    return (
+      typeof name === 'string' &&
+      (name === field || name.startsWith(`${field}.`) || name.startsWith(`${field}[`))
+    )
+  })
+}
+
+function basisOf(json: unknown): readonly Readonly<Record<string, unknown>>[] {
+  if (!isObject(json)) return []
+  const { basis } = json
+  return Array.isArray(basis) ? basis.slice(0, MAX_CITATIONS).filter(isObject) : []
+}
+
+function citationsOf(
+  bases: readonly Readonly<Record<string, unknown>>[],
+): readonly Readonly<Record<string, unknown>>[] {
+  const citations: Readonly<Record<string, unknown>>[] = []
+  for (const { citations: members } of bases) {
+    if (!Array.isArray(members)) continue
+    for (const member of members) {
+      if (citations.length >= MAX_CITATIONS) return citations
+      if (isObject(member)) citations.push(member)
+    }
+  }
+  return citations
+}
+
+/** The URLs of the citations, each once, in their order. */
+export function urlsOf(bases: readonly Readonly<Record<string, unknown>>[]): readonly string[] {
+  const urls = new Set<string>()
+  for (const { url } of citationsOf(bases)) if (typeof url === 'string') urls.add(url)
+  return [...urls]
+}
+
+const LEVELS = ['low', 'medium', 'high']
+
+/** The lowest confidence among the bases; undefined where none has one. */
+export function confidenceOf(bases: readonly Readonly<Record<string, unknown>>[]): string | undefined {
+  const levels = bases.map(({ confidence }) => confidence).filter((level) => typeof level === 'string')
+  return levels.toSorted((a, b) => LEVELS.indexOf(a) - LEVELS.indexOf(b))[0]
+}
+
+/** Whether an excerpt of a citation contains the text. Case and spaces do not matter. */
+export function isQuoted(bases: readonly Readonly<Record<string, unknown>>[], text: string): boolean {
+  const wanted = plain(text)
+  if (wanted === '') return false
+  let length = 0
+  for (const { excerpts } of citationsOf(bases)) {
+    if (!Array.isArray(excerpts)) continue
+    for (const excerpt of excerpts) {
+      if (typeof excerpt !== 'string') continue
+      length += excerpt.length
+      if (length > MAX_TEXT) return false
+      if (plain(excerpt).includes(wanted)) return true
+    }
+  }
+  return false
+}
+
+function plain(text: string): string {
+  return text.toLowerCase().replace(/\s+/g, ' ').trim()
+}
+
+/** Whether the value is the output of a run or a monitor. */
+function isOutput(json: unknown): json is Readonly<Record<string, unknown>> {
+  return isObject(json) && 'content' in json && 'basis' in json
+}
