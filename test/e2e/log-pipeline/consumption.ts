@@ -269,8 +269,10 @@ export class Reading {
       this.#trace.log(`${name} begins ${key}${isRepeated ? ' again' : ''}`)
       if (!isWanted(script, entry)) this.#trace.report(`${name} does not want ${key}`)
       const letter = this.#consumption.letterOf(entry)
-      if (letter !== undefined) {
-        if (!letter.isRedelivered || letter.reading === this)
+      // A suspended process may read an entry for the first time whose letter is that of its successor.
+      const isAgain = this.#begun.has(entry.position) || this.#isSaved(entry.position, this.#before)
+      if (letter !== undefined && (isAgain || letter.isRedelivered)) {
+        if (!letter.isRedelivered || (isAgain && letter.reading === this))
           this.#trace.report(`${name} gets the dead letter ${key} without being asked`)
         letter.reading = this
         continue
