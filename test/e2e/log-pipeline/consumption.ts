@@ -183,7 +183,8 @@ export class Consumption {
       .map((entry) => `${this.name} did not handle ${keyOf(entry)}`)
     const cursor = this.#indexOf(this.#saved?.cursor)
     if (cursor < length) missing.push(`${this.name} is at ${cursor} of ${length}`)
-    if (this.#letters.size > 0) missing.push(`${this.name} has ${this.#letters.size} dead letters`)
+    const letters = [...this.#letters.keys()].filter((position) => this.#indexOf(position) <= length)
+    if (letters.length > 0) missing.push(`${this.name} has ${letters.length} dead letters`)
     return missing
   }
 
