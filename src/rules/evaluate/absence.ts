@@ -1,0 +1,214 @@
+import type { AlertUnknown } from '../../protocol/alert.ts'
+import { rfc3339 } from '../../protocol/timestamp.ts'
+import { alertData, firedNow, labelsOf, sourceOfRule } from './alert-data.ts'
+import { alertDeadline, end, step } from './alert-state.ts'
+import { TIMER } from './context.ts'
+import type { RuleContext } from './context.ts'
+import type { PreparedRule } from './prepared-rule.ts'
+import type { Fact, RuleState } from './state.ts'
+
+/** Events that say whether the reports of a source can be known. */
+export const EVIDENCE = ['source.live', 'source.lost', 'stream.gap', 'monitor.cancelled'] as const
+
+/** The type of such an event. */
+export type Evidence = (typeof EVIDENCE)[number]
+
+/** A timer that fires so much after it was due says that nothing was recorded then, in ms. */
+const DOWNTIME = 5 * 60_000
+
+/** How long reports of a cancelled monitor, which may come late, are ignored, in ms. */
+const CANCELLED_KEPT = 7 * 24 * 3_600_000
+
+/** Whether a rule about absence watches a source. Reports of a source that it does not watch mean nothing. */
+export function isWatched({ absence, rule }: PreparedRule, source: string, isReport: boolean): boolean {
+  if (absence === undefined) return false
+  if (absence.of !== undefined) return absence.of.has(source)
+  if (isReport) return true
+  // That a source is live does not say which events it has.
+  for (const [root, type] of ROOTS) {
+    if (!source.startsWith(root)) continue
+    for (const each of rule.types ?? []) if (each.startsWith(type)) return true
+  }
+  return false
+}
+
+/** Which events come from a kind of source. */
+const ROOTS = [
+  ['/v1/monitors/', 'monitor.'],
+  ['/v1/tasks/groups/', 'task_group.'],
+] as const
+
+/** Whether a source reports in time. Its times are those of recording. */
+export class AbsenceWatch {
+  readonly #prepared: PreparedRule
+  readonly #within: number
+  readonly #state: RuleState
+  readonly #context: RuleContext
+
+  constructor(prepared: PreparedRule, within: number, state: RuleState, context: RuleContext) {
+    this.#prepared = prepared
+    this.#within = within
+    this.#state = state
+    this.#context = context
+  }
+
+  /** The source has reported. */
+  report({ t, e, a }: Fact): void {
+    const state = this.#state
+    const now = this.#context.now()
+    if (state.z !== 2 && (state.o === undefined || t >= state.o)) {
+      state.o = t
+      state.e = [e]
+      if (a === undefined) delete state.a
+      else state.a = a
+      const absent = t + this.#within
+      // A report from long ago does not say that the source reports again.
+      if (absent + this.#prepared.rule.lateness > now) {
+        if (state.z === undefined) delete state.y
+        this.#step(now, false)
+      }
+      if (state.z === undefined && state.y === undefined) state.j = absent
+    }
+    this.#store()
+  }
+
+  /** Something is known about the source. */
+  evidence(type: Evidence): void {
+    const state = this.#state
+    const now = this.#context.now()
+    const within = this.#within
+    if (type === 'monitor.cancelled') return this.#cancelled(now)
+    if (type === 'source.live') {
+      if (state.z === 2) {
+        delete state.z
+        delete state.g
+        delete state.o
+      }
+      const isFirst = state.j === undefined && state.z === undefined
+      if (isFirst) state.j = now + within
+      else if (state.z === 1) state.j = state.o === undefined ? now + within : Math.max(state.o + within, now)
+      if (state.z === 1) delete state.z
+      if (state.y === 'lost') delete state.y
+    } else if (state.z !== 2 && (state.j !== undefined || state.z === 1)) {
+      if (type === 'source.lost') {
+        state.z = 1
+        this.#unknown('lost', now)
+      } else {
+        this.#unknown('gap', now)
+        state.o = now
+        state.j = now + within
+      }
+    }
+    this.#store()
+  }
+
+  timer(due: number): void {
+    const state = this.#state
+    delete state.d
+    const { lateness } = this.#prepared.rule
+    for (;;) {
+      const deadline = this.#deadline()
+      if (deadline === undefined || deadline > due - lateness) break
+      this.#at(deadline, due)
+    }
+    this.#store(due)
+  }
+
+  #at(deadline: number, due: number): void {
+    const state = this.#state
+    const now = this.#context.now()
+    if (state.g !== undefined) {
+      for (const name of ['g', 'z', 'o', 'e', 'a'] as const) delete state[name]
+      return
+    }
+    if (state.q !== undefined && deadline !== state.j) return this.#step(deadline, false)
+    if (now - due > DOWNTIME) {
+      this.#unknown('downtime', now)
+      state.j = now + this.#within
+      return
+    }
+    delete state.y
+    this.#step(deadline, true)
+  }
+
+  #step(time: number, level: boolean): void {
+    const state = this.#state
+    const { rule } = this.#prepared
+    const transition = step(state, time, level, rule)
+    if (transition === undefined) return
+    const fired = firedNow(rule, state, null)
+    const data = alertData(rule.name, state, fired)
+    const source = sourceOfRule(rule.name)
+    if (transition === 'firing') {
+      state.f = fired
+      this.#context.append({ type: 'alert.firing', source, data })
+    } else {
+      this.#context.append({ type: 'alert.resolved', source, data: { ...data, reason: 'condition' } })
+      end(state)
+    }
+  }
+
+  #cancelled(now: number): void {
+    const state = this.#state
+    if (state.f !== undefined) {
+      const { rule } = this.#prepared
+      const data = { ...alertData(rule.name, state, firedNow(rule, state, null)), reason: 'cancelled' as const }
+      this.#context.append({ type: 'alert.resolved', source: sourceOfRule(rule.name), data })
+    }
+    end(state)
+    delete state.y
+    delete state.j
+    state.z = 2
+    state.g = now + CANCELLED_KEPT
+    this.#store()
+  }
+
+  /** It is reported once. An alert that fires goes on; one that is pending is given up. */
+  #unknown(reason: 'lost' | 'downtime' | 'gap', now: number): void {
+    const state = this.#state
+    if (state.f === undefined) end(state)
+    if (state.y === reason) return
+    state.y = reason
+    this.#context.append(unknownOutput(this.#prepared, reason, state.k ?? {}, now))
+  }
+
+  #deadline(): number | undefined {
+    const state = this.#state
+    if (state.g !== undefined) return state.g
+    const { s, q, j, z } = state
+    const isAbsent = s !== undefined && q === undefined
+    const next = z === undefined || q !== undefined ? alertDeadline(state, this.#prepared.rule) : undefined
+    if (isAbsent || z !== undefined || j === undefined) return next
+    return Math.min(j, next ?? Infinity)
+  }
+
+  #store(fired = -Infinity): void {
+    const state = this.#state
+    const context = this.#context
+    if (state.j === undefined && state.z === undefined && state.s === undefined) {
+      if (state.d !== undefined) context.cancel(TIMER)
+      return context.set(null)
+    }
+    const deadline = this.#deadline()
+    if (deadline !== undefined) {
+      const due = Math.max(deadline + this.#prepared.rule.lateness, fired + 1)
+      if (state.d === undefined || due < state.d) {
+        state.d = due
+        context.timer(TIMER, due, { clock: 'recorded' })
+      }
+    }
+    context.set(state)
+  }
+}
+
+/** It is not known whether a rule holds. */
+export function unknownOutput(
+  { rule }: Pick<PreparedRule, 'rule'>,
+  reason: AlertUnknown['reason'],
+  key: Readonly<Record<string, string>>,
+  since: number,
+): { readonly type: 'alert.unknown'; readonly source: string; readonly data: AlertUnknown } {
+  const { name, group } = rule
+  const data = { alert: name, group, key, labels: labelsOf(rule, key), reason, since: rfc3339(since) }
+  return { type: 'alert.unknown', source: sourceOfRule(name), data }
+}

@@ -1,0 +1,44 @@
+import type { ResearchEvent } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/event.ts'
+
+/** An event, with what a log knows of it where it comes from one. */
+export type RuleInput = ResearchEvent & {
+  readonly recorded?: number
+  readonly revision?: number
+  readonly backfill?: boolean
+}
+
+/** A day, a month or a year (§2.2). */
+const EVENT_DATE = /^\d{4}(?:-\d{2}(?:-\d{2})?)?$/
+
+/** The time of an event: `time`, else `received`, never later than its recording. Unix ms. */
+export function eventTime({ time, received, recorded }: RuleInput): number {
+  const arrived = validTime(received) ?? recorded ?? 0
+  return Math.min(validTime(time) ?? arrived, recorded ?? arrived)
+}
+
+/**
+ * The time at which rules place an event. A fuller revision counts when it came. An event of a first walk into the past counts at
+ * the beginning of its `event_date`.
+ */
+export function placedAt(event: RuleInput): number {
+  const { received, recorded, revision = 1, backfill = false } = event
+  if (revision > 1) {
+    const arrived = validTime(received) ?? recorded ?? 0
+    return Math.min(arrived, recorded ?? arrived)
+  }
+  const at = eventTime(event)
+  if (!backfill) return at
+  return Math.min(dateOf(event.data) ?? at, recorded ?? Infinity)
+}
+
+function dateOf(data: unknown): number | undefined {
+  const date = isObject(data) ? data['event_date'] : undefined
+  return typeof date === 'string' && EVENT_DATE.test(date) ? validTime(date) : undefined
+}
+
+function validTime(text: unknown): number | undefined {
+  if (typeof text !== 'string') return undefined
+  const at = Date.parse(text)
+  return Number.isNaN(at) ? undefined : at
+}

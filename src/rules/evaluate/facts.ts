@@ -1,0 +1,202 @@
+import { contentHash } from '../../protocol/identity.ts'
+import type { Json } from '../../protocol/json.ts'
+import { Problem } from '../cel/expression.ts'
+import type { EventView, Expression } from '../cel/expression.ts'
+import type { Window } from '../compiled-rule.ts'
+import { placedAt } from './event-time.ts'
+import type { RuleInput } from './event-time.ts'
+import { keyText, shownValue } from './key.ts'
+import type { PreparedRule } from './prepared-rule.ts'
+import type { Cause, Fact, Outcome, Parts, WindowMatch } from './state.ts'
+import { MAX_NEEDED } from './windows/window.ts'
+
+/** Of a text that a state keeps of an event, in characters. */
+const MAX_TEXT = 500
+
+/** What evaluating an event for a rule has met. */
+export interface Tally {
+  missing: number
+  errors: number
+}
+
+/** What an event is for a rule: the values of its key, and the fact for that key. */
+export interface KeyedFact {
+  readonly key: readonly (readonly [name: string, value: string])[]
+  readonly fact: Fact
+}
+
+const NOTHING: readonly Outcome[] = [{ m: null }]
+const MATCH: readonly Outcome[] = [{ m: [] }]
+
+/** Evaluates the conditions of a rule. Undefined where the event cannot change anything of the rule. */
+export function keyedFact(
+  prepared: PreparedRule,
+  event: RuleInput,
+  view: EventView,
+  tally: Tally,
+): KeyedFact | undefined {
+  const { rule, watched } = prepared
+  if (rule.backfill === 'ignore' && event.backfill === true) return undefined
+  const outcomes = watched.length === 0 ? plainOutcomes(prepared, view, tally) : allOutcomes(prepared, view, tally)
+  if (outcomes === NOTHING) return undefined
+  const key = keyOf(prepared, event, view, tally)
+  if (key === undefined) return undefined
+  const parts = outcomes.some(({ m }) => m !== null) ? partsOf(prepared, view) : []
+  const fact: Fact = {
+    t: placedAt(event),
+    e: causeFor(event),
+    o: outcomes,
+    ...(watched.length > 0 && { l: watched.map((each) => hashOfValue(each.evaluate(view))) }),
+    ...(parts.length > 0 && { a: parts }),
+    // Only runs come in several revisions.
+    ...(event.type === 'task_run.state' && { c: contentHash([event.source, event.id]) }),
+  }
+  return { key, fact }
+}
+
+/** An event as a state keeps it. */
+export function causeFor({ source, id, type, time }: RuleInput): Cause {
+  return [shown(source), shown(id), type, time === null ? null : shown(time)]
+}
+
+function plainOutcomes(prepared: PreparedRule, view: EventView, tally: Tally): readonly Outcome[] {
+  const { rule, windows } = prepared
+  const isMatch = rule.when === undefined || isTrue(rule.when.evaluate(view), tally)
+  if (rule.resolve.when === undefined) {
+    if (!isMatch) return NOTHING
+    if (windows.length === 0) return MATCH
+  }
+  return outcomesOf([outcome(prepared, view, tally, undefined, isMatch)])
+}
+
+function allOutcomes(prepared: PreparedRule, view: EventView, tally: Tally): readonly Outcome[] {
+  const count = 1 << prepared.watched.length
+  return Array.from({ length: count }, (_, combination) => {
+    // What fails is counted once.
+    const counts = combination === 0 ? tally : { missing: 0, errors: 0 }
+    const { when } = prepared.rule
+    const isMatch = when === undefined || isTrue(evaluated(prepared, when, view, combination), counts)
+    return outcome(prepared, view, counts, combination, isMatch)
+  })
+}
+
+function outcomesOf(outcomes: readonly Outcome[]): readonly Outcome[] {
+  return outcomes.every(({ m, r }) => m === null && r === undefined) ? NOTHING : outcomes
+}
+
+function outcome(
+  prepared: PreparedRule,
+  view: EventView,
+  tally: Tally,
+  combination: number | undefined,
+  isMatch: boolean,
+): Outcome {
+  const { rule } = prepared
+  const evaluate = (expression: Expression) => evaluated(prepared, expression, view, combination)
+  const holds = (expression: Expression) => isTrue(evaluate(expression), tally)
+  const matches = isMatch ? rule.windows.map((window) => matchOf(window, evaluate, holds, tally)) : null
+  const isNothing = matches !== null && matches.length > 0 && matches.every((match) => match === null)
+  const isResolved = rule.resolve.when !== undefined && holds(rule.resolve.when)
+  return { m: isNothing ? null : matches, ...(isResolved && { r: 1 as const }) }
+}
+
+function matchOf(
+  window: Window,
+  evaluate: (expression: Expression) => Json | Problem,
+  holds: (expression: Expression) => boolean,
+  tally: Tally,
+): WindowMatch | null {
+  if (window.kind === 'absence') return 1
+  if (window.kind === 'sequence') {
+    const { steps, notThen } = window
+    const conditions = notThen === undefined ? steps : [...steps, notThen]
+    let bits = 0
+    for (const [index, condition] of conditions.entries()) if (holds(condition)) bits |= 1 << index
+    return bits === 0 ? null : bits
+  }
+  if (window.when !== undefined && !holds(window.when)) return null
+  switch (window.kind) {
+    case 'count':
+    case 'rate':
+    case 'spike':
+      return 1
+    case 'distinct': {
+      const value = evaluate(window.value)
+      if (value instanceof Problem) return counted(value, tally)
+      const members = Array.isArray(value) ? value.slice(0, MAX_NEEDED) : [value]
+      return members.length === 0 ? null : [...new Set(members.map((member) => contentHash(member)))]
+    }
+    case 'new':
+    case 'changed': {
+      const value = evaluate(window.value)
+      if (value instanceof Problem) return counted(value, tally)
+      return [contentHash(value), shown(typeof value === 'string' ? value : JSON.stringify(value))]
+    }
+  }
+}
+
+function evaluated(
+  { slots }: PreparedRule,
+  expression: Expression,
+  view: EventView,
+  combination: number | undefined,
+): Json | Problem {
+  if (combination === undefined) return expression.evaluate(view)
+  const places = slots.get(expression)
+  if (places === undefined) return expression.evaluate(view)
+  return expression.evaluate(
+    view,
+    places.map((place) => (combination & (1 << place)) !== 0),
+  )
+}
+
+function keyOf(
+  { rule, absence }: PreparedRule,
+  event: RuleInput,
+  view: EventView,
+  tally: Tally,
+): KeyedFact['key'] | undefined {
+  if (absence !== undefined) return [['source', event.source]]
+  const key: [string, string][] = []
+  for (const { name, value: expression } of rule.key) {
+    const value = expression.evaluate(view)
+    const text = keyText(value)
+    if (text === undefined) {
+      if (value instanceof Problem) counted(value, tally)
+      else tally.missing++
+      return undefined
+    }
+    key.push([name, text])
+  }
+  return rule.isPerEvent ? [...key, ['event', event.id]] : key
+}
+
+/** The values of a key as its alerts show them. */
+export function shownKey(key: KeyedFact['key']): Readonly<Record<string, string>> {
+  return Object.fromEntries(key.map(([name, value]) => [name, shownValue(value)]))
+}
+
+function partsOf({ rule }: PreparedRule, view: EventView): Parts {
+  const parts = Array.from(rule.annotations.values(), (template) => template.fromEvent(view).map(shown))
+  return parts.every((each) => each.length === 0) ? [] : parts
+}
+
+function isTrue(value: Json | Problem, tally: Tally): boolean {
+  if (value === true) return true
+  if (value instanceof Problem) counted(value, tally)
+  return false
+}
+
+function counted({ kind }: Problem, tally: Tally): null {
+  if (kind === 'missing') tally.missing++
+  else tally.errors++
+  return null
+}
+
+function hashOfValue(value: Json | Problem): string | null {
+  return value instanceof Problem ? null : contentHash(value)
+}
+
+function shown(text: string): string {
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT - 1)}…` : text
+}

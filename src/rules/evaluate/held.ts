@@ -1,0 +1,25 @@
+import type { Fact } from './state.ts'
+
+/** Maximum number of events that a key holds. With more, the first one counts at once. */
+export const MAX_HELD = 500
+
+/** Puts an event where it belongs: by time, then source, then id; after its equals. */
+export function hold(held: Fact[], fact: Fact): void {
+  let at = held.length
+  // Most events come nearly in order.
+  while (at > 0) {
+    const before = held[at - 1]
+    if (before === undefined || compareFacts(before, fact) <= 0) break
+    at--
+  }
+  held.splice(at, 0, fact)
+}
+
+function compareFacts(a: Fact, b: Fact): number {
+  return a.t - b.t || compare(a.e[0], b.e[0]) || compare(a.e[1], b.e[1])
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}

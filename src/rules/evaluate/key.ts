@@ -1,0 +1,42 @@
+import { hash, hashString } from '../../protocol/identity-hash.ts'
+import type { CompiledRule } from '../compiled-rule.ts'
+
+/** Longer texts of key values are hashed in the key of a state, which has at most 1,024 characters. */
+const MAX_KEY_TEXT = 400
+
+/** Of a value of a key in an alert, in characters. */
+const MAX_VALUE_TEXT = 1_024
+
+/** The beginning of the keys of a rule's states. What follows are the values of its key. */
+export function keyPrefix({ name, version }: Pick<CompiledRule, 'name' | 'version'>): string {
+  return `${name}/${version}/`
+}
+
+/** The key of a rule's state for these values. `prefix` is that of {@link keyPrefix}. */
+export function stateKey(prefix: string, values: readonly string[]): string {
+  const text = JSON.stringify(values)
+  return prefix + (text.length > MAX_KEY_TEXT ? `#${hashOf(text)}` : text)
+}
+
+/** The name of a rule and the beginning of its keys, of the key of a state. A key without a version has what the rule counts. */
+export function ruleOfKey(key: string): { readonly name: string; readonly prefix: string | undefined } {
+  const [name = '', version] = key.split('/', 2)
+  return { name, prefix: version === undefined ? undefined : keyPrefix({ name, version }) }
+}
+
+/** A value as the text of a key; undefined for what cannot be one. */
+export function keyText(value: unknown): string | undefined {
+  if (typeof value === 'string') return value
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
+}
+
+/** A value of a key as an alert shows it. */
+export function shownValue(text: string): string {
+  return text.length > MAX_VALUE_TEXT ? `${text.slice(0, MAX_VALUE_TEXT - 1)}…` : text
+}
+
+/** A hash of a text, 128 bits in hexadecimal. */
+export function hashOf(text: string): string {
+  hashString(text)
+  return Array.from(hash, (word) => (word >>> 0).toString(16).padStart(8, '0')).join('')
+}

@@ -1,0 +1,65 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import type { Expression } from '../cel/expression.ts'
+import type { CompiledRule, Window } from '../compiled-rule.ts'
+import { keyPrefix } from './key.ts'
+import type { WindowKind } from './windows/window.ts'
+import { windowsOf } from './windows/windows.ts'
+
+/** The number of different `changed()` of a rule, since a held event keeps its outcome for each combination. */
+const MAX_WATCHED = 3
+
+/** A rule with what its evaluation needs again and again. */
+export interface PreparedRule {
+  readonly rule: CompiledRule
+  /** The beginning of the keys of its states. */
+  readonly prefix: string
+  readonly windows: readonly WindowKind[]
+  readonly absence: (Window & { readonly kind: 'absence' }) | undefined
+  /** `match`: each event that matches is a pulse. `pulse`, `hold`: as its windows are. */
+  readonly family: 'match' | 'pulse' | 'hold'
+  /** The longest of its windows that hold, in ms. */
+  readonly span: number
+  /** What its expressions compare with the event before. */
+  readonly watched: readonly Expression[]
+  /** For each expression that has such calls, the place of each in `watched`. */
+  readonly slots: ReadonlyMap<Expression, readonly number[]>
+}
+
+export function prepareRule(rule: CompiledRule): PreparedRule {
+  const windows = windowsOf(rule)
+  const watched: Expression[] = []
+  const slots = new Map<Expression, readonly number[]>()
+  for (const expression of expressionsOf(rule)) {
+    if (expression.watched.length === 0) continue
+    slots.set(
+      expression,
+      expression.watched.map((each) => {
+        const known = watched.findIndex(({ text }) => text === each.text)
+        return known >= 0 ? known : watched.push(each) - 1
+      }),
+    )
+  }
+  if (watched.length > MAX_WATCHED)
+    throw new ArgumentError(rule.name, `at most ${MAX_WATCHED} different changed(…)`, watched.length)
+  const absence = rule.windows.find((window) => window.kind === 'absence')
+  const family = windows[0]?.family ?? 'match'
+  const span = Math.max(0, ...rule.windows.map((window) => ('over' in window ? window.over : 0)))
+  return { rule, prefix: keyPrefix(rule), windows, absence, family, span, watched, slots }
+}
+
+/** Whether events of the rule are held until none can come before them. */
+export function isHeld({ rule }: PreparedRule): boolean {
+  return rule.lateness > 0
+}
+
+function* expressionsOf(rule: CompiledRule): Iterable<Expression> {
+  const { when, windows, key, resolve } = rule
+  for (const each of [when, resolve.when, ...key.map(({ value }) => value)]) if (each) yield each
+  for (const window of windows) {
+    if ('when' in window && window.when) yield window.when
+    if ('value' in window) yield window.value
+    if (window.kind !== 'sequence') continue
+    yield* window.steps
+    if (window.notThen) yield window.notThen
+  }
+}

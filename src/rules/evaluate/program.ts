@@ -1,0 +1,207 @@
+import type { ResearchEventType } from '../../protocol/event.ts'
+import type { EventView } from '../cel/expression.ts'
+import type { CompiledRule } from '../compiled-rule.ts'
+import { AbsenceWatch, EVIDENCE, isWatched, unknownOutput } from './absence.ts'
+import type { Evidence } from './absence.ts'
+import { endOfGone } from './alert-data.ts'
+import { TIMER } from './context.ts'
+import type { RuleContext } from './context.ts'
+import type { RuleInput } from './event-time.ts'
+import { keyedFact, shownKey } from './facts.ts'
+import type { KeyedFact, Tally } from './facts.ts'
+import { keyPrefix, ruleOfKey, stateKey } from './key.ts'
+import { prepareRule } from './prepared-rule.ts'
+import type { PreparedRule } from './prepared-rule.ts'
+import type { Counts, RuleState } from './state.ts'
+import { Timeline } from './timeline.ts'
+
+/** Rules as the functions of a process over a log. They depend on their arguments alone. */
+export interface RuleProgram {
+  /** The types of the entries that they read; undefined for all. */
+  readonly types: readonly ResearchEventType[] | undefined
+  /** The keys of the states that an entry may change. Conditions are evaluated here, once. */
+  keys(entry: RuleInput): readonly string[] | undefined
+  init(key: string): RuleState
+  /** For a key of a rule that is gone, see {@link staleKeys}, ends its alert and removes its state. */
+  event(state: RuleState, entry: RuleInput, context: RuleContext): void
+  timer(state: RuleState, due: number, context: RuleContext, name: string): void
+}
+
+/** Makes what expressions evaluate, of an event. */
+export type ViewOf = (event: RuleInput) => EventView
+
+/** What an entry is for one key: a fact or evidence for a rule, or what is counted. */
+interface Work {
+  readonly prepared: PreparedRule
+  readonly keyed?: KeyedFact
+  readonly counts?: Counts
+}
+
+/** Types of which a rule without `types` reads none. */
+const OWN = /^(?:alert|log|source)\./
+
+const evidenceTypes: ReadonlySet<string> = new Set(EVIDENCE)
+
+/**
+ * Rules as the functions of a process. Throws an ArgumentError for a rule that asks for more than there is room for.
+ *
+ * @param viewOf Makes what expressions evaluate. Called once for each event that a rule reads.
+ */
+export function ruleProgram(rules: readonly CompiledRule[], viewOf: ViewOf): RuleProgram {
+  return new Program(rules, viewOf)
+}
+
+/**
+ * The keys of states that no rule has any more: of rules that were removed, disabled or edited so that their state begins anew.
+ * Give them to `event` of the program, with any entry.
+ */
+export function staleKeys(stateKeys: Iterable<string>, rules: readonly CompiledRule[]): readonly string[] {
+  const names = new Set(rules.map(({ name }) => name))
+  const prefixes = new Set(rules.map(keyPrefix))
+  return Array.from(stateKeys).filter((key) => {
+    const { name, prefix } = ruleOfKey(key)
+    return prefix === undefined ? !names.has(name) : !prefixes.has(prefix)
+  })
+}
+
+class Program implements RuleProgram {
+  readonly types: readonly ResearchEventType[] | undefined
+  readonly #viewOf: ViewOf
+  readonly #rules: readonly PreparedRule[]
+  readonly #byPrefix: ReadonlyMap<string, PreparedRule>
+  readonly #byType = new Map<string, readonly PreparedRule[]>()
+  readonly #work = new WeakMap<RuleInput, ReadonlyMap<string, Work>>()
+
+  constructor(rules: readonly CompiledRule[], viewOf: ViewOf) {
+    this.#viewOf = viewOf
+    this.#rules = rules.map(prepareRule)
+    this.#byPrefix = new Map(this.#rules.map((prepared) => [prepared.prefix, prepared]))
+    this.types = typesOf(this.#rules)
+  }
+
+  keys(entry: RuleInput): readonly string[] | undefined {
+    const work = this.#workOf(entry)
+    if (work === undefined) return undefined
+    this.#work.set(entry, work)
+    return [...work.keys()]
+  }
+
+  init(): RuleState {
+    return {}
+  }
+
+  event(state: RuleState, entry: RuleInput, context: RuleContext): void {
+    const work = (this.#work.get(entry) ?? this.#workOf(entry))?.get(context.key)
+    if (work === undefined) return this.#gone(state, context)
+    const { prepared, keyed, counts } = work
+    if (counts !== undefined || entry.type === 'log.gap') {
+      if (counts !== undefined) context.set({ r: sum(state.r, counts) })
+      if (entry.type === 'log.gap' && prepared.absence !== undefined)
+        context.append(unknownOutput(prepared, 'gap', {}, context.now()))
+      return
+    }
+    if (keyed !== undefined) state.k ??= shownKey(keyed.key)
+    if (prepared.absence === undefined) {
+      if (keyed !== undefined) new Timeline(prepared, state, context).event(keyed.fact)
+      return
+    }
+    state.k ??= { source: entry.source }
+    const watch = new AbsenceWatch(prepared, prepared.absence.within, state, context)
+    if (isEvidence(entry.type)) watch.evidence(entry.type)
+    else if (keyed !== undefined) watch.report(keyed.fact)
+  }
+
+  timer(state: RuleState, due: number, context: RuleContext, name: string): void {
+    const prepared = this.#byPrefix.get(ruleOfKey(context.key).prefix ?? '')
+    if (name !== TIMER) return
+    if (prepared === undefined) this.#gone(state, context)
+    else if (prepared.absence === undefined) new Timeline(prepared, state, context).timer(due)
+    else new AbsenceWatch(prepared, prepared.absence.within, state, context).timer(due)
+  }
+
+  /** What an entry is for each key; undefined where it changes nothing. */
+  #workOf(entry: RuleInput): ReadonlyMap<string, Work> | undefined {
+    let work: Map<string, Work> | undefined
+    let view: EventView | undefined
+    const tally: Tally = { missing: 0, errors: 0 }
+    for (const prepared of this.#rulesOf(entry.type)) {
+      view ??= this.#viewOf(entry)
+      const wasCut = view.isCut
+      if (prepared.absence !== undefined && !isWatched(prepared, entry.source, true)) continue
+      const keyed = keyedFact(prepared, entry, view, tally)
+      if (keyed !== undefined) {
+        const { key } = keyed
+        const values = key.map(([, value]) => value)
+        if (prepared.rule.isPerEvent) values.push(entry.source)
+        work ??= new Map()
+        work.set(stateKey(prepared.prefix, values), { prepared, keyed })
+      }
+      if (tally.missing > 0 || tally.errors > 0 || view.isCut !== wasCut) {
+        work ??= new Map()
+        work.set(prepared.rule.name, { prepared, counts: { ...tally, cut: Number(view.isCut !== wasCut) } })
+        tally.missing = 0
+        tally.errors = 0
+      }
+    }
+    return this.#withEvidence(entry, work)
+  }
+
+  #withEvidence(
+    { type, source }: RuleInput,
+    work: Map<string, Work> | undefined,
+  ): ReadonlyMap<string, Work> | undefined {
+    const isGap = type === 'log.gap'
+    if (!isGap && !isEvidence(type)) return work
+    const all = work ?? new Map<string, Work>()
+    for (const prepared of this.#rules) {
+      if (prepared.absence === undefined) continue
+      if (isGap) all.set(prepared.rule.name, { prepared })
+      else if (isWatched(prepared, source, type !== 'source.live'))
+        all.set(stateKey(prepared.prefix, [source]), { prepared })
+    }
+    return all.size === 0 ? undefined : all
+  }
+
+  /** The rules that read a type. */
+  #rulesOf(type: string): readonly PreparedRule[] {
+    let rules = this.#byType.get(type)
+    if (rules === undefined) {
+      rules = this.#rules.filter(({ rule, absence }) => {
+        if (absence !== undefined && isEvidence(type)) return false
+        return rule.types === undefined ? !OWN.test(type) : rule.types.has(type)
+      })
+      this.#byType.set(type, rules)
+    }
+    return rules
+  }
+
+  /** The rule of a state is gone. */
+  #gone(state: RuleState, context: RuleContext): void {
+    const output = endOfGone(ruleOfKey(context.key).name, state)
+    if (output !== undefined) context.append(output)
+    context.cancel(TIMER)
+    context.set(null)
+  }
+}
+
+function typesOf(rules: readonly PreparedRule[]): readonly ResearchEventType[] | undefined {
+  const types = new Set<string>(['log.gap'])
+  for (const { rule, absence } of rules) {
+    if (rule.types === undefined) return undefined
+    for (const type of rule.types) types.add(type)
+    if (absence !== undefined) for (const type of EVIDENCE) types.add(type)
+  }
+  return [...types] as readonly ResearchEventType[]
+}
+
+function isEvidence(type: string): type is Evidence {
+  return evidenceTypes.has(type)
+}
+
+function sum(before: Counts | undefined, { missing, errors, cut }: Counts): Counts {
+  return {
+    missing: (before?.missing ?? 0) + missing,
+    errors: (before?.errors ?? 0) + errors,
+    cut: (before?.cut ?? 0) + cut,
+  }
+}

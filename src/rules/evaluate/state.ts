@@ -1,0 +1,132 @@
+/**
+ * What a key of a rule keeps, as JSON. Names are short, since it is stored at each change. A field that is not needed is absent.
+ * Times are Unix ms.
+ */
+export interface RuleState {
+  /** The values of the key, by name. */
+  k?: Readonly<Record<string, string>>
+  /** Up to when the key is evaluated: an earlier event is late. */
+  u?: number
+  /** Events that are held until none can come before them, in order. */
+  h?: Fact[]
+  /** A state for each window of the rule. */
+  w?: WindowState[]
+  /** The last pulse, while it holds. */
+  p?: number
+  /** The text of the last value of `new` or `changed`. */
+  v?: string
+  /** The latest events that had a part, oldest first. */
+  e?: Cause[]
+  /** Of windows that hold: the times of `e`. */
+  i?: number[]
+  /** The parts of the annotations, of the latest one of them. */
+  a?: Parts
+  /** Hashes of the identities that counted, oldest first, where an event can come in several revisions. */
+  c?: string[]
+  /** Hashes of the values that `changed()` compares with; null for none yet. */
+  l?: (string | null)[]
+  /** Until when the state is kept for `u`, `c` and `l` alone. */
+  g?: number
+  /** When the level became true: the alert is pending or firing. */
+  s?: number
+  /** What the alert said when it began to fire. */
+  f?: Fired
+  /** When the level became false, while `keep_firing_for` keeps the alert. */
+  q?: number
+  /** 1 where the level ended by `resolve.after`. */
+  x?: 1
+  /** When its timer is due. */
+  d?: number
+  /** Number of late events. */
+  n?: number
+  /** Number of events that were not held since there was no room. */
+  b?: number
+  /** Of absence: the last report. */
+  o?: number
+  /** Of absence: when the source is absent, unless it reports. */
+  j?: number
+  /** Of absence: why it is not known whether the source reports. */
+  y?: 'lost' | 'downtime' | 'gap'
+  /** Of absence: 1 while the source cannot be reached; 2 after its monitor was cancelled. */
+  z?: 1 | 2
+  /** Of a rule: what was counted. */
+  r?: Counts
+}
+
+/** What a window keeps. Each kind uses a part of it. */
+export interface WindowState {
+  /** Times, in order. */
+  t: number[]
+  /** Hashes of values, one for each time. */
+  v?: string[]
+  /** How often something was dropped since there was no room. */
+  x?: number
+  /** The time of the last event that was dropped. */
+  o?: number
+  /** Of a sequence: for each step, the events that lead to it. */
+  c?: (Chain | null)[]
+  /** Of a sequence: a completion that waits for `not_then`. */
+  p?: Chain | null
+}
+
+/** Events that match steps of a sequence, in order. */
+export interface Chain {
+  /** The times of the first and the last one. */
+  readonly t: readonly [first: number, last: number]
+  readonly e: readonly Cause[]
+  /** The parts of the annotations, of the last one. */
+  readonly a?: Parts
+}
+
+/** For each annotation, the parts that depend on an event. */
+export type Parts = readonly (readonly string[])[]
+
+/** An event that had a part: source, id, type, time as text. */
+export type Cause = readonly [source: string, id: string, type: string, time: string | null]
+
+/**
+ * What a window has to know of an event that matches: the hashes of its values for `distinct`, the hash and the text of its value
+ * for `new` and `changed`, a bit for each step for `sequence` (then one for `not_then`), otherwise 1.
+ */
+export type WindowMatch = number | readonly string[]
+
+/** What an event is for a rule. */
+export interface Outcome {
+  /** For each window, whether the event matches, and how. Null where it does not match the rule. */
+  readonly m: readonly (WindowMatch | null)[] | null
+  /** 1 where it resolves. */
+  readonly r?: 1
+}
+
+/** What a key of a rule has to know of an event. */
+export interface Fact {
+  /** The time at which it is placed. */
+  readonly t: number
+  readonly e: Cause
+  /** One, or one for each combination of what `changed()` may be: bit i stands for the i-th value. */
+  readonly o: readonly Outcome[]
+  /** Hashes of the values that `changed()` watches; null for a missing one. */
+  readonly l?: readonly (string | null)[]
+  /** The parts of the annotations. */
+  readonly a?: Parts
+  /** The hash of its identity, where it can come in several revisions. */
+  readonly c?: string
+}
+
+/** What an alert said when it began to fire, for the case that its rule is gone when it ends. */
+export interface Fired {
+  readonly group: string | null
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+  readonly value: number | string | null
+}
+
+/** What a rule counts while it evaluates events. */
+export interface Counts {
+  /** Events without a field that an expression needs. */
+  readonly missing: number
+  /** Expressions that failed. */
+  readonly errors: number
+  /** Events of which a text was cut. */
+  readonly cut: number
+}

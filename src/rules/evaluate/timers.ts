@@ -1,0 +1,130 @@
+import { compareTimers } from '../../log/store/process-store.ts'
+import type { TimerClock } from '../../log/store/process-store.ts'
+import type { Cause } from '../../protocol/event.ts'
+
+/** A timer of a state in memory. */
+export interface MemoryTimer {
+  readonly key: string
+  readonly name: string
+  readonly clock: TimerClock
+  /** Unix ms. */
+  readonly due: number
+  /** What set it. */
+  readonly cause: Pick<Cause, 'source' | 'id' | 'revision' | 'hops'>
+}
+
+/** Times that timers are compared with, in Unix ms. */
+export type Times = Readonly<Record<TimerClock, number>>
+
+/** Timers in memory, in the order in which a process fires them. One for each key and name. */
+export class Timers {
+  readonly #byKey = new Map<string, MemoryTimer>()
+  readonly #queues = { event: new Queue(), recorded: new Queue() }
+
+  /** All timers, in no order. */
+  all(): readonly MemoryTimer[] {
+    return [...this.#byKey.values()]
+  }
+
+  set(timer: MemoryTimer): void {
+    this.#byKey.set(idOf(timer), timer)
+    this.#queues[timer.clock].push(timer)
+    this.#compact()
+  }
+
+  cancel(timer: Pick<MemoryTimer, 'key' | 'name'>): void {
+    this.#byKey.delete(idOf(timer))
+  }
+
+  /** When the first timer is due, on either clock; undefined for none. */
+  get firstDue(): number | undefined {
+    const [event, recorded] = [this.#first('event')?.due, this.#first('recorded')?.due]
+    return event === undefined || recorded === undefined ? (event ?? recorded) : Math.min(event, recorded)
+  }
+
+  /** Removes the first timer that is due, and returns it. */
+  take(until: Times): MemoryTimer | undefined {
+    const [event, recorded] = [this.#due('event', until), this.#due('recorded', until)]
+    const first =
+      event === undefined || recorded === undefined || compareTimers(event, recorded) <= 0
+        ? (event ?? recorded)
+        : recorded
+    if (first !== undefined) this.cancel(first)
+    return first
+  }
+
+  #due(clock: TimerClock, until: Times): MemoryTimer | undefined {
+    const first = this.#first(clock)
+    return first !== undefined && first.due <= until[clock] ? first : undefined
+  }
+
+  #first(clock: TimerClock): MemoryTimer | undefined {
+    const queue = this.#queues[clock]
+    for (let first = queue.first; first !== undefined; first = queue.first) {
+      if (this.#byKey.get(idOf(first)) === first) return first
+      queue.shift()
+    }
+    return undefined
+  }
+
+  /** Timers that were moved or cancelled stay in the queues until they come first. They must not outnumber the others. */
+  #compact(): void {
+    const count = this.#queues.event.size + this.#queues.recorded.size
+    if (count < 1_000 || count < 4 * this.#byKey.size) return
+    this.#queues.event.clear()
+    this.#queues.recorded.clear()
+    for (const timer of this.#byKey.values()) this.#queues[timer.clock].push(timer)
+  }
+}
+
+function idOf({ key, name }: Pick<MemoryTimer, 'key' | 'name'>): string {
+  return `${name}:${key}`
+}
+
+/** A binary heap in the order of `compareTimers`. */
+class Queue {
+  readonly #timers: MemoryTimer[] = []
+
+  get first(): MemoryTimer | undefined {
+    return this.#timers[0]
+  }
+
+  get size(): number {
+    return this.#timers.length
+  }
+
+  clear(): void {
+    this.#timers.length = 0
+  }
+
+  push(timer: MemoryTimer): void {
+    const timers = this.#timers
+    let at = timers.length
+    while (at > 0) {
+      const above = (at - 1) >> 1
+      const parent = timers[above]
+      if (parent === undefined || compareTimers(parent, timer) <= 0) break
+      timers[at] = parent
+      at = above
+    }
+    timers[at] = timer
+  }
+
+  shift(): void {
+    const timers = this.#timers
+    const last = timers.pop()
+    if (last === undefined || timers.length === 0) return
+    let at = 0
+    for (;;) {
+      const left = timers[2 * at + 1]
+      const right = timers[2 * at + 2]
+      if (left === undefined) break
+      const isRight = right !== undefined && compareTimers(right, left) < 0
+      const child = isRight ? right : left
+      if (compareTimers(last, child) <= 0) break
+      timers[at] = child
+      at = 2 * at + (isRight ? 2 : 1)
+    }
+    timers[at] = last
+  }
+}

@@ -1,0 +1,50 @@
+import type { WindowMatch, WindowState } from '../state.ts'
+import type { WindowKind } from './window.ts'
+
+/** How long a value is kept without another event, in ms. */
+export const VALUE_KEPT = 30 * 24 * 3_600_000
+
+/** Another value than that of the event before. */
+export class ChangedWindow implements WindowKind {
+  readonly family = 'pulse'
+
+  begin(): WindowState {
+    return { t: [], v: [] }
+  }
+
+  apply(state: WindowState, time: number, match: WindowMatch): boolean {
+    const value = typeof match === 'number' ? undefined : match[0]
+    if (value === undefined) return false
+    const before = state.v?.[0]
+    state.t = [time]
+    state.v = [value]
+    return before !== undefined && before !== value
+  }
+
+  deadline({ t: [time] }: WindowState): number | undefined {
+    return time === undefined ? undefined : time + VALUE_KEPT
+  }
+
+  at(state: WindowState, time: number): boolean {
+    if ((this.deadline(state) ?? Infinity) <= time) {
+      state.t = []
+      state.v = []
+    }
+    return false
+  }
+
+  holds(): boolean {
+    return false
+  }
+
+  value(): number | null {
+    return null
+  }
+
+  // What is known stays known.
+  reset(): void {}
+
+  isEmpty({ t }: WindowState): boolean {
+    return t.length === 0
+  }
+}

@@ -1,0 +1,56 @@
+import type { Chain, Fact, WindowMatch, WindowState } from '../state.ts'
+
+/**
+ * A kind of window with its settings. It keeps nothing itself: its state is passed in, and changed in place. Times are Unix ms and
+ * never decrease for one state.
+ */
+export interface WindowKind {
+  /** `hold`: {@link holds} says whether its condition holds. `pulse`: it holds from a pulse until something resolves it. */
+  readonly family: 'hold' | 'pulse'
+  /** The state before the first event. */
+  begin(): WindowState
+  /** Takes an event that matches. Returns whether it is a pulse. */
+  apply(state: WindowState, time: number, match: WindowMatch, fact: Pick<Fact, 'e' | 'a'>): boolean
+  /** When something changes after `now` without an event; undefined for never. Changes up to `now` are done. */
+  deadline(state: WindowState, now: number): number | undefined
+  /** Does what is due at this time. Returns whether it is a pulse. */
+  at(state: WindowState, time: number): boolean
+  /** Whether its condition holds. Always false for a kind of pulses. */
+  holds(state: WindowState, time: number): boolean
+  /** What it measures. */
+  value(state: WindowState, time: number): number | null
+  /** What a resolving event leaves. */
+  reset(state: WindowState): void
+  /** Whether the state says nothing. */
+  isEmpty(state: WindowState): boolean
+  /** Takes the events of the pulse, where it has more of them than the last one. */
+  takePulse?(state: WindowState): Chain | undefined
+}
+
+/** The number of events that a window has room for, at least. */
+const ROOM = 1_000
+
+/** The number of events and values that a rule may ask for in one window. */
+export const MAX_NEEDED = 5_000
+
+/** How many events or values a window has room for that needs so many. */
+export function roomFor(needed: number): number {
+  return Math.max(Math.min(needed, MAX_NEEDED), ROOM)
+}
+
+/** Removes the first items. */
+export function dropFirst(count: number, ...lists: (unknown[] | undefined)[]): void {
+  if (count > 0) for (const list of lists) list?.splice(0, count)
+}
+
+/** The number of times that are not after this one. `times` is in order. */
+export function upTo(times: readonly number[], time: number): number {
+  let low = 0
+  let high = times.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((times[middle] ?? Infinity) <= time) low = middle + 1
+    else high = middle
+  }
+  return low
+}
