@@ -152,7 +152,10 @@ export class AbsenceWatch {
     const state = this.#state
     if (state.f !== undefined) {
       const { rule } = this.#prepared
-      const data = { ...alertData(rule.name, state, firedNow(rule, state, null)), reason: 'cancelled' as const }
+      const data = {
+        ...alertData(rule.name, state, firedNow(rule, state, null)),
+        reason: 'cancelled' as const,
+      }
       this.#context.append({ type: 'alert.resolved', source: sourceOfRule(rule.name), data })
     }
     end(state)

@@ -37,7 +37,8 @@ export function keyedFact(
 ): KeyedFact | undefined {
   const { rule, watched } = prepared
   if (rule.backfill === 'ignore' && event.backfill === true) return undefined
-  const outcomes = watched.length === 0 ? plainOutcomes(prepared, view, tally) : allOutcomes(prepared, view, tally)
+  const outcomes =
+    watched.length === 0 ? plainOutcomes(prepared, view, tally) : allOutcomes(prepared, view, tally)
   if (outcomes === NOTHING) return undefined
   const key = keyOf(prepared, event, view, tally)
   if (key === undefined) return undefined

@@ -53,7 +53,11 @@ export class InMemoryRules {
   #output: AlertEvent[] = []
   #unwatched = 0
 
-  constructor(rules: readonly CompiledRule[], viewOf: ViewOf, { maxKeys = 100_000, from }: MemoryOptions = {}) {
+  constructor(
+    rules: readonly CompiledRule[],
+    viewOf: ViewOf,
+    { maxKeys = 100_000, from }: MemoryOptions = {},
+  ) {
     this.#program = ruleProgram(rules, viewOf)
     this.#rules = rules
     this.#maxKeys = maxKeys
@@ -69,7 +73,7 @@ export class InMemoryRules {
    * @param event With `recorded`, when it came, in Unix ms; default: its `received`.
    */
   next(event: RuleInput): readonly AlertEvent[] {
-    const recorded = Math.max(this.#recorded, event.recorded ?? parsedTime(event.received))
+    const recorded = Math.max(this.#recorded, event.recorded ?? parsedTime(event.received) ?? 0)
     const at = Math.max(this.#event, Math.min(eventTime(event), recorded))
     this.#fire(at, recorded)
     const keys = this.#program.keys(event)
@@ -153,7 +157,13 @@ export class InMemoryRules {
         else this.#states.set(key, state)
       },
       timer: (name, due, options) =>
-        this.#timers.set({ key, name, due: Math.ceil(due), clock: options?.clock ?? 'recorded', cause: origin }),
+        this.#timers.set({
+          key,
+          name,
+          due: Math.ceil(due),
+          clock: options?.clock ?? 'recorded',
+          cause: origin,
+        }),
       cancel: (name) => this.#timers.cancel({ key, name }),
       append: (output) => {
         this.#output.push(this.#alert(output, key, cause, time, count))
@@ -181,7 +191,7 @@ export class InMemoryRules {
   }
 }
 
-function parsedTime(text: string): number {
+function parsedTime(text: string): number | undefined {
   const at = Date.parse(text)
-  return Number.isNaN(at) ? -Infinity : at
+  return Number.isNaN(at) ? undefined : at
 }

@@ -100,7 +100,8 @@ export class Timeline {
         if (typeof match !== 'number' && match[1] !== undefined) state.v = match[1]
       }
       if (isPulse) this.#pulse(time, chain ?? { e: [fact.e], ...(fact.a !== undefined && { a: fact.a }) })
-      else if (family === 'hold') this.#caused(time, { e: [fact.e], ...(fact.a !== undefined && { a: fact.a }) })
+      else if (family === 'hold')
+        this.#caused(time, { e: [fact.e], ...(fact.a !== undefined && { a: fact.a }) })
     }
     if (resolves === 1 && !(state.p !== undefined && state.p > time)) this.#reset()
     if (this.#isOrdered) state.u = Math.max(state.u ?? time, time)

@@ -1,0 +1,267 @@
+/** The property that the engine gives what the reference gives, for one kind of rule. */
+import * as fc from 'fast-check'
+import type { InMemoryRules } from '../../../src/rules/evaluate/in-memory.ts'
+import type { AlertEvent } from '../../../src/rules/evaluate/in-memory.ts'
+import { BASE, compiled, inputOf, viewOf } from './plain-rule.ts'
+import type { Condition, Fields, PlainRule, PlainWindow, Sample } from './plain-rule.ts'
+import { reference } from './reference.ts'
+import type { Transition } from './reference.ts'
+
+/** The kinds of rules, each with a property of its own. */
+export const KINDS = [
+  'match',
+  'count',
+  'rate',
+  'distinct',
+  'spike',
+  'several',
+  'new',
+  'changed',
+  'sequence',
+  'not_then',
+] as const
+
+export type Kind = (typeof KINDS)[number]
+
+type Engine = typeof InMemoryRules
+
+/** The last event is at most here, in ms. */
+const LENGTH = 80
+/** Everything is over here: windows, waits and what follows from them. */
+const END = LENGTH + 250
+
+const condition: fc.Arbitrary<Condition> = fc.record({
+  bit: fc.nat(3),
+  changed: fc.oneof({ weight: 6, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.boolean() }),
+})
+const when = fc.option(condition, { freq: 2 })
+const over = fc.integer({ min: 2, max: 25 })
+const gte = fc.integer({ min: 1, max: 3 })
+
+const count = fc.record({ kind: fc.constant('count' as const), when, over, gte })
+const rate = fc.record({
+  kind: fc.constant('rate' as const),
+  when,
+  over,
+  per: fc.integer({ min: 1, max: 30 }),
+  gte: fc.constantFrom(0.3, 0.5, 1, 1.7, 2, 3),
+})
+const distinct = fc.record({ kind: fc.constant('distinct' as const), when, over, gte })
+const spike = fc.record({
+  kind: fc.constant('spike' as const),
+  when,
+  over: fc.integer({ min: 1, max: 15 }),
+  factor: fc.constantFrom(0.5, 1, 1.5, 2, 3),
+  min: fc.integer({ min: 1, max: 3 }),
+})
+const sequence = (notThen: fc.Arbitrary<Condition | null>) =>
+  fc.record({
+    kind: fc.constant('sequence' as const),
+    steps: fc.array(condition, { minLength: 1, maxLength: 3 }),
+    notThen,
+    within: fc.integer({ min: 1, max: 25 }),
+  })
+const one = <Item>(item: fc.Arbitrary<Item>) => item.map((each): readonly Item[] => [each])
+
+const windows: Readonly<Record<Kind, fc.Arbitrary<readonly PlainWindow[]>>> = {
+  match: fc.constant([]),
+  count: one(count),
+  rate: one(rate),
+  distinct: one(distinct),
+  spike: one(spike),
+  several: fc.array(fc.oneof(count, rate, distinct, spike), { minLength: 2, maxLength: 4 }),
+  new: one(fc.record({ kind: fc.constant('new' as const), when, within: over })),
+  changed: one(fc.record({ kind: fc.constant('changed' as const), when })),
+  sequence: one(sequence(fc.constant(null))),
+  not_then: one(sequence(condition)),
+}
+
+const wait = fc.oneof(
+  { weight: 2, arbitrary: fc.constant(0) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 10 }) },
+)
+
+function ruleOf(kind: Kind): fc.Arbitrary<PlainRule> {
+  return fc
+    .record({
+      when,
+      windows: windows[kind],
+      isKeyed: fc.boolean(),
+      isPerEvent: fc.oneof(
+        { weight: 16, arbitrary: fc.constant(false) },
+        { weight: 1, arbitrary: fc.boolean() },
+      ),
+      resolveWhen: fc.option(condition, { freq: 1 }),
+      after: fc.integer({ min: 1, max: 25 }),
+      for: wait,
+      keepFiringFor: wait,
+      lateness: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 12 })),
+      backfill: fc.constantFrom('ignore', 'place'),
+    })
+    .filter((rule) => watched(rule) <= 3)
+}
+
+function watched({ when: first, resolveWhen }: PlainRule): number {
+  return Number(first?.changed === true) + Number(resolveWhen?.changed === true)
+}
+
+const fields: fc.Arbitrary<Fields> = fc.record({
+  // Most conditions hold for many events.
+  bits: fc.tuple(fc.nat(15), fc.nat(15)).map(([some, more]) => some | more),
+  key: fc.constantFrom('a', 'a', 'a', 'b', null),
+  value: fc.constantFrom(0, 1, 2, 3, null),
+  values: fc.array(fc.nat(4), { maxLength: 3 }),
+})
+
+/** An event with how late it comes, as a share of the lateness. */
+const event = fc.record({
+  fields,
+  at: fc.nat(LENGTH),
+  late: fc.double({ min: 0, max: 1, noNaN: true }),
+  id: fc.nat(6),
+  source: fc.constantFrom('/s1', '/s2'),
+  kind: fc.constantFrom(...Array<'plain'>(6).fill('plain'), 'run', 'run', 'dated', 'undated'),
+})
+
+type Drawn = typeof event extends fc.Arbitrary<infer Value> ? Value : never
+
+/** Events in the order of recording, each at most so late. Some are fuller revisions of others. */
+function samplesOf(events: readonly Drawn[], lateness: number): readonly Sample[] {
+  const revisions = new Map<string, number>()
+  return (
+    events
+      .map(({ fields: own, at, late, id, source, kind }, index): Sample => {
+        const isRun = kind === 'run'
+        const placed = kind === 'dated' ? 0 : at
+        return {
+          // A few identities of runs come again and again.
+          id: isRun ? `run${id % 3}${source.slice(1)}` : `e${String(index).padStart(2, '0')}`,
+          source,
+          type: isRun ? 'task_run.state' : 'unknown',
+          at: placed,
+          recorded: placed + Math.floor(late * lateness),
+          revision: 1,
+          backfill: kind === 'dated' || kind === 'undated' ? kind : 'no',
+          fields: own,
+        }
+      })
+      .toSorted((a, b) => a.recorded - b.recorded)
+      .map((sample) => {
+        const identity = `${sample.source} ${sample.id}`
+        const revision = (revisions.get(identity) ?? 0) + 1
+        revisions.set(identity, revision)
+        // A fuller revision is placed where it came.
+        return revision > 1 ? later(sample, revision) : sample
+      })
+      // Events of one time of one identity would have no order.
+      .filter(
+        (sample, index, all) =>
+          all.findIndex(
+            (each) => each.id === sample.id && each.source === sample.source && each.at === sample.at,
+          ) === index,
+      )
+  )
+}
+
+function later(sample: Sample, revision: number): Sample {
+  return { ...sample, revision, at: sample.recorded }
+}
+
+/** A rule and the events that it is given. */
+export interface Case {
+  readonly rule: PlainRule
+  readonly samples: readonly Sample[]
+  /** Moves of the time between events, in ms after the base. */
+  readonly ticks: readonly number[]
+  /** After how many steps the run is cut, and goes on from its JSON. */
+  readonly cuts: readonly number[]
+}
+
+export function caseOf(kind: Kind): fc.Arbitrary<Case> {
+  return fc
+    .record({
+      rule: ruleOf(kind),
+      events: fc.array(event, { minLength: 4, maxLength: 30, size: 'max' }),
+      ticks: fc.array(fc.nat(LENGTH), { maxLength: 4 }),
+      cuts: fc.array(fc.nat(25), { maxLength: 3 }),
+    })
+    .map(({ rule, events, ticks, cuts }) => ({
+      rule,
+      samples: samplesOf(events, rule.lateness),
+      ticks,
+      cuts,
+    }))
+}
+
+/** What the engine emits. `cut`: it is stopped at the cuts, and goes on from JSON. */
+export function run(
+  engine: Engine,
+  { rule, samples, ticks, cuts }: Case,
+  cut = false,
+): readonly AlertEvent[] {
+  const rules = [compiled(rule)]
+  let driver = new engine(rules, viewOf)
+  const output: AlertEvent[] = []
+  let steps = 0
+  const step = (work: () => readonly AlertEvent[]) => {
+    output.push(...work())
+    steps++
+    if (cut && cuts.includes(steps))
+      driver = new engine(rules, viewOf, { from: JSON.parse(JSON.stringify(driver.snapshot())) })
+  }
+  const rest = ticks.toSorted((a, b) => a - b)
+  for (const sample of samples) {
+    for (let [tick] = rest; tick !== undefined && tick < sample.recorded; [tick] = rest) {
+      rest.shift()
+      step(() => driver.tick(BASE + tick))
+    }
+    step(() => driver.next(inputOf(sample)))
+  }
+  step(() => driver.tick(BASE + END + 100))
+  return output
+}
+
+/** Of events of the engine, what the reference knows. In the order of keys. */
+export function transitionsOf(output: readonly AlertEvent[]): readonly Transition[] {
+  const transitions = output.map((alert): Transition => {
+    const { key } = alert.data
+    const text = JSON.stringify(key)
+    if (alert.type === 'alert.unknown')
+      return {
+        type: 'unknown',
+        key: text,
+        since: Date.parse(alert.data.since) - BASE,
+        reason: alert.data.reason,
+      }
+    if (alert.type === 'alert.late') throw new Error(`an event was late: ${JSON.stringify(alert.data)}`)
+    const { since, value, events } = alert.data
+    return {
+      type: alert.type === 'alert.firing' ? 'firing' : 'resolved',
+      key: text,
+      since: Date.parse(since) - BASE,
+      value,
+      events: events.map(({ id }) => id),
+      ...(alert.type === 'alert.resolved' && { reason: alert.data.reason }),
+    }
+  })
+  return byKey(transitions)
+}
+
+/** The same for the reference. */
+export function expectedOf({ rule, samples }: Case): readonly Transition[] {
+  const named = (transition: Transition): Transition => {
+    const { key, ...rest } = transition
+    const values: string[] = JSON.parse(key)
+    const shown = {
+      ...(rule.isKeyed && { key: values.shift() }),
+      ...(rule.isPerEvent && { event: values.shift() }),
+    }
+    return { key: JSON.stringify(shown), ...rest }
+  }
+  return byKey(reference(rule, samples, END).map(named))
+}
+
+/** The transitions of a key are in order already. */
+function byKey(transitions: readonly Transition[]): readonly Transition[] {
+  return transitions.toSorted((a, b) => (a.key === b.key ? 0 : a.key < b.key ? -1 : 1))
+}

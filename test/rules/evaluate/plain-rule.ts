@@ -1,0 +1,212 @@
+import { Problem } from '../../../src/rules/cel/expression.ts'
+import type { EventView, Expression, Template } from '../../../src/rules/cel/expression.ts'
+import type { CompiledRule, Window } from '../../../src/rules/compiled-rule.ts'
+import type { Json } from '../../../src/protocol/json.ts'
+import type { RuleInput } from '../../../src/rules/evaluate/event-time.ts'
+
+/** Midnight, so that a day is a time of the streams. */
+export const BASE = Date.parse('2026-03-02')
+
+/** What the conditions of a test can see of an event. */
+export interface Fields {
+  /** A condition is a bit. */
+  readonly bits: number
+  readonly key: string | null
+  /** Null where the event does not have it. */
+  readonly value: number | null
+  readonly values: readonly number[]
+}
+
+/** An event of a test. Times in ms after {@link BASE}. */
+export interface Sample {
+  readonly id: string
+  readonly source: string
+  readonly type: RuleInput['type']
+  /** Where rules place it. */
+  readonly at: number
+  readonly recorded: number
+  readonly revision: number
+  readonly backfill: 'no' | 'dated' | 'undated'
+  readonly fields: Fields
+}
+
+/** A condition: a bit of an event; with `changed`, only where its value is another one than before. */
+export interface Condition {
+  readonly bit: number
+  readonly changed?: boolean
+}
+
+export type PlainWindow =
+  | {
+      readonly kind: 'count'
+      readonly when: Condition | null
+      readonly over: number
+      readonly gte: number
+    }
+  | {
+      readonly kind: 'distinct'
+      readonly when: Condition | null
+      readonly over: number
+      readonly gte: number
+    }
+  | {
+      readonly kind: 'rate'
+      readonly when: Condition | null
+      readonly over: number
+      readonly per: number
+      readonly gte: number
+    }
+  | {
+      readonly kind: 'spike'
+      readonly when: Condition | null
+      readonly over: number
+      readonly factor: number
+      readonly min: number
+    }
+  | { readonly kind: 'new'; readonly when: Condition | null; readonly within: number }
+  | { readonly kind: 'changed'; readonly when: Condition | null }
+  | {
+      readonly kind: 'sequence'
+      readonly steps: readonly Condition[]
+      readonly notThen: Condition | null
+      readonly within: number
+    }
+  | { readonly kind: 'absence'; readonly within: number }
+
+/** A rule of a test. Times in ms. */
+export interface PlainRule {
+  readonly when: Condition | null
+  readonly windows: readonly PlainWindow[]
+  readonly isKeyed: boolean
+  readonly isPerEvent: boolean
+  readonly resolveWhen: Condition | null
+  readonly after: number
+  readonly for: number
+  readonly keepFiringFor: number
+  readonly lateness: number
+  readonly backfill: 'ignore' | 'place'
+}
+
+export class FieldsView implements EventView {
+  readonly isCut = false
+  readonly fields: Fields
+
+  constructor(fields: Fields) {
+    this.fields = fields
+  }
+}
+
+/** An expression that is a function. */
+export function expression(
+  text: string,
+  evaluate: (fields: Fields, changed: readonly boolean[]) => Json | undefined,
+  watched: readonly Expression[] = [],
+): Expression {
+  return {
+    text,
+    watched,
+    evaluate(view, changed = []) {
+      const value = view instanceof FieldsView ? evaluate(view.fields, changed) : undefined
+      return value === undefined ? new Problem('missing', text) : value
+    },
+  }
+}
+
+/** A template without parts of an event. */
+export function template(text: string): Template {
+  return {
+    text,
+    fromEvent: () => [],
+    render: (_parts, { key, value }) => `${text} ${JSON.stringify(key)} ${value}`,
+  }
+}
+
+const valueOf = expression('value', ({ value }) => value ?? undefined)
+
+function condition({ bit, changed = false }: Condition): Expression {
+  const holds = ({ bits }: Fields) => (bits & (1 << bit)) !== 0
+  if (!changed) return expression(`bit ${bit}`, holds)
+  return expression(`bit ${bit} && changed(value)`, (fields, [is = false]) => holds(fields) && is, [valueOf])
+}
+
+/** The rule as the engine takes it. */
+export function compiled(rule: PlainRule, name = 'R'): CompiledRule {
+  const optional = (given: Condition | null) => (given === null ? undefined : condition(given))
+  const windowOf = (window: PlainWindow): Window => {
+    switch (window.kind) {
+      case 'absence':
+        return window
+      case 'sequence':
+        return { ...window, steps: window.steps.map(condition), notThen: optional(window.notThen) }
+      case 'distinct':
+        return { ...window, when: optional(window.when), value: expression('values', ({ values }) => values) }
+      case 'new':
+      case 'changed':
+        return { ...window, when: optional(window.when), value: valueOf }
+      default:
+        return { ...window, when: optional(window.when) }
+    }
+  }
+  return {
+    name,
+    group: null,
+    types: new Set(['unknown', 'task_run.state']),
+    version: '00000001',
+    when: optional(rule.when),
+    windows: rule.windows.map(windowOf),
+    key: rule.isKeyed ? [{ name: 'key', value: expression('key', ({ key }) => key ?? undefined) }] : [],
+    isPerEvent: rule.isPerEvent,
+    labels: new Map([['team', template('research')]]),
+    annotations: new Map([['summary', template('it is so')]]),
+    resolve: { when: optional(rule.resolveWhen), after: rule.after },
+    for: rule.for,
+    keepFiringFor: rule.keepFiringFor,
+    lateness: rule.lateness,
+    backfill: rule.backfill,
+  }
+}
+
+const fieldsOf = new WeakMap<RuleInput, Fields>()
+
+/** What expressions see of an event of {@link inputOf}. */
+export function viewOf(event: RuleInput): EventView {
+  return new FieldsView(fieldsOf.get(event) ?? { bits: 0, key: null, value: null, values: [] })
+}
+
+const text = (at: number) => new Date(BASE + at).toISOString()
+
+/** The event of a sample. */
+export function inputOf({ id, source, type, at, recorded, revision, backfill, fields }: Sample): RuleInput {
+  const envelope = {
+    id,
+    source,
+    // A fuller revision has the time of the first one.
+    time: backfill === 'dated' ? text(at + 5) : text(revision > 1 ? at - 1 : at),
+    received: text(revision > 1 ? at : recorded),
+    via: 'poll' as const,
+    recorded: BASE + recorded,
+    revision,
+    backfill: backfill !== 'no',
+  }
+  const event = withData(envelope, type, backfill === 'dated' ? text(at).slice(0, 10) : undefined)
+  fieldsOf.set(event, fields)
+  return event
+}
+
+type Rest = Omit<RuleInput, 'type' | 'data' | 'cause' | 'cursor'>
+
+function withData(rest: Rest, type: RuleInput['type'], date: string | undefined): RuleInput {
+  if (type === 'source.live') return { ...rest, type, data: { lost: null } }
+  if (type === 'source.lost') return { ...rest, type, data: { message: 'refused' } }
+  if (type === 'stream.gap') return { ...rest, type, data: { from: null, to: null, reason: 'expired' } }
+  if (type !== 'task_run.state') return { ...rest, type: 'unknown', data: { event_date: date } }
+  const run = {
+    run_id: rest.id,
+    status: 'completed' as const,
+    is_active: false,
+    processor: 'base',
+    created_at: rest.received,
+    modified_at: rest.received,
+  }
+  return { ...rest, type, data: { run } }
+}
