@@ -16,6 +16,7 @@ const ENTRIES = [
   'src/webhooks/index',
   'src/log/sqlite',
   'src/otel/index',
+  'src/rules/index',
   'src/service/index',
   'src/cli/main',
   'src/transport/undici-exchange',
@@ -29,8 +30,11 @@ const DECLARATIONS = Object.values<{ readonly types?: string }>(exports).flatMap
   ({ types }) => types?.replace('./dist/', '') ?? [],
 )
 
-/** The chunk of the packages that only the service needs. They are not debugged there, so they are minified. */
+/** The chunks of bundled packages. They are not debugged there, so they are minified. */
 const SERVICE_PACKAGES = 'service-packages'
+const RULES_PACKAGES = 'rules-packages'
+/** Of the service and of the rules. Each of these loads it without the other's packages. */
+const SHARED_PACKAGES = 'schema-packages'
 
 /** The command has packages of its own, and starts without the service's. */
 const COMMAND_PACKAGES =
@@ -43,7 +47,7 @@ function isServicePackage(id: string): boolean {
 /**
  * The JavaScript of the package, beside the declarations that tsc writes. An import of many small files takes Node longer
  * than what they hold. So each entry is one file, and what several entries need is in files that they share: no class and
- * no state of a module is there twice. The packages that only the service and the command need are in their files too, so
+ * no state of a module is there twice. The packages that only the service, the rules and the command need are in their files too, so
  * that users of the client do not install them.
  */
 export default {
@@ -64,10 +68,16 @@ export default {
         { name: 'protocol', test: /[\\/]src[\\/]protocol[\\/]/, minShareCount: 2 },
         { name: 'operators', test: /[\\/](operators|transport)[\\/]/, minShareCount: 2 },
         { name: 'http', test: /[\\/]src[\\/]http[\\/]/, minShareCount: 2 },
+        { name: RULES_PACKAGES, test: /[\\/]node_modules[\\/](@bufbuild|tldts|tldts-core)[\\/]/ },
+        { name: SHARED_PACKAGES, test: /[\\/]node_modules[\\/](yaml|zod)[\\/]/ },
         { name: SERVICE_PACKAGES, test: isServicePackage },
       ],
     },
   },
-  plugins: [publicDeclarations(DECLARATIONS), thirdPartyNotices(), minified(SERVICE_PACKAGES)],
+  plugins: [
+    publicDeclarations(DECLARATIONS),
+    thirdPartyNotices(),
+    minified([SERVICE_PACKAGES, RULES_PACKAGES, SHARED_PACKAGES]),
+  ],
   logLevel: 'warn',
 } satisfies RolldownOptions

@@ -5,6 +5,13 @@ import type { Plugin } from 'rolldown'
 /** The file in `dist` with the notices. */
 const NOTICES_FILE = 'THIRD-PARTY-NOTICES.txt'
 
+/** The licences of packages that have no licence file, as files in `build/licences`. Their package.json and their repositories name them. */
+const LICENCE_FILES: Readonly<Record<string, readonly string[]>> = {
+  '@bufbuild/cel': ['Apache-2.0.txt'],
+  '@bufbuild/cel-spec': ['Apache-2.0.txt'],
+  '@bufbuild/protobuf': ['Apache-2.0.txt', 'protobuf-BSD-3-Clause.txt'],
+}
+
 /** A package whose code is in the bundle. */
 interface BundledPackage {
   readonly name: string
@@ -38,11 +45,16 @@ function packageFolder(module: string): string | undefined {
 
 function readPackage(folder: string): BundledPackage {
   const { name, version, license: licence } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  const file = readdirSync(folder).find((entry) => /^licen[cs]e(-\w+)?(\.(md|txt))?$/i.test(entry))
-  if (file === undefined || typeof licence !== 'string') {
+  const own = readdirSync(folder).find((entry) => /^licen[cs]e(-\w+)?(\.(md|txt))?$/i.test(entry))
+  const files =
+    own === undefined
+      ? (LICENCE_FILES[name] ?? []).map((file) => join('build/licences', file))
+      : [join(folder, own)]
+  if (files.length === 0 || typeof licence !== 'string') {
     throw new Error(`${name} has no licence file: it cannot be bundled`)
   }
-  return { name, version, licence, text: readFileSync(join(folder, file), 'utf8').trim() }
+  const text = files.map((file) => readFileSync(file, 'utf8').trim()).join('\n\n')
+  return { name, version, licence, text }
 }
 
 function notices(packages: readonly BundledPackage[]): string {
@@ -50,5 +62,5 @@ function notices(packages: readonly BundledPackage[]): string {
   const sections = sorted.map(({ name, version, licence, text }) => {
     return `${'-'.repeat(80)}\n${name} ${version} (${licence})\n\n${text}\n`
   })
-  return `The command and the embedded service of Rivulet contain code of these packages:\n\n${sections.join('\n')}`
+  return `The command, the embedded service and the alert rules of Rivulet contain code of these packages:\n\n${sections.join('\n')}`
 }

@@ -27,7 +27,7 @@ const EXIT = {
 export const EXIT_CODES_HELP = `
 Exit codes:
   0    success; for serve also: stopped by Ctrl-C or SIGTERM
-  1    failure; for run: the run did not complete
+  1    failure; for run: the run did not complete; for rules check: there are problems
   2    the command line or the environment is not valid
   3    the service refused the API key
   4    the monitor or task group does not exist
@@ -68,6 +68,11 @@ export class OutputClosed extends Error {
   override readonly name = 'OutputClosed'
 }
 
+/** A command that checks something has printed its problems. */
+export class ProblemsReported extends Error {
+  override readonly name = 'ProblemsReported'
+}
+
 /** The error for a failed write to an output stream. */
 export function outputFailure(error: Error): Error {
   return 'code' in error && error.code === 'EPIPE' ? new OutputClosed() : error
@@ -103,7 +108,8 @@ export function exitCodeOfSignal(signal: 'SIGINT' | 'SIGTERM'): number {
 /** The message to print on stderr; undefined where there is no failure, or commander has printed it. */
 export function errorMessageOf(thrown: unknown): string | undefined {
   const error = firstOf(thrown)
-  if (error instanceof OutputClosed || error instanceof Interrupted || error instanceof CommanderError) return
+  if (error instanceof OutputClosed || error instanceof Interrupted) return
+  if (error instanceof CommanderError || error instanceof ProblemsReported) return
   return error instanceof Error ? error.message : String(error)
 }
 

@@ -4,6 +4,7 @@ import { addEventLog } from './event-log.ts'
 import { addGroup } from './group.ts'
 import { addMonitor } from './monitor.ts'
 import { addRecord } from './record.ts'
+import { addRules } from './rules.ts'
 import { addRun } from './run.ts'
 import { addSearch } from './search.ts'
 import { addServe } from './serve.ts'
@@ -29,12 +30,13 @@ export function createProgram(signal: AbortSignal): Command {
   addWatch(program, signal)
   addRecord(program, signal)
   addEventLog(program, signal)
+  addRules(program, signal)
   return program
 }
 
 const ENVIRONMENT_HELP = `
 Environment:
-  RIVULET_BASE_URL        address of the service, for all commands but start, serve and log
+  RIVULET_BASE_URL        address of the service, for all commands but start, serve, log and rules
   RIVULET_API_KEY         API key of the service; also the key that serve requires
   RIVULET_WEBHOOK_SECRET  secret that signs webhooks, for watch and serve
   RIVULET_LOG             level of the log on stderr: trace, debug, info, warn, error or silent

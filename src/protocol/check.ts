@@ -91,7 +91,7 @@ export function checkOptions(argument: string, value: unknown, knownNames: reado
   if (!isObject(value)) throw new ArgumentError(argument, 'an object', hidden(value))
   const unknown = Object.keys(value).find((name) => !knownNames.includes(name))
   if (unknown === undefined) return
-  const nearest = nearestOf(unknown, knownNames)
+  const nearest = nearestName(unknown, knownNames)
   const hint =
     nearest === undefined ? `known are ${knownNames.toSorted().join(', ')}` : `did you mean ${nearest}?`
   // Without the value: it may be a secret under a misspelled name.
@@ -100,7 +100,7 @@ export function checkOptions(argument: string, value: unknown, knownNames: reado
 }
 
 /** The known name with the smallest edit distance, ignoring case and punctuation; undefined if none is near. */
-function nearestOf(given: string, names: readonly string[]): string | undefined {
+export function nearestName(given: string, names: readonly string[]): string | undefined {
   const plain = (name: string) => name.replaceAll(/[^a-z0-9]/gi, '').toLowerCase()
   const ranked = names
     .map((name) => ({ name, distance: editDistance(plain(given.slice(0, 60)), plain(name)) }))

@@ -3,6 +3,9 @@ import type { ResearchEventType } from '../protocol/event.ts'
 /** A time span: `500ms`, `30s`, `10m`, `3h`, `2d` or `1w`, also several parts such as `1h30m`; or a number of ms. */
 export type Duration = string | number
 
+/** The types of events that rules read: all but alerts themselves and the ticks of a log. */
+export type RuleEventType = Exclude<ResearchEventType, `alert.${string}` | 'log.tick'>
+
 /** A condition or a value in CEL, over the fields of an event. */
 export type Cel = string
 
@@ -24,7 +27,7 @@ export interface Rule {
   /** Its name, which the label `alertname` has: a letter or `_`, then letters, digits and `_`. Unique in a set of rules. */
   readonly alert: string
   /** The types of events that it reads. Default: all that have the fields it names. `absence` has its own. */
-  readonly on?: readonly ResearchEventType[]
+  readonly on?: readonly RuleEventType[]
   /** Only events for which this holds. `resolve.when` is asked for the others, too. */
   readonly when?: Cel
   /** At least `gte` events. */
@@ -41,7 +44,7 @@ export interface Rule {
   readonly changed?: { readonly when?: Cel; readonly value: Cel }
   /** No event of a source. `of`: ids of monitors, or sources; default: all from which something came. Its key is the source. */
   readonly absence?: {
-    readonly on?: readonly ResearchEventType[]
+    readonly on?: readonly RuleEventType[]
     readonly within: Duration
     readonly of?: readonly string[]
   }

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { copyFile, cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { importsOf, reachedFrom } from '../../build/public-declarations.ts'
@@ -10,6 +10,8 @@ import type { InstalledPackage } from './installed.ts'
 
 // The compiler and the programs are separate processes.
 vi.setConfig({ testTimeout: 60_000 })
+
+const APACHE = 'build/licences/Apache-2.0.txt'
 
 let installed: InstalledPackage
 /** The modules of the bundle, as paths within the repository. */
@@ -49,6 +51,17 @@ const files = (pattern: string) => globSync(pattern, { cwd: installed.path('.') 
 
 /** The packages that a built file imports statically, itself or through other files of its package. */
 function importedBy(entry: string): Set<string> {
+  return staticImports(entry).external
+}
+
+/** The shared files that a built file imports statically. */
+function chunksOf(entry: string): string[] {
+  return [...staticImports(entry).files]
+    .filter((file) => file.includes('chunks'))
+    .map((file) => basename(file))
+}
+
+function staticImports(entry: string): { readonly external: Set<string>; readonly files: Set<string> } {
   const external = new Set<string>()
   const seen = new Set([installed.path(entry)])
   for (const file of seen) {
@@ -58,7 +71,7 @@ function importedBy(entry: string): Set<string> {
       else external.add(name)
     }
   }
-  return external
+  return { external, files: seen }
 }
 
 /** The packages that npm installs for these, from the lock file. */
@@ -92,8 +105,9 @@ describe('what npm installs', () => {
 
   it('has every file that package.json names', () => {
     // Several conditions may have the same file.
-    expect(new Set(named('.js')).size).toBe(11)
-    expect(named('.d.ts')).toHaveLength(6)
+    expect(new Set(named('.js')).size).toBe(12)
+    expect(named('.d.ts')).toHaveLength(7)
+    expect(named('.json').map((file) => existsSync(installed.path(file)))).toEqual([true, true])
     expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
       [],
     )
@@ -119,7 +133,9 @@ describe('what npm installs', () => {
       const [licence = ''] = globSync('{LICENSE,license,LICENSE.md,LICENSE.txt,LICENSE-MIT.txt}', {
         cwd: join(ROOT, folder),
       })
-      return { title: `${name} ${version}`, text: readFileSync(join(ROOT, folder, licence), 'utf8').trim() }
+      // These packages have none in their folders.
+      const file = name.startsWith('@bufbuild/') && licence === '' ? APACHE : join(folder, licence)
+      return { title: `${name} ${version}`, text: readFileSync(join(ROOT, file), 'utf8').trim() }
     })
     const notices = readFileSync(installed.path('dist/THIRD-PARTY-NOTICES.txt'), 'utf8')
     const titles = [...notices.matchAll(/^-{80}\n(\S+ \S+) \(.+\)$/gm)].map(([, title]) => title)
@@ -160,8 +176,21 @@ describe('the built package', () => {
     expect(importedBy('dist/src/service/index.js')).toContain('node:sqlite')
   })
 
+  it('loads the packages of alert rules with these alone', () => {
+    const rules = chunksOf('dist/src/rules/index.js')
+    const others = [...named('.js'), 'dist/chunks/command.js']
+      .filter((file) => file !== './dist/src/rules/index.js' && existsSync(installed.path(file)))
+      .flatMap((file) => chunksOf(file))
+
+    expect(rules).toEqual(expect.arrayContaining(['rules-packages.js', 'schema-packages.js']))
+    expect(rules).not.toContain('service-packages.js')
+    expect(others).toContain('service-packages.js')
+    expect(others).not.toContain('rules-packages.js')
+    expect(chunksOf('dist/src/index.js')).not.toContain('schema-packages.js')
+  })
+
   it('needs only its dependencies, for each of its files', async () => {
-    const built = files('dist/{chunks,operators,src/{service,transport,webhooks}}/*.js')
+    const built = files('dist/{chunks,operators,src/{rules,service,transport,webhooks}}/*.js')
     const program = built.map((file) => `import './node_modules/rivulet/${file}'`)
     await writeFile(
       join(installed.folder, 'imports.mjs'),
@@ -271,7 +300,7 @@ describe('the types of the package', () => {
       join(installed.folder, 'user.ts'),
       [...imports, `export const all = [${uses.join()}]`].join('\n'),
     )
-    expect(entries).toHaveLength(6)
+    expect(entries).toHaveLength(7)
     expect(await complaintsAbout('user.ts')).toBe('')
   })
 

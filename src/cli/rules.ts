@@ -1,0 +1,19 @@
+import type { Command } from 'commander'
+import { addCheck } from './rules/check.ts'
+
+const EXAMPLES = `
+A rule file is YAML. Editors complete and check it by its JSON Schema, with this as its first line:
+  # yaml-language-server: $schema=node_modules/rivulet/schema/rules.json
+
+Examples:
+  $ rivulet rules check rules.yaml
+  $ rivulet rules check 'rules/*.yaml' --format github`
+
+/** `rivulet rules`: alert rules. */
+export function addRules(program: Command, signal: AbortSignal): void {
+  const group = program
+    .command('rules')
+    .description('Check rules that turn events into alerts.')
+    .addHelpText('after', EXAMPLES)
+  addCheck(group, signal)
+}

@@ -1,0 +1,5 @@
+export { defineRules, loadRules, parseRules } from './rule-file/load.ts'
+export { RuleError } from './rule-file/problem.ts'
+export type { RuleProblem } from './rule-file/problem.ts'
+export type { Cel, Duration, Rule, RuleEventType, RuleFile, RuleGroup } from './rule.ts'
+export { RuleSet } from './rule-set.ts'

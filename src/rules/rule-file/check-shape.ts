@@ -1,0 +1,120 @@
+import type { z } from 'zod'
+import { nearestName } from '../../protocol/check.ts'
+import { shown } from './shown.ts'
+import { pathText } from './source.ts'
+import type { Path, Within } from './source.ts'
+
+/** Reports a problem at a value or within it. The path is from the value that was checked. */
+export type Complain = (path: Path, message: string, at?: Within) => void
+
+/** Reports what a schema did not accept. */
+export function complainOfShape(
+  issues: readonly z.core.$ZodIssue[],
+  value: unknown,
+  schema: z.ZodType,
+  complain: Complain,
+): void {
+  for (const issue of issues) complainOf(issue, value, schema, complain)
+}
+
+function complainOf(issue: z.core.$ZodIssue, value: unknown, schema: z.ZodType, complain: Complain): void {
+  const path = issue.path.filter((part) => typeof part !== 'symbol')
+  if (issue.code === 'unrecognized_keys') {
+    const known = propertiesAt(schema, path)
+    for (const name of issue.keys) complain(path, unknownProperty(name, path, known), { name })
+    return
+  }
+  // The path of an invalid name in a record ends with the name.
+  if (issue.code === 'invalid_key') {
+    const [first] = issue.issues
+    const name = String(path.at(-1))
+    const message = `${shown(name)} cannot be a name: write ${first?.message ?? 'another one'}.`
+    return complain(path.slice(0, -1), message, { name })
+  }
+  const given = valueAt(value, path)
+  const label = path.length === 0 ? 'This' : pathText(path)
+  if (given === undefined) {
+    return complain(path.slice(0, -1), `${label} is missing: write ${issue.message}.`)
+  }
+  complain(path, sentence(`${label} must be ${issue.message}${gotText(given, issue)}`))
+}
+
+function sentence(text: string): string {
+  return text.endsWith('?') ? text : `${text}.`
+}
+
+function gotText(given: unknown, issue: z.core.$ZodIssue): string {
+  if (given === null) return ', and it is empty'
+  if (issue.code === 'invalid_type' && issue.expected === 'string' && !isCollection(given))
+    return `: put it into quotes, "${String(given).slice(0, 60)}"`
+  if (issue.code === 'invalid_value' && typeof given === 'string') {
+    const nearest = nearestName(given, issue.values.map(String))
+    if (nearest !== undefined) return `, not ${shown(given)}: did you mean ${nearest}?`
+  }
+  if (Array.isArray(given)) return `, not a list of ${given.length}`
+  return isCollection(given) ? ', not an object' : `, not ${shown(given)}`
+}
+
+/** Names from other tools, and what they are here. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  name: 'alert',
+  expr: 'when',
+  condition: 'when',
+  filter: 'when',
+  type: 'on',
+  types: 'on',
+  query_key: 'key',
+  group_by: 'key',
+  threshold: 'gte',
+  num_events: 'gte',
+  timeframe: 'over',
+  window: 'over',
+  severity: 'labels: { severity: … }',
+  summary: 'annotations: { summary: … }',
+  description: 'annotations: { description: … }',
+}
+
+function unknownProperty(name: string, path: Path, known: readonly string[]): string {
+  const where = path.length === 0 ? 'This' : pathText(path)
+  const near = nearestName(name, known)
+  if (near !== undefined) return `${where} has no property ${shown(name)}: did you mean ${near}?`
+  const elsewhere = Object.hasOwn(ELSEWHERE, name) ? ELSEWHERE[name] : undefined
+  if (elsewhere !== undefined && known.includes(elsewhere.replace(/:.*/, '')))
+    return `${where} has no property ${shown(name)}: write ${elsewhere}.`
+  return `${where} has no property ${shown(name)}: it can have ${known.join(', ')}.`
+}
+
+/** The properties of the object at a path of a schema. */
+function propertiesAt(schema: z.ZodType, path: Path): readonly string[] {
+  let at: unknown = unwrapped(schema)
+  for (const part of path) {
+    const shape = memberOf(at, 'shape')
+    at = unwrapped(typeof part === 'number' ? memberOf(at, 'element') : memberOf(shape, part))
+  }
+  return Object.keys(Object(memberOf(at, 'shape')))
+}
+
+function unwrapped(schema: unknown): unknown {
+  const unwrap = memberOf(schema, 'unwrap')
+  // Arrays have `unwrap`, too.
+  return typeof unwrap === 'function' && memberOf(schema, 'element') === undefined
+    ? unwrap.call(schema)
+    : schema
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return isCollection(value) ? Reflect.get(value, name) : undefined
+}
+
+function valueAt(value: unknown, path: Path): unknown {
+  let at = value
+  for (const part of path) {
+    if (!isCollection(at) || !Object.hasOwn(at, part)) return undefined
+    at = Reflect.get(at, part)
+  }
+  return at
+}
+
+function isCollection(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}

@@ -1,0 +1,118 @@
+import { monitorSource } from '../../protocol/event.ts'
+import type { CompiledRule, Window } from '../compiled-rule.ts'
+import { keyNames } from './check-meaning.ts'
+import type { RuleEventType } from '../rule.ts'
+import type { Draft } from './draft.ts'
+import { parseDuration } from './duration.ts'
+import { MONITOR_REPORTS } from './event-types.ts'
+import { RuleExpressions } from './expressions.ts'
+import { lateness, resolveAfter } from './rule-defaults.ts'
+import { versionOf } from './rule-version.ts'
+
+/**
+ * Compiles the expressions of a rule, reports their problems, and fills in its defaults. Undefined where an expression has a
+ * problem. Where another part has one, the result must not be used.
+ */
+export function compileRule(draft: Draft): CompiledRule | undefined {
+  const { rule, group } = draft
+  const types = typesOf(rule)
+  const compile = new RuleExpressions(draft, types, keyNames(rule))
+
+  const when = compile.expression(rule.when, ['when'])
+  const windows = windowsOf(rule, compile)
+  const key = Object.entries(rule.key ?? {}).map(([name, text]) => ({
+    name,
+    value: compile.expression(text, ['key', name], 'key'),
+  }))
+  const labels = compile.templates('labels')
+  const annotations = compile.templates('annotations')
+  const resolveWhen = compile.expression(rule.resolve?.when, ['resolve', 'when'], 'end')
+  if (compile.hasFailed) return undefined
+
+  const wait = ms(rule.for ?? 0)
+  const isOrdered = windows.length > 0 || wait > 0 || compile.watchesChanges
+  const compiled = {
+    name: rule.alert,
+    group,
+    types,
+    when,
+    windows,
+    // The order of names in a file has no meaning.
+    key: key.flatMap(({ name, value }) => (value === undefined ? [] : [{ name, value }])).toSorted(byName),
+    isPerEvent: rule.per === 'event',
+    labels,
+    annotations,
+    resolve: { when: resolveWhen, after: resolveAfter(rule) },
+    for: wait,
+    keepFiringFor: ms(rule.keep_firing_for ?? 0),
+    lateness: lateness(rule, isOrdered),
+    backfill: rule.backfill ?? 'ignore',
+  } satisfies Omit<CompiledRule, 'version'>
+  return { ...compiled, version: versionOf(compiled) }
+}
+
+function typesOf(rule: Draft['rule']): ReadonlySet<RuleEventType> | undefined {
+  const types = rule.absence === undefined ? rule.on : (rule.absence.on ?? MONITOR_REPORTS)
+  return types === undefined ? undefined : new Set(types)
+}
+
+function windowsOf(rule: Draft['rule'], compile: RuleExpressions): Window[] {
+  const windows: (Window | undefined)[] = []
+  const { count, rate, distinct, spike, changed, absence, sequence } = rule
+  if (count !== undefined) {
+    const when = compile.expression(count.when, ['count', 'when'])
+    windows.push({ kind: 'count', when, over: ms(count.over), gte: count.gte })
+  }
+  if (rate !== undefined) {
+    const when = compile.expression(rate.when, ['rate', 'when'])
+    windows.push({ kind: 'rate', when, over: ms(rate.over), per: ms(rate.per), gte: rate.gte })
+  }
+  if (distinct !== undefined) {
+    const when = compile.expression(distinct.when, ['distinct', 'when'])
+    const value = compile.expression(distinct.value, ['distinct', 'value'], 'value')
+    windows.push(value && { kind: 'distinct', when, value, over: ms(distinct.over), gte: distinct.gte })
+  }
+  if (spike !== undefined) {
+    const when = compile.expression(spike.when, ['spike', 'when'])
+    const min = spike.min ?? Math.ceil(spike.factor)
+    windows.push({ kind: 'spike', when, over: ms(spike.over), factor: spike.factor, min })
+  }
+  if (rule.new !== undefined) {
+    const when = compile.expression(rule.new.when, ['new', 'when'])
+    const value = compile.expression(rule.new.value, ['new', 'value'], 'value')
+    windows.push(value && { kind: 'new', when, value, within: ms(rule.new.within) })
+  }
+  if (changed !== undefined) {
+    const when = compile.expression(changed.when, ['changed', 'when'])
+    const value = compile.expression(changed.value, ['changed', 'value'], 'value')
+    windows.push(value && { kind: 'changed', when, value })
+  }
+  if (absence !== undefined) {
+    const of = absence.of && new Set(absence.of.map(sourceOf))
+    windows.push({ kind: 'absence', within: ms(absence.within), of })
+  }
+  if (sequence !== undefined) {
+    const steps = sequence.steps.map((step, index) => compile.expression(step, ['sequence', 'steps', index]))
+    const notThen = compile.expression(sequence.not_then, ['sequence', 'not_then'])
+    windows.push({
+      kind: 'sequence',
+      steps: steps.filter((step) => step !== undefined),
+      notThen,
+      within: ms(sequence.within),
+    })
+  }
+  return windows.filter((window) => window !== undefined)
+}
+
+/** A source is a path; anything else is the id of a monitor. */
+function sourceOf(idOrSource: string): string {
+  return idOrSource.startsWith('/') ? idOrSource : monitorSource(idOrSource)
+}
+
+function ms(duration: string | number): number {
+  return parseDuration(duration) ?? 0
+}
+
+function byName(a: { readonly name: string }, b: { readonly name: string }): number {
+  return a.name < b.name ? -1 : 1
+}

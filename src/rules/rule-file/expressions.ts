@@ -1,0 +1,81 @@
+import { compileExpression, compileTemplate, ExpressionError } from '../cel/index.ts'
+import type { Expression, ExpressionScope, Template } from '../cel/index.ts'
+import type { RuleEventType } from '../rule.ts'
+import type { Draft } from './draft.ts'
+import type { Path } from './source.ts'
+
+/** What an expression is for: a condition is true or false, and a key is text. */
+export type Purpose = 'condition' | 'end' | 'value' | 'key'
+
+const SCOPES: Readonly<Record<Purpose, ExpressionScope>> = {
+  condition: { result: 'bool', allowChanged: true },
+  end: { result: 'bool' },
+  value: {},
+  key: { result: 'text' },
+}
+
+/** Compiles the expressions of one rule, and reports their problems. */
+export class RuleExpressions {
+  readonly #draft: Draft
+  readonly #types: ReadonlySet<RuleEventType> | undefined
+  readonly #keys: readonly string[]
+  #hasFailed = false
+  #watchesChanges = false
+
+  /** @param keys The names of the rule's key. */
+  constructor(draft: Draft, types: ReadonlySet<RuleEventType> | undefined, keys: readonly string[]) {
+    this.#draft = draft
+    this.#types = types
+    this.#keys = keys
+  }
+
+  /** Whether an expression has a problem. */
+  get hasFailed(): boolean {
+    return this.#hasFailed
+  }
+
+  /** Whether an expression compares an event with the one before. */
+  get watchesChanges(): boolean {
+    return this.#watchesChanges
+  }
+
+  /** Undefined where there is none, or where it has a problem. */
+  expression(text: string | undefined, path: Path, purpose: Purpose = 'condition'): Expression | undefined {
+    if (text === undefined) return undefined
+    return this.#compiled(path, () => {
+      const expression = compileExpression(text, { ...SCOPES[purpose], types: this.#types })
+      if (expression.watched.length > 0) this.#watchesChanges = true
+      return expression
+    })
+  }
+
+  /** The texts of labels or annotations, by name. */
+  templates(property: 'labels' | 'annotations'): ReadonlyMap<string, Template> {
+    const templates = new Map<string, Template>()
+    const { rule } = this.#draft
+    const scope = {
+      of: property === 'labels' ? 'label' : 'annotation',
+      types: this.#types,
+      keys: this.#keys,
+      labels: ['alertname', ...this.#keys, ...Object.keys(rule.labels ?? {})],
+    } as const
+    // The order of names in a file has no meaning.
+    const texts = Object.entries(rule[property] ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))
+    for (const [name, text] of texts) {
+      const template = this.#compiled([property, name], () => compileTemplate(text, scope))
+      if (template !== undefined) templates.set(name, template)
+    }
+    return templates
+  }
+
+  #compiled<Result>(path: Path, compile: () => Result): Result | undefined {
+    try {
+      return compile()
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error
+      this.#hasFailed = true
+      for (const { message, offset } of error.problems) this.#draft.complain(path, message, { offset })
+      return undefined
+    }
+  }
+}
