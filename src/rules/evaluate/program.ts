@@ -35,6 +35,8 @@ interface Work {
   readonly prepared: PreparedRule
   readonly keyed?: KeyedFact
   readonly counts?: Counts
+  /** Why the rule could not be evaluated, which is a bug. */
+  readonly failure?: { readonly error: unknown }
 }
 
 /** Types of which a rule without `types` reads none. */
@@ -93,7 +95,8 @@ class Program implements RuleProgram {
   event(state: RuleState, entry: RuleInput, context: RuleContext): void {
     const work = (this.#work.get(entry) ?? this.#workOf(entry))?.get(context.key)
     if (work === undefined) return this.#gone(state, context)
-    const { prepared, keyed, counts } = work
+    const { prepared, keyed, counts, failure } = work
+    if (failure !== undefined) throw failure.error
     if (counts !== undefined || entry.type === 'log.gap') {
       if (counts !== undefined) context.set({ r: sum(state.r, counts) })
       if (entry.type === 'log.gap' && prepared.absence !== undefined)
@@ -128,7 +131,15 @@ class Program implements RuleProgram {
       view ??= this.#viewOf(entry)
       const wasCut = view.isCut
       if (prepared.absence !== undefined && !isWatched(prepared, entry.source, true)) continue
-      const keyed = keyedFact(prepared, entry, view, tally)
+      let keyed: KeyedFact | undefined
+      try {
+        keyed = keyedFact(prepared, entry, view, tally)
+      } catch (error) {
+        // It fails for this rule alone, when its turn comes.
+        work ??= new Map()
+        work.set(prepared.rule.name, { prepared, failure: { error } })
+        continue
+      }
       if (keyed !== undefined) {
         const { key } = keyed
         const values = key.map(([, value]) => value)

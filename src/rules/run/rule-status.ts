@@ -1,0 +1,181 @@
+import type { EventLog } from '../../log/event-log.ts'
+import { checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
+import { rfc3339 } from '../../protocol/timestamp.ts'
+import type { AlertUnknown } from '../../protocol/alert.ts'
+import { ruleOfKey } from '../evaluate/key.ts'
+import { REGISTRY } from './rule-process.ts'
+import type { ProcessedState } from './rule-process.ts'
+
+/** An alert that is not inactive. */
+export interface OpenAlert {
+  /** The name of its rule. */
+  readonly alert: string
+  /**
+   * `pending`: the condition holds, for less than `for`. `firing`: an `alert.firing` event is in the log. `unknown`: it is not known
+   * whether the condition holds, and the alert does not fire.
+   */
+  readonly state: 'pending' | 'firing' | 'unknown'
+  /** The values of the rule's `key`, by name. */
+  readonly key: Readonly<Record<string, string>>
+  /** As in its `alert.firing` event; null before that. */
+  readonly labels: Readonly<Record<string, string>> | null
+  /** As in its `alert.firing` event; null before that. */
+  readonly annotations: Readonly<Record<string, string>> | null
+  /** What the condition measured when the alert began to fire; null before that, and where it measures nothing. */
+  readonly value: number | string | null
+  /** When the condition began to hold, in RFC 3339; null for a state that is unknown. */
+  readonly since: string | null
+  /** Why it is not known whether the condition holds; null where it is known. */
+  readonly unknown: AlertUnknown['reason'] | null
+}
+
+/** What a rule has counted. */
+export interface RuleNumbers {
+  /** The name of the rule. */
+  readonly alert: string
+  readonly pending: number
+  readonly firing: number
+  readonly unknown: number
+  /** Number of keys that have a state. Here and below, a key that changes during the call may count twice. */
+  readonly keys: number
+  /** Events without a field that an expression needs. */
+  readonly missing: number
+  /** Expressions that failed. */
+  readonly errors: number
+  /** Events of which a text was cut. */
+  readonly cut: number
+  /** Late events of the keys that have a state. */
+  readonly late: number
+  /** What windows of the keys that have a state have dropped, since there was no room. */
+  readonly overflow: number
+}
+
+/** What rules over a log are doing. */
+export interface RuleStatus {
+  /** By the name of the rule, then firing ones first, then by `since`. */
+  readonly alerts: readonly OpenAlert[]
+  /** Whether there are more alerts than `limit`. */
+  readonly isCut: boolean
+  /** By name: the rules that have a state. A rule that had nothing to do has none. */
+  readonly rules: readonly RuleNumbers[]
+}
+
+/**
+ * Which alerts are pending, firing or unknown, and what each rule has counted, as of the last commit: whether the rules run here, in
+ * another process or not at all.
+ *
+ * @param options `name`: of the process, default `rules`. `limit`: maximum number of alerts, default 10,000.
+ *
+ * @example
+ * ```ts
+ * import { memoryLog, openLog } from 'rivulet'
+ * import { ruleStatus } from 'rivulet/rules'
+ *
+ * await using log = await openLog(memoryLog())
+ * for (const { alert, key, since } of (await ruleStatus(log)).alerts) console.log(alert, key, since)
+ * ```
+ */
+export async function ruleStatus(
+  log: EventLog,
+  options: { readonly name?: string; readonly limit?: number } = {},
+): Promise<RuleStatus> {
+  checkOptions('options', options, ['name', 'limit'])
+  const { name = 'rules', limit = 10_000 } = options
+  checkText('options.name', name)
+  checkInteger('options.limit', limit, 1)
+  const status = new Status(limit)
+  await new Promise<void>((resolve, reject) => {
+    // A million keys are not held in memory.
+    log
+      .state<ProcessedState>(name)
+      .changes(undefined, { live: false })
+      .subscribe({
+        next: ({ key, state }) => status.take(key, state),
+        error: reject,
+        complete: resolve,
+      })
+  })
+  return status.result()
+}
+
+type Numbers = { -readonly [Name in keyof RuleNumbers]: RuleNumbers[Name] }
+
+class Status {
+  readonly #limit: number
+  /** By key of the state. A key that changes meanwhile comes again. */
+  readonly #alerts = new Map<string, OpenAlert>()
+  readonly #numbers = new Map<string, Numbers>()
+  #isCut = false
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  take(key: string, state: ProcessedState | null): void {
+    if (key === REGISTRY) return
+    const { name, prefix } = ruleOfKey(key)
+    const numbers = this.#numbersOf(name)
+    const before = this.#alerts.get(key)
+    if (before !== undefined) {
+      numbers[before.state]--
+      this.#alerts.delete(key)
+    }
+    if (state === null) return
+    if (prefix === undefined) {
+      const { missing = 0, errors = 0, cut = 0 } = state.r ?? {}
+      Object.assign(numbers, { missing, errors, cut })
+      return
+    }
+    numbers.keys++
+    numbers.late += state.n ?? 0
+    for (const { x = 0 } of state.w ?? []) numbers.overflow += x
+    const alert = openAlert(name, state)
+    if (alert === undefined) return
+    numbers[alert.state]++
+    if (this.#alerts.size < this.#limit) this.#alerts.set(key, alert)
+    else this.#isCut = true
+  }
+
+  result(): RuleStatus {
+    return {
+      alerts: [...this.#alerts.values()].toSorted(compareAlerts),
+      isCut: this.#isCut,
+      rules: [...this.#numbers.values()].toSorted((a, b) => compare(a.alert, b.alert)),
+    }
+  }
+
+  #numbersOf(alert: string): Numbers {
+    let numbers = this.#numbers.get(alert)
+    if (numbers === undefined) {
+      const nothing = { missing: 0, errors: 0, cut: 0, late: 0, overflow: 0 }
+      numbers = { alert, pending: 0, firing: 0, unknown: 0, keys: 0, ...nothing }
+      this.#numbers.set(alert, numbers)
+    }
+    return numbers
+  }
+}
+
+function openAlert(alert: string, state: ProcessedState): OpenAlert | undefined {
+  const { k: key = {}, s: since, f: fired, y: unknown } = state
+  if (since === undefined && unknown === undefined) return undefined
+  return {
+    alert,
+    state: fired !== undefined ? 'firing' : unknown === undefined ? 'pending' : 'unknown',
+    key,
+    labels: fired?.labels ?? null,
+    annotations: fired?.annotations ?? null,
+    value: fired?.value ?? null,
+    since: since === undefined ? null : rfc3339(since),
+    unknown: unknown ?? null,
+  }
+}
+
+const ORDER = { firing: 0, pending: 1, unknown: 2 } as const
+
+function compareAlerts(a: OpenAlert, b: OpenAlert): number {
+  return compare(a.alert, b.alert) || ORDER[a.state] - ORDER[b.state] || compare(a.since ?? '', b.since ?? '')
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,182 @@
+import type { EventLog } from '../../log/event-log.ts'
+import { LogClosedError, LogError } from '../../log/errors.ts'
+import { Job } from '../../log/job.ts'
+import type { LogJob } from '../../log/job.ts'
+import type { StartAt } from '../../log/store/contract.ts'
+import { checkStart } from '../../log/consume/consumer-options.ts'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkOptions, checkSignal, checkText } from '../../protocol/check.ts'
+import { RuleSet } from '../rule-set.ts'
+import { RuleProcess } from './rule-process.ts'
+
+/** Settings of {@link runRules}. */
+export interface RunRulesOptions {
+  /** Of the process in the log. Default `rules`. */
+  readonly name?: string
+  /** Where rules with a new name begin: what history would have fired is the matter of a backtest. Known ones resume. Default `end`. */
+  readonly startAt?: StartAt
+  /** Waits while another open log runs rules of this name, until this signal is aborted. Default: that is an error. */
+  readonly wait?: AbortSignal
+}
+
+/** Rules that run over a log. */
+export interface RunningRules extends LogJob {
+  /**
+   * Goes on with other rules, at the next entry. Rules that are new begin there. Rules that are gone, and those with another
+   * condition, key or labels, begin anew: their firing alerts are resolved with the reason `rule` at the next entry. Alerts of all
+   * other rules stay what they are.
+   *
+   * Resolves when the new rules are in use. Rejects with an ArgumentError for rules that cannot run, and the earlier ones go on; and
+   * where the job has ended.
+   */
+  reload(rules: RuleSet): Promise<void>
+}
+
+/**
+ * Runs rules over the entries of a log, as a process of it: state, alerts and position are committed together. So each alert
+ * fires once and is resolved once, whatever is killed. Its output are `alert.firing`, `alert.resolved`, `alert.unknown` and
+ * `alert.late` events in the log.
+ *
+ * A rule that fails at an entry, which is a bug, does not stop the others: the entry becomes a dead letter of the process.
+ *
+ * Rejects, as `done`, as `log.process` does.
+ *
+ * @example
+ * ```ts
+ * import { memoryLog, openLog } from 'rivulet'
+ * import { defineRules, runRules } from 'rivulet/rules'
+ *
+ * await using log = await openLog(memoryLog())
+ * const running = runRules(log, defineRules([{ alert: 'MonitorFailed', on: ['monitor.error'] }]))
+ * log
+ *   .consumer('alerts', { types: ['alert.firing', 'alert.resolved'], startAt: 'end' })
+ *   .subscribe(({ type, data }) => console.log(type, data.alert, data.labels))
+ * await running.stop()
+ * ```
+ *
+ * @throws ArgumentError at the call, for an invalid setting and for rules that cannot run.
+ */
+export function runRules(log: EventLog, rules: RuleSet, options: RunRulesOptions = {}): RunningRules {
+  checkOptions('options', options, ['name', 'startAt', 'wait'])
+  const { name = 'rules', startAt = 'end', wait } = options
+  checkText('options.name', name)
+  checkStart('options.startAt', startAt)
+  if (wait !== undefined) checkSignal('options.wait', wait)
+  return new RulesJob(log, rules, { name, startAt, ...(wait && { wait }) })
+}
+
+/** Rules that are to run next, and what becomes of the call that asked for them. */
+interface Reload {
+  readonly process: RuleProcess
+  readonly started: PromiseWithResolvers<void>
+}
+
+/** {@link RunRulesOptions} with their defaults. */
+type RunSettings = RunRulesOptions & Required<Pick<RunRulesOptions, 'name' | 'startAt'>>
+
+class RulesJob implements RunningRules {
+  readonly #log: EventLog
+  readonly #options: RunSettings
+  readonly #stop = new AbortController()
+  readonly #job: Job
+  #next: Reload[] = []
+  #interrupt = () => {}
+  #isOver = false
+
+  constructor(log: EventLog, rules: RuleSet, options: RunSettings) {
+    this.#log = log
+    this.#options = options
+    const process = processOf(rules)
+    const done = this.#run(process).finally(() => this.#end())
+    this.#job = new Job(done, () => {
+      this.#stop.abort()
+      this.#interrupt()
+    })
+  }
+
+  get done(): Promise<void> {
+    return this.#job.done
+  }
+
+  stop(): Promise<void> {
+    return this.#job.stop()
+  }
+
+  async reload(rules: RuleSet): Promise<void> {
+    const process = processOf(rules)
+    if (this.#isOver) throw ended()
+    const started = Promise.withResolvers<void>()
+    this.#next.push({ process, started })
+    this.#interrupt()
+    await started.promise
+  }
+
+  /** Runs the rules, and those that replace them, one after the other. */
+  async #run(first: RuleProcess): Promise<void> {
+    let process = first
+    for (;;) {
+      const reloads = this.#next
+      this.#next = []
+      // The last ones count, where several came meanwhile.
+      process = reloads.at(-1)?.process ?? process
+      const settle = (how: (each: Reload['started']) => void) => {
+        for (const { started } of reloads) how(started)
+      }
+      try {
+        await this.#runOnce(process, () => settle((started) => started.resolve()))
+        // It was stopped before these rules were in use.
+        settle((started) => started.reject(ended()))
+      } catch (error) {
+        settle((started) => started.reject(error))
+        throw error
+      }
+      if (this.#stop.signal.aborted || this.#next.length === 0) return
+    }
+  }
+
+  /** Runs rules until the job ends or is interrupted for other rules. */
+  async #runOnce(process: RuleProcess, onStart: () => void): Promise<void> {
+    const interrupted = new AbortController()
+    this.#interrupt = () => interrupted.abort()
+    if (this.#stop.signal.aborted || this.#next.length > 0) interrupted.abort()
+    const { signal } = interrupted
+    const { name, startAt, wait } = this.#options
+    try {
+      await process.prepare(this.#log, name, signal)
+      if (this.#stop.signal.aborted) return
+      const job = this.#log.process(name, {
+        ...process.options(this.#log, name, signal),
+        startAt,
+        ...(wait && { wait }),
+      })
+      onStart()
+      const stop = () => void job.stop().catch(() => {})
+      signal.addEventListener('abort', stop, { once: true })
+      if (signal.aborted) stop()
+      await job.done
+    } catch (error) {
+      // The log was closed between two processes.
+      if (!(error instanceof LogClosedError)) throw error
+    } finally {
+      // Ends what it still reads.
+      interrupted.abort()
+    }
+  }
+
+  #end(): void {
+    this.#isOver = true
+    for (const { started } of this.#next) started.reject(ended())
+    this.#next = []
+  }
+}
+
+function processOf(rules: RuleSet): RuleProcess {
+  // The caller may be JavaScript.
+  if (!(rules instanceof RuleSet))
+    throw new ArgumentError('rules', 'a RuleSet, of loadRules or defineRules', rules)
+  return new RuleProcess(rules)
+}
+
+function ended(): Error {
+  return new LogError('the rules have ended: there is nothing to reload')
+}
