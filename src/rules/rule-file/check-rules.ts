@@ -141,11 +141,13 @@ function checkRule(given: Given, report: Report): Checked | undefined {
   if (!parsed.success) complainOfShape(parsed.error.issues, content, ruleSchema, complain)
   if (!isObject(content)) return undefined
 
-  const rule = parsed.data ?? validPart(content, brokenProperties(parsed.error.issues))
+  const broken = brokenProperties(parsed.error?.issues ?? [])
+  const rule = parsed.data ?? validPart(content, broken)
   if (rule === undefined) return undefined
   const draft = {
     group: group?.name ?? null,
     rule: withDefaults(rule, group?.defaults ?? {}),
+    broken: Object.fromEntries(Object.entries(content).filter(([property]) => broken.has(property))),
     has: (property: keyof Rule) => content[property] !== undefined,
     complain,
   }

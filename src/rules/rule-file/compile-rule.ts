@@ -27,6 +27,7 @@ export function compileRule(draft: Draft): CompiledRule | undefined {
   const labels = compile.templates('labels')
   const annotations = compile.templates('annotations')
   const resolveWhen = compile.expression(rule.resolve?.when, ['resolve', 'when'], 'end')
+  compile.checkBroken()
   if (compile.hasFailed) return undefined
 
   const wait = ms(rule.for ?? 0)

@@ -6,6 +6,8 @@ export interface Draft {
   readonly group: string | null
   /** Its own settings with those of its group, without properties that have a problem. */
   readonly rule: Rule
+  /** Its properties that have a problem, as they were given. */
+  readonly broken: Readonly<Record<string, unknown>>
   /** Whether it has this property itself, also one with a problem. */
   has(property: keyof Rule): boolean
   /** Paths are those of the rule. A problem of a setting of the group is reported there. */

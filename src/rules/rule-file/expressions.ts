@@ -9,10 +9,13 @@ export type Purpose = 'condition' | 'end' | 'value' | 'key'
 
 const SCOPES: Readonly<Record<Purpose, ExpressionScope>> = {
   condition: { result: 'bool', allowChanged: true },
-  end: { result: 'bool' },
+  end: { result: 'bool', allowChanged: true },
   value: {},
   key: { result: 'text' },
 }
+
+/** The most different `changed(…)` of a rule: a held event keeps what follows from each combination of them. */
+const MAX_WATCHED = 3
 
 /** Compiles the expressions of one rule, and reports their problems. */
 export class RuleExpressions {
@@ -20,7 +23,7 @@ export class RuleExpressions {
   readonly #types: ReadonlySet<RuleEventType> | undefined
   readonly #keys: readonly string[]
   #hasFailed = false
-  #watchesChanges = false
+  readonly #watched = new Set<string>()
 
   /** @param keys The names of the rule's key. */
   constructor(draft: Draft, types: ReadonlySet<RuleEventType> | undefined, keys: readonly string[]) {
@@ -36,7 +39,7 @@ export class RuleExpressions {
 
   /** Whether an expression compares an event with the one before. */
   get watchesChanges(): boolean {
-    return this.#watchesChanges
+    return this.#watched.size > 0
   }
 
   /** Undefined where there is none, or where it has a problem. */
@@ -44,9 +47,29 @@ export class RuleExpressions {
     if (text === undefined) return undefined
     return this.#compiled(path, () => {
       const expression = compileExpression(text, { ...SCOPES[purpose], types: this.#types })
-      if (expression.watched.length > 0) this.#watchesChanges = true
+      for (const { text: watched } of expression.watched) this.#watched.add(watched)
+      if (expression.watched.length > 0 && this.#watched.size > MAX_WATCHED) {
+        this.#hasFailed = true
+        this.#draft.complain(path, `A rule has at most ${MAX_WATCHED} different changed(…): remove one.`)
+      }
       return expression
     })
+  }
+
+  /** Reports the problems of expressions in properties that have another problem, too. */
+  checkBroken(): void {
+    for (const [property, content] of Object.entries(this.#draft.broken)) {
+      if (property === 'when') continue
+      for (const [name, value] of Object.entries(Object(content))) {
+        const isKey = property === 'key'
+        if (name === 'steps' && Array.isArray(value)) {
+          for (const [index, step] of value.entries())
+            if (typeof step === 'string') this.expression(step, [property, name, index])
+        } else if (typeof value === 'string' && (isKey || ['when', 'value', 'not_then'].includes(name))) {
+          this.expression(value, [property, name], isKey ? 'key' : name === 'value' ? 'value' : 'condition')
+        }
+      }
+    }
   }
 
   /** The texts of labels or annotations, by name. */
