@@ -135,7 +135,7 @@ class Checker {
     if (shapes !== undefined) return shapes
     if (TYPE_NAMES.has(name)) return ANY
     const at = this.#at(node)
-    if (FUNCTIONS[name] !== undefined) {
+    if (FUNCTIONS.has(name)) {
       this.#report(`\`${name}\` is a function: write \`${name}(…)\`.`, at, name.length)
       return ANY
     }
@@ -183,10 +183,10 @@ class Checker {
 
   #call(node: Expr, call: Expr_Call, place: Place): readonly Shape[] {
     const { function: name, target, args } = call
-    if (target === undefined && OPERATORS[name] !== undefined) return this.#operator(call, place)
+    if (target === undefined && OPERATORS.has(name)) return this.#operator(call, place)
     const at = this.#callAt(node, name, target !== undefined)
     const known = target === undefined ? FUNCTIONS : METHODS
-    const signature = Object.hasOwn(known, name) ? known[name] : undefined
+    const signature = known.get(name)
     if (signature === undefined) {
       this.#unknownFunction(name, target !== undefined, at)
       // Its arguments may name a variable of a macro that was misspelled.
@@ -220,8 +220,7 @@ class Checker {
   }
 
   #unknownFunction(name: string, isMethod: boolean, at: number): void {
-    const macro = Object.hasOwn(MACROS, name)
-    if (macro) {
+    if (MACROS.has(name)) {
       this.#report(
         `\`${name}\` takes a name and an expression, as in \`list.${name}(x, …)\`.`,
         at,
@@ -231,9 +230,9 @@ class Checker {
     }
     const same = isMethod ? METHODS : FUNCTIONS
     const other = isMethod ? FUNCTIONS : METHODS
-    const names = isMethod ? [...Object.keys(same), ...Object.keys(MACROS)] : Object.keys(same)
+    const names = isMethod ? [...same.keys(), ...MACROS.keys()] : [...same.keys()]
     const known = similarName(name, names)
-    const hint = Object.hasOwn(other, name)
+    const hint = other.has(name)
       ? isMethod
         ? `write \`${name}(…)\` around it.`
         : `write \`….${name}(…)\` after a value.`
@@ -350,16 +349,16 @@ class Checker {
       case 'structExpr':
         return 'map'
       case 'comprehensionExpr':
-        return MACROS[this.#macroName(node) ?? ''] ?? 'any'
+        return MACROS.get(this.#macroName(node) ?? '') ?? 'any'
       case 'callExpr': {
         const { function: name, target, args } = kind.value
-        if (target !== undefined) return METHODS[name]?.result ?? 'any'
+        if (target !== undefined) return METHODS.get(name)?.result ?? 'any'
         if (name === '_?_:_') {
           const [, yes, no] = args
           const kinds = new Set([yes, no].map((arg) => (arg === undefined ? 'any' : this.#kindOf(arg))))
           return kinds.size === 1 ? ([...kinds][0] ?? 'any') : 'any'
         }
-        return OPERATORS[name] ?? FUNCTIONS[name]?.result ?? 'any'
+        return OPERATORS.get(name) ?? FUNCTIONS.get(name)?.result ?? 'any'
       }
       default:
         return 'any'

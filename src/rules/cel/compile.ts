@@ -95,8 +95,12 @@ export function evaluated(evaluate: Plan, variables: Record<string, CelInput>): 
   }
 }
 
+/** Maximum length of the message of a problem, in characters. The library's messages have the value, which may be long. */
+const MAX_MESSAGE = 300
+
 /** What an error of the library says of the event. */
-function problemOf({ message }: CelError): Problem {
+function problemOf(error: CelError): Problem {
+  const message = error.message.slice(0, MAX_MESSAGE)
   if (message.startsWith(MISSING)) return new Problem('missing', message.slice(MISSING.length))
   const index = /^index (-?\d+) out of bounds/.exec(message)
   if (index !== null) return new Problem('missing', `[${index[1]}]`)

@@ -1,18 +1,21 @@
 import {
   celEnv,
   celFunc,
+  celList,
   celMethod,
   CelScalar,
+  celUint,
   isCelList,
   isCelMap,
   listType,
   type CelEnv,
   type CelFunc,
+  type CelInput,
   type CelList,
   type CelValue,
 } from '@bufbuild/cel'
 import { isObject } from '../../protocol/event.ts'
-import { sourceOf } from './json-value.ts'
+import { fieldOf, originOf, sourceOf } from './json-value.ts'
 import {
   basesOf,
   confidenceOf,
@@ -27,7 +30,7 @@ import {
 import { patternOf } from './pattern.ts'
 import { currentView, MISSING, type View } from './view.ts'
 
-const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar
+const { BOOL, DOUBLE, DYN, INT, STRING, UINT } = CelScalar
 const LIST = listType(DYN)
 
 /** Maximum length of a text that an expression makes, in characters. */
@@ -36,16 +39,29 @@ const MAX_MADE = 1024 * 1024
 /** Maximum number of members that one evaluation visits, in all its macros together. */
 export const MAX_MEMBERS = 10_000
 
-/** The name of the function around what a macro goes through. No name of a user can begin with `@`. */
+/** Maximum number of nodes of the syntax tree that macros of one evaluation evaluate. */
+const MAX_STEPS = 100_000
+
+/** Maximum number of values within lists and maps that one evaluation compares. */
+const MAX_COMPARED = 50_000
+
+/** Maximum number of characters that regular expressions of one evaluation read; one with `^`, `$` or `\\b` reads each several times. */
+const MAX_READ = 8 * MAX_TEXT
+
+/** Functions that only rewritten expressions call. No name of a user can begin with `@`. */
 export const BOUNDED = '@bounded'
+export const NEW_LIST = '@list'
+export const APPEND = '@append'
 
 /** What one evaluation has used of its bounds. Begins anew with each. */
-const used = { members: 0, text: 0 }
+const used = { members: 0, steps: 0, compared: 0, read: 0 }
 
 /** Begins the bounds anew, before an evaluation. */
 export function resetBounds(): void {
   used.members = 0
-  used.text = 0
+  used.steps = 0
+  used.compared = 0
+  used.read = 0
 }
 
 function event(): View {
@@ -60,8 +76,9 @@ function defaultOutput(): unknown {
   return output
 }
 
-const text = (json: unknown): string => currentView()?.once(textOf, json) ?? textOf(json, undefined)
-const domains = (json: unknown): readonly string[] => currentView()?.once(domainsOf, json) ?? domainsOf(json)
+const textIn = (json: unknown): string => currentView()?.once(textOf, json) ?? textOf(json, undefined)
+const domainsIn = (json: unknown): readonly string[] =>
+  currentView()?.once(domainsOf, json) ?? domainsOf(json)
 
 function confidence(output: unknown, field: string): string {
   const level = confidenceOf(basesOf(output, field))
@@ -87,12 +104,12 @@ function age(): number {
 
 /** The functions of this field. */
 const OWN: readonly CelFunc[] = [
-  celFunc('text', [], STRING, () => text(defaultOutput())),
-  celFunc('text', [DYN], STRING, (value) => text(sourceOf(value))),
-  celFunc('domains', [], LIST, () => domains(defaultOutput())),
-  celFunc('domains', [DYN], LIST, (value) => domains(sourceOf(value))),
-  celFunc('hosts', [], INT, () => BigInt(domains(defaultOutput()).length)),
-  celFunc('hosts', [DYN], INT, (value) => BigInt(domains(sourceOf(value)).length)),
+  celFunc('text', [], STRING, () => textIn(defaultOutput())),
+  celFunc('text', [DYN], STRING, (value) => textIn(sourceOf(value))),
+  celFunc('domains', [], LIST, () => domainsIn(defaultOutput())),
+  celFunc('domains', [DYN], LIST, (value) => domainsIn(sourceOf(value))),
+  celFunc('hosts', [], INT, () => BigInt(domainsIn(defaultOutput()).length)),
+  celFunc('hosts', [DYN], INT, (value) => BigInt(domainsIn(sourceOf(value)).length)),
   celFunc('confidence', [STRING], STRING, (field) => confidence(defaultOutput(), field)),
   celFunc('confidence', [DYN, STRING], STRING, (output, field) => confidence(sourceOf(output), field)),
   celFunc('citations', [STRING], LIST, (field) => urlsOf(basesOf(defaultOutput(), field))),
@@ -100,13 +117,126 @@ const OWN: readonly CelFunc[] = [
   celFunc('quoted', [STRING], BOOL, (field) => quoted(defaultOutput(), field)),
   celFunc('quoted', [DYN, STRING], BOOL, (output, field) => quoted(sourceOf(output), field)),
   celFunc('age', [], DOUBLE, age),
-  celFunc(BOUNDED, [DYN], DYN, bounded),
+  celFunc(BOUNDED, [DYN, INT], DYN, bounded),
+  celFunc(NEW_LIST, [], LIST, () => {
+    const members: CelInput[] = []
+    const list = celList(members)
+    GROWING.set(list, members)
+    return list
+  }),
+  celFunc(APPEND, [LIST, DYN], LIST, (growing, member) => {
+    GROWING.get(growing)?.push(member)
+    return growing
+  }),
 ]
 
-function bounded(range: CelValue): CelValue {
-  if (isCelList(range) || isCelMap(range)) used.members += range.size
+/**
+ * The members of lists that `map` and `filter` make. The library joins a list and a list of one member for each member, whose
+ * reading calls itself as often. Only the macro has such a list before it is complete, so that it can grow in place.
+ */
+const GROWING = new WeakMap<CelList, CelInput[]>()
+
+/** What a macro goes through, counted. `steps` is the size of what it evaluates for each member. */
+function bounded(range: CelValue, steps: bigint): CelValue {
+  if (isCelList(range) || isCelMap(range)) {
+    used.members += range.size
+    used.steps += range.size * Number(steps)
+  }
   if (used.members > MAX_MEMBERS) throw new Error(`more than ${MAX_MEMBERS} members are visited`)
+  if (used.steps > MAX_STEPS) throw new Error(`more than ${MAX_STEPS} steps are needed for the members`)
   return range
+}
+
+/** The library's own comparison, for everything but lists and maps. */
+const LIBRARY_EQUALS = celEnv().funcs.find('_==_')
+
+/** Equality as CEL has it, with a bound. JSON is compared as it is, however deep. */
+function equals(left: CelValue, right: CelValue): boolean {
+  reserve(1)
+  const leftJson = originOf(left)
+  const rightJson = originOf(right)
+  if (leftJson !== undefined && rightJson !== undefined) return equalJson(leftJson, rightJson)
+  if (isCelList(left) && isCelList(right)) {
+    if (left.size !== right.size) return false
+    for (let index = 0; index < left.size; index++) {
+      const [a, b] = [left.get(index), right.get(index)]
+      if (a === undefined || b === undefined || !equals(a, b)) return false
+    }
+    return true
+  }
+  if (isCelMap(left) && isCelMap(right)) {
+    if (left.size !== right.size) return false
+    for (const [name, value] of left) {
+      const other = right.get(name)
+      if (other === undefined || !equals(value, other)) return false
+    }
+    return true
+  }
+  return LIBRARY_EQUALS?.call(0, undefined, [left, right]) === true
+}
+
+function equalJson(left: unknown, right: unknown): boolean {
+  const waiting: unknown[] = [left, right]
+  while (waiting.length > 0) {
+    const b = waiting.pop()
+    const a = waiting.pop()
+    if (a === b) continue
+    if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+    if (Array.isArray(a) !== Array.isArray(b)) return false
+    if (Array.isArray(a) && Array.isArray(b)) {
+      if (a.length !== b.length) return false
+      reserve(a.length)
+      for (let index = 0; index < a.length; index++) waiting.push(a[index], b[index])
+      continue
+    }
+    reserve(Object.keys(a).length)
+    const names = namesOf(a)
+    if (names.length !== namesOf(b).length) return false
+    for (const name of names) {
+      const other = fieldOf(b, name)
+      if (other === undefined) return false
+      waiting.push(fieldOf(a, name), other)
+    }
+  }
+  return true
+}
+
+/** Counts values that are about to be compared. */
+function reserve(count: number): void {
+  used.compared += count
+  if (used.compared > MAX_COMPARED) throw new Error(`more than ${MAX_COMPARED} values are compared`)
+}
+
+/** The names of the fields that an object has. */
+function namesOf(json: object): readonly string[] {
+  return Object.keys(json).filter((name) => fieldOf(json, name) !== undefined)
+}
+
+function isIn(value: CelValue, members: CelList): boolean {
+  const json = originOf(members)
+  const plain = typeof value === 'bigint' ? Number(value) : value
+  if (Array.isArray(json) && (typeof plain !== 'object' || plain === null) && !Number.isNaN(plain)) {
+    return json.includes(plain)
+  }
+  for (const member of members) if (equals(member, value)) return true
+  return false
+}
+
+/** Of CEL's own functions, those that need a bound. */
+const BOUND: readonly CelFunc[] = [
+  celFunc('_==_', [DYN, DYN], BOOL, equals),
+  celFunc('_!=_', [DYN, DYN], BOOL, (left, right) => !equals(left, right)),
+  celFunc('@in', [DYN, LIST], BOOL, isIn),
+  celFunc('int', [STRING], INT, (value) => whole(value, 'int', -(2n ** 63n), 2n ** 63n - 1n)),
+  celFunc('uint', [STRING], UINT, (value) => celUint(whole(value, 'uint', 0n, 2n ** 64n - 1n))),
+]
+
+/** The number that the text is. A long text would take long. */
+function whole(value: string, type: string, least: bigint, most: bigint): bigint {
+  if (!/^[+-]?\d{1,20}$/.test(value)) throw new Error(`the text is no ${type}`)
+  const number = BigInt(value.replace('+', ''))
+  if (number < least || number > most) throw new Error(`the number is too large for ${type}`)
+  return number
 }
 
 /**
@@ -135,6 +265,9 @@ function remainder(a: number, b: number): number {
   return a % b
 }
 
+/** Maximum number of places where `replace` replaces. */
+const MAX_PARTS = 100_000
+
 /** Functions of texts, those of CEL and of its extension for texts, with bounds. */
 const TEXTS: readonly CelFunc[] = [
   celFunc('_+_', [STRING, STRING], STRING, (a, b) => made(a.length + b.length, () => a + b)),
@@ -143,10 +276,10 @@ const TEXTS: readonly CelFunc[] = [
     return characters(this)
   }),
   celMethod('lowerAscii', STRING, [], STRING, function () {
-    return this.replace(/[A-Z]+/g, (part) => part.toLowerCase())
+    return inCase(this, /[A-Z]+/g, (letters) => letters.toLowerCase())
   }),
   celMethod('upperAscii', STRING, [], STRING, function () {
-    return this.replace(/[a-z]+/g, (part) => part.toUpperCase())
+    return inCase(this, /[a-z]+/g, (letters) => letters.toUpperCase())
   }),
   celMethod('trim', STRING, [], STRING, function () {
     return this.trim()
@@ -164,7 +297,8 @@ const TEXTS: readonly CelFunc[] = [
     return slice(this, start, end)
   }),
   celMethod('replace', STRING, [STRING, STRING], STRING, function (from, to) {
-    const parts = this.split(from)
+    const parts = this.split(from, MAX_PARTS + 1)
+    if (parts.length > MAX_PARTS) throw new Error(`replace finds more than ${MAX_PARTS} places`)
     return made(this.length + (parts.length - 1) * (to.length - from.length), () => parts.join(to))
   }),
   celMethod('split', STRING, [STRING], LIST, function (separator) {
@@ -179,6 +313,12 @@ const TEXTS: readonly CelFunc[] = [
     return join(this, separator)
   }),
 ]
+
+/** The text with its letters of ASCII in the other case. Only 256 kB of a text that has other letters, too. */
+function inCase(value: string, letters: RegExp, change: (letters: string) => string): string {
+  if (/^[\0-\x7f]*$/.test(value)) return change(value)
+  return cut(value, currentView()).replace(letters, change)
+}
 
 /** How many characters the text has, as Unicode code points. */
 function characters(value: string): bigint {
@@ -214,17 +354,18 @@ function made(length: number, make: () => string): string {
   return make()
 }
 
-/** Regular expressions: compiled once; over 256 kB of a text, and over 1 MB of texts in one evaluation. */
+/** Regular expressions: compiled once; over 256 kB of a text. */
 const RE2 = {
-  compile: (pattern: string) => ({
+  compile: (text: string) => ({
     test: (value: string): boolean => {
       const searched = cut(value, currentView())
-      used.text += searched.length
-      if (used.text > 4 * MAX_TEXT) throw new Error('regular expressions read more than 1 MB')
-      return patternOf(pattern).test(searched)
+      const pattern = patternOf(text)
+      used.read += searched.length * pattern.cost
+      if (used.read > MAX_READ) throw new Error('regular expressions read too much text')
+      return pattern.test(searched)
     },
   }),
 }
 
 /** What expressions are planned with. */
-export const ENVIRONMENT: CelEnv = celEnv({ funcs: [...OWN, ...MIXED, ...TEXTS], re2: RE2 })
+export const ENVIRONMENT: CelEnv = celEnv({ funcs: [...OWN, ...MIXED, ...TEXTS, ...BOUND], re2: RE2 })

@@ -1,5 +1,7 @@
 export { compileExpression } from './compile.ts'
 export type { ExpressionScope } from './compile.ts'
+export { explain } from './explain.ts'
+export type { Explanation } from './explain.ts'
 export { ExpressionError } from './expression-error.ts'
 export type { ExpressionProblem } from './expression-error.ts'
 export { Problem } from './expression.ts'

@@ -5,6 +5,7 @@ import {
   isCelMap,
   isCelUint,
   type CelInput,
+  type CelList,
   type CelResult,
   type CelValue,
 } from '@bufbuild/cel'
@@ -13,23 +14,18 @@ import { isReflectMessage } from '@bufbuild/protobuf/reflect'
 import { DurationSchema, TimestampSchema } from '@bufbuild/protobuf/wkt'
 import type { Json } from '../../protocol/json.ts'
 
-/** Maximum depth of lists within lists, and of a result. */
+/** Maximum depth of a result. */
 const MAX_DEPTH = 64
 
 /** The JSON that a map or list of CEL was made from. */
-const ORIGINS = new WeakMap<object, unknown>()
+const ORIGINS = new WeakMap<object, object>()
 
-/**
- * A JSON value as CEL value. An object is read when it is asked for a field: the library would copy it. A number is a double.
- *
- * @throws {RangeError} Lists are nested too deep.
- */
-export function toCelValue(json: unknown, depth = 0): CelValue {
+/** A JSON value as CEL value. An object and a list are read where they are asked: the library would copy them. A number is a double. */
+export function toCelValue(json: unknown): CelValue {
   switch (typeof json) {
     case 'string':
     case 'number':
     case 'boolean':
-      return json
     case 'bigint':
       return json
     case 'object':
@@ -38,7 +34,7 @@ export function toCelValue(json: unknown, depth = 0): CelValue {
       return null
   }
   if (json === null) return null
-  if (Array.isArray(json)) return listOf(json, depth)
+  if (Array.isArray(json)) return listOf(json)
   const fields = new JsonFields(json)
   const map = celMap(fields)
   // The library's own `has` takes a field that is null for one that is missing.
@@ -47,11 +43,31 @@ export function toCelValue(json: unknown, depth = 0): CelValue {
   return map
 }
 
-function listOf(json: readonly unknown[], depth: number): CelValue {
-  if (depth > MAX_DEPTH) throw new RangeError(`lists are more than ${MAX_DEPTH} deep`)
-  const list = celList(json.map((member): CelInput => toCelValue(member, depth + 1)))
+function listOf(json: readonly unknown[]): CelList {
+  const list = json.every(isScalar) ? celList(json) : lazyList(json)
   ORIGINS.set(list, json)
   return list
+}
+
+function isScalar(value: unknown): value is string | number | boolean | null {
+  return (
+    value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+  )
+}
+
+/** A list whose members become values of CEL where they are read. The library takes only lists that it made itself. */
+function lazyList(json: readonly unknown[]): CelList {
+  const members = function* (): Generator<CelValue> {
+    for (const member of json) yield toCelValue(member)
+  }
+  return Object.defineProperties(celList([]), {
+    size: { value: json.length },
+    get: {
+      value: (index: number): CelValue | undefined => (index in json ? toCelValue(json[index]) : undefined),
+    },
+    values: { value: members },
+    [Symbol.iterator]: { value: members },
+  })
 }
 
 /** The own field of an object, or undefined. An error's fields count too: `source.failed` has one. */
@@ -111,7 +127,12 @@ class JsonFields implements ReadonlyMap<string, CelInput> {
 /** What a value of CEL was made from, or the JSON for it. For the functions of the field, which read JSON. */
 export function sourceOf(value: CelValue): unknown {
   if (typeof value !== 'object' || value === null) return value
-  return ORIGINS.has(value) ? ORIGINS.get(value) : toJsonValue(value)
+  return originOf(value) ?? toJsonValue(value)
+}
+
+/** The JSON object or list that a value of CEL was made from; undefined for any other value. */
+export function originOf(value: CelValue): object | undefined {
+  return typeof value === 'object' && value !== null ? ORIGINS.get(value) : undefined
 }
 
 /**
@@ -133,6 +154,8 @@ export function toJsonValue(value: Exclude<CelResult, Error>, depth = 0): Json {
     default:
   }
   if (value === null) return null
+  const origin = originOf(value)
+  if (origin !== undefined) return copied(origin, depth)
   if (isCelUint(value)) return integer(value.value)
   if (isCelList(value)) return Array.from(value, (member) => toJsonValue(member, depth + 1))
   if (isCelMap(value)) {
@@ -153,4 +176,17 @@ export function toJsonValue(value: Exclude<CelResult, Error>, depth = 0): Json {
 function integer(value: bigint): number | string {
   const number = Number(value)
   return Number.isSafeInteger(number) ? number : value.toString()
+}
+
+/** A copy of JSON. What no JSON has, such as the members of an error, is left out. */
+function copied(json: unknown, depth: number): Json {
+  if (depth > MAX_DEPTH) throw new RangeError(`the value is more than ${MAX_DEPTH} deep`)
+  if (isScalar(json)) return json
+  if (typeof json !== 'object' || json === null) return null
+  if (Array.isArray(json)) return json.map((member) => copied(member, depth + 1))
+  const fields: [string, Json][] = []
+  for (const [name, member] of Object.entries(json)) {
+    if (member !== undefined) fields.push([name, copied(member, depth + 1)])
+  }
+  return Object.fromEntries(fields)
 }

@@ -1,13 +1,15 @@
 import { create } from '@bufbuild/protobuf'
 import {
+  ConstantSchema,
   Expr_CallSchema,
   Expr_IdentSchema,
   ExprSchema,
   type Expr,
   type Expr_Comprehension,
 } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js'
-import { BOUNDED } from './environment.ts'
+import { APPEND, BOUNDED, NEW_LIST } from './environment.ts'
 import { ENVELOPE_FIELDS } from './event-shape.ts'
+import { sizeOf } from './syntax.ts'
 import { changedVariable, variableOf } from './view.ts'
 
 /** Whether the name is a field of an event. */
@@ -124,11 +126,15 @@ function rewriteFold(
   const inner = new Set([...bound, fold.iterVar, fold.accuVar])
   const within = (child: Expr | undefined) => child && rewriteNode(child, inner, watched)
   const { iterRange: range, accuInit, loopCondition, loopStep, result } = fold
+  const start = accuInit && rewriteNode(accuInit, bound, watched)
+  const isList = start?.exprKind.case === 'listExpr'
+  const step = within(loopStep)
   const parts = {
-    iterRange: range && call(range, BOUNDED, [rewriteNode(range, bound, watched)]),
-    accuInit: accuInit && rewriteNode(accuInit, bound, watched),
+    iterRange:
+      range && call(range, BOUNDED, [rewriteNode(range, bound, watched), integer(range, sizeOf(loopStep))]),
+    accuInit: isList ? call(start, NEW_LIST, []) : start,
     loopCondition: within(loopCondition),
-    loopStep: within(loopStep),
+    loopStep: isList && step !== undefined ? growing(step, fold.accuVar) : step,
     result: within(result),
   }
   return Object.assign({ ...fold }, parts)
@@ -150,4 +156,24 @@ function call(node: Expr, name: string, args: Expr[]): Expr {
     id: node.id,
     exprKind: { case: 'callExpr', value: create(Expr_CallSchema, { function: name, args }) },
   })
+}
+
+/** `map` and `filter` join their list and one more member, which may stand in a condition. It is appended instead. */
+function growing(step: Expr, accumulator: string): Expr {
+  if (step.exprKind.case !== 'callExpr') return step
+  const { function: name, args } = step.exprKind.value
+  const [first, second] = args
+  if (name === '_?_:_') {
+    const value = { ...step.exprKind.value, args: args.map((arg) => growing(arg, accumulator)) }
+    return replaced(step, { case: 'callExpr', value })
+  }
+  const isJoin =
+    name === '_+_' && first?.exprKind.case === 'identExpr' && first.exprKind.value.name === accumulator
+  const member = second?.exprKind.case === 'listExpr' ? second.exprKind.value.elements[0] : undefined
+  return isJoin && member !== undefined ? call(step, APPEND, [first, member]) : step
+}
+
+function integer(node: Expr, value: number): Expr {
+  const constant = create(ConstantSchema, { constantKind: { case: 'int64Value', value: BigInt(value) } })
+  return create(ExprSchema, { id: node.id, exprKind: { case: 'constExpr', value: constant } })
 }

@@ -16,8 +16,13 @@ const ofEvent = (result: Kind, most: number, ...counts: readonly number[]): Sign
   readsEvent: (count) => count <= most,
 })
 
+/** A map, since an object has the names of its prototype, too. */
+function named<T>(entries: Readonly<Record<string, T>>): ReadonlyMap<string, T> {
+  return new Map(Object.entries(entries))
+}
+
 /** Functions: `text(x)`. */
-export const FUNCTIONS: Readonly<Record<string, Signature>> = {
+export const FUNCTIONS: ReadonlyMap<string, Signature> = named({
   text: ofEvent('text', 0, 0, 1),
   hosts: ofEvent('number', 0, 0, 1),
   domains: ofEvent('list', 0, 0, 1),
@@ -38,12 +43,12 @@ export const FUNCTIONS: Readonly<Record<string, Signature>> = {
   dyn: at('any', 1),
   timestamp: at('time', 1),
   duration: at('time', 1),
-}
+})
 
 const TIME_PART = at('number', 0, 1)
 
 /** Methods: `x.contains('a')`. */
-export const METHODS: Readonly<Record<string, Signature>> = {
+export const METHODS: ReadonlyMap<string, Signature> = named({
   size: at('number', 0),
   contains: at('bool', 1),
   startsWith: at('bool', 1),
@@ -68,20 +73,20 @@ export const METHODS: Readonly<Record<string, Signature>> = {
   getMinutes: TIME_PART,
   getSeconds: TIME_PART,
   getMilliseconds: TIME_PART,
-}
+})
 
 /** Macros: `x.exists(name, condition)`. */
-export const MACROS: Readonly<Record<string, Kind>> = {
+export const MACROS: ReadonlyMap<string, Kind> = named({
   exists: 'bool',
   all: 'bool',
   exists_one: 'bool',
   existsOne: 'bool',
   map: 'list',
   filter: 'list',
-}
+})
 
 /** Operators, as the syntax tree names them. */
-export const OPERATORS: Readonly<Record<string, Kind>> = {
+export const OPERATORS: ReadonlyMap<string, Kind> = named({
   '_&&_': 'bool',
   '_||_': 'bool',
   '!_': 'bool',
@@ -101,7 +106,7 @@ export const OPERATORS: Readonly<Record<string, Kind>> = {
   '_[_]': 'any',
   '_?_:_': 'any',
   '@not_strictly_false': 'bool',
-}
+})
 
 /** Names of types, for `type(x) == string`. */
 export const TYPE_NAMES: ReadonlySet<string> = new Set([

@@ -61,19 +61,21 @@ function syntaxProblem(text: string, error: unknown): ExpressionError {
   if (token === '') return problem('The expression is not complete.', text.length, 0)
   const after = text.slice(offset + token.length).trim()
   const hint =
-    HINTS[token] ?? (after === '' && /^\W/.test(token) ? 'write what it applies to after it' : undefined)
+    HINTS.get(token) ?? (after === '' && /^\W/.test(token) ? 'write what it applies to after it' : undefined)
   const message = `\`${token}\` is not expected here${hint === undefined ? '' : `: ${hint}`}.`
   return problem(message, offset, token.length)
 }
 
-const HINTS: Readonly<Record<string, string | undefined>> = {
-  '=': 'to compare, write `==`',
-  '&': 'for "and", write `&&`',
-  '|': 'for "or", write `||`',
-  and: 'write `&&`',
-  or: 'write `||`',
-  '?': 'CEL has no `?.`; use `has(…)`, or `condition ? a : b`',
-}
+const HINTS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    '=': 'to compare, write `==`',
+    '&': 'for "and", write `&&`',
+    '|': 'for "or", write `||`',
+    and: 'write `&&`',
+    or: 'write `||`',
+    '?': 'CEL has no `?.`; use `has(…)`, or `condition ? a : b`',
+  }),
+)
 
 function offsetOf(error: unknown): number | undefined {
   if (!(error instanceof Error) || !('location' in error)) return undefined
@@ -135,33 +137,49 @@ export function namesOf(root: Expr): ReadonlyMap<string, Expr> {
 
 function collect(node: Expr, bound: ReadonlySet<string>, names: Map<string, Expr>): void {
   const { exprKind: kind } = node
-  const all = (nodes: readonly (Expr | undefined)[], within: ReadonlySet<string> = bound): void => {
-    for (const child of nodes) if (child !== undefined) collect(child, within, names)
-  }
+  if (kind.case === 'identExpr') {
+    if (!bound.has(kind.value.name) && !names.has(kind.value.name)) names.set(kind.value.name, node)
+  } else if (kind.case === 'comprehensionExpr') {
+    const { iterRange, accuInit, iterVar, accuVar } = kind.value
+    const within = new Set([...bound, iterVar, accuVar])
+    for (const child of childrenOf(node)) {
+      collect(child, child === iterRange || child === accuInit ? bound : within, names)
+    }
+  } else for (const child of childrenOf(node)) collect(child, bound, names)
+}
+
+/** How many nodes the tree has. */
+export function sizeOf(root: Expr | undefined): number {
+  if (root === undefined) return 0
+  let size = 1
+  for (const child of childrenOf(root)) size += sizeOf(child)
+  return size
+}
+
+/** The nodes directly below a node, in the order of the text; of a macro, those that it was expanded to. */
+export function childrenOf(node: Expr): readonly Expr[] {
+  const { exprKind: kind } = node
+  const present = (nodes: readonly (Expr | undefined)[]): readonly Expr[] =>
+    nodes.filter((child) => child !== undefined)
   switch (kind.case) {
-    case 'identExpr':
-      if (!bound.has(kind.value.name) && !names.has(kind.value.name)) names.set(kind.value.name, node)
-      break
     case 'selectExpr':
-      all([kind.value.operand])
-      break
+      return present([kind.value.operand])
     case 'callExpr':
-      all([kind.value.target, ...kind.value.args])
-      break
+      return present([kind.value.target, ...kind.value.args])
     case 'listExpr':
-      all(kind.value.elements)
-      break
+      return kind.value.elements
     case 'structExpr':
-      for (const { keyKind, value } of kind.value.entries) {
-        all([keyKind.case === 'mapKey' ? keyKind.value : undefined, value])
-      }
-      break
+      return present(
+        kind.value.entries.flatMap(({ keyKind, value }) => [
+          keyKind.case === 'mapKey' ? keyKind.value : undefined,
+          value,
+        ]),
+      )
     case 'comprehensionExpr': {
-      const { iterRange, accuInit, loopCondition, loopStep, result, iterVar, accuVar } = kind.value
-      all([iterRange, accuInit])
-      all([loopCondition, loopStep, result], new Set([...bound, iterVar, accuVar]))
-      break
+      const { iterRange, accuInit, loopCondition, loopStep, result } = kind.value
+      return present([iterRange, accuInit, loopCondition, loopStep, result])
     }
     default:
+      return []
   }
 }
