@@ -1,4 +1,4 @@
-import type { EventOf, ResearchEvent, TaskGroupStatus, TaskOutput } from 'rivulet'
+import type { AlertData, EventOf, ResearchEvent, TaskGroupStatus, TaskOutput } from 'rivulet'
 import { jsonText } from './json-text.ts'
 import type { Output, Style } from './output.ts'
 import { oneLine, withoutMarkup } from './plain.ts'
@@ -86,6 +86,24 @@ function describe(event: ResearchEvent): Description {
       return { sign: '·', style: 'dim', kind: 'tick', text: '' }
     case 'log.gap':
       return { sign: '!', style: 'yellow', kind: 'gap', text: 'entries were deleted before they were read' }
+    case 'alert.firing':
+      return { sign: '▲', style: 'red', kind: 'firing', text: alertText(event.data) }
+    case 'alert.resolved':
+      return { sign: '▽', style: 'green', kind: 'resolved', text: alertText(event.data) }
+    case 'alert.unknown':
+      return {
+        sign: '?',
+        style: 'yellow',
+        kind: 'uncertain',
+        text: `${keyText(event.data.key)} (${event.data.reason})`,
+      }
+    case 'alert.late':
+      return {
+        sign: '!',
+        style: 'yellow',
+        kind: 'late',
+        text: `${keyText(event.data.key)} ${event.data.event.id}`,
+      }
     case 'unknown':
       return { sign: '?', style: 'yellow', kind: 'unknown', text: jsonText(event.data) }
     default:
@@ -97,6 +115,20 @@ function describeRun({ data: { run, output } }: EventOf<'task_run.state'>): Desc
   const text = run.error?.message ?? (output == null ? '' : outputText(output) || 'an empty answer')
   if (run.status === 'completed') return { sign: '✔', style: 'green', kind: run.status, text }
   return { sign: '✖', style: run.status === 'failed' ? 'red' : 'yellow', kind: run.status, text }
+}
+
+/** `monitor=/v1/monitors/m, 3: three errors in an hour`. */
+function alertText({ key, value, annotations }: AlertData): string {
+  const measured = [keyText(key), value ?? ''].filter((text) => text !== '').join(', ')
+  const summary = annotations['summary'] ?? annotations['description'] ?? ''
+  return [measured, summary].filter((text) => text !== '').join(': ')
+}
+
+/** The values of a key: `monitor=/v1/monitors/m company=Acme`. */
+export function keyText(key: Readonly<Record<string, string>>): string {
+  return Object.entries(key)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(' ')
 }
 
 /** An output as text: prose unchanged, fields as `name: value`. */

@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
 import { addCheck } from './rules/check.ts'
+import { addList } from './rules/list.ts'
+import { addRun } from './rules/run.ts'
 
 const EXAMPLES = `
 A rule file is YAML. Editors complete and check it by its JSON Schema, with this as its first line:
@@ -7,13 +9,17 @@ A rule file is YAML. Editors complete and check it by its JSON Schema, with this
 
 Examples:
   $ rivulet rules check rules.yaml
-  $ rivulet rules check 'rules/*.yaml' --format github`
+  $ rivulet rules check 'rules/*.yaml' --format github
+  $ rivulet rules run --log rivulet.db --rules rules.yaml
+  $ rivulet rules list --log rivulet.db`
 
 /** `rivulet rules`: alert rules. */
 export function addRules(program: Command, signal: AbortSignal): void {
   const group = program
     .command('rules')
-    .description('Check rules that turn events into alerts.')
+    .description('Check and run rules that turn events into alerts.')
     .addHelpText('after', EXAMPLES)
   addCheck(group, signal)
+  addRun(group, signal)
+  addList(group, signal)
 }

@@ -1,0 +1,132 @@
+import type { Command } from 'commander'
+import { LogInUseError } from 'rivulet'
+import type { Entry, EventLog, LogStore, Position, ResearchEventType, StartAt } from 'rivulet'
+import type { RunningRules } from 'rivulet/rules'
+import { RecordedElsewhere, UsageError } from '../exit.ts'
+import { eventLine } from '../event-line.ts'
+import { aborted } from '../interruption.ts'
+import { createLog } from '../log.ts'
+import type { Logger } from '../log.ts'
+import { openLogFile } from '../log-file.ts'
+import { addCommonOptions, startAt } from '../options.ts'
+import type { CommonOptions } from '../options.ts'
+import { createOutput } from '../output.ts'
+import type { Output } from '../output.ts'
+import { readRules } from './problems.ts'
+import { watchRuleFiles } from './rule-files.ts'
+
+interface RunOptions extends CommonOptions {
+  readonly log: string
+  readonly rules: readonly string[]
+  readonly name?: string
+  readonly start?: StartAt
+  readonly wait?: boolean
+}
+
+const ALERTS = [
+  'alert.firing',
+  'alert.resolved',
+  'alert.unknown',
+  'alert.late',
+] as const satisfies readonly ResearchEventType[]
+
+/** Maximum number of entries that are read at once. */
+const PAGE = 500
+
+const EXAMPLES = `
+It prints each alert that fires or ends, and follows the log until Ctrl-C or SIGTERM. Started again, it goes on where it was: no alert
+fires twice. The log is recorded by another process, as by "rivulet record".
+
+A change of the rule files is used within seconds. Alerts of rules that did not change stay. Where the files have a problem, it is
+logged, and the rules that were there go on.
+
+Only one process at a time can run rules of a name: another one ends with exit code 6, or waits with --wait.
+
+Examples:
+  $ rivulet rules run --log rivulet.db --rules rules.yaml
+  $ rivulet rules run --log rivulet.db --rules rules.yaml --json | jq .data.labels`
+
+/** `rivulet rules run`: rules over a log. */
+export function addRun(group: Command, signal: AbortSignal): void {
+  const command = group
+    .command('run')
+    .description('Run rules over an event log, and print and send their alerts.')
+    .requiredOption('--log <file>', 'SQLite file of the log')
+    .requiredOption('--rules <files...>', 'rule files, or patterns in quotes')
+    .option('--name <name>', 'name of the process in the log (default: rules)')
+    .option('--start <time>', 'start, end, or the time at which a new name begins (default: end)', startAt)
+    .option('--wait', 'wait while another process runs these rules, instead of an error')
+  addCommonOptions(command, 'print each alert event as one line of JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(async (options: RunOptions) => {
+      await run(options, signal)
+      signal.throwIfAborted()
+    })
+}
+
+/** Resolves after the signal aborts, when everything is saved and closed. */
+async function run(options: RunOptions, signal: AbortSignal): Promise<void> {
+  const { log: file, rules: files, name = 'rules', start = 'end', wait = false } = options
+  const rules = await readRules(files)
+  const log = createLog(options)
+  await using opened = await openLogFile(file)
+  const printed = await opened.log.positionAt('end')
+  const { runRules } = await import('rivulet/rules')
+  const running = runRules(opened.log, rules, { name, startAt: start, ...(wait && { wait: signal }) })
+  log.info({ log: file, rules: rules.size }, 'running')
+  const ending = new AbortController()
+  const output = createOutput(process.stdout, { json: options.json === true })
+  const printing = print(opened, name, printed, output, ending.signal)
+  const watching = watchRuleFiles(files, AbortSignal.any([signal, ending.signal]), () =>
+    reload(running, files, log),
+  )
+  try {
+    // A failure of any part ends all of them.
+    await Promise.race([aborted(signal), running.done, printing, watching])
+  } catch (error) {
+    throw error instanceof LogInUseError ? new RecordedElsewhere(error) : error
+  } finally {
+    // The rules first, so that what they append last is printed, too.
+    const [stopped] = await Promise.allSettled([running.stop()])
+    ending.abort()
+    await Promise.allSettled([printing, watching])
+    if (stopped?.status === 'rejected') log.debug({ error: String(stopped.reason) }, 'the rules failed')
+  }
+}
+
+async function reload(running: RunningRules, files: readonly string[], log: Logger): Promise<void> {
+  try {
+    const rules = await readRules(files)
+    await running.reload(rules)
+    log.info({ rules: rules.size }, 'rules reloaded')
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    log.error({ error: error.message }, 'the rules were changed and have problems: the earlier ones go on')
+  }
+}
+
+/** Prints the alerts of these rules, until the signal aborts. What is there then is printed, too. */
+async function print(
+  { log, store }: { readonly log: EventLog; readonly store: LogStore },
+  name: string,
+  after: Position,
+  output: Output,
+  signal: AbortSignal,
+): Promise<void> {
+  let position = after
+  for (;;) {
+    const isLast = signal.aborted
+    const page = await log.read(position, { limit: PAGE, types: ALERTS })
+    for (const entry of page.entries) if (entry.cause?.process === name) await printAlert(entry, output)
+    position = page.position
+    if (!page.isEnd) continue
+    if (isLast) return
+    await store.wait(position, signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error
+    })
+  }
+}
+
+function printAlert(entry: Entry, output: Output): Promise<void> {
+  return output.json ? output.value(entry) : output.line(eventLine(entry, output))
+}

@@ -1,0 +1,92 @@
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { sqliteLog } from 'rivulet/log/sqlite'
+import { append } from '../log/append.ts'
+import { change } from '../operators/events.ts'
+import { rivulet } from './command.ts'
+
+const BURST = `
+version: 1
+rules:
+  - alert: Burst
+    on: [monitor.event_stream]
+    count: { over: 10m, gte: 2 }
+    key: { monitor: source }
+    lateness: 0
+    annotations: { summary: '\${value} changes' }
+`
+
+/** A folder with an empty log and a rule file. */
+async function folder(rules = BURST) {
+  const path = await mkdtemp(join(tmpdir(), 'rivulet-rules-'))
+  onTestFinished(() => rm(path, { recursive: true, force: true }))
+  const [log, file] = [join(path, 'log.db'), join(path, 'rules.yaml')]
+  const store = sqliteLog(log)
+  onTestFinished(() => store.close())
+  await store.positionAt('start')
+  await writeFile(file, rules)
+  const detect = (...ids: readonly string[]) =>
+    append(
+      store,
+      ids.map((id) => change(id)),
+    )
+  /** As editors do: a new file in the place of the old one. */
+  const edit = async (text: string) => {
+    await writeFile(`${file}.new`, text)
+    await rename(`${file}.new`, file)
+  }
+  return { log, file, detect, edit }
+}
+
+const has = (text: string) => (line: string) => line.includes(text)
+
+describe('rivulet rules run', () => {
+  it('prints alerts as they fire, uses changed rules, and goes on with the old ones where these are wrong', async () => {
+    const { log, file, detect, edit } = await folder()
+    const run = rivulet(['rules', 'run', '--log', log, '--rules', file, '--start', 'start'])
+    await run.stderrLine(has('running'))
+    const fired = run.stdoutLine(has('firing'))
+    await detect('a', 'b')
+    expect(await fired).toMatch(/▲ firing\s+Burst: monitor=\/v1\/monitors\/m, 2: 2 changes/)
+
+    const refused = run.stderrLine(has('the earlier ones go on'))
+    await edit('version: 1\nrules: [{ alert: Burst, when: nothing }]\n')
+    expect(await refused).toContain('rules.yaml')
+
+    const reloaded = run.stderrLine(has('rules reloaded'))
+    await edit(BURST.replace('gte: 2', 'gte: 1'))
+    await reloaded
+    const resolved = run.stdoutLine(has('resolved'))
+    const again = run.stdoutLine(has('1 changes'))
+    await detect('c')
+    expect(await resolved).toMatch(/▽ resolved\s+Burst/)
+    await again
+
+    run.child.kill('SIGINT')
+    const { code, stdout } = await run.ended
+    expect(code).toBe(130)
+    expect(stdout.match(/▲ firing/g)).toHaveLength(2)
+
+    const list = await rivulet(['rules', 'list', '--log', log]).ended
+    expect(list.stdout).toMatch(/^firing {3}Burst {2}monitor=\/v1\/monitors\/m {2}1 {2}since 20/)
+    const { stdout: json } = await rivulet(['rules', 'list', '--log', log, '--json']).ended
+    expect(JSON.parse(json)).toMatchObject({ alerts: [{ alert: 'Burst', state: 'firing' }], failed: 0 })
+  }, 60_000)
+
+  it('refuses wrong rules, a missing log, and a second run of them', async () => {
+    const { log, file, detect, edit } = await folder()
+    const missing = await rivulet(['rules', 'run', '--log', `${log}.none`, '--rules', file]).ended
+    expect(missing.code).toBe(7)
+    const first = rivulet(['rules', 'run', '--log', log, '--rules', file, '--start', 'start'])
+    const fired = first.stdoutLine(has('firing'))
+    await detect('a', 'b')
+    await fired
+    const second = await rivulet(['rules', 'run', '--log', log, '--rules', file]).ended
+    expect(second).toMatchObject({ code: 6, stderr: expect.stringContaining('--wait') })
+    await edit('version: 1\nrules: [{ alert: Burst, when: nothing }]\n')
+    const wrong = await rivulet(['rules', 'run', '--log', log, '--rules', file]).ended
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('rules.yaml:2') })
+  }, 60_000)
+})
