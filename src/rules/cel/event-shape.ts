@@ -104,7 +104,7 @@ const ALERT = {
 } as const
 
 /** The shape of `data` of each type of event. */
-export const DATA_SHAPES = {
+const DATA_SHAPES = {
   'monitor.event_stream': { ...CHANGE, output: OUTPUT },
   'monitor.snapshot': { ...CHANGE, changed_output: OUTPUT, previous_output: OUTPUT },
   'monitor.completion': { event_type: 'value', timestamp: 'value' },

@@ -1,7 +1,7 @@
 import { RE2JS } from '@bufbuild/re2'
 
 /** Maximum length of a regular expression, in characters. */
-export const MAX_PATTERN = 500
+const MAX_PATTERN = 500
 
 /** Maximum size of its program, in instructions: `{1000}` makes many of few characters. */
 const MAX_PROGRAM = 500

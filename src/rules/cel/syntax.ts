@@ -4,10 +4,10 @@ import { ExpressionError, type ExpressionProblem } from './expression-error.ts'
 import { textLiteralAt, tokenAt } from './tokens.ts'
 
 /** Maximum length of an expression, in characters. */
-export const MAX_LENGTH = 4_000
+const MAX_LENGTH = 4_000
 
 /** Maximum depth of brackets, and of the syntax tree's calls within calls. */
-export const MAX_DEPTH = 32
+const MAX_DEPTH = 32
 
 /** A syntax tree. */
 export interface Syntax {
