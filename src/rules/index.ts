@@ -1,3 +1,8 @@
+/**
+ * Alert rules: files and objects that are checked, with the place of each problem.
+ *
+ * @module rivulet/rules
+ */
 export { defineRules, loadRules, parseRules } from './rule-file/load.ts'
 export { RuleError } from './rule-file/problem.ts'
 export type { RuleProblem } from './rule-file/problem.ts'
