@@ -287,10 +287,10 @@ class Checker {
       const types = this.#scope.types
       const at = this.#at(node)
       const length = Math.abs(textLiteralAt(this.#syntax.text, at) ?? 1)
-      if (!EVENT_TYPES.includes(value)) {
-        const known = similarName(value, EVENT_TYPES)
-        const hint = known === undefined ? `known are ${list(EVENT_TYPES)}.` : `did you mean '${known}'?`
-        this.#report(`There is no event type '${value}': ${hint}`, at, length)
+      // An application may have types of its own: only what is nearly a known one is a mistake.
+      const known = EVENT_TYPES.includes(value) ? undefined : similarName(value, EVENT_TYPES)
+      if (known !== undefined && types?.has(value) !== true) {
+        this.#report(`There is no event type '${value}': did you mean '${known}'?`, at, length)
       } else if (types !== undefined && !types.has(value)) {
         this.#report(
           `Only events of ${list([...types])} are read here, and '${value}' is none of them: add it to \`on\`.`,

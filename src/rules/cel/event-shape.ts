@@ -5,7 +5,13 @@ import type { ResearchEvent, ResearchEventData, ResearchEventType } from '../../
  */
 export type Shape = 'any' | 'value' | readonly [Shape] | { readonly [field: string]: Shape }
 
-/** The shape of a TypeScript type. It ties the declaration below to `src/protocol`: a field that is missing or made up does not compile. */
+/**
+ * What {@link DATA_SHAPES} must be, from the types of `src/protocol`: a test holds it against them, so that no field is missing
+ * and none is made up. Not here, since an application may declare event types of its own.
+ */
+export type DataShapes = { readonly [Type in ResearchEventType]: ShapeOf<ResearchEventData[Type]> }
+
+/** The shape of a TypeScript type. */
 type ShapeOf<T> = unknown extends T ? 'any' : ShapeOfObject<Extract<Exclude<T, string>, object>>
 
 type ShapeOfObject<T> = [T] extends [never]
@@ -104,7 +110,7 @@ const ALERT = {
 } as const
 
 /** The shape of `data` of each type of event. */
-const DATA_SHAPES = {
+export const DATA_SHAPES = {
   'monitor.event_stream': { ...CHANGE, output: OUTPUT },
   'monitor.snapshot': { ...CHANGE, changed_output: OUTPUT, previous_output: OUTPUT },
   'monitor.completion': { event_type: 'value', timestamp: 'value' },
@@ -178,7 +184,7 @@ const DATA_SHAPES = {
     by: 'value',
   },
   unknown: 'any',
-} as const satisfies { readonly [Type in ResearchEventType]: ShapeOf<ResearchEventData[Type]> }
+} as const
 
 /** The fields of an event besides `data`. `backfill` and `revision` are those of its entry in a log. */
 export const ENVELOPE_FIELDS = {
@@ -195,10 +201,9 @@ export const ENVELOPE_FIELDS = {
 /** Every type of event. */
 export const EVENT_TYPES: readonly string[] = Object.keys(DATA_SHAPES)
 
-/** The shapes of `data` of these types; without types those of all but `unknown`, which has everything. */
+/** The shapes of `data` of these types; without types those of all but `unknown`. Those of an application's own types are open. */
 export function dataShapes(types: ReadonlySet<string> | undefined): readonly Shape[] {
-  const all: readonly (readonly [string, Shape])[] = Object.entries(DATA_SHAPES)
-  return all
-    .filter(([type]) => (types === undefined ? type !== 'unknown' : types.has(type)))
-    .map(([, shape]) => shape)
+  const known = new Map<string, Shape>(Object.entries(DATA_SHAPES))
+  const wanted = types ?? EVENT_TYPES.filter((type) => type !== 'unknown')
+  return Array.from(wanted, (type) => known.get(type) ?? 'any')
 }

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { DATA_SHAPES, type DataShapes } from '../../../src/rules/cel/event-shape.ts'
 import { compileExpression, ExpressionError, type ExpressionScope } from '../../../src/rules/cel/index.ts'
 
 const finding: ExpressionScope = { types: new Set(['monitor.event_stream']), allowChanged: true }
@@ -107,5 +108,15 @@ describe('the checker', () => {
     expect(
       problems(['id', 'via', 'type', 'time'].map((field) => `changed(${field})`).join(' && ')),
     ).toHaveLength(1)
+  })
+
+  it('knows each field of the event types, and no other', () => {
+    expectTypeOf(DATA_SHAPES).toEqualTypeOf<DataShapes>()
+  })
+
+  it('takes the types of an application as they are', () => {
+    expect(problems("type == 'order.late'", {})).toEqual([])
+    const own: ReadonlySet<string> = new Set(['order.late'])
+    expect(problems('data.any.field == 1', { types: own as ReadonlySet<never> })).toEqual([])
   })
 })
