@@ -1,0 +1,48 @@
+import type { Entry } from '../../log/store/entry.ts'
+import type { EventOf } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/event.ts'
+import { AlertEventError } from './notify-error.ts'
+
+/** An alert that fires. */
+export type FiringEntry = Entry<EventOf<'alert.firing'>>
+/** An alert that is over. */
+export type ResolvedEntry = Entry<EventOf<'alert.resolved'>>
+/** An alert of which nothing is known for the moment. */
+export type UnknownEntry = Entry<EventOf<'alert.unknown'>>
+
+/** An event of an alert. */
+export type AlertEntry = FiringEntry | ResolvedEntry | UnknownEntry
+
+/**
+ * Throws for an event that is not what its type says, since a log has what programs have appended.
+ *
+ * @throws {AlertEventError}
+ */
+export function checkAlert(entry: AlertEntry): void {
+  const problem = problemOf(entry)
+  if (problem === undefined) return
+  const shown = `${entry.type} ${JSON.stringify(entry.id.slice(0, 100))}`
+  throw new AlertEventError(`the event ${shown} ${problem}`)
+}
+
+/** What is wrong with an event; undefined where nothing is. */
+export function problemOf({
+  type,
+  data,
+}: {
+  readonly type: string
+  readonly data: unknown
+}): string | undefined {
+  if (!isObject(data)) return 'has no data'
+  if (!isText(data['alert'])) return 'has no name of an alert'
+  if (!isTexts(data['labels'])) return 'has no labels, or one that is not a text'
+  if (type === 'alert.unknown') return undefined
+  if (!isTexts(data['annotations'])) return 'has no annotations, or one that is not a text'
+  if (!isText(data['since']) || Number.isNaN(Date.parse(data['since']))) return 'has no time `since`'
+  if (!isText(data['episode'])) return 'has no episode'
+  return undefined
+}
+
+function isTexts(value: unknown): value is Readonly<Record<string, string>> {
+  return isObject(value) && Object.values(value).every((text) => typeof text === 'string')
+}

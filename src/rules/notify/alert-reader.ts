@@ -1,0 +1,72 @@
+import type { EntryOf } from '../../log/consume/consumer-options.ts'
+import type { EventLog } from '../../log/event-log.ts'
+import type { LogJob } from '../../log/job.ts'
+import { checkAlert } from './alert-entry.ts'
+import type { AlertEntry } from './alert-entry.ts'
+import { report } from './notify-problem.ts'
+import type { OnProblem } from './notify-problem.ts'
+import { AlertEventError } from './notify-error.ts'
+
+/** The types of events that a reader can have. */
+export type AlertType = AlertEntry['type']
+
+/** Settings of {@link readAlerts}. */
+export interface AlertReading {
+  readonly name: string
+  readonly types: readonly AlertType[]
+  /** Maximum number of entries that are not handled. */
+  readonly capacity: number
+  readonly onProblem: OnProblem
+}
+
+/** An alert that has to be notified. */
+export interface Pending {
+  readonly entry: AlertEntry
+  /** It was notified. */
+  done(): void
+  /** It cannot be notified, and becomes a dead letter of the log. */
+  refuse(error: unknown): void
+}
+
+/**
+ * Reads alerts as a consumer that begins at the end of the log. What is neither done nor refused comes again at the next start.
+ *
+ * @param next Called for each alert, in the order of the log.
+ */
+export function readAlerts(
+  log: EventLog,
+  { name, types, capacity, onProblem }: AlertReading,
+  next: (pending: Pending) => void,
+): LogJob {
+  return log.consume(
+    name,
+    {
+      types: [...types, 'log.gap'],
+      startAt: 'end',
+      concurrency: capacity,
+      maxUnacknowledged: capacity,
+      retries: 0,
+      deadLetters: 'log',
+      // What is not notified when the job ends is not waited for: it comes again.
+      drainTimeout: 0,
+    },
+    (entry: EntryOf<AlertType | 'log.gap'>) => {
+      if (entry.type === 'log.gap') {
+        const error = new AlertEventError(
+          'entries of the log were deleted before they were read: alerts among them are not notified',
+        )
+        report(onProblem, { notifier: name, error, attempt: 0 })
+        return
+      }
+      try {
+        checkAlert(entry)
+      } catch (error) {
+        if (error instanceof Error) report(onProblem, { notifier: name, error, attempt: 0 })
+        throw error
+      }
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      next({ entry, done: resolve, refuse: reject })
+      return promise
+    },
+  )
+}

@@ -1,0 +1,197 @@
+import type { FiringEntry, ResolvedEntry } from './alert-entry.ts'
+import { labelsHash } from './alert-identity.ts'
+import type { Pending } from './alert-reader.ts'
+import type { AlertState } from './alertmanager-process.ts'
+
+/** How long an alert that is over is sent, in ms. */
+const RESOLVED_SENT = 15 * 60_000
+
+/** Number of pending events above which one counts as notified once it is accepted, without `minOpen`. */
+const MANY_PENDING = 4_000
+
+/** An alert as it is sent. */
+export interface Alert {
+  readonly key: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+  /** Unix ms. */
+  readonly startsAt: number
+  readonly episode: string
+  /** When its last event was recorded, in Unix ms. */
+  recorded: number
+  /** When its end was recorded; undefined while it fires. */
+  resolvedAt: number | undefined
+  /**
+   * Whether it was over and had been open for `minOpen` in an earlier run. Alertmanager does not notify an alert that is over when it first comes, nor
+   * one that ends within its `group_wait`.
+   */
+  isProven: boolean
+  /** When a receiver first accepted it as open, in Unix ms. */
+  acceptedAt: number | undefined
+  /** Whether a receiver accepted that it is over. */
+  isEndAccepted: boolean
+  /** Why a receiver does not take it. */
+  refusal: Error | undefined
+}
+
+/** An event that waits for its notification. */
+interface Waiting {
+  readonly pending: Pending
+  readonly alert: Alert
+}
+
+/** The alerts that are sent, and the events that wait until they are notified. Times are Unix ms. */
+export class Alerts {
+  readonly #minOpen: number
+  readonly #byKey = new Map<string, Alert>()
+  /** In the order of the log, in which they are acknowledged: so all that is before the reader's cursor was notified. */
+  #waiting: Waiting[] = []
+  /** Alerts that a receiver accepted, in the order of the times at which they may end. */
+  #opened: Alert[] = []
+
+  constructor(minOpen: number) {
+    this.#minOpen = minOpen
+  }
+
+  get(key: string): Alert | undefined {
+    return this.#byKey.get(key)
+  }
+
+  keys(): Iterable<string> {
+    return this.#byKey.keys()
+  }
+
+  /** When an alert that is over ended for a receiver; undefined while it is open. */
+  endOf({ resolvedAt, isProven, acceptedAt }: Alert, now: number): number | undefined {
+    if (resolvedAt === undefined) return undefined
+    if (isProven) return resolvedAt
+    if (acceptedAt === undefined || now < acceptedAt + this.#minOpen) return undefined
+    return Math.max(resolvedAt, acceptedAt + this.#minOpen)
+  }
+
+  /** The next time at which an alert may end or an event is notified; undefined for none. */
+  get due(): number | undefined {
+    const [first] = this.#opened
+    return first?.acceptedAt === undefined ? undefined : first.acceptedAt + this.#minOpen
+  }
+
+  /** Takes an alert of the process's state, unless its events are known to be pending. Returns whether it is sent. */
+  restore(key: string, state: AlertState, now: number): boolean {
+    const { labels, annotations, since, episode, recorded, resolved } = state
+    const known = this.#byKey.get(key)
+    if (known?.episode === episode) {
+      if (resolved !== null) known.resolvedAt ??= resolved
+      return true
+    }
+    if (known !== undefined && known.recorded > recorded) return true
+    if (resolved !== null && resolved + RESOLVED_SENT < now) return false
+    const alert = alertOf(key, { labels, annotations, since, episode }, recorded)
+    alert.resolvedAt = resolved ?? undefined
+    // One that fires may be older than the notifier, and end soon.
+    alert.isProven = resolved !== null
+    this.#byKey.set(key, alert)
+    return true
+  }
+
+  /**
+   * Takes an event that is not known to be notified. The same event may come several times.
+   *
+   * @returns The alert that it changes.
+   */
+  take(entry: FiringEntry | ResolvedEntry): Alert {
+    const { data, recorded } = entry
+    const key = labelsHash(data.labels)
+    const known = this.#byKey.get(key)
+    const isKnown = known?.episode === data.episode
+    // An event of an earlier episode has nothing to change.
+    if (known !== undefined && !isKnown && known.recorded > recorded) return known
+    const alert = isKnown ? known : alertOf(key, data, recorded)
+    this.#byKey.set(key, alert)
+    alert.recorded = Math.max(alert.recorded, recorded)
+    // A dead letter is handed out again.
+    alert.refusal = undefined
+    if (entry.type === 'alert.resolved') {
+      // Its beginning was notified, or is no longer in the log.
+      if (!isKnown) alert.isProven = true
+      alert.resolvedAt ??= recorded
+    } else {
+      alert.isProven = false
+      if (alert.acceptedAt === undefined) alert.isEndAccepted = false
+    }
+    return alert
+  }
+
+  /** Keeps an event until it is notified. */
+  wait(pending: Pending, alert: Alert): void {
+    this.#waiting.push({ pending, alert })
+  }
+
+  /** A receiver took the alert. */
+  accepted(alert: Alert, isOpen: boolean, now: number): void {
+    if (!isOpen) alert.isEndAccepted = true
+    else if (alert.acceptedAt === undefined) {
+      alert.acceptedAt = now
+      this.#opened.push(alert)
+    }
+  }
+
+  /** A receiver refused the alert, and would again. */
+  refused(alert: Alert, error: Error): void {
+    if (alert.acceptedAt === undefined && !alert.isEndAccepted) alert.refusal = error
+  }
+
+  /** Acknowledges the events that are notified. Returns the alerts that end now. */
+  advance(now: number): readonly Alert[] {
+    const due = this.#opened.findIndex(({ acceptedAt = 0 }) => acceptedAt + this.#minOpen > now)
+    const opened = this.#opened.splice(0, due === -1 ? this.#opened.length : due)
+    let count = 0
+    for (const waiting of this.#waiting) {
+      const { pending, alert } = waiting
+      const isMany = this.#waiting.length - count > MANY_PENDING
+      if (alert.refusal !== undefined && pending.entry.type === 'alert.firing') pending.refuse(alert.refusal)
+      else if (this.#isNotified(waiting, isMany, now)) pending.done()
+      else break
+      count++
+    }
+    this.#waiting.splice(0, count)
+    return opened.filter((alert) => alert.resolvedAt !== undefined && this.#byKey.get(alert.key) === alert)
+  }
+
+  /** Forgets the alerts that were over for long enough. */
+  forget(now: number): void {
+    for (const [key, alert] of this.#byKey) {
+      const end = this.endOf(alert, now)
+      const isDone = alert.isEndAccepted || alert.refusal !== undefined
+      if (end !== undefined && isDone && end + RESOLVED_SENT < now) this.#byKey.delete(key)
+    }
+  }
+
+  #isNotified({ pending, alert }: Waiting, isMany: boolean, now: number): boolean {
+    // Another episode has taken its place: for a receiver it is the same alert.
+    if (this.#byKey.get(alert.key) !== alert || alert.refusal !== undefined) return true
+    if (pending.entry.type === 'alert.resolved') return alert.isEndAccepted
+    const { acceptedAt } = alert
+    return acceptedAt !== undefined && (isMany || now >= acceptedAt + this.#minOpen)
+  }
+}
+
+function alertOf(
+  key: string,
+  { labels, annotations, since, episode }: Pick<AlertState, 'labels' | 'annotations' | 'since' | 'episode'>,
+  recorded: number,
+): Alert {
+  return {
+    key,
+    labels,
+    annotations,
+    // Another machine's clock may be ahead.
+    startsAt: Math.min(Date.parse(since), recorded),
+    episode,
+    recorded,
+    resolvedAt: undefined,
+    isProven: false,
+    acceptedAt: undefined,
+    isEndAccepted: false,
+    refusal: undefined,
+  }
+}

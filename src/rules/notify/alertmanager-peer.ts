@@ -1,0 +1,223 @@
+import { backoffDelay } from '../../protocol/backoff.ts'
+import { rfc3339 } from '../../protocol/timestamp.ts'
+import type { Alert, Alerts } from './alertmanager-alerts.ts'
+import type { Endpoint } from './endpoint.ts'
+import { NotifyError } from './notify-error.ts'
+import { post } from './post.ts'
+import type { PostSettings } from './post.ts'
+import { Wake } from './wake.ts'
+
+/** Maximum number of alerts in a request. */
+const MAX_ALERTS = 500
+
+/** Maximum length of a request, in characters of JSON. */
+const MAX_LENGTH = 1024 * 1024
+
+/** How long changes are gathered, in ms, so that those of one moment are one request. */
+const GATHERED = 50
+
+/** How often `resend` an open alert lives at a receiver when it is not sent any more: as in Prometheus. */
+const LIFE = 4
+
+/** Names that every version of Alertmanager takes. Later ones than 0.26 also take others. */
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
+
+/** Statuses with which Alertmanager refuses what is in a request, instead of the request. */
+const REFUSED = new Set([400, 413, 422])
+
+/** Settings of all {@link Peer}s. */
+export interface PeerSettings extends PostSettings {
+  /** ms. */
+  readonly resend: number
+  readonly generatorUrl: string | undefined
+  /** Called when an attempt failed, and with 0 for an alert that is refused. */
+  readonly onFailure: (error: Error, attempt: number) => void
+}
+
+/** An alert as JSON. */
+interface Item {
+  readonly alert: Alert
+  readonly isOpen: boolean
+  readonly json: string
+}
+
+/** Sends all alerts to one Alertmanager, at its own pace: changes at once, and all of them every `resend`. */
+export class Peer {
+  readonly #endpoint: Endpoint
+  readonly #alerts: Alerts
+  readonly #settings: PeerSettings
+  readonly #onSent: () => void
+  readonly #stop = new AbortController()
+  readonly #wake = new Wake()
+  readonly #changed = new Set<string>()
+  /** Alerts that it refused, since then unchanged. */
+  readonly #refused = new WeakSet<Alert>()
+  #running: Promise<void> | undefined
+  #nextResend = 0
+
+  /** @param onSent Called when alerts were accepted or refused. */
+  constructor(endpoint: Endpoint, alerts: Alerts, settings: PeerSettings, onSent: () => void) {
+    this.#endpoint = endpoint
+    this.#alerts = alerts
+    this.#settings = settings
+    this.#onSent = onSent
+  }
+
+  /** Resolves when it is stopped. */
+  run(): Promise<void> {
+    return (this.#running ??= this.#run())
+  }
+
+  /** An alert has changed. */
+  changed(alert: Alert): void {
+    this.#refused.delete(alert)
+    this.#changed.add(alert.key)
+    this.#wake.set()
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    this.#wake.set()
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop
+    const { resend, onFailure } = this.#settings
+    for (let failures = 0; !signal.aborted;) {
+      if (Date.now() >= this.#nextResend) this.#sendAllAgain()
+      if (this.#changed.size === 0) {
+        await this.#wake.wait(this.#nextResend - Date.now())
+        // More changes come with the first one.
+        if (this.#changed.size > 0) await this.#pause(GATHERED)
+        continue
+      }
+      const failure = await this.#sendChanged()
+      if (failure === undefined) {
+        failures = 0
+        continue
+      }
+      if (signal.aborted) return
+      failures++
+      onFailure(failure, failures)
+      const maxDelay = Math.min(30_000, resend)
+      await this.#pause(failure.retryAfter ?? backoffDelay(failures - 1, { initialDelay: 500, maxDelay }))
+    }
+  }
+
+  #sendAllAgain(): void {
+    const now = Date.now()
+    this.#alerts.forget(now)
+    for (const key of this.#alerts.keys()) this.#changed.add(key)
+    this.#nextResend = now + this.#settings.resend
+  }
+
+  /** Sends what has changed. Returns why it could not; the rest stays changed then. */
+  async #sendChanged(): Promise<NotifyError | undefined> {
+    const now = Date.now()
+    const keys = [...this.#changed]
+    this.#changed.clear()
+    const items = keys.flatMap((key) => {
+      const alert = this.#alerts.get(key)
+      return alert === undefined || this.#refused.has(alert) ? [] : [this.#itemOf(alert, now)]
+    })
+    const batches = batchesOf(items)
+    for (const [index, batch] of batches.entries()) {
+      const failure = await this.#send(batch)
+      if (failure !== undefined) {
+        for (const { alert } of batches.slice(index).flat()) this.#changed.add(alert.key)
+        return failure
+      }
+    }
+    return undefined
+  }
+
+  /** Sends a batch, and where that is refused, its alerts one by one. */
+  async #send(batch: readonly Item[]): Promise<NotifyError | undefined> {
+    const [first] = batch
+    if (first === undefined) return undefined
+    const body = `[${batch.map(({ json }) => json).join(',')}]`
+    const headers = { 'content-type': 'application/json' }
+    try {
+      await post(this.#endpoint, body, headers, this.#settings, this.#stop.signal)
+    } catch (error) {
+      if (!(error instanceof NotifyError)) throw error
+      if (error.status === undefined || !REFUSED.has(error.status)) return error
+      if (batch.length > 1) return this.#sendEach(batch)
+      this.#refused.add(first.alert)
+      this.#alerts.refused(first.alert, error)
+      this.#settings.onFailure(error, 0)
+      this.#onSent()
+      return undefined
+    }
+    const now = Date.now()
+    for (const { alert, isOpen } of batch) this.#alerts.accepted(alert, isOpen, now)
+    this.#onSent()
+    return undefined
+  }
+
+  async #sendEach(batch: readonly Item[]): Promise<NotifyError | undefined> {
+    for (const item of batch) {
+      const failure = await this.#send([item])
+      if (failure !== undefined) return failure
+    }
+    return undefined
+  }
+
+  #itemOf(alert: Alert, now: number): Item {
+    const { labels, annotations, startsAt } = alert
+    const end = this.#alerts.endOf(alert, now)
+    // It refuses an alert that ends before it starts, and keeps the earlier one where it ends as it starts.
+    const endsAt = end === undefined ? now + LIFE * this.#settings.resend : Math.max(end, startsAt + 1)
+    const { generatorUrl } = this.#settings
+    const wire = {
+      labels: wellFormed(labels),
+      annotations: wellFormed(annotations),
+      startsAt: rfc3339(startsAt),
+      endsAt: rfc3339(endsAt),
+      ...(generatorUrl !== undefined && { generatorURL: generatorUrl }),
+    }
+    return { alert, isOpen: end === undefined, json: JSON.stringify(wire) }
+  }
+
+  async #pause(delay: number): Promise<void> {
+    const { signal } = this.#stop
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, delay)
+    signal.addEventListener('abort', () => resolve(), { once: true })
+    if (!signal.aborted) await promise
+    clearTimeout(timer)
+  }
+}
+
+/** An alert with a name that not every version takes is sent alone, so that the others are not refused with it. */
+function batchesOf(items: readonly Item[]): readonly (readonly Item[])[] {
+  const batches: Item[][] = []
+  let batch: Item[] = []
+  let length = 0
+  for (const item of items) {
+    if (!isPlain(item.alert)) {
+      batches.push([item])
+      continue
+    }
+    if (batch.length === 0 || batch.length >= MAX_ALERTS || length + item.json.length > MAX_LENGTH) {
+      batch = []
+      batches.push(batch)
+      length = 0
+    }
+    batch.push(item)
+    length += item.json.length
+  }
+  return batches
+}
+
+function isPlain({ labels, annotations }: Alert): boolean {
+  const names = Object.keys(labels).concat(Object.keys(annotations))
+  // An empty value is none, and an alert without labels is refused.
+  return names.every((name) => NAME.test(name)) && Object.values(labels).some((value) => value !== '')
+}
+
+/** Lone surrogates are not UTF-8. */
+function wellFormed(texts: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, text.toWellFormed()]))
+}

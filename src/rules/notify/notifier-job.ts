@@ -1,0 +1,25 @@
+import { DrainTimeoutError } from '../../../operators/index.ts'
+import { Job } from '../../log/job.ts'
+import type { LogJob } from '../../log/job.ts'
+
+/** One job of several parts. The first that ends or fails ends the others, in their order. */
+export function jobOf(parts: readonly LogJob[]): LogJob {
+  const end = async (): Promise<void> => {
+    const failures: unknown[] = []
+    for (const part of parts) {
+      await part.stop().catch((error: unknown) => {
+        if (!isCutOff(error)) failures.push(error)
+      })
+    }
+    if (failures.length > 0) throw failures[0]
+  }
+  let ending: Promise<void> | undefined
+  const stop = (): Promise<void> => (ending ??= end())
+  const done = Promise.race(parts.map((part) => part.done)).then(stop, stop)
+  return new Job(done, () => void stop().catch(() => undefined))
+}
+
+/** What was not notified when a job was stopped comes again. */
+function isCutOff(error: unknown): boolean {
+  return error instanceof DrainTimeoutError && error.cause === undefined
+}

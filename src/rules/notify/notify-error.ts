@@ -1,0 +1,38 @@
+/**
+ * A receiver of notifications did not accept one. The error has no secret: of the URL only its origin, and of the answer no
+ * credentials.
+ */
+export class NotifyError extends Error {
+  override readonly name = 'NotifyError'
+  /** Of the receiver's URL. */
+  readonly origin: string
+  /** Of the answer; undefined where there was none. */
+  readonly status: number | undefined
+  /** Whether the same request may succeed later. */
+  readonly retryable: boolean
+  /** How long the receiver asks to wait, in ms, at most an hour; undefined where it does not. */
+  readonly retryAfter: number | undefined
+
+  constructor(
+    origin: string,
+    problem: string,
+    answer: {
+      readonly status?: number | undefined
+      readonly retryable: boolean
+      readonly retryAfter?: number | undefined
+    },
+  ) {
+    super(`${origin} ${problem}`)
+    this.origin = origin
+    this.status = answer.status
+    this.retryable = answer.retryable
+    this.retryAfter = answer.retryAfter
+  }
+}
+
+/** An event of the log that no notifier can use, such as one without labels. */
+export class AlertEventError extends Error {
+  override readonly name = 'AlertEventError'
+  /** The same event fails again. */
+  readonly retryable = false
+}

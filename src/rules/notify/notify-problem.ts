@@ -1,0 +1,28 @@
+/** What went wrong at a notifier that goes on. */
+export interface NotifyProblem {
+  /** The name of the notifier. */
+  readonly notifier: string
+  /** A {@link NotifyError} of the receiver, or what is wrong with an event. */
+  readonly error: Error
+  /** The number of failed attempts in a row, from 1; 0 for what is not tried again. */
+  readonly attempt: number
+}
+
+/** Takes the problems of a notifier. What it throws is ignored. */
+export type OnProblem = (problem: NotifyProblem) => void
+
+/** Calls `onProblem`. A problem of its own does not stop a notifier. */
+export function report(onProblem: OnProblem, problem: NotifyProblem): void {
+  try {
+    onProblem(problem)
+  } catch {
+    // It was to be reported here.
+  }
+}
+
+/** Writes a warning of the process, for the attempts 1, 2, 4, 8 and so on, so that a receiver that is down does not fill a log. */
+export function warn({ notifier, error, attempt }: NotifyProblem): void {
+  if (attempt > 1 && !Number.isInteger(Math.log2(attempt))) return
+  const suffix = attempt > 1 ? ` (${attempt} attempts)` : ''
+  process.emitWarning(`${notifier}: ${error.message}${suffix}`, 'NotifyWarning')
+}

@@ -1,0 +1,136 @@
+import type { Endpoint } from './endpoint.ts'
+import { NotifyError } from './notify-error.ts'
+
+/** A `fetch` function, such as the platform's. It must not follow redirects where `init.redirect` is `manual`. */
+export type NotifyFetch = (url: string, init: RequestInit) => Promise<Response>
+
+/** How requests are sent. */
+export interface PostSettings {
+  readonly fetch: NotifyFetch
+  /** Of an attempt, in ms. */
+  readonly timeout: number
+}
+
+/** Maximum size of the body of an answer that is read, in bytes. */
+const MAX_ANSWER = 16_384
+
+/** Maximum length of an answer in an error, in characters. */
+const MAX_SHOWN = 300
+
+/** The longest wait that a receiver can ask for, in ms. */
+const MAX_RETRY_AFTER = 3_600_000
+
+/** Statuses below 500 after which the same request may succeed. */
+const RETRYABLE = new Set([408, 425, 429])
+
+/**
+ * Posts a body. Resolves after a status of 2xx, and rejects with a {@link NotifyError} otherwise. It does not follow redirects,
+ * so that credentials are not sent elsewhere.
+ *
+ * @param stop Ends the request.
+ */
+export async function post(
+  { url, origin, headers, secrets }: Endpoint,
+  body: string,
+  own: Readonly<Record<string, string>>,
+  { fetch, timeout }: PostSettings,
+  stop: AbortSignal,
+): Promise<void> {
+  const ended = new AbortController()
+  const failed = Promise.withResolvers<never>()
+  // Nothing waits for it once the answer is there.
+  failed.promise.catch(() => undefined)
+  const end = (problem: string) => {
+    failed.reject(new NotifyError(origin, problem, { retryable: true }))
+    ended.abort()
+  }
+  const timer = setTimeout(() => end(`did not answer within ${timeout} ms`), timeout)
+  const onStop = () => end('was not waited for, since the notifier was stopped')
+  stop.addEventListener('abort', onStop)
+  if (stop.aborted) onStop()
+  try {
+    const init: RequestInit = {
+      method: 'POST',
+      headers: { ...own, ...headers },
+      body,
+      redirect: 'manual',
+      signal: ended.signal,
+    }
+    // A custom `fetch` may throw, or ignore the signal.
+    const response = await Promise.race([
+      new Promise<Response>((resolve) => resolve(fetch(url, init))),
+      failed.promise,
+    ])
+    const { status } = response
+    const isAccepted = status >= 200 && status <= 299
+    // The connection is used again where the body ends soon.
+    const text = textOf(response, ended.signal)
+    if (isAccepted) return
+    const shown = withoutSecrets(await Promise.race([text, failed.promise]), secrets)
+    throw new NotifyError(origin, problemOf(status, shown), {
+      status,
+      retryable: status >= 500 || RETRYABLE.has(status),
+      retryAfter: retryAfter(response.headers.get('retry-after')),
+    })
+  } catch (error) {
+    if (error instanceof NotifyError) throw error
+    // The message of an error of `fetch` may have the URL.
+    throw new NotifyError(origin, `could not be reached${codeOf(error)}`, { retryable: true })
+  } finally {
+    clearTimeout(timer)
+    stop.removeEventListener('abort', onStop)
+  }
+}
+
+function problemOf(status: number, text: string): string {
+  const isRedirect = status === 0 || (status >= 300 && status <= 399)
+  if (isRedirect) return `answered with a redirect (${status}), which is not followed`
+  return `answered with ${status}${text === '' ? '' : `: ${text}`}`
+}
+
+/** The beginning of the body as text. Never rejects. */
+async function textOf({ body }: Response, signal: AbortSignal): Promise<string> {
+  const reader = body?.getReader()
+  if (reader === undefined) return ''
+  // A body that never ends must not keep the connection.
+  const timer = setTimeout(() => void reader.cancel().catch(() => undefined), 5_000)
+  const decoder = new TextDecoder()
+  let text = ''
+  try {
+    for (let size = 0; size < MAX_ANSWER && !signal.aborted;) {
+      const { done, value } = await reader.read()
+      if (done) return text
+      size += value.byteLength
+      text += decoder.decode(value, { stream: true })
+    }
+  } catch {
+    // Cut, or timed out: what is there is shown.
+  } finally {
+    clearTimeout(timer)
+  }
+  void reader.cancel().catch(() => undefined)
+  return text
+}
+
+/** The text on one line, cut, without control characters and without credentials that a receiver may send back. */
+function withoutSecrets(text: string, secrets: readonly string[]): string {
+  let safe = text.slice(0, MAX_ANSWER)
+  for (const secret of secrets) safe = safe.replaceAll(secret, '(not shown)')
+  const line = safe.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ').trim()
+  return line.length <= MAX_SHOWN ? line : `${line.slice(0, MAX_SHOWN - 1)}…`
+}
+
+function retryAfter(header: string | null): number | undefined {
+  if (header === null) return undefined
+  const seconds = /^\d{1,9}$/.test(header.trim()) ? Number(header) : NaN
+  const delay = Number.isNaN(seconds) ? Date.parse(header) - Date.now() : seconds * 1_000
+  return Number.isNaN(delay) ? undefined : Math.min(Math.max(0, delay), MAX_RETRY_AFTER)
+}
+
+/** A code of the operating system or of undici, such as `ECONNREFUSED`. */
+function codeOf(error: unknown): string {
+  const cause: unknown = error instanceof Error ? error.cause : undefined
+  const code: unknown =
+    typeof cause === 'object' && cause !== null && 'code' in cause ? cause.code : undefined
+  return typeof code === 'string' && /^[A-Z0-9_]{1,40}$/.test(code) ? ` (${code})` : ''
+}

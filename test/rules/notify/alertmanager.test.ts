@@ -1,0 +1,430 @@
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import type { EventLog } from 'rivulet'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { alertmanager } from '../../../src/rules/notify/alertmanager.ts'
+import type { AlertmanagerOptions } from '../../../src/rules/notify/alertmanager.ts'
+import type { NotifyProblem } from '../../../src/rules/notify/notify-problem.ts'
+import { alertLog, episodeOf, isReading } from './alerts.ts'
+import { Receiver } from './requests.ts'
+import type { Answer, Received } from './requests.ts'
+
+interface Wire {
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+  readonly startsAt: string
+  readonly endsAt: string
+  readonly generatorURL?: string
+}
+
+const alertsOf = ({ body }: Received): readonly Wire[] => JSON.parse(body)
+const namesOf = (request: Received) => alertsOf(request).map(({ labels }) => labels['alertname'])
+const isOpen = ({ endsAt }: Wire) => Date.parse(endsAt) > Date.now()
+
+/** Answers as Alertmanager 0.25: a batch with one bad label is refused as a whole. */
+const likeAlertmanager: Answer = (response, received) => {
+  const isBad = alertsOf(received).some(({ labels }) => 'bad' in labels)
+  response.writeHead(isBad ? 400 : 200).end(isBad ? '"label bad is refused"' : '')
+}
+
+/** Starts a notifier that resends fast, and keeps its problems. Resolves when it reads the log. */
+async function start(log: EventLog, options: AlertmanagerOptions) {
+  const problems: NotifyProblem[] = []
+  const waiting = new Set<() => void>()
+  const job = alertmanager(log, {
+    resend: 200,
+    minOpen: 300,
+    onProblem: (problem) => {
+      problems.push(problem)
+      for (const wake of waiting) wake()
+    },
+    ...options,
+  })
+  onTestFinished(() => job.stop())
+  const problem = (count: number) =>
+    new Promise<NotifyProblem | undefined>((resolve) => {
+      const look = () => problems.length >= count && resolve(problems[count - 1])
+      waiting.add(look)
+      look()
+    })
+  await isReading(log, options.name ?? 'alertmanager')
+  return { job, problems, problem }
+}
+
+/** The first request in which an alert of this name is open, or over. */
+const sent = (receiver: Receiver, name: string, open: boolean) =>
+  receiver.until((received) =>
+    received
+      .flatMap(alertsOf)
+      .find(
+        (alert) =>
+          alert.labels['alertname'] === name &&
+          Date.parse(alert.endsAt) > Date.parse(alert.startsAt) + 100_000 === open,
+      ),
+  )
+
+describe('alertmanager', () => {
+  it('sends an alert that fires with its labels, annotations and since, at once', async () => {
+    const receiver = await Receiver.start(likeAlertmanager)
+    const { open, append } = alertLog()
+    await start(await open(), {
+      urls: `${receiver.url}/prefix/`,
+      resend: 60_000,
+      generatorUrl: 'https://example.org/rules',
+    })
+    const since = '2026-01-02T03:04:05.000Z'
+    await append(episodeOf({ alert: 'Late', labels: { severity: 'page' }, since }).firing)
+
+    const [request] = await receiver.requests(1)
+
+    expect(request?.path).toBe('/prefix/api/v2/alerts')
+    expect(request && alertsOf(request)).toEqual([
+      {
+        labels: { alertname: 'Late', severity: 'page' },
+        annotations: { summary: 'Late happens' },
+        startsAt: since,
+        endsAt: expect.any(String),
+        generatorURL: 'https://example.org/rules',
+      },
+    ])
+    const [wire] = request === undefined ? [] : alertsOf(request)
+    expect(Date.parse(wire?.endsAt ?? '') - Date.now()).toBeGreaterThan(180_000)
+  })
+
+  it('sends an open alert again and again with an end that is ahead', async () => {
+    const receiver = await Receiver.start(likeAlertmanager)
+    const { open, append } = alertLog()
+    await start(await open(), { urls: receiver.url, resend: 20 })
+    await append(episodeOf({ alert: 'Open' }).firing)
+
+    const requests = await receiver.requests(4)
+
+    const ends = requests.flatMap(alertsOf).map(({ endsAt }) => Date.parse(endsAt))
+    expect(ends).toEqual(ends.toSorted((a, b) => a - b))
+    expect(new Set(ends).size).toBeGreaterThan(1)
+  })
+
+  it('keeps an episode open for minOpen before it sends that it is over', async () => {
+    const receiver = await Receiver.start(likeAlertmanager)
+    const { open, append } = alertLog()
+    await start(await open(), { urls: receiver.url, resend: 50_000, minOpen: 400 })
+    const { firing, resolved } = episodeOf({ alert: 'Short' })
+    const began = Date.now()
+    await append(firing, resolved)
+
+    const over = await sent(receiver, 'Short', false)
+
+    expect(isOpen(await sent(receiver, 'Short', true))).toBe(true)
+    expect(Date.parse(over.endsAt)).toBeGreaterThanOrEqual(began + 400)
+    expect(Date.parse(over.endsAt)).toBeLessThanOrEqual(Date.now())
+  })
+
+  it('sends an alert that is over again', async () => {
+    const receiver = await Receiver.start(likeAlertmanager)
+    const { open, append } = alertLog()
+    await start(await open(), { urls: receiver.url, resend: 20, minOpen: 0 })
+    const { firing, resolved } = episodeOf({ alert: 'Over', since: '2026-01-02T03:04:05.000Z' })
+    await append(firing)
+    await receiver.requests(1)
+    await append(resolved)
+
+    const ends = await receiver.until((received) => {
+      const over = received.flatMap(alertsOf).filter((alert) => !isOpen(alert))
+      return over.length >= 3 ? over.map(({ endsAt }) => endsAt) : undefined
+    })
+
+    expect(new Set(ends).size).toBe(1)
+  })
+
+  it('opens an episode that began and ended while it did not run', async () => {
+    const receiver = await Receiver.start(likeAlertmanager)
+    const { open, append } = alertLog()
+    const first = await open()
+    const { job } = await start(first, { urls: receiver.url })
+    await append(episodeOf({ alert: 'Before' }).firing)
+    await receiver.requests(1)
+    await job.stop()
+    await first.close()
+    const { firing, resolved } = episodeOf({ alert: 'Meanwhile' })
+    await append(firing, resolved)
+
+    await start(await open(), { urls: receiver.url })
+
+    expect(
+      await receiver.until((all) =>
+        all.flatMap(alertsOf).find((alert) => alert.labels['alertname'] === 'Meanwhile'),
+      ),
+    ).toSatisfy(isOpen)
+    await receiver.until((all) =>
+      all.flatMap(alertsOf).find((alert) => alert.labels['alertname'] === 'Meanwhile' && !isOpen(alert)),
+    )
+  })
+
+  it('sends at its first start what fires, and not what was over', async () => {
+    const receiver = await Receiver.start(likeAlertmanager)
+    const { open, append } = alertLog()
+    const old = episodeOf({ alert: 'Old' })
+    await append(old.firing, old.resolved, episodeOf({ alert: 'Still' }).firing)
+
+    await start(await open(), { urls: receiver.url, resend: 20 })
+
+    const requests = await receiver.requests(3)
+    const open_ = requests.flatMap(alertsOf).filter(isOpen)
+    expect(open_.map(({ labels }) => labels['alertname'])).toEqual(expect.arrayContaining(['Still']))
+    expect(open_.map(({ labels }) => labels['alertname'])).not.toContain('Old')
+  })
+
+  it('sends the alerts of a refused batch one by one, and reports the bad one as a dead letter', async () => {
+    const receiver = await Receiver.start(likeAlertmanager)
+    const { open, append } = alertLog()
+    const log = await open()
+    const { problem } = await start(log, { urls: receiver.url, resend: 100, minOpen: 0 })
+    await append(
+      episodeOf({ alert: 'A' }).firing,
+      episodeOf({ alert: 'B', labels: { bad: 'x' } }).firing,
+      episodeOf({ alert: 'C' }).firing,
+    )
+
+    await receiver.until((all) => all.slice(1).flatMap(namesOf).includes('C') || undefined)
+
+    const { error } = (await problem(1)) ?? {}
+    expect(error?.message).toBe(`${receiver.url} answered with 400: "label bad is refused"`)
+    const [first, second] = receiver.received
+    expect(first && namesOf(first)).toEqual(['A', 'B', 'C'])
+    expect(second && namesOf(second)).toEqual(['A'])
+    await receiver.requests(receiver.received.length + 2)
+    const sources: string[] = []
+    for await (const { entry } of log.deadLetters('alertmanager').list()) sources.push(entry.source)
+    expect(sources).toEqual(['/rules/B'])
+    expect(receiver.received.slice(4).flatMap(namesOf)).not.toContain('B')
+  })
+
+  it('sends an alert with a name that only later versions take on its own', async () => {
+    const receiver = await Receiver.start((response) => response.end())
+    const { open, append } = alertLog()
+    await start(await open(), { urls: receiver.url, resend: 60_000 })
+    await append(
+      episodeOf({ alert: 'A' }).firing,
+      episodeOf({ alert: 'B', labels: { 'a-b': 'x' } }).firing,
+      episodeOf({ alert: 'C' }).firing,
+    )
+
+    const requests = await receiver.requests(2)
+
+    expect(requests.map(namesOf)).toEqual(expect.arrayContaining([['B'], ['A', 'C']]))
+  })
+
+  it('sends batches of at most 500 alerts and about 1 MiB', async () => {
+    const receiver = await Receiver.start((response) => response.end())
+    const { open, append } = alertLog()
+    const summary = 'x'.repeat(10_000)
+    for (let part = 0; part < 6; part++) {
+      await append(
+        ...Array.from({ length: 100 }, (_, n) => episodeOf({ alert: `Small${part}-${n}` }).firing),
+        ...Array.from(
+          { length: 30 },
+          (_, n) => episodeOf({ alert: `Long${part}-${n}`, annotations: { summary } }).firing,
+        ),
+      )
+    }
+    await start(await open(), { urls: receiver.url, resend: 60_000 })
+
+    const requests = await receiver.until((all) =>
+      new Set(all.flatMap(namesOf)).size === 780 ? [...all] : undefined,
+    )
+
+    expect(requests.every((request) => alertsOf(request).length <= 500)).toBe(true)
+    expect(requests.every(({ body }) => body.length <= 1.1 * 1024 * 1024)).toBe(true)
+    expect(requests.length).toBeLessThan(8)
+  })
+
+  const failures: readonly [string, Answer][] = [
+    ['an error', (response) => response.writeHead(500).end('broken')],
+    ['a cut connection', (response) => response.destroy()],
+    ['no answer', () => undefined],
+  ]
+
+  it.each(failures)('sends an alert again after %s', async (_, failing) => {
+    let left = 2
+    const receiver = await Receiver.start((response, received, request) =>
+      left-- > 0 ? failing(response, received, request) : response.end(),
+    )
+    const { open, append } = alertLog()
+    const { problems } = await start(await open(), { urls: receiver.url, resend: 60_000, timeout: 300 })
+    await append(episodeOf({ alert: 'A' }).firing)
+
+    const requests = await receiver.requests(3)
+
+    expect(requests.map(namesOf)).toEqual([['A'], ['A'], ['A']])
+    expect(problems.map(({ attempt }) => attempt)).toEqual([1, 2])
+  })
+
+  it('gives every instance every alert, and does not wait for one that is down', async () => {
+    const [one, two] = [await Receiver.start(), await Receiver.start(() => undefined)]
+    const { open, append } = alertLog()
+    const { problem } = await start(await open(), {
+      urls: [one.url, two.url, await closedUrl()],
+      timeout: 2_000,
+    })
+    await append(episodeOf({ alert: 'A' }).firing)
+    await two.requests(1)
+    await append(episodeOf({ alert: 'B' }).firing)
+
+    await one.until((all) => all.flatMap(namesOf).includes('B') || undefined)
+
+    expect(two.received).toHaveLength(1)
+    expect((await problem(1))?.error.message).toMatch(/could not be reached \(ECONNREFUSED\)$/)
+  })
+
+  it('sends what an instance missed once it answers, and opens an episode that ended meanwhile', async () => {
+    let isUp = false
+    const receiver = await Receiver.start((response) =>
+      isUp ? response.end() : response.writeHead(503).end(),
+    )
+    const { open, append } = alertLog()
+    const { problem } = await start(await open(), { urls: receiver.url, minOpen: 50 })
+    const { firing, resolved } = episodeOf({ alert: 'Missed' })
+    await append(firing, resolved)
+    await problem(2)
+    isUp = true
+    const missed = receiver.received.length
+
+    await receiver.until((all) =>
+      all
+        .slice(missed)
+        .flatMap(alertsOf)
+        .find((alert) => !isOpen(alert)),
+    )
+
+    const [first] = receiver.received.slice(missed).flatMap(alertsOf)
+    expect(Date.parse(first?.endsAt ?? '')).toBeGreaterThan(Date.parse(first?.startsAt ?? '') + 700)
+  })
+
+  it('sends again after a restart what it had not kept open for minOpen', async () => {
+    const receiver = await Receiver.start()
+    const { open, append } = alertLog()
+    const log = await open()
+    await start(log, { urls: receiver.url, minOpen: 60_000, resend: 60_000 })
+    const { firing, resolved } = episodeOf({ alert: 'A' })
+    await append(firing)
+    await receiver.requests(1)
+    await log.close()
+    await append(resolved)
+    const restarted = receiver.received.length
+
+    await start(await open(), { urls: receiver.url, minOpen: 100, resend: 60_000 })
+
+    await receiver.until((all) =>
+      all
+        .slice(restarted)
+        .flatMap(alertsOf)
+        .find((alert) => !isOpen(alert)),
+    )
+    const [again] = receiver.received.slice(restarted).flatMap(alertsOf)
+    expect(Date.parse(again?.endsAt ?? '')).toBeGreaterThan(Date.parse(again?.startsAt ?? '') + 60_000)
+  })
+
+  it('never shows credentials, also where a receiver sends them back', async () => {
+    const receiver = await Receiver.start((response, { headers }) => {
+      response.writeHead(401).end(`no: ${headers.authorization}`)
+    })
+    const { open, append } = alertLog()
+    const log = await open()
+    const { problems, problem } = await start(log, {
+      urls: receiver.url.replace('//', '//ann:opensesame@'),
+      resend: 30,
+    })
+    const bearer = await start(log, {
+      urls: receiver.url,
+      name: 'other',
+      auth: { bearer: 'sk-12345678' },
+      resend: 30,
+    })
+    await append(episodeOf({ alert: 'A' }).firing)
+
+    await problem(1)
+    await bearer.problem(1)
+
+    const headers = receiver.received.map((request) => request.headers.authorization)
+    const basic = `Basic ${Buffer.from('ann:opensesame').toString('base64')}`
+    expect(headers).toEqual(expect.arrayContaining([basic, 'Bearer sk-12345678']))
+    const shown = [...problems, ...bearer.problems].map(
+      ({ error }) => error.message + String(error.stack) + String(error.cause),
+    )
+    expect(shown.join('\n')).toMatch(/answered with 401: no: (Basic|Bearer) \(not shown\)/)
+    expect(shown.join('\n')).not.toMatch(/opensesame|sk-12345678|YW5u/)
+  })
+
+  it('does not follow a redirect with its credentials', async () => {
+    const other = await Receiver.start()
+    const receiver = await Receiver.start((response) =>
+      response.writeHead(307, { location: other.url }).end(),
+    )
+    const { open, append } = alertLog()
+    const { problem } = await start(await open(), { urls: receiver.url, auth: { bearer: 'sk-12345678' } })
+    await append(episodeOf({ alert: 'A' }).firing)
+
+    expect((await problem(1))?.error.message).toBe(
+      `${receiver.url} answered with a redirect (307), which is not followed`,
+    )
+    expect(other.received).toEqual([])
+  })
+
+  it('reads little of an endless answer', async () => {
+    const receiver = await Receiver.start((response) => {
+      response.writeHead(500)
+      const write = (): void => {
+        while (response.write('x'.repeat(65_536)));
+        response.once('drain', write)
+      }
+      write()
+    })
+    const { open, append } = alertLog()
+    const { problem } = await start(await open(), { urls: receiver.url })
+    await append(episodeOf({ alert: 'A' }).firing)
+
+    expect((await problem(1))?.error.message.length).toBeLessThan(400)
+  })
+
+  it('reports an event that is no alert as a dead letter, and goes on', async () => {
+    const receiver = await Receiver.start()
+    const { open, append } = alertLog()
+    const log = await open()
+    const { problem } = await start(log, { urls: receiver.url })
+    const { firing } = episodeOf({ alert: 'Odd' })
+    await append({ ...firing, data: { alert: 'Odd', labels: { a: 1 } } } as unknown as typeof firing)
+    await append(episodeOf({ alert: 'A' }).firing)
+
+    await receiver.until((all) => all.flatMap(namesOf).includes('A') || undefined)
+
+    expect((await problem(1))?.error.message).toMatch(/has no labels, or one that is not a text$/)
+  })
+
+  it.each([
+    [{ urls: 'not a url: secret' }, /^urls must be a URL of http or https, got a string \(not shown\)$/],
+    [{ urls: [] }, /^urls must be a URL, or a list of them/],
+    [
+      { urls: 'http://127.0.0.1:1', auth: { bearer: 'a\nb' } },
+      /^auth.bearer must be visible ASCII, got a string \(not shown\)$/,
+    ],
+    [
+      { urls: 'http://127.0.0.1:1', auth: { user: 'a' } },
+      /^auth must be { bearer } or { user, password }, got an object$/,
+    ],
+    [{ urls: 'http://127.0.0.1:1', resend: 0 }, /^resend must be/],
+    [{ urls: 'http://127.0.0.1:1', minopen: 1 }, /did you mean minOpen/],
+  ])('refuses %j', async (options, message) => {
+    const { open } = alertLog()
+    const log = await open()
+    expect(() => alertmanager(log, options as unknown as AlertmanagerOptions)).toThrow(message)
+  })
+})
+
+/** A URL at which nothing listens. */
+async function closedUrl(): Promise<string> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return `http://127.0.0.1:${port}`
+}

@@ -1,0 +1,91 @@
+import { setImmediate } from 'node:timers/promises'
+import { createHash } from 'node:crypto'
+import { memoryLog, openLog } from 'rivulet'
+import type { EventLog, EventOf, ResearchEvent } from 'rivulet'
+import { onTestFinished } from 'vitest'
+import { append } from '../../log/append.ts'
+
+type Alert = EventOf<'alert.firing'>['data']
+
+/** What a test says of an alert. */
+export interface Given extends Partial<Omit<Alert, 'episode'>> {
+  readonly alert: string
+}
+
+function dataOf({ alert, labels = {}, since = new Date().toISOString(), ...rest }: Given): Alert {
+  const all = { alertname: alert, ...labels }
+  const episode = createHash('sha256')
+    .update(JSON.stringify([alert, all, since]))
+    .digest('hex')
+  return {
+    group: null,
+    key: {},
+    annotations: { summary: `${alert} happens` },
+    value: null,
+    events: [],
+    ...rest,
+    alert,
+    labels: all,
+    since,
+    episode,
+  }
+}
+
+function eventOf<Type extends 'alert.firing' | 'alert.resolved' | 'alert.unknown'>(
+  type: Type,
+  data: EventOf<Type>['data'],
+  key: string,
+): ResearchEvent {
+  const at = new Date().toISOString()
+  const event = {
+    id: `${type}:${key}`,
+    source: `/rules/${data.alert}`,
+    type,
+    time: at,
+    data,
+    received: at,
+    via: 'process',
+  }
+  return event as ResearchEvent
+}
+
+/** Both events of an episode. */
+export function episodeOf(given: Given): {
+  readonly firing: ResearchEvent
+  readonly resolved: ResearchEvent
+} {
+  const data = dataOf(given)
+  return {
+    firing: eventOf('alert.firing', data, data.episode),
+    resolved: eventOf('alert.resolved', { ...data, reason: 'condition' }, data.episode),
+  }
+}
+
+/** An event that says that nothing is known of an alert. */
+export function unknownOf(given: Given): ResearchEvent {
+  const { alert, group, key, labels, since, episode } = dataOf(given)
+  return eventOf('alert.unknown', { alert, group, key, labels, reason: 'gap', since }, episode)
+}
+
+/** A log that can be opened several times, one after the other, and what appends to it. */
+export function alertLog() {
+  const store = memoryLog()
+  return {
+    async open(): Promise<EventLog> {
+      const log = await openLog(store.connect())
+      onTestFinished(() => log.close())
+      return log
+    },
+    append: (...events: readonly ResearchEvent[]) => append(store, events, 'rules'),
+  }
+}
+
+/** Resolves once a consumer has its place in the log, so that it reads what is appended from now on. */
+export async function isReading(log: EventLog, consumer: string): Promise<void> {
+  for (;;) {
+    const { readers } = await log.stats()
+    if (readers.some(({ kind, name, owner }) => kind === 'consumer' && name === consumer && owner !== null))
+      return
+    await setImmediate()
+  }
+}
