@@ -5,7 +5,7 @@ import type { Endpoint } from './endpoint.ts'
 import { NotifyError } from './notify-error.ts'
 import { post } from './post.ts'
 import type { PostSettings } from './post.ts'
-import { Wake } from './wake.ts'
+import { pause, Wake } from './wake.ts'
 
 /** Maximum number of alerts in a request. */
 const MAX_ALERTS = 500
@@ -89,7 +89,7 @@ export class Peer {
       if (this.#changed.size === 0) {
         await this.#wake.wait(this.#nextResend - Date.now())
         // More changes come with the first one.
-        if (this.#changed.size > 0) await this.#pause(GATHERED)
+        if (this.#changed.size > 0) await pause(GATHERED, signal)
         continue
       }
       const failure = await this.#sendChanged()
@@ -101,7 +101,7 @@ export class Peer {
       failures++
       onFailure(failure, failures)
       const maxDelay = Math.min(30_000, resend)
-      await this.#pause(failure.retryAfter ?? backoffDelay(failures - 1, { initialDelay: 500, maxDelay }))
+      await pause(failure.retryAfter ?? backoffDelay(failures - 1, { initialDelay: 500, maxDelay }), signal)
     }
   }
 
@@ -178,15 +178,6 @@ export class Peer {
       ...(generatorUrl !== undefined && { generatorURL: generatorUrl }),
     }
     return { alert, isOpen: end === undefined, json: JSON.stringify(wire) }
-  }
-
-  async #pause(delay: number): Promise<void> {
-    const { signal } = this.#stop
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, delay)
-    signal.addEventListener('abort', () => resolve(), { once: true })
-    if (!signal.aborted) await promise
-    clearTimeout(timer)
   }
 }
 

@@ -26,3 +26,15 @@ export class Wake {
 
 /** The longest wait, in ms: a clock may be set meanwhile. */
 const MAX_DELAY = 3_600_000
+
+/** Resolves after so many ms, or when the signal is aborted. */
+export async function pause(delay: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, delay)
+  const end = () => resolve()
+  signal.addEventListener('abort', end)
+  await promise
+  clearTimeout(timer)
+  signal.removeEventListener('abort', end)
+}

@@ -169,9 +169,9 @@ describe('alertmanager', () => {
     await start(await open(), { urls: receiver.url, resend: 20 })
 
     const requests = await receiver.requests(3)
-    const open_ = requests.flatMap(alertsOf).filter(isOpen)
-    expect(open_.map(({ labels }) => labels['alertname'])).toEqual(expect.arrayContaining(['Still']))
-    expect(open_.map(({ labels }) => labels['alertname'])).not.toContain('Old')
+    const opened = requests.flatMap(alertsOf).filter(isOpen)
+    expect(opened.map(({ labels }) => labels['alertname'])).toEqual(expect.arrayContaining(['Still']))
+    expect(opened.map(({ labels }) => labels['alertname'])).not.toContain('Old')
   })
 
   it('sends the alerts of a refused batch one by one, and reports the bad one as a dead letter', async () => {

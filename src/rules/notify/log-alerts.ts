@@ -1,0 +1,94 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkOptions, checkText } from '../../protocol/check.ts'
+import { isObject } from '../../protocol/event.ts'
+import type { EventLog } from '../../log/event-log.ts'
+import type { LogJob } from '../../log/job.ts'
+import type { AlertEntry } from './alert-entry.ts'
+import { readAlerts } from './alert-reader.ts'
+import { jobOf } from './notifier-job.ts'
+import { warn } from './notify-problem.ts'
+import { oneLine } from './one-line.ts'
+
+/** What takes log lines: a logger of pino, for instance. */
+export interface AlertLogger {
+  info(fields: Readonly<Record<string, unknown>>, message: string): void
+  warn(fields: Readonly<Record<string, unknown>>, message: string): void
+}
+
+/** Settings of {@link logAlerts}. */
+export interface LogAlertsOptions {
+  /** Of the consumer in the log. Default `alert-log`. */
+  readonly name?: string
+  /** Default: a line of text on stderr. */
+  readonly logger?: AlertLogger
+}
+
+/**
+ * Writes a line for each event of an alert: to a logger such as pino's, `warn` where it fires or is unknown and `info` where it is over, or
+ * to stderr. A new name begins at the end of the log. A line has no control characters of an event.
+ *
+ * Rejects, as `done`, where the log fails. An event for which the logger throws is a dead letter of the consumer.
+ *
+ * @throws ArgumentError at the call, for an invalid setting.
+ */
+export function logAlerts(log: EventLog, options: LogAlertsOptions = {}): LogJob {
+  checkOptions('options', options, ['name', 'logger'])
+  const { name = 'alert-log', logger } = options
+  checkText('name', name)
+  const methods: unknown = logger
+  const isLogger =
+    isObject(methods) && typeof methods['info'] === 'function' && typeof methods['warn'] === 'function'
+  if (logger !== undefined && !isLogger) {
+    throw new ArgumentError('logger', 'a logger with info and warn', logger)
+  }
+  const types = ['alert.firing', 'alert.resolved', 'alert.unknown'] as const
+  const reader = readAlerts(
+    log,
+    { name, types, capacity: 100, onProblem: warn },
+    ({ entry, done, refuse }) => {
+      try {
+        write(entry, logger)
+        done()
+      } catch (error) {
+        refuse(error)
+      }
+    },
+  )
+  return jobOf([reader])
+}
+
+function write(entry: AlertEntry, logger: AlertLogger | undefined): void {
+  const message = messageOf(entry)
+  if (logger === undefined) {
+    process.stderr.write(`${new Date(entry.recorded).toISOString()} ${message}\n`)
+    return
+  }
+  const { type, data } = entry
+  const fields = { type, alert: data.alert, labels: data.labels, since: data.since, ...partOf(entry) }
+  logger[type === 'alert.resolved' ? 'info' : 'warn'](fields, message)
+}
+
+function partOf(entry: AlertEntry): Readonly<Record<string, unknown>> {
+  switch (entry.type) {
+    case 'alert.firing':
+      return { value: entry.data.value, annotations: entry.data.annotations, episode: entry.data.episode }
+    case 'alert.resolved':
+      return { reason: entry.data.reason, annotations: entry.data.annotations, episode: entry.data.episode }
+    case 'alert.unknown':
+      return { reason: entry.data.reason }
+  }
+}
+
+/** `firing ErrorBurst{monitor="mon_1"} value 3: three errors` */
+function messageOf(entry: AlertEntry): string {
+  const { type, data } = entry
+  const labels = Object.entries(data.labels)
+    .filter(([name]) => name !== 'alertname')
+    .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+  const shown = labels.length === 0 ? '' : `{${labels.join(',')}}`
+  const value = 'value' in data && data.value !== null ? ` value ${data.value}` : ''
+  const reason = 'reason' in data ? ` (${data.reason})` : ''
+  const summary = 'annotations' in data ? data.annotations['summary'] : undefined
+  const text = `${type.slice('alert.'.length)} ${data.alert}${shown}${value}${reason}`
+  return oneLine(summary === undefined ? text : `${text}: ${summary}`, 2_000)
+}

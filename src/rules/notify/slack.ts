@@ -1,0 +1,59 @@
+import { checkOptions, checkText } from '../../protocol/check.ts'
+import type { EventLog } from '../../log/event-log.ts'
+import type { LogJob } from '../../log/job.ts'
+import { endpointOf } from './endpoint.ts'
+import { deliverGrouped } from './grouped-delivery.ts'
+import { GROUPED_OPTIONS, groupedSettings } from './grouped-options.ts'
+import type { GroupedOptions } from './grouped-options.ts'
+import { NotifyError } from './notify-error.ts'
+import { post } from './post.ts'
+import { MAX_ALERTS, slackMessage } from './slack-message.ts'
+
+/** Settings of {@link slack}. */
+export interface SlackOptions extends GroupedOptions {
+  /** Of the incoming webhook. It is a secret: only its origin is shown in errors. */
+  readonly url: string
+  /** Of the consumer in the log. Default `slack`. */
+  readonly name?: string
+  /** Where a person finds the rules; the title of a message links to it. Default: no link. */
+  readonly link?: string
+}
+
+/**
+ * Posts the alerts of a log to an incoming webhook of Slack, or of what takes the same messages. A new name begins at the end of
+ * the log.
+ *
+ * A message has the alerts of a group that fire or are over, up to 48. By default alerts of one name are a group, which waits 5 s and
+ * is notified at most once a minute. Text of an alert is escaped, so that it has no mention and no link.
+ *
+ * An alert may be in two messages, after a restart for instance. After 429 the next attempt is after `Retry-After`. What Slack
+ * refuses for its content is sent again one by one, and what it still refuses is a dead letter of the consumer.
+ *
+ * Rejects, as `done`, where the log fails.
+ *
+ * @throws ArgumentError at the call, for an invalid setting.
+ */
+export function slack(log: EventLog, options: SlackOptions): LogJob {
+  checkOptions('options', options, [...GROUPED_OPTIONS, 'url', 'link'])
+  const { url, link } = options
+  const endpoint = endpointOf('url', url)
+  const settings = groupedSettings('slack', options, {})
+  if (link !== undefined) checkText('link', link)
+  return deliverGrouped(log, {
+    settings,
+    types: ['alert.firing', 'alert.resolved'],
+    maxEvents: MAX_ALERTS,
+    isRetryable: (error) => !isRefusal(error),
+    async send(entries, stop) {
+      const body = JSON.stringify(slackMessage(entries, link))
+      await post(endpoint, body, { 'content-type': 'application/json' }, settings, stop)
+    },
+  })
+}
+
+/** Statuses for what is in a message. Others, such as 404 for a webhook that was removed, are a matter of the settings. */
+const REFUSED = new Set([400, 413, 422])
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof NotifyError && error.status !== undefined && REFUSED.has(error.status)
+}

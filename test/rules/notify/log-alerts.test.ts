@@ -1,0 +1,70 @@
+import { pino } from 'pino'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { logAlerts } from '../../../src/rules/notify/log-alerts.ts'
+import type { LogAlertsOptions } from '../../../src/rules/notify/log-alerts.ts'
+import { alertLog, episodeOf, isReading, unknownOf } from './alerts.ts'
+
+async function linesOf(count: number, options: (write: (line: string) => void) => LogAlertsOptions) {
+  const lines: string[] = []
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const { open, append } = alertLog()
+  const log = await open()
+  const job = logAlerts(
+    log,
+    options((line) => {
+      lines.push(line)
+      if (lines.length === count) resolve()
+    }),
+  )
+  onTestFinished(() => job.stop())
+  await isReading(log, 'alert-log')
+  const given = { alert: 'Burst', labels: { monitor: 'mon_1' }, value: 3, since: '2026-01-02T03:04:05.000Z' }
+  const { firing, resolved } = episodeOf({ ...given, annotations: { summary: 'three\u001B[31m\nerrors' } })
+  await append(firing, unknownOf(given), resolved)
+  await promise
+  return lines
+}
+
+describe('logAlerts', () => {
+  it('writes a line to a logger for each event', async () => {
+    const lines = await linesOf(3, (write) => ({ logger: pino({ base: null, timestamp: false }, { write }) }))
+
+    const [firing, unknown, resolved] = lines.map((line): unknown => JSON.parse(line))
+    expect(firing).toMatchObject({
+      level: 40,
+      type: 'alert.firing',
+      alert: 'Burst',
+      labels: { alertname: 'Burst', monitor: 'mon_1' },
+      value: 3,
+      msg: 'firing Burst{monitor="mon_1"} value 3: three [31m errors',
+    })
+    expect(unknown).toMatchObject({ level: 40, reason: 'gap', msg: 'unknown Burst{monitor="mon_1"} (gap)' })
+    expect(resolved).toMatchObject({ level: 30, reason: 'condition' })
+  })
+
+  it('writes a line to stderr for each event, without control characters', async () => {
+    const spy = vi.spyOn(process.stderr, 'write')
+    onTestFinished(() => spy.mockRestore())
+
+    const lines = await linesOf(3, (write) => {
+      spy.mockImplementation((text) => {
+        write(String(text))
+        return true
+      })
+      return {}
+    })
+
+    expect(lines[0]).toMatch(
+      /^\d{4}-\d\d-\d\dT[\d:.]+Z firing Burst\{monitor="mon_1"\} value 3: three \[31m errors\n$/,
+    )
+  })
+
+  it('refuses a logger that it cannot use', async () => {
+    const { open } = alertLog()
+    const log = await open()
+    const options: LogAlertsOptions = JSON.parse('{"logger":{"info":1}}')
+    expect(() => logAlerts(log, options)).toThrow(
+      /^logger must be a logger with info and warn, got an object$/,
+    )
+  })
+})
