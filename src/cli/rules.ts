@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { addCheck } from './rules/check.ts'
 import { addList } from './rules/list.ts'
 import { addRun } from './rules/run.ts'
+import { addTest } from './rules/test.ts'
 
 const EXAMPLES = `
 A rule file is YAML. Editors complete and check it by its JSON Schema, with this as its first line:
@@ -10,6 +11,7 @@ A rule file is YAML. Editors complete and check it by its JSON Schema, with this
 Examples:
   $ rivulet rules check rules.yaml
   $ rivulet rules check 'rules/*.yaml' --format github
+  $ rivulet rules test 'rules/*.test.yaml'
   $ rivulet rules run --log rivulet.db --rules rules.yaml
   $ rivulet rules list --log rivulet.db`
 
@@ -17,9 +19,10 @@ Examples:
 export function addRules(program: Command, signal: AbortSignal): void {
   const group = program
     .command('rules')
-    .description('Check and run rules that turn events into alerts.')
+    .description('Check, test and run rules that turn events into alerts.')
     .addHelpText('after', EXAMPLES)
   addCheck(group, signal)
+  addTest(group, signal)
   addRun(group, signal)
   addList(group, signal)
 }

@@ -1,18 +1,17 @@
-import { glob, open } from 'node:fs/promises'
-import { resolve } from 'node:path'
-import { TextDecoder } from 'node:util'
 import type { Rule, RuleFile } from '../rule.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { checkRules } from './check-rules.ts'
+import { isRuleFile, pathsOf, readText } from './files.ts'
 import type { RuleProblem } from './problem.ts'
 import { objectSource } from './source.ts'
 import type { Source } from './source.ts'
-import { MAX_FILE_BYTES, yamlSource } from './yaml-source.ts'
+import { yamlSource } from './yaml-source.ts'
 
 /**
  * Reads and checks rule files. Their names must be unique over all files.
  *
- * @param files Paths, or patterns such as `rules/*.yaml`. A pattern must match at least one file.
+ * @param files Paths, or patterns such as `rules/*.yaml`. A pattern must match at least one file. It does not match tests of rules,
+ *   `*.test.yaml`.
  * @throws {RuleError} With all problems of all files, also those that cannot be read.
  *
  * @example
@@ -24,7 +23,7 @@ import { MAX_FILE_BYTES, yamlSource } from './yaml-source.ts'
  */
 export async function loadRules(files: string | readonly string[]): Promise<RuleSet> {
   const problems: RuleProblem[] = []
-  const paths = await pathsOf(typeof files === 'string' ? [files] : files, problems)
+  const paths = await pathsOf(typeof files === 'string' ? [files] : files, problems, isRuleFile)
   const sources: Source[] = []
   for (const path of paths) {
     const text = await readText(path, problems)
@@ -81,59 +80,4 @@ export function parseRules(text: string, options: { readonly file?: string } = {
  */
 export function defineRules(rules: readonly Rule[] | RuleFile): RuleSet {
   return checkRules([objectSource(Array.isArray(rules) ? { version: 1, rules } : rules)], [])
-}
-
-/** The paths of files, each once: in the order of the patterns, and sorted where a pattern matches several. */
-async function pathsOf(patterns: readonly string[], problems: RuleProblem[]): Promise<string[]> {
-  const paths = new Map<string, string>()
-  for (const pattern of patterns) {
-    const found = /[*?[{]/.test(pattern) ? await matchesOf(pattern) : [pattern]
-    if (found.length === 0) problems.push(ofFile(pattern, 'No file matches this pattern: write another one.'))
-    for (const path of found) {
-      const absolute = resolve(path)
-      if (!paths.has(absolute)) paths.set(absolute, path)
-    }
-  }
-  return [...paths.values()]
-}
-
-async function matchesOf(pattern: string): Promise<string[]> {
-  const matches: string[] = []
-  for await (const path of glob(pattern)) matches.push(path)
-  return matches.toSorted()
-}
-
-/** The text of a file. It reads no more than is allowed, whatever the file is. */
-async function readText(path: string, problems: RuleProblem[]): Promise<string | undefined> {
-  try {
-    await using file = await open(path)
-    const stat = await file.stat()
-    if (stat.isDirectory()) {
-      problems.push(ofFile(path, `This is a folder: write ${path.replace(/\/$/, '')}/*.yaml.`))
-      return undefined
-    }
-    // A byte more than is allowed, so that the file is refused.
-    const buffer = Buffer.alloc(MAX_FILE_BYTES + 1)
-    let length = 0
-    while (length < buffer.length) {
-      const { bytesRead } = await file.read(buffer, length, buffer.length - length)
-      if (bytesRead === 0) break
-      length += bytesRead
-    }
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(buffer.subarray(0, length))
-  } catch (error) {
-    problems.push(ofFile(path, reasonOf(error)))
-    return undefined
-  }
-}
-
-function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'ENOENT') return 'The file does not exist.'
-  if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'The file is no text in UTF-8: save it as UTF-8.'
-  return `The file cannot be read: ${error instanceof Error ? error.message : String(error)}.`
-}
-
-function ofFile(file: string, message: string): RuleProblem {
-  return { file, line: null, column: null, path: '', rule: null, message }
 }

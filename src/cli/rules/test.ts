@@ -1,0 +1,122 @@
+import { Option } from 'commander'
+import type { Command } from 'commander'
+import type { RuleCoverage, RuleTestReport, RuleTestResult } from 'rivulet/rules'
+import { ProblemsReported, UsageError } from '../exit.ts'
+import { wholeNumber } from '../options.ts'
+import { createOutput } from '../output.ts'
+import type { Output } from '../output.ts'
+import { oneLine } from '../plain.ts'
+import { junitReport } from './junit.ts'
+
+const FORMATS = ['text', 'json', 'junit'] as const
+
+interface TestOptions {
+  readonly format: (typeof FORMATS)[number]
+  readonly coverage?: number
+}
+
+/** The longest line that is shown, in characters. */
+const LINE = 500
+/** The most lines of what happened in a test that failed. */
+const HAPPENED = 20
+
+const HELP = `
+A test file names its rule files, and has tests: events at given times, and the alerts that are expected. Time is virtual:
+a month takes milliseconds. Editors complete and check the files with this as the first line:
+  # yaml-language-server: $schema=node_modules/rivulet/schema/rule-tests.json
+
+It exits with 1 where a test fails or the coverage is too low, and with 2 where a file is not valid.
+
+Examples:
+  $ rivulet rules test rules.test.yaml
+  $ rivulet rules test 'rules/*.test.yaml' --coverage 100
+  $ rivulet rules test 'rules/*.test.yaml' --format junit > report.xml`
+
+/** `rivulet rules test`: runs tests of rules. */
+export function addTest(group: Command, signal: AbortSignal): void {
+  group
+    .command('test')
+    .description('Run tests of rules: events at given times, and the alerts that they must cause.')
+    .argument('<files...>', 'test files, or patterns in quotes, such as "rules/*.test.yaml"')
+    .addOption(
+      new Option('--format <format>', 'text, json (one line) or junit').choices(FORMATS).default('text'),
+    )
+    .option(
+      '--coverage <percent>',
+      'the least part of the rules that must fire in a test',
+      wholeNumber(0, 100),
+    )
+    .addHelpText('after', HELP)
+    .action(async (files: readonly string[], options: TestOptions) => {
+      const { format, coverage: least = 0 } = options
+      const output = createOutput(process.stdout, { json: format === 'json', signal })
+      const report = await testReport(files)
+      const percent = coverageOf(report.coverage)
+      if (format === 'json') await output.value({ ...report, coverage: { percent, rules: report.coverage } })
+      else if (format === 'junit') await output.line(junitReport(report))
+      else await printReport(report, output)
+      if (percent < least) {
+        const message = `${Math.floor(percent)} % of the rules fire in a test: at least ${least} % must`
+        if (report.failed === 0) throw new Error(message)
+        process.stderr.write(`rivulet: ${message}\n`)
+      }
+      if (report.failed > 0) throw new ProblemsReported()
+    })
+}
+
+async function testReport(files: readonly string[]): Promise<RuleTestReport> {
+  const { RuleError, testRules } = await import('rivulet/rules')
+  try {
+    return await testRules(files)
+  } catch (error) {
+    if (error instanceof RuleError) throw new UsageError(error.message)
+    throw error
+  }
+}
+
+/** In percent. Without rules, 100. */
+function coverageOf(rules: readonly RuleCoverage[]): number {
+  return rules.length === 0 ? 100 : (rules.filter(({ fired }) => fired > 0).length / rules.length) * 100
+}
+
+async function printReport(
+  { tests, passed, failed, coverage, ms }: RuleTestReport,
+  output: Output,
+): Promise<void> {
+  let file: string | undefined
+  for (const test of tests) {
+    if (test.file !== file) await output.line(output.paint('bold', oneLine(test.file, LINE)))
+    file = test.file
+    await printTest(test, output)
+  }
+  await output.line()
+  const counts = [`${passed} passed`, ...(failed > 0 ? [output.paint('red', `${failed} failed`)] : [])]
+  await output.line(`${counted(tests.length, 'test')}: ${counts.join(', ')} (${Math.round(ms)} ms)`)
+  const silent = coverage.filter(({ fired }) => fired === 0)
+  await output.line(`${coverage.length - silent.length} of ${counted(coverage.length, 'rule')} fired`)
+  for (const { rule, file: of } of silent)
+    await output.line(`  ${oneLine(rule, LINE)} never fired (${oneLine(of, LINE)})`)
+}
+
+async function printTest(test: RuleTestResult, output: Output): Promise<void> {
+  const { name, passed, failures, happened, file } = test
+  const mark = passed ? output.paint('green', '✓') : output.paint('red', '✗')
+  await output.line(`  ${mark} ${oneLine(name, LINE)}`)
+  for (const { line, column, message, expected, got } of failures) {
+    const place = [file, line, column].filter((part) => part !== null).join(':')
+    await output.line(`    ${oneLine(place, LINE)}: ${oneLine(message, LINE)}`)
+    await output.line(output.paint('green', `      expected  ${oneLine(expected, LINE)}`))
+    for (const [index, text] of (got.length === 0 ? ['nothing'] : got).entries())
+      await output.line(
+        output.paint('red', `      ${index === 0 ? 'got     ' : '        '}  ${oneLine(text, LINE)}`),
+      )
+  }
+  if (passed) return
+  await output.line(`    What happened:${happened.length === 0 ? ' nothing' : ''}`)
+  for (const text of happened.slice(0, HAPPENED)) await output.line(`      ${oneLine(text, LINE)}`)
+  if (happened.length > HAPPENED) await output.line(`      and ${happened.length - HAPPENED} more`)
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}

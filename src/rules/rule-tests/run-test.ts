@@ -1,0 +1,47 @@
+import { viewOf } from '../cel/index.ts'
+import type { AlertEvent } from '../evaluate/in-memory.ts'
+import { InMemoryRules } from '../evaluate/in-memory.ts'
+import { passTime } from '../backtest/simulated-time.ts'
+import type { LoadedTest } from './load-tests.ts'
+import { transitionOf } from './transition.ts'
+import type { Transition } from './transition.ts'
+
+/** The most transitions of a test. More are a mistake in the test or the rule. */
+const MAX_TRANSITIONS = 20_000
+
+/** What the rules of a test emit, in order. */
+export interface TestRun {
+  readonly transitions: readonly Transition[]
+  /** What they emit within their lateness after the end of the test. It only explains what is missing. */
+  readonly later: readonly Transition[]
+}
+
+export function runTest({ rules, start, until, events, downtimes }: LoadedTest): TestRun {
+  const engine = new InMemoryRules(rules, viewOf)
+  const transitions: Transition[] = []
+  const emit = (emitted: readonly AlertEvent[]) => {
+    for (const event of emitted)
+      if (transitions.length < MAX_TRANSITIONS) transitions.push(transitionOf(event))
+  }
+  const gaps = downtimes.toSorted((a, b) => a.from - b.from)
+  /** Lets time pass up to this moment. Within a downtime it stands still. */
+  const pass = (to: number) => {
+    for (let [gap] = gaps; gap !== undefined && gap.from <= to; [gap] = gaps) {
+      passTime(engine, gap.from, emit)
+      // What comes within it is recorded, too, and moves the time: a test that says both is taken by its word.
+      if (to < gap.to) return
+      gaps.shift()
+      emit(engine.tick(gap.to))
+    }
+    passTime(engine, to, emit)
+  }
+  emit(engine.tick(start))
+  for (const event of events) {
+    pass(event.recorded ?? start)
+    emit(engine.next(event))
+  }
+  pass(until)
+  const count = transitions.length
+  passTime(engine, until + rules.reduce((most, { lateness }) => Math.max(most, lateness), 0), emit)
+  return { transitions: transitions.slice(0, count), later: transitions.slice(count) }
+}
