@@ -17,8 +17,8 @@ export interface PreparedRule {
   readonly absence: (Window & { readonly kind: 'absence' }) | undefined
   /** `match`: each event that matches is a pulse. `pulse`, `hold`: as its windows are. */
   readonly family: 'match' | 'pulse' | 'hold'
-  /** The longest of its windows that hold, in ms. */
-  readonly span: number
+  /** How long an event stays in windows that hold, in ms: in the longest one that it matches. */
+  readonly spanOf: (matches: readonly unknown[]) => number
   /** What its expressions compare with the event before. */
   readonly watched: readonly Expression[]
   /** For each expression that has such calls, the place of each in `watched`. */
@@ -43,8 +43,10 @@ export function prepareRule(rule: CompiledRule): PreparedRule {
     throw new ArgumentError(rule.name, `at most ${MAX_WATCHED} different changed(…)`, watched.length)
   const absence = rule.windows.find((window) => window.kind === 'absence')
   const family = windows[0]?.family ?? 'match'
-  const span = Math.max(0, ...rule.windows.map((window) => ('over' in window ? window.over : 0)))
-  return { rule, prefix: keyPrefix(rule), windows, absence, family, span, watched, slots }
+  const spans = rule.windows.map((window) => ('over' in window ? window.over : 0))
+  const spanOf = (matches: readonly unknown[]) =>
+    Math.max(0, ...spans.filter((_, index) => (matches[index] ?? null) !== null))
+  return { rule, prefix: keyPrefix(rule), windows, absence, family, spanOf, watched, slots }
 }
 
 /** Whether events of the rule are held until none can come before them. */

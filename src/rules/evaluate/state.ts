@@ -17,7 +17,7 @@ export interface RuleState {
   v?: string
   /** The latest events that had a part, oldest first. */
   e?: Cause[]
-  /** Of windows that hold: the times of `e`. */
+  /** Of windows that hold: when each of `e` leaves the last of them. */
   i?: number[]
   /** The parts of the annotations, of the latest one of them. */
   a?: Parts

@@ -101,7 +101,10 @@ export class Timeline {
       }
       if (isPulse) this.#pulse(time, chain ?? { e: [fact.e], ...(fact.a !== undefined && { a: fact.a }) })
       else if (family === 'hold')
-        this.#caused(time, { e: [fact.e], ...(fact.a !== undefined && { a: fact.a }) })
+        this.#caused(
+          { e: [fact.e], ...(fact.a !== undefined && { a: fact.a }) },
+          time + this.#prepared.spanOf(matches),
+        )
     }
     if (resolves === 1 && !(state.p !== undefined && state.p > time)) this.#reset()
     if (this.#isOrdered) state.u = Math.max(state.u ?? time, time)
@@ -174,15 +177,16 @@ export class Timeline {
     const state = this.#state
     // Those of an earlier episode.
     if (state.s === undefined) delete state.e
-    this.#caused(time, by)
+    this.#caused(by)
     // Matches may come in any order.
     state.p = Math.max(state.p ?? time, time)
   }
 
-  #caused(time: number, { e, a }: Pick<Chain, 'e' | 'a'>): void {
+  /** @param until When the event leaves its last window. */
+  #caused({ e, a }: Pick<Chain, 'e' | 'a'>, until?: number): void {
     const state = this.#state
     state.e = [...(state.e ?? []), ...e].slice(-MAX_CAUSES)
-    if (this.#prepared.family === 'hold') state.i = [...(state.i ?? []), time].slice(-MAX_CAUSES)
+    if (until !== undefined) state.i = [...(state.i ?? []), until].slice(-MAX_CAUSES)
     if (a === undefined) delete state.a
     else state.a = a
   }
@@ -190,10 +194,9 @@ export class Timeline {
   /** Forgets events that are in no window any more. */
   #trimCauses(time: number): void {
     const { e = [], i: times = [] } = this.#state
-    const { span } = this.#prepared
-    const left = times.findIndex((each) => each > time - span)
-    this.#state.e = left < 0 ? [] : e.slice(left)
-    this.#state.i = left < 0 ? [] : times.slice(left)
+    const isIn = (_: unknown, index: number) => (times[index] ?? 0) > time
+    this.#state.e = e.filter(isIn)
+    this.#state.i = times.filter(isIn)
   }
 
   #reset(): void {

@@ -91,7 +91,7 @@ function ruleOf(kind: Kind): fc.Arbitrary<PlainRule> {
         { weight: 16, arbitrary: fc.constant(false) },
         { weight: 1, arbitrary: fc.boolean() },
       ),
-      resolveWhen: fc.option(condition, { freq: 1 }),
+      resolveWhen: fc.option(condition, { freq: 2 }),
       after: fc.integer({ min: 1, max: 25 }),
       for: wait,
       keepFiringFor: wait,

@@ -71,7 +71,7 @@ export type PlainWindow =
       readonly notThen: Condition | null
       readonly within: number
     }
-  | { readonly kind: 'absence'; readonly within: number }
+  | { readonly kind: 'absence'; readonly within: number; readonly of: ReadonlySet<string> }
 
 /** A rule of a test. Times in ms. */
 export interface PlainRule {

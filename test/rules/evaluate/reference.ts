@@ -51,7 +51,15 @@ class OneKey {
   #completed = 0
   #pending: { t: number; events: readonly string[] } | undefined
   #alert:
-    | { since: number; fired: boolean; quiet?: number; reason?: string; from: number; pulsesFrom: number }
+    | {
+        since: number
+        fired: boolean
+        quiet?: number
+        reason?: string
+        from: number
+        causes: readonly string[]
+        pulsesFrom: number
+      }
     | undefined
   readonly #out: Transition[] = []
 
@@ -229,7 +237,8 @@ class OneKey {
       this.#alert ??= {
         since: now,
         fired: false,
-        from: this.#firstCause(now),
+        from: this.#applied.length,
+        causes: this.#inWindows(now),
         pulsesFrom: this.#pulses.length - 1,
       }
       delete this.#alert.quiet
@@ -257,17 +266,25 @@ class OneKey {
     return isOfDeadline ? this.#resolved > applied : this.#resolved >= applied
   }
 
-  #firstCause(now: number): number {
-    const span = Math.max(0, ...this.#rule.windows.map((window) => ('over' in window ? window.over : 0)))
-    const first = this.#applied.findIndex(({ t }, index) => index >= this.#resolved && t > now - span)
-    return first < 0 ? this.#applied.length : first
+  /** Events that are in one of the windows that they match. */
+  #inWindows(now: number): readonly string[] {
+    const overs = this.#rule.windows.map((window) => ('over' in window ? window.over : 0))
+    return this.#applied
+      .slice(this.#resolved)
+      .filter(({ t, matches }) => overs.some((over, index) => matches?.[index] === true && t > now - over))
+      .map(({ sample }) => sample.id)
   }
 
   #say(type: 'firing' | 'resolved', isHold: boolean, value: number | string | null, reason?: string): void {
     if (this.#alert === undefined) return
-    const { since, from, pulsesFrom } = this.#alert
+    const { since, from, causes, pulsesFrom } = this.#alert
     const events = isHold
-      ? this.#applied.slice(from).flatMap(({ sample, matches }) => (matches === null ? [] : [sample.id]))
+      ? [
+          ...causes,
+          ...this.#applied
+            .slice(from)
+            .flatMap(({ sample, matches }) => (matches === null ? [] : [sample.id])),
+        ]
       : this.#pulses.slice(pulsesFrom).flatMap((pulse) => pulse.events)
     const more = reason === undefined ? {} : { reason }
     this.#out.push({ type, key: this.#key, since, value, events: events.slice(-20), ...more })

@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest'
+import { InMemoryRules } from '../../../src/rules/evaluate/in-memory.ts'
+import type { AlertEvent } from '../../../src/rules/evaluate/in-memory.ts'
+import type { RuleInput } from '../../../src/rules/evaluate/event-time.ts'
+import { cancelledEvent } from '../../../src/protocol/event.ts'
+import { BASE, compiled, inputOf, viewOf } from './plain-rule.ts'
+import type { PlainRule } from './plain-rule.ts'
+
+const source = '/v1/monitors/m'
+
+const silent: PlainRule = {
+  when: null,
+  windows: [{ kind: 'absence', within: 1_000, of: new Set([source]) }],
+  isKeyed: false,
+  isPerEvent: false,
+  resolveWhen: null,
+  after: 0,
+  for: 0,
+  keepFiringFor: 0,
+  lateness: 100,
+  backfill: 'ignore',
+}
+
+function at(recorded: number, type: RuleInput['type'] = 'unknown', from = source): RuleInput {
+  const fields = { bits: 0, key: null, value: null, values: [] }
+  const id = `${type}${recorded}`
+  return inputOf({ id, source: from, type, at: recorded, recorded, revision: 1, backfill: 'no', fields })
+}
+
+/** What becomes of the alert: events in order, and numbers for ticks. */
+function alertsOf(steps: readonly (RuleInput | number)[], rule: Partial<PlainRule> = {}): readonly string[] {
+  const driver = new InMemoryRules([compiled({ ...silent, ...rule })], viewOf)
+  return steps
+    .flatMap((step) => (typeof step === 'number' ? driver.tick(BASE + step) : driver.next(step)))
+    .map(textOf)
+}
+
+function textOf({ type, data }: AlertEvent): string {
+  const since = 'since' in data ? Date.parse(data.since) - BASE : ''
+  return `${type.slice(6)} ${'reason' in data ? `${data.reason} ` : ''}${since}`
+}
+
+describe('absence', () => {
+  it('fires where a source does not report in time, and resolves with its next report', () => {
+    expect(alertsOf([at(0), at(900), 1_999, 2_000, 2_100, at(2_200)])).toEqual([
+      'firing 1900',
+      'resolved condition 1900',
+    ])
+  })
+
+  it('waits for events that come late', () => {
+    expect(alertsOf([at(0), 1_099])).toEqual([])
+    expect(alertsOf([at(0), 1_100])).toEqual(['firing 1000'])
+  })
+
+  it('begins when a source is live, and not with a source that the rule does not name', () => {
+    expect(alertsOf([at(0, 'source.live'), 1_100])).toEqual(['firing 1000'])
+    expect(alertsOf([at(0, 'source.live', '/v1/monitors/other'), at(0, 'unknown', '/s'), 5_000])).toEqual([])
+  })
+
+  it('is unknown while the source is lost, and waits for it', () => {
+    expect(alertsOf([at(0), at(500, 'source.lost'), at(600, 'source.lost'), 5_000])).toEqual([
+      'unknown lost 500',
+    ])
+    expect(
+      alertsOf([at(0), at(500, 'source.lost'), at(5_000, 'source.live'), 5_099, at(5_099), 6_000]),
+    ).toEqual(['unknown lost 500'])
+    expect(alertsOf([at(0), at(500, 'source.lost'), at(5_000, 'source.live'), 5_100])).toEqual([
+      'unknown lost 500',
+      'firing 5000',
+    ])
+  })
+
+  it('neither fires nor resolves an alert that is unknown', () => {
+    expect(alertsOf([at(0), 1_100, at(1_200, 'source.lost'), at(9_000, 'source.live'), 12_000])).toEqual([
+      'firing 1000',
+      'unknown lost 1200',
+    ])
+    expect(alertsOf([at(0), 1_050, at(1_090, 'source.lost'), 9_000], { for: 500 })).toEqual([
+      'unknown lost 1090',
+    ])
+  })
+
+  it('is unknown after its own downtime, once, and then begins anew', () => {
+    const late = 1_100 + 5 * 60_000 + 1
+    expect(alertsOf([at(0), late])).toEqual([`unknown downtime ${late}`])
+    expect(alertsOf([at(0), late - 1])).toEqual(['firing 1000'])
+    expect(alertsOf([at(0), late, late + 1_099, late + 1_100])).toEqual([
+      `unknown downtime ${late}`,
+      `firing ${late + 1_000}`,
+    ])
+  })
+
+  it('begins anew after a gap of the source', () => {
+    expect(alertsOf([at(0), at(800, 'stream.gap'), 1_899, 1_900])).toEqual(['unknown gap 800', 'firing 1800'])
+  })
+
+  it('ends with the monitor, whose late reports do not begin it again', () => {
+    const monitor = {
+      type: 'event_stream',
+      monitor_id: 'm',
+      status: 'cancelled',
+      frequency: '1h',
+      processor: 'lite',
+      created_at: '',
+      settings: { query: 'q' },
+    } as const
+    const cancelled = { ...cancelledEvent('m', monitor, 'poll', BASE + 1_500), recorded: BASE + 1_500 }
+    expect(alertsOf([at(0), 1_100, cancelled, at(1_600), 9_000])).toEqual([
+      'firing 1000',
+      'resolved cancelled 1000',
+    ])
+  })
+
+  it('keeps the alert, and fires no second time, where the source is silent again', () => {
+    const steps = [at(0), 1_100, at(1_200), 2_300, at(2_400), 2_500, 3_100]
+    expect(alertsOf(steps, { keepFiringFor: 5_000 })).toEqual(['firing 1000'])
+  })
+})

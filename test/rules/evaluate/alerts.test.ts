@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest'
+import { alerts } from '../../../src/rules/evaluate/alerts.ts'
+import { InMemoryRules } from '../../../src/rules/evaluate/in-memory.ts'
+import { staleKeys, ruleProgram } from '../../../src/rules/evaluate/program.ts'
+import type { AlertOutput } from '../../../src/rules/evaluate/context.ts'
+import { map } from 'rxjs'
+import { inVirtualTime } from '../../operators/virtual-time.ts'
+import { BASE, compiled, inputOf, viewOf } from './plain-rule.ts'
+import type { PlainRule } from './plain-rule.ts'
+
+const burst: PlainRule = {
+  when: { bit: 0 },
+  windows: [{ kind: 'count', when: null, over: 3, gte: 2 }],
+  isKeyed: true,
+  isPerEvent: false,
+  resolveWhen: null,
+  after: 0,
+  for: 0,
+  keepFiringFor: 0,
+  lateness: 0,
+  backfill: 'ignore',
+}
+
+function event(id: string, at = 0, key = 'a') {
+  const fields = { bits: 1, key, value: null, values: [] }
+  return inputOf({ id, source: '/s', type: 'unknown', at, recorded: at, revision: 1, backfill: 'no', fields })
+}
+
+const events = { a: event('1'), b: event('2'), c: event('3') }
+
+describe('alerts', () => {
+  it('emits at the deadline while the source is silent', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      // The events are of the conditions of `fieldsOf`, which a copy would not have.
+      const view = () => viewOf(events.a)
+      const source = cold('-a-b------|', events)
+      const types = source.pipe(
+        alerts([compiled(burst)], view, { scheduler }),
+        map(({ type }) => type),
+      )
+      expectObservable(types).toBe('---fr-----|', {
+        f: 'alert.firing',
+        r: 'alert.resolved',
+      })
+      expectSubscriptions(source.subscriptions).toBe('^---------!')
+    }))
+
+  it('completes at once, though an alert fires', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const types = cold('-ab|', events).pipe(
+        alerts([compiled(burst)], () => viewOf(events.a), { scheduler }),
+        map(({ type }) => type),
+      )
+      expectObservable(types).toBe('--f|', { f: 'alert.firing' })
+    }))
+
+  it('fails with the source, and ends its wait when it is unsubscribed', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const operator = alerts([compiled(burst)], () => viewOf(events.a), { scheduler })
+      expectObservable(cold('-a#', events).pipe(operator)).toBe('--#')
+      const endless = cold('-a-------', events)
+      expectObservable(endless.pipe(operator), '^---!').toBe('-')
+      expectSubscriptions(endless.subscriptions).toBe('^---!')
+    }))
+})
+
+describe('rules in memory', () => {
+  it('do not watch more keys than they may, and say so once for each rule', () => {
+    const driver = new InMemoryRules([compiled(burst)], viewOf, { maxKeys: 2 })
+    const output = [0, 1, 2, 3].flatMap((number) =>
+      driver.next(event(`${number}`, number % 2, `key${number}`)),
+    )
+    expect(output.map(({ type, data }) => [type, 'reason' in data && data.reason])).toEqual([
+      ['alert.unknown', 'keys'],
+    ])
+    expect([driver.states.size, driver.unwatched]).toEqual([2, 2])
+  })
+
+  it('report an event that is late, and do not count it', () => {
+    const driver = new InMemoryRules([compiled(burst)], viewOf)
+    const output = [event('1', 10), event('2', 9), event('3', 20)].flatMap((each) => driver.next(each))
+    expect(output.map(({ type, data }) => [type, 'by' in data && data.by])).toEqual([['alert.late', 1]])
+  })
+
+  it('forget a key of which nothing is left', () => {
+    const driver = new InMemoryRules([compiled(burst)], viewOf)
+    driver.next(event('1', 10))
+    expect(driver.states.size).toBe(1)
+    driver.tick(BASE + 13)
+    expect([driver.states.size, driver.nextDue]).toEqual([0, undefined])
+  })
+
+  it('end the alerts of a rule that is gone', () => {
+    const driver = new InMemoryRules([compiled(burst)], viewOf)
+    driver.next(event('1', 10))
+    driver.next(event('2', 11))
+    const edited = [{ ...compiled(burst), version: '00000002' }]
+    const [key = '', ...others] = staleKeys(driver.states.keys(), edited)
+    expect(others).toEqual([])
+    const output: AlertOutput[] = []
+    const states: unknown[] = []
+    ruleProgram(edited, viewOf).event(driver.states.get(key) ?? {}, event('3', 12), {
+      key,
+      now: () => BASE + 12,
+      set: (state) => states.push(state),
+      timer: () => {},
+      cancel: () => {},
+      append: (each) => output.push(each),
+    })
+    expect(output.map(({ type, data }) => [type, 'reason' in data && data.reason])).toEqual([
+      ['alert.resolved', 'rule'],
+    ])
+    expect(states).toEqual([null])
+  })
+})

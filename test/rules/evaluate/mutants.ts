@@ -1,0 +1,133 @@
+/** A defect of the engine: a text of one of its files, and what stands in its place. */
+export interface EngineMutant {
+  /** The kind of rule whose property has to fail. */
+  readonly kind: string
+  /** Below `src/rules/evaluate/`. */
+  readonly file: string
+  readonly text: string
+  readonly replacement: string
+}
+
+/** At least one for each kind of window, and for the alert's state and the order of events. */
+export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
+  'a count holds for one more': {
+    kind: 'count',
+    file: 'windows/count.ts',
+    text: 'upTo(t, time - this.#over) >= this.#gte',
+    replacement: 'upTo(t, time - this.#over) > this.#gte',
+  },
+  'an event leaves a count 1 ms late': {
+    kind: 'count',
+    file: 'windows/count.ts',
+    text: 'return decisive === undefined ? undefined : decisive + this.#over',
+    replacement: 'return decisive === undefined ? undefined : decisive + this.#over + 1',
+  },
+  'a rate is rounded down': {
+    kind: 'rate',
+    file: 'windows/rate.ts',
+    text: 'const needed = Math.ceil(',
+    replacement: 'return Math.floor(',
+  },
+  'a repeated value is another one': {
+    kind: 'distinct',
+    file: 'windows/distinct.ts',
+    text: 'if (known >= 0) {',
+    replacement: 'if (known > 0) {',
+  },
+  'a repeated value stays at its first time': {
+    kind: 'distinct',
+    file: 'windows/distinct.ts',
+    text: 't.push(time)',
+    replacement: 't.push(known >= 0 ? time - 1 : time)',
+  },
+  'a spike compares with one ms more': {
+    kind: 'spike',
+    file: 'windows/spike.ts',
+    text: 'const before = upTo(t, time - this.#over)',
+    replacement: 'const before = upTo(t, time - this.#over - 1)',
+  },
+  'a spike needs more than its factor': {
+    kind: 'spike',
+    file: 'windows/spike.ts',
+    text: 't.length - before >= Math.max(',
+    replacement: 't.length - before > Math.max(',
+  },
+  'one window of several is enough': {
+    kind: 'several',
+    file: 'timeline.ts',
+    text: 'this.#prepared.windows.every((window, index) => this.#holds(',
+    replacement: 'this.#prepared.windows.some((window, index) => this.#holds(',
+  },
+  'a value is new one ms early': {
+    kind: 'new',
+    file: 'windows/new.ts',
+    text: 'dropFirst(upTo(t, time - this.#within - 1), t, v)',
+    replacement: 'dropFirst(upTo(t, time - this.#within), t, v)',
+  },
+  'the first value is a change': {
+    kind: 'changed',
+    file: 'windows/changed.ts',
+    text: 'before !== undefined && before !== value',
+    replacement: 'before !== value',
+  },
+  'a sequence goes on after it was complete': {
+    kind: 'sequence',
+    file: 'windows/sequence.ts',
+    text: 'if (complete === undefined) return false\n    state.c = []',
+    replacement: 'if (complete === undefined) return false',
+  },
+  'a sequence may take 1 ms less': {
+    kind: 'sequence',
+    file: 'windows/sequence.ts',
+    text: 'time - before.t[0] > this.#within) continue',
+    replacement: 'time - before.t[0] >= this.#within) continue',
+  },
+  'the latest completion waits for not_then': {
+    kind: 'not_then',
+    file: 'windows/sequence.ts',
+    text: 'state.p ??= complete',
+    replacement: 'state.p = complete',
+  },
+  'an event of not_then does not settle': {
+    kind: 'not_then',
+    file: 'windows/sequence.ts',
+    text: '!== 0) state.p = null',
+    replacement: '< 0) state.p = null',
+  },
+  'deadlines do not wait for late events': {
+    kind: 'count',
+    file: 'timeline.ts',
+    text: 'this.#advance(due - this.#prepared.rule.lateness)',
+    replacement: 'this.#advance(due)',
+  },
+  'events are applied as they come': {
+    kind: 'changed',
+    file: 'held.ts',
+    text: 'held.splice(at, 0, fact)',
+    replacement: 'held.push(fact)',
+  },
+  'a fuller revision counts again': {
+    kind: 'match',
+    file: 'timeline.ts',
+    text: 'if (counted.includes(identity)) return true',
+    replacement: '',
+  },
+  'for takes 1 ms less': {
+    kind: 'match',
+    file: 'alert-state.ts',
+    text: 'time >= state.s + times.for',
+    replacement: 'time >= state.s + times.for - 1',
+  },
+  'an alert is not kept when its level ends': {
+    kind: 'match',
+    file: 'alert-state.ts',
+    text: 'return time >= state.q + times.keepFiringFor',
+    replacement: 'return time >= state.q',
+  },
+  'a resolving event comes before its match': {
+    kind: 'match',
+    file: 'timeline.ts',
+    text: 'if (resolves === 1 && !(state.p !== undefined && state.p > time))',
+    replacement: 'if (resolves === 1 && !(state.p !== undefined && state.p >= time))',
+  },
+}
