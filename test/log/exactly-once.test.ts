@@ -655,6 +655,24 @@ describe('an effect of exactlyOnce that begins or ends a transaction', () => {
     expect(killed.ids().toSorted()).toEqual(['1', '2', '3', '4', '5'])
   })
 
+  it('has what it commits in a retry applied once, and what was applied after it', async () => {
+    const { store, log, database, insert, ids } = await withEntries(12)
+    const retried = new Set(['2', '9', '10'])
+    const effect = (entry: Applied) => {
+      if (retried.delete(entry.id)) throw new Error('not yet')
+      insert(entry)
+      if (entry.id === '10') database.exec('COMMIT')
+    }
+    const options = { initialDelay: 0, maxDelay: 0 }
+    const { done } = log.consume('ledger', options, exactlyOnce(database, { effect }))
+    await expect(done).rejects.toBeInstanceOf(EffectError)
+    const next = (await opened(store.connect())).consume('ledger', exactlyOnce(database, { effect: insert }))
+    await append(store, changes(13, 13))
+    await until(() => ids().includes('13'))
+    await next.stop()
+    expect(ids().toSorted()).toEqual(Array.from({ length: 13 }, (_, n) => `${n + 1}`).toSorted())
+  })
+
   it('ends the job where it has committed, whatever error it ends with', async () => {
     const { log, database, insert, ids } = await withEntries(3)
     const effect = (entry: Applied) => {

@@ -9,6 +9,9 @@ const COPY_INTERVAL = 1_000
 /** How long after a save the next one begins, in ms. What is acknowledged meanwhile goes along. */
 const SAVE_INTERVAL = 10
 
+/** Maximum number of entries that are read at once, to put positions in order. */
+const PAGE = 500
+
 /** What a {@link ConsumerCursor} reports. */
 interface CursorEvents {
   /** Called after each save, which may have moved the cursor past dead letters. */
@@ -118,19 +121,41 @@ export class ConsumerCursor<E> {
     if (known === undefined && inLog !== undefined) throw this.#missingCursor(effects)
     // Before it is taken over: it may be that of a consumer of another log.
     await this.#checkCursor(known?.state, effects)
-    const { state, letters } = await effects.take(fence, {
+    const kept = await effects.take(fence, {
       stateAfter: (positions) => window.stateAfter(positions),
       isOpen: (position) => window.isOpen(position),
       redelivery: (position) => window.redelivery(position),
     })
-    await this.#checkCursor(state, effects)
+    await this.#checkCursor(kept.state, effects)
+    const { applied, letters } = kept
+    const state = applied.length === 0 ? kept.state : await this.#withApplied(kept.state, applied)
     const copy = inLog ?? (await this.#createCopy(fence, startAt, state))
     this.#saved = copy.cursor
     const window = new AckWindow(state ?? copy)
     window.addLetters(letters)
     // The copy never is ahead of it.
-    if (state === undefined) await effects.save()
+    if (state === undefined || applied.length > 0) await effects.save()
     return window
+  }
+
+  /** Acknowledges these positions too. They and the earlier ones are put in the order of the log. */
+  async #withApplied(
+    state: ReaderState | undefined,
+    applied: readonly Position[],
+  ): Promise<ReaderState | undefined> {
+    if (state === undefined) return undefined
+    const { cursor, acknowledged } = state
+    const unordered = new Set([...acknowledged, ...applied])
+    const ordered: Position[] = []
+    let after = cursor
+    // Those that the log does not have any more are never read again.
+    for (let isEnd = false; !isEnd && unordered.size > 0;) {
+      const page = await this.#store.read(after, { limit: PAGE })
+      ordered.push(...page.entries.map(({ position }) => position).filter((each) => unordered.delete(each)))
+      after = page.position
+      isEnd = page.isEnd
+    }
+    return { cursor, acknowledged: ordered }
   }
 
   /** Creates the reader in the log, with the state beside its effects where there is one. */

@@ -19,6 +19,8 @@ export interface EffectHandler<E> {
 export interface KeptState {
   /** Undefined until it was saved: the log's is the right one then. */
   readonly state: ReaderState | undefined
+  /** Acknowledged too, in any order: their effects have committed by themselves. The next save of a state includes them. */
+  readonly applied: readonly Position[]
   /** Dead letters that may not be in the log. */
   readonly letters: readonly NewDeadLetter[]
 }

@@ -27,7 +27,7 @@ const SCHEMA = `
   ) WITHOUT ROWID, STRICT;
 
   -- Entries after the cursor whose effects are in the open transaction. What an effect commits by itself stays here until the
-  -- consumer begins again.
+  -- consumer begins again and has put it in order.
   CREATE TABLE IF NOT EXISTS rivulet_effect_applied (
     reader TEXT NOT NULL,
     position TEXT NOT NULL,
@@ -68,10 +68,10 @@ export class EffectDatabase {
   /** Stores the token of a fence, with no state where there is none. */
   async take({ name, token }: Fence): Promise<KeptState> {
     return this.transaction((statements) => {
-      const { token: last = 0, kept = { state: undefined, letters: [] } } = this.#find(name) ?? {}
+      const { token: last = 0, kept = { state: undefined, applied: [], letters: [] } } =
+        this.#find(name) ?? {}
       if (last > token) throw new FencedError(this.name, name)
       statements.take.run(name, token)
-      if (kept.state !== undefined) this.save(name, kept.state)
       return kept
     })
   }
@@ -225,10 +225,8 @@ export class EffectDatabase {
       return parsed
     })
     const state =
-      cursor === null
-        ? undefined
-        : { cursor: String(cursor), acknowledged: [...positions.map(String), ...applied] }
-    return { token: Number(token), kept: { state, letters } }
+      cursor === null ? undefined : { cursor: String(cursor), acknowledged: positions.map(String) }
+    return { token: Number(token), kept: { state, applied, letters } }
   }
 
   #damaged(reader: string): LogError {
