@@ -412,6 +412,36 @@ describe('a timer of a process', () => {
     expect((await process.snapshot()).state.size).toBe(2_300)
   })
 
+  it('have an output each, where two of different clocks set a third one to the same time', async () => {
+    let now = 1
+    const { store, log } = await opened({ clock: () => now })
+    await append(store, [tick(0)])
+    log.process('p', {
+      ...silent,
+      key: () => 'k',
+      event: (_state, { id }, context) => {
+        if (id !== 'tick:0') return
+        context.timer('early', 5, { clock: 'event' })
+        context.timer('late', 8)
+      },
+      timer: (_state, _due, context, name) => {
+        if (name === 'third') context.append({ type: 'unknown', data: null })
+        else context.timer('third', 10)
+      },
+    })
+    // The event time stays behind that of the recording.
+    for (const [recorded, time] of [
+      [8, 1],
+      [10, 2],
+      [20, 20],
+    ] as const) {
+      now = recorded
+      await append(store, [tick(time)])
+    }
+    await caughtUp(store)
+    expect(await output(store)).toMatchObject([{ cause: { due: 10 } }, { cause: { due: 10 } }])
+  })
+
   it.each([-8.64e15, -1, -0.5, 0])('may be due at %d, as long ago as a date can be', async (due) => {
     const { store, log } = await opened()
     await append(store, [change('1'), change('2')])

@@ -32,6 +32,8 @@ export interface Call {
   readonly key: string
   /** The entry that is processed, or that set the timer, and the timer. */
   readonly cause: Cause
+  /** What has set the timer that fires, as {@link chainOfTimer} has it; undefined without a timer. */
+  readonly chain: string | undefined
   /** Of the output: RFC 3339. */
   readonly time: string | null
   /** The watermark, and when the entry that is processed was recorded, in Unix ms. */
@@ -131,7 +133,7 @@ export class Effects<State> implements ProcessContext<State> {
 
   append({ type, data, source }: OutputEvent): void {
     this.#checkRunning()
-    const { process, key, cause, time, clocks } = this.#call
+    const { process, key, cause, chain, time, clocks } = this.#call
     if (cause.hops > MAX_HOPS) {
       throw new RefusedEffect(
         `its event would be the ${cause.hops}th in a row that a process appends because of another one: at most ${MAX_HOPS} ` +
@@ -143,7 +145,7 @@ export class Effects<State> implements ProcessContext<State> {
     if (typeof given !== 'string' || given === '')
       throw new RefusedEffect('it appends an event without a type')
     const event: Record<keyof ResearchEvent, unknown> = {
-      id: idOf(cause, key, this.entries.length),
+      id: idOf(cause, chain, key, this.entries.length),
       source: source ?? `/processes/${process}`,
       type,
       time,
@@ -167,9 +169,9 @@ export class Effects<State> implements ProcessContext<State> {
   }
 
   #startTimer(name: string, clock: TimerClock, due: number, set?: number): void {
-    const { key, cause } = this.#call
+    const { key, cause, chain } = this.#call
     const { source, id, revision, hops, origin } = cause
-    const stored = JSON.stringify([source, id, revision, hops, origin, set])
+    const stored = JSON.stringify([source, id, revision, hops, origin, set, chain])
     this.#setTimer({ key, name, clock, due, cause: stored })
   }
 
@@ -186,7 +188,7 @@ export class Effects<State> implements ProcessContext<State> {
   }
 }
 
-/** What is stored of the cause of a timer. The last one is when its state was set, for the end of a state. */
+/** What is stored of the cause of a timer. `set` is when its state was set, for the end of a state. */
 type TimerCause = readonly [
   source: string,
   id: string,
@@ -194,6 +196,7 @@ type TimerCause = readonly [
   hops: number,
   origin: string | null,
   set: number | null,
+  chain: string | null,
 ]
 
 /** The cause of what a process does at an entry. */
@@ -209,6 +212,15 @@ export function causeOfTimer(process: string, { cause, name, due }: Timer): Caus
   return { process, source, id, revision, timer: name, due, ...(origin !== null && { origin }), hops }
 }
 
+/**
+ * A hash of a timer that fires, and of those that have set it, one after the other, since the entry. Two timers that are set because of one
+ * entry may set a third one twice to the same time, where their clocks differ: the chains differ then.
+ */
+export function chainOfTimer({ cause, name, clock, due }: Timer): string {
+  const [, , , , , , chain]: TimerCause = JSON.parse(cause)
+  return hashOf([name, clock, due, chain])
+}
+
 /** When the state was set that a timer ends, in Unix ms. */
 export function setTimeOf({ cause, due }: Timer): number {
   const [, , , , , set]: TimerCause = JSON.parse(cause)
@@ -216,8 +228,17 @@ export function setTimeOf({ cause, due }: Timer): number {
 }
 
 /** The same for each run over the same entries, so that the log skips what it has. */
-function idOf({ process, source, id, revision, timer, due }: Cause, key: string, index: number): string {
-  hashString(JSON.stringify([process, source, id, revision, timer ?? null, due ?? null, key, index]))
+function idOf(
+  { process, source, id, revision }: Cause,
+  chain: string | undefined,
+  key: string,
+  index: number,
+): string {
+  return hashOf([process, source, id, revision, chain, key, index])
+}
+
+function hashOf(parts: readonly unknown[]): string {
+  hashString(JSON.stringify(parts))
   return Array.from(hash, (word) => (word >>> 0).toString(16).padStart(8, '0')).join('')
 }
 

@@ -16,7 +16,15 @@ import { hasRoom } from '../retention.ts'
 import type { ProcessSettings } from './process.ts'
 import { Batch, MAX_EFFECT_BYTES } from './batch.ts'
 import { begin } from './begin.ts'
-import { causeOfEntry, causeOfTimer, Effects, EXPIRY, RefusedEffect, setTimeOf } from './effects.ts'
+import {
+  causeOfEntry,
+  causeOfTimer,
+  chainOfTimer,
+  Effects,
+  EXPIRY,
+  RefusedEffect,
+  setTimeOf,
+} from './effects.ts'
 import type { Call } from './effects.ts'
 import { keysOf } from './keys.ts'
 import { advanced, memoOf } from './progress.ts'
@@ -240,7 +248,10 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
 
   async #runTimer(fence: Fence, entry: Entry, timer: Timer, until: Clocks): Promise<void> {
     const { key, name, due } = timer
-    const call = this.#callOf(key, causeOfTimer(this.#name, timer), rfc3339(due), until)
+    const call = {
+      ...this.#callOf(key, causeOfTimer(this.#name, timer), rfc3339(due), until),
+      chain: chainOfTimer(timer),
+    }
     const state = await this.#stateOf(key)
     const fire = (effects: Effects<State>) => {
       // It is over, unless the function starts it again.
@@ -437,6 +448,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       process: this.#name,
       key,
       cause,
+      chain: undefined,
       time,
       clocks,
       maxStateBytes,
