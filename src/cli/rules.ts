@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { addBacktest } from './rules/backtest.ts'
 import { addCheck } from './rules/check.ts'
 import { addList } from './rules/list.ts'
 import { addRun } from './rules/run.ts'
@@ -12,6 +13,7 @@ Examples:
   $ rivulet rules check rules.yaml
   $ rivulet rules check 'rules/*.yaml' --format github
   $ rivulet rules test 'rules/*.test.yaml'
+  $ rivulet rules backtest --log rivulet.db --rules rules.yaml
   $ rivulet rules run --log rivulet.db --rules rules.yaml
   $ rivulet rules list --log rivulet.db`
 
@@ -23,6 +25,7 @@ export function addRules(program: Command, signal: AbortSignal): void {
     .addHelpText('after', EXAMPLES)
   addCheck(group, signal)
   addTest(group, signal)
+  addBacktest(group, signal)
   addRun(group, signal)
   addList(group, signal)
 }

@@ -1,0 +1,105 @@
+import { isObservable } from 'rxjs'
+import type { Observable } from 'rxjs'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkOptions } from '../../protocol/check.ts'
+import type { ResearchEvent } from '../../protocol/event.ts'
+import { viewOf } from '../cel/index.ts'
+import { eventTime } from '../evaluate/event-time.ts'
+import { InMemoryRules } from '../evaluate/in-memory.ts'
+import type { AlertEvent } from '../evaluate/in-memory.ts'
+import { compiledRules, RuleSet } from '../rule-set.ts'
+import { Recorder } from './report.ts'
+import type { BacktestReport } from './report.ts'
+import { passTime } from './simulated-time.ts'
+
+/** An event of the past: an entry of a log, or one without what a log knows. */
+export type BacktestEvent = ResearchEvent & {
+  /** When a log recorded it, in Unix ms. */
+  readonly recorded?: number
+  readonly revision?: number
+  readonly backfill?: boolean
+}
+
+/** Events of the past, in the order in which they came. */
+export type BacktestEvents =
+  | Iterable<BacktestEvent>
+  | AsyncIterable<BacktestEvent>
+  | Observable<BacktestEvent>
+
+/** Settings of {@link backtest}. */
+export interface BacktestOptions {
+  /** Called for each event of an alert, in order. The report has only a part of them where there are very many. */
+  readonly onAlert?: (event: AlertEvent) => void
+  /** Up to when time passes after the last event, in Unix ms, so that deadlines fire. Default: no further. */
+  readonly until?: number
+  /**
+   * The name of the process that ran rules over the log. Its own events in the log do not move the time, as they did not for that
+   * process. Default `rules`, as that of `runRules`.
+   */
+  readonly name?: string
+}
+
+/**
+ * Evaluates rules over events of the past, in memory: what would have fired, when, and how often. It keeps the states of the
+ * rules and a report of bounded size, so the events may be many.
+ *
+ * Entries of a log give exactly what rules did that ran over this log: time moves with its entries and ticks alone. Between other
+ * events it passes evenly, as with a recorder that never stops; they come at their `received`.
+ *
+ * Rejects with an ArgumentError for an invalid setting, and with what the events fail with.
+ *
+ * @example
+ * ```ts
+ * import { createClient } from 'rivulet'
+ * import { backtest, loadRules, placeHistory } from 'rivulet/rules'
+ *
+ * const client = createClient({ baseUrl: 'http://127.0.0.1:8080', apiKey: 'key' })
+ * const newestFirst = []
+ * for await (const event of client.monitors.events('monitor_1', { include_completions: true })) newestFirst.push(event)
+ * const { events, placed } = placeHistory(newestFirst)
+ *
+ * const report = await backtest(await loadRules('rules.yaml'), events, { until: Date.now() })
+ * for (const { rule, fired } of report.rules) console.log(`${rule} fired ${fired} times`)
+ * console.log(`${placed.date} events were placed by their date`)
+ * ```
+ */
+export async function backtest(
+  rules: RuleSet,
+  events: BacktestEvents,
+  options: BacktestOptions = {},
+): Promise<BacktestReport> {
+  if (!(rules instanceof RuleSet)) throw new ArgumentError('rules', 'a RuleSet of loadRules()', rules)
+  checkOptions('options', options, ['onAlert', 'until', 'name'])
+  const { onAlert, until, name = 'rules' } = options
+  const compiled = compiledRules(rules)
+  const engine = new InMemoryRules(compiled, viewOf)
+  const recorder = new Recorder(compiled)
+  const emit = (emitted: readonly AlertEvent[]) => {
+    for (const event of emitted) {
+      recorder.alert(event)
+      onAlert?.(event)
+    }
+  }
+  const next = (event: BacktestEvent) => {
+    if (event.cause?.process === name) return
+    if (event.recorded === undefined) passTime(engine, timeOf(event.received), emit)
+    emit(engine.next(event))
+    const at = eventTime(event)
+    // Ticks and alerts are no events of the past.
+    if (event.via === 'process' || event.type === 'log.tick') recorder.passed(at)
+    else recorder.event(at)
+  }
+  if (isObservable(events)) await events.forEach(next)
+  else if (Symbol.asyncIterator in events) for await (const event of events) next(event)
+  else for (const event of events) next(event)
+  if (until !== undefined) {
+    passTime(engine, until, emit)
+    recorder.passed(until)
+  }
+  return recorder.report()
+}
+
+function timeOf(text: string): number {
+  const at = Date.parse(text)
+  return Number.isNaN(at) ? -Infinity : at
+}
