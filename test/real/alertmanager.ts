@@ -27,13 +27,13 @@ export interface ListedAlert {
 }
 
 /** A configuration that notifies fast, at a webhook. */
-export function configOf(webhook: string, more = ''): string {
+export function configOf(webhook: string, more = '', groupInterval = '1s'): string {
   return `
 route:
   receiver: test
   group_by: [alertname]
   group_wait: 200ms
-  group_interval: 1s
+  group_interval: ${groupInterval}
   repeat_interval: 1h
 receivers:
   - name: test
@@ -72,7 +72,13 @@ export class Alertmanager {
       const args = [
         `--web.listen-address=127.0.0.1:${web}`,
         `--cluster.listen-address=${address}`,
-        ...(cluster === undefined ? [] : ['--cluster.peer-timeout=2s', '--cluster.gossip-interval=50ms']),
+        ...(cluster === undefined
+          ? []
+          : [
+              '--cluster.peer-timeout=1500ms',
+              '--cluster.gossip-interval=50ms',
+              '--cluster.pushpull-interval=300ms',
+            ]),
         ...(cluster?.join === undefined ? [] : [`--cluster.peer=${cluster.join}`]),
       ]
       const child = await run(folder, args)
@@ -115,10 +121,17 @@ export class Alertmanager {
 
   /** Resolves once it has looked in its log of notifications so often: for each flush of a group. */
   async lookedUp(count: number): Promise<void> {
-    await this.#until(async () => {
-      const text = await (await fetch(`${this.url}/metrics`)).text()
-      return Number(/^alertmanager_nflog_queries_total (\d+)/m.exec(text)?.[1]) >= count
-    })
+    await this.#until(async () => (await this.#lookups()) >= count)
+  }
+
+  /** Resolves once a group that still has alerts was flushed again: what was notified before is in the log of notifications. */
+  async flushed(): Promise<void> {
+    await this.lookedUp((await this.#lookups()) + 2)
+  }
+
+  async #lookups(): Promise<number> {
+    const text = await (await fetch(`${this.url}/metrics`)).text()
+    return Number(/^alertmanager_nflog_queries_total (\d+)/m.exec(text)?.[1])
   }
 
   /** Resolves once so many members are in its cluster. */

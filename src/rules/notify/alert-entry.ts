@@ -8,7 +8,7 @@ export type FiringEntry = Entry<EventOf<'alert.firing'>>
 /** An alert that is over. */
 export type ResolvedEntry = Entry<EventOf<'alert.resolved'>>
 /** An alert of which nothing is known for the moment. */
-export type UnknownEntry = Entry<EventOf<'alert.unknown'>>
+type UnknownEntry = Entry<EventOf<'alert.unknown'>>
 
 /** An event of an alert. */
 export type AlertEntry = FiringEntry | ResolvedEntry | UnknownEntry

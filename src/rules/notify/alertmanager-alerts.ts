@@ -160,8 +160,10 @@ export class Alerts {
   /** Forgets the alerts that were over for long enough. */
   forget(now: number): void {
     for (const [key, alert] of this.#byKey) {
-      const end = this.endOf(alert, now)
-      const isDone = alert.isEndAccepted || alert.refusal !== undefined
+      const { isEndAccepted, refusal, resolvedAt } = alert
+      // One that was refused has no end at a receiver.
+      const end = refusal === undefined ? this.endOf(alert, now) : resolvedAt
+      const isDone = isEndAccepted || refusal !== undefined
       if (end !== undefined && isDone && end + RESOLVED_SENT < now) this.#byKey.delete(key)
     }
   }

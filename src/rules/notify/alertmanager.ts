@@ -34,9 +34,10 @@ export interface AlertmanagerOptions extends NotifierOptions {
   /** How often open alerts are sent again, in ms. An open alert ends at an instance that gets none for four times as long. Default 60,000. */
   readonly resend?: number
   /**
-   * How long an alert stays open at least from when an instance accepted it, in ms. Shorter episodes are not notified at all where
-   * this is less than `group_wait` and `group_interval` of Alertmanager together. Default 360,000: Alertmanager's defaults are
-   * 30 s and 5 min.
+   * How long an alert stays open at least from when an instance accepted it, in ms. Set it above `group_wait` and `group_interval` of
+   * Alertmanager together: a shorter episode is not notified at all otherwise. For a cluster add its `peer-timeout` for each
+   * instance after the first: otherwise several may notify a shorter one. Default 360,000: Alertmanager's defaults are 30 s,
+   * 5 min and 15 s.
    */
   readonly minOpen?: number
   /** `generatorURL` of all alerts: where a person finds the rules. Default: none. */

@@ -1,6 +1,5 @@
 export { alertmanager } from './alertmanager.ts'
 export type { AlertmanagerOptions } from './alertmanager.ts'
-export type { AlertEntry } from './alert-entry.ts'
 export type { Credentials } from './endpoint.ts'
 export type { GroupedOptions, Grouping, RateLimit } from './grouped-options.ts'
 export { logAlerts } from './log-alerts.ts'

@@ -27,6 +27,10 @@ const likeAlertmanager: Answer = (response, received) => {
   response.writeHead(isBad ? 400 : 200).end(isBad ? '"label bad is refused"' : '')
 }
 
+/** Whether an alert was open when it came. */
+const openWhenSent = new WeakMap<Wire, boolean>()
+const wasOpen = (alert: Wire) => openWhenSent.get(alert) ?? false
+
 /** Starts a notifier that resends fast, and keeps its problems. Resolves when it reads the log. */
 async function start(log: EventLog, options: AlertmanagerOptions) {
   const problems: NotifyProblem[] = []
@@ -322,6 +326,43 @@ describe('alertmanager', () => {
     )
     const [again] = receiver.received.slice(restarted).flatMap(alertsOf)
     expect(Date.parse(again?.endsAt ?? '')).toBeGreaterThan(Date.parse(again?.startsAt ?? '') + 60_000)
+  })
+
+  it('loses no episode while its log is closed again and again, and a receiver fails', async () => {
+    let answers = 0
+    const accepted: Wire[] = []
+    const receiver = await Receiver.start((response, received) => {
+      const status = answers++ % 3 === 0 ? 503 : 200
+      const alerts = status === 200 ? alertsOf(received) : []
+      for (const alert of alerts) openWhenSent.set(alert, isOpen(alert))
+      accepted.push(...alerts)
+      response.writeHead(status).end()
+    })
+    const { open, append } = alertLog()
+    const options = { urls: receiver.url, minOpen: 100, resend: 100 }
+    await start(await open(), options).then(({ job }) => job.stop())
+    const names: string[] = []
+    for (let round = 0; round < 6; round++) {
+      const log = await open()
+      const { job } = await start(log, options)
+      const [one, two] = [episodeOf({ alert: `One${round}` }), episodeOf({ alert: `Two${round}` })]
+      names.push(`One${round}`, `Two${round}`)
+      await append(one.firing, one.resolved, two.firing)
+      await receiver.requests(receiver.received.length + (round % 3))
+      await log.close()
+      await job.done
+      await append(two.resolved)
+    }
+
+    await start(await open(), options)
+
+    const has = (name: string, open: boolean) =>
+      accepted.some((alert) => alert.labels['alertname'] === name && wasOpen(alert) === open)
+    await receiver.until(() => names.every((name) => has(name, true) && has(name, false)) || undefined)
+    for (const name of names) {
+      const first = accepted.find(({ labels }) => labels['alertname'] === name)
+      expect(first && wasOpen(first)).toBe(true)
+    }
   })
 
   it('never shows credentials, also where a receiver sends them back', async () => {
