@@ -356,8 +356,8 @@ describe('alertmanager', () => {
 
     await start(await open(), options)
 
-    const has = (name: string, open: boolean) =>
-      accepted.some((alert) => alert.labels['alertname'] === name && wasOpen(alert) === open)
+    const has = (name: string, isOpenOne: boolean) =>
+      accepted.some((alert) => alert.labels['alertname'] === name && wasOpen(alert) === isOpenOne)
     await receiver.until(() => names.every((name) => has(name, true) && has(name, false)) || undefined)
     for (const name of names) {
       const first = accepted.find(({ labels }) => labels['alertname'] === name)
