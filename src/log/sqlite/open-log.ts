@@ -13,17 +13,8 @@ import { Processes } from './processes.ts'
 import { Readers } from './readers.ts'
 import { Stats } from './stats.ts'
 import { Trimming } from './trimming.ts'
-
 import { originalText, storedText } from '../store/stored-text.ts'
 
-/** How a log is opened. */
-export interface OpenLogSettings {
-  readonly owner: string
-  readonly connect?: Connect
-  /** Whether a missing log is created. Default true. */
-  readonly create?: boolean
-  readonly identityLimits?: IdentityLimits
-}
 /** Transactions for the parts of a store: they wait while the file is busy, and what SQLite throws becomes a LogFileError. */
 export interface Transactions {
   /** Reads from one snapshot. */
@@ -53,6 +44,7 @@ export interface OpenLogSettings {
   readonly inbox?: Required<InboxLimits>
   /** See {@link Inbox}. */
   readonly knownIds?: number
+  readonly identityLimits?: IdentityLimits
 }
 
 /** The parts of a log whose file is open. */

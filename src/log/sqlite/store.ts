@@ -39,6 +39,9 @@ const SHORT_PATIENCE = 250
 /** How long all calls together wait for it while the log is being closed, in ms. */
 const CLOSE_PATIENCE = 3_000
 
+/** How long after a release that failed the next attempt is made, in ms. */
+const RELEASE_INTERVAL = 10_000
+
 /** Between two looks at a name that another one holds, in ms. Random, so that several that wait do not look at once. */
 const MIN_CLAIM_INTERVAL = 20
 const MAX_CLAIM_INTERVAL = 60
@@ -113,7 +116,13 @@ export class SqliteLogStore implements LogStore {
   }
 
   async release(fence: Fence): Promise<void> {
-    await this.#call((log) => this.#write(() => log.claims.release(fence)))
+    try {
+      await this.#call((log) => this.#write(() => log.claims.release(fence)))
+    } catch (error) {
+      // Nothing uses the name any more, and other processes may wait for it. A later claim of it has another token.
+      if (!(error instanceof LogClosedError)) this.#releaseLater(fence)
+      throw error
+    }
   }
 
   async append(appends: readonly StreamAppend[], done: readonly string[] = []): Promise<Appended> {
@@ -219,6 +228,11 @@ export class SqliteLogStore implements LogStore {
   close(): Promise<void> {
     this.#closing ??= this.#close(this.#opening)
     return this.#closing
+  }
+
+  /** Without keeping the process from ending: its claims end with it. */
+  #releaseLater(fence: Fence): void {
+    setTimeout(() => void this.release(fence).catch(() => {}), RELEASE_INTERVAL).unref()
   }
 
   /** Waits until this is so, in one snapshot. */

@@ -1,10 +1,12 @@
 import { DatabaseSync } from 'node:sqlite'
 import * as fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Position } from '../../../src/log/store/contract.ts'
 import { sqliteLog } from '../../../src/log/sqlite-log.ts'
 import { originalText, storedText } from '../../../src/log/store/stored-text.ts'
 import { ArgumentError } from '../../../src/protocol/argument-error.ts'
+import { LogFileError, LogInUseError } from '../../../src/log/errors.ts'
+import { SqliteLogStore } from '../../../src/log/sqlite/store.ts'
 import { appendTo, completedRun, detections, readAll } from './events.ts'
 import { runProgram } from './processes.ts'
 import { openLog, scratchFile } from './scratch.ts'
@@ -27,6 +29,32 @@ describe('an argument that cannot be right', () => {
     expect(() => sqliteLog('log.db', { ownr: 'me' })).toThrow('did you mean owner?')
     // @ts-expect-error: not a function
     expect(() => sqliteLog('log.db', { clock: 5 })).toThrow(ArgumentError)
+  })
+})
+
+describe('a release', () => {
+  it('that fails while another program has the file is tried again, and frees no later claim', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const file = scratchFile()
+    const log = new SqliteLogStore(file, { owner: 'first', clock: Date.now, patience: 0 })
+    onTestFinished(() => log.close())
+    const fences = [await log.claim('stays'), await log.claim('again')]
+    const other = new DatabaseSync(file)
+    onTestFinished(() => other.close())
+    other.exec('BEGIN IMMEDIATE')
+    for (const fence of fences) await expect(log.release(fence)).rejects.toBeInstanceOf(LogFileError)
+    // Also when the next attempt fails.
+    await vi.advanceTimersByTimeAsync(60_000)
+    other.exec('ROLLBACK')
+    await log.claim('again')
+    const second = openLog(file)
+    await expect(second.claim('stays')).rejects.toBeInstanceOf(LogInUseError)
+    await vi.advanceTimersByTimeAsync(60_000)
+    // After the writes that are under way.
+    await appendTo(log, detections(1, 1), 'a')
+    await expect(second.claim('stays')).resolves.toMatchObject({ name: 'stays' })
+    await expect(second.claim('again')).rejects.toBeInstanceOf(LogInUseError)
   })
 })
 
