@@ -726,6 +726,7 @@ describe('a process that fails at an entry', () => {
     ['gives no text', () => 1 as never, /key must be/],
     ['gives an endless text', () => 'x'.repeat(2_000), /key must be/],
     ['gives one of several that is no text', () => ['a', 1 as never], /key must be/],
+    ['gives a list with a hole', () => Array<string>(1), /key must be/],
     ['gives too many', () => Array.from({ length: 10_001 }, (_, n) => `${n}`), /10001 keys are too many/],
   ])('names the entry where `key` %s', async (_name, key, message) => {
     const { store, log } = await opened()

@@ -14,7 +14,8 @@ export function keysOf(given: unknown): readonly string[] {
   if (given.length > MAX_KEYS) {
     throw new RefusedEffect(`its ${given.length} keys are too many for an entry: at most ${MAX_KEYS}`)
   }
-  return [...new Set(given.map(checkedKey))].toSorted()
+  // It may have holes.
+  return [...new Set(Array.from(given, checkedKey))].toSorted()
 }
 
 function checkedKey(key: unknown): string {

@@ -20,6 +20,12 @@ const FILLS = 8
 const ATTEMPTS = 100
 const ATTEMPT_INTERVAL = 50
 
+/**
+ * How often entries are looked at. A process may append because of an entry before that is deleted, and another one because of what
+ * the first has appended: each time there is one process more in between, of which a log allows 16.
+ */
+const MAX_PASSES = 18
+
 /** A table whose rows may be of a source. */
 interface Table {
   readonly name: string
@@ -29,24 +35,32 @@ interface Table {
   readonly isEvent: boolean
 }
 
-const TABLES: readonly Table[] = [
-  { name: 'rivulet_entry', key: 'position', text: 'event', isEvent: true },
+const ENTRIES: Table = { name: 'rivulet_entry', key: 'position', text: 'event', isEvent: true }
+const OTHERS: readonly Table[] = [
   { name: 'rivulet_dead_letter', key: 'rowid', text: 'event', isEvent: true },
   { name: 'rivulet_webhook', key: 'number', text: 'payload', isEvent: false },
 ]
 
 /** Deletes what the log has of a source, so that its text is not in the file any more. Returns the number of entries. */
 export async function forget(transactions: Transactions, source: string): Promise<number> {
-  let entries = 0
-  for (const table of TABLES) {
-    const { deleted, last } = await forgetIn(transactions, table, source)
-    if (table.name !== 'rivulet_entry') continue
-    // A process may have appended more meanwhile. It cannot any more, since what would be the cause is gone.
-    entries = deleted + (await forgetIn(transactions, table, source, last)).deleted
-  }
+  const entries = await forgetEntries(transactions, source)
+  for (const table of OTHERS) await forgetIn(transactions, table, source)
   while (await transactions.write('NORMAL', ({ file }) => overwriting(file, fillFreeSpace)));
   while (await transactions.write('NORMAL', ({ file }) => overwriting(file, freeFilledSpace)));
   await emptyWal(transactions)
+  return entries
+}
+
+async function forgetEntries(transactions: Transactions, source: string): Promise<number> {
+  let entries = 0
+  let behind = -1
+  for (let pass = 0; pass < MAX_PASSES; pass++) {
+    const { deleted, last } = await forgetIn(transactions, ENTRIES, source, behind)
+    entries += deleted
+    behind = last
+    // Nothing can be appended any more because of what is gone.
+    if (deleted === 0) break
+  }
   return entries
 }
 
@@ -65,7 +79,7 @@ async function forgetIn(transactions: Transactions, table: Table, source: string
     }
     after = bound ?? last
   }
-  return { deleted, last }
+  return { deleted, last: Math.max(last, behind) }
 }
 
 function lastOf({ database }: LogFile, { name, key }: Table): number {

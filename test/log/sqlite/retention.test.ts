@@ -1,6 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { forget } from '../../../src/log/sqlite/forgetting.ts'
+import { OpenLog } from '../../../src/log/sqlite/open-log.ts'
+import type { Transactions } from '../../../src/log/sqlite/open-log.ts'
+import { prepareEntry } from '../../../src/log/store/prepared-entry.ts'
+import type { Cause } from '../../../src/protocol/event.ts'
+import { change } from '../../operators/events.ts'
 import type { LogStore } from '../../../src/log/store/contract.ts'
 import { appendTo, completedRun, detections, readAll } from './events.ts'
 import { openStore, scratchFile } from './scratch.ts'
@@ -133,6 +139,34 @@ it('deletes large entries in steps', async () => {
   })
   await expect(trimAll(log)).resolves.toBe(3)
   await expect(readAll(log)).resolves.toEqual([])
+})
+
+it('forgets what processes append meanwhile, one because of the other', async () => {
+  const log = new OpenLog(scratchFile(), { owner: 'test' })
+  onTestFinished(() => log.close())
+  const source = '/v1/monitors/gone'
+  const add = (id: string, cause?: Cause) => {
+    const event = { ...change(id, cause === undefined ? 'gone' : 'output'), ...(cause && { cause }) }
+    log.file.write('FULL', () => log.entries.append([prepareEntry('log', 'test', { event })], 0, 0))
+  }
+  let hops = 0
+  const transactions: Transactions = {
+    read: async (work) => log.file.read(() => work(log)),
+    async write(durability, work) {
+      const before = { source: hops === 0 ? source : '/v1/monitors/output', id: `${hops}`, revision: 1 }
+      hops += 1
+      if (hops <= 16) add(`${hops}`, { ...before, process: `p${hops % 2}`, origin: source, hops })
+      return log.file.write(durability, () => work(log))
+    },
+    until: () => Promise.reject(new Error('not used')),
+    opened: () => log,
+    alone: async (work) => work(log),
+    notify() {},
+  }
+  add('0')
+  expect(await forget(transactions, source)).toBe(17)
+  const { entries } = log.entries.read(log.entries.positionAt('start'), { limit: 100 })
+  expect(entries).toEqual([])
 })
 
 it('uses the space of deleted entries again', async () => {
