@@ -132,12 +132,13 @@ describe('alertmanager', () => {
     await receiver.requests(1)
     await append(resolved)
 
-    const ends = await receiver.until((received) => {
-      const over = received.flatMap(alertsOf).filter((alert) => !isOpen(alert))
-      return over.length >= 3 ? over.map(({ endsAt }) => endsAt) : undefined
+    // The end of an open alert moves with each request.
+    const again = await receiver.until((received) => {
+      const byEnd = Map.groupBy(received.flatMap(alertsOf), ({ endsAt }) => endsAt)
+      return [...byEnd.values()].find((same) => same.length >= 3)
     })
 
-    expect(new Set(ends).size).toBe(1)
+    expect(again.every((alert) => !isOpen(alert))).toBe(true)
   })
 
   it('opens an episode that began and ended while it did not run', async () => {
@@ -170,7 +171,7 @@ describe('alertmanager', () => {
     const old = episodeOf({ alert: 'Old' })
     await append(old.firing, old.resolved, episodeOf({ alert: 'Still' }).firing)
 
-    await start(await open(), { urls: receiver.url, resend: 20 })
+    await start(await open(), { urls: receiver.url, resend: 500 })
 
     const requests = await receiver.requests(3)
     const opened = requests.flatMap(alertsOf).filter(isOpen)
