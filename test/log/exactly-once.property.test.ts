@@ -131,7 +131,7 @@ describe('a consumer of exactlyOnce that is killed, overtaken, and whose effects
     'has one effect or one dead letter of each entry, in order within a key',
     { timeout: 60_000 },
     async () => {
-      await fc.assert(fc.asyncProperty(scenario, run), { numRuns: Number(process.env['RUNS'] ?? 80) })
+      await fc.assert(fc.asyncProperty(scenario, run), { numRuns: Number(process.env['RUNS'] ?? 60) })
     },
   )
 })
