@@ -150,7 +150,7 @@ async function historyOf(options: BacktestCommandOptions, signal: AbortSignal): 
       if (event.time !== null && Date.parse(event.time) < from) break
     }
     // What the service says may be anything.
-    const known = /^\d{1,6}[hdw]$/.test(frequency) ? { frequency } : {}
+    const known = /^[1-9]\d{0,5}[hdw]$/.test(frequency) ? { frequency } : {}
     const history = placeHistory(newestFirst, { ...known, now, since: from })
     for (const event of history.events) all.push(event)
     placed.time += history.placed.time
