@@ -1,6 +1,7 @@
 import type { Expectation, LoadedTest } from './load-tests.ts'
 import { sinceStart } from './test-time.ts'
 import { fieldsText, seconds, transitionText } from './transition.ts'
+import { MAX_TRANSITIONS } from './run-test.ts'
 import type { TestRun } from './run-test.ts'
 import type { Transition } from './transition.ts'
 
@@ -17,11 +18,16 @@ export interface Mismatch {
 const MAX_SHOWN = 5
 
 /** What in a test is not as expected. */
-export function compare(test: LoadedTest, { transitions, later }: TestRun): readonly Mismatch[] {
+export function compare(test: LoadedTest, { transitions, later, isCut }: TestRun): readonly Mismatch[] {
   const wanted = test.expectations.filter(({ kind }) => isTransition(kind))
   const matches = assign(wanted, transitions, test)
   const used = new Set(matches.values())
   const mismatches: Mismatch[] = []
+  if (isCut) {
+    const expected = `at most ${MAX_TRANSITIONS} transitions`
+    const message = 'the rules emit too much: the rest of the test was not compared'
+    mismatches.push({ place: test.place, message, expected, got: [] })
+  }
   for (const expectation of test.expectations) {
     if (!isTransition(expectation.kind)) {
       mismatches.push(...stateMismatch(expectation, transitions, test))

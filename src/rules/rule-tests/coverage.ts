@@ -1,14 +1,6 @@
 import type { LoadedTest, LoadedTests } from './load-tests.ts'
+import type { RuleCoverage } from './report.ts'
 import type { Transition } from './transition.ts'
-
-/** How often a rule did what, in all tests. */
-export interface RuleCoverage {
-  readonly rule: string
-  /** The file of the rule. */
-  readonly file: string
-  readonly fired: number
-  readonly resolved: number
-}
 
 /** Counts what the rules of files do. */
 export class Coverage {

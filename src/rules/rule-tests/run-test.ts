@@ -7,11 +7,14 @@ import { transitionOf } from './transition.ts'
 import type { Transition } from './transition.ts'
 
 /** The most transitions of a test. More are a mistake in the test or the rule. */
-const MAX_TRANSITIONS = 20_000
+export const MAX_TRANSITIONS = 20_000
 
 /** What the rules of a test emit, in order. */
 export interface TestRun {
+  /** At most {@link MAX_TRANSITIONS}. */
   readonly transitions: readonly Transition[]
+  /** Whether there were more. */
+  readonly isCut: boolean
   /** What they emit within their lateness after the end of the test. It only explains what is missing. */
   readonly later: readonly Transition[]
 }
@@ -19,9 +22,12 @@ export interface TestRun {
 export function runTest({ rules, start, until, events, downtimes }: LoadedTest): TestRun {
   const engine = new InMemoryRules(rules, viewOf)
   const transitions: Transition[] = []
+  let isCut = false
   const emit = (emitted: readonly AlertEvent[]) => {
-    for (const event of emitted)
+    for (const event of emitted) {
       if (transitions.length < MAX_TRANSITIONS) transitions.push(transitionOf(event))
+      else isCut = true
+    }
   }
   const gaps = downtimes.toSorted((a, b) => a.from - b.from)
   /** Lets time pass up to this moment. Within a downtime it stands still. */
@@ -42,6 +48,7 @@ export function runTest({ rules, start, until, events, downtimes }: LoadedTest):
   }
   pass(until)
   const count = transitions.length
+  const wasCut = isCut
   passTime(engine, until + rules.reduce((most, { lateness }) => Math.max(most, lateness), 0), emit)
-  return { transitions: transitions.slice(0, count), later: transitions.slice(count) }
+  return { transitions: transitions.slice(0, count), later: transitions.slice(count), isCut: wasCut }
 }

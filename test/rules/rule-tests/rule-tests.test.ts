@@ -243,6 +243,17 @@ rules:
     expect((await run(one(high, '{ never: Low }'), rules)).failed).toBe(0)
   })
 
+  it('fail where the rules emit more than is compared', async () => {
+    const rules = `version: 1\nrules: [{ alert: Each, on: [monitor.completion], per: event, resolve: { after: 1s } }]`
+    const { tests } = await run(
+      one('{ at: 0, every: 1m, times: 10001, completion: true }', '{ firing: Each }'),
+      rules,
+    )
+    expect(tests.flatMap((test) => test.failures.map(({ message }) => message))).toEqual([
+      'the rules emit too much: the rest of the test was not compared',
+    ])
+  })
+
   it('pass a month in virtual time', async () => {
     const { tests, failed } = await run(
       one(
