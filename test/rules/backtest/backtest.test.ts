@@ -29,7 +29,7 @@ const RULES = defineRules([
   { alert: 'Spike', on: ['monitor.event_stream'], spike: { over: '20m', factor: 2 }, lateness: '5m' },
 ])
 
-const shown = ({ id, type, source, time, data }: ResearchEvent) => ({ id, type, source, time, data })
+const shown = ({ type, source, time, data }: ResearchEvent) => ({ type, source, time, data })
 
 describe('a backtest over a log', () => {
   it('is what the live run did, transition by transition, with its alerts in the log', async () => {
