@@ -37,8 +37,14 @@ function dateOf(data: unknown): number | undefined {
   return typeof date === 'string' && EVENT_DATE.test(date) ? validTime(date) : undefined
 }
 
-function validTime(text: unknown): number | undefined {
+/** The last text that was parsed: the times of an event are needed several times. */
+let last: { readonly text: string; readonly at: number | undefined } = { text: '', at: undefined }
+
+export function validTime(text: unknown): number | undefined {
   if (typeof text !== 'string') return undefined
-  const at = Date.parse(text)
-  return Number.isNaN(at) ? undefined : at
+  if (text !== last.text) {
+    const at = Date.parse(text)
+    last = { text, at: Number.isNaN(at) ? undefined : at }
+  }
+  return last.at
 }

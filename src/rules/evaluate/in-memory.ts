@@ -3,7 +3,7 @@ import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
 import { unknownOutput } from './absence.ts'
 import type { AlertOutput, RuleContext } from './context.ts'
-import { eventTime } from './event-time.ts'
+import { eventTime, validTime } from './event-time.ts'
 import type { RuleInput } from './event-time.ts'
 import { hashOf, ruleOfKey } from './key.ts'
 import { ruleProgram } from './program.ts'
@@ -73,7 +73,7 @@ export class InMemoryRules {
    * @param event With `recorded`, when it came, in Unix ms; default: its `received`.
    */
   next(event: RuleInput): readonly AlertEvent[] {
-    const recorded = Math.max(this.#recorded, event.recorded ?? parsedTime(event.received) ?? 0)
+    const recorded = Math.max(this.#recorded, event.recorded ?? validTime(event.received) ?? 0)
     const at = Math.max(this.#event, Math.min(eventTime(event), recorded))
     this.#fire(at, recorded)
     const keys = this.#program.keys(event)
@@ -189,9 +189,4 @@ export class InMemoryRules {
     if (output.length > 0) this.#output = []
     return output
   }
-}
-
-function parsedTime(text: string): number | undefined {
-  const at = Date.parse(text)
-  return Number.isNaN(at) ? undefined : at
 }

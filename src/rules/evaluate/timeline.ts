@@ -185,8 +185,8 @@ export class Timeline {
   /** @param until When the event leaves its last window. */
   #caused({ e, a }: Pick<Chain, 'e' | 'a'>, until?: number): void {
     const state = this.#state
-    state.e = [...(state.e ?? []), ...e].slice(-MAX_CAUSES)
-    if (until !== undefined) state.i = [...(state.i ?? []), until].slice(-MAX_CAUSES)
+    pushLast((state.e ??= []), e)
+    if (until !== undefined) pushLast((state.i ??= []), [until])
     if (a === undefined) delete state.a
     else state.a = a
   }
@@ -194,6 +194,7 @@ export class Timeline {
   /** Forgets events that are in no window any more. */
   #trimCauses(time: number): void {
     const { e = [], i: times = [] } = this.#state
+    if (times.every((each) => each > time)) return
     const isIn = (_: unknown, index: number) => (times[index] ?? 0) > time
     this.#state.e = e.filter(isIn)
     this.#state.i = times.filter(isIn)
@@ -300,4 +301,10 @@ export class Timeline {
       return own === undefined || window.isEmpty(own)
     })
   }
+}
+
+/** Adds items, and keeps the last ones. */
+function pushLast<Item>(list: Item[], items: readonly Item[]): void {
+  list.push(...items)
+  while (list.length > MAX_CAUSES) list.shift()
 }

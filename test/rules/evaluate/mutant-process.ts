@@ -41,7 +41,8 @@ for (const [name, { kind: given }] of Object.entries(ENGINE_MUTANTS)) {
     fc.property(caseOf(kind), (each) =>
       isDeepStrictEqual(transitionsOf(run(engine.InMemoryRules, each)), expectedOf(each)),
     ),
-    { numRuns: 2_000, endOnFailure: true },
+    // Always the same streams, so that a mutant is not found by luck.
+    { numRuns: 2_000, endOnFailure: true, seed: 1 },
   )
   process.stdout.write(`${JSON.stringify({ name, failed, numRuns })}\n`)
 }

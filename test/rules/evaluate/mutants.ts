@@ -37,8 +37,8 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'a repeated value stays at its first time': {
     kind: 'distinct',
     file: 'windows/distinct.ts',
-    text: 't.push(time)',
-    replacement: 't.push(known >= 0 ? time - 1 : time)',
+    text: 'const known = v.indexOf(value)',
+    replacement: 'const known = v.indexOf(value); if (known >= 0) continue',
   },
   'a spike compares with one ms more': {
     kind: 'spike',

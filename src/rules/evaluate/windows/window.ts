@@ -40,7 +40,12 @@ export function roomFor(needed: number): number {
 
 /** Removes the first items. */
 export function dropFirst(count: number, ...lists: (unknown[] | undefined)[]): void {
-  if (count > 0) for (const list of lists) list?.splice(0, count)
+  if (count === 0) return
+  for (const list of lists) {
+    // Mostly one leaves, for which `splice` would create a list.
+    if (count === 1) list?.shift()
+    else list?.splice(0, count)
+  }
 }
 
 /** The number of times that are not after this one. `times` is in order. */

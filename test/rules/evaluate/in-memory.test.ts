@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { alerts } from '../../../src/rules/evaluate/alerts.ts'
 import { InMemoryRules } from '../../../src/rules/evaluate/in-memory.ts'
 import { staleKeys, ruleProgram } from '../../../src/rules/evaluate/program.ts'
 import type { AlertOutput } from '../../../src/rules/evaluate/context.ts'
-import { map } from 'rxjs'
-import { inVirtualTime } from '../../operators/virtual-time.ts'
 import { BASE, compiled, inputOf, viewOf } from './plain-rule.ts'
 import type { PlainRule } from './plain-rule.ts'
 
@@ -25,44 +22,6 @@ function event(id: string, at = 0, key = 'a') {
   const fields = { bits: 1, key, value: null, values: [] }
   return inputOf({ id, source: '/s', type: 'unknown', at, recorded: at, revision: 1, backfill: 'no', fields })
 }
-
-const events = { a: event('1'), b: event('2'), c: event('3') }
-
-describe('alerts', () => {
-  it('emits at the deadline while the source is silent', () =>
-    inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
-      // The events are of the conditions of `fieldsOf`, which a copy would not have.
-      const view = () => viewOf(events.a)
-      const source = cold('-a-b------|', events)
-      const types = source.pipe(
-        alerts([compiled(burst)], view, { scheduler }),
-        map(({ type }) => type),
-      )
-      expectObservable(types).toBe('---fr-----|', {
-        f: 'alert.firing',
-        r: 'alert.resolved',
-      })
-      expectSubscriptions(source.subscriptions).toBe('^---------!')
-    }))
-
-  it('completes at once, though an alert fires', () =>
-    inVirtualTime(({ cold, expectObservable }, scheduler) => {
-      const types = cold('-ab|', events).pipe(
-        alerts([compiled(burst)], () => viewOf(events.a), { scheduler }),
-        map(({ type }) => type),
-      )
-      expectObservable(types).toBe('--f|', { f: 'alert.firing' })
-    }))
-
-  it('fails with the source, and ends its wait when it is unsubscribed', () =>
-    inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
-      const operator = alerts([compiled(burst)], () => viewOf(events.a), { scheduler })
-      expectObservable(cold('-a#', events).pipe(operator)).toBe('--#')
-      const endless = cold('-a-------', events)
-      expectObservable(endless.pipe(operator), '^---!').toBe('-')
-      expectSubscriptions(endless.subscriptions).toBe('^---!')
-    }))
-})
 
 describe('rules in memory', () => {
   it('do not watch more keys than they may, and say so once for each rule', () => {

@@ -1,10 +1,11 @@
 import { asyncScheduler, Observable } from 'rxjs'
 import type { OperatorFunction, SchedulerLike, Subscription } from 'rxjs'
-import type { CompiledRule } from '../compiled-rule.ts'
-import type { RuleInput } from './event-time.ts'
-import { InMemoryRules } from './in-memory.ts'
-import type { AlertEvent } from './in-memory.ts'
-import type { ViewOf } from './program.ts'
+import type { ResearchEvent } from '../protocol/event.ts'
+import { viewOf } from './cel/index.ts'
+import { InMemoryRules } from './evaluate/in-memory.ts'
+import type { AlertEvent } from './evaluate/in-memory.ts'
+import { compiledRules } from './rule-set.ts'
+import type { RuleSet } from './rule-set.ts'
 
 /** Settings of {@link alerts}. */
 export interface AlertsOptions {
@@ -31,16 +32,25 @@ const MAX_WAIT = 60_000
  *
  * Completes and fails with the source, at once: what waits for a deadline then is not emitted. Unsubscribing ends the wait.
  *
- * @throws {ArgumentError} for a rule that asks for more than there is room for.
+ * @example
+ * ```ts
+ * import { createClient } from 'rivulet'
+ * import { alerts, defineRules } from 'rivulet/rules'
+ *
+ * const rules = defineRules([{ alert: 'Errors', on: ['monitor.error'], count: { over: '1h', gte: 3 } }])
+ * const client = createClient({ apiKey: 'key' })
+ * client.monitors
+ *   .follow('mon_1')
+ *   .pipe(alerts(rules))
+ *   .subscribe(({ type, data }) => console.log(type, data.alert))
+ * ```
  */
 export function alerts(
-  rules: readonly CompiledRule[],
-  viewOf: ViewOf,
+  rules: RuleSet,
   { scheduler = asyncScheduler, maxKeys }: AlertsOptions = {},
-): OperatorFunction<RuleInput, AlertEvent> {
-  const create = () => new InMemoryRules(rules, viewOf, maxKeys === undefined ? {} : { maxKeys })
-  // Rules are checked here, not at the subscription.
-  create()
+): OperatorFunction<ResearchEvent, AlertEvent> {
+  const compiled = compiledRules(rules)
+  const create = () => new InMemoryRules(compiled, viewOf, maxKeys === undefined ? {} : { maxKeys })
   return (source) =>
     new Observable((subscriber) => {
       const driver = create()

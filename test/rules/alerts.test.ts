@@ -1,0 +1,45 @@
+import { alerts, defineRules } from 'rivulet/rules'
+import { map } from 'rxjs'
+import { describe, it } from 'vitest'
+import { change } from '../operators/events.ts'
+import { inVirtualTime } from '../operators/virtual-time.ts'
+
+const burst = defineRules([
+  { alert: 'Burst', on: ['monitor.event_stream'], count: { over: 3, gte: 2 }, lateness: 0 },
+])
+
+const events = { a: change('1'), b: change('2'), c: change('3') }
+
+describe('alerts', () => {
+  it('emits at the deadline while the source is silent', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const source = cold('-a-b------|', events)
+      const types = source.pipe(
+        alerts(burst, { scheduler }),
+        map(({ type }) => type),
+      )
+      expectObservable(types).toBe('---fr-----|', {
+        f: 'alert.firing',
+        r: 'alert.resolved',
+      })
+      expectSubscriptions(source.subscriptions).toBe('^---------!')
+    }))
+
+  it('completes at once, though an alert fires', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const types = cold('-ab|', events).pipe(
+        alerts(burst, { scheduler }),
+        map(({ type }) => type),
+      )
+      expectObservable(types).toBe('--f|', { f: 'alert.firing' })
+    }))
+
+  it('fails with the source, and ends its wait when it is unsubscribed', () =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const operator = alerts(burst, { scheduler })
+      expectObservable(cold('-a#', events).pipe(operator)).toBe('--#')
+      const endless = cold('-a-------', events)
+      expectObservable(endless.pipe(operator), '^---!').toBe('-')
+      expectSubscriptions(endless.subscriptions).toBe('^---!')
+    }))
+})
