@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { addBacktest } from './rules/backtest.ts'
 import { addCheck } from './rules/check.ts'
+import { addExplain } from './rules/explain.ts'
 import { addList } from './rules/list.ts'
 import { addRun } from './rules/run.ts'
 import { addTest } from './rules/test.ts'
@@ -28,4 +29,5 @@ export function addRules(program: Command, signal: AbortSignal): void {
   addBacktest(group, signal)
   addRun(group, signal)
   addList(group, signal)
+  addExplain(group, signal)
 }

@@ -28,7 +28,7 @@ export function addStart(program: Command, signal: AbortSignal): void {
   const command = program
     .command('start')
     .description(
-      'Run a demonstration: a service, broken streams, repeated webhooks, and a log with two consumers and a process.',
+      'Run a demonstration: a service, broken streams, repeated webhooks, and a log with consumers, a process and an alert rule.',
     )
     .option('--docs <folder>', DOCS_HELP, collect(folder))
   addCommonOptions(command, 'print events as JSON, one per line, and a summary in the last line')
@@ -59,11 +59,14 @@ async function start(options: StartOptions, ended: AbortSignal): Promise<void> {
 }
 
 /** Throws if the demonstration failed. */
-function verify({ lost, doubled, reconnects, duplicates_dropped }: Summary): void {
+function verify({ lost, doubled, reconnects, duplicates_dropped, alerts }: Summary): void {
   const failures = [
     ...(lost > 0 ? [`${lost} events were lost`] : []),
     ...(doubled > 0 ? [`${doubled} events were duplicated`] : []),
     ...(reconnects < 2 ? [`streams reconnected ${reconnects} times, expected at least 2`] : []),
+    ...(alerts.firing !== 1 || alerts.resolved !== 1
+      ? [`${alerts.firing} alerts fired and ${alerts.resolved} were resolved, expected 1`]
+      : []),
     ...(duplicates_dropped < 1 ? ['no duplicate was dropped'] : []),
   ]
   if (failures.length > 0) throw new Error(failures.join('; '))

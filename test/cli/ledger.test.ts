@@ -91,6 +91,7 @@ describe('the ledger', () => {
 
     expect(ledger.summary(records(['a']), found)).toMatchObject({
       licences: { MIT: 1 },
+      alerts: { firing: 0, resolved: 0 },
       webhooks_received: 5,
       duplicates_dropped: 4,
       reconnects: 1,

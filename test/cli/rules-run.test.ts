@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { sqliteLog } from 'rivulet/log/sqlite'
+import type { ResearchEvent } from 'rivulet'
 import { append } from '../log/append.ts'
 import { change } from '../operators/events.ts'
+import { serve } from '../support/serve.ts'
 import { rivulet } from './command.ts'
 
 const BURST = `
@@ -37,7 +39,7 @@ async function folder(rules = BURST) {
     await writeFile(`${file}.new`, text)
     await rename(`${file}.new`, file)
   }
-  return { log, file, detect, edit }
+  return { log, file, detect, edit, append: (...events: readonly ResearchEvent[]) => append(store, events) }
 }
 
 const has = (text: string) => (line: string) => line.includes(text)
@@ -88,5 +90,79 @@ describe('rivulet rules run', () => {
     await edit('version: 1\nrules: [{ alert: Burst, when: nothing }]\n')
     const wrong = await rivulet(['rules', 'run', '--log', log, '--rules', file]).ended
     expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('rules.yaml:2') })
+  }, 60_000)
+
+  it('posts signed alerts to a webhook, and needs the secret that it is to sign with', async () => {
+    const { log, file, detect } = await folder()
+    const received = Promise.withResolvers<{ body: string; signature: unknown }>()
+    const url = await serve((request, response) => {
+      let body = ''
+      request.setEncoding('utf8').on('data', (chunk: string) => (body += chunk))
+      request.on('end', () => {
+        response.writeHead(204).end()
+        received.resolve({ body, signature: request.headers['webhook-signature'] })
+      })
+    })
+    const args = ['rules', 'run', '--log', log, '--rules', file, '--start', 'start', '--webhook', url]
+    args.push('--webhook-secret-env', 'SECRET')
+    const without = await rivulet(args).ended
+    expect(without).toMatchObject({ code: 2, stderr: expect.stringContaining('SECRET is not set') })
+    const run = rivulet(args, { SECRET: 'whsec_dGVzdC1zZWNyZXQtdGVzdC1zZWNyZXQtdGVzdA==' })
+    await run.stderrLine(has('running'))
+    await detect('a', 'b')
+    const { body, signature } = await received.promise
+    expect(JSON.parse(body)).toMatchObject({ type: 'alert.firing', data: { alert: 'Burst' } })
+    expect(signature).toMatch(/^v1,/)
+    run.child.kill('SIGTERM')
+    expect((await run.ended).code).toBe(143)
+  }, 60_000)
+})
+
+describe('rivulet rules explain', () => {
+  const RULES = `
+version: 1
+rules:
+  - alert: Acquired
+    on: [monitor.event_stream]
+    when: data.output.type == 'text' && data.output.content.contains('acquired')
+    key: { monitor: source }
+`
+
+  it('prints each part of a condition with its value, and what came of the event', async () => {
+    const { log, file, append: add } = await folder(RULES)
+    await add(change('acquired'), change('other'))
+    const explain = (...args: readonly string[]) =>
+      rivulet(['rules', 'explain', 'Acquired', '--rules', file, ...args]).ended
+    const yes = await explain('--event', 'acquired', '--log', log)
+    expect(yes.code).toBe(0)
+    expect(yes.stdout).toContain('data.output.content.contains("acquired") = true')
+    expect(yes.stdout).toMatch(/^ {4}data\.output\.type == "text" = true$/m)
+    expect(yes.stdout).toMatch(/^matches {3}yes$/m)
+    expect(yes.stdout).toMatch(/^key {7}monitor=\/v1\/monitors\/m$/m)
+    const no = await explain('--event', 'other', '--log', log, '--json')
+    expect(JSON.parse(no.stdout)).toMatchObject({
+      alert: 'Acquired',
+      matches: 'no',
+      ignored: null,
+      alerts: [],
+    })
+    const unknown = await explain('--event', 'none', '--log', log)
+    expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('"none"') })
+  }, 60_000)
+
+  it('reads the event from a file of them, and names a line that is none', async () => {
+    const { file } = await folder(RULES)
+    const input = `${file}.ndjson`
+    const explain = () =>
+      rivulet(['rules', 'explain', 'Acquired', '--rules', file, '--event', 'e', '--input', input, '--json'])
+        .ended
+    await writeFile(input, `${JSON.stringify({ ...change('e'), data: {} })}\n`)
+    const { stdout } = await explain()
+    expect(JSON.parse(stdout)).toMatchObject({
+      matches: 'no',
+      expressions: [{ name: 'when', part: { problem: { kind: 'missing' } } }, { name: 'key.monitor' }],
+    })
+    await writeFile(input, '\n{"id":"e"}\n')
+    expect(await explain()).toMatchObject({ code: 2, stderr: expect.stringContaining('.ndjson:2') })
   }, 60_000)
 })

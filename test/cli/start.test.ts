@@ -22,13 +22,14 @@ describe('rivulet start', () => {
       'runs_failed',
       'monitor_events',
       'licences',
+      'alerts',
       'webhooks_received',
       'duplicates_dropped',
       'reconnects',
       'lost',
       'doubled',
     ])
-    expect(summary).toMatchObject({ runs_failed: 0, lost: 0, doubled: 0 })
+    expect(summary).toMatchObject({ runs_failed: 0, lost: 0, doubled: 0, alerts: { firing: 1, resolved: 1 } })
     expect(summary.documents).toBeGreaterThanOrEqual(100)
     expect(summary.monitor_events).toBeGreaterThanOrEqual(1)
     expect(summary.reconnects).toBeGreaterThanOrEqual(2)
@@ -50,6 +51,8 @@ describe('rivulet start', () => {
     expect(code).toBe(0)
     expect(stdout).toMatch(/^ {4}2 documents, served at http:\/\/127\.0\.0\.1:\d+$/m)
     expect(stdout).toMatch(/The stream broke/)
+    expect(stdout).toMatch(/ResearchRuns +The alert fires: \d+ runs are researched\./)
+    expect(stdout).toMatch(/ResearchRuns +The alert is resolved/)
     expect(stdout).toMatch(/lost +0\n +doubled +0\n/)
   })
 })

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { LogInUseError } from 'rivulet'
-import type { Entry, EventLog, LogStore, Position, ResearchEventType, StartAt } from 'rivulet'
-import type { RunningRules } from 'rivulet/rules'
+import type { Entry, EventLog, LogJob, LogStore, Position, ResearchEventType, StartAt } from 'rivulet'
+import type { NotifyProblem, RunningRules } from 'rivulet/rules'
 import { RecordedElsewhere, UsageError } from '../exit.ts'
 import { eventLine } from '../event-line.ts'
 import { aborted } from '../interruption.ts'
@@ -21,6 +21,10 @@ interface RunOptions extends CommonOptions {
   readonly name?: string
   readonly start?: StartAt
   readonly wait?: boolean
+  readonly alertmanager?: readonly string[]
+  readonly webhook?: string
+  readonly webhookSecretEnv?: string
+  readonly slackUrlEnv?: string
 }
 
 const ALERTS = [
@@ -42,8 +46,13 @@ logged, and the rules that were there go on.
 
 Only one process at a time can run rules of a name: another one ends with exit code 6, or waits with --wait.
 
+Secrets are read from the environment, since other users of the machine can read a command line. Notifiers begin with the alerts that
+fire from now on, and go on where they were when they are started again.
+
 Examples:
   $ rivulet rules run --log rivulet.db --rules rules.yaml
+  $ rivulet rules run --log rivulet.db --rules 'rules/*.yaml' --alertmanager http://127.0.0.1:9093
+  $ SLACK_URL=… rivulet rules run --log rivulet.db --rules rules.yaml --slack-url-env SLACK_URL
   $ rivulet rules run --log rivulet.db --rules rules.yaml --json | jq .data.labels`
 
 /** `rivulet rules run`: rules over a log. */
@@ -53,6 +62,10 @@ export function addRun(group: Command, signal: AbortSignal): void {
     .description('Run rules over an event log, and print and send their alerts.')
     .requiredOption('--log <file>', 'SQLite file of the log')
     .requiredOption('--rules <files...>', 'rule files, or patterns in quotes')
+    .option('--alertmanager <urls...>', 'send alerts to Alertmanager: all instances of a cluster')
+    .option('--webhook <url>', 'post alerts to a webhook, as CloudEvents')
+    .option('--webhook-secret-env <name>', 'sign the posts with the secret in this environment variable')
+    .option('--slack-url-env <name>', 'post alerts to the Slack webhook in this environment variable')
     .option('--name <name>', 'name of the process in the log (default: rules)')
     .option('--start <time>', 'start, end, or the time at which a new name begins (default: end)', startAt)
     .option('--wait', 'wait while another process runs these rules, instead of an error')
@@ -67,12 +80,14 @@ export function addRun(group: Command, signal: AbortSignal): void {
 /** Resolves after the signal aborts, when everything is saved and closed. */
 async function run(options: RunOptions, signal: AbortSignal): Promise<void> {
   const { log: file, rules: files, name = 'rules', start = 'end', wait = false } = options
+  const settings = notifierSettings(options)
   const rules = await readRules(files)
   const log = createLog(options)
   await using opened = await openLogFile(file)
   const printed = await opened.log.positionAt('end')
   const { runRules } = await import('rivulet/rules')
   const running = runRules(opened.log, rules, { name, startAt: start, ...(wait && { wait: signal }) })
+  const jobs: readonly LogJob[] = [running, ...(await notifiers(opened.log, settings, log))]
   log.info({ log: file, rules: rules.size }, 'running')
   const ending = new AbortController()
   const output = createOutput(process.stdout, { json: options.json === true })
@@ -82,16 +97,61 @@ async function run(options: RunOptions, signal: AbortSignal): Promise<void> {
   )
   try {
     // A failure of any part ends all of them.
-    await Promise.race([aborted(signal), running.done, printing, watching])
+    await Promise.race([aborted(signal), ...jobs.map(({ done }) => done), printing, watching])
   } catch (error) {
     throw error instanceof LogInUseError ? new RecordedElsewhere(error) : error
   } finally {
     // The rules first, so that what they append last is printed, too.
-    const [stopped] = await Promise.allSettled([running.stop()])
+    for (const job of jobs)
+      await job.stop().catch((error: unknown) => log.debug({ error: String(error) }, 'a job failed'))
     ending.abort()
     await Promise.allSettled([printing, watching])
-    if (stopped?.status === 'rejected') log.debug({ error: String(stopped.reason) }, 'the rules failed')
   }
+}
+
+/** Where alerts are sent. */
+interface NotifierSettings {
+  readonly alertmanager: readonly string[] | undefined
+  readonly webhook: { readonly url: string; readonly secrets?: string } | undefined
+  readonly slack: string | undefined
+}
+
+/** @throws UsageError for a secret that is not there. */
+function notifierSettings({
+  alertmanager,
+  webhook: url,
+  webhookSecretEnv,
+  slackUrlEnv,
+}: RunOptions): NotifierSettings {
+  if (url === undefined && webhookSecretEnv !== undefined)
+    throw new UsageError('--webhook-secret-env is for --webhook')
+  const secrets = webhookSecretEnv === undefined ? undefined : secretOf(webhookSecretEnv)
+  return {
+    alertmanager,
+    webhook: url === undefined ? undefined : { url, ...(secrets !== undefined && { secrets }) },
+    slack: slackUrlEnv === undefined ? undefined : secretOf(slackUrlEnv),
+  }
+}
+
+function secretOf(name: string): string {
+  const secret = process.env[name]
+  if (secret !== undefined && secret !== '') return secret
+  throw new UsageError(`the environment variable ${name} is not set`)
+}
+
+async function notifiers(
+  log: EventLog,
+  { alertmanager: urls, webhook, slack: url }: NotifierSettings,
+  logger: Logger,
+): Promise<readonly LogJob[]> {
+  const { alertmanager, alertWebhook, slack } = await import('rivulet/rules')
+  const onProblem = ({ notifier, error, attempt }: NotifyProblem) =>
+    logger.warn({ notifier, attempt, error: error.message }, 'an alert was not notified')
+  return [
+    ...(urls === undefined ? [] : [alertmanager(log, { urls, onProblem })]),
+    ...(webhook === undefined ? [] : [alertWebhook(log, { ...webhook, onProblem })]),
+    ...(url === undefined ? [] : [slack(log, { url, onProblem })]),
+  ]
 }
 
 async function reload(running: RunningRules, files: readonly string[], log: Logger): Promise<void> {

@@ -10,6 +10,8 @@ export interface Summary {
   readonly monitor_events: number
   /** Runs whose answer names a licence, by licence, as a process of the log has counted them. */
   readonly licences: Readonly<Record<string, number>>
+  /** Alerts of the rule that fired, and that are over. */
+  readonly alerts: { readonly firing: number; readonly resolved: number }
   /** Requests to the webhook endpoint, including repeated ones. */
   readonly webhooks_received: number
   /** Repeated webhooks, and events that the log skipped since it had them. */
@@ -26,6 +28,7 @@ export interface Summary {
 export class Ledger {
   readonly #runs = new Map<string, number>()
   readonly #monitorEvents = new Map<string, number>()
+  readonly #alerts = { firing: 0, resolved: 0 }
   #completed = 0
   #failed = 0
   #webhooks = 0
@@ -37,6 +40,8 @@ export class Ledger {
     // A more complete copy is not a duplicate.
     if (entry.revision > 1) return
     if (entry.type === 'monitor.event_stream') count(this.#monitorEvents, entry.id)
+    if (entry.type === 'alert.firing') this.#alerts.firing += 1
+    if (entry.type === 'alert.resolved') this.#alerts.resolved += 1
     if (entry.type !== 'task_run.state') return
     const { run } = entry.data
     if (count(this.#runs, run.run_id) > 1) return
@@ -58,6 +63,10 @@ export class Ledger {
   /** Events were appended to the log. */
   appended({ duplicates }: Appended): void {
     this.#skipped += duplicates
+  }
+
+  get alerts(): Summary['alerts'] {
+    return { ...this.#alerts }
   }
 
   get webhooks(): number {
@@ -83,6 +92,7 @@ export class Ledger {
       runs_failed: this.#failed,
       monitor_events: this.#monitorEvents.size,
       licences,
+      alerts: this.alerts,
       webhooks_received: this.#webhooks,
       duplicates_dropped: Math.max(0, this.#webhooks - announcements(records)) + this.#skipped,
       reconnects: this.#reconnects,

@@ -11,6 +11,7 @@ import type { Summary } from './ledger.ts'
 import { countLicences, licenceOf, licencesOf } from './licences.ts'
 import type { Narrator } from './narrator.ts'
 import { createFieldNotesMonitor, QUERY, researchPackages } from './research.ts'
+import { runResearchRule } from './research-rule.ts'
 import { DELIVERIES, openFaultyService } from './service.ts'
 import { openTemporaryLog } from './temporary-log.ts'
 
@@ -32,12 +33,14 @@ const TYPES = [
   'monitor.error',
   'source.failed',
   'stream.gap',
+  'alert.firing',
+  'alert.resolved',
 ] as const
 
 /**
  * The demonstration: a service over real documents that breaks its streams and repeats its webhooks, and a client that
- * searches, researches packages, watches a folder, and records all events into a log, each once. Two consumers and a process
- * read the log.
+ * searches, researches packages, watches a folder, and records all events into a log, each once. Two consumers, a process and an
+ * alert rule read the log.
  */
 export async function runScenario({
   docs,
@@ -96,6 +99,7 @@ export async function runScenario({
     handled.next(entry)
   })
   const counting = countLicences(log)
+  const ruling = runResearchRule(log)
 
   const direct = async () => {
     // Sequentially, as documents arrive over a day.
@@ -110,13 +114,14 @@ export async function runScenario({
     const isComplete = () => {
       const records = service.records()
       const isRead = [printed, audit].every((ledger) => ledger.missing(records) === 0)
-      return isRead && audit.webhooks >= DELIVERIES * announcements(records)
+      const isOver = [printed, audit].every(({ alerts }) => alerts.resolved > 0)
+      return isRead && isOver && audit.webhooks >= DELIVERIES * announcements(records)
     }
     if (!isComplete()) await firstValueFrom(merge(handled, endpoint.responses).pipe(filter(isComplete)))
     await recording.stop()
     return licencesOf(counting, licensed)
   }
-  const failure = failureOf([recording, printing, auditing, counting])
+  const failure = failureOf([recording, printing, auditing, counting, ruling])
   const licences = await Promise.race([direct(), failure, narration.failed, aborted(signal)])
 
   const found = { documents, search_results: answer.results.length, licences }

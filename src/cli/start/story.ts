@@ -81,6 +81,7 @@ export function storyNarrator(output: Output): Narrator {
       await text(
         'All events are recorded once. Two consumers read them, one of which prints this, and a process counts.',
       )
+      await text('An alert rule fires when the service begins the runs, and is resolved when all have ended.')
       await output.line()
     },
 
@@ -140,6 +141,18 @@ function eventEntry(event: ResearchEvent, titles: ReadonlyMap<string, string>): 
       const more = [`found by the monitor, received by ${event.via}, from ${shortUrl(url)}`]
       return { sign: '◆', style: 'magenta', name, text: outputText(output), more }
     }
+    case 'alert.firing':
+      return {
+        sign: '▲',
+        style: 'red',
+        name: event.data.alert,
+        text: `The alert fires: ${event.data.annotations['summary'] ?? ''} are researched.`,
+      }
+    case 'alert.resolved': {
+      const seconds = (Date.parse(event.received) - Date.parse(event.data.since)) / 1_000
+      const text = `The alert is resolved, ${seconds.toFixed(1)} s after it fired.`
+      return { sign: '▽', style: 'green', name: event.data.alert, text }
+    }
     default:
       return { sign: '!', style: 'yellow', name: event.type, text: jsonText(event.data) }
   }
@@ -195,6 +208,7 @@ function figures(summary: Summary): [name: string, value: string][] {
     ['runs', `${summary.runs_completed} completed, ${summary.runs_failed} failed`],
     ['monitor events', `${summary.monitor_events}`],
     ['licences', licences(summary)],
+    ['alerts', `${summary.alerts.firing} fired, ${summary.alerts.resolved} resolved`],
     ['webhooks received', `${summary.webhooks_received}`],
     ['duplicates dropped', `${summary.duplicates_dropped}`],
     ['reconnects', `${summary.reconnects}`],

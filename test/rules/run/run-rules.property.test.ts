@@ -94,7 +94,7 @@ const steps = array(
   { minLength: 1, maxLength: 40 },
 )
 
-const shown = ({ id, type, source, time, data }: ResearchEvent) => ({ id, type, source, time, data })
+const shown = ({ type, source, time, data }: ResearchEvent) => ({ type, source, time, data })
 
 /** The alerts of the rules over these entries, without a log. */
 function expected(entries: readonly Entry[]) {

@@ -1,0 +1,182 @@
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import type { Command } from 'commander'
+import type { Entry, EventLog, ResearchEvent } from 'rivulet'
+import type { ExplainedPart, RuleExplanation } from 'rivulet/rules'
+import { UsageError } from '../exit.ts'
+import { eventLine, keyText } from '../event-line.ts'
+import { isJsonObject } from '../json-file.ts'
+import { jsonText } from '../json-text.ts'
+import { openLogFile } from '../log-file.ts'
+import { addCommonOptions } from '../options.ts'
+import type { CommonOptions } from '../options.ts'
+import { createOutput } from '../output.ts'
+import type { Output } from '../output.ts'
+import { oneLine } from '../plain.ts'
+import { readRules } from './problems.ts'
+
+interface ExplainOptions extends CommonOptions {
+  readonly rules: readonly string[]
+  readonly event: string
+  readonly log?: string
+  readonly input?: string
+}
+
+/** Maximum number of entries that are read at once. */
+const PAGE = 500
+/** The longest value that is shown, in characters. */
+const VALUE_WIDTH = 200
+
+const ALERTS = ['alert.firing', 'alert.resolved', 'alert.late'] as const
+
+const EXAMPLES = `
+The event is found by its id: in a log, with what came of it there, or in a file of events, one as JSON on each line, as
+"rivulet log read --json" prints them. Where several have the id, as revisions have, the last one counts.
+
+Examples:
+  $ rivulet rules explain ErrorBurst --event mevt_1 --log rivulet.db --rules rules.yaml
+  $ rivulet rules explain ErrorBurst --event mevt_1 --input events.ndjson --rules rules.yaml --json`
+
+/** `rivulet rules explain`: what a rule makes of an event. */
+export function addExplain(group: Command, signal: AbortSignal): void {
+  const command = group
+    .command('explain')
+    .description('Print each part of the conditions of a rule with its value for an event.')
+    .argument('<rule>', 'the name of the rule')
+    .requiredOption('--event <id>', 'the id of the event')
+    .requiredOption('--rules <files...>', 'rule files, or patterns in quotes')
+    .option('--log <file>', 'SQLite file of the log that has the event')
+    .option('--input <file>', 'file of events, one as JSON on each line')
+  addCommonOptions(command, 'print all as one line of JSON')
+    .addHelpText('after', EXAMPLES)
+    .action((rule: string, options: ExplainOptions) => explain(rule, options, signal))
+}
+
+async function explain(rule: string, options: ExplainOptions, signal: AbortSignal): Promise<void> {
+  const { rules: files, event: id, log: file, input, json = false } = options
+  if ((file === undefined) === (input === undefined)) throw new UsageError('use --log or --input')
+  const rules = await readRules(files)
+  const output = createOutput(process.stdout, { json, signal })
+  await using opened = file === undefined ? undefined : await openLogFile(file)
+  const event =
+    opened === undefined ? await eventOfFile(input ?? '', id) : await eventOfLog(opened.log, id, signal)
+  if (event === undefined) throw new UsageError(`there is no event ${JSON.stringify(id)} in ${file ?? input}`)
+  const { explainRule } = await import('rivulet/rules')
+  const explanation = explainRule(rules, rule, event)
+  const alerts = opened === undefined ? [] : await alertsOf(opened.log, rule, event, signal)
+  if (output.json) await output.value({ ...explanation, alerts })
+  else await print(explanation, event, alerts, output)
+}
+
+async function eventOfLog(log: EventLog, id: string, signal: AbortSignal): Promise<Entry | undefined> {
+  let found: Entry | undefined
+  for await (const entry of entriesOf(log, undefined, signal)) if (entry.id === id) found = entry
+  return found
+}
+
+/** The alerts of the rule that the event had a part in. */
+async function alertsOf(
+  log: EventLog,
+  rule: string,
+  { source, id }: ResearchEvent,
+  signal: AbortSignal,
+): Promise<readonly Entry[]> {
+  const found: Entry[] = []
+  for await (const entry of entriesOf(log, ALERTS, signal)) {
+    if (entry.type !== 'alert.firing' && entry.type !== 'alert.resolved' && entry.type !== 'alert.late')
+      continue
+    const causes = entry.type === 'alert.late' ? [entry.data.event] : entry.data.events
+    if (entry.data.alert === rule && causes.some((cause) => cause.source === source && cause.id === id))
+      found.push(entry)
+  }
+  return found
+}
+
+async function* entriesOf(
+  log: EventLog,
+  types: typeof ALERTS | undefined,
+  signal: AbortSignal,
+): AsyncIterable<Entry> {
+  let position = await log.positionAt('start')
+  for (;;) {
+    signal.throwIfAborted()
+    const page = await log.read(position, { limit: PAGE, types })
+    yield* page.entries
+    if (page.isEnd) return
+    ;({ position } = page)
+  }
+}
+
+async function eventOfFile(file: string, id: string): Promise<ResearchEvent | undefined> {
+  let found: ResearchEvent | undefined
+  let number = 0
+  try {
+    for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
+      number++
+      if (line.trim() === '') continue
+      const event: unknown = JSON.parse(line)
+      if (!isEvent(event)) throw new UsageError(`${file}:${number}: this is no event`)
+      if (event.id === id) found = event
+    }
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new UsageError(`${file}:${number}: ${error.message}`)
+    if (error instanceof Error && 'code' in error) throw new UsageError(error.message)
+    throw error
+  }
+  return found
+}
+
+/** Rules take the rest as it is: what is missing is a missing field. */
+function isEvent(value: unknown): value is ResearchEvent {
+  if (!isJsonObject(value)) return false
+  const { id, source, type, time = null } = value
+  const isPlaced = time === null || typeof time === 'string'
+  return [id, source, type].every((field) => typeof field === 'string') && isPlaced
+}
+
+const IGNORED = {
+  type: 'The rule does not read events of this type.',
+  backfill: 'The rule leaves out events of a first walk into the past (backfill: ignore).',
+  key: 'A value of the key is missing, or is no text, number or boolean: the event does not count.',
+} as const
+
+async function print(
+  { alert, at, ignored, key, matches, resolves, expressions }: RuleExplanation,
+  event: ResearchEvent,
+  alerts: readonly Entry[],
+  output: Output,
+): Promise<void> {
+  const { paint } = output
+  await output.line(eventLine(event, output))
+  await output.line()
+  for (const { name, part } of expressions) {
+    await output.line(paint('bold', name))
+    await printParts(part, 1, output)
+  }
+  await output.line()
+  if (ignored !== null) await output.line(paint('yellow', IGNORED[ignored]))
+  await output.line(
+    `matches   ${matches}${matches === 'if changed' ? ': it depends on the last event of the key' : ''}`,
+  )
+  if (resolves) await output.line('resolves  yes')
+  await output.line(`placed    ${at}`)
+  if (key !== null)
+    await output.line(`key       ${oneLine(keyText(key), VALUE_WIDTH) || '(one for all events)'}`)
+  for (const entry of alerts) await output.line(eventLine(entry, output))
+  if (alerts.length === 0)
+    await output.line(paint('dim', `No alert of ${alert} in the log names this event.`))
+}
+
+async function printParts(
+  { text, value, problem, parts }: ExplainedPart,
+  depth: number,
+  output: Output,
+): Promise<void> {
+  const shown =
+    problem === null
+      ? oneLine(jsonText(value), VALUE_WIDTH)
+      : output.paint('yellow', oneLine(`(${problem.kind}: ${problem.detail})`, VALUE_WIDTH))
+  const name = output.paint('cyan', oneLine(text, VALUE_WIDTH))
+  await output.line(`${'  '.repeat(depth)}${name} = ${shown}`)
+  for (const part of parts) await printParts(part, depth + 1, output)
+}

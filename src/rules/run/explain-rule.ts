@@ -1,0 +1,129 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import type { AlertCause } from '../../protocol/alert.ts'
+import { checkText } from '../../protocol/check.ts'
+import { rfc3339 } from '../../protocol/timestamp.ts'
+import type { Json } from '../../protocol/json.ts'
+import { explain, Problem, viewOf } from '../cel/index.ts'
+import type { Explanation, Expression } from '../cel/index.ts'
+import type { CompiledRule } from '../compiled-rule.ts'
+import { placedAt } from '../evaluate/event-time.ts'
+import type { RuleInput } from '../evaluate/event-time.ts'
+import { keyedFact, shownKey } from '../evaluate/facts.ts'
+import { prepareRule } from '../evaluate/prepared-rule.ts'
+import { compiledRules } from '../rule-set.ts'
+import type { RuleSet } from '../rule-set.ts'
+
+/** A part of an expression, and its value for an event. */
+export interface ExplainedPart {
+  readonly text: string
+  /** Null where it has none, see `problem`. */
+  readonly value: Json
+  /** Why it has no value: the path of a field that is missing, or the message of an error. */
+  readonly problem: { readonly kind: 'missing' | 'error'; readonly detail: string } | null
+  /** The parts that it consists of, in order. */
+  readonly parts: readonly ExplainedPart[]
+}
+
+/** What a rule makes of an event. */
+export interface RuleExplanation {
+  /** The name of the rule. */
+  readonly alert: string
+  readonly event: AlertCause
+  /** Where the rule places the event in time, in RFC 3339. */
+  readonly at: string
+  /**
+   * Why the rule leaves the event out: it does not read the type, the event is of a walk into the past (`backfill: ignore`), or a
+   * value of the key is missing. Null where it does not.
+   */
+  readonly ignored: 'type' | 'backfill' | 'key' | null
+  /** The values of the key, by name; null where the event changes nothing of the rule. */
+  readonly key: Readonly<Record<string, string>> | null
+  /**
+   * Whether the event matches: counts for a window of the rule, or begins the alert of one without windows. `if changed` where that
+   * depends on the key's last event.
+   */
+  readonly matches: 'yes' | 'no' | 'if changed'
+  /** Whether `resolve.when` holds. */
+  readonly resolves: boolean
+  /** Each expression of the rule, such as `when`, `count.when` or `key.monitor`, with its parts. `changed(…)` is false here. */
+  readonly expressions: readonly { readonly name: string; readonly part: ExplainedPart }[]
+}
+
+/** The types of events that no rule reads. */
+const OWN = /^(?:alert|log|source)\./
+
+/**
+ * Evaluates each part of the expressions of a rule for one event. It has no state: it tells what the event is for the rule, and not
+ * whether an alert fires.
+ *
+ * @example
+ * ```ts
+ * import { memoryLog, openLog } from 'rivulet'
+ * import { explainRule, loadRules } from 'rivulet/rules'
+ *
+ * await using log = await openLog(memoryLog())
+ * const { entries } = await log.read(await log.positionAt('start'))
+ * const rules = await loadRules('rules.yaml')
+ * for (const entry of entries) console.log(explainRule(rules, 'ErrorBurst', entry).matches)
+ * ```
+ *
+ * @param alert The name of the rule.
+ * @throws ArgumentError for an unknown name.
+ */
+export function explainRule(rules: RuleSet, alert: string, event: RuleInput): RuleExplanation {
+  checkText('alert', alert)
+  const rule = compiledRules(rules).find(({ name }) => name === alert)
+  if (rule === undefined) throw new ArgumentError('alert', `one of ${rules.names.join(', ')}`, alert)
+  const prepared = prepareRule(rule)
+  const view = viewOf(event)
+  const { source, id, type, time } = event
+  const isRead = rule.types === undefined ? !OWN.test(type) : rule.types.has(type)
+  const isIgnored = rule.backfill === 'ignore' && event.backfill === true
+  const tally = { missing: 0, errors: 0 }
+  const keyed = isRead ? keyedFact(prepared, event, view, tally) : undefined
+  const outcomes = keyed?.fact.o ?? []
+  const matching = outcomes.filter(({ m }) => m !== null).length
+  const expressions = namedExpressions(rule).map(([name, expression]) => ({
+    name,
+    part: explained(explain(expression, viewOf(event))),
+  }))
+  const hasKey = expressions.every(
+    ({ name, part: { value } }) =>
+      !name.startsWith('key.') || ['string', 'number', 'boolean'].includes(typeof value),
+  )
+  return {
+    alert,
+    event: { source, id, type, time },
+    at: rfc3339(placedAt(event)),
+    ignored: !isRead ? 'type' : isIgnored ? 'backfill' : hasKey ? null : 'key',
+    key: keyed === undefined ? null : shownKey(keyed.key),
+    matches: matching === 0 ? 'no' : matching === outcomes.length ? 'yes' : 'if changed',
+    resolves: outcomes[0]?.r === 1,
+    expressions,
+  }
+}
+
+function explained({ text, value, parts }: Explanation): ExplainedPart {
+  const of = { text, parts: parts.map(explained) }
+  if (!(value instanceof Problem)) return { ...of, value, problem: null }
+  const { kind, detail } = value
+  return { ...of, value: null, problem: { kind, detail } }
+}
+
+function namedExpressions(rule: CompiledRule): readonly (readonly [name: string, expression: Expression])[] {
+  const named: [string, Expression | undefined][] = [['when', rule.when]]
+  for (const window of rule.windows) {
+    const { kind } = window
+    if (kind === 'sequence') {
+      for (const [index, step] of window.steps.entries()) named.push([`sequence.steps[${index}]`, step])
+      named.push(['sequence.not_then', window.notThen])
+    }
+    if ('when' in window) named.push([`${kind}.when`, window.when])
+    if ('value' in window) named.push([`${kind}.value`, window.value])
+  }
+  for (const { name, value } of rule.key) named.push([`key.${name}`, value])
+  named.push(['resolve.when', rule.resolve.when])
+  return named.flatMap(([name, expression]) =>
+    expression === undefined ? [] : [[name, expression] as const],
+  )
+}
