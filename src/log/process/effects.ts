@@ -1,11 +1,11 @@
 import type { ResearchEvent } from '../../protocol/event.ts'
-import { hash, hashString } from '../../protocol/identity-hash.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { Cause } from '../../protocol/event.ts'
 import type { Entry, NewEntry } from '../store/contract.ts'
 import { entryBytes, stateBytes, timerBytes, utf8Length } from '../store/prepared-commit.ts'
 import { entryWithJson } from '../store/prepared-entry.ts'
 import type { Timer, TimerChange, TimerClock } from '../store/process-store.ts'
+import { chainOf, outputId } from './output-id.ts'
 import type { OutputEvent, ProcessContext } from './process.ts'
 import type { Clocks } from './progress.ts'
 
@@ -145,7 +145,7 @@ export class Effects<State> implements ProcessContext<State> {
     if (typeof given !== 'string' || given === '')
       throw new RefusedEffect('it appends an event without a type')
     const event: Record<keyof ResearchEvent, unknown> = {
-      id: idOf(cause, chain, key, this.entries.length),
+      id: outputId(cause, chain, key, this.entries.length),
       source: source ?? `/processes/${process}`,
       type,
       time,
@@ -212,34 +212,16 @@ export function causeOfTimer(process: string, { cause, name, due }: Timer): Caus
   return { process, source, id, revision, timer: name, due, ...(origin !== null && { origin }), hops }
 }
 
-/**
- * A hash of a timer that fires, and of those that have set it, one after the other, since the entry. Two timers that are set because of one
- * entry may set a third one twice to the same time, where their clocks differ: the chains differ then.
- */
-export function chainOfTimer({ cause, name, clock, due }: Timer): string {
-  const [, , , , , , chain]: TimerCause = JSON.parse(cause)
-  return hashOf([name, clock, due, chain])
+/** The chain of a stored timer that fires, see {@link chainOf}. */
+export function chainOfTimer(timer: Timer): string {
+  const [, , , , , , chain]: TimerCause = JSON.parse(timer.cause)
+  return chainOf(timer, chain)
 }
 
 /** When the state was set that a timer ends, in Unix ms. */
 export function setTimeOf({ cause, due }: Timer): number {
   const [, , , , , set]: TimerCause = JSON.parse(cause)
   return set ?? due
-}
-
-/** The same for each run over the same entries, so that the log skips what it has. */
-function idOf(
-  { process, source, id, revision }: Cause,
-  chain: string | undefined,
-  key: string,
-  index: number,
-): string {
-  return hashOf([process, source, id, revision, chain, key, index])
-}
-
-function hashOf(parts: readonly unknown[]): string {
-  hashString(JSON.stringify(parts))
-  return Array.from(hash, (word) => (word >>> 0).toString(16).padStart(8, '0')).join('')
 }
 
 /** @throws {RefusedEffect} for a value that is not JSON. */

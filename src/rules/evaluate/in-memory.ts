@@ -1,11 +1,12 @@
+import { chainOf, outputId } from '../../log/process/output-id.ts'
 import type { Cause, EventOf } from '../../protocol/event.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
 import { unknownOutput } from './absence.ts'
-import type { AlertOutput, RuleContext } from './context.ts'
+import type { RuleContext } from './context.ts'
 import { eventTime, validTime } from './event-time.ts'
 import type { RuleInput } from './event-time.ts'
-import { hashOf, ruleOfKey } from './key.ts'
+import { ruleOfKey } from './key.ts'
 import { ruleProgram } from './program.ts'
 import type { RuleProgram, ViewOf } from './program.ts'
 import type { RuleState } from './state.ts'
@@ -39,7 +40,8 @@ export interface MemoryOptions {
 const PROCESS = 'rules'
 
 /**
- * Evaluates rules in memory, synchronously: the alerts and their order are those of a process over a log with the same entries.
+ * Evaluates rules in memory, synchronously: the alerts, their ids and their order are those of
+ * the process `rules` over a log with the same entries.
  */
 export class InMemoryRules {
   readonly #program: RuleProgram
@@ -117,8 +119,9 @@ export class InMemoryRules {
     this.#recorded = recorded
     const until = { event, recorded }
     for (let timer = this.#timers.take(until); timer !== undefined; timer = this.#timers.take(until)) {
-      const { key, name, due, cause } = timer
-      const context = this.#context(key, { process: PROCESS, ...cause, timer: name, due }, rfc3339(due))
+      const { key, name, due, cause, chain } = timer
+      const at = { process: PROCESS, ...cause, timer: name, due }
+      const context = this.#context(key, at, rfc3339(due), chainOf(timer, chain))
       this.#program.timer(this.#stateOf(key), due, context, name)
     }
   }
@@ -146,7 +149,7 @@ export class InMemoryRules {
     context.append(unknownOutput({ rule }, 'keys', {}, this.#recorded))
   }
 
-  #context(key: string, cause: Cause, time: string | null): RuleContext {
+  #context(key: string, cause: Cause, time: string | null, chain?: string): RuleContext {
     const { process: _process, timer: _timer, due: _due, ...origin } = cause
     let count = 0
     return {
@@ -163,24 +166,15 @@ export class InMemoryRules {
           due: Math.ceil(due),
           clock: options?.clock ?? 'recorded',
           cause: origin,
+          chain: chain ?? null,
         }),
       cancel: (name) => this.#timers.cancel({ key, name }),
       append: (output) => {
-        this.#output.push(this.#alert(output, key, cause, time, count))
+        const id = outputId(cause, chain, key, count)
+        const received = rfc3339(this.#recorded)
+        this.#output.push({ id, ...output, time, received, via: 'process', cause })
         count++
       },
-    }
-  }
-
-  #alert(output: AlertOutput, key: string, cause: Cause, time: string | null, index: number): AlertEvent {
-    const { source, id, revision, timer = null, due = null } = cause
-    return {
-      id: hashOf(JSON.stringify([PROCESS, source, id, revision, timer, due, key, index])),
-      ...output,
-      time,
-      received: rfc3339(this.#recorded),
-      via: 'process',
-      cause,
     }
   }
 

@@ -11,6 +11,8 @@ export interface MemoryTimer {
   readonly due: number
   /** What set it. */
   readonly cause: Pick<Cause, 'source' | 'id' | 'revision' | 'hops'>
+  /** The chain of the timer that set it, as the ids of its output need it; null where an event set it. */
+  readonly chain: string | null
 }
 
 /** Times that timers are compared with, in Unix ms. */
