@@ -13,6 +13,9 @@ type UnknownEntry = Entry<EventOf<'alert.unknown'>>
 /** An event of an alert. */
 export type AlertEntry = FiringEntry | ResolvedEntry | UnknownEntry
 
+/** Maximum size of what identifies and describes an alert, as JSON in bytes. A state of a process has room for it. */
+const MAX_BYTES = 192 * 1024
+
 /**
  * Throws for an event that is not what its type says, since a log has what programs have appended.
  *
@@ -36,10 +39,13 @@ export function problemOf({
   if (!isObject(data)) return 'has no data'
   if (!isText(data['alert'])) return 'has no name of an alert'
   if (!isTexts(data['labels'])) return 'has no labels, or one that is not a text'
+  const { labels, annotations, since, episode } = data
+  if (Buffer.byteLength(JSON.stringify([labels, annotations, since, episode])) > MAX_BYTES)
+    return 'has labels and annotations of more than 192 KiB'
   if (type === 'alert.unknown') return undefined
-  if (!isTexts(data['annotations'])) return 'has no annotations, or one that is not a text'
-  if (!isText(data['since']) || Number.isNaN(Date.parse(data['since']))) return 'has no time `since`'
-  if (!isText(data['episode'])) return 'has no episode'
+  if (!isTexts(annotations)) return 'has no annotations, or one that is not a text'
+  if (!isText(since) || Number.isNaN(Date.parse(since))) return 'has no time `since`'
+  if (!isText(episode)) return 'has no episode'
   return undefined
 }
 

@@ -4,7 +4,7 @@ import type { RateLimit } from './grouped-options.ts'
 interface Group<T> {
   readonly key: string
   readonly events: T[]
-  /** When it may be notified, in Unix ms. */
+  /** When it may be notified. */
   due: number
   isSending: boolean
 }
@@ -26,7 +26,7 @@ export interface GroupBounds {
   readonly limit: RateLimit | undefined
 }
 
-/** Puts events into notifications: by group, and at the limit of the rate all groups together. Times are Unix ms. */
+/** Puts events into notifications: by group, and at the limit of the rate all groups together. Times are ms of one clock. */
 export class AlertGroups<T> {
   readonly #bounds: GroupBounds
   readonly #groups = new Map<string, Group<T>>()
@@ -86,7 +86,7 @@ export class AlertGroups<T> {
     }
   }
 
-  /** When to take again, in Unix ms; Infinity where nothing waits. */
+  /** When to take again; Infinity where nothing waits. */
   next(now: number): number {
     let next = Infinity
     for (const group of this.#groups.values()) {

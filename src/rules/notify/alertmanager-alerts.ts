@@ -13,7 +13,8 @@ const MANY_PENDING = 4_000
 export interface Alert {
   readonly key: string
   readonly labels: Readonly<Record<string, string>>
-  readonly annotations: Readonly<Record<string, string>>
+  /** Of its last event. */
+  annotations: Readonly<Record<string, string>>
   /** Unix ms. */
   readonly startsAt: number
   readonly episode: string
@@ -26,8 +27,10 @@ export interface Alert {
    * one that ends within its `group_wait`.
    */
   isProven: boolean
-  /** When a receiver first accepted it as open, in Unix ms. */
-  acceptedAt: number | undefined
+  /** Until when it stays open: `minOpen` after a receiver first accepted it. In ms of `performance.now()`, since the computer's clock may be set. */
+  openUntil: number | undefined
+  /** When it ended for a receiver, in Unix ms. */
+  endedAt: number | undefined
   /** Whether a receiver accepted that it is over. */
   isEndAccepted: boolean
   /** Why a receiver does not take it. */
@@ -40,7 +43,7 @@ interface Waiting {
   readonly alert: Alert
 }
 
-/** The alerts that are sent, and the events that wait until they are notified. Times are Unix ms. */
+/** The alerts that are sent, and the events that wait until they are notified. */
 export class Alerts {
   readonly #minOpen: number
   readonly #byKey = new Map<string, Alert>()
@@ -61,36 +64,37 @@ export class Alerts {
     return this.#byKey.keys()
   }
 
-  /** When an alert that is over ended for a receiver; undefined while it is open. */
-  endOf({ resolvedAt, isProven, acceptedAt }: Alert, now: number): number | undefined {
+  /** When an alert that is over ended for a receiver, in Unix ms; undefined while it is open. */
+  endOf(alert: Alert): number | undefined {
+    const { resolvedAt, isProven, openUntil } = alert
     if (resolvedAt === undefined) return undefined
     if (isProven) return resolvedAt
-    if (acceptedAt === undefined || now < acceptedAt + this.#minOpen) return undefined
-    return Math.max(resolvedAt, acceptedAt + this.#minOpen)
+    if (openUntil === undefined || performance.now() < openUntil) return undefined
+    // The same each time that it is sent.
+    return (alert.endedAt ??= Date.now())
   }
 
-  /** The next time at which an alert may end or an event is notified; undefined for none. */
+  /** In how many ms an alert may end or an event is notified; undefined for none. */
   get due(): number | undefined {
-    const [first] = this.#opened
-    return first?.acceptedAt === undefined ? undefined : first.acceptedAt + this.#minOpen
+    const until = this.#opened[0]?.openUntil
+    return until === undefined ? undefined : Math.max(0, until - performance.now())
   }
 
-  /** Takes an alert of the process's state, unless its events are known to be pending. Returns whether it is sent. */
-  restore(key: string, state: AlertState, now: number): boolean {
+  /** Takes an alert of the process's state, unless its events are known to be pending. */
+  restore(key: string, state: AlertState): void {
     const { labels, annotations, since, episode, recorded, resolved } = state
     const known = this.#byKey.get(key)
     if (known?.episode === episode) {
       if (resolved !== null) known.resolvedAt ??= resolved
-      return true
+      return
     }
-    if (known !== undefined && known.recorded > recorded) return true
-    if (resolved !== null && resolved + RESOLVED_SENT < now) return false
+    if (known !== undefined && known.recorded > recorded) return
+    if (resolved !== null && resolved + RESOLVED_SENT < Date.now()) return
     const alert = alertOf(key, { labels, annotations, since, episode }, recorded)
     alert.resolvedAt = resolved ?? undefined
     // One that fires may be older than the notifier, and end soon.
     alert.isProven = resolved !== null
     this.#byKey.set(key, alert)
-    return true
   }
 
   /**
@@ -107,7 +111,10 @@ export class Alerts {
     if (known !== undefined && !isKnown && known.recorded > recorded) return known
     const alert = isKnown ? known : alertOf(key, data, recorded)
     this.#byKey.set(key, alert)
-    alert.recorded = Math.max(alert.recorded, recorded)
+    if (recorded >= alert.recorded) {
+      alert.recorded = recorded
+      alert.annotations = data.annotations
+    }
     // A dead letter is handed out again.
     alert.refusal = undefined
     if (entry.type === 'alert.resolved') {
@@ -116,7 +123,7 @@ export class Alerts {
       alert.resolvedAt ??= recorded
     } else {
       alert.isProven = false
-      if (alert.acceptedAt === undefined) alert.isEndAccepted = false
+      if (alert.openUntil === undefined) alert.isEndAccepted = false
     }
     return alert
   }
@@ -127,22 +134,23 @@ export class Alerts {
   }
 
   /** A receiver took the alert. */
-  accepted(alert: Alert, isOpen: boolean, now: number): void {
+  accepted(alert: Alert, isOpen: boolean): void {
     if (!isOpen) alert.isEndAccepted = true
-    else if (alert.acceptedAt === undefined) {
-      alert.acceptedAt = now
+    else if (alert.openUntil === undefined) {
+      alert.openUntil = performance.now() + this.#minOpen
       this.#opened.push(alert)
     }
   }
 
   /** A receiver refused the alert, and would again. */
   refused(alert: Alert, error: Error): void {
-    if (alert.acceptedAt === undefined && !alert.isEndAccepted) alert.refusal = error
+    if (alert.openUntil === undefined && !alert.isEndAccepted) alert.refusal = error
   }
 
   /** Acknowledges the events that are notified. Returns the alerts that end now. */
-  advance(now: number): readonly Alert[] {
-    const due = this.#opened.findIndex(({ acceptedAt = 0 }) => acceptedAt + this.#minOpen > now)
+  advance(): readonly Alert[] {
+    const now = performance.now()
+    const due = this.#opened.findIndex(({ openUntil = 0 }) => openUntil > now)
     const opened = this.#opened.splice(0, due === -1 ? this.#opened.length : due)
     let count = 0
     for (const waiting of this.#waiting) {
@@ -158,11 +166,12 @@ export class Alerts {
   }
 
   /** Forgets the alerts that were over for long enough. */
-  forget(now: number): void {
+  forget(): void {
+    const now = Date.now()
     for (const [key, alert] of this.#byKey) {
       const { isEndAccepted, refusal, resolvedAt } = alert
       // One that was refused has no end at a receiver.
-      const end = refusal === undefined ? this.endOf(alert, now) : resolvedAt
+      const end = refusal === undefined ? this.endOf(alert) : resolvedAt
       const isDone = isEndAccepted || refusal !== undefined
       if (end !== undefined && isDone && end + RESOLVED_SENT < now) this.#byKey.delete(key)
     }
@@ -171,9 +180,10 @@ export class Alerts {
   #isNotified({ pending, alert }: Waiting, isMany: boolean, now: number): boolean {
     // Another episode has taken its place: for a receiver it is the same alert.
     if (this.#byKey.get(alert.key) !== alert || alert.refusal !== undefined) return true
-    if (pending.entry.type === 'alert.resolved') return alert.isEndAccepted
-    const { acceptedAt } = alert
-    return acceptedAt !== undefined && (isMany || now >= acceptedAt + this.#minOpen)
+    const { openUntil, isEndAccepted } = alert
+    if (isEndAccepted && pending.entry.type === 'alert.resolved') return true
+    if (isMany) return openUntil !== undefined
+    return pending.entry.type === 'alert.firing' && openUntil !== undefined && now >= openUntil
   }
 }
 
@@ -192,7 +202,8 @@ function alertOf(
     recorded,
     resolvedAt: undefined,
     isProven: false,
-    acceptedAt: undefined,
+    openUntil: undefined,
+    endedAt: undefined,
     isEndAccepted: false,
     refusal: undefined,
   }

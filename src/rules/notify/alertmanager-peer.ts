@@ -53,6 +53,7 @@ export class Peer {
   /** Alerts that it refused, since then unchanged. */
   readonly #refused = new WeakSet<Alert>()
   #running: Promise<void> | undefined
+  /** By `performance.now()`, since the computer's clock may be set. */
   #nextResend = 0
 
   /** @param onSent Called when alerts were accepted or refused. */
@@ -85,51 +86,56 @@ export class Peer {
     const { signal } = this.#stop
     const { resend, onFailure } = this.#settings
     for (let failures = 0; !signal.aborted;) {
-      if (Date.now() >= this.#nextResend) this.#sendAllAgain()
+      if (performance.now() >= this.#nextResend) this.#sendAllAgain()
       if (this.#changed.size === 0) {
-        await this.#wake.wait(this.#nextResend - Date.now())
+        await this.#wake.wait(this.#nextResend - performance.now())
         // More changes come with the first one.
         if (this.#changed.size > 0) await pause(GATHERED, signal)
         continue
       }
-      const failure = await this.#sendChanged()
+      const batch = this.#nextBatch()
+      const failure = await this.#send(batch)
       if (failure === undefined) {
         failures = 0
         continue
       }
       if (signal.aborted) return
+      // Behind the others, since it may be the reason.
+      for (const { alert } of batch) this.#changed.add(alert.key)
       failures++
       onFailure(failure, failures)
-      const maxDelay = Math.min(30_000, resend)
-      await pause(failure.retryAfter ?? backoffDelay(failures - 1, { initialDelay: 500, maxDelay }), signal)
+      const delay = failure.retryAfter ?? backoffDelay(failures - 1)
+      // Open alerts would end during a longer pause.
+      await pause(Math.min(delay, resend), signal)
     }
   }
 
   #sendAllAgain(): void {
-    const now = Date.now()
-    this.#alerts.forget(now)
+    this.#alerts.forget()
     for (const key of this.#alerts.keys()) this.#changed.add(key)
-    this.#nextResend = now + this.#settings.resend
+    this.#nextResend = performance.now() + this.#settings.resend
   }
 
-  /** Sends what has changed. Returns why it could not; the rest stays changed then. */
-  async #sendChanged(): Promise<NotifyError | undefined> {
-    const now = Date.now()
-    const keys = [...this.#changed]
-    this.#changed.clear()
-    const items = keys.flatMap((key) => {
+  /** Takes alerts for one request. One with a name that not every version takes is alone, so that the others are not refused with it. */
+  #nextBatch(): readonly Item[] {
+    const batch: Item[] = []
+    let length = 0
+    for (const key of this.#changed) {
       const alert = this.#alerts.get(key)
-      return alert === undefined || this.#refused.has(alert) ? [] : [this.#itemOf(alert, now)]
-    })
-    const batches = batchesOf(items)
-    for (const [index, batch] of batches.entries()) {
-      const failure = await this.#send(batch)
-      if (failure !== undefined) {
-        for (const { alert } of batches.slice(index).flat()) this.#changed.add(alert.key)
-        return failure
+      if (alert === undefined || this.#refused.has(alert)) {
+        this.#changed.delete(key)
+        continue
       }
+      const isAlone = !isPlain(alert)
+      if (isAlone && batch.length > 0) continue
+      const item = this.#itemOf(alert)
+      if (batch.length > 0 && length + item.json.length > MAX_LENGTH) break
+      this.#changed.delete(key)
+      batch.push(item)
+      length += item.json.length
+      if (isAlone || batch.length === MAX_ALERTS) break
     }
-    return undefined
+    return batch
   }
 
   /** Sends a batch, and where that is refused, its alerts one by one. */
@@ -150,8 +156,7 @@ export class Peer {
       this.#onSent()
       return undefined
     }
-    const now = Date.now()
-    for (const { alert, isOpen } of batch) this.#alerts.accepted(alert, isOpen, now)
+    for (const { alert, isOpen } of batch) this.#alerts.accepted(alert, isOpen)
     this.#onSent()
     return undefined
   }
@@ -164,11 +169,11 @@ export class Peer {
     return undefined
   }
 
-  #itemOf(alert: Alert, now: number): Item {
+  #itemOf(alert: Alert): Item {
     const { labels, annotations, startsAt } = alert
-    const end = this.#alerts.endOf(alert, now)
+    const end = this.#alerts.endOf(alert)
     // It refuses an alert that ends before it starts, and keeps the earlier one where it ends as it starts.
-    const endsAt = end === undefined ? now + LIFE * this.#settings.resend : Math.max(end, startsAt + 1)
+    const endsAt = end === undefined ? Date.now() + LIFE * this.#settings.resend : Math.max(end, startsAt + 1)
     const { generatorUrl } = this.#settings
     const wire = {
       labels: wellFormed(labels),
@@ -181,27 +186,7 @@ export class Peer {
   }
 }
 
-/** An alert with a name that not every version takes is sent alone, so that the others are not refused with it. */
-function batchesOf(items: readonly Item[]): readonly (readonly Item[])[] {
-  const batches: Item[][] = []
-  let batch: Item[] = []
-  let length = 0
-  for (const item of items) {
-    if (!isPlain(item.alert)) {
-      batches.push([item])
-      continue
-    }
-    if (batch.length === 0 || batch.length >= MAX_ALERTS || length + item.json.length > MAX_LENGTH) {
-      batch = []
-      batches.push(batch)
-      length = 0
-    }
-    batch.push(item)
-    length += item.json.length
-  }
-  return batches
-}
-
+/** Whether every version of Alertmanager takes it. */
 function isPlain({ labels, annotations }: Alert): boolean {
   const names = Object.keys(labels).concat(Object.keys(annotations))
   // An empty value is none, and an alert without labels is refused.

@@ -19,6 +19,7 @@ import { jobOf } from './notifier-job.ts'
 import { notifierSettings } from './notifier-options.ts'
 import type { NotifierOptions } from './notifier-options.ts'
 import { report } from './notify-problem.ts'
+import { pause } from './wake.ts'
 
 /** Settings of {@link alertmanager}. */
 export interface AlertmanagerOptions extends NotifierOptions {
@@ -40,7 +41,7 @@ export interface AlertmanagerOptions extends NotifierOptions {
    * 5 min and 15 s.
    */
   readonly minOpen?: number
-  /** `generatorURL` of all alerts: where a person finds the rules. Default: none. */
+  /** `generatorURL` of all alerts: a URL of http or https where a person finds the rules. Default: none. */
   readonly generatorUrl?: string
 }
 
@@ -87,7 +88,12 @@ export function alertmanager(log: EventLog, options: AlertmanagerOptions): LogJo
   checkInteger('resend', resend, 1)
   checkWait('resend', resend)
   checkDuration('minOpen', minOpen, false, 86_400_000)
-  if (generatorUrl !== undefined) checkText('generatorUrl', generatorUrl)
+  if (generatorUrl !== undefined) {
+    checkText('generatorUrl', generatorUrl)
+    // Alertmanager would refuse each alert.
+    const isUrl = URL.canParse(generatorUrl) && /^https?:$/.test(new URL(generatorUrl).protocol)
+    if (!isUrl) throw new ArgumentError('generatorUrl', 'a URL of http or https', generatorUrl)
+  }
 
   const { name, onProblem } = settings
   const alerts = new Alerts(minOpen)
@@ -159,10 +165,10 @@ class Sender {
 
   #advance(): void {
     if (this.#stop.signal.aborted) return
-    for (const alert of this.#alerts.advance(Date.now())) this.#changed(alert)
+    for (const alert of this.#alerts.advance()) this.#changed(alert)
     clearTimeout(this.#timer)
     const { due } = this.#alerts
-    if (due !== undefined) this.#timer = setTimeout(() => this.#advance(), Math.max(1, due - Date.now()))
+    if (due !== undefined) this.#timer = setTimeout(() => this.#advance(), Math.ceil(due))
   }
 
   /**
@@ -181,11 +187,10 @@ class Sender {
       position = page.position
       if (page.isEnd) break
     }
-    const now = Date.now()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const reading = states.changes(undefined, { live: false }).subscribe({
       next: ({ key, state }) => {
-        if (state !== null) this.#alerts.restore(key, state, now)
+        if (state !== null) this.#alerts.restore(key, state)
       },
       error: reject,
       complete: resolve,
@@ -210,7 +215,7 @@ class Sender {
       const oldest = own.find(({ kind }) => kind === 'process')?.oldestUnacknowledged
       const isRead = oldest !== undefined && (oldest === null || oldest > newest)
       if (consumer !== undefined && isRead) return consumer.cursor
-      await new Promise<void>((resolve) => setTimeout(resolve, delay))
+      await pause(delay, this.#stop.signal)
     }
     return undefined
   }

@@ -47,12 +47,15 @@ export function endpointOf(argument: string, value: unknown, credentials?: unkno
     url: url.href,
     origin,
     headers: authorization === undefined ? {} : { authorization },
-    // The path and the query of a webhook's URL are often its secret.
-    secrets: [
-      ...secrets,
-      ...[url.href, url.pathname + url.search, url.pathname].filter((text) => text.length > 8),
-    ],
+    secrets: [...secrets, ...secretParts(url)],
   }
+}
+
+/** Parts of a URL that an answer may repeat: the path and the query of a webhook's URL are often its secret. */
+function secretParts({ href, pathname, search, searchParams }: URL): readonly string[] {
+  const parts = [href, pathname + search, pathname, ...pathname.split('/'), ...search.slice(1).split(/[&=]/)]
+  const texts = [...parts, ...parts.map(decoded), ...searchParams.values()]
+  return [...new Set(texts)].filter((text) => text.length >= 8)
 }
 
 interface Authorization {

@@ -10,11 +10,15 @@ import { readAlerts } from './alert-reader.ts'
 import type { AlertType, Pending } from './alert-reader.ts'
 import type { GroupedSettings } from './grouped-options.ts'
 import { jobOf } from './notifier-job.ts'
+import { NotifyError } from './notify-error.ts'
 import { report } from './notify-problem.ts'
 import { pause, Wake } from './wake.ts'
 
 /** Maximum number of notifications that are sent at a time. */
 const CONCURRENCY = 4
+
+/** The same with those that wait because they were refused. */
+const MAX_RUNNING = 100
 
 /** Maximum number of events that are not notified. Reading the log pauses there. */
 const CAPACITY = 2_000
@@ -54,6 +58,8 @@ class GroupedDelivery {
   /** Running requests are ended. */
   readonly #abort = new AbortController()
   readonly #running = new Set<Promise<void>>()
+  /** How many of the running notifications wait because they were refused. */
+  #refused = 0
 
   constructor(plan: GroupedPlan) {
     this.#plan = plan
@@ -73,7 +79,7 @@ class GroupedDelivery {
 
   take(pending: Pending): void {
     if (this.#stop.signal.aborted) return
-    this.#groups.add(this.#keyOf(pending.entry), pending, Date.now())
+    this.#groups.add(this.#keyOf(pending.entry), pending, performance.now())
     this.#wake.set()
   }
 
@@ -87,19 +93,19 @@ class GroupedDelivery {
   async #run(): Promise<void> {
     const { signal } = this.#stop
     while (!signal.aborted) {
-      const taken = this.#running.size < CONCURRENCY ? this.#groups.take(Date.now()) : undefined
+      const taken = this.#hasRoom ? this.#groups.take(performance.now()) : undefined
       if (taken !== undefined) {
         const { keys, events } = taken
         const sending = this.#deliver(events).then(() => {
           this.#running.delete(sending)
-          this.#groups.sent(keys, Date.now())
+          this.#groups.sent(keys, performance.now())
           this.#wake.set()
         })
         this.#running.add(sending)
         continue
       }
-      const next = this.#groups.next(Date.now())
-      await this.#wake.wait(this.#running.size < CONCURRENCY ? next - Date.now() : Infinity)
+      const next = this.#groups.next(performance.now())
+      await this.#wake.wait(this.#hasRoom ? next - performance.now() : Infinity)
     }
     const timer = setTimeout(() => this.#abort.abort(), GRACE)
     await Promise.all(this.#running)
@@ -131,9 +137,24 @@ class GroupedDelivery {
           for (const event of events) event.refuse(problem)
           return
         }
-        await pause(delay, this.#stop.signal)
+        await this.#pause(delay, error)
       }
     }
+  }
+
+  get #hasRoom(): boolean {
+    return this.#running.size - this.#refused < CONCURRENCY && this.#running.size < MAX_RUNNING
+  }
+
+  /** Others are sent while a refused notification waits. Where the receiver is down, they wait too. */
+  async #pause(delay: number, error: unknown): Promise<void> {
+    const isRefused = error instanceof NotifyError && error.status !== undefined && !error.retryable
+    if (isRefused) {
+      this.#refused++
+      this.#wake.set()
+    }
+    await pause(delay, this.#stop.signal)
+    if (isRefused) this.#refused--
   }
 
   async #deliverEach(events: readonly Pending[]): Promise<void> {

@@ -48,6 +48,7 @@ export async function post(
   const onStop = () => end('was not waited for, since the notifier was stopped')
   stop.addEventListener('abort', onStop)
   if (stop.aborted) onStop()
+  let read: Promise<unknown> = Promise.resolve()
   try {
     const init: RequestInit = {
       method: 'POST',
@@ -65,8 +66,11 @@ export async function post(
     const isAccepted = status >= 200 && status <= 299
     // The connection is used again where the body ends soon.
     const text = textOf(response, ended.signal)
+    read = text
     if (isAccepted) return
-    const shown = withoutSecrets(await Promise.race([text, failed.promise]), secrets)
+    // A receiver may send back what it got.
+    const signatures = own['webhook-signature']?.match(/[\w+/=-]{8,}/g) ?? []
+    const shown = withoutSecrets(await Promise.race([text, failed.promise]), [...secrets, ...signatures])
     throw new NotifyError(origin, problemOf(status, shown), {
       status,
       retryable: status >= 500 || RETRYABLE.has(status),
@@ -78,7 +82,7 @@ export async function post(
     throw new NotifyError(origin, `could not be reached${codeOf(error)}`, { retryable: true })
   } finally {
     clearTimeout(timer)
-    stop.removeEventListener('abort', onStop)
+    void read.then(() => stop.removeEventListener('abort', onStop))
   }
 }
 
@@ -93,7 +97,9 @@ async function textOf({ body }: Response, signal: AbortSignal): Promise<string> 
   const reader = body?.getReader()
   if (reader === undefined) return ''
   // A body that never ends must not keep the connection.
-  const timer = setTimeout(() => void reader.cancel().catch(() => undefined), 5_000)
+  const cancel = () => void reader.cancel().catch(() => undefined)
+  const timer = setTimeout(cancel, 5_000)
+  signal.addEventListener('abort', cancel)
   const decoder = new TextDecoder()
   let text = ''
   try {
@@ -107,15 +113,18 @@ async function textOf({ body }: Response, signal: AbortSignal): Promise<string> 
     // Cut, or timed out: what is there is shown.
   } finally {
     clearTimeout(timer)
+    signal.removeEventListener('abort', cancel)
   }
-  void reader.cancel().catch(() => undefined)
+  cancel()
   return text
 }
 
 /** The text on one line, cut, without control characters and without credentials that a receiver may send back. */
 function withoutSecrets(text: string, secrets: readonly string[]): string {
   let safe = text.slice(0, MAX_ANSWER)
-  for (const secret of secrets) safe = safe.replaceAll(secret, '(not shown)')
+  // The longest first, since one may be a part of another.
+  const sorted = secrets.toSorted((a, b) => b.length - a.length)
+  for (const secret of sorted) safe = safe.replaceAll(secret, '(not shown)')
   const line = safe.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ').trim()
   return line.length <= MAX_SHOWN ? line : `${line.slice(0, MAX_SHOWN - 1)}…`
 }

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import type { EventLog } from 'rivulet'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { alertmanager } from '../../../src/rules/notify/alertmanager.ts'
 import type { AlertmanagerOptions } from '../../../src/rules/notify/alertmanager.ts'
 import type { NotifyProblem } from '../../../src/rules/notify/notify-problem.ts'
@@ -66,6 +66,12 @@ const sent = (receiver: Receiver, name: string, open: boolean) =>
           Date.parse(alert.endsAt) > Date.parse(alert.startsAt) + 100_000 === open,
       ),
   )
+
+/** An alert with the same end in several requests. That of an open alert moves with each. */
+const sameEnd = (received: readonly Received[]) => {
+  const byEnd = Map.groupBy(received.flatMap(alertsOf), ({ endsAt }) => endsAt)
+  return [...byEnd.values()].find((same) => same.length >= 3)
+}
 
 describe('alertmanager', () => {
   it('sends an alert that fires with its labels, annotations and since, at once', async () => {
@@ -132,11 +138,7 @@ describe('alertmanager', () => {
     await receiver.requests(1)
     await append(resolved)
 
-    // The end of an open alert moves with each request.
-    const again = await receiver.until((received) => {
-      const byEnd = Map.groupBy(received.flatMap(alertsOf), ({ endsAt }) => endsAt)
-      return [...byEnd.values()].find((same) => same.length >= 3)
-    })
+    const again = await receiver.until(sameEnd)
 
     expect(again.every((alert) => !isOpen(alert))).toBe(true)
   })
@@ -428,6 +430,88 @@ describe('alertmanager', () => {
     expect((await problem(1))?.error.message.length).toBeLessThan(400)
   })
 
+  it('sends on when the clock of the computer is set back', async () => {
+    const receiver = await Receiver.start()
+    const { open, append } = alertLog()
+    await start(await open(), { urls: receiver.url, resend: 20, minOpen: 20 })
+    const { firing, resolved } = episodeOf({ alert: 'A', since: '2026-01-02T03:04:05.000Z' })
+    await append(firing)
+    await receiver.requests(1)
+
+    const now = Date.now.bind(Date)
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() - 3_600_000)
+    onTestFinished(() => clock.mockRestore())
+    await receiver.requests(receiver.received.length + 3)
+    await append(resolved)
+
+    const over = await receiver.until(sameEnd)
+    expect(over.some(isOpen)).toBe(false)
+  })
+
+  it('sends the newest annotations of an alert that fires', async () => {
+    const receiver = await Receiver.start()
+    const { open, append } = alertLog()
+    await start(await open(), { urls: receiver.url, resend: 50 })
+    const { firing } = episodeOf({ alert: 'A', since: '2026-01-02T03:04:05.000Z' })
+    const edited = episodeOf({
+      alert: 'A',
+      since: '2026-01-02T03:04:05.000Z',
+      annotations: { summary: 'edited' },
+    })
+    await append(firing)
+    await receiver.requests(1)
+    await append({ ...edited.firing, id: 'another' })
+
+    const found = receiver.until((all) =>
+      all.flatMap(alertsOf).find(({ annotations }) => annotations['summary'] === 'edited'),
+    )
+    await expect(found).resolves.toBeDefined()
+  })
+
+  it('sends the others where a receiver fails at one alert', async () => {
+    const receiver = await Receiver.start((response, received) =>
+      response.writeHead(namesOf(received).includes('Bad') ? 500 : 200).end(),
+    )
+    const { open, append } = alertLog()
+    await start(await open(), { urls: receiver.url, resend: 60_000 })
+    await append(
+      episodeOf({ alert: 'Bad', labels: { 'a-b': 'sent alone' } }).firing,
+      episodeOf({ alert: 'Good' }).firing,
+    )
+
+    await expect(receiver.until((all) => all.flatMap(namesOf).find((name) => name === 'Good'))).resolves.toBe(
+      'Good',
+    )
+  })
+
+  it('waits no longer than resend, whatever Retry-After says, since open alerts would end', async () => {
+    const receiver = await Receiver.start((response) =>
+      response.writeHead(503, { 'retry-after': '3600' }).end(),
+    )
+    const { open, append } = alertLog()
+    await start(await open(), { urls: receiver.url, resend: 50 })
+    await append(episodeOf({ alert: 'A' }).firing)
+
+    await expect(receiver.requests(3)).resolves.toHaveLength(3)
+  })
+
+  it.each([
+    ['labels', { labels: { big: '\u{1F4A5}'.repeat(60_000) } }],
+    ['annotations', { annotations: { summary: 'x'.repeat(1_000_000) } }],
+  ])('reports an alert with too large %s, of which the log could not keep the state', async (_, large) => {
+    const receiver = await Receiver.start()
+    const { open, append } = alertLog()
+    const log = await open()
+    const { problem } = await start(log, { urls: receiver.url, resend: 60_000 })
+    await append(episodeOf({ alert: 'Large', ...large }).firing, episodeOf({ alert: 'A' }).firing)
+
+    const { error, attempt } = (await problem(1)) ?? {}
+
+    expect(error?.message).toMatch(/has labels and annotations of more than 192 KiB$/)
+    expect(attempt).toBe(0)
+    expect((await receiver.requests(1)).map(namesOf)).toEqual([['A']])
+  })
+
   it('reports an event that is no alert as a dead letter, and goes on', async () => {
     const receiver = await Receiver.start()
     const { open, append } = alertLog()
@@ -452,6 +536,10 @@ describe('alertmanager', () => {
     [
       { urls: 'http://127.0.0.1:1', auth: { user: 'a' } },
       /^auth must be { bearer } or { user, password }, got an object$/,
+    ],
+    [
+      { urls: 'http://127.0.0.1:1', generatorUrl: 'the rules' },
+      /^generatorUrl must be a URL of http or https, got "the rules"$/,
     ],
     [{ urls: 'http://127.0.0.1:1', resend: 0 }, /^resend must be/],
     [{ urls: 'http://127.0.0.1:1', minopen: 1 }, /did you mean minOpen/],

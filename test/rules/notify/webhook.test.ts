@@ -99,6 +99,20 @@ describe('alertWebhook', () => {
     ])
   })
 
+  it('posts others while notifications that the receiver refuses wait for their next attempt', async () => {
+    const receiver = await Receiver.start((response, received) =>
+      response.writeHead(alertsOf(received).join().includes('Bad') ? 400 : 200).end(),
+    )
+    const { open, append } = alertLog()
+    await start(await open(), receiver)
+    const bad = Array.from({ length: 10 }, (_, n) => episodeOf({ alert: `Bad${n}` }).firing)
+    await append(...bad, episodeOf({ alert: 'Good' }).firing)
+
+    await expect(
+      receiver.until((all) => all.flatMap(alertsOf).find((text) => text === 'firing Good')),
+    ).resolves.toBeDefined()
+  })
+
   it('makes what is not accepted in time a dead letter, and hands it out again', async () => {
     let isUp = false
     const receiver = await Receiver.start((response) => response.writeHead(isUp ? 204 : 500).end())
