@@ -137,8 +137,8 @@ async function historyOf(options: BacktestCommandOptions, signal: AbortSignal): 
   if (ids.length === 0) throw new UsageError('a backtest needs --log FILE or --monitor ID')
   const { client } = connect(options, signal)
   const { placeHistory } = await import('rivulet/rules')
-  const now = Date.now()
-  const from = since === undefined ? -Infinity : now - since
+  let until = Date.now()
+  const from = since === undefined ? -Infinity : until - since
   const placed = { time: 0, completion: 0, date: 0, unplaced: 0 }
   const all: ResearchEvent[] = []
   for (const id of ids) {
@@ -151,7 +151,8 @@ async function historyOf(options: BacktestCommandOptions, signal: AbortSignal): 
     }
     // What the service says may be anything.
     const known = /^[1-9]\d{0,5}[hdw]$/.test(frequency) ? { frequency } : {}
-    const history = placeHistory(newestFirst, { ...known, now, since: from })
+    const history = placeHistory(newestFirst, { ...known, since: from })
+    until = Math.max(until, history.now)
     for (const event of history.events) all.push(event)
     placed.time += history.placed.time
     placed.completion += history.placed.completion
@@ -159,7 +160,7 @@ async function historyOf(options: BacktestCommandOptions, signal: AbortSignal): 
     placed.unplaced += history.placed.unplaced
   }
   const events = all.toSorted((a, b) => Date.parse(a.received) - Date.parse(b.received))
-  return { events, until: now, placed, title: `Backtest over ${ids.join(', ')}` }
+  return { events, until, placed, title: `Backtest over ${ids.join(', ')}` }
 }
 
 async function printReport(

@@ -22,13 +22,18 @@ export interface PlacedHistory {
   /** Oldest first. `received` is the time at which an event was placed. */
   readonly events: readonly ResearchEvent[]
   readonly placed: PlacedCounts
+  /** The present of the history, in Unix ms: no event is later. */
+  readonly now: number
 }
 
 /** Settings of {@link placeHistory}. */
 export interface PlaceOptions {
   /** The monitor's `frequency`, such as `1h`. Default: the median time between its completions and errors. */
   readonly frequency?: string
-  /** No event is placed later, in Unix ms. Default: the present. */
+  /**
+   * No event is placed later, in Unix ms. Default: the present, or the time of the newest event that has one, if that is later:
+   * the clock of a service may be ahead.
+   */
   readonly now?: number
   /** Leaves out what is earlier, in Unix ms. Default: nothing. */
   readonly since?: number
@@ -53,11 +58,12 @@ export function placeHistory(
   options: PlaceOptions = {},
 ): PlacedHistory {
   checkOptions('options', options, ['frequency', 'now', 'since'])
-  const { now = Date.now(), since = -Infinity, frequency } = options
+  const { since = -Infinity, frequency } = options
   const events = [...newestFirst].toReversed()
   if (events.length > MAX_EVENTS)
     throw new ArgumentError('newestFirst', `at most ${MAX_EVENTS} events`, events.length)
   const timed = events.map(ownTime)
+  const { now = Math.max(Date.now(), timed.findLast((time) => time !== undefined) ?? 0) } = options
   const interval = frequency === undefined ? medianInterval(timed) : parseDuration(frequency)
   if (frequency !== undefined && !interval)
     throw new ArgumentError('options.frequency', 'a time span such as 1h', frequency)
@@ -93,7 +99,7 @@ export function placeHistory(
     }
     index = end
   }
-  return { events: placed.toSorted((a, b) => a.at - b.at).map(({ event }) => event), placed: counts }
+  return { events: placed.toSorted((a, b) => a.at - b.at).map(({ event }) => event), placed: counts, now }
 }
 
 /** For each event, the number of its execution, from 0. */

@@ -75,6 +75,14 @@ describe('the history of a monitor', () => {
     expect(placed).toEqual({ time: 2, completion: 1, date: 0, unplaced: 0 })
   })
 
+  it('goes up to its newest event where the clock of the service is ahead', () => {
+    const ahead = new Date(Date.now() + 48 * HOUR).toISOString()
+    const newest = monitorEvent('m', { event_type: 'completion', timestamp: ahead }, 'poll')
+    const { events, now } = placeHistory([newest, completed(0)])
+    expect(events.map(({ received }) => received)).toEqual([new Date(at(0)).toISOString(), ahead])
+    expect(now).toBe(Date.parse(ahead))
+  })
+
   it('is refused with an unknown setting, and a frequency that is none', () => {
     expect(() => place([], { frequency: 'daily' })).toThrow(
       'options.frequency must be a time span such as 1h',
