@@ -36,8 +36,8 @@ async function start(log: EventLog, options: AlertmanagerOptions) {
   const problems: NotifyProblem[] = []
   const waiting = new Set<() => void>()
   const job = alertmanager(log, {
-    resend: 200,
-    minOpen: 300,
+    resend: 100,
+    minOpen: 100,
     onProblem: (problem) => {
       problems.push(problem)
       for (const wake of waiting) wake()
@@ -117,7 +117,7 @@ describe('alertmanager', () => {
   it('keeps an episode open for minOpen before it sends that it is over', async () => {
     const receiver = await Receiver.start(likeAlertmanager)
     const { open, append } = alertLog()
-    await start(await open(), { urls: receiver.url, resend: 50_000, minOpen: 400 })
+    await start(await open(), { urls: receiver.url, resend: 50_000, minOpen: 150 })
     const { firing, resolved } = episodeOf({ alert: 'Short' })
     const began = Date.now()
     await append(firing, resolved)
@@ -125,7 +125,7 @@ describe('alertmanager', () => {
     const over = await sent(receiver, 'Short', false)
 
     expect(isOpen(await sent(receiver, 'Short', true))).toBe(true)
-    expect(Date.parse(over.endsAt)).toBeGreaterThanOrEqual(began + 400)
+    expect(Date.parse(over.endsAt)).toBeGreaterThanOrEqual(began + 150)
     expect(Date.parse(over.endsAt)).toBeLessThanOrEqual(Date.now())
   })
 
@@ -173,7 +173,7 @@ describe('alertmanager', () => {
     const old = episodeOf({ alert: 'Old' })
     await append(old.firing, old.resolved, episodeOf({ alert: 'Still' }).firing)
 
-    await start(await open(), { urls: receiver.url, resend: 500 })
+    await start(await open(), { urls: receiver.url, resend: 50 })
 
     const requests = await receiver.requests(3)
     const opened = requests.flatMap(alertsOf).filter(isOpen)
@@ -257,7 +257,7 @@ describe('alertmanager', () => {
       left-- > 0 ? failing(response, received, request) : response.end(),
     )
     const { open, append } = alertLog()
-    const { problems } = await start(await open(), { urls: receiver.url, resend: 60_000, timeout: 300 })
+    const { problems } = await start(await open(), { urls: receiver.url, resend: 100, timeout: 150 })
     await append(episodeOf({ alert: 'A' }).firing)
 
     const requests = await receiver.requests(3)
@@ -304,7 +304,7 @@ describe('alertmanager', () => {
     )
 
     const [first] = receiver.received.slice(missed).flatMap(alertsOf)
-    expect(Date.parse(first?.endsAt ?? '')).toBeGreaterThan(Date.parse(first?.startsAt ?? '') + 700)
+    expect(Date.parse(first?.endsAt ?? '')).toBeGreaterThan(Date.parse(first?.startsAt ?? '') + 300)
   })
 
   it('sends again after a restart what it had not kept open for minOpen', async () => {

@@ -83,7 +83,7 @@ describe('alertWebhook', () => {
   it('sends a request again with the same id and the same bytes, after any status but 2xx', async () => {
     let failures = 0
     const receiver = await Receiver.start((response) => {
-      response.writeHead([500, 404, 200][failures++] ?? 200).end()
+      response.writeHead([500, 404, 200][failures++] ?? 200, { 'retry-after': '0' }).end()
     })
     const { open, append } = alertLog()
     const { problems } = await start(await open(), receiver)
