@@ -42,12 +42,20 @@ const ROOTS = [
 export class AbsenceWatch {
   readonly #prepared: PreparedRule
   readonly #within: number
+  /** When the last of the entries that were deleted unread was recorded; -Infinity for none. */
+  readonly #gap: number
   readonly #state: RuleState
   readonly #context: RuleContext
 
-  constructor(prepared: PreparedRule, within: number, state: RuleState, context: RuleContext) {
+  constructor(
+    prepared: PreparedRule,
+    { within, gap }: { readonly within: number; readonly gap: number },
+    state: RuleState,
+    context: RuleContext,
+  ) {
     this.#prepared = prepared
     this.#within = within
+    this.#gap = gap
     this.#state = state
     this.#context = context
   }
@@ -122,6 +130,13 @@ export class AbsenceWatch {
       return
     }
     if (state.q !== undefined && deadline !== state.j) return this.#step(deadline, false)
+    // Its last reports may be among the entries that are gone.
+    if (state.j !== undefined && state.j - this.#within < this.#gap) {
+      this.#unknown('gap', this.#gap)
+      state.o = this.#gap
+      state.j = this.#gap + this.#within
+      return
+    }
     if (now - due > DOWNTIME) {
       this.#unknown('downtime', now)
       state.j = now + this.#within

@@ -11,6 +11,11 @@ export type RuleInput = ResearchEvent & {
 /** A day, a month or a year (§2.2). */
 const EVENT_DATE = /^\d{4}(?:-\d{2}(?:-\d{2})?)?$/
 
+/** When an event was recorded, else received. Unix ms. */
+export function arrivedAt({ received, recorded }: Pick<RuleInput, 'received' | 'recorded'>): number {
+  return recorded ?? validTime(received) ?? 0
+}
+
 /** The time of an event: `time`, else `received`, never later than its recording. Unix ms. */
 export function eventTime({ time, received, recorded }: RuleInput): number {
   const arrived = validTime(received) ?? recorded ?? 0
@@ -40,7 +45,7 @@ function dateOf(data: unknown): number | undefined {
 /** The last text that was parsed: the times of an event are needed several times. */
 let last: { readonly text: string; readonly at: number | undefined } = { text: '', at: undefined }
 
-export function validTime(text: unknown): number | undefined {
+function validTime(text: unknown): number | undefined {
   if (typeof text !== 'string') return undefined
   if (text !== last.text) {
     const at = Date.parse(text)

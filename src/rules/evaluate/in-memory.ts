@@ -4,7 +4,7 @@ import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
 import { unknownOutput } from './absence.ts'
 import type { RuleContext } from './context.ts'
-import { eventTime, validTime } from './event-time.ts'
+import { arrivedAt, eventTime } from './event-time.ts'
 import type { RuleInput } from './event-time.ts'
 import { ruleOfKey } from './key.ts'
 import { ruleProgram } from './program.ts'
@@ -64,6 +64,7 @@ export class InMemoryRules {
     this.#rules = rules
     this.#maxKeys = maxKeys
     this.#states = new Map(from?.states)
+    for (const { name } of rules) this.#program.resume(this.#states.get(name) ?? {})
     for (const timer of from?.timers ?? []) this.#timers.set(timer)
     this.#event = from?.clocks.event ?? -Infinity
     this.#recorded = from?.clocks.recorded ?? -Infinity
@@ -75,10 +76,10 @@ export class InMemoryRules {
    * @param event With `recorded`, when it came, in Unix ms; default: its `received`.
    */
   next(event: RuleInput): readonly AlertEvent[] {
-    const recorded = Math.max(this.#recorded, event.recorded ?? validTime(event.received) ?? 0)
+    const recorded = Math.max(this.#recorded, arrivedAt(event))
     const at = Math.max(this.#event, Math.min(eventTime(event), recorded))
-    this.#fire(at, recorded)
     const keys = this.#program.keys(event)
+    this.#fire(at, recorded)
     if (keys !== undefined) for (const key of keys.length > 1 ? keys.toSorted() : keys) this.#run(event, key)
     return this.#taken()
   }

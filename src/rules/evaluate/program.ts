@@ -6,6 +6,7 @@ import type { Evidence } from './absence.ts'
 import { endOfGone } from './alert-data.ts'
 import { TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
+import { arrivedAt } from './event-time.ts'
 import type { RuleInput } from './event-time.ts'
 import { keyedFact, shownKey } from './facts.ts'
 import type { KeyedFact, Tally } from './facts.ts'
@@ -15,11 +16,19 @@ import type { PreparedRule } from './prepared-rule.ts'
 import type { Counts, RuleState } from './state.ts'
 import { Timeline } from './timeline.ts'
 
-/** Rules as the functions of a process over a log. They depend on their arguments alone. */
+/** Rules as the functions of a process over a log. They depend on their arguments and on {@link RuleProgram.resume} alone. */
 export interface RuleProgram {
   /** The types of the entries that they read; undefined for all. */
   readonly types: readonly ResearchEventType[] | undefined
-  /** The keys of the states that an entry may change. Conditions are evaluated here, once. */
+  /**
+   * Goes on from the state of a rule, whose key is the name of the rule. Absence depends on it, and the state of a source cannot have it:
+   * there may be a million sources.
+   */
+  resume(state: RuleState): void
+  /**
+   * The keys of the states that an entry may change. Conditions are evaluated here, once. Call it before the timers fire that a `log.gap`
+   * makes due.
+   */
   keys(entry: RuleInput): readonly string[] | undefined
   init(key: string): RuleState
   /** For a key of a rule that is gone, see {@link staleKeys}, ends its alert and removes its state. */
@@ -73,6 +82,7 @@ class Program implements RuleProgram {
   readonly #byPrefix: ReadonlyMap<string, PreparedRule>
   readonly #byType = new Map<string, readonly PreparedRule[]>()
   readonly #work = new WeakMap<RuleInput, ReadonlyMap<string, Work>>()
+  #gap = -Infinity
 
   constructor(rules: readonly CompiledRule[], viewOf: ViewOf) {
     this.#viewOf = viewOf
@@ -81,7 +91,12 @@ class Program implements RuleProgram {
     this.types = typesOf(this.#rules)
   }
 
+  resume({ m: gap = -Infinity }: RuleState): void {
+    this.#gap = Math.max(this.#gap, gap)
+  }
+
   keys(entry: RuleInput): readonly string[] | undefined {
+    if (entry.type === 'log.gap') this.#gap = Math.max(this.#gap, arrivedAt(entry))
     const work = this.#workOf(entry)
     if (work === undefined) return undefined
     this.#work.set(entry, work)
@@ -95,21 +110,16 @@ class Program implements RuleProgram {
   event(state: RuleState, entry: RuleInput, context: RuleContext): void {
     const work = (this.#work.get(entry) ?? this.#workOf(entry))?.get(context.key)
     if (work === undefined) return this.#gone(state, context)
-    const { prepared, keyed, counts, failure } = work
+    const { prepared, keyed, failure } = work
     if (failure !== undefined) throw failure.error
-    if (counts !== undefined || entry.type === 'log.gap') {
-      if (counts !== undefined) context.set({ r: sum(state.r, counts) })
-      if (entry.type === 'log.gap' && prepared.absence !== undefined)
-        context.append(unknownOutput(prepared, 'gap', {}, context.now()))
-      return
-    }
+    if (context.key === prepared.rule.name) return this.#ofRule(state, entry, work, context)
     if (keyed !== undefined) state.k ??= shownKey(keyed.key)
     if (prepared.absence === undefined) {
       if (keyed !== undefined) new Timeline(prepared, state, context).event(keyed.fact)
       return
     }
     state.k ??= { source: entry.source }
-    const watch = new AbsenceWatch(prepared, prepared.absence.within, state, context)
+    const watch = this.#watch(prepared, prepared.absence.within, state, context)
     if (isEvidence(entry.type)) watch.evidence(entry.type)
     else if (keyed !== undefined) watch.report(keyed.fact)
   }
@@ -119,7 +129,21 @@ class Program implements RuleProgram {
     if (name !== TIMER) return
     if (prepared === undefined) this.#gone(state, context)
     else if (prepared.absence === undefined) new Timeline(prepared, state, context).timer(due)
-    else new AbsenceWatch(prepared, prepared.absence.within, state, context).timer(due)
+    else this.#watch(prepared, prepared.absence.within, state, context).timer(due)
+  }
+
+  #watch(prepared: PreparedRule, within: number, state: RuleState, context: RuleContext): AbsenceWatch {
+    return new AbsenceWatch(prepared, { within, gap: this.#gap }, state, context)
+  }
+
+  /** What is known of a rule as a whole. */
+  #ofRule(state: RuleState, entry: RuleInput, { prepared, counts }: Work, context: RuleContext): void {
+    if (counts !== undefined) state.r = sum(state.r, counts)
+    if (entry.type === 'log.gap' && prepared.absence !== undefined) {
+      state.m = this.#gap
+      context.append(unknownOutput(prepared, 'gap', {}, this.#gap))
+    }
+    context.set(state)
   }
 
   /** What an entry is for each key; undefined where it changes nothing. */
@@ -166,7 +190,7 @@ class Program implements RuleProgram {
     const all = work ?? new Map<string, Work>()
     for (const prepared of this.#rules) {
       if (prepared.absence === undefined) continue
-      if (isGap) all.set(prepared.rule.name, { prepared })
+      if (isGap) all.set(prepared.rule.name, { ...all.get(prepared.rule.name), prepared })
       else if (isWatched(prepared, source, type !== 'source.live'))
         all.set(stateKey(prepared.prefix, [source]), { prepared })
     }

@@ -51,6 +51,8 @@ export interface RuleState {
   z?: 1 | 2
   /** Of a rule: what was counted. */
   r?: Counts
+  /** Of a rule about absence: when the last of the entries that were deleted unread was recorded. */
+  m?: number
 }
 
 /** What a window keeps. Each kind uses a part of it. */

@@ -56,9 +56,16 @@ export class RuleProcess {
     this.#current = this.#rules.map((rule) => hashOf(keyPrefix(rule)).slice(0, 16)).toSorted()
   }
 
-  /** Finds states of gone rules before the process runs, so that they end at its first entry. */
+  /**
+   * Reads what the rules know before the process runs, and finds states of gone rules, so that they end at its first entry. Where the
+   * process waits for another one then, what that one learns of deleted entries meanwhile is not known.
+   */
   async prepare(log: EventLog, name: string, signal: AbortSignal): Promise<void> {
-    const registry = await log.state<ProcessedState>(name).get(REGISTRY)
+    const states = log.state<ProcessedState>(name)
+    for (const { name: rule, windows } of this.#rules) {
+      if (windows.some(({ kind }) => kind === 'absence')) this.#program.resume((await states.get(rule)) ?? {})
+    }
+    const registry = await states.get(REGISTRY)
     if (this.#goneOf(registry).length > 0) await this.#find(log, name, signal)
   }
 

@@ -95,6 +95,26 @@ describe('absence', () => {
     expect(alertsOf([at(0), at(800, 'stream.gap'), 1_899, 1_900])).toEqual(['unknown gap 800', 'firing 1800'])
   })
 
+  it('is unknown where reports may be among entries that were deleted unread, and begins anew', () => {
+    const gap = (recorded: number) => at(recorded, 'log.gap', '/log')
+    // For all sources at once, then for the one that would be absent.
+    const unknown = ['unknown gap 800', 'unknown gap 800']
+    expect(alertsOf([at(0), gap(800), 1_100, 1_899])).toEqual(unknown)
+    expect(alertsOf([at(0), gap(800), 1_100, 1_899, 1_900])).toEqual([...unknown, 'firing 1800'])
+    expect(alertsOf([at(0), gap(800), at(900), 1_999, 2_000])).toEqual(['unknown gap 800', 'firing 1900'])
+    // The deadline is over when the gap is known.
+    expect(alertsOf([at(0), gap(1_200), 2_299])).toEqual(['unknown gap 1200', 'unknown gap 1200'])
+  })
+
+  it('does not fire after `for` where a gap was meanwhile, and a gap does not resolve it', () => {
+    const gap = at(1_300, 'log.gap', '/log')
+    expect(alertsOf([at(0), 1_100, gap, 1_700, 2_899], { for: 500 })).toEqual([
+      'unknown gap 1300',
+      'unknown gap 1300',
+    ])
+    expect(alertsOf([at(0), 1_100, gap, 9_000])).toEqual(['firing 1000', 'unknown gap 1300'])
+  })
+
   it('ends with the monitor, whose late reports do not begin it again', () => {
     const monitor = {
       type: 'event_stream',

@@ -199,6 +199,7 @@ function withData(rest: Rest, type: RuleInput['type'], date: string | undefined)
   if (type === 'source.live') return { ...rest, type, data: { lost: null } }
   if (type === 'source.lost') return { ...rest, type, data: { message: 'refused' } }
   if (type === 'stream.gap') return { ...rest, type, data: { from: null, to: null, reason: 'expired' } }
+  if (type === 'log.gap') return { ...rest, type, data: { from: '1', to: '2' } }
   if (type !== 'task_run.state') return { ...rest, type: 'unknown', data: { event_date: date } }
   const run = {
     run_id: rest.id,

@@ -29,10 +29,7 @@ export class RuleLog {
 
   /** As {@link detect}, for rules of another name. */
   async detectFor(name: string, minutes: number, ...ids: readonly string[]): Promise<void> {
-    await this.#append(
-      minutes,
-      ids.map((id) => change(id)),
-    )
+    await this.append(minutes, ...ids.map((id) => change(id)))
     await this.caughtUp(name)
   }
 
@@ -44,16 +41,30 @@ export class RuleLog {
       type: 'log.tick',
       data: { at: time },
     }
-    await this.#append(minutes, [event])
+    await this.append(minutes, event)
     await this.caughtUp()
   }
 
-  async #append(minutes: number, events: readonly ResearchEvent[]): Promise<void> {
+  /** Appends events so many minutes after the begin, and does not wait for rules. */
+  async append(minutes: number, ...events: readonly ResearchEvent[]): Promise<void> {
     this.clock.now = BEGIN + minutes * MINUTE
     const time = new Date(this.clock.now).toISOString()
     const placed: ResearchEvent[] = []
     for (const event of events) placed.push({ ...event, time, received: time })
     await append(this.store, placed)
+  }
+
+  /** Deletes what is appended meanwhile, and puts the rules, which must not run, to the position before it. */
+  async deleteUnread(appending: () => Promise<void>): Promise<void> {
+    const before = await this.store.positionAt('end')
+    await appending()
+    const end = await this.store.positionAt('end')
+    const fence = await this.store.claim('process:rules')
+    // Retention keeps what a reader has not read.
+    await this.store.commit(fence, { expect: before, cursor: end, acknowledged: [] })
+    await this.store.retention.trim({ limit: 1_000 })
+    await this.store.commit(fence, { expect: end, cursor: before, acknowledged: [] })
+    await this.store.release(fence)
   }
 
   /** Resolves when the rules have read everything. */
@@ -76,7 +87,7 @@ export class RuleLog {
           return [`resolved ${data.alert} ${Object.values(data.key).join()}`.trim() + `: ${data.reason}`]
         case 'alert.unknown':
         case 'alert.late':
-          return [`${type.slice(6)} ${data.alert}`]
+          return [`${type.slice(6)} ${data.alert} ${Object.values(data.key).join()}`.trim()]
         default:
           return []
       }

@@ -4,6 +4,7 @@ import { compiledRules, createRuleSet } from '../../../src/rules/rule-set.ts'
 import { runRules } from '../../../src/rules/run/run-rules.ts'
 import type { Rule } from '../../../src/rules/rule.ts'
 import { readAll } from '../../log/conformance/fixture.ts'
+import { change } from '../../operators/events.ts'
 import { ruleStatus } from '../../../src/rules/run/rule-status.ts'
 import { ruleLog } from './rule-log.ts'
 
@@ -100,6 +101,53 @@ describe('rules over a log', () => {
     const { done } = runRules(log, set(burst))
     await log.close()
     expect(await done).toBeUndefined()
+  })
+})
+
+describe('absence over a log whose retention overtook the rules', () => {
+  it('is unknown, across restarts, until a source could have reported again', async () => {
+    const at = await ruleLog()
+    const rules = set({
+      alert: 'Quiet',
+      absence: { on: ['monitor.event_stream'], within: '1h' },
+      lateness: 0,
+    })
+    let running = runRules(at.log, rules)
+    const restart = async () => {
+      await running.stop()
+      running = runRules(at.log, rules)
+    }
+    await at.caughtUp()
+    await at.detect(0, 'a')
+    await running.stop()
+    await at.deleteUnread(() => at.append(50, change('b')))
+    running = runRules(at.log, rules)
+    await at.tick(51)
+    expect(await at.alerts()).toEqual(['unknown Quiet'])
+    await restart()
+    await at.tick(61)
+    expect(await at.alerts()).toEqual(['unknown Quiet', 'unknown Quiet /v1/monitors/m'])
+    await restart()
+    await at.tick(109)
+    await at.tick(110)
+    expect((await at.alerts()).slice(2)).toEqual(['firing Quiet /v1/monitors/m'])
+  })
+
+  it('is unknown where the time of a source was over before the gap was known', async () => {
+    const at = await ruleLog()
+    const rules = set({
+      alert: 'Quiet',
+      absence: { on: ['monitor.event_stream'], within: '1h' },
+      lateness: 0,
+    })
+    const running = runRules(at.log, rules)
+    await at.caughtUp()
+    await at.detect(0, 'a')
+    await running.stop()
+    await at.deleteUnread(() => at.append(62, change('b')))
+    runRules(at.log, rules)
+    await at.tick(63)
+    expect(await at.alerts()).toEqual(['unknown Quiet /v1/monitors/m', 'unknown Quiet'])
   })
 })
 
