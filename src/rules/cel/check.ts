@@ -1,11 +1,11 @@
 import type { Expr, Expr_Call, Expr_Comprehension } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js'
+import { nearestName } from '../../protocol/check.ts'
 import { dataShapes, ENVELOPE_FIELDS, EVENT_TYPES, type Shape } from './event-shape.ts'
 import type { ExpressionProblem } from './expression-error.ts'
 import { patternOf } from './pattern.ts'
-import { pathOf, textConstant } from './rewrite.ts'
+import { isEventField, pathOf, textConstant } from './rewrite.ts'
 import { FUNCTIONS, MACROS, METHODS, OPERATORS, TYPE_NAMES, type Kind } from './signatures.ts'
-import { similarName } from './similar.ts'
-import type { Syntax } from './syntax.ts'
+import { childrenOf, type Syntax } from './syntax.ts'
 import { textLiteralAt } from './tokens.ts'
 
 /** What an expression may name. */
@@ -140,15 +140,19 @@ class Checker {
       return ANY
     }
     const names = [...this.#scope.names.keys(), ...[...bound.keys()].filter((key) => !key.startsWith('@'))]
-    const known = similarName(name, names)
-    const hint =
-      known !== undefined
-        ? `did you mean \`${known}\`?`
-        : this.#scope.hasEvent && this.#dataFields().has(name)
-          ? `write \`data.${name}\`.`
-          : `known are ${list(names)}; a text needs quotes: '${name}'.`
-    this.#report(`There is no name \`${name}\`: ${hint}`, at, name.length)
+    this.#report(`There is no name \`${name}\`: ${this.#hintForName(name, names)}`, at, name.length)
     return ANY
+  }
+
+  #hintForName(name: string, names: readonly string[]): string {
+    const { hasEvent } = this.#scope
+    if (hasEvent && this.#dataFields().has(name)) return `write \`data.${name}\`.`
+    const elsewhere = CONSTANTS_ELSEWHERE.get(name.toLowerCase())
+    if (elsewhere !== undefined) return `write \`${elsewhere}\`.`
+    const known = nearestName(name, names)
+    if (known !== undefined) return `did you mean \`${known}\`?`
+    if (!hasEvent && isEventField(name)) return `only ${list(names)} can be used here, not the event.`
+    return `known are ${list(names)}; a text needs quotes: '${name}'.`
   }
 
   #dataFields(): ReadonlySet<string> {
@@ -166,7 +170,7 @@ class Checker {
     }
     if (found.length > 0) return found
     const fields = fieldsOf(shapes)
-    const known = similarName(field, fields)
+    const known = nearestName(field, fields)
     const hint =
       known !== undefined
         ? `did you mean \`${known}\`?`
@@ -231,14 +235,17 @@ class Checker {
     const same = isMethod ? METHODS : FUNCTIONS
     const other = isMethod ? FUNCTIONS : METHODS
     const names = isMethod ? [...same.keys(), ...MACROS.keys()] : [...same.keys()]
-    const known = similarName(name, names)
+    const elsewhere = FUNCTIONS_ELSEWHERE.get(name.toLowerCase())
+    const known = elsewhere === undefined ? nearestName(name, names) : undefined
     const hint = other.has(name)
       ? isMethod
         ? `write \`${name}(…)\` around it.`
         : `write \`….${name}(…)\` after a value.`
-      : known === undefined
-        ? `known are ${list(names)}.`
-        : `did you mean \`${known}\`?`
+      : elsewhere !== undefined
+        ? `write \`${elsewhere}\`.`
+        : known === undefined
+          ? `known are ${list(names)}.`
+          : `did you mean \`${known}\`?`
     this.#report(`There is no ${isMethod ? 'method' : 'function'} \`${name}\`: ${hint}`, at, name.length)
   }
 
@@ -271,9 +278,25 @@ class Checker {
       this.#typeComparison(first, second, place)
       if (name !== '@in') this.#typeComparison(second, first, place)
     }
+    if (first !== undefined && second !== undefined && COMPARISONS.has(name)) this.#times(first, second)
     const shapes = args.map((arg) => this.visit(arg, place))
     if (name === '_?_:_') return [...(shapes[1] ?? []), ...(shapes[2] ?? [])]
     return ANY
+  }
+
+  /** `time > timestamp('…')` never has a value: the times of an event are texts. */
+  #times(first: Expr, second: Expr): void {
+    const kinds = [this.#kindOf(first), this.#kindOf(second)]
+    if (!kinds.includes('time') || !kinds.includes('text')) return
+    const text = kinds[0] === 'text' ? first : second
+    const message = 'A text cannot be compared with a time: write `timestamp(…)` around the text.'
+    this.#report(message, this.#start(text), 1)
+  }
+
+  /** Where the text of a node begins: the parser places an operator at its sign, and a field at its dot. */
+  #start(node: Expr): number {
+    const within = childrenOf(node).map((child) => this.#start(child))
+    return Math.min(this.#at(node), ...within)
   }
 
   /** `type == 'monitor.eror'` never holds. */
@@ -288,7 +311,7 @@ class Checker {
       const at = this.#at(node)
       const length = Math.abs(textLiteralAt(this.#syntax.text, at) ?? 1)
       // An application may have types of its own: only what is nearly a known one is a mistake.
-      const known = EVENT_TYPES.includes(value) ? undefined : similarName(value, EVENT_TYPES)
+      const known = EVENT_TYPES.includes(value) ? undefined : nearestName(value, EVENT_TYPES)
       if (known !== undefined && types?.has(value) !== true) {
         this.#report(`There is no event type '${value}': did you mean '${known}'?`, at, length)
       } else if (types !== undefined && !types.has(value)) {
@@ -340,6 +363,8 @@ class Checker {
   #kindOf(node: Expr): Kind {
     const { exprKind: kind } = node
     switch (kind.case) {
+      case 'identExpr':
+        return this.#scope.hasEvent ? (FIELD_KINDS.get(kind.value.name) ?? 'any') : 'any'
       case 'constExpr':
         return CONSTANT_KINDS[kind.value.constantKind.case ?? 'nullValue'] ?? 'any'
       case 'selectExpr':
@@ -407,6 +432,61 @@ const CONSTANT_KINDS: Readonly<Record<string, Kind | undefined>> = {
   doubleValue: 'number',
   nullValue: 'null',
 }
+
+const COMPARISONS: ReadonlySet<string> = new Set(['_==_', '_!=_', '_<_', '_<=_', '_>_', '_>=_'])
+
+/** Fields of each event that are of one kind. */
+const FIELD_KINDS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
+  ['id', 'text'],
+  ['source', 'text'],
+  ['type', 'text'],
+  ['time', 'text'],
+  ['received', 'text'],
+  ['via', 'text'],
+  ['revision', 'number'],
+  ['backfill', 'bool'],
+])
+
+/** Constants of other languages, in small letters. */
+const CONSTANTS_ELSEWHERE: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    undefined: 'null',
+    nil: 'null',
+    none: 'null',
+    null: 'null',
+    true: 'true',
+    false: 'false',
+  }),
+)
+
+/** Functions and methods of other languages, in small letters. */
+const FUNCTIONS_ELSEWHERE: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    lower: '….lowerAscii()',
+    tolower: '….lowerAscii()',
+    tolowercase: '….lowerAscii()',
+    upper: '….upperAscii()',
+    toupper: '….upperAscii()',
+    touppercase: '….upperAscii()',
+    len: 'size(…)',
+    length: 'size(…)',
+    count: 'size(…)',
+    includes: '….contains(…)',
+    match: "….matches('…')",
+    regex: "….matches('…')",
+    search: "….matches('…')",
+    test: "….matches('…')",
+    any: '….exists(x, …)',
+    some: '….exists(x, …)',
+    every: '….all(x, …)',
+    now: 'age(event)',
+    date: 'timestamp(…)',
+    number: 'double(…)',
+    float: 'double(…)',
+    str: 'string(…)',
+    tostring: 'string(…)',
+  }),
+)
 
 const KIND_NAMES: Readonly<Record<Kind, string>> = {
   bool: 'a boolean',

@@ -1,6 +1,7 @@
 import { parse, unparse } from '@bufbuild/cel'
 import type { Expr } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js'
 import { ExpressionError, type ExpressionProblem } from './expression-error.ts'
+import { MACROS, METHODS } from './signatures.ts'
 import { textLiteralAt, tokenAt } from './tokens.ts'
 
 /** Maximum length of an expression, in characters. */
@@ -61,7 +62,8 @@ function syntaxProblem(text: string, error: unknown): ExpressionError {
   if (token === '') return problem('The expression is not complete.', text.length, 0)
   const after = text.slice(offset + token.length).trim()
   const hint =
-    HINTS.get(token) ?? (after === '' && /^\W/.test(token) ? 'write what it applies to after it' : undefined)
+    hintBefore(after, token) ??
+    (after === '' && /^\W/.test(token) ? 'write what it applies to after it' : undefined)
   const message = `\`${token}\` is not expected here${hint === undefined ? '' : `: ${hint}`}.`
   return problem(message, offset, token.length)
 }
@@ -69,6 +71,8 @@ function syntaxProblem(text: string, error: unknown): ExpressionError {
 const HINTS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     '=': 'to compare, write `==`',
+    '==': 'CEL compares with `==` alone',
+    not: 'write `!`',
     '&': 'for "and", write `&&`',
     '|': 'for "or", write `||`',
     and: 'write `&&`',
@@ -76,6 +80,13 @@ const HINTS: ReadonlyMap<string, string> = new Map(
     '?': 'CEL has no `?.`; use `has(…)`, or `condition ? a : b`',
   }),
 )
+
+/** @param after The text behind the token. */
+function hintBefore(after: string, token: string): string | undefined {
+  if (token === '=' && after.startsWith('~')) return "for a regular expression, write `….matches('…')`"
+  if (METHODS.has(token) || MACROS.has(token)) return `write \`….${token}(…)\``
+  return token === '==' && after === '' ? undefined : HINTS.get(token)
+}
 
 function offsetOf(error: unknown): number | undefined {
   if (!(error instanceof Error) || !('location' in error)) return undefined

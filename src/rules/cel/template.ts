@@ -49,6 +49,11 @@ export function compileTemplate(text: string, scope: TemplateScope): Template {
   }
   const parts: Part[] = []
   const problems: ExpressionProblem[] = []
+  const foreign = /\{\{[^{}]*\$[^{}]*\}\}/.exec(text)
+  if (foreign !== null) {
+    const message = `\`${foreign[0].slice(0, 60)}\` is a template of Prometheus: write \`\${…}\`, such as \`\${value}\`.`
+    problems.push({ message, offset: foreign.index, length: foreign[0].length })
+  }
   let index = 0
   for (const piece of pieces(text)) {
     if (typeof piece === 'string') {

@@ -48,11 +48,24 @@ export function checkRules(sources: readonly Source[], problems: readonly RulePr
     .map((given) => checkRule(given, report))
     .filter((rule) => rule !== undefined)
   complainOfRepeatedNames(rules, report)
-  if (report.problems.length > 0) throw new RuleError(report.problems)
+  if (report.problems.length > 0) throw new RuleError(inOrder(report.problems))
   const enabled = rules.filter(({ isEnabled }) => isEnabled)
   return createRuleSet(
     enabled.flatMap(({ compiled }) => compiled ?? []),
     rules.filter(({ isEnabled }) => !isEnabled).map(({ name }) => name),
+  )
+}
+
+/** Those of a file together, in the order of its text. */
+function inOrder(problems: readonly RuleProblem[]): readonly RuleProblem[] {
+  const files = new Map<string | null, RuleProblem[]>()
+  for (const problem of problems) {
+    const others = files.get(problem.file)
+    if (others === undefined) files.set(problem.file, [problem])
+    else others.push(problem)
+  }
+  return Array.from(files.values()).flatMap((each) =>
+    each.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0)),
   )
 }
 
@@ -130,7 +143,8 @@ function validDefaults(defaults: unknown): Defaults {
 
 function checkRule(given: Given, report: Report): Checked | undefined {
   const { source, path, content, group } = given
-  const name = isObject(content) && typeof content['alert'] === 'string' ? content['alert'] : null
+  const alert = isObject(content) ? content['alert'] : undefined
+  const name = typeof alert === 'string' && alert !== '' ? alert : null
   const complain: Complain = (within, message, at) => {
     const inDefaults =
       isObject(content) && group !== undefined && isInherited(content, group.defaults, within, at)

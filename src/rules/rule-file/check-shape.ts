@@ -14,7 +14,14 @@ export function complainOfShape(
   schema: z.ZodType,
   complain: Complain,
 ): void {
-  for (const issue of issues) complainOf(issue, value, schema, complain)
+  const reported = new Set<string>()
+  for (const issue of issues) {
+    // A text in the place of a list is no list, and can be too long as well.
+    const identity = `${issue.path.map(String).join('\n')}\n${issue.message}`
+    if (issue.code !== 'unrecognized_keys' && reported.has(identity)) continue
+    reported.add(identity)
+    complainOf(issue, value, schema, complain)
+  }
 }
 
 function complainOf(issue: z.core.$ZodIssue, value: unknown, schema: z.ZodType, complain: Complain): void {
@@ -47,12 +54,24 @@ function gotText(given: unknown, issue: z.core.$ZodIssue): string {
   if (given === null) return ', and it is empty'
   if (issue.code === 'invalid_type' && issue.expected === 'string' && !isCollection(given))
     return `: put it into quotes, "${String(given).slice(0, 60)}"`
-  if (issue.code === 'invalid_value' && typeof given === 'string') {
-    const nearest = nearestName(given, issue.values.map(String))
+  if (issue.code === 'invalid_type' && issue.expected === 'array' && typeof given === 'string')
+    return `: write [${given.slice(0, 60)}]`
+  if (issue.code === 'invalid_type' && issue.expected === 'number' && typeof given === 'string')
+    return `, not the text ${JSON.stringify(given.slice(0, 60))}`
+  const values = valuesOf(issue)
+  if (values !== undefined && typeof given === 'string') {
+    const nearest = nearestName(given, values)
     if (nearest !== undefined) return `, not ${shown(given)}: did you mean ${nearest}?`
   }
   if (Array.isArray(given)) return `, not a list of ${given.length}`
   return isCollection(given) ? ', not an object' : `, not ${shown(given)}`
+}
+
+/** What could stand there, if these are few. */
+function valuesOf(issue: z.core.$ZodIssue): readonly string[] | undefined {
+  if (issue.code === 'invalid_value') return issue.values.map(String)
+  const values: unknown = issue.code === 'custom' ? issue.params?.['values'] : undefined
+  return Array.isArray(values) ? values.map(String) : undefined
 }
 
 /** Names from other tools, and what they are here. */

@@ -1,3 +1,4 @@
+import { nearestName } from '../../protocol/check.ts'
 import type { RuleEventType } from '../rule.ts'
 
 /** The types of events that rules can read. A test checks that none is missing: an application may add types of its own. */
@@ -21,6 +22,19 @@ const TYPES = {
 
 // `Object.keys` returns strings; the record has no other keys.
 export const RULE_EVENT_TYPES = Object.keys(TYPES) as (keyof typeof TYPES)[]
+
+/**
+ * A type of an application's own events, which a program of it appends to the log: `tank.full`. The first words of our types
+ * are none of its: those are types that the service may get later, or misspelled ones.
+ */
+export const OWN_EVENT_TYPE =
+  /^(?!(?:monitor|task_group|task_run|stream|source|log|alert)\.)[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}$/
+
+/** Whether rules can read events of this type: one of ours, or one that is not like ours with a mistake in it. */
+export function isEventType(type: string): boolean {
+  if (RULE_EVENT_TYPES.some((known) => known === type)) return true
+  return OWN_EVENT_TYPE.test(type) && nearestName(type, RULE_EVENT_TYPES) === undefined
+}
 
 /** What shows that a monitor works. An error does not. */
 export const MONITOR_REPORTS: readonly RuleEventType[] = [

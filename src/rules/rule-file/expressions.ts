@@ -59,7 +59,7 @@ export class RuleExpressions {
   /** Reports the problems of expressions in properties that have another problem, too. */
   checkBroken(): void {
     for (const [property, content] of Object.entries(this.#draft.broken)) {
-      if (property === 'when') continue
+      if (property === 'when' || typeof content !== 'object') continue
       for (const [name, value] of Object.entries(Object(content))) {
         const isKey = property === 'key'
         if (name === 'steps' && Array.isArray(value)) {

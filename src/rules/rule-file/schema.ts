@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import type { RuleEventType } from '../rule.ts'
 import { DURATION_PATTERN, MAX_DURATION } from './duration.ts'
-import { RULE_EVENT_TYPES } from './event-types.ts'
+import { isEventType, OWN_EVENT_TYPE, RULE_EVENT_TYPES } from './event-types.ts'
 
 /** The most rules of a file. */
 export const MAX_RULES = 5_000
@@ -14,6 +15,8 @@ export const MAX_EVENTS = 5_000
 /** The most different values that a window remembers. */
 const MAX_VALUES = 1_000
 const MAX_STEPS = 10
+/** The most types of events that a rule reads. */
+const MAX_TYPES = 50
 
 /** A name of a label in Prometheus and Alertmanager. Those that begin with `__` are theirs. */
 const LABEL_NAME = /^(?!__)[A-Za-z_][A-Za-z0-9_]{0,99}$/
@@ -71,13 +74,19 @@ function object<Shape extends z.core.$ZodLooseShape>(shape: Shape, example: stri
   return z.strictObject(shape, { error: `properties, such as { ${example} }` }).meta({ description })
 }
 
+const EVENT_TYPE_EXPECTED =
+  'a type of events, such as monitor.event_stream, or one of your own, such as tank.full'
+
+/** A type of events, or an application's own, which TypeScript does not know here. */
+export const eventType = z
+  .string({ error: EVENT_TYPE_EXPECTED })
+  .refine(isEventType, { error: EVENT_TYPE_EXPECTED, params: { values: RULE_EVENT_TYPES } })
+  .meta({
+    anyOf: [{ enum: RULE_EVENT_TYPES }, { pattern: OWN_EVENT_TYPE.source }],
+  }) as unknown as z.ZodType<RuleEventType>
+
 const on = (description: string) =>
-  list(
-    z.enum(RULE_EVENT_TYPES, { error: `a type of events, such as monitor.event_stream` }),
-    'types of events, such as [monitor.event_stream]',
-    RULE_EVENT_TYPES.length,
-    description,
-  )
+  list(eventType, 'types of events, such as [monitor.event_stream]', MAX_TYPES, description)
 
 const windowWhen = cel('Only events for which this holds.').optional()
 const over = duration(1, 'The window: events of the time (now − over, now].')

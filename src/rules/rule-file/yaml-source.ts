@@ -56,8 +56,14 @@ export function yamlSource(given: string, file: string | null, problems: RulePro
     atLine(1, 1, TOO_DEEP)
     return undefined
   }
-  for (const { pos, message } of [...document.errors, ...document.warnings].slice(0, MAX_SYNTAX_PROBLEMS))
-    complain(pos[0], `This is not valid YAML: ${message.replace(/\.$/, '')}.`)
+  let last = 0
+  for (const { pos, message } of [...document.errors, ...document.warnings].slice(0, MAX_SYNTAX_PROBLEMS)) {
+    const { line } = positionOf(pos[0])
+    // The first one of a line causes the others.
+    if (line !== last)
+      complain(pos[0], `This is not valid YAML: ${message.replace(/\.$/, '')}${hintFor(message)}.`)
+    last = line
+  }
   if (document.errors.length > 0) return undefined
   if (document.contents === null || (isScalar(document.contents) && document.contents.value === null)) {
     complain(0, 'The file is empty: write version: 1, and rules.')
@@ -69,6 +75,14 @@ export function yamlSource(given: string, file: string | null, problems: RulePro
   const place = (path: Path, at?: Within): Place =>
     positionOf(offsetOf(text, document.contents, reader.targets, path, at))
   return { file, content, place }
+}
+
+/** What mostly causes this problem of syntax. */
+function hintFor(message: string): string {
+  if (/at node end|[Ff]low/.test(message)) return '; text that has [ ] { } , # or : needs quotes around it'
+  return /Nested mappings|Implicit keys/.test(message)
+    ? '; check the indentation, and put text that has a colon into quotes'
+    : ''
 }
 
 /** Undefined where it is nested too deeply: the parser calls itself for each level. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DURATION_PATTERN } from '../rule-file/duration.ts'
-import { RULE_EVENT_TYPES } from '../rule-file/event-types.ts'
+import { eventType } from '../rule-file/schema.ts'
 
 /** The most tests of a file, and events and expectations of a test as they are written. */
 const MAX_LISTED = 5_000
@@ -121,8 +121,7 @@ export const eventSchema = object(
       'why the source was lost',
       'The source cannot be reached (source.lost), with this message.',
     ).optional(),
-    type: z
-      .enum(RULE_EVENT_TYPES, { error: 'a type of events, such as monitor.event_stream' })
+    type: eventType
       .meta({ description: 'The type of an event whose data is written as on the wire.' })
       .optional(),
     data: z.json().describe('With type: the data as on the wire.').optional(),

@@ -51,6 +51,16 @@ describe('the checker', () => {
     ['changed(changed(id))', 'changed', 'within `changed`'],
     ['[1].exists(x, changed(x))', 'changed', 'within a macro'],
     ['age(data)', 'age', 'write `age(event)`'],
+    ['source.toLowerCase() == ""', 'toLowerCase', 'write `….lowerAscii()`'],
+    ['source.any(b, b == "")', 'any', 'write `….exists(x, …)`'],
+    ['len(source) > 1', 'len', 'write `size(…)`'],
+    ['id == undefined', 'undefined', 'write `null`'],
+    ["received > timestamp('2026-01-01T00:00:00Z')", 'r', 'write `timestamp(…)` around the text'],
+    [
+      "timestamp(received) > ('2026' + id) || timestamp(id) > '2026'",
+      "'",
+      'write `timestamp(…)` around the text',
+    ],
   ])('refuses %s, and points at %s', (text, part, message) => {
     expect(problems(text)).toEqual([[part, expect.stringContaining(message)]])
   })
@@ -59,6 +69,9 @@ describe('the checker', () => {
     ['', '', 'Write an expression'],
     ['source = id', '=', 'write `==`'],
     ['source and id', 'and', 'write `&&`'],
+    ['source === id', '==', 'CEL compares with `==` alone'],
+    ["source =~ 'a'", '=', "write `….matches('…')`"],
+    ["source contains 'a'", 'contains', 'write `….contains(…)`'],
     ['source == ', '==', 'after it'],
     ['(source', '(', 'is not closed'],
     ['source)', ')', 'closes nothing'],

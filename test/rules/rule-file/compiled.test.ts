@@ -33,6 +33,14 @@ describe('a compiled rule', () => {
     expect(compiled({ alert: 'A', when: 'true' }).types).toBeUndefined()
   })
 
+  it('reads events that an application appends itself, with any fields', () => {
+    const [rule] = compiledRules(
+      parseRules('version: 1\nrules: [{ alert: A, on: [tank.full, error], when: data.level > 0.9 }]'),
+    )
+
+    expect(rule?.types).toEqual(new Set(['tank.full', 'error']))
+  })
+
   it('waits a minute for late events where their order matters', () => {
     expect(compiled(COUNT).lateness).toBe(60_000)
     expect(compiled({ ...PULSE, for: '1m' }).lateness).toBe(60_000)

@@ -17,9 +17,27 @@ describe('a rule is refused, with one problem that says what to write instead,',
     [['on: [error]', 'severity: high'], '5:5 This has no property severity: write labels: { severity: … }.'],
     [
       ['on: [monitor.complete]'],
-      '4:10 on[0] must be a type of events, such as monitor.event_stream, not monitor.complete: did you mean monitor.completion?',
+      '4:10 on[0] must be a type of events, such as monitor.event_stream, or one of your own, such as tank.full, not monitor.complete: did you mean monitor.completion?',
     ],
     [['on: [alert.firing]'], '4:10 on[0] must be a type of events'],
+    [['on: [monitor.progress]'], '4:10 on[0] must be a type of events'],
+    [['on: [log.own]'], '4:10 on[0] must be a type of events'],
+    [['on: [taskrun.state]'], 'did you mean task_run.state?'],
+    [
+      ['on: error'],
+      '4:9 on must be a list of types of events, such as [monitor.event_stream], at least one and at most 50: write [error].',
+    ],
+    [['on: [error]', 'key: source'], '5:10 key must be names and CEL expressions'],
+    [
+      ['count: { over: 1h, gte: "3" }'],
+      '4:29 count.gte must be a whole number from 1 to 5000, not the text "3".',
+    ],
+    [
+      ['on: [error]', 'annotations: { a: "{{ $value }} events" }'],
+      '5:24 `{{ $value }}` is a template of Prometheus',
+    ],
+    [['on: [error]', 'labels: { a: "${id}" }'], '5:21 There is no name `id`: only `key` can be used here'],
+    [['on: [error]', 'key: { a: source[0] }'], '5:21 This is not valid YAML'],
     [['on: []'], '4:9 on must be a list of types of events'],
     [
       ['on: [error]', 'labels: { severity: 1 }'],
@@ -156,8 +174,14 @@ describe('the problems of a file', () => {
     )
     expect(one).toThrow(/^r\.yaml:3:5: A: The rule has no condition/)
     expect(two).toThrow(
-      /^the rules have 2 problems:\n {2}r\.yaml:5:5: A: This has no property x.*\n {2}r\.yaml:3:5: A: The rule/,
+      /^the rules have 2 problems:\n {2}r\.yaml:3:5: A: The rule.*\n {2}r\.yaml:5:5: A: This has no property x/,
     )
+  })
+
+  it('are in the order of the text', () => {
+    const text = ruleOf('alert: A', 'when: wrong', 'x: y', 'for: soon')
+
+    expect(problemsIn(text).map((line) => line.slice(0, 2))).toEqual(['4:', '5:', '6:'])
   })
 
   it('say where a name is repeated', () => {
@@ -176,8 +200,8 @@ describe('the problems of a file', () => {
     ].join('\n')
 
     expect(problemsOf(() => parseRules(text)).map(({ line, path }) => `${line} ${path}`)).toEqual([
-      '4 groups[0].defaults.for',
       '4 groups[0].defaults.annotations.a',
+      '4 groups[0].defaults.for',
     ])
   })
 })

@@ -74,7 +74,7 @@ describe('a rule file', () => {
       return `${name}: &${name} [${Array.from({ length: 9 }, () => (before === undefined ? 'x' : `*${before}`)).join()}]`
     })
 
-    expect(problemsIn(bomb.join('\n'))[0]).toContain('Aliases repeat more than 20000 values')
+    expect(problemsIn(bomb.join('\n')).join('\n')).toContain('Aliases repeat more than 20000 values')
   })
 
   it('has at most a MiB, 5,000 rules and 200 properties in an object', () => {
@@ -84,7 +84,7 @@ describe('a rule file', () => {
     expect(problemsIn(`#${'é'.repeat(524_288)}`)).toEqual([
       '1:1 The file has more than 1048576 bytes: split it into several files.',
     ])
-    expect(problemsIn(`version: 1\nrules:\n${rules.join('\n')}`)[0]).toMatch(
+    expect(problemsIn(`version: 1\nrules:\n${rules.join('\n')}`)[1]).toMatch(
       /^3:3 rules must be .* at most 5000/,
     )
     expect(problemsIn(properties.join('\n'))[0]).toBe('1:1 This has 201 properties: use at most 200.')
