@@ -455,6 +455,34 @@ describe('a timer of a process', () => {
     expect(await output(store)).toMatchObject([{ cause: { due: Math.ceil(due) + 0 } }])
   })
 
+  it('fires before the entry at whose very time it is due, also where many others are due then', async () => {
+    const at = { now: HOUR }
+    const { store, log } = await opened({ clock: () => at.now })
+    const order: string[] = []
+    log.process('p', {
+      version: 1,
+      key: (entry) => entry.id,
+      init: () => 0,
+      event: (_state, entry, context) => {
+        order.push(entry.id)
+        context.timer('due', 2 * HOUR)
+      },
+      timer: () => order.push('timer'),
+    })
+    const ids = Array.from({ length: 750 }, (_, n) => `e${n}`)
+    for (let from = 0; from < ids.length; from += 250) {
+      await append(
+        store,
+        ids.slice(from, from + 250).map((id) => change(id)),
+      )
+    }
+    await caughtUp(store)
+    at.now = 2 * HOUR
+    await append(store, [change('last')])
+    await caughtUp(store)
+    expect(order.slice(ids.length)).toEqual([...ids.map(() => 'timer'), 'last'])
+  })
+
   it('removes a state that was not set for `timeToLive`', async () => {
     let now = 0
     const { store, log } = await opened({ clock: () => now })

@@ -9,6 +9,11 @@ const CLOCKS: readonly TimerClock[] = ['event', 'recorded']
 
 type Place = Pick<Timer, 'due' | 'key' | 'name'>
 
+interface ReadPlace extends Place {
+  /** Whether it is after all timers of its time, and not at a timer. */
+  readonly isAll: boolean
+}
+
 /** The text is different for each key and name. */
 export function timerId({ key, name }: Pick<Timer, 'key' | 'name'>): string {
   return `${key.length}:${key}${name}`
@@ -24,7 +29,10 @@ export class TimerQueue {
   readonly #known = new Map<string, Timer>()
   readonly #queues = { event: new Heap(), recorded: new Heap() }
   /** All timers up to this place are known. */
-  readonly #read: Record<TimerClock, Place> = { event: placeAt(-Infinity), recorded: placeAt(-Infinity) }
+  readonly #read: Record<TimerClock, ReadPlace> = {
+    event: { ...placeAt(-Infinity), isAll: true },
+    recorded: { ...placeAt(-Infinity), isAll: true },
+  }
 
   constructor(store: ProcessStore, name: string) {
     this.#store = store
@@ -33,7 +41,7 @@ export class TimerQueue {
 
   /** Whether {@link next} has all timers that it needs. */
   isReadUpTo(until: Clocks): boolean {
-    return CLOCKS.every((clock) => this.#first(clock) !== undefined || this.#read[clock].due >= until[clock])
+    return CLOCKS.every((clock) => this.#isRead(clock, until))
   }
 
   /**
@@ -45,12 +53,12 @@ export class TimerQueue {
     const changed = new Map(Array.from(changes, (change) => [timerId(change), change]))
     const added: Timer[] = []
     for (const clock of CLOCKS) {
+      if (this.#isRead(clock, until)) continue
       const after = this.#read[clock]
-      if (this.#first(clock) !== undefined || after.due >= until[clock]) continue
       const found = await this.#store.timers(this.#name, { clock, until: until[clock], after, limit: PAGE })
       const last = found.length < PAGE ? undefined : found.at(-1)
       const end = last ?? placeAt(until[clock])
-      this.#read[clock] = { due: end.due, key: end.key, name: end.name }
+      this.#read[clock] = { due: end.due, key: end.key, name: end.name, isAll: last === undefined }
       for (const timer of found) if (!changed.has(timerId(timer))) added.push(timer)
       for (const change of changed.values()) {
         if (change.due === null || change.clock !== clock) continue
@@ -77,6 +85,13 @@ export class TimerQueue {
   #add(timer: Timer): void {
     this.#known.set(timerId(timer), timer)
     this.#queues[timer.clock].push(timer)
+  }
+
+  #isRead(clock: TimerClock, until: Clocks): boolean {
+    if (this.#first(clock) !== undefined) return true
+    const { due, isAll } = this.#read[clock]
+    // Where reading has ended at a timer that is due at this very time, others of that time may follow it.
+    return isAll ? due >= until[clock] : due > until[clock]
   }
 
   #due(clock: TimerClock, until: Clocks): Timer | undefined {
