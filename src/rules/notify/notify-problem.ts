@@ -8,13 +8,14 @@ export interface NotifyProblem {
   readonly attempt: number
 }
 
-/** Takes the problems of a notifier. What it throws is ignored. */
+/** Takes the problems of a notifier. What it throws, or rejects with where it is asynchronous, is ignored. */
 export type OnProblem = (problem: NotifyProblem) => void
 
 /** Calls `onProblem`. A problem of its own does not stop a notifier. */
 export function report(onProblem: OnProblem, problem: NotifyProblem): void {
   try {
-    onProblem(problem)
+    const result: unknown = onProblem(problem)
+    void Promise.resolve(result).catch(() => undefined)
   } catch {
     // It was to be reported here.
   }
