@@ -15,7 +15,7 @@ import {
   type CelValue,
 } from '@bufbuild/cel'
 import { isObject } from '../../protocol/event.ts'
-import { fieldOf, originOf, sourceOf } from './json-value.ts'
+import { fieldOf, namesOf, originOf, sourceOf } from './json-value.ts'
 import {
   basesOf,
   confidenceOf,
@@ -37,13 +37,16 @@ const LIST = listType(DYN)
 const MAX_MADE = 1024 * 1024
 
 /** Maximum number of members that one evaluation visits, in all its macros together. */
-export const MAX_MEMBERS = 10_000
+const MAX_MEMBERS = 1_000
+
+/** Maximum number of parts that `split` makes. */
+const MAX_SPLIT = 10_000
 
 /** Maximum number of nodes of the syntax tree that macros of one evaluation evaluate. */
-const MAX_STEPS = 100_000
+const MAX_STEPS = 20_000
 
 /** Maximum number of values within lists and maps that one evaluation compares. */
-const MAX_COMPARED = 50_000
+const MAX_COMPARED = 5_000
 
 /** Maximum number of characters that regular expressions of one evaluation read; one with `^`, `$` or `\\b` reads each several times. */
 const MAX_READ = 8 * MAX_TEXT
@@ -189,8 +192,8 @@ function equalJson(left: unknown, right: unknown): boolean {
       for (let index = 0; index < a.length; index++) waiting.push(a[index], b[index])
       continue
     }
-    reserve(Object.keys(a).length)
     const names = namesOf(a)
+    reserve(names.length)
     if (names.length !== namesOf(b).length) return false
     for (const name of names) {
       const other = fieldOf(b, name)
@@ -205,11 +208,6 @@ function equalJson(left: unknown, right: unknown): boolean {
 function reserve(count: number): void {
   used.compared += count
   if (used.compared > MAX_COMPARED) throw new Error(`more than ${MAX_COMPARED} values are compared`)
-}
-
-/** The names of the fields that an object has. */
-function namesOf(json: object): readonly string[] {
-  return Object.keys(json).filter((name) => fieldOf(json, name) !== undefined)
 }
 
 function isIn(value: CelValue, members: CelList): boolean {
@@ -276,10 +274,10 @@ const TEXTS: readonly CelFunc[] = [
     return characters(this)
   }),
   celMethod('lowerAscii', STRING, [], STRING, function () {
-    return inCase(this, /[A-Z]+/g, (letters) => letters.toLowerCase())
+    return inCase(this, 'A', 'Z')
   }),
   celMethod('upperAscii', STRING, [], STRING, function () {
-    return inCase(this, /[a-z]+/g, (letters) => letters.toUpperCase())
+    return inCase(this, 'a', 'z')
   }),
   celMethod('trim', STRING, [], STRING, function () {
     return this.trim()
@@ -302,8 +300,8 @@ const TEXTS: readonly CelFunc[] = [
     return made(this.length + (parts.length - 1) * (to.length - from.length), () => parts.join(to))
   }),
   celMethod('split', STRING, [STRING], LIST, function (separator) {
-    const parts = this.split(separator, MAX_MEMBERS + 1)
-    if (parts.length > MAX_MEMBERS) throw new Error(`split makes more than ${MAX_MEMBERS} parts`)
+    const parts = this.split(separator, MAX_SPLIT + 1)
+    if (parts.length > MAX_SPLIT) throw new Error(`split makes more than ${MAX_SPLIT} parts`)
     return parts
   }),
   celMethod('join', LIST, [], STRING, function () {
@@ -314,10 +312,15 @@ const TEXTS: readonly CelFunc[] = [
   }),
 ]
 
-/** The text with its letters of ASCII in the other case. Only 256 kB of a text that has other letters, too. */
-function inCase(value: string, letters: RegExp, change: (letters: string) => string): string {
-  if (/^[\0-\x7f]*$/.test(value)) return change(value)
-  return cut(value, currentView()).replace(letters, change)
+/** The text with these letters of ASCII in the other case. At most 256 kB of it. */
+function inCase(value: string, first: string, last: string): string {
+  const units = Buffer.from(cut(value, currentView()), 'utf16le')
+  const [least, most] = [first.charCodeAt(0), last.charCodeAt(0)]
+  for (let at = 0; at < units.length; at += 2) {
+    const low = units[at] ?? 0
+    if (low >= least && low <= most && units[at + 1] === 0) units[at] = low ^ 0x20
+  }
+  return units.toString('utf16le')
 }
 
 /** How many characters the text has, as Unicode code points. */

@@ -17,6 +17,9 @@ import type { Json } from '../../protocol/json.ts'
 /** Maximum depth of a result. */
 const MAX_DEPTH = 64
 
+/** Maximum number of values within a result. */
+const MAX_VALUES = 10_000
+
 /** The JSON that a map or list of CEL was made from. */
 const ORIGINS = new WeakMap<object, object>()
 
@@ -76,6 +79,19 @@ export function fieldOf(object: object, name: string): unknown {
   return (object as Readonly<Record<string, unknown>>)[name]
 }
 
+/** The names of large objects, since listing them takes long. */
+const NAMES = new WeakMap<object, readonly string[]>()
+const LARGE = 100
+
+/** The names of the fields that an object has. A field that is undefined is missing. */
+export function namesOf(json: object): readonly string[] {
+  const known = NAMES.get(json)
+  if (known !== undefined) return known
+  const names = Object.keys(json).filter((name) => fieldOf(json, name) !== undefined)
+  if (names.length > LARGE) NAMES.set(json, names)
+  return names
+}
+
 /** The fields of a JSON object as a map, without a copy. A field that is undefined is missing. */
 class JsonFields implements ReadonlyMap<string, CelInput> {
   readonly #json: object
@@ -85,9 +101,7 @@ class JsonFields implements ReadonlyMap<string, CelInput> {
   }
 
   get size(): number {
-    let size = 0
-    for (const _ of this.keys()) size++
-    return size
+    return namesOf(this.#json).length
   }
 
   get(name: unknown): CelInput | undefined {
@@ -101,7 +115,7 @@ class JsonFields implements ReadonlyMap<string, CelInput> {
   }
 
   *keys(): MapIterator<string> {
-    for (const name of Object.keys(this.#json)) if (this.has(name)) yield name
+    yield* namesOf(this.#json)
   }
 
   *values(): MapIterator<CelInput> {
@@ -138,7 +152,7 @@ export function originOf(value: CelValue): object | undefined {
 /**
  * A value of CEL as JSON. An integer beyond 2⁵³ is text. A timestamp and a duration are text, as `string()` writes them.
  *
- * @throws {RangeError} It is deeper than 64, or no JSON can hold it.
+ * @throws {RangeError} It is deeper than 64, has more than 10,000 values, or no JSON can hold it.
  */
 export function toJsonValue(value: Exclude<CelResult, Error>, depth = 0): Json {
   if (depth > MAX_DEPTH) throw new RangeError(`the value is more than ${MAX_DEPTH} deep`)
@@ -155,7 +169,7 @@ export function toJsonValue(value: Exclude<CelResult, Error>, depth = 0): Json {
   }
   if (value === null) return null
   const origin = originOf(value)
-  if (origin !== undefined) return copied(origin, depth)
+  if (origin !== undefined) return copied(origin, depth, { left: MAX_VALUES })
   if (isCelUint(value)) return integer(value.value)
   if (isCelList(value)) return Array.from(value, (member) => toJsonValue(member, depth + 1))
   if (isCelMap(value)) {
@@ -179,14 +193,15 @@ function integer(value: bigint): number | string {
 }
 
 /** A copy of JSON. What no JSON has, such as the members of an error, is left out. */
-function copied(json: unknown, depth: number): Json {
+function copied(json: unknown, depth: number, values: { left: number }): Json {
   if (depth > MAX_DEPTH) throw new RangeError(`the value is more than ${MAX_DEPTH} deep`)
   if (isScalar(json)) return json
   if (typeof json !== 'object' || json === null) return null
-  if (Array.isArray(json)) return json.map((member) => copied(member, depth + 1))
-  const fields: [string, Json][] = []
-  for (const [name, member] of Object.entries(json)) {
-    if (member !== undefined) fields.push([name, copied(member, depth + 1)])
-  }
-  return Object.fromEntries(fields)
+  const names = Array.isArray(json) ? json : namesOf(json)
+  values.left -= names.length
+  if (values.left < 0) throw new RangeError(`the value has more than ${MAX_VALUES} values within it`)
+  if (Array.isArray(json)) return json.map((member) => copied(member, depth + 1, values))
+  return Object.fromEntries(
+    namesOf(json).map((name) => [name, copied(fieldOf(json, name), depth + 1, values)]),
+  )
 }

@@ -1,5 +1,6 @@
 import { getDomain } from 'tldts'
 import { isObject } from '../../protocol/event.ts'
+import { fieldOf, namesOf } from './json-value.ts'
 import type { View } from './view.ts'
 
 /** Maximum length of a text that is made or searched, in characters. */
@@ -14,19 +15,28 @@ export function outputOf(view: View): unknown {
   return output
 }
 
-/** All text of an output's content, or of any JSON value: texts, numbers and booleans, joined by spaces. Cut at 256 kB. */
+/** Maximum number of values that are looked at for their text. */
+const MAX_VALUES = 20_000
+
+/** All text of an output's content, or of any JSON value: texts, numbers and booleans, joined by spaces. Cut at 256 kB, and at 20,000 values. */
 export function textOf(json: unknown, view: View | undefined): string {
   const content = isOutput(json) ? json['content'] : json
   if (typeof content === 'string') return cut(content, view)
   const parts: string[] = []
   let length = 0
+  let left = MAX_VALUES
   // A stack of its own, since the value may be deeper than calls can be.
   const waiting: unknown[] = [content]
   while (waiting.length > 0) {
     const value = waiting.pop()
     if (typeof value === 'object' && value !== null) {
-      const members = Array.isArray(value) ? value : Object.values(value)
-      for (let index = members.length - 1; index >= 0; index--) waiting.push(members[index])
+      const names = Array.isArray(value) ? value : namesOf(value)
+      const count = Math.min(names.length, left)
+      if (count < names.length && view !== undefined) view.isCut = true
+      left -= count
+      for (let index = count - 1; index >= 0; index--) {
+        waiting.push(names === value ? names[index] : fieldOf(value, String(names[index])))
+      }
     } else if (value !== null && value !== undefined && value !== '') {
       const part = String(value)
       parts.push(part)

@@ -7,7 +7,7 @@ const MAX_PATTERN = 500
 const MAX_PROGRAM = 500
 
 /** Maximum number of states of its automaton. A text that needs more has no answer. The library goes on without states, slowly. */
-const MAX_STATES = 1_000
+const MAX_STATES = 500
 
 /** A regular expression in RE2 syntax, which takes a time that is linear in the text. */
 export interface Pattern {
