@@ -226,7 +226,7 @@ function activeAt(transitions: readonly Transition[], at: number): readonly Tran
 }
 
 /** `10m firing ErrorBurst { monitor: … }`. */
-export function expectationText({ kind, rule, at, since, given }: Expectation, start: number): string {
+function expectationText({ kind, rule, at, since, given }: Expectation, start: number): string {
   const parts = [at === undefined ? '' : sinceStart(seconds(at), start), kind, rule ?? '']
   if (given.key !== undefined) parts.push(fieldsText(given.key))
   for (const field of ['labels', 'annotations'] as const) {

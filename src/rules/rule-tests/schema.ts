@@ -5,7 +5,7 @@ import { eventType } from '../rule-file/schema.ts'
 /** The most tests of a file, and events and expectations of a test as they are written. */
 const MAX_LISTED = 5_000
 /** How often an event can be repeated. */
-export const MAX_TIMES = 100_000
+const MAX_TIMES = 100_000
 
 // The message of each schema completes the sentences "x must be …" and "x is missing: write …".
 
@@ -79,7 +79,7 @@ export const KINDS = [
 /** Where an event comes from: at most one of these. */
 export const SUBJECTS = ['monitor', 'group', 'run', 'source'] as const
 
-export const eventSchema = object(
+const eventSchema = object(
   {
     at: time('When it happens.'),
     every: duration('Repeats it at this interval; with times.').optional(),
@@ -172,7 +172,7 @@ export const EXPECTED = [
 
 const ruleName = (description: string) => text('the name of a rule', description).optional()
 
-export const expectationSchema = object(
+const expectationSchema = object(
   {
     at: time('When.').optional(),
     firing: ruleName('The alert of this rule fires.'),
