@@ -38,7 +38,7 @@ export interface Rule {
   readonly distinct?: OverTime & { readonly value: Cel; readonly gte: number }
   /** At least `factor` times the events of the window before, and at least `min`. `min` is `factor`, rounded up, by default. */
   readonly spike?: OverTime & { readonly factor: number; readonly min?: number }
-  /** A value that no event had within that time before. */
+  /** A value that no event had within that time before. A list counts as its members, up to 100 of them. */
   readonly new?: { readonly when?: Cel; readonly value: Cel; readonly within: Duration }
   /** A value that the last event of the key did not have. Its first event is no change. */
   readonly changed?: { readonly when?: Cel; readonly value: Cel }

@@ -13,6 +13,9 @@ import { MAX_NEEDED } from './windows/window.ts'
 /** Of a text that a state keeps of an event, in characters. */
 const MAX_TEXT = 500
 
+/** Of a list that `new` reads, since a held event keeps the text of each. */
+const MAX_MEMBERS = 100
+
 /** What evaluating an event for a rule has met. */
 export interface Tally {
   missing: number
@@ -127,11 +130,17 @@ function matchOf(
       const members = Array.isArray(value) ? value.slice(0, MAX_NEEDED) : [value]
       return members.length === 0 ? null : [...new Set(members.map((member) => contentHash(member)))]
     }
-    case 'new':
+    case 'new': {
+      const value = evaluate(window.value)
+      if (value instanceof Problem) return counted(value, tally)
+      const members = Array.isArray(value) ? value.slice(0, MAX_MEMBERS) : [value]
+      const texts = new Map(members.map((member) => [contentHash(member), textOf(member)]))
+      return texts.size === 0 ? null : [...texts].flat()
+    }
     case 'changed': {
       const value = evaluate(window.value)
       if (value instanceof Problem) return counted(value, tally)
-      return [contentHash(value), shown(typeof value === 'string' ? value : JSON.stringify(value))]
+      return [contentHash(value), textOf(value)]
     }
   }
 }
@@ -192,6 +201,10 @@ function counted({ kind }: Problem, tally: Tally): null {
   if (kind === 'missing') tally.missing++
   else tally.errors++
   return null
+}
+
+function textOf(value: Json): string {
+  return shown(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
 function hashOfValue(value: Json | Problem): string | null {

@@ -88,7 +88,7 @@ export type Cause = readonly [source: string, id: string, type: string, time: st
 
 /**
  * What a window has to know of an event that matches: the hashes of its values for `distinct`, the hash and the text of its value
- * for `new` and `changed`, a bit for each step for `sequence` (then one for `not_then`), otherwise 1.
+ * for `changed`, of each of its values in turn for `new`, a bit for each step for `sequence` (then one for `not_then`), otherwise 1.
  */
 export type WindowMatch = number | readonly string[]
 

@@ -94,10 +94,12 @@ export class Timeline {
       for (const [index, window] of this.#prepared.windows.entries()) {
         const match = matches[index] ?? null
         const own = this.#windows[index]
-        if (match === null || own === undefined || !window.apply(own, time, match, fact)) continue
+        if (match === null || own === undefined) continue
+        const pulse = window.apply(own, time, match, fact)
+        if (pulse === false) continue
         isPulse = true
         chain = window.takePulse?.(own)
-        if (typeof match !== 'number' && match[1] !== undefined) state.v = match[1]
+        if (pulse !== true) state.v = pulse.value
       }
       if (isPulse) this.#pulse(time, chain ?? { e: [fact.e], ...(fact.a !== undefined && { a: fact.a }) })
       else if (family === 'hold')

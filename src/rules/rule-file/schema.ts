@@ -185,7 +185,7 @@ export const ruleSchema = object(
     new: object(
       {
         when: windowWhen,
-        value: cel('The value, in CEL.'),
+        value: cel('The value, in CEL. A list counts as its members.'),
         within: duration(1, 'How long a value is known.'),
       },
       'value: data.output.content, within: 30d',

@@ -58,6 +58,12 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
     text: 'this.#prepared.windows.every((window, index) => this.#holds(',
     replacement: 'this.#prepared.windows.some((window, index) => this.#holds(',
   },
+  'of a list only the first member is a value': {
+    kind: 'new',
+    file: 'windows/new.ts',
+    text: 'index + 1 < match.length',
+    replacement: 'index < 1',
+  },
   'a value is new one ms early': {
     kind: 'new',
     file: 'windows/new.ts',

@@ -121,6 +121,12 @@ export function template(text: string): Template {
   }
 }
 
+/** A value by itself, or several as a list. */
+const oneOrMore = expression('one or more', ({ values }) => {
+  const [first] = values
+  return values.length === 1 && first !== undefined ? first : values
+})
+
 const valueOf = expression('value', ({ value }) => value ?? undefined)
 
 function condition({ bit, changed = false }: Condition): Expression {
@@ -141,6 +147,7 @@ export function compiled(rule: PlainRule, name = 'R'): CompiledRule {
       case 'distinct':
         return { ...window, when: optional(window.when), value: expression('values', ({ values }) => values) }
       case 'new':
+        return { ...window, when: optional(window.when), value: oneOrMore }
       case 'changed':
         return { ...window, when: optional(window.when), value: valueOf }
       default:

@@ -117,8 +117,8 @@ class OneKey {
         return all.reduce((bits, step, index) => bits + (holds(step) ? 2 ** index : 0), 0)
       }
       if (window.when !== null && !holds(window.when)) return false
-      if (window.kind === 'new' || window.kind === 'changed') return sample.fields.value !== null
-      return window.kind !== 'distinct' || sample.fields.values.length > 0
+      if (window.kind === 'changed') return sample.fields.value !== null
+      return (window.kind !== 'distinct' && window.kind !== 'new') || sample.fields.values.length > 0
     }
     const all = when === null || holds(when) ? windows.map(isIn) : null
     const isNone = all !== null && all.length > 0 && all.every((each) => each === false || each === 0)
@@ -144,8 +144,10 @@ class OneKey {
     if (window === undefined) return this.#pulse(t, [sample.id])
     const before = this.#applied.slice(0, -1).filter(({ matches }) => matches?.[0] === true)
     if (window.kind === 'new') {
-      const isKnown = before.some((each) => each.sample.fields.value === value && each.t >= t - window.within)
-      if (!isKnown) this.#pulse(t, [sample.id], String(value))
+      const within = before.filter((each) => each.t >= t - window.within)
+      const known = new Set(within.flatMap((each) => each.sample.fields.values))
+      const fresh = new Set(sample.fields.values.filter((each) => !known.has(each)))
+      if (fresh.size > 0) this.#pulse(t, [sample.id], [...fresh].join(', '))
     } else if (window.kind === 'changed') {
       const last = before.at(-1)
       if (last !== undefined && last.sample.fields.value !== value) this.#pulse(t, [sample.id], String(value))

@@ -12,13 +12,13 @@ export class ChangedWindow implements WindowKind {
     return { t: [], v: [] }
   }
 
-  apply(state: WindowState, time: number, match: WindowMatch): boolean {
-    const value = typeof match === 'number' ? undefined : match[0]
+  apply(state: WindowState, time: number, match: WindowMatch): false | { readonly value: string } {
+    const [value, text = ''] = typeof match === 'number' ? [] : match
     if (value === undefined) return false
     const before = state.v?.[0]
     state.t = [time]
     state.v = [value]
-    return before !== undefined && before !== value
+    return before !== undefined && before !== value ? { value: text } : false
   }
 
   deadline({ t: [time] }: WindowState): number | undefined {

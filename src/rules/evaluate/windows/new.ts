@@ -1,8 +1,9 @@
+import { shownValue } from '../key.ts'
 import type { WindowMatch, WindowState } from '../state.ts'
 import { dropFirst, roomFor, upTo } from './window.ts'
 import type { WindowKind } from './window.ts'
 
-/** A value that no event before had in [t − within, t]. */
+/** A value that no event before had in [t − within, t]. The value of the pulse is the text of all that are new. */
 export class NewWindow implements WindowKind {
   readonly family = 'pulse'
   readonly #within: number
@@ -16,24 +17,28 @@ export class NewWindow implements WindowKind {
     return { t: [], v: [] }
   }
 
-  apply(state: WindowState, time: number, match: WindowMatch): boolean {
-    const value = typeof match === 'number' ? undefined : match[0]
-    if (value === undefined) return false
+  apply(state: WindowState, time: number, match: WindowMatch): false | { readonly value: string } {
+    if (typeof match === 'number') return false
     this.at(state, time)
     const { t, v = [] } = state
     state.v = v
-    const known = v.indexOf(value)
-    if (known >= 0) {
-      t.splice(known, 1)
-      v.splice(known, 1)
+    const fresh: string[] = []
+    for (let index = 0; index + 1 < match.length; index += 2) {
+      const [value = '', text = ''] = match.slice(index, index + 2)
+      const known = v.indexOf(value)
+      if (known >= 0) {
+        t.splice(known, 1)
+        v.splice(known, 1)
+      } else fresh.push(text)
+      t.push(time)
+      v.push(value)
     }
-    t.push(time)
-    v.push(value)
-    if (t.length > this.#room) {
-      dropFirst(1, t, v)
-      state.x = (state.x ?? 0) + 1
+    const excess = t.length - this.#room
+    if (excess > 0) {
+      dropFirst(excess, t, v)
+      state.x = (state.x ?? 0) + excess
     }
-    return known < 0
+    return fresh.length > 0 && { value: shownValue(fresh.join(', ')) }
   }
 
   deadline({ t }: WindowState): number | undefined {

@@ -9,8 +9,13 @@ export interface WindowKind {
   readonly family: 'hold' | 'pulse'
   /** The state before the first event. */
   begin(): WindowState
-  /** Takes an event that matches. Returns whether it is a pulse. */
-  apply(state: WindowState, time: number, match: WindowMatch, fact: Pick<Fact, 'e' | 'a'>): boolean
+  /** Takes an event that matches. Returns whether it is a pulse, or the value of the pulse where it has one. */
+  apply(
+    state: WindowState,
+    time: number,
+    match: WindowMatch,
+    fact: Pick<Fact, 'e' | 'a'>,
+  ): boolean | { readonly value: string }
   /** When something changes after `now` without an event; undefined for never. Changes up to `now` are done. */
   deadline(state: WindowState, now: number): number | undefined
   /** Does what is due at this time. Returns whether it is a pulse. */
