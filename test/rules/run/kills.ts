@@ -45,9 +45,11 @@ export interface KillResult {
 
 const BEGIN = Date.UTC(2026, 0, 1)
 
-/** Number of events of an append, and of commits until a kill, at most. */
+/** Maximum number of events of an append. */
 const APPEND = 50
-const COMMITS = 12
+
+/** About how many events the rules have in a commit, at least, so that most kills come before all are read. */
+const EVENTS_PER_COMMIT = 12
 
 /** Kills the process of rules while a recorder appends, and compares its alerts with those of a run without a kill. */
 export async function killRules(plan: KillPlan): Promise<KillResult> {
@@ -61,7 +63,7 @@ export async function killRules(plan: KillPlan): Promise<KillResult> {
     const recorded: ResearchEvent[][] = []
     let killsAtCommits = 0
     for (let kill = 0; kill < kills; kill++) {
-      const dieAt = 1 + Math.floor(random() * COMMITS)
+      const dieAt = 1 + Math.floor((random() * events) / kills / EVENTS_PER_COMMIT)
       const child = startRules(file, rules, dieAt, random() < 0.5 ? 'before' : 'after')
       const exited = once(child, 'exit')
       const isOver = () => child.exitCode !== null || child.signalCode !== null
