@@ -104,7 +104,7 @@ describe('hoisting', () => {
       { numRuns: 1_000 },
     )
     expect(values).toBeGreaterThan(100)
-  })
+  }, 120_000)
 
   it('keeps the values that the library itself gives, where CEL has one', () => {
     let values = 0

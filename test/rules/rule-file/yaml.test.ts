@@ -141,5 +141,5 @@ describe('a rule file', () => {
       }),
       { numRuns: 1_000 },
     )
-  })
+  }, 120_000)
 })
