@@ -1,6 +1,6 @@
 import type { ResearchEventType } from '../protocol/event.ts'
 
-/** A time span: `500ms`, `30s`, `10m`, `3h`, `2d` or `1w`, also several parts such as `1h30m`; or a number of ms. */
+/** A time span: `500ms`, `30s`, `10m`, `3h`, `2d` or `1w`, also several parts such as `1h30m`; in code also a number of ms. */
 export type Duration = string | number
 
 /** The types of events that rules read: all but alerts themselves and the ticks of a log. */

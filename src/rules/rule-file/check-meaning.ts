@@ -69,8 +69,12 @@ function checkPerEvent({ has, rule, complain }: Draft): void {
   }
 }
 
-function checkDurations({ rule, complain }: Draft): void {
+function checkDurations({ rule, needsUnits, complain }: Draft): void {
   const check = (duration: Duration | undefined, least: 0 | 1, path: Path) => {
+    if (needsUnits && typeof duration === 'number' && duration !== 0) {
+      complain(path, `${path.join('.')} has no unit: write ${duration}s, ${duration}m or ${duration}ms.`)
+      return
+    }
     const ms = duration === undefined ? least : (parseDuration(duration) ?? Number.NaN)
     if (ms >= least && ms <= MAX_DURATION) return
     const range = least === 0 ? 'at most 366d' : 'from 1ms to 366d'

@@ -163,6 +163,7 @@ function checkRule(given: Given, report: Report): Checked | undefined {
     rule: withDefaults(rule, group?.defaults ?? {}),
     broken: Object.fromEntries(Object.entries(content).filter(([property]) => broken.has(property))),
     has: (property: keyof Rule) => content[property] !== undefined,
+    needsUnits: source.needsUnits,
     complain,
   }
   checkMeaning(draft)

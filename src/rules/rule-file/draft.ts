@@ -10,6 +10,8 @@ export interface Draft {
   readonly broken: Readonly<Record<string, unknown>>
   /** Whether it has this property itself, also one with a problem. */
   has(property: keyof Rule): boolean
+  /** Whether a time span must have a unit. */
+  readonly needsUnits: boolean
   /** Paths are those of the rule. A problem of a setting of the group is reported there. */
   readonly complain: Complain
 }

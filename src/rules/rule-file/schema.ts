@@ -37,11 +37,11 @@ const cel = (description: string) => text('a CEL expression as text', MAX_CEL, d
 const DURATION_EXPECTED = 'a time span such as 30s, 10m, 1h30m or 2d'
 
 function duration(least: 0 | 1, description: string) {
-  const error = `${DURATION_EXPECTED}, or a whole number of ms`
+  const error = DURATION_EXPECTED
   const ms = z.number({ error }).int({ error }).min(least, { error }).max(MAX_DURATION, { error })
   return z
     .union([z.string({ error }).regex(DURATION_PATTERN, { error }), ms], { error })
-    .meta({ description: `${description} A time span such as 30s, 10m, 1h30m or 2d, or a number of ms.` })
+    .meta({ description: `${description} A time span such as 30s, 10m, 1h30m or 2d.` })
 }
 
 function whole(least: number, most: number, description: string) {

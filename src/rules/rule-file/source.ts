@@ -8,6 +8,8 @@ export interface Source {
   readonly file: string | null
   /** Plain objects, arrays, strings, numbers, booleans and null; anything for rules that are not from a file. */
   readonly content: unknown
+  /** Whether a time span must have a unit: in a text, `10` could be seconds as well. */
+  readonly needsUnits: boolean
   place(path: Path, at?: Within): Place
 }
 
@@ -18,7 +20,7 @@ export type Place = Pick<RuleProblem, 'line' | 'column'>
 
 /** Rules from a program: their problems have a path and no line. */
 export function objectSource(content: unknown): Source {
-  return { file: null, content, place: () => ({ line: null, column: null }) }
+  return { file: null, content, needsUnits: false, place: () => ({ line: null, column: null }) }
 }
 
 /** `rules[3].count.when`. */

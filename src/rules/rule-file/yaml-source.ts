@@ -74,7 +74,7 @@ export function yamlSource(given: string, file: string | null, problems: RulePro
   const content = reader.read(document.contents, [], 0)
   const place = (path: Path, at?: Within): Place =>
     positionOf(offsetOf(text, document.contents, reader.targets, path, at))
-  return { file, content, place }
+  return { file, content, needsUnits: true, place }
 }
 
 /** What mostly causes this problem of syntax. */
