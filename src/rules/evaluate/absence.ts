@@ -64,18 +64,20 @@ export class AbsenceWatch {
   report({ t, e, a }: Fact): void {
     const state = this.#state
     const now = this.#context.now()
-    if (state.z !== 2 && (state.o === undefined || t >= state.o)) {
-      state.o = t
-      state.e = [e]
-      if (a === undefined) delete state.a
-      else state.a = a
+    if (state.z !== 2) {
+      if (state.o === undefined || t >= state.o) {
+        state.o = t
+        state.e = [e]
+        if (a === undefined) delete state.a
+        else state.a = a
+      }
       const absent = t + this.#within
       // A report from long ago does not say that the source reports again.
       if (absent + this.#prepared.rule.lateness > now) {
         if (state.z === undefined) delete state.y
         this.#step(now, false)
       }
-      if (state.z === undefined && state.y === undefined) state.j = absent
+      this.#waitUntil(absent)
     }
     this.#store()
   }
@@ -90,12 +92,10 @@ export class AbsenceWatch {
       if (state.z === 2) {
         delete state.z
         delete state.g
-        delete state.o
       }
-      const isFirst = state.j === undefined && state.z === undefined
-      if (isFirst) state.j = now + within
-      else if (state.z === 1) state.j = state.o === undefined ? now + within : Math.max(state.o + within, now)
-      if (state.z === 1) delete state.z
+      if (state.j === undefined) state.j = now + within
+      else if (state.z === 1) this.#waitUntil(now)
+      delete state.z
       if (state.y === 'lost') delete state.y
     } else if (state.z !== 2 && (state.j !== undefined || state.z === 1)) {
       if (type === 'source.lost') {
@@ -103,8 +103,7 @@ export class AbsenceWatch {
         this.#unknown('lost', now)
       } else {
         this.#unknown('gap', now)
-        state.o = now
-        state.j = now + within
+        this.#waitUntil(now + within)
       }
     }
     this.#store()
@@ -126,24 +125,28 @@ export class AbsenceWatch {
     const state = this.#state
     const now = this.#context.now()
     if (state.g !== undefined) {
-      for (const name of ['g', 'z', 'o', 'e', 'a'] as const) delete state[name]
+      delete state.g
+      delete state.z
       return
     }
-    if (state.q !== undefined && deadline !== state.j) return this.#step(deadline, false)
+    if (state.q !== undefined && (state.z !== undefined || deadline !== state.j))
+      return this.#step(deadline, false)
     // Its last reports may be among the entries that are gone.
     if (state.j !== undefined && state.j - this.#within < this.#gap) {
       this.#unknown('gap', this.#gap)
-      state.o = this.#gap
-      state.j = this.#gap + this.#within
-      return
+      return this.#waitUntil(this.#gap + this.#within)
     }
     if (now - due > DOWNTIME) {
       this.#unknown('downtime', now)
-      state.j = now + this.#within
-      return
+      return this.#waitUntil(now + this.#within)
     }
     delete state.y
     this.#step(deadline, true)
+  }
+
+  /** The source is not absent before this time. */
+  #waitUntil(time: number): void {
+    this.#state.j = Math.max(this.#state.j ?? time, time)
   }
 
   #step(time: number, level: boolean): void {
@@ -151,7 +154,7 @@ export class AbsenceWatch {
     const { rule } = this.#prepared
     const transition = step(state, time, level, rule)
     if (transition === undefined) return
-    const fired = firedNow(rule, state, null)
+    const fired = firedNow(rule, state, this.#silence(time))
     const data = alertData(rule.name, state, fired)
     const source = sourceOfRule(rule.name)
     if (transition === 'firing') {
@@ -168,17 +171,22 @@ export class AbsenceWatch {
     if (state.f !== undefined) {
       const { rule } = this.#prepared
       const data = {
-        ...alertData(rule.name, state, firedNow(rule, state, null)),
+        ...alertData(rule.name, state, firedNow(rule, state, this.#silence(now))),
         reason: 'cancelled' as const,
       }
       this.#context.append({ type: 'alert.resolved', source: sourceOfRule(rule.name), data })
     }
     end(state)
-    delete state.y
-    delete state.j
+    for (const name of ['y', 'j', 'o', 'e', 'a'] as const) delete state[name]
     state.z = 2
     state.g = now + CANCELLED_KEPT
     this.#store()
+  }
+
+  /** How long the source has been silent, or was, in seconds. */
+  #silence(now: number): number {
+    const { s = now, q = now } = this.#state
+    return (q - s + this.#within) / 1_000
   }
 
   /** It is reported once. An alert that fires goes on; one that is pending is given up. */

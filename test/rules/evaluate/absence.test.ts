@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest'
 import { InMemoryRules } from '../../../src/rules/evaluate/in-memory.ts'
 import type { AlertEvent } from '../../../src/rules/evaluate/in-memory.ts'
 import type { RuleInput } from '../../../src/rules/evaluate/event-time.ts'
-import { cancelledEvent } from '../../../src/protocol/event.ts'
 import { BASE, compiled, inputOf, viewOf } from './plain-rule.ts'
 import type { PlainRule } from './plain-rule.ts'
 
@@ -115,18 +114,38 @@ describe('absence', () => {
     expect(alertsOf([at(0), 1_100, gap, 9_000])).toEqual(['firing 1000', 'unknown gap 1300'])
   })
 
+  it('begins no earlier where a source is lost and live again after a downtime', () => {
+    const late = 1_100 + 5 * 60_000 + 1
+    const steps = [at(0), late, at(late + 1, 'source.lost'), at(late + 2, 'source.live'), late + 1_099]
+    expect(alertsOf(steps)).toEqual([`unknown downtime ${late}`, `unknown lost ${late + 1}`])
+  })
+
+  it('resolves with a report from shortly before a gap of the source', () => {
+    const report = { ...at(1_400), recorded: BASE + 1_410 }
+    expect(alertsOf([at(0), 1_100, at(1_405, 'stream.gap'), report])).toEqual([
+      'firing 1000',
+      'unknown gap 1405',
+      'resolved condition 1000',
+    ])
+  })
+
+  it('resolves what it keeps also while the source is lost', () => {
+    const steps = [at(0), 1_100, at(1_200), at(1_300, 'source.lost'), 2_300]
+    expect(alertsOf(steps, { keepFiringFor: 1_000 })).toEqual([
+      'firing 1000',
+      'unknown lost 1300',
+      'resolved condition 1000',
+    ])
+  })
+
+  it('has the seconds of silence as its value', () => {
+    const driver = new InMemoryRules([compiled({ ...silent, for: 500 })], viewOf)
+    const output = [at(0), at(3_000)].flatMap((event) => driver.next(event))
+    expect(output.map(({ data }) => 'value' in data && data.value)).toEqual([1.5, 3])
+  })
+
   it('ends with the monitor, whose late reports do not begin it again', () => {
-    const monitor = {
-      type: 'event_stream',
-      monitor_id: 'm',
-      status: 'cancelled',
-      frequency: '1h',
-      processor: 'lite',
-      created_at: '',
-      settings: { query: 'q' },
-    } as const
-    const cancelled = { ...cancelledEvent('m', monitor, 'poll', BASE + 1_500), recorded: BASE + 1_500 }
-    expect(alertsOf([at(0), 1_100, cancelled, at(1_600), 9_000])).toEqual([
+    expect(alertsOf([at(0), 1_100, at(1_500, 'monitor.cancelled'), at(1_600), 9_000])).toEqual([
       'firing 1000',
       'resolved cancelled 1000',
     ])

@@ -4,6 +4,7 @@ import type { InMemoryRules } from '../../../src/rules/evaluate/in-memory.ts'
 import type { AlertEvent } from '../../../src/rules/evaluate/in-memory.ts'
 import { BASE, compiled, inputOf, viewOf } from './plain-rule.ts'
 import type { Condition, Fields, PlainRule, PlainWindow, Sample } from './plain-rule.ts'
+import { absenceReference } from './absence-reference.ts'
 import { reference } from './reference.ts'
 import type { Transition } from './reference.ts'
 
@@ -19,6 +20,7 @@ export const KINDS = [
   'changed',
   'sequence',
   'not_then',
+  'absence',
 ] as const
 
 export type Kind = (typeof KINDS)[number]
@@ -74,6 +76,13 @@ const windows: Readonly<Record<Kind, fc.Arbitrary<readonly PlainWindow[]>>> = {
   changed: one(fc.record({ kind: fc.constant('changed' as const), when })),
   sequence: one(sequence(fc.constant(null))),
   not_then: one(sequence(condition)),
+  absence: one(
+    fc.record({
+      kind: fc.constant('absence' as const),
+      within: over,
+      of: fc.constant(new Set(['/s1', '/s2'])),
+    }),
+  ),
 }
 
 const wait = fc.oneof(
@@ -177,7 +186,48 @@ export interface Case {
   readonly cuts: readonly number[]
 }
 
+/** What happens to a source, and how long nothing was recorded before. */
+const happening = fc.record({
+  fields,
+  pass: fc.oneof(
+    { weight: 40, arbitrary: fc.nat(8) },
+    { weight: 10, arbitrary: fc.nat(40) },
+    { weight: 1, arbitrary: fc.integer({ min: 5 * 60_000 - 20, max: 5 * 60_000 + 60 }) },
+  ),
+  ago: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.nat(6), fc.nat(60)),
+  source: fc.constantFrom('/s1', '/s1', '/s1', '/s2', '/s3'),
+  type: fc.oneof(
+    { weight: 8, arbitrary: fc.constant('unknown' as const) },
+    fc.constantFrom('source.live', 'source.lost', 'source.live', 'source.lost'),
+    fc.constantFrom('stream.gap', 'log.gap', 'monitor.cancelled'),
+  ),
+})
+
+function happenings(given: readonly (typeof happening extends fc.Arbitrary<infer Value> ? Value : never)[]) {
+  let recorded = 0
+  return given.map(({ fields: own, pass, ago, source, type }, index): Sample => {
+    recorded += pass
+    const at = type === 'unknown' ? Math.max(recorded - ago, 0) : recorded
+    const from = type === 'log.gap' ? '/log' : source
+    return { id: `e${index}`, source: from, type, at, recorded, revision: 1, backfill: 'no', fields: own }
+  })
+}
+
+/** Without what a rule about absence does not have. */
+function aboutSources(rule: PlainRule): PlainRule {
+  const own = rule.when && { bit: rule.when.bit }
+  return { ...rule, when: own, isKeyed: false, isPerEvent: false, resolveWhen: null }
+}
+
 export function caseOf(kind: Kind): fc.Arbitrary<Case> {
+  if (kind === 'absence') {
+    return fc.record({
+      rule: ruleOf(kind).map(aboutSources),
+      samples: fc.array(happening, { minLength: 2, maxLength: 30, size: 'max' }).map(happenings),
+      ticks: fc.array(fc.nat(2 * LENGTH), { maxLength: 4 }),
+      cuts: fc.array(fc.nat(25), { maxLength: 3 }),
+    })
+  }
   return fc
     .record({
       rule: ruleOf(kind),
@@ -217,8 +267,13 @@ export function run(
     }
     step(() => driver.next(inputOf(sample)))
   }
-  step(() => driver.tick(BASE + END + 100))
+  step(() => driver.tick(BASE + endOf(samples)))
   return output
+}
+
+/** Everything is over then. */
+function endOf(samples: readonly Sample[]): number {
+  return Math.max(END, (samples.at(-1)?.recorded ?? 0) + 250) + 100
 }
 
 /** Of events of the engine, what the reference knows. In the order of keys. */
@@ -248,7 +303,14 @@ export function transitionsOf(output: readonly AlertEvent[]): readonly Transitio
 }
 
 /** The same for the reference. */
-export function expectedOf({ rule, samples }: Case): readonly Transition[] {
+export function expectedOf({ rule, samples, ticks }: Case): readonly Transition[] {
+  const [window] = rule.windows
+  if (window?.kind === 'absence') {
+    // The time moves after what is recorded at it.
+    const moves = [...ticks, endOf(samples)].map((recorded) => ({ recorded, type: 'log.tick' as const }))
+    const moments = [...samples, ...moves].toSorted((a, b) => a.recorded - b.recorded)
+    return byKey(absenceReference(rule, window, moments))
+  }
   const named = (transition: Transition): Transition => {
     const { key, ...rest } = transition
     const values: string[] = JSON.parse(key)

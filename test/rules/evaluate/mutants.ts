@@ -100,6 +100,42 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
     text: '!== 0) state.p = null',
     replacement: '< 0) state.p = null',
   },
+  'a source is absent 1 ms late': {
+    kind: 'absence',
+    file: 'absence.ts',
+    text: 'const absent = t + this.#within',
+    replacement: 'const absent = t + this.#within + 1',
+  },
+  'a lost source is absent': {
+    kind: 'absence',
+    file: 'absence.ts',
+    text: 'if (isAbsent || z !== undefined ||',
+    replacement: 'if (isAbsent ||',
+  },
+  'a source that is live again begins anew': {
+    kind: 'absence',
+    file: 'absence.ts',
+    text: 'else if (state.z === 1) this.#waitUntil(now)',
+    replacement: 'else if (state.z === 1) this.#waitUntil(now + within)',
+  },
+  'entries that are gone had no reports': {
+    kind: 'absence',
+    file: 'absence.ts',
+    text: 'state.j - this.#within < this.#gap',
+    replacement: 'false',
+  },
+  'nothing is missing after a downtime': {
+    kind: 'absence',
+    file: 'absence.ts',
+    text: 'if (now - due > DOWNTIME)',
+    replacement: 'if (false)',
+  },
+  'an alert that is unknown stays pending': {
+    kind: 'absence',
+    file: 'absence.ts',
+    text: 'if (state.f === undefined) end(state)\n',
+    replacement: '\n',
+  },
   'deadlines do not wait for late events': {
     kind: 'count',
     file: 'timeline.ts',

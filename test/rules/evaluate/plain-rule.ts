@@ -2,6 +2,7 @@ import { Problem } from '../../../src/rules/cel/expression.ts'
 import type { EventView, Expression, Template } from '../../../src/rules/cel/expression.ts'
 import type { CompiledRule, Window } from '../../../src/rules/compiled-rule.ts'
 import type { Json } from '../../../src/protocol/json.ts'
+import { cancelledEvent } from '../../../src/protocol/event.ts'
 import type { RuleInput } from '../../../src/rules/evaluate/event-time.ts'
 
 /** Midnight, so that a day is a time of the streams. */
@@ -200,12 +201,28 @@ export function inputOf({ id, source, type, at, recorded, revision, backfill, fi
   return event
 }
 
+const CANCELLED = cancelledEvent(
+  'm',
+  {
+    type: 'event_stream',
+    monitor_id: 'm',
+    status: 'cancelled',
+    frequency: '1h',
+    processor: 'lite',
+    created_at: '',
+    settings: { query: 'q' },
+  },
+  'poll',
+  BASE,
+).data
+
 type Rest = Omit<RuleInput, 'type' | 'data' | 'cause' | 'cursor'>
 
 function withData(rest: Rest, type: RuleInput['type'], date: string | undefined): RuleInput {
   if (type === 'source.live') return { ...rest, type, data: { lost: null } }
   if (type === 'source.lost') return { ...rest, type, data: { message: 'refused' } }
   if (type === 'stream.gap') return { ...rest, type, data: { from: null, to: null, reason: 'expired' } }
+  if (type === 'monitor.cancelled') return { ...rest, type, data: CANCELLED }
   if (type === 'log.gap') return { ...rest, type, data: { from: '1', to: '2' } }
   if (type !== 'task_run.state') return { ...rest, type: 'unknown', data: { event_date: date } }
   const run = {
