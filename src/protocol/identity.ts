@@ -9,7 +9,15 @@ export function instant(timestamp: string): string {
 
 /** A hash of a JSON value's content, 53 bits in base 36, for events without an id. It does not resist deliberate collisions. */
 export function contentHash(value: unknown): string {
-  const text = contentText(value)
+  return hashOfText(contentText(value))
+}
+
+/** As {@link contentHash}, whatever the order of the fields of an object. */
+export function unorderedHash(value: unknown): string {
+  return hashOfText(contentText(value, true))
+}
+
+function hashOfText(text: string): string {
   // cyrb53, since a long-lived stream would reach the birthday bound of a 32-bit hash.
   let a = 0xdeadbeef
   let b = 0x41c6ce57
@@ -27,7 +35,7 @@ export function contentHash(value: unknown): string {
  * A canonical text of a JSON value, with the length before each array and object. Not `JSON.stringify`, which overflows the
  * stack on nesting that `JSON.parse` accepts.
  */
-function contentText(value: unknown): string {
+function contentText(value: unknown, isSorted = false): string {
   const rest: unknown[] = [value]
   let text = ''
   while (rest.length > 0) {
@@ -38,6 +46,7 @@ function contentText(value: unknown): string {
     }
     // JSON omits undefined fields.
     const entries = Object.entries(next).filter(([, entry]) => entry !== undefined)
+    if (isSorted && !Array.isArray(next)) entries.sort(([a], [b]) => (a < b ? -1 : 1))
     text += `${Array.isArray(next) ? '[' : '{'}${entries.length} `
     for (const [key, entry] of entries) rest.push(entry, key)
   }

@@ -1,4 +1,4 @@
-import { contentHash } from '../../protocol/identity.ts'
+import { contentHash, unorderedHash } from '../../protocol/identity.ts'
 import type { Json } from '../../protocol/json.ts'
 import { Problem } from '../cel/expression.ts'
 import type { EventView, Expression } from '../cel/expression.ts'
@@ -128,19 +128,19 @@ function matchOf(
       const value = evaluate(window.value)
       if (value instanceof Problem) return counted(value, tally)
       const members = Array.isArray(value) ? value.slice(0, MAX_NEEDED) : [value]
-      return members.length === 0 ? null : [...new Set(members.map((member) => contentHash(member)))]
+      return members.length === 0 ? null : [...new Set(members.map((member) => unorderedHash(member)))]
     }
     case 'new': {
       const value = evaluate(window.value)
       if (value instanceof Problem) return counted(value, tally)
       const members = Array.isArray(value) ? value.slice(0, MAX_MEMBERS) : [value]
-      const texts = new Map(members.map((member) => [contentHash(member), textOf(member)]))
+      const texts = new Map(members.map((member) => [unorderedHash(member), textOf(member)]))
       return texts.size === 0 ? null : [...texts].flat()
     }
     case 'changed': {
       const value = evaluate(window.value)
       if (value instanceof Problem) return counted(value, tally)
-      return [contentHash(value), textOf(value)]
+      return [unorderedHash(value), textOf(value)]
     }
   }
 }
@@ -208,7 +208,7 @@ function textOf(value: Json): string {
 }
 
 function hashOfValue(value: Json | Problem): string | null {
-  return value instanceof Problem ? null : contentHash(value)
+  return value instanceof Problem ? null : unorderedHash(value)
 }
 
 function shown(text: string): string {

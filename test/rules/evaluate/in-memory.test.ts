@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { InMemoryRules } from '../../../src/rules/evaluate/in-memory.ts'
 import { staleKeys, ruleProgram } from '../../../src/rules/evaluate/program.ts'
 import type { AlertOutput } from '../../../src/rules/evaluate/context.ts'
-import { BASE, compiled, inputOf, viewOf } from './plain-rule.ts'
+import { BASE, compiled, expression, inputOf, viewOf } from './plain-rule.ts'
 import type { PlainRule } from './plain-rule.ts'
 
 const burst: PlainRule = {
@@ -18,8 +18,8 @@ const burst: PlainRule = {
   backfill: 'ignore',
 }
 
-function event(id: string, at = 0, key = 'a') {
-  const fields = { bits: 1, key, value: null, values: [] }
+function event(id: string, at = 0, key = 'a', bits = 1) {
+  const fields = { bits, key, value: null, values: [] }
   return inputOf({ id, source: '/s', type: 'unknown', at, recorded: at, revision: 1, backfill: 'no', fields })
 }
 
@@ -40,6 +40,17 @@ describe('rules in memory', () => {
     const output = [event('1', 10), event('2', 9), event('3', 20)].flatMap((each) => driver.next(each))
     expect(output.map(({ type, data }) => [type, 'by' in data && data.by])).toEqual([['alert.late', 1]])
   })
+
+  it.each(['changed', 'distinct'] as const)(
+    'do not take the order of fields for another value of %s',
+    (kind) => {
+      const value = expression('value', ({ bits }) => (bits === 1 ? { a: 1, b: [2] } : { b: [2], a: 1 }))
+      const window = { kind, value, within: 10, over: 10, gte: 2 }
+      const driver = new InMemoryRules([{ ...compiled(burst), windows: [window], when: undefined }], viewOf)
+      const output = [1, 2].flatMap((bits) => driver.next(event(`${bits}`, bits, 'a', bits)))
+      expect(output.filter(({ type }) => type === 'alert.firing')).toEqual([])
+    },
+  )
 
   it('forget a key of which nothing is left', () => {
     const driver = new InMemoryRules([compiled(burst)], viewOf)
