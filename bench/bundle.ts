@@ -11,7 +11,7 @@ export const TARGET_KB = 12
  * The limit in kB: the check fails above it. It is the current size, rounded up to the next half kB. Lower it when the bundle
  * gets smaller; raise it only for a reason.
  */
-export const BOUND_KB = 69
+export const BOUND_KB = 68.5
 
 /** The bundle for a browser. Sizes in bytes. */
 export interface Bundle {

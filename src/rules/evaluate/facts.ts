@@ -59,7 +59,7 @@ export function keyedFact(
 }
 
 /** An event as a state keeps it. */
-export function causeFor({ source, id, type, time }: RuleInput): Cause {
+function causeFor({ source, id, type, time }: RuleInput): Cause {
   return [shown(source), shown(id), type, time === null ? null : shown(time)]
 }
 

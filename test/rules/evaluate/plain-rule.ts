@@ -88,7 +88,7 @@ export interface PlainRule {
   readonly backfill: 'ignore' | 'place'
 }
 
-export class FieldsView implements EventView {
+class FieldsView implements EventView {
   readonly isCut = false
   readonly fields: Fields
 
@@ -114,7 +114,7 @@ export function expression(
 }
 
 /** A template without parts of an event. */
-export function template(text: string): Template {
+function template(text: string): Template {
   return {
     text,
     fromEvent: () => [],
