@@ -56,7 +56,7 @@ export interface Rule {
   }
   /** What is watched separately: an alert for each value. Each is a label. Default: none, all events together. */
   readonly key?: Readonly<Record<string, Cel>>
-  /** `event`: each event that matches is an alert of its own. */
+  /** `event`: each event that matches is an alert of its own, with the labels `event`, its id, and `source`. */
   readonly per?: 'event'
   /** Text, which may have `${…}` with values of `key`. */
   readonly labels?: Readonly<Record<string, string>>

@@ -178,7 +178,7 @@ function keyOf(
     }
     key.push([name, text])
   }
-  return rule.isPerEvent ? [...key, ['event', event.id]] : key
+  return rule.isPerEvent ? [...key, ['event', event.id], ['source', event.source]] : key
 }
 
 /** The values of a key as its alerts show them. */

@@ -167,7 +167,6 @@ class Program implements RuleProgram {
       if (keyed !== undefined) {
         const { key } = keyed
         const values = key.map(([, value]) => value)
-        if (prepared.rule.isPerEvent) values.push(entry.source)
         work ??= new Map()
         work.set(stateKey(prepared.prefix, values), { prepared, keyed })
       }

@@ -64,9 +64,9 @@ function checkPerEvent({ has, rule, complain }: Draft): void {
       name: 'per',
     })
   }
-  if (Object.hasOwn(rule.key ?? {}, 'event')) {
-    complain(['key'], 'per: event adds a key of the name event: use another name.', { name: 'event' })
-  }
+  for (const name of ['event', 'source'])
+    if (Object.hasOwn(rule.key ?? {}, name))
+      complain(['key'], `per: event adds a key of the name ${name}: use another name.`, { name })
 }
 
 function checkDurations({ rule, needsUnits, complain }: Draft): void {
@@ -143,6 +143,6 @@ export function keyNames(rule: Rule, isAbsence = rule.absence !== undefined): re
   return [
     ...Object.keys(rule.key ?? {}),
     ...(rule.per === 'event' ? ['event'] : []),
-    ...(isAbsence ? ['source'] : []),
+    ...(rule.per === 'event' || isAbsence ? ['source'] : []),
   ]
 }

@@ -408,7 +408,11 @@ const FIELDS_OF: Readonly<Record<string, readonly string[]>> = {
 
 function keyNamesOf({ key, isPerEvent, windows }: CompiledRule): readonly string[] {
   const isAbsence = windows.some(({ kind }) => kind === 'absence')
-  return [...key.map(({ name }) => name), ...(isPerEvent ? ['event'] : []), ...(isAbsence ? ['source'] : [])]
+  return [
+    ...key.map(({ name }) => name),
+    ...(isPerEvent ? ['event'] : []),
+    ...(isPerEvent || isAbsence ? ['source'] : []),
+  ]
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -316,7 +316,7 @@ export function expectedOf({ rule, samples, ticks }: Case): readonly Transition[
     const values: string[] = JSON.parse(key)
     const shown = {
       ...(rule.isKeyed && { key: values.shift() }),
-      ...(rule.isPerEvent && { event: values.shift() }),
+      ...(rule.isPerEvent && { event: values.shift(), source: values.shift() }),
     }
     return { key: JSON.stringify(shown), ...rest }
   }

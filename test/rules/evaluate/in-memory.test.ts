@@ -18,9 +18,9 @@ const burst: PlainRule = {
   backfill: 'ignore',
 }
 
-function event(id: string, at = 0, key = 'a', bits = 1) {
+function event(id: string, at = 0, key = 'a', bits = 1, source = '/s') {
   const fields = { bits, key, value: null, values: [] }
-  return inputOf({ id, source: '/s', type: 'unknown', at, recorded: at, revision: 1, backfill: 'no', fields })
+  return inputOf({ id, source, type: 'unknown', at, recorded: at, revision: 1, backfill: 'no', fields })
 }
 
 describe('rules in memory', () => {
@@ -51,6 +51,17 @@ describe('rules in memory', () => {
       expect(output.filter(({ type }) => type === 'alert.firing')).toEqual([])
     },
   )
+
+  it('give events of the same id from two sources an alert each, per event', () => {
+    const each: PlainRule = { ...burst, windows: [], isKeyed: false, isPerEvent: true, after: 5 }
+    const driver = new InMemoryRules([compiled(each)], viewOf)
+    const output = ['/s', '/t'].flatMap((source) => driver.next(event('1', 0, 'a', 1, source)))
+    expect(output.map(({ data }) => data.key)).toEqual([
+      { event: '1', source: '/s' },
+      { event: '1', source: '/t' },
+    ])
+    expect(new Set(output.map(({ data }) => 'episode' in data && data.episode)).size).toBe(2)
+  })
 
   it('forget a key of which nothing is left', () => {
     const driver = new InMemoryRules([compiled(burst)], viewOf)
