@@ -8,7 +8,7 @@ import type { InstalledPackage } from './package/installed.ts'
 // Each is a process that indexes documents.
 vi.setConfig({ testTimeout: 60_000 })
 
-const EXAMPLES = readdirSync('examples')
+const EXAMPLES = readdirSync('examples').filter((name) => name.endsWith('.js'))
 
 let installed: InstalledPackage
 

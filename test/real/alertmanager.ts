@@ -147,7 +147,7 @@ export class Alertmanager {
     return stdout.trim()
   }
 
-  /** It tells nobody of a change, so it is asked. */
+  /** It does not report a change, so it is asked. */
   async #until(condition: () => Promise<boolean>): Promise<void> {
     while (!(await condition())) await setTimeout(20)
   }

@@ -68,7 +68,7 @@ export function domainsOf(json: unknown): readonly string[] {
 }
 
 /**
- * The registrable domain of a URL: `example.co.uk`, `somebody.github.io`, since those who publish below such a suffix are
+ * The registrable domain of a URL: `example.co.uk`, `a.github.io`, since those who publish below such a suffix are
  * independent of each other. An address stands for itself. Undefined for what is no http or https URL, and for what has no
  * domain that anybody can register.
  */

@@ -53,7 +53,7 @@ export interface RuleExplanation {
 const OWN = /^(?:alert|log|source)\./
 
 /**
- * Evaluates each part of the expressions of a rule for one event. It has no state: it tells what the event is for the rule, and not
+ * Evaluates each part of the expressions of a rule for one event. It has no state: it says what the event is for the rule, and not
  * whether an alert fires.
  *
  * @example
