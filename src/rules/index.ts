@@ -1,5 +1,5 @@
 /**
- * Alert rules: files and objects that are checked, with the place of each problem.
+ * Alert rules: checked, tested, run over a log or the past, and their alerts sent on.
  *
  * @module rivulet/rules
  */

@@ -1,6 +1,7 @@
 import { compareTimers } from '../store/process-store.ts'
 import type { ProcessStore, Timer, TimerChange, TimerClock } from '../store/process-store.ts'
 import type { Clocks } from './progress.ts'
+import { TimerHeap } from './timer-heap.ts'
 
 /** Maximum number of timers that are read at once. */
 const PAGE = 500
@@ -27,7 +28,7 @@ export class TimerQueue {
   readonly #store: ProcessStore
   readonly #name: string
   readonly #known = new Map<string, Timer>()
-  readonly #queues = { event: new Heap(), recorded: new Heap() }
+  readonly #queues = { event: new TimerHeap<Timer>(), recorded: new TimerHeap<Timer>() }
   /** All timers up to this place are known. */
   readonly #read: Record<TimerClock, ReadPlace> = {
     event: { ...placeAt(-Infinity), isAll: true },
@@ -113,44 +114,4 @@ export class TimerQueue {
 /** The place after all timers that are due at this time. */
 function placeAt(time: number): Place {
   return { due: time + 0.5, key: '', name: '' }
-}
-
-/** A binary heap of timers. */
-class Heap {
-  readonly #timers: Timer[] = []
-
-  get first(): Timer | undefined {
-    return this.#timers[0]
-  }
-
-  push(timer: Timer): void {
-    const timers = this.#timers
-    let at = timers.length
-    while (at > 0) {
-      const above = (at - 1) >> 1
-      const parent = timers[above]
-      if (parent === undefined || compareTimers(parent, timer) <= 0) break
-      timers[at] = parent
-      at = above
-    }
-    timers[at] = timer
-  }
-
-  shift(): void {
-    const timers = this.#timers
-    const last = timers.pop()
-    if (last === undefined || timers.length === 0) return
-    let at = 0
-    for (;;) {
-      const left = timers[2 * at + 1]
-      const right = timers[2 * at + 2]
-      if (left === undefined) break
-      const isRight = right !== undefined && compareTimers(right, left) < 0
-      const child = isRight ? right : left
-      if (compareTimers(last, child) <= 0) break
-      timers[at] = child
-      at = 2 * at + (isRight ? 2 : 1)
-    }
-    timers[at] = last
-  }
 }

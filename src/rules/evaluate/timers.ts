@@ -1,3 +1,5 @@
+import { TimerHeap } from '../../log/process/timer-heap.ts'
+import { timerId } from '../../log/process/timer-queue.ts'
 import { compareTimers } from '../../log/store/process-store.ts'
 import type { TimerClock } from '../../log/store/process-store.ts'
 import type { Cause } from '../../protocol/event.ts'
@@ -21,7 +23,7 @@ export type Times = Readonly<Record<TimerClock, number>>
 /** Timers in memory, in the order in which a process fires them. One for each key and name. */
 export class Timers {
   readonly #byKey = new Map<string, MemoryTimer>()
-  readonly #queues = { event: new Queue(), recorded: new Queue() }
+  readonly #queues = { event: new TimerHeap<MemoryTimer>(), recorded: new TimerHeap<MemoryTimer>() }
 
   /** All timers, in no order. */
   all(): readonly MemoryTimer[] {
@@ -29,13 +31,13 @@ export class Timers {
   }
 
   set(timer: MemoryTimer): void {
-    this.#byKey.set(idOf(timer), timer)
+    this.#byKey.set(timerId(timer), timer)
     this.#queues[timer.clock].push(timer)
     this.#compact()
   }
 
   cancel(timer: Pick<MemoryTimer, 'key' | 'name'>): void {
-    this.#byKey.delete(idOf(timer))
+    this.#byKey.delete(timerId(timer))
   }
 
   /** When the first timer is due, on either clock; undefined for none. */
@@ -63,7 +65,7 @@ export class Timers {
   #first(clock: TimerClock): MemoryTimer | undefined {
     const queue = this.#queues[clock]
     for (let first = queue.first; first !== undefined; first = queue.first) {
-      if (this.#byKey.get(idOf(first)) === first) return first
+      if (this.#byKey.get(timerId(first)) === first) return first
       queue.shift()
     }
     return undefined
@@ -76,57 +78,5 @@ export class Timers {
     this.#queues.event.clear()
     this.#queues.recorded.clear()
     for (const timer of this.#byKey.values()) this.#queues[timer.clock].push(timer)
-  }
-}
-
-function idOf({ key, name }: Pick<MemoryTimer, 'key' | 'name'>): string {
-  return `${name}:${key}`
-}
-
-/** A binary heap in the order of `compareTimers`. */
-class Queue {
-  readonly #timers: MemoryTimer[] = []
-
-  get first(): MemoryTimer | undefined {
-    return this.#timers[0]
-  }
-
-  get size(): number {
-    return this.#timers.length
-  }
-
-  clear(): void {
-    this.#timers.length = 0
-  }
-
-  push(timer: MemoryTimer): void {
-    const timers = this.#timers
-    let at = timers.length
-    while (at > 0) {
-      const above = (at - 1) >> 1
-      const parent = timers[above]
-      if (parent === undefined || compareTimers(parent, timer) <= 0) break
-      timers[at] = parent
-      at = above
-    }
-    timers[at] = timer
-  }
-
-  shift(): void {
-    const timers = this.#timers
-    const last = timers.pop()
-    if (last === undefined || timers.length === 0) return
-    let at = 0
-    for (;;) {
-      const left = timers[2 * at + 1]
-      const right = timers[2 * at + 2]
-      if (left === undefined) break
-      const isRight = right !== undefined && compareTimers(right, left) < 0
-      const child = isRight ? right : left
-      if (compareTimers(last, child) <= 0) break
-      timers[at] = child
-      at = 2 * at + (isRight ? 2 : 1)
-    }
-    timers[at] = last
   }
 }
