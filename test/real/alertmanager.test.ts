@@ -1,4 +1,6 @@
+import { monitorEvent } from 'rivulet'
 import type { EventLog } from 'rivulet'
+import { defineRules, runRules } from 'rivulet/rules'
 import { expect, it, onTestFinished } from 'vitest'
 import { alertmanager } from '../../src/rules/notify/alertmanager.ts'
 import type { NotifyProblem, OnProblem } from '../../src/rules/notify/notify-problem.ts'
@@ -66,6 +68,46 @@ it('notifies each episode once, across restarts of the notifier and of Alertmana
   expect(notified(receiver.received).toSorted()).toEqual(
     ['Long', 'Meanwhile', 'Short'].flatMap((name) => [`firing ${name}`, `resolved ${name}`]).toSorted(),
   )
+})
+
+it('notifies an episode of a rule once, across restarts of the rules and of Alertmanager', async () => {
+  const rules = defineRules([
+    {
+      alert: 'Failing',
+      on: ['monitor.error', 'monitor.completion'],
+      when: "type == 'monitor.error'",
+      key: { monitor: 'source' },
+      resolve: { when: "type == 'monitor.completion'" },
+    },
+  ])
+  const receiver = await Receiver.start()
+  const { url, instance } = await started(configOf(receiver.url))
+  const { open, append } = alertLog()
+  const run = async () => {
+    const log = await open()
+    const running = runRules(log, rules, { startAt: 'start' })
+    onTestFinished(() => running.stop())
+    await start(log, [url])
+    return log
+  }
+  const timestamp = () => new Date().toISOString()
+  const failed = (error_message: string) =>
+    monitorEvent('m', { event_type: 'error', error_message, timestamp: timestamp() }, 'poll')
+
+  const log = await run()
+  await append(failed('one'))
+  await isNotified(receiver, 'firing Failing')
+  await log.close()
+  await instance.flushed()
+  await instance.stop()
+  await append(failed('two'))
+  await instance.startAgain()
+  await run()
+  await instance.has('Failing')
+  await append(monitorEvent('m', { event_type: 'completion', timestamp: timestamp() }, 'poll'))
+  await isNotified(receiver, 'resolved Failing')
+
+  expect(notified(receiver.received)).toEqual(['firing Failing', 'resolved Failing'])
 })
 
 it('never notifies an alert whose end is past when it first comes, although it answers 200', async () => {
