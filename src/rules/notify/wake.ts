@@ -1,3 +1,5 @@
+import { setTimeout as delayed } from 'node:timers/promises'
+
 /** Waits that can be ended early. */
 export class Wake {
   #end: (() => void) | undefined
@@ -29,12 +31,5 @@ const MAX_DELAY = 3_600_000
 
 /** Resolves after so many ms, or when the signal is aborted. */
 export async function pause(delay: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, delay)
-  const end = () => resolve()
-  signal.addEventListener('abort', end)
-  await promise
-  clearTimeout(timer)
-  signal.removeEventListener('abort', end)
+  await delayed(delay, undefined, { signal }).catch(() => {})
 }

@@ -1,4 +1,4 @@
-import type { WindowState } from '../state.ts'
+import type { WindowMatch, WindowState } from '../state.ts'
 import { dropFirst, roomFor, upTo } from './window.ts'
 import type { WindowKind } from './window.ts'
 
@@ -19,7 +19,7 @@ export class CountWindow implements WindowKind {
     return { t: [] }
   }
 
-  apply(state: WindowState, time: number): boolean {
+  apply(state: WindowState, time: number, _match: WindowMatch): boolean {
     this.at(state, time)
     state.t.push(time)
     if (state.t.length > this.#room) {
@@ -35,8 +35,8 @@ export class CountWindow implements WindowKind {
     return decisive === undefined ? undefined : decisive + this.#over
   }
 
-  at({ t }: WindowState, time: number): boolean {
-    dropFirst(upTo(t, time - this.#over), t)
+  at({ t, v }: WindowState, time: number): boolean {
+    dropFirst(upTo(t, time - this.#over), t, v)
     return false
   }
 

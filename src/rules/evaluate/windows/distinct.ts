@@ -1,25 +1,21 @@
 import type { WindowMatch, WindowState } from '../state.ts'
-import { dropFirst, roomFor, upTo } from './window.ts'
-import type { WindowKind } from './window.ts'
+import { CountWindow } from './count.ts'
+import { dropFirst, roomFor } from './window.ts'
 
-/** At least `gte` different values in (t − over, t]. */
-export class DistinctWindow implements WindowKind {
-  readonly family = 'hold'
-  readonly #over: number
-  readonly #gte: number
+/** At least `gte` different values in (t − over, t]: it counts values by their last times. */
+export class DistinctWindow extends CountWindow {
   readonly #room: number
 
   constructor(over: number, gte: number) {
-    this.#over = over
-    this.#gte = gte
+    super(over, gte)
     this.#room = roomFor(gte)
   }
 
-  begin(): WindowState {
+  override begin(): WindowState {
     return { t: [], v: [] }
   }
 
-  apply(state: WindowState, time: number, match: WindowMatch): boolean {
+  override apply(state: WindowState, time: number, match: WindowMatch): boolean {
     if (typeof match === 'number') return false
     this.at(state, time)
     const { t, v = [] } = state
@@ -42,30 +38,8 @@ export class DistinctWindow implements WindowKind {
     return false
   }
 
-  deadline({ t }: WindowState): number | undefined {
-    const decisive = t.length >= this.#gte ? t[t.length - this.#gte] : t.at(-1)
-    return decisive === undefined ? undefined : decisive + this.#over
-  }
-
-  at({ t, v }: WindowState, time: number): boolean {
-    dropFirst(upTo(t, time - this.#over), t, v)
-    return false
-  }
-
-  holds({ t }: WindowState, time: number): boolean {
-    return t.length - upTo(t, time - this.#over) >= this.#gte
-  }
-
-  value({ t }: WindowState, time: number): number | null {
-    return t.length - upTo(t, time - this.#over)
-  }
-
-  reset(state: WindowState): void {
+  override reset(state: WindowState): void {
     state.t = []
     state.v = []
-  }
-
-  isEmpty({ t }: WindowState): boolean {
-    return t.length === 0
   }
 }
