@@ -23,7 +23,7 @@ export { alertmanager, alertWebhook, logAlerts, NotifyError, slack } from './not
 export { testRules } from './rule-tests/test-rules.ts'
 export type { RuleCoverage, RuleTestFailure, RuleTestReport, RuleTestResult } from './rule-tests/report.ts'
 export { backtest } from './backtest/backtest.ts'
-export type { BacktestEvent, BacktestEvents, BacktestOptions } from './backtest/backtest.ts'
+export type { BacktestEvents, BacktestOptions } from './backtest/backtest.ts'
 export type { BacktestEpisode, BacktestReport, BacktestRule, BacktestUnknown } from './backtest/report.ts'
 export type { EventCounts } from './backtest/event-counts.ts'
 export { placeHistory } from './backtest/place-history.ts'

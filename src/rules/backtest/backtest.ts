@@ -2,9 +2,9 @@ import { isObservable } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkOptions } from '../../protocol/check.ts'
-import type { ResearchEvent } from '../../protocol/event.ts'
 import { viewOf } from '../cel/index.ts'
 import { eventTime } from '../evaluate/event-time.ts'
+import type { RuleInput } from '../evaluate/event-time.ts'
 import { InMemoryRules } from '../evaluate/in-memory.ts'
 import type { AlertEvent } from '../evaluate/in-memory.ts'
 import { compiledRules, RuleSet } from '../rule-set.ts'
@@ -12,19 +12,8 @@ import { Recorder } from './report.ts'
 import type { BacktestReport } from './report.ts'
 import { passTime } from './simulated-time.ts'
 
-/** An event of the past: an entry of a log, or one without what a log knows. */
-export type BacktestEvent = ResearchEvent & {
-  /** When a log recorded it, in Unix ms. */
-  readonly recorded?: number
-  readonly revision?: number
-  readonly backfill?: boolean
-}
-
-/** Events of the past, in the order in which they came. */
-export type BacktestEvents =
-  | Iterable<BacktestEvent>
-  | AsyncIterable<BacktestEvent>
-  | Observable<BacktestEvent>
+/** Events of the past, in the order in which they came: entries of a log, or events without what a log knows. */
+export type BacktestEvents = Iterable<RuleInput> | AsyncIterable<RuleInput> | Observable<RuleInput>
 
 /** Settings of {@link backtest}. */
 export interface BacktestOptions {
@@ -80,7 +69,7 @@ export async function backtest(
       onAlert?.(event)
     }
   }
-  const next = (event: BacktestEvent) => {
+  const next = (event: RuleInput) => {
     if (event.cause?.process === name) return
     if (event.recorded === undefined) passTime(engine, timeOf(event.received), emit)
     emit(engine.next(event))

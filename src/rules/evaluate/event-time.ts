@@ -3,6 +3,7 @@ import { isObject } from '../../protocol/event.ts'
 
 /** An event, with what a log knows of it where it comes from one. */
 export type RuleInput = ResearchEvent & {
+  /** When a log recorded it, in Unix ms. */
   readonly recorded?: number
   readonly revision?: number
   readonly backfill?: boolean

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { memoryLog, monitorEvent, openLog } from 'rivulet'
 import type { ResearchEvent } from 'rivulet'
 import { backtest, defineRules, runRules } from 'rivulet/rules'
-import type { AlertEvent, BacktestEvent } from 'rivulet/rules'
+import type { AlertEvent, RuleInput } from 'rivulet/rules'
 import { from } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { append } from '../../log/append.ts'
@@ -128,7 +128,7 @@ describe('a backtest over other events', () => {
   })
 
   it('rejects with what they fail with', async () => {
-    function* failing(): Generator<BacktestEvent> {
+    function* failing(): Generator<RuleInput> {
       yield found('a', BEGIN)
       throw new Error('the disk is gone')
     }
