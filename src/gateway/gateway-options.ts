@@ -1,0 +1,63 @@
+import type { EventLog } from '../log/event-log.ts'
+import type { AddRunsRequest, AddRunsResponse } from '../protocol/task-group.ts'
+import type { SearchRequest, SearchResponse } from '../protocol/search.ts'
+import type { LiveSnapshot, ParamsOf } from '../protocol/live.ts'
+import type { Grant, Revocation } from './grant.ts'
+import type { View } from './view.ts'
+
+/** Views by the name under which clients follow them. */
+export type Views = Readonly<Record<string, View<unknown, string>>>
+
+/** Settings of the signed tokens of a gateway. */
+export interface TokenOptions {
+  /** At least 32 bytes of UTF-8. Of several, the first one signs and each verifies, so that it can be changed. */
+  readonly secret: string | readonly string[]
+  /** Another one for each gateway that shares the secret. Default `rivulet`. */
+  readonly audience?: string
+}
+
+/** The requests of `rivulet`'s client that a gateway makes for its clients. */
+export interface GatewayClient {
+  search(request: SearchRequest, options: { readonly signal: AbortSignal }): Promise<SearchResponse>
+  addRuns(
+    group: string,
+    request: AddRunsRequest,
+    options: { readonly signal: AbortSignal },
+  ): Promise<AddRunsResponse>
+}
+
+/** Settings of `createGateway`. */
+export interface GatewayOptions<V extends Views> {
+  readonly log: EventLog
+  readonly views: V
+  readonly tokens: TokenOptions
+  /** Where it is mounted. Default `/live`. */
+  readonly path?: string
+  /** Origins of the pages that may use it, such as `https://app.example`. Default: pages of this machine, at any port. */
+  readonly origins?: readonly string[]
+  /** For the requests that grants allow. Default: all of them are refused. */
+  readonly client?: GatewayClient
+  /** Connections of one subject at the same time. Default 20. */
+  readonly maxConnections?: number
+  /** How often a connection gets a `heartbeat` at least, in ms. Default 15,000. */
+  readonly heartbeat?: number
+}
+
+/** The log to browsers: a function from `Request` to `Response`, which `nodeListener` mounts on `node:http`. */
+export interface Gateway<V extends Views> extends AsyncDisposable {
+  (request: Request): Promise<Response>
+  /** A signed token for what a subject may see and do. */
+  grant(grant: Grant): Promise<string>
+  /** A text that a page exchanges once, within a minute, for a cookie with this grant: for `EventSource`, which has no headers. */
+  ticket(grant: Grant): Promise<string>
+  /** Ends connections of these grants, and refuses their tokens from now on, in each gateway of the log. */
+  revoke(revocation: Revocation): Promise<void>
+  /** The rows of views as a grant sees them, for a page that the server renders. */
+  snapshot<const Name extends keyof V & string>(
+    grant: Grant,
+    views: readonly { readonly view: Name; readonly params?: ParamsOf<V[Name]> }[],
+  ): Promise<LiveSnapshot>
+  /** Rejects when a view cannot be processed any more. */
+  readonly done: Promise<void>
+  close(): Promise<void>
+}

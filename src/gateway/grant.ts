@@ -1,0 +1,42 @@
+import type { ResearchEventType } from '../protocol/event.ts'
+
+/** What a subject may see and do. What it does not name is denied. */
+export interface Grant {
+  /** The subject, such as the id of a user, of up to 256 characters. Limits are counted by it. */
+  readonly sub: string
+  /** Names of views. Default: none. */
+  readonly views?: readonly string[]
+  /**
+   * Resources whose rows and entries may be seen: `/v1/monitors/monitor_1`, or a prefix with a `*` at its end. A group stands for
+   * its runs. Default: none.
+   */
+  readonly sources?: readonly string[]
+  /** Types of the entries that may be read from the log itself. Views do not need it. Default: none. */
+  readonly types?: readonly ResearchEventType[]
+  /**
+   * Fields that are left out of rows and entries, at any depth: a name, or names with dots between them, such as
+   * `output.basis`, for a field within another one. Default: none.
+   */
+  readonly omit?: readonly string[]
+  /** Requests to the service through the gateway. Default: none. */
+  readonly requests?: GrantedRequests
+  /** How long it is good, in ms, up to a day. Default 10 minutes. */
+  readonly timeToLive?: number
+}
+
+/** Requests that a subject may make. */
+export interface GrantedRequests {
+  readonly search?: {
+    /** Default 30. */
+    readonly perMinute?: number
+  }
+  readonly addRuns?: {
+    /** Ids of task groups. */
+    readonly groups: readonly string[]
+    /** Runs, not requests. Default 100. */
+    readonly perMinute?: number
+  }
+}
+
+/** Which grants to revoke: all of a subject, or one. */
+export type Revocation = { readonly sub: string } | { readonly grant: string }

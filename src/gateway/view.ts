@@ -1,0 +1,40 @@
+import type { ResearchEventType } from '../protocol/event.ts'
+import type { ViewShape } from '../protocol/live.ts'
+import type { EntryOf } from '../log/consume/consumer-options.ts'
+import type { StartAt } from '../log/store/contract.ts'
+
+/** The path of a row: the values of the view's params first, then what distinguishes it from the others of these params. */
+export type RowPath = readonly string[]
+
+/** Settings of {@link view}. The functions must depend on their arguments alone. */
+export interface ViewOptions<Row, Type extends ResearchEventType, Param extends string> {
+  /** Of the functions, a positive integer. Raise it when their results change: the view is built again then. */
+  readonly version: number
+  /** Only entries of these types. Default: all. */
+  readonly types?: readonly Type[]
+  /** Only entries for which this returns true. */
+  readonly where?: (entry: EntryOf<Type>) => boolean
+  /** Names of the first parts of a row's path, which clients give to get only the rows below. Default: none. */
+  readonly params?: readonly Param[]
+  /** The path of the row that an entry changes, or of several; undefined for an entry that the view does not want. */
+  readonly key: (entry: EntryOf<Type>) => RowPath | readonly RowPath[] | undefined
+  /** The row after an entry; null removes it. JSON. `row` is undefined where there is none. */
+  readonly reduce: (row: Row | undefined, entry: EntryOf<Type>, path: RowPath) => Row | null
+  /**
+   * The resource that a row is about, which a grant must name. Called with a row's path, and with the params alone, where undefined
+   * means that each row decides. Default: rows are visible only to grants of all sources.
+   */
+  readonly source?: (path: RowPath) => string | undefined
+  /** Where a view begins to read. Default `start`. */
+  readonly startAt?: StartAt
+  /** Removes a row that was not changed for so long, in ms between recordings. Default: never. */
+  readonly timeToLive?: number
+}
+
+/** A materialised view of the log: rows by path, which clients follow through a gateway. Made by {@link view}. */
+export interface View<Row, Param extends string = never> extends ViewShape<Row, Param> {
+  readonly definition: ViewDefinition
+}
+
+/** {@link ViewOptions} without their types. What a function takes is what the view's own functions and its log give. */
+export type ViewDefinition = ViewOptions<unknown, ResearchEventType, string>

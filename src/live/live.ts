@@ -1,0 +1,79 @@
+import type { LiveSnapshot, ParamOf, ParamsOf, RowOf, ViewShapes } from '../protocol/live.ts'
+import type { AddRunsRequest, AddRunsResponse } from '../protocol/task-group.ts'
+import type { SearchRequest, SearchResponse } from '../protocol/search.ts'
+
+/** Settings of `connect`. */
+export interface ConnectOptions {
+  /** The gateway, such as `/live`. */
+  readonly url: string
+  /** A token from `gateway.grant`, fetched from one's own server. Called before each connection. */
+  readonly getToken: () => string | PromiseLike<string>
+  /** Whether tabs of this origin whose tokens have the same rights share one connection. Default true. */
+  readonly share?: boolean
+  /** Keeps the last rows in IndexedDB, for a start without a network. Default false. */
+  readonly offline?: boolean
+  /** What the server has rendered. */
+  readonly initial?: LiveSnapshot
+}
+
+/**
+ * `connecting`: no rows yet. `live`: the rows are up to date. `stale`: the connection was lost, and the rows are as of then.
+ * `offline`: the browser has no network. `denied`: the gateway refuses this view or the token.
+ */
+export type LiveState = 'connecting' | 'live' | 'stale' | 'offline' | 'denied'
+
+/** The state of a view or of a connection, the same object until it changes. */
+export interface LiveStatus {
+  readonly state: LiveState
+  /** Since when, in Unix ms. */
+  readonly since: number
+  /** Why it is stale, offline or denied. */
+  readonly error?: Error
+}
+
+/** A view at one moment. Immutable, and the same object until something changes. */
+export interface ViewSnapshot<Row> {
+  /** By path, as `rowKey` writes it. */
+  readonly rows: ReadonlyMap<string, Row>
+  readonly status: LiveStatus
+  /** How many times the view itself has missed events, as its gateway reports. */
+  readonly gaps: number
+}
+
+/** The rows of a view with its params, kept up to date while anyone subscribes. */
+export interface LiveView<Row> {
+  readonly address: string
+  /**
+   * Calls the listener now, and at most once a frame when something has changed. Returns a function that ends it. So it is a store
+   * of Svelte, Solid and React as it is.
+   */
+  subscribe(listener: (snapshot: ViewSnapshot<Row>) => void): () => void
+  /** The same object until something changes. */
+  getSnapshot(): ViewSnapshot<Row>
+  /** What the server has rendered, for hydration. */
+  getServerSnapshot(): ViewSnapshot<Row>
+  status(): LiveStatus
+}
+
+/** A connection to a gateway. */
+export interface Live<V extends ViewShapes> extends Disposable {
+  /** The same object for the same name and params. */
+  view<const Name extends keyof V & string>(
+    name: Name,
+    ...params: [ParamOf<V[Name]>] extends [never] ? [] : [params: ParamsOf<V[Name]>]
+  ): LiveView<RowOf<V[Name]>>
+  /** The connection's own state: that of its worst view, or of the token. */
+  readonly status: {
+    subscribe(listener: (status: LiveStatus) => void): () => void
+    getSnapshot(): LiveStatus
+  }
+  /** Rejects with a `LiveError`. */
+  search(request: SearchRequest, options?: { readonly signal?: AbortSignal }): Promise<SearchResponse>
+  /** Never sent twice, unless the first one cannot have been taken. Rejects with a `LiveError`. */
+  addRuns(
+    group: string,
+    request: AddRunsRequest,
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<AddRunsResponse>
+  close(): void
+}
