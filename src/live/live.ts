@@ -33,8 +33,10 @@ export interface LiveStatus {
 
 /** A view at one moment. Immutable, and the same object until something changes. */
 export interface ViewSnapshot<Row> {
-  /** By path, as `rowKey` writes it. */
+  /** By path, as `rowKey` writes it. Empty until `ready`. */
   readonly rows: ReadonlyMap<string, Row>
+  /** Whether the rows have come: from the gateway, the server or IndexedDB. It stays true once it is. */
+  readonly ready: boolean
   readonly status: LiveStatus
   /** How many times the view itself has missed events, as its gateway reports. */
   readonly gaps: number
