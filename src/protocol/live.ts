@@ -94,6 +94,11 @@ export interface LiveFrames {
   changes: { readonly view: string; readonly rows: readonly RowState[]; readonly position: string }
   /** The position has moved over changes that this client does not see. */
   position: { readonly view: string; readonly position: string }
+  /**
+   * The client has all that there is of this view: once for each view of a connection, after its snapshot or the changes since
+   * the client's position. From here on the view is live.
+   */
+  current: { readonly view: string }
   gap: { readonly view: string; readonly reason: GapReason }
   /** The client cannot follow this view. The other views of the connection go on. */
   denied: { readonly view: string; readonly problem: Refusal }
