@@ -50,7 +50,17 @@ async function answer(
   else await streamResponse(incoming, outgoing, response, body)
 }
 
+/** The request's signal is aborted when the connection closes before there is a response. After that, its body is cancelled. */
 async function fetchResponse(handle: FetchHandler, incoming: IncomingMessage): Promise<HttpResponse> {
-  const request = webRequest(incoming)
-  return request === undefined ? { status: 400 } : handle(request)
+  const gone = new AbortController()
+  const request = webRequest(incoming, gone.signal)
+  if (request === undefined) return { status: 400 }
+  const { socket } = incoming
+  const abort = () => gone.abort()
+  socket.on('close', abort)
+  try {
+    return await handle(request)
+  } finally {
+    socket.off('close', abort)
+  }
 }

@@ -46,14 +46,19 @@ export function readIncoming(incoming: Readable, body: IncomingBody): void {
   setImmediate(() => body.startTimer())
 }
 
-/** The same request as a `Request`, or undefined where that cannot represent it. */
-export function webRequest(incoming: IncomingMessage): Request | undefined {
+/**
+ * The same request as a `Request`, or undefined where that cannot represent it.
+ *
+ * @param signal Aborted when the client is gone.
+ */
+export function webRequest(incoming: IncomingMessage, signal: AbortSignal): Request | undefined {
   const { method = 'GET', headers, url = '/' } = incoming
   try {
     const hasBody = method !== 'GET' && method !== 'HEAD'
     return new Request(new URL(url, `http://${headers.host ?? 'localhost'}`), {
       method,
       headers: webHeaders(incoming),
+      signal,
       ...(hasBody && { body: webBody(incoming), duplex: 'half' }),
     })
   } catch {

@@ -107,6 +107,12 @@ export interface EventLog extends AsyncDisposable {
   /** The position at which to begin. */
   positionAt(start: StartAt): Promise<Position>
   /**
+   * Resolves once there may be entries after this position. Rejects with the signal's reason, and with a `LogClosedError`.
+   *
+   * @internal
+   */
+  wait(after: Position, signal: AbortSignal): Promise<void>
+  /**
    * Deletes a consumer or process that is gone: its position and its dead letters. Retention keeps nothing for it any
    * more, and the name begins anew. Without effect for an unknown one. Rejects with a `LogInUseError` while it is running,
    * here or in another process.

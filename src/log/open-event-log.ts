@@ -153,6 +153,10 @@ export class OpenEventLog implements EventLog {
     return this.#store.positionAt(start)
   }
 
+  wait(after: Position, signal: AbortSignal): Promise<void> {
+    return this.#store.wait(after, signal)
+  }
+
   observe(observer: LogObserver): () => void {
     return this.#observers.add(observer)
   }

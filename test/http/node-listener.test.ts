@@ -155,6 +155,27 @@ describe('nodeListener and a Response whose body is a stream', () => {
 })
 
 describe('nodeListener', () => {
+  it("aborts the request's signal when the client is gone before the response", async () => {
+    const asked = Promise.withResolvers<void>()
+    const gone = Promise.withResolvers<void>()
+    const url = await serve(
+      nodeListener(async ({ signal }) => {
+        signal.addEventListener('abort', () => gone.resolve())
+        asked.resolve()
+        await gone.promise
+        return new Response()
+      }),
+    )
+    const outgoing = httpRequest(url)
+      .on('error', () => undefined)
+      .end()
+    await asked.promise
+
+    outgoing.destroy()
+
+    await expect(gone.promise).resolves.toBeUndefined()
+  })
+
   it('keeps cookies in separate headers', async () => {
     const headers = new Headers({ 'x-other': 'yes' })
     headers.append('set-cookie', 'a=1')
