@@ -27,8 +27,11 @@ export interface ViewOptions<Row, Type extends ResearchEventType, Param extends 
   readonly source?: (path: RowPath) => string | undefined
   /** Where a view begins to read. Default `start`. */
   readonly startAt?: StartAt
-  /** Removes a row that was not changed for so long, in ms between recordings. Default: never. */
-  readonly timeToLive?: number
+  /**
+   * Removes a row that was not changed for so long, in ms between recordings. A function says it for each row, undefined for one that
+   * stays. Default: never.
+   */
+  readonly timeToLive?: number | ((row: Row) => number | undefined)
 }
 
 /** A materialised view of the log: rows by path, which clients follow through a gateway. Made by {@link view}. */
@@ -38,3 +41,12 @@ export interface View<Row, Param extends string = never> extends ViewShape<Row, 
 
 /** {@link ViewOptions} without their types. What a function takes is what the view's own functions and its log give. */
 export type ViewDefinition = ViewOptions<unknown, ResearchEventType, string>
+
+/** A view of the log: rows by path, made from its entries. */
+export function view<Row, const Type extends ResearchEventType, const Param extends string = never>(
+  options: ViewOptions<Row, Type, Param>,
+): View<Row, Param> {
+  // A view's functions get only rows and entries that the view itself has made and chosen.
+  const definition = options as unknown as ViewDefinition
+  return { params: options.params ?? [], definition }
+}

@@ -1,0 +1,19 @@
+import { activityView } from '../gateway/views/activity-view.ts'
+import { alertsView } from '../gateway/views/alerts-view.ts'
+import { groupView } from '../gateway/views/group-view.ts'
+import { groupsView } from '../gateway/views/groups-view.ts'
+import { monitorView } from '../gateway/views/monitor-view.ts'
+import { monitorsView } from '../gateway/views/monitors-view.ts'
+
+/** The views of the dashboard. Its page connects with their types. */
+export const dashboardViews = {
+  groups: groupsView(),
+  group: groupView(),
+  monitors: monitorsView(),
+  monitor: monitorView(),
+  alerts: alertsView(),
+  activity: activityView(),
+}
+
+/** The types of {@link dashboardViews}, for the page. */
+export type DashboardViews = typeof dashboardViews

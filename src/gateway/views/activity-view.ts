@@ -1,0 +1,79 @@
+import type { ResearchEventType } from '../../protocol/event.ts'
+import { view } from '../view.ts'
+import type { View } from '../view.ts'
+import { DAY } from './view-age.ts'
+import type { ViewAge } from './view-age.ts'
+
+/** How late events were recorded. */
+export interface ActivityLag {
+  /** Number of events with a time of the service, without those of a first walk into the past. */
+  readonly count: number
+  /** Of all these events, in ms. */
+  readonly sum: number
+  /** In ms. */
+  readonly max: number
+}
+
+/** What was recorded in one minute. Its path is `[minute]`, such as `2026-01-31T12:00Z`. */
+export interface ActivityRow {
+  /** When the minute began, in Unix ms. */
+  readonly minute: number
+  /** Number of entries, without ticks. */
+  readonly events: number
+  /** Number of entries by type. */
+  readonly types: Readonly<Partial<Record<ResearchEventType, number>>>
+  /** From the time of an event to its recording. */
+  readonly lag: ActivityLag
+}
+
+const MINUTE = 60_000
+
+/** The most types that are counted one by one. Programs may have types of their own. */
+const MAX_TYPES = 100
+
+/**
+ * How much was recorded by minute, by type, and how late, by `[minute]`.
+ *
+ * @param options `timeToLive`: default 24 hours.
+ */
+export function activityView({ timeToLive = DAY }: ViewAge = {}): View<ActivityRow> {
+  return view({
+    version: 1,
+    timeToLive,
+    where: ({ type }) => type !== 'log.tick' && type !== 'log.gap',
+    key: ({ recorded }) => [minuteText(recorded)],
+    // Counts are of all sources, so only a grant of all sources may see them.
+    reduce: (row: ActivityRow | undefined, { type, time, via, backfill, recorded }): ActivityRow => {
+      const { minute, events, types, lag } = row ?? {
+        minute: recorded - (recorded % MINUTE),
+        events: 0,
+        types: {},
+        lag: { count: 0, sum: 0, max: 0 },
+      }
+      const at =
+        via === 'process' || via === 'log' || backfill || time === null ? Number.NaN : Date.parse(time)
+      return {
+        minute,
+        events: events + 1,
+        types: counted(types, type),
+        lag: Number.isNaN(at) ? lag : withLag(lag, Math.max(0, recorded - at)),
+      }
+    },
+  })
+}
+
+function minuteText(at: number): string {
+  return new Date(at).toISOString().replace(/:\d\d\.\d+Z$/, 'Z')
+}
+
+function withLag({ count, sum, max }: ActivityLag, lag: number): ActivityLag {
+  return { count: count + 1, sum: sum + lag, max: Math.max(max, lag) }
+}
+
+/** A map, since a type may be called `__proto__`. */
+function counted(types: ActivityRow['types'], type: string): ActivityRow['types'] {
+  const counts = new Map<string, number>(Object.entries(types))
+  const known = counts.has(type) || counts.size < MAX_TYPES ? type : 'unknown'
+  counts.set(known, (counts.get(known) ?? 0) + 1)
+  return Object.fromEntries(counts)
+}

@@ -1,0 +1,83 @@
+import { groupSource } from '../../protocol/event.ts'
+import type { ResearchEvent } from '../../protocol/event.ts'
+import type { TaskOutput } from '../../protocol/output.ts'
+import type { TaskGroupStatus } from '../../protocol/task-group.ts'
+import type { RunInput, TaskRun } from '../../protocol/task.ts'
+import { view } from '../view.ts'
+import type { View } from '../view.ts'
+import { groupOf } from './group-of.ts'
+import { laterStatus } from './groups-view.ts'
+import { isNotice, noticeRow } from './notice.ts'
+import type { NoticeRow } from './notice.ts'
+import { pathPart } from './resource.ts'
+import { runRow } from './run-row.ts'
+import { DAY } from './view-age.ts'
+import type { ViewAge } from './view-age.ts'
+
+/** The group itself. Its path is `[group]`. */
+export interface GroupStatusRow {
+  readonly kind: 'group'
+  /** The last status that the service has sent. */
+  readonly status: TaskGroupStatus | null
+  /** When it was recorded, in Unix ms. */
+  readonly updated: number
+}
+
+/** A run of the group that ended. Its path is `[group, run_id]`. */
+export interface GroupRunRow {
+  readonly kind: 'run'
+  readonly run: TaskRun
+  /** Null where the run has none, and where the events did not bring it. */
+  readonly output: TaskOutput | null
+  /** Where the events have brought it. */
+  readonly input?: RunInput
+  /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
+  readonly truncated?: true
+  /** When the last change was recorded, in Unix ms. */
+  readonly recorded: number
+}
+
+/** A row of {@link groupView}, by `kind`. A notice has the path `[group, 'notice', id]`. */
+export type GroupRow = GroupStatusRow | GroupRunRow | NoticeRow
+
+/**
+ * One task group: its status, its runs with their outputs, and what was missed, by the param `group`. A run belongs to the group that
+ * its `taskgroup_id` names. Of a run's duplicates, the row has what each of them says.
+ *
+ * @param options `timeToLive`: default 90 days.
+ */
+export function groupView({ timeToLive = 90 * DAY }: ViewAge = {}): View<GroupRow, 'group'> {
+  return view({
+    version: 1,
+    types: [
+      'task_group.status',
+      'task_run.state',
+      'error',
+      'stream.gap',
+      'stream.oversized',
+      'source.failed',
+      'source.lost',
+      'source.live',
+      'unknown',
+    ],
+    params: ['group'],
+    timeToLive,
+    key: (entry) => pathOf(entry),
+    source: ([group = '']) => groupSource(group),
+    reduce: (row: GroupRow | undefined, entry) => {
+      if (entry.type === 'task_run.state') return runRow(row?.kind === 'run' ? row : undefined, entry)
+      if (entry.type !== 'task_group.status') return noticeRow(entry)
+      const before = row?.kind === 'group' ? row.status : null
+      return { kind: 'group', status: laterStatus(before, entry.data.status), updated: entry.recorded }
+    },
+  })
+}
+
+function pathOf(event: ResearchEvent): readonly string[] | undefined {
+  const group = groupOf(event)
+  if (group === undefined) return undefined
+  const part = pathPart(group)
+  if (event.type === 'task_group.status') return [part]
+  if (event.type === 'task_run.state') return [part, pathPart(event.data.run.run_id)]
+  return isNotice(event) ? [part, 'notice', pathPart(event.id)] : undefined
+}

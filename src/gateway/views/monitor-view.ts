@@ -1,0 +1,76 @@
+import { monitorSource } from '../../protocol/event.ts'
+import type { ResearchEventData } from '../../protocol/event.ts'
+import { view } from '../view.ts'
+import type { View } from '../view.ts'
+import { bounded } from './bounded.ts'
+import { isNotice } from './notice.ts'
+import { idOfSource, pathPart } from './resource.ts'
+import { DAY } from './view-age.ts'
+import type { ViewAge } from './view-age.ts'
+
+const TYPES = [
+  'monitor.event_stream',
+  'monitor.snapshot',
+  'monitor.completion',
+  'monitor.error',
+  'monitor.cancelled',
+  'stream.gap',
+  'source.live',
+  'source.lost',
+  'source.failed',
+  'unknown',
+] as const
+
+type Type = (typeof TYPES)[number]
+
+/** An event on a monitor's timeline, by `type`. Its path is `[monitor, id of the event]`. */
+export type MonitorRow = {
+  readonly [Each in Type]: {
+    readonly type: Each
+    /** The data of the event; null where even the shortened one was too long. */
+    readonly event: ResearchEventData[Each] | null
+    /** RFC 3339, as the service gave it; null where it gave none. */
+    readonly time: string | null
+    /** When it was first recorded, in Unix ms. */
+    readonly recorded: number
+    /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
+    readonly truncated?: true
+  }
+}[Type]
+
+/** The most that is kept of an event, in bytes. */
+const MAX_EVENT = 229_376
+
+/** The most that is kept of a time, in characters. */
+const MAX_TIME = 64
+
+/**
+ * The timeline of a monitor: what it has reported, its gaps and errors, and when it could not be reached, by the param `monitor`.
+ *
+ * @param options `timeToLive`: default 30 days.
+ */
+export function monitorView({ timeToLive = 30 * DAY }: ViewAge = {}): View<MonitorRow, 'monitor'> {
+  return view({
+    version: 1,
+    types: TYPES,
+    params: ['monitor'],
+    timeToLive,
+    where: isNotice,
+    key: ({ source, id }) => {
+      const monitor = idOfSource(source, '/v1/monitors/')
+      return monitor === undefined ? undefined : [pathPart(monitor), pathPart(id)]
+    },
+    source: ([monitor = '']) => monitorSource(monitor),
+    reduce: (row: MonitorRow | undefined, { type, data, time, recorded }): MonitorRow => {
+      const { value: event, isTruncated } = bounded<unknown, null>(data, MAX_EVENT, null)
+      // The type and the data are those of one entry.
+      return {
+        type,
+        event,
+        time: time === null || time.length > MAX_TIME ? null : time,
+        recorded: row?.recorded ?? recorded,
+        ...(isTruncated && { truncated: true }),
+      } as MonitorRow
+    },
+  })
+}

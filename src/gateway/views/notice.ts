@@ -1,0 +1,29 @@
+import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
+import type { Entry } from '../../log/store/contract.ts'
+import { bounded } from './bounded.ts'
+
+/** Something about a source that is no result: events that are missing, an error, a source that was lost or reached again. */
+export interface NoticeRow {
+  readonly kind: 'notice'
+  readonly type: ResearchEventType
+  /** The data of the event. */
+  readonly event: unknown
+  /** When it was recorded, in Unix ms. */
+  readonly recorded: number
+  /** Where a part was too long for the row. */
+  readonly truncated?: true
+}
+
+/** The most that is kept of a notice's data, in bytes. */
+const MAX_NOTICE = 16_384
+
+/** Whether the event is worth a notice. That a source was reached for the first time is not. */
+export function isNotice(event: ResearchEvent): boolean {
+  return event.type !== 'source.live' || event.data.lost !== null
+}
+
+/** The row of an entry. */
+export function noticeRow({ type, data, recorded }: Entry): NoticeRow {
+  const { value: event, isTruncated } = bounded<unknown, null>(data, MAX_NOTICE, null)
+  return { kind: 'notice', type, event, recorded, ...(isTruncated && { truncated: true }) }
+}

@@ -1,0 +1,25 @@
+import { contentHash } from '../../protocol/identity.ts'
+
+/** The longest part of a path, as `rowKey` writes it, in characters. Two of them and the `/` fit into the key of a process. */
+const MAX_PART = 500
+
+/**
+ * A text as a part of a row's path. A text that is too long for the key of a process, or that UTF-8 does not preserve, becomes a hash
+ * of it.
+ */
+export function pathPart(text: string): string {
+  if (text.isWellFormed() && encodeURIComponent(text).length <= MAX_PART) return text
+  return `#${contentHash(text)}`
+}
+
+/** The id of a resource, of its source: of `/v1/monitors/{id}` with the prefix `/v1/monitors/`. Undefined for another source. */
+export function idOfSource(source: string, prefix: string): string | undefined {
+  if (!source.startsWith(prefix)) return undefined
+  const segment = source.slice(prefix.length)
+  if (segment === '' || segment.includes('/')) return undefined
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}

@@ -1,0 +1,62 @@
+import { isObject } from '../../protocol/event.ts'
+import type { EntryOf } from '../../log/consume/consumer-options.ts'
+import type { TaskRun } from '../../protocol/task.ts'
+import { bounded } from './bounded.ts'
+import type { GroupRunRow } from './group-view.ts'
+import { isOlder } from './newer.ts'
+
+/** The most that is kept of a run, of its output and of its input, in bytes. Together they fit into the state of a process. */
+const MAX_RUN = 24_576
+const MAX_OUTPUT = 163_840
+const MAX_INPUT = 49_152
+
+/**
+ * The row of a run after an entry. Duplicates of one status are merged: a webhook has a run's error and not its output, and a stream has
+ * its output. Another status replaces the row, unless it is older.
+ */
+export function runRow(row: GroupRunRow | undefined, entry: EntryOf<'task_run.state'>): GroupRunRow {
+  const next = rowOf(entry)
+  if (row === undefined) return next
+  const isSame = row.run.status === next.run.status
+  const [first, second] = isBefore(next.run, row.run) ? [next, row] : [row, next]
+  // The input stays the same, whatever becomes of the run.
+  const input = second.input ?? first.input
+  const output = second.output ?? (isSame ? first.output : null)
+  const error = second.run.error ?? (isSame ? first.run.error : undefined)
+  const isTruncated =
+    second.truncated === true ||
+    (first.truncated === true &&
+      ((output !== null && output === first.output) || (input !== undefined && input === first.input)))
+  return {
+    kind: 'run',
+    run: error == null ? second.run : { ...second.run, error },
+    output,
+    ...(input !== undefined && { input }),
+    ...(isTruncated && { truncated: true }),
+    recorded: entry.recorded,
+  }
+}
+
+function rowOf({ data, recorded }: EntryOf<'task_run.state'>): GroupRunRow {
+  const { run_id, status } = data.run
+  const unknown = { is_active: false, processor: '', created_at: null, modified_at: null }
+  const run = bounded(data.run, MAX_RUN, { run_id, status, ...unknown })
+  const output = bounded(isObject(data.output) ? data.output : null, MAX_OUTPUT, null)
+  const input = bounded(isObject(data.input) ? data.input : undefined, MAX_INPUT, undefined)
+  const isTruncated = run.isTruncated || output.isTruncated || input.isTruncated
+  return {
+    kind: 'run',
+    run: run.value,
+    output: output.value,
+    ...(input.value !== undefined && { input: input.value }),
+    ...(isTruncated && { truncated: true }),
+    recorded,
+  }
+}
+
+/** Whether the run was so before. A completed run does not change any more. */
+function isBefore(one: TaskRun, other: TaskRun): boolean {
+  if (one.status === other.status) return isOlder(one.modified_at, other.modified_at)
+  if (other.status === 'completed') return true
+  return one.status !== 'completed' && isOlder(one.modified_at, other.modified_at)
+}
