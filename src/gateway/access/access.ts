@@ -1,0 +1,111 @@
+import type { CloseReason } from '../../protocol/live.ts'
+import { segment } from '../../protocol/id.ts'
+import type { Entry } from '../../log/store/contract.ts'
+import { groupSource } from '../../protocol/event.ts'
+import type { GrantedRequests } from '../grant.ts'
+import type { CheckedGrant } from './checked-grant.ts'
+import { Omission } from './omission.ts'
+
+/** Why an access ends before its connection does. */
+export type AccessEnd = Extract<CloseReason, 'expired' | 'revoked'>
+
+/** What a request may see and do. Made once for a connection. */
+export interface Access {
+  readonly sub: string
+  /** The id of the token, which a cookie shares with its ticket. */
+  readonly grant: string
+  /** When it ends, in Unix ms. */
+  readonly expires: number
+  /** The same text for grants that leave out the same fields. */
+  readonly shape: string
+  readonly requests: GrantedRequests
+  maySeeView(name: string): boolean
+  /** @param source Undefined for something without one, which only grants of all sources see. */
+  maySeeSource(source: string | undefined): boolean
+  maySeeType(type: string): boolean
+  /** Whether an entry of the log itself may be seen: its type, and its source. A group's grant is good for its runs too. */
+  maySeeEntry(entry: Entry): boolean
+  /** The value without the omitted fields; the value itself where there are none. */
+  omit(value: unknown): unknown
+  /** Calls the listener once the access has ended, in a microtask where it has. Returns a function that removes it. */
+  onEnd(listener: (reason: AccessEnd) => void): () => void
+}
+
+/** The source of what a subject does, which each of its grants covers. */
+export function subjectSource(sub: string): string {
+  return `/subjects/${segment(sub)}`
+}
+
+/** What an {@link GrantedAccess} needs to end. */
+export interface Endings {
+  /** Calls the function when the access ends, until the returned function is called. */
+  watch(access: GrantedAccess, onEnd: (reason: AccessEnd) => void): () => void
+}
+
+/** The access of a grant whose token was verified. */
+export class GrantedAccess implements Access {
+  readonly sub: string
+  readonly grant: string
+  readonly expires: number
+  /** When the grant was made, in Unix ms. */
+  readonly issued: number
+  readonly requests: GrantedRequests
+  readonly #views: ReadonlySet<string>
+  readonly #sources: ReadonlySet<string>
+  /** Without the `*` at their ends. */
+  readonly #prefixes: readonly string[]
+  readonly #types: ReadonlySet<string>
+  readonly #omission: Omission
+  readonly #endings: Endings
+
+  constructor(
+    { sub, views, sources, types, omit, requests }: CheckedGrant,
+    { grant, issued, expires }: Pick<GrantedAccess, 'grant' | 'issued' | 'expires'>,
+    endings: Endings,
+  ) {
+    this.sub = sub
+    this.grant = grant
+    this.issued = issued
+    this.expires = expires
+    this.requests = requests
+    this.#views = new Set(views)
+    this.#sources = new Set([...sources.filter((source) => !source.endsWith('*')), subjectSource(sub)])
+    this.#prefixes = sources.filter((source) => source.endsWith('*')).map((source) => source.slice(0, -1))
+    this.#types = new Set(types)
+    this.#omission = new Omission(omit)
+    this.#endings = endings
+  }
+
+  get shape(): string {
+    return this.#omission.shape
+  }
+
+  maySeeView(name: string): boolean {
+    return this.#views.has(name)
+  }
+
+  maySeeSource(source: string | undefined): boolean {
+    if (source === undefined) return this.#prefixes.includes('')
+    return this.#sources.has(source) || this.#prefixes.some((prefix) => source.startsWith(prefix))
+  }
+
+  maySeeType(type: string): boolean {
+    return this.#types.has(type)
+  }
+
+  maySeeEntry(entry: Entry): boolean {
+    if (!this.maySeeType(entry.type)) return false
+    if (this.maySeeSource(entry.source)) return true
+    if (entry.type !== 'task_run.state') return false
+    const group = entry.data.run.taskgroup_id
+    return typeof group === 'string' && this.maySeeSource(groupSource(group))
+  }
+
+  omit(value: unknown): unknown {
+    return this.#omission.of(value)
+  }
+
+  onEnd(listener: (reason: AccessEnd) => void): () => void {
+    return this.#endings.watch(this, listener)
+  }
+}

@@ -1,0 +1,43 @@
+import type { Refusal, RefusalCode } from '../protocol/live.ts'
+
+/** The status of a refusal, by its code. */
+const STATUS: Readonly<Record<RefusalCode, number>> = {
+  unauthenticated: 401,
+  expired: 401,
+  revoked: 401,
+  forbidden: 403,
+  unknown_view: 404,
+  invalid: 400,
+  too_many: 429,
+  unavailable: 503,
+}
+
+/** What differs from the answer that a code has. */
+export interface RefusalDetails {
+  /** Default: that of the code. */
+  readonly status?: number
+  /** When to try again, in ms from now: in the body, and in whole seconds in `Retry-After`. */
+  readonly retryAfter?: number
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** A response that refuses a request: `{ error: Refusal }` as JSON. */
+export function refusalResponse(
+  code: RefusalCode,
+  message: string,
+  { status = STATUS[code], retryAfter, headers = {} }: RefusalDetails = {},
+): Response {
+  const error: Refusal = { code, message, ...(retryAfter !== undefined && { retryAfter }) }
+  return Response.json(
+    { error },
+    {
+      status,
+      headers: {
+        ...(status === 401 && { 'www-authenticate': 'Bearer' }),
+        ...(retryAfter !== undefined && { 'retry-after': String(Math.max(1, Math.ceil(retryAfter / 1000))) }),
+        'cache-control': 'no-store',
+        ...headers,
+      },
+    },
+  )
+}

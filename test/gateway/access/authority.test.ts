@@ -1,0 +1,196 @@
+import { SignJWT } from 'jose'
+import { VirtualTimeScheduler } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { Authority } from '../../../src/gateway/access/authority.ts'
+import type { Access } from '../../../src/gateway/access/access.ts'
+import type { Grant } from '../../../src/gateway/grant.ts'
+
+const SECRET = 'a-secret-of-at-least-32-bytes-for-tests'
+const GRANT: Grant = { sub: 'ada', views: ['group'], sources: ['/v1/tasks/groups/tgrp_1'] }
+
+function authority(options: Partial<ConstructorParameters<typeof Authority>[0]> = {}): Authority {
+  return new Authority({ tokens: { secret: SECRET }, views: ['group', 'monitors'], ...options })
+}
+
+function bearing(token: string): Request {
+  return new Request('http://localhost/live/stream', { headers: { authorization: `Bearer ${token}` } })
+}
+
+/** The access of a grant; an error where it is refused. */
+async function accessOf(own: Authority, grant: Grant): Promise<Access> {
+  const access = await own.authenticate(bearing(await own.sign(grant)))
+  if (access instanceof Response) throw new Error(await access.text())
+  return access
+}
+
+async function codeOf(answer: Access | Response): Promise<unknown> {
+  return answer instanceof Response ? [answer.status, (await answer.json()).error.code] : 'admitted'
+}
+
+describe('a token', () => {
+  it('gives the access that was granted, and nothing else', async () => {
+    const access = await accessOf(authority(), { ...GRANT, types: ['task_run.state'] })
+
+    expect(access.sub).toBe('ada')
+    expect(['group', 'monitors', 'constructor'].map((view) => access.maySeeView(view))).toEqual([
+      true,
+      false,
+      false,
+    ])
+    expect(['task_run.state', 'error'].map((type) => access.maySeeType(type))).toEqual([true, false])
+    expect(access.requests).toEqual({})
+  })
+
+  it('is signed by the first secret and verified by each', async () => {
+    const before = await authority().sign(GRANT)
+    const rotated = authority({ tokens: { secret: ['another-secret-of-32-bytes-or-more', SECRET] } })
+
+    expect(await codeOf(await rotated.authenticate(bearing(before)))).toBe('admitted')
+    const after = await rotated.sign(GRANT)
+    expect(await codeOf(await authority().authenticate(bearing(after)))).toEqual([401, 'unauthenticated'])
+  })
+
+  it('expires to the millisecond, as does the access that it gave', async () => {
+    const scheduler = new VirtualTimeScheduler()
+    scheduler.frame = 1_700_000_000_500
+    const own = authority({ scheduler })
+    const token = await own.sign({ ...GRANT, timeToLive: 1000 })
+    const access = await own.authenticate(bearing(token))
+    if (access instanceof Response) throw new Error('refused')
+    const ends: string[] = []
+    access.onEnd((reason) => ends.push(`${reason} ${scheduler.now() - 1_700_000_000_500}`))
+    access.onEnd((reason) => ends.push(reason))()
+
+    const before: Promise<unknown>[] = []
+    scheduler.schedule(() => before.push(own.authenticate(bearing(token)).then(codeOf)), 999)
+    scheduler.flush()
+
+    expect(await Promise.all(before)).toEqual(['admitted'])
+    expect(ends).toEqual(['expired 1000'])
+    expect(await codeOf(await own.authenticate(bearing(token)))).toEqual([401, 'expired'])
+  })
+
+  it('is refused where its claims are not those that this gateway signs', async () => {
+    const key = new TextEncoder().encode(SECRET)
+    const now = Math.floor(Date.now() / 1000)
+    const claims = { views: ['group'], iss: 'rivulet', aud: 'rivulet', sub: 'eve', jti: '1', iat: now }
+    const sign = (payload: object, typ = 'rivulet-grant+jwt', alg = 'HS256') =>
+      new SignJWT({ ...claims, exp: now + 60, ...payload }).setProtectedHeader({ alg, typ }).sign(key)
+    const cases = {
+      valid: await sign({}),
+      'without an expiry': await sign({ exp: undefined }),
+      'that lives for a year': await sign({ exp: now + 365 * 86_400 }),
+      'whose expiry is text': await sign({ exp: `${now + 60}` }),
+      'without an id': await sign({ jti: undefined }),
+      'without a subject': await sign({ sub: undefined }),
+      'of another issuer': await sign({ iss: 'other' }),
+      'of another type': await sign({}, 'JWT'),
+      'of another algorithm': await sign({}, 'rivulet-grant+jwt', 'HS512'),
+      'with an unknown right': await sign({ requests: { deleteEverything: {} } }),
+      'with views that are no list': await sign({ views: 'group' }),
+    }
+
+    const codes = await Promise.all(
+      Object.values(cases).map(async (token) => codeOf(await authority().authenticate(bearing(token)))),
+    )
+    const [valid, ...others] = codes
+    expect(valid).toBe('admitted')
+    expect(others).toEqual(others.map(() => [401, 'unauthenticated']))
+  })
+})
+
+describe('sources', () => {
+  it.each([
+    ['/v1/tasks/groups/tgrp_1', ['/v1/tasks/groups/tgrp_1'], true],
+    ['/v1/tasks/groups/tgrp_10', ['/v1/tasks/groups/tgrp_1'], false],
+    ['/v1/monitors/monitor_1', ['/v1/monitors/*'], true],
+    ['/v1/tasks/groups/tgrp_1', ['/v1/monitors/*'], false],
+    [undefined, ['/v1/monitors/*'], false],
+    [undefined, ['*'], true],
+    ['/anything', ['*'], true],
+    ['/subjects/ada', [], true],
+    ['/subjects/adam', [], false],
+  ])('%s, of a grant of %s: %s', async (source, sources, expected) => {
+    const access = await accessOf(authority(), { ...GRANT, sources })
+
+    expect(access.maySeeSource(source)).toBe(expected)
+  })
+
+  it('a subject named * is no wildcard', async () => {
+    const access = await accessOf(authority(), { sub: '*' })
+
+    expect(access.maySeeSource('/subjects/ada')).toBe(false)
+  })
+})
+
+describe('the limits of a grant', () => {
+  it.each([
+    [{ sub: '' }, /grant\.sub/],
+    [{ sub: 'a'.repeat(257) }, /grant\.sub/],
+    [{ ...GRANT, views: ['grup'] }, /grant\.views\[0\].*did you mean group\?/],
+    [{ ...GRANT, sources: ['/v1/*/events'] }, /grant\.sources\[0\]/],
+    [{ ...GRANT, omit: ['output..basis'] }, /grant\.omit\[0\]/],
+    [{ ...GRANT, timeToLive: 86_400_001 }, /grant\.timeToLive/],
+    [{ ...GRANT, requests: { search: { perMinute: 0 } } }, /grant\.requests\.search\.perMinute/],
+    [{ ...GRANT, requests: { addRuns: { groups: [''] } } }, /grant\.requests\.addRuns\.groups\[0\]/],
+    [
+      { ...GRANT, sources: Array.from({ length: 200 }, (_, n) => `/v1/monitors/monitor_of_a_tenant_${n}`) },
+      /too large/,
+    ],
+  ])('%o is refused', async (grant, message) => {
+    await expect(authority().sign(grant as Grant)).rejects.toThrow(message)
+  })
+
+  it('a short secret is refused, without it in the error', () => {
+    const attempt = () => authority({ tokens: { secret: ['too-short-a-secret'] } })
+
+    expect(attempt).toThrow(/^tokens\.secret must be at least 32 bytes of UTF-8, got a string \(not shown\)$/)
+  })
+})
+
+describe('revocation', () => {
+  it('ends the connections of a subject, and refuses its tokens from then on', async () => {
+    const own = authority()
+    const token = await own.sign(GRANT)
+    const access = await accessOf(own, GRANT)
+    const other = await accessOf(own, { ...GRANT, sub: 'bob' })
+    const ends: string[] = []
+    access.onEnd((reason) => ends.push(`ada ${reason}`))
+    other.onEnd((reason) => ends.push(`bob ${reason}`))
+
+    await own.revoke({ sub: 'ada' })
+
+    expect(ends).toEqual(['ada revoked'])
+    expect(await codeOf(await own.authenticate(bearing(token)))).toEqual([401, 'revoked'])
+  })
+
+  it('of one grant leaves the others of its subject', async () => {
+    const own = authority()
+    const access = await accessOf(own, GRANT)
+    await own.revoke({ grant: access.grant })
+
+    expect(await new Promise((resolve) => void access.onEnd(resolve))).toBe('revoked')
+    expect(await codeOf(await own.authenticate(bearing(await own.sign(GRANT))))).toBe('admitted')
+  })
+})
+
+describe('connections of a subject', () => {
+  it('are limited, and a released one makes room once', async () => {
+    const own = authority({ maxConnections: 2 })
+    const access = await accessOf(own, GRANT)
+    const other = await accessOf(own, { ...GRANT, sub: 'bob' })
+    const first = own.admit(access)
+    own.admit(access)
+    const third = own.admit(access)
+
+    expect(third).toMatchObject({ status: 429 })
+    expect(third instanceof Response && third.headers.get('retry-after')).toBe('5')
+    expect(own.admit(other)).toBeTypeOf('function')
+    if (typeof first === 'function') {
+      first()
+      first()
+    }
+    expect(own.admit(access)).toBeTypeOf('function')
+    expect(own.admit(access)).toMatchObject({ status: 429 })
+  })
+})
