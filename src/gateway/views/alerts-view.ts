@@ -4,7 +4,7 @@ import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { view } from '../view.ts'
 import type { View } from '../view.ts'
 import { bounded } from './bounded.ts'
-import { idOfSource, pathPart } from './resource.ts'
+import { pathPart } from './resource.ts'
 import { DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
@@ -28,6 +28,9 @@ const TYPES = ['alert.firing', 'alert.resolved', 'alert.unknown'] as const
 
 type AlertEntry = EntryOf<(typeof TYPES)[number]>
 
+/** The beginning of the sources of rules. What follows is the name, as it is. */
+const RULES = '/rules/'
+
 /** The most that is kept of an alert, in bytes. */
 const MAX_ALERT = 65_536
 
@@ -43,10 +46,10 @@ export function alertsView({ timeToLive = 30 * DAY }: ViewAge = {}): View<AlertR
     types: TYPES,
     timeToLive: (row: AlertRow) => (row.state === 'firing' ? undefined : timeToLive),
     key: ({ source, data }) => {
-      const rule = idOfSource(source, '/rules/')
-      return rule === undefined ? undefined : [pathPart(rule), labelsText(data.labels)]
+      if (!source.startsWith(RULES)) return undefined
+      return [pathPart(source.slice(RULES.length)), labelsText(data.labels)]
     },
-    source: ([rule]) => (rule === undefined ? undefined : `/rules/${rule}`),
+    source: ([rule]) => (rule === undefined ? undefined : RULES + rule),
     reduce: (row: AlertRow | undefined, entry): AlertRow => after(row, entry),
   })
 }
@@ -69,12 +72,10 @@ function after(row: AlertRow | undefined, entry: AlertEntry): AlertRow {
 }
 
 function shortened(row: AlertRow): AlertRow {
-  const { state, alert, group, key, labels, value, since, episode, resolved, unknown, changed } = row
-  const fields = { state, alert, group, value, since, episode, resolved, unknown, changed }
-  const parts = { key, labels, annotations: row.annotations, events: row.events }
-  const none = { key: {}, labels: {}, annotations: {}, events: [] }
-  const { value: short, isTruncated } = bounded(parts, MAX_ALERT, none)
-  return { ...fields, ...short, ...(isTruncated && { truncated: true }) }
+  const nothing = { key: {}, labels: {}, annotations: {}, value: null, events: [], episode: null }
+  const { value, isTruncated } = bounded(row, MAX_ALERT, undefined)
+  if (value === undefined) return { ...row, alert: '', group: null, since: '', ...nothing, truncated: true }
+  return isTruncated ? { ...value, truncated: true } : value
 }
 
 /** The labels as text, whatever their order. */

@@ -6,7 +6,7 @@ import type { View } from '../view.ts'
 import { bounded } from './bounded.ts'
 import { groupOf } from './group-of.ts'
 import { isOlder } from './newer.ts'
-import { pathPart } from './resource.ts'
+import { pathPart, shownId } from './resource.ts'
 import { DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
@@ -40,7 +40,7 @@ export function groupsView({ timeToLive = 90 * DAY }: ViewAge = {}): View<Groups
     source: ([group = '']) => groupSource(group),
     reduce: (row: GroupsRow | undefined, entry, [part = '']): GroupsRow => {
       const updated = entry.recorded
-      const { group, status } = row ?? { group: groupOf(entry) ?? part, status: null }
+      const { group, status } = row ?? { group: shownId(groupOf(entry) ?? part), status: null }
       if (entry.type === 'task_run.state') return { group, status, updated }
       return { group, status: laterStatus(status, entry.data.status), updated }
     },

@@ -2,7 +2,7 @@ import { monitorSource } from '../../protocol/event.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { view } from '../view.ts'
 import type { View } from '../view.ts'
-import { idOfSource, pathPart } from './resource.ts'
+import { idOfSource, pathPart, shownId } from './resource.ts'
 
 /** A monitor. Its path is `[monitor]`, the param of `monitorView`. */
 export interface MonitorsRow {
@@ -52,7 +52,7 @@ export function monitorsView(): View<MonitorsRow> {
     },
     source: ([monitor = '']) => monitorSource(monitor),
     reduce: (row: MonitorsRow | undefined, entry, [part = '']): MonitorsRow => {
-      const monitor = idOfSource(entry.source, '/v1/monitors/') ?? part
+      const monitor = shownId(idOfSource(entry.source, '/v1/monitors/') ?? part)
       const none = { events: 0, completions: 0, errors: 0, gaps: 0, last: null }
       return after(row ?? { monitor, ...none, state: 'live', since: entry.recorded }, entry)
     },

@@ -12,6 +12,14 @@ export function pathPart(text: string): string {
   return `#${contentHash(text)}`
 }
 
+/** The longest id that a row has, in characters: the longest one of the service. */
+const MAX_ID = 512
+
+/** An id as a row has it. */
+export function shownId(id: string): string {
+  return id.length <= MAX_ID ? id : `${id.slice(0, MAX_ID - 1)}…`
+}
+
 /** The id of a resource, of its source: of `/v1/monitors/{id}` with the prefix `/v1/monitors/`. Undefined for another source. */
 export function idOfSource(source: string, prefix: string): string | undefined {
   if (!source.startsWith(prefix)) return undefined
