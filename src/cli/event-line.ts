@@ -104,6 +104,12 @@ function describe(event: ResearchEvent): Description {
         kind: 'late',
         text: `${keyText(event.data.key)} ${event.data.event.id}`,
       }
+    case 'gateway.search':
+      return { sign: '▸', style: 'dim', kind: 'search', text: event.data.request.search_queries.join(', ') }
+    case 'gateway.session':
+      return { sign: '▸', style: 'dim', kind: 'session', text: '' }
+    case 'gateway.revoked':
+      return { sign: '!', style: 'yellow', kind: 'revoked', text: event.data.sub ?? event.data.grant ?? '' }
     case 'unknown':
       return { sign: '?', style: 'yellow', kind: 'unknown', text: jsonText(event.data) }
     default:

@@ -1,4 +1,5 @@
 import type { AlertFiring, AlertLate, AlertResolved, AlertUnknown } from './alert.ts'
+import type { GatewayRevoked, GatewaySearch, GatewaySession } from './gateway-event.ts'
 import { detached } from './detached.ts'
 import { isId, segment } from './id.ts'
 import { contentHash, instant } from './identity.ts'
@@ -137,6 +138,11 @@ export interface ResearchEventData {
   'alert.resolved': AlertResolved
   'alert.unknown': AlertUnknown
   'alert.late': AlertLate
+  /** Of a gateway, as the next two: `source` is `/subjects/{sub}`. */
+  'gateway.search': GatewaySearch
+  'gateway.session': GatewaySession
+  /** `source` is `/gateway`. */
+  'gateway.revoked': GatewayRevoked
   /** Something that this version does not know, passed on unchanged. */
   unknown: unknown
 }

@@ -1,6 +1,7 @@
 import { alerts, defineRules } from 'rivulet/rules'
 import { map } from 'rxjs'
 import { describe, it } from 'vitest'
+import { revokedEvent } from '../../src/protocol/gateway-event.ts'
 import { change } from '../operators/events.ts'
 import { inVirtualTime } from '../operators/virtual-time.ts'
 
@@ -41,5 +42,18 @@ describe('alerts', () => {
       const endless = cold('-a-------', events)
       expectObservable(endless.pipe(operator), '^---!').toBe('-')
       expectSubscriptions(endless.subscriptions).toBe('^---!')
+    }))
+
+  it('reads what a gateway records only where a rule names it', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const rules = defineRules([
+        { alert: 'Any', count: { over: 3, gte: 1 }, lateness: 0 },
+        { alert: 'Revoked', on: ['gateway.revoked'], count: { over: 3, gte: 1 }, lateness: 0 },
+      ])
+      const names = cold('-r|', { r: revokedEvent({ sub: 'ada', grant: null }, '1', 0) }).pipe(
+        alerts(rules, { scheduler }),
+        map(({ data }) => data.alert),
+      )
+      expectObservable(names).toBe('-r|', { r: 'Revoked' })
     }))
 })

@@ -1,5 +1,5 @@
 import type { CloseReason } from '../../protocol/live.ts'
-import { segment } from '../../protocol/id.ts'
+import { subjectSource } from '../../protocol/gateway-event.ts'
 import type { Entry } from '../../log/store/contract.ts'
 import { groupSource } from '../../protocol/event.ts'
 import type { GrantedRequests } from '../grant.ts'
@@ -29,11 +29,6 @@ export interface Access {
   omit(value: unknown): unknown
   /** Calls the listener once the access has ended, in a microtask where it has. Returns a function that removes it. */
   onEnd(listener: (reason: AccessEnd) => void): () => void
-}
-
-/** The source of what a subject does, which each of its grants covers. */
-export function subjectSource(sub: string): string {
-  return `/subjects/${segment(sub)}`
 }
 
 /** What an {@link GrantedAccess} needs to end. */

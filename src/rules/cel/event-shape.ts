@@ -183,6 +183,35 @@ export const DATA_SHAPES = {
     event: CAUSE,
     by: 'value',
   },
+  'gateway.search': {
+    sub: 'value',
+    session: 'value',
+    request: {
+      search_queries: ['value'],
+      objective: 'value',
+      mode: 'value',
+      advanced_settings: {
+        max_results: 'value',
+        source_policy: SOURCE_POLICY,
+        location: 'value',
+        excerpt_settings: { max_chars_per_result: 'value' },
+        fetch_policy: { max_age_seconds: 'value', timeout_seconds: 'value', disable_cache_fallback: 'value' },
+      },
+      max_chars_total: 'value',
+      session_id: 'value',
+      client_model: 'value',
+    },
+    response: {
+      results: [{ url: 'value', title: 'value', publish_date: 'value', excerpts: ['value'] }],
+      warnings: [WARNING],
+      search_id: 'value',
+      session_id: 'value',
+      usage: [{ name: 'value', count: 'value' }],
+    },
+    truncated: 'value',
+  },
+  'gateway.session': { sub: 'value', grant: 'value', exchange: 'value' },
+  'gateway.revoked': { sub: 'value', grant: 'value', at: 'value' },
   unknown: 'any',
 } as const
 

@@ -49,7 +49,7 @@ interface Work {
 }
 
 /** Types of which a rule without `types` reads none. */
-const OWN = /^(?:alert|log|source)\./
+const OWN = /^(?:alert|gateway|log|source)\./
 
 const evidenceTypes: ReadonlySet<string> = new Set(EVIDENCE)
 

@@ -17,6 +17,9 @@ const TYPES = {
   'source.live': true,
   'source.lost': true,
   'log.gap': true,
+  'gateway.search': true,
+  'gateway.session': true,
+  'gateway.revoked': true,
   unknown: true,
 } satisfies Partial<Record<RuleEventType, true>>
 
@@ -28,7 +31,7 @@ export const RULE_EVENT_TYPES = Object.keys(TYPES) as (keyof typeof TYPES)[]
  * are none of its: those are types that the service may get later, or misspelled ones.
  */
 export const OWN_EVENT_TYPE =
-  /^(?!(?:monitor|task_group|task_run|stream|source|log|alert)\.)[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}$/
+  /^(?!(?:monitor|task_group|task_run|stream|source|log|alert|gateway)\.)[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}$/
 
 /** Whether rules can read events of this type: one of ours, or one that is not like ours with a mistake in it. */
 export function isEventType(type: string): boolean {

@@ -50,7 +50,7 @@ export interface RuleExplanation {
 }
 
 /** The types of events that no rule reads. */
-const OWN = /^(?:alert|log|source)\./
+const OWN = /^(?:alert|gateway|log|source)\./
 
 /**
  * Evaluates each part of the expressions of a rule for one event. It has no state: it says what the event is for the rule, and not
