@@ -16,6 +16,7 @@ const ENTRIES = [
   'src/webhooks/index',
   'src/log/sqlite',
   'src/otel/index',
+  'src/react/index',
   'src/rules/index',
   'src/service/index',
   'src/cli/main',

@@ -8,7 +8,7 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: ['test/**/*.test.ts'],
+    include: ['test/**/*.test.{ts,tsx}'],
     // Takes runtimes that are no dependencies of the package, `npm run test:real`, or a mount: `npm run test:disk`.
     exclude: ['test/real/**', 'test/disk/**'],
     // The processes that tests start share what Node has compiled, since compilation is half of their start.

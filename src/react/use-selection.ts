@@ -1,0 +1,40 @@
+import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react'
+
+/** What `useSyncExternalStore` reads. A method may use `this`. */
+interface Store<Snapshot> {
+  subscribe(listener: () => void): () => void
+  getSnapshot(): Snapshot
+  getServerSnapshot(): Snapshot
+}
+
+/**
+ * What `select` makes of a store's snapshot, the same value while `isEqual` says so. `select` may be another function in each
+ * render, and it may throw: React then renders again, and the error is thrown there if the rendering still selects it.
+ */
+export function useSelection<Snapshot, Selected>(
+  store: Store<Snapshot>,
+  select: (snapshot: Snapshot) => Selected,
+  isEqual: (a: Selected, b: Selected) => boolean,
+): Selected {
+  const committed = useRef<{ readonly value: Selected } | undefined>(undefined)
+  const subscribe = useCallback((listener: () => void) => store.subscribe(listener), [store])
+  const [read, readServer] = useMemo(() => {
+    let last: { readonly snapshot: Snapshot; readonly value: Selected } | undefined
+    const selected = (snapshot: Snapshot): Selected => {
+      if (last !== undefined && Object.is(last.snapshot, snapshot)) return last.value
+      // Without an earlier call of this function: what the previous render committed, by its own function.
+      const earlier = last ?? committed.current
+      const made = select(snapshot)
+      const value = earlier !== undefined && isEqual(earlier.value, made) ? earlier.value : made
+      last = { snapshot, value }
+      return value
+    }
+    return [() => selected(store.getSnapshot()), () => selected(store.getServerSnapshot())] as const
+  }, [store, select, isEqual])
+
+  const value = useSyncExternalStore(subscribe, read, readServer)
+  useEffect(() => {
+    committed.current = { value }
+  }, [value])
+  return value
+}
