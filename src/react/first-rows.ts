@@ -10,17 +10,62 @@ const AFTER_ROWS = 5_000
 /** The same after a refusal, in ms: React renders once more before it takes the error. A later attempt asks the gateway again. */
 const AFTER_DENIAL = 250
 
+const waits = new WeakMap<LiveView<unknown>, FirstRows>()
+
 /** A subscription on behalf of components that are not mounted yet, since React keeps nothing of a component that suspends. */
-interface FirstRows {
+class FirstRows {
   /** Resolves when the view has rows or is denied, and when the wait is over. The same one for each attempt to render. */
   readonly promise: Promise<void>
-  /** Whether the view has rows or is denied. */
-  readonly settled: boolean
-  /** Ends the subscription, for a component that has its own. */
-  end(): void
-}
+  readonly #view: LiveView<unknown>
+  #resolve: () => void = () => {}
+  #settled = false
+  #ended = false
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #unsubscribe: (() => void) | undefined
 
-const waits = new WeakMap<LiveView<unknown>, FirstRows>()
+  constructor(view: LiveView<unknown>) {
+    this.#view = view
+    this.promise = new Promise((resolve) => (this.#resolve = resolve))
+    // React's `use` reads the state of a promise from it, and does not suspend for one that is fulfilled.
+    Object.assign(this.promise, { status: 'pending' })
+    // A store that changes within a rendering would update other components there.
+    queueMicrotask(() => this.#begin())
+  }
+
+  /** Whether the view has rows or is denied. */
+  get settled(): boolean {
+    return this.#settled
+  }
+
+  /** Ends the subscription, for a component that has its own. */
+  readonly end = (): void => {
+    this.#ended = true
+    clearTimeout(this.#timer)
+    this.#unsubscribe?.()
+    if (waits.get(this.#view) === this) waits.delete(this.#view)
+    this.#fulfil()
+  }
+
+  #begin(): void {
+    if (this.#ended) return
+    this.#timer = setTimeout(this.end, WAIT)
+    this.#unsubscribe = this.#view.subscribe((snapshot) => this.#settle(snapshot))
+  }
+
+  #settle({ ready, status }: ViewSnapshot<unknown>): void {
+    const isDenied = status.state === 'denied'
+    if (this.#settled || (!ready && !isDenied)) return
+    this.#settled = true
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(this.end, isDenied ? AFTER_DENIAL : AFTER_ROWS)
+    this.#fulfil()
+  }
+
+  #fulfil(): void {
+    Object.assign(this.promise, { status: 'fulfilled', value: undefined })
+    this.#resolve()
+  }
+}
 
 /** The wait for a view's first rows, if there is one. */
 export function waitOf(view: LiveView<unknown>): FirstRows | undefined {
@@ -29,43 +74,12 @@ export function waitOf(view: LiveView<unknown>): FirstRows | undefined {
 
 /** The wait for a view's first rows. Begins one unless there is one that has not settled. */
 export function firstRows(view: LiveView<unknown>): FirstRows {
-  const earlier = waits.get(view)
-  if (earlier !== undefined && !earlier.settled) return earlier
-
-  let settled = false
-  let ended = false
-  let timer: ReturnType<typeof setTimeout> | undefined
-  let unsubscribe: (() => void) | undefined
-  let resolve: () => void = () => {}
-  const wait: FirstRows = {
-    promise: new Promise((done) => (resolve = done)),
-    get settled() {
-      return settled
-    },
-    end() {
-      ended = true
-      clearTimeout(timer)
-      unsubscribe?.()
-      if (waits.get(view) === wait) waits.delete(view)
-      resolve()
-    },
-  }
-  const settle = ({ ready, status }: ViewSnapshot<unknown>) => {
-    const denied = status.state === 'denied'
-    if (settled || (!ready && !denied)) return
-    settled = true
-    clearTimeout(timer)
-    timer = setTimeout(wait.end, denied ? AFTER_DENIAL : AFTER_ROWS)
-    resolve()
-  }
+  const current = waits.get(view)
+  if (current !== undefined && !current.settled) return current
+  const wait = new FirstRows(view)
   waits.set(view, wait)
-  // A store that changes within a rendering would update other components there.
-  queueMicrotask(() => {
-    if (ended) return
-    timer = setTimeout(wait.end, WAIT)
-    unsubscribe = view.subscribe(settle)
-    earlier?.end()
-  })
+  // After the new one has subscribed, so that the view is followed without a break.
+  if (current !== undefined) queueMicrotask(current.end)
   return wait
 }
 

@@ -47,8 +47,13 @@ export function useSuspenseView(
     waitOf(view)?.end()
   }, [view])
 
-  if (outcome !== undefined && 'value' in outcome) return outcome.value
-  if (outcome !== undefined && (mounted.current === view || waitOf(view)?.settled === true)) {
+  const wait = waitOf(view)
+  if (outcome !== undefined && 'value' in outcome) {
+    // A component that has called `use` must call it when it tries again.
+    if ('use' in React && wait?.settled === true) React.use(wait.promise)
+    return outcome.value
+  }
+  if (outcome !== undefined && (mounted.current === view || wait?.settled === true)) {
     throw outcome.denied.error ?? new Error(`the view ${view.address} is denied`)
   }
   if (isOnServer) {
