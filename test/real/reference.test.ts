@@ -11,6 +11,7 @@ const ENTRY_POINTS = [
   'rivulet/webhooks',
   'rivulet/log/sqlite',
   'rivulet/otel',
+  'rivulet/react',
   'rivulet/rules',
   'rivulet/service',
 ]
