@@ -4,6 +4,7 @@ import { groupView } from '../gateway/views/group-view.ts'
 import { groupsView } from '../gateway/views/groups-view.ts'
 import { monitorView } from '../gateway/views/monitor-view.ts'
 import { monitorsView } from '../gateway/views/monitors-view.ts'
+import { searchesView } from '../gateway/views/searches-view.ts'
 
 /** The views of the dashboard. Its page connects with their types. */
 export const dashboardViews = {
@@ -12,6 +13,7 @@ export const dashboardViews = {
   monitors: monitorsView(),
   monitor: monitorView(),
   alerts: alertsView(),
+  searches: searchesView(),
   activity: activityView(),
 }
 

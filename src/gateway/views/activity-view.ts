@@ -18,7 +18,7 @@ export interface ActivityLag {
 export interface ActivityRow {
   /** When the minute began, in Unix ms. */
   readonly minute: number
-  /** Number of entries, without ticks. */
+  /** Number of entries, without ticks and those of gateways. */
   readonly events: number
   /** Number of entries by type. */
   readonly types: Readonly<Partial<Record<ResearchEventType, number>>>
@@ -27,6 +27,15 @@ export interface ActivityRow {
 }
 
 const MINUTE = 60_000
+
+/** No news of a source, and nothing that a process has found. */
+const IGNORED: ReadonlySet<string> = new Set([
+  'log.tick',
+  'log.gap',
+  'gateway.search',
+  'gateway.session',
+  'gateway.revoked',
+])
 
 /** The most types that are counted one by one. Programs may have types of their own. */
 const MAX_TYPES = 100
@@ -40,7 +49,7 @@ export function activityView({ timeToLive = DAY }: ViewAge = {}): View<ActivityR
   return view({
     version: 1,
     timeToLive,
-    where: ({ type }) => type !== 'log.tick' && type !== 'log.gap',
+    where: ({ type }) => !IGNORED.has(type),
     key: ({ recorded }) => [minuteText(recorded)],
     // Counts are of all sources, so only a grant of all sources may see them.
     reduce: (row: ActivityRow | undefined, { type, time, via, backfill, recorded }): ActivityRow => {
