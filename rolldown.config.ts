@@ -16,7 +16,6 @@ const ENTRIES = [
   'src/webhooks/index',
   'src/log/sqlite',
   'src/otel/index',
-  'src/react/index',
   'src/rules/index',
   'src/service/index',
   'src/cli/main',
@@ -25,6 +24,9 @@ const ENTRIES = [
   'src/webhooks/node-hmac',
   'src/webhooks/web-hmac',
 ]
+
+/** The entries for browsers, which share no file with the others: with no code of Node and no rxjs. */
+const BROWSER_ENTRIES = ['src/live/index', 'src/react/index']
 
 /** The declarations that package.json names, as paths within `dist`. */
 const DECLARATIONS = Object.values<{ readonly types?: string }>(exports).flatMap(
@@ -45,18 +47,23 @@ function isServicePackage(id: string): boolean {
   return /[\\/]node_modules[\\/]/.test(id) && !COMMAND_PACKAGES.test(id)
 }
 
+const external = (id: string) =>
+  id.startsWith('#') || INSTALLED.some((name) => id === name || id.startsWith(`${name}/`))
+
+/** As in tsconfig.json. */
+const transform = { target: 'es2023' }
+
 /**
  * The JavaScript of the package, beside the declarations that tsc writes. An import of many small files takes Node longer
  * than what they hold. So each entry is one file, and what several entries need is in files that they share: no class and
  * no state of a module is there twice. The packages that only the service, the rules and the command need are in their files too, so
  * that users of the client do not install them.
  */
-export default {
-  input: Object.fromEntries(ENTRIES.map((name) => [name, `./${name}.ts`])),
+const everything: RolldownOptions = {
+  input: inputOf(ENTRIES),
   platform: 'node',
-  external: (id) => id.startsWith('#') || INSTALLED.some((name) => id === name || id.startsWith(`${name}/`)),
-  // As in tsconfig.json.
-  transform: { target: 'es2023' },
+  external,
+  transform,
   output: {
     dir: 'dist',
     entryFileNames: '[name].js',
@@ -81,4 +88,25 @@ export default {
     minified([SERVICE_PACKAGES, RULES_PACKAGES, SHARED_PACKAGES]),
   ],
   logLevel: 'warn',
-} satisfies RolldownOptions
+}
+
+/** Not minified, since the bundler of an application does that. */
+const forBrowsers: RolldownOptions = {
+  input: inputOf(BROWSER_ENTRIES),
+  platform: 'browser',
+  external,
+  transform,
+  output: {
+    dir: 'dist',
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/browser-[name].js',
+    comments: { jsdoc: false },
+  },
+  logLevel: 'warn',
+}
+
+export default [everything, forBrowsers]
+
+function inputOf(entries: readonly string[]): Record<string, string> {
+  return Object.fromEntries(entries.map((name) => [name, `./${name}.ts`]))
+}

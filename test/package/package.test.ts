@@ -105,8 +105,8 @@ describe('what npm installs', () => {
 
   it('has every file that package.json names', () => {
     // Several conditions may have the same file.
-    expect(new Set(named('.js')).size).toBe(12)
-    expect(named('.d.ts')).toHaveLength(7)
+    expect(new Set(named('.js')).size).toBe(13)
+    expect(named('.d.ts')).toHaveLength(8)
     expect(named('.json').map((file) => existsSync(installed.path(file)))).toEqual([true, true, true])
     expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
       [],
@@ -300,7 +300,7 @@ describe('the types of the package', () => {
       join(installed.folder, 'user.ts'),
       [...imports, `export const all = [${uses.join()}]`].join('\n'),
     )
-    expect(entries).toHaveLength(7)
+    expect(entries).toHaveLength(8)
     expect(await complaintsAbout('user.ts')).toBe('')
   })
 

@@ -1,0 +1,76 @@
+import { viewAddress } from '../protocol/live.ts'
+import type { ViewRequest, ViewShapes } from '../protocol/live.ts'
+import { Client } from './client.ts'
+import { platform } from './environment.ts'
+import type { Environment } from './environment.ts'
+import type { ConnectOptions, Live, LiveView, ViewSnapshot } from './live.ts'
+import type { ViewStore } from './view-store.ts'
+import { askGateway } from './requests.ts'
+
+/**
+ * Connects a page to a gateway. Nothing is sent before the first subscription to a view, so it can be called where a server renders.
+ *
+ * ```ts
+ * import { connect } from 'rivulet/live'
+ * import type { ViewShape } from 'rivulet/live'
+ *
+ * interface Alert { readonly state: string }
+ *
+ * const live = connect<{ alerts: ViewShape<Alert> }>({
+ *   url: '/live',
+ *   getToken: async () => (await fetch('/token', { method: 'POST' })).text(),
+ * })
+ * const end = live.view('alerts').subscribe(({ rows, status }) => {
+ *   document.title = `${rows.size} alerts, ${status.state}`
+ * })
+ * ```
+ */
+export function connect<V extends ViewShapes>(options: ConnectOptions): Live<V> {
+  return connectIn(options, platform())
+}
+
+/** {@link connect} on another platform. */
+export function connectIn<V extends ViewShapes>(options: ConnectOptions, environment: Environment): Live<V> {
+  const client = new Client(options, environment)
+  const views = new Map<string, LiveView<unknown>>()
+  const viewOf = (request: ViewRequest): LiveView<unknown> => {
+    const address = viewAddress(request.view, request.params)
+    const known = views.get(address)
+    if (known !== undefined) return known
+    const made = makeView(address, client.store(request), client)
+    views.set(address, made)
+    return made
+  }
+  const ask = (path: string, body: object, signal: AbortSignal | undefined) =>
+    askGateway(`${options.url.replace(/\/+$/, '')}${path}`, body, signal, client.tokens, environment)
+  return {
+    // The gateway sends rows of these types.
+    view: (view, params?: Readonly<Record<string, string>>) =>
+      viewOf(params === undefined ? { view } : { view, params }) as never,
+    status: {
+      subscribe(listener) {
+        const own = (status: Parameters<typeof listener>[0]) => listener(status)
+        client.statusListeners.add(own)
+        listener(client.status)
+        return () => void client.statusListeners.delete(own)
+      },
+      getSnapshot: () => client.status,
+    },
+    search: async (request, { signal } = {}) => (await ask('/search', request, signal)) as never,
+    addRuns: async (group, request, { signal } = {}) =>
+      (await ask('/runs', { ...request, group }, signal)) as never,
+    close: () => client.close(),
+    [Symbol.dispose]: () => client.close(),
+  }
+}
+
+function makeView(address: string, store: ViewStore, client: Client): LiveView<unknown> {
+  const subscribe = (listener: (snapshot: ViewSnapshot<unknown>) => void) => client.subscribe(store, listener)
+  return {
+    address,
+    subscribe,
+    getSnapshot: () => store.snapshot,
+    getServerSnapshot: () => store.initial,
+    status: () => store.snapshot.status,
+  }
+}

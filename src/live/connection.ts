@@ -1,0 +1,283 @@
+import { backoffDelay } from '../protocol/backoff.ts'
+import { LIVE_PROTOCOL, viewAddress } from '../protocol/live.ts'
+import type { ViewRequest } from '../protocol/live.ts'
+import type { Environment } from './environment.ts'
+import { readFrames } from './frames.ts'
+import type { Frame } from './frames.ts'
+import { LiveError } from './live-error.ts'
+import { refusalOf } from './refusal.ts'
+import type { Tokens } from './tokens.ts'
+import { untilAborted } from './until-aborted.ts'
+
+/** What a connection needs of the client. */
+export interface ConnectionOwner {
+  /** The views to follow, each with the position that the client has. */
+  wanted(): readonly ViewRequest[]
+  /** Takes a frame about a view, or of the connection. Returns whether it is progress. */
+  take(frame: Frame): boolean
+  /** The connection is open or not any more, or its error is another one. */
+  changed(): void
+}
+
+/** The longest wait for the first frame, in ms. */
+const OPEN_TIMEOUT = 20_000
+/** Bounds of `heartbeat`, in ms, whatever a gateway says. */
+const MIN_HEARTBEAT = 1_000
+const MAX_HEARTBEAT = 120_000
+/** A connection that has lasted so long was a good one: the next one is made at once, in ms. */
+const GOOD = 1_000
+/** How long views stay live while an orderly end is followed by the next connection, in ms. */
+const GRACE = 2_000
+/** How late a heartbeat may be before the page, which has just woken up, takes the connection for dead, in ms. */
+const LATE = 2_000
+
+/** Why a connection is ended by the client itself. */
+type Restart = 'views' | 'dead'
+
+/** One connection after another to the gateway, while views are wanted. */
+export class Connection {
+  isOpen = false
+  /** Why the last one has ended or could not be made. */
+  error: LiveError | undefined
+  /** Until when an orderly end does not make views stale, in Unix ms. */
+  graceUntil = 0
+  /** Of the last `heartbeat`: how far the gateway is behind, in ms. */
+  behind = 0
+  heartbeat = MAX_HEARTBEAT
+  /** When the last bytes came, in Unix ms. */
+  lastBytes = 0
+  readonly #url: string
+  readonly #tokens: Tokens
+  readonly #owner: ConnectionOwner
+  readonly #environment: Environment
+  /** Of the connection at this moment. */
+  #attempt: AbortController | undefined
+  /** The reason for which the client itself has ended it. */
+  #restart: Restart | undefined
+  #isRunning = false
+  #isStopped = false
+  #endPause: (() => void) | undefined
+  /** The addresses of the views that it has asked for. */
+  #carried: string | undefined
+  #startedAt = 0
+  #failures = 0
+  #refusals = 0
+  #cancelChange: (() => void) | undefined
+
+  constructor(url: string, tokens: Tokens, owner: ConnectionOwner, environment: Environment) {
+    this.#url = url
+    this.#tokens = tokens
+    this.#owner = owner
+    this.#environment = environment
+  }
+
+  /** Whether the gateway refuses the token. */
+  get isDenied(): boolean {
+    return !this.isOpen && this.#refusals > 1
+  }
+
+  /** The set of views has changed: they are followed from the next connection on, after so many ms. */
+  viewsChanged(delay: number): void {
+    this.#cancelChange?.()
+    this.#cancelChange = this.#environment.later(delay, () => {
+      this.#cancelChange = undefined
+      if (!this.#isRunning) void this.#run()
+      else if (this.#carried !== addressesOf(this.#owner.wanted())) this.#end('views')
+    })
+  }
+
+  /** The page runs again, or has a network again. */
+  wake(): void {
+    const now = this.#environment.now()
+    if (this.isOpen) {
+      if (this.#silence(now) > this.heartbeat + LATE) this.#end('dead')
+    } else if (now - this.#startedAt > GOOD || now < this.#startedAt) {
+      this.#endPause?.()
+    }
+  }
+
+  /** The connection is of no use any more, such as one without a network. */
+  drop(): void {
+    this.#end('dead')
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#cancelChange?.()
+    this.#attempt?.abort(new LiveError('closed', 'The connection is closed'))
+    this.#endPause?.()
+  }
+
+  #end(restart: Restart): void {
+    if (this.#attempt === undefined) return
+    this.#restart = restart
+    this.#attempt.abort(new LiveError('network', 'The connection was ended for another one'))
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true
+    while (!this.#isStopped && this.#owner.wanted().length > 0) {
+      const delay = await this.#connectOnce()
+      if (delay > 0 && !this.#isStopped) await this.#pause(delay)
+    }
+    this.#isRunning = false
+  }
+
+  /** Makes a connection and follows it to its end. Returns how long to wait for the next one, in ms. */
+  async #connectOnce(): Promise<number> {
+    const environment = this.#environment
+    const attempt = new AbortController()
+    this.#attempt = attempt
+    this.#restart = undefined
+    this.#startedAt = environment.now()
+    this.lastBytes = this.#startedAt
+    const endWatch = this.#watch(attempt)
+    let isOrderly = false
+    let openedAt = Infinity
+    let hasProgressed = false
+    try {
+      const body = await this.#request(attempt.signal)
+      await readFrames(
+        body,
+        (frame) => {
+          // What is in the same chunk as the end.
+          if (attempt.signal.aborted || isOrderly) return
+          if (frame.kind === 'open') {
+            this.#opened(frame)
+            openedAt = environment.now()
+          } else if (openedAt === Infinity) {
+            throw new LiveError('protocol', `The gateway sent ${frame.kind} before open`)
+          } else if (frame.kind === 'close') {
+            isOrderly = true
+            attempt.abort(new LiveError('network', `The gateway has closed the connection: ${frame.reason}`))
+          } else if (this.#owner.take(frame)) hasProgressed = true
+        },
+        () => (this.lastBytes = environment.now()),
+        attempt.signal,
+      )
+      isOrderly = true
+      this.error = new LiveError('network', 'The gateway has ended the connection')
+    } catch (error) {
+      this.error = asLiveError(error)
+    }
+    endWatch()
+    attempt.abort()
+    this.#attempt = undefined
+    this.#carried = undefined
+    const now = environment.now()
+    if (this.#restart === 'views') this.error = undefined
+    if (this.isOpen && (isOrderly || this.#restart === 'views')) this.graceUntil = now + GRACE
+    this.isOpen = false
+    const wasGood = now - openedAt >= GOOD
+    // Where connections are short, those of progress are followed quickly, but not at once.
+    if (hasProgressed) this.#failures = wasGood ? 0 : Math.min(this.#failures, 2)
+    const delay = this.#nextDelay(wasGood && isOrderly)
+    this.#owner.changed()
+    return delay
+  }
+
+  /** How long to wait for the next connection, in ms. */
+  #nextDelay(isAtOnce: boolean): number {
+    if (this.#restart !== undefined || isAtOnce) return 0
+    const { code, retryAfter = 0 } = this.error ?? {}
+    const isRefused =
+      code === 'unauthenticated' || code === 'expired' || code === 'revoked' || code === 'forbidden'
+    // The token was too old, maybe. A new one is tried at once, but only once.
+    if (isRefused && ++this.#refusals === 1) return 0
+    return Math.max(
+      retryAfter,
+      1,
+      backoffDelay(this.#failures++, {}, () => this.#environment.random()),
+    )
+  }
+
+  async #request(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    const token = await this.#tokens.take(signal)
+    const views = this.#owner.wanted()
+    this.#carried = addressesOf(views)
+    const response = await this.#environment
+      .fetch(`${this.#url}/stream`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${token}`,
+          'content-type': 'application/json',
+          accept: 'text/event-stream',
+        },
+        body: JSON.stringify({ views }),
+        cache: 'no-store',
+        signal,
+      })
+      .catch((cause: unknown) => {
+        throw cause instanceof LiveError
+          ? cause
+          : new LiveError('network', 'The gateway cannot be reached', { cause })
+      })
+    if (!response.ok) throw await untilAborted(refusalOf(response, this.#environment), signal)
+    const type = response.headers.get('content-type') ?? ''
+    if (response.body === null || !type.startsWith('text/event-stream')) {
+      throw new LiveError(
+        'protocol',
+        `The gateway answered ${type || 'nothing'} instead of text/event-stream`,
+      )
+    }
+    return response.body
+  }
+
+  #opened({ protocol, heartbeat }: Extract<Frame, { readonly kind: 'open' }>): void {
+    if (protocol !== LIVE_PROTOCOL) {
+      this.#refusals = 2
+      throw new LiveError(
+        'protocol',
+        `The gateway speaks version ${protocol} of the protocol, this page version ${LIVE_PROTOCOL}: reload it`,
+      )
+    }
+    this.heartbeat = Math.min(Math.max(heartbeat, MIN_HEARTBEAT), MAX_HEARTBEAT)
+    this.isOpen = true
+    this.error = undefined
+    this.#refusals = 0
+    this.#owner.changed()
+  }
+
+  /** Ends the connection when nothing has come for too long, by the clock of the day, which goes on while the machine sleeps. */
+  #watch(attempt: AbortController): () => void {
+    const limit = () => (this.isOpen ? 2 * this.heartbeat : OPEN_TIMEOUT)
+    let cancel = () => {}
+    const arm = () => {
+      cancel = this.#environment.later(limit() / 8, () => {
+        if (this.#silence(this.#environment.now()) > limit()) {
+          attempt.abort(new LiveError('timeout', `Nothing came from the gateway for ${limit() / 1_000} s`))
+        } else arm()
+      })
+    }
+    arm()
+    return () => cancel()
+  }
+
+  /** How long nothing has come, in ms. */
+  #silence(now: number): number {
+    // The clock was set back.
+    if (now < this.lastBytes) this.lastBytes = now
+    return now - this.lastBytes
+  }
+
+  #pause(delay: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#environment.later(delay, () => this.#endPause?.())
+      this.#endPause = () => {
+        cancel()
+        this.#endPause = undefined
+        resolve()
+      }
+    })
+  }
+}
+
+function asLiveError(error: unknown): LiveError {
+  return error instanceof LiveError
+    ? error
+    : new LiveError('network', 'The connection was lost', { cause: error })
+}
+
+function addressesOf(views: readonly ViewRequest[]): string {
+  return JSON.stringify(views.map(({ view, params }) => viewAddress(view, params)).toSorted())
+}

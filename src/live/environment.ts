@@ -1,0 +1,100 @@
+import { MAX_TIMER_DELAY } from '../protocol/timer-limit.ts'
+
+/** What a page has just done: `wake` where the connection may have died unnoticed, `sleep` where it stops to run. */
+export type PageEvent = 'wake' | 'sleep' | 'hide' | 'offline'
+
+/** What the client uses of its platform. Tests pass their own. */
+export interface Environment {
+  /** Unix ms. */
+  now(): number
+  /** Calls the function once after so many ms. Returns a function that cancels it. */
+  later(delay: number, call: () => void): () => void
+  /** Calls the function once, with the next frame of the page. Returns a function that cancels it. */
+  nextFrame(call: () => void): () => void
+  /** From 0 up to 1. */
+  random(): number
+  readonly fetch: typeof fetch
+  /** Calls the listener for each event of the page. Returns a function that ends it. */
+  onPageEvent(listener: (event: PageEvent) => void): () => void
+  isOnline(): boolean
+  isHidden(): boolean
+  readonly locks?: LockManager | undefined
+  readonly BroadcastChannel?: typeof BroadcastChannel | undefined
+  readonly indexedDB?: IDBFactory | undefined
+}
+
+/** A frame that does not come, since the page is not drawn, in ms. */
+const FRAME_TIMEOUT = 100
+/** In place of a frame where the platform has none, in ms. */
+const FRAME = 16
+
+/** The platform that this code runs on. What it does not have is left out. */
+export function platform(): Environment {
+  const { navigator, indexedDB, BroadcastChannel, document, requestAnimationFrame } = optionalGlobals()
+  return {
+    now: () => Date.now(),
+    later,
+    nextFrame(call) {
+      if (requestAnimationFrame === undefined) return later(FRAME, call)
+      // The browser calls no frame of a hidden page.
+      const cancelTimer = later(FRAME_TIMEOUT, () => {
+        cancelAnimationFrame(frame)
+        call()
+      })
+      const frame = requestAnimationFrame(() => {
+        cancelTimer()
+        call()
+      })
+      return () => {
+        cancelTimer()
+        cancelAnimationFrame(frame)
+      }
+    },
+    random: () => Math.random(),
+    fetch: (input, init) => globalThis.fetch(input, init),
+    onPageEvent,
+    isOnline: () => navigator?.onLine !== false,
+    isHidden: () => document?.visibilityState === 'hidden',
+    locks: navigator?.locks,
+    BroadcastChannel,
+    indexedDB,
+  }
+}
+
+function later(delay: number, call: () => void): () => void {
+  const timer = setTimeout(call, Math.min(delay, MAX_TIMER_DELAY))
+  return () => clearTimeout(timer)
+}
+
+/** The globals that a server, an old browser or an insecure page may not have. */
+function optionalGlobals(): Partial<
+  Pick<
+    typeof globalThis,
+    'navigator' | 'indexedDB' | 'BroadcastChannel' | 'document' | 'requestAnimationFrame'
+  >
+> {
+  return globalThis
+}
+
+function onPageEvent(listener: (event: PageEvent) => void): () => void {
+  const { document } = optionalGlobals()
+  if (document === undefined) return () => {}
+  const ended = new AbortController()
+  const { signal } = ended
+  const on = (target: EventTarget, name: string, event: PageEvent) =>
+    target.addEventListener(name, () => listener(event), { signal })
+  on(globalThis, 'online', 'wake')
+  on(globalThis, 'offline', 'offline')
+  on(globalThis, 'focus', 'wake')
+  on(document, 'resume', 'wake')
+  on(document, 'freeze', 'sleep')
+  document.addEventListener(
+    'visibilitychange',
+    () => listener(document.visibilityState === 'hidden' ? 'hide' : 'wake'),
+    { signal },
+  )
+  globalThis.addEventListener('pageshow', () => listener('wake'), { signal })
+  // The page may be kept for the back button. One that is not kept ends with its connection and its locks.
+  globalThis.addEventListener('pagehide', () => listener('sleep'), { signal })
+  return () => ended.abort()
+}

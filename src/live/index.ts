@@ -1,0 +1,18 @@
+export { connect } from './connect.ts'
+export { LiveError } from './live-error.ts'
+export type { LiveErrorCode } from './live-error.ts'
+export type { ConnectOptions, Live, LiveState, LiveStatus, LiveView, ViewSnapshot } from './live.ts'
+export { rowKey, rowPath, viewAddress } from '../protocol/live.ts'
+export type {
+  LiveSnapshot,
+  ParamOf,
+  ParamsOf,
+  RefusalCode,
+  RowKey,
+  RowOf,
+  RowState,
+  ViewShape,
+  ViewShapes,
+} from '../protocol/live.ts'
+export type { AddRunsRequest, AddRunsResponse } from '../protocol/task-group.ts'
+export type { SearchRequest, SearchResponse } from '../protocol/search.ts'
