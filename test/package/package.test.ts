@@ -16,21 +16,29 @@ const APACHE = 'build/licences/Apache-2.0.txt'
 let installed: InstalledPackage
 /** The modules of the bundle, as paths within the repository. */
 let modules: readonly string[] = []
+/** Those of the entries for browsers, which are built apart. */
+let modulesForBrowsers: readonly string[] = []
 
 beforeAll(async () => {
   installed = await installPackage({ declarations: true })
-  modules = await bundledModules()
+  ;({ modules, modulesForBrowsers } = await bundledModules())
 }, 120_000)
 
 afterAll(() => installed[Symbol.asyncDispose]())
 
-async function bundledModules(): Promise<string[]> {
+async function bundledModules(): Promise<Record<'modules' | 'modulesForBrowsers', string[]>> {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-maps-'))
   try {
     await bundle(folder, { maps: true })
     const maps = globSync('**/*.js.map', { cwd: folder })
-    const paths = maps.flatMap((map): string[] => JSON.parse(readFileSync(join(folder, map), 'utf8')).sources)
-    return paths.map((path) => path.replace(/^.*?(?=(?:node_modules|src|operators)\/)/, ''))
+    const sourcesOf = (map: string): string[] => JSON.parse(readFileSync(join(folder, map), 'utf8')).sources
+    const pathsOf = (files: readonly string[]) =>
+      files.flatMap(sourcesOf).map((path) => path.replace(/^.*?(?=(?:node_modules|src|operators)\/)/, ''))
+    const isForBrowsers = (map: string) => /src[\\/](live|react)[\\/]|chunks[\\/]browser-/.test(map)
+    return {
+      modules: pathsOf(maps.filter((map) => !isForBrowsers(map))),
+      modulesForBrowsers: pathsOf(maps.filter(isForBrowsers)),
+    }
   } finally {
     await rm(folder, { recursive: true })
   }
@@ -105,8 +113,8 @@ describe('what npm installs', () => {
 
   it('has every file that package.json names', () => {
     // Several conditions may have the same file.
-    expect(new Set(named('.js')).size).toBe(13)
-    expect(named('.d.ts')).toHaveLength(8)
+    expect(new Set(named('.js')).size).toBe(14)
+    expect(named('.d.ts')).toHaveLength(9)
     expect(named('.json').map((file) => existsSync(installed.path(file)))).toEqual([true, true, true])
     expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
       [],
@@ -147,9 +155,15 @@ describe('what npm installs', () => {
 })
 
 describe('the built package', () => {
-  it('contains no module twice', () => {
+  it('contains no module twice, but for those that browsers have of their own', () => {
     expect(modules.length).toBeGreaterThan(100)
     expect(modules.length).toBe(new Set(modules).size)
+    expect(modulesForBrowsers.length).toBe(new Set(modulesForBrowsers).size)
+  })
+
+  it('loads no code of Node, no rxjs and no package but the parser in a page', () => {
+    expect([...importedBy('dist/src/live/index.js')]).toEqual(['eventsource-parser'])
+    expect(modulesForBrowsers.filter((path) => !/^src\/(live|react|protocol)\//.test(path))).toEqual([])
   })
 
   it('bundles no dependency that users install', () => {
@@ -300,7 +314,7 @@ describe('the types of the package', () => {
       join(installed.folder, 'user.ts'),
       [...imports, `export const all = [${uses.join()}]`].join('\n'),
     )
-    expect(entries).toHaveLength(8)
+    expect(entries).toHaveLength(9)
     expect(await complaintsAbout('user.ts')).toBe('')
   })
 
