@@ -4,6 +4,10 @@
  * @module rivulet/react
  */
 export { prefetchView } from './first-rows.ts'
+export { useAddRuns } from './use-add-runs.ts'
+export type { UseAddRunsResult } from './use-add-runs.ts'
+export { useSearch } from './use-search.ts'
+export type { UseSearchOptions, UseSearchResult } from './use-search.ts'
 export { useStatus } from './use-status.ts'
 export { useSuspenseView } from './use-suspense-view.ts'
 export { useView } from './use-view.ts'

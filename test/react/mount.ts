@@ -13,7 +13,7 @@ export interface Mounted {
 }
 
 /** React's own switch for tests that use `act`. */
-export function useAct(isOn = true): void {
+export function setActEnvironment(isOn = true): void {
   Reflect.set(globalThis, 'IS_REACT_ACT_ENVIRONMENT', isOn)
 }
 
@@ -22,7 +22,7 @@ export async function mount(
   node: ReactNode,
   { strict = false, ...options }: { readonly strict?: boolean } & RootOptions = {},
 ): Promise<Mounted> {
-  useAct()
+  setActEnvironment()
   const container = document.createElement('div')
   document.body.append(container)
   const root = createRoot(container, options)

@@ -4,11 +4,11 @@ import { createRoot } from 'react-dom/client'
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { useSuspenseView, useView } from 'rivulet/react'
 import type { LiveView } from '../../src/live/live.ts'
-import { useAct } from './mount.ts'
+import { setActEnvironment } from './mount.ts'
 import { testView } from './store.ts'
 
 // The rendering must yield as it does in a browser, which `act` prevents.
-beforeAll(() => useAct(false))
+beforeAll(() => setActEnvironment(false))
 
 type UseRow = (view: LiveView<string>) => string | undefined
 const READERS = ['1', '2', '3', '4', '5', '6']

@@ -1,0 +1,121 @@
+import { useCallback, useEffect, useRef, useState } from 'react'
+import type { Live } from '../live/live.ts'
+import type { SearchRequest, SearchResponse, SearchResult } from '../protocol/search.ts'
+import type { ViewShapes } from '../protocol/live.ts'
+
+/** Settings of `useSearch`. */
+export interface UseSearchOptions {
+  /** How long the last call of `search` must be ago before its request is sent, in ms. Default 250. */
+  readonly debounce?: number
+}
+
+/** What `useSearch` returns. */
+export interface UseSearchResult {
+  /**
+   * Searches for a text or a whole request, instead of what was searched for before. A text is one query in `fast` mode (§4.7), in
+   * the session of the answer before it. An empty text ends the search. The same function in each rendering.
+   */
+  readonly search: (query: string | SearchRequest) => void
+  /** The results of the last answer, also while the next one is awaited and after an error. Empty before. */
+  readonly results: readonly SearchResult[]
+  /** The whole answer that `results` are from. */
+  readonly response: SearchResponse | undefined
+  /** `pending` from the call of `search` to its answer. */
+  readonly status: 'idle' | 'pending' | 'success' | 'error'
+  /** Why the last search failed: a `LiveError`. */
+  readonly error: Error | undefined
+}
+
+type State = Omit<UseSearchResult, 'search' | 'results'>
+
+const IDLE: State = { status: 'idle', response: undefined, error: undefined }
+const NONE: readonly SearchResult[] = []
+
+/**
+ * Searches as the user types. Of calls in quick succession only the last one is sent; a request that is out is aborted by the next
+ * call, and its answer is ignored. The last answer stays until the next one. Unmounting aborts.
+ *
+ * ```ts
+ * import { createElement } from 'react'
+ * import type { Live } from 'rivulet/live'
+ * import { useSearch } from 'rivulet/react'
+ *
+ * function Search({ live }: { live: Live<{}> }) {
+ *   const { search, results, status } = useSearch(live)
+ *   return createElement(
+ *     'form',
+ *     { role: 'search', 'aria-busy': status === 'pending' },
+ *     createElement('input', { type: 'search', onChange: (event) => search(event.currentTarget.value) }),
+ *     results.map(({ url, title }) => createElement('a', { key: url, href: url }, title ?? url)),
+ *   )
+ * }
+ * ```
+ */
+export function useSearch(
+  live: Pick<Live<ViewShapes>, 'search'>,
+  { debounce = 250 }: UseSearchOptions = {},
+): UseSearchResult {
+  // Of another connection, the answer would be that of other rights.
+  const [{ of, ...state }, setState] = useState<State & { readonly of: unknown }>({ ...IDLE, of: live })
+  const abortLast = useRef<() => void>(() => {})
+  const session = useRef<string>(undefined)
+
+  const search = useCallback(
+    (query: string | SearchRequest) => {
+      abortLast.current()
+      const request = requestOf(query, session.current)
+      if (request === undefined) return setState({ ...IDLE, of: live })
+
+      const controller = new AbortController()
+      const { signal } = controller
+      const update = (change: Partial<State>) => {
+        if (!signal.aborted)
+          setState((last) => ({ ...(last.of === live ? last : IDLE), ...change, of: live }))
+      }
+      const send = () => {
+        live.search(request, { signal }).then(
+          (response) => {
+            if (!signal.aborted) session.current = response.session_id
+            update({ status: 'success', response, error: undefined })
+          },
+          (error: unknown) => update({ status: 'error', error: asError(error) }),
+        )
+      }
+      const timer = setTimeout(send, debounce)
+      abortLast.current = () => {
+        clearTimeout(timer)
+        controller.abort()
+      }
+      update({ status: 'pending', error: undefined })
+    },
+    [live, debounce],
+  )
+  useEffect(
+    () => () => {
+      abortLast.current()
+      session.current = undefined
+      // A component that React hides is not rendered anew when it is shown again.
+      setState((last) =>
+        last.status === 'pending'
+          ? { ...last, status: last.response === undefined ? 'idle' : 'success' }
+          : last,
+      )
+    },
+    [live],
+  )
+
+  const { status, response, error } = of === live ? state : IDLE
+  return { search, results: response?.results ?? NONE, response, status, error }
+}
+
+function requestOf(query: string | SearchRequest, session: string | undefined): SearchRequest | undefined {
+  if (typeof query !== 'string') return query
+  const text = query.trim()
+  if (text === '') return undefined
+  const request: SearchRequest = { search_queries: [text], mode: 'fast' }
+  return session === undefined ? request : { ...request, session_id: session }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
+}
