@@ -4,6 +4,7 @@
  * @module rivulet/react
  */
 export { prefetchView } from './first-rows.ts'
+export { inlineSnapshot } from './inline-snapshot.ts'
 export { useAddRuns } from './use-add-runs.ts'
 export type { UseAddRunsResult } from './use-add-runs.ts'
 export { useSearch } from './use-search.ts'
