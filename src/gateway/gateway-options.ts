@@ -33,7 +33,10 @@ export interface GatewayOptions<V extends Views> {
   readonly tokens: TokenOptions
   /** Where it is mounted. Default `/live`. */
   readonly path?: string
-  /** Origins of the pages that may use it, such as `https://app.example`. Default: pages of this machine, at any port. */
+  /**
+   * Origins of the pages that may use it, such as `https://app.example`, and its own where that is another one: it answers only
+   * for their hosts and this machine's. Default: pages of this machine, at any port.
+   */
   readonly origins?: readonly string[]
   /** For the requests that grants allow. Default: all of them are refused. */
   readonly client?: GatewayClient

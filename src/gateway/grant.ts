@@ -14,8 +14,8 @@ export interface Grant {
   /** Types of the entries that may be read from the log itself. Views do not need it. Default: none. */
   readonly types?: readonly ResearchEventType[]
   /**
-   * Fields that are left out of rows and entries, at any depth: a name, or names with dots between them, such as
-   * `output.basis`, for a field within another one. Default: none.
+   * Fields that are left out of rows, entries and answers, at any depth: a name, or names with dots between them, such as
+   * `output.basis`, for a field within another one or within its elements. Up to 64. Default: none.
    */
   readonly omit?: readonly string[]
   /** Requests to the service through the gateway. Default: none. */
@@ -38,5 +38,5 @@ export interface GrantedRequests {
   }
 }
 
-/** Which grants to revoke: all of a subject, or one. */
+/** Which grants to revoke: all of a subject that were made until now, or one, by its token, its ticket or the id of either. */
 export type Revocation = { readonly sub: string } | { readonly grant: string }

@@ -17,7 +17,7 @@ export function fetchHandler(handler: HttpHandler): FetchHandler {
 }
 
 /** Reads the body of a `Request`, and stops reading once the body is settled. */
-function readRequest(request: Request, body: IncomingBody): void {
+export function readRequest(request: Request, body: IncomingBody): void {
   if (request.bodyUsed) {
     throw new TypeError('the body was already read: pass the request on before any body parser')
   }

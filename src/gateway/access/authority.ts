@@ -1,78 +1,145 @@
 import { asyncScheduler } from 'rxjs'
 import type { SchedulerLike } from 'rxjs'
-import { ArgumentError } from '../../protocol/argument-error.ts'
+import type { EventLog } from '../../log/event-log.ts'
+import { ArgumentError, hidden } from '../../protocol/argument-error.ts'
 import { checkInteger, checkOptions } from '../../protocol/check.ts'
+import { revokedEvent } from '../../protocol/gateway-event.ts'
 import type { TokenOptions } from '../gateway-options.ts'
 import type { Grant, Revocation } from '../grant.ts'
 import { refusalResponse } from '../http-answer.ts'
+import { Journal } from '../journal.ts'
 import { GrantedAccess } from './access.ts'
 import type { Access } from './access.ts'
 import { checkGrant, isSubject } from './checked-grant.ts'
 import { OpenAccesses } from './endings.ts'
+import { Origins } from './origins.ts'
+import { RevocationFeed } from './revocation-feed.ts'
 import { Revocations } from './revocations.ts'
+import { SessionCookie } from './session-cookie.ts'
 import { SubjectConnections } from './subject-connections.ts'
+import { Tickets } from './tickets.ts'
 import { Tokens } from './tokens.ts'
+import type { VerifiedToken } from './tokens.ts'
 
 /** Settings of an {@link Authority}. */
 export interface AuthorityOptions {
+  readonly log: EventLog
   readonly tokens: TokenOptions
   /** The names of the gateway's views. */
   readonly views: readonly string[]
+  /** Where the gateway is mounted. */
+  readonly path: string
+  /** Default: pages of this machine. */
+  readonly origins?: readonly string[] | undefined
   /** Default 20. */
   readonly maxConnections?: number | undefined
-  readonly scheduler?: SchedulerLike
+  readonly scheduler?: SchedulerLike | undefined
 }
 
-/** Decides who may see and do what: signs grants, and verifies the tokens of requests. */
+/** When to try again while the log cannot be read, in ms. */
+const RETRY_AFTER = 1_000
+
+/** Decides who may see and do what: signs grants, and verifies requests. */
 export class Authority {
   readonly #tokens: Tokens
   readonly #views: readonly string[]
   readonly #scheduler: SchedulerLike
+  readonly #origins: Origins
+  readonly #cookie: SessionCookie
+  readonly #tickets: Tickets
   readonly #revocations = new Revocations()
   readonly #open: OpenAccesses
   readonly #connections: SubjectConnections
+  readonly #feed: RevocationFeed
+  /** What the gateway writes into its log. */
+  readonly journal: Journal
 
   /** @throws ArgumentError for an invalid setting. */
-  constructor({ tokens, views, maxConnections = 20, scheduler = asyncScheduler }: AuthorityOptions) {
+  constructor(options: AuthorityOptions) {
+    const { log, tokens, views, path, origins, maxConnections = 20, scheduler = asyncScheduler } = options
     checkInteger('maxConnections', maxConnections, 1)
     this.#tokens = new Tokens(tokens)
+    this.#origins = new Origins(origins)
     this.#views = views
     this.#scheduler = scheduler
     this.#open = new OpenAccesses(scheduler, (access) => this.#revocations.has(access))
     this.#connections = new SubjectConnections(maxConnections)
+    this.#cookie = new SessionCookie(path)
+    this.journal = new Journal(log)
+    this.#tickets = new Tickets(this.#tokens, this.journal, this.#cookie, scheduler)
+    this.#feed = new RevocationFeed(log, scheduler, this.#revocations, () => this.#open.endRevoked())
+  }
+
+  /** Rejects where revocations are not kept any more for gateways that start later. */
+  get failure(): Promise<never> {
+    return this.#feed.failure
   }
 
   /** A token for the grant. Rejects with an ArgumentError for an invalid or too large one. */
   async sign(grant: Grant): Promise<string> {
     const checked = checkGrant(grant, this.#views)
-    const issued = this.#scheduler.now()
+    const issued = this.#issue(checked.sub)
     const expires = issued + checked.timeToLive
     return this.#tokens.sign({ kind: 'token', grant: checked, id: crypto.randomUUID(), issued, expires })
+  }
+
+  /** A ticket for the grant, to be exchanged for a cookie. Rejects with an ArgumentError for an invalid or too large one. */
+  async ticket(grant: Grant): Promise<string> {
+    const checked = checkGrant(grant, this.#views)
+    return this.#tickets.sign(checked, crypto.randomUUID(), this.#issue(checked.sub))
   }
 
   /** What a grant allows, without a token. Throws an ArgumentError for an invalid one. */
   accessOf(grant: Grant): Access {
     const checked = checkGrant(grant, this.#views)
-    const issued = this.#scheduler.now()
+    const issued = this.#issue(checked.sub)
     const expires = issued + checked.timeToLive
     return new GrantedAccess(checked, { grant: crypto.randomUUID(), issued, expires }, this.#open)
   }
 
-  /** What a request may see and do, or the response that refuses it. */
+  /**
+   * Answers a request by the function, where its host and origin may use the gateway. Answers preflights itself, and lets pages
+   * of allowed origins read the answer.
+   */
+  async protect(request: Request, answer: () => Promise<Response>): Promise<Response> {
+    const response = this.#origins.refusalOf(request) ?? this.#origins.preflight(request)
+    if (response !== undefined) return response
+    const answered = await answer()
+    this.#origins.share(request, answered)
+    const { headers } = answered
+    headers.set('x-content-type-options', 'nosniff')
+    if (!headers.has('cache-control')) headers.set('cache-control', 'no-store')
+    return answered
+  }
+
+  /**
+   * What a request may see and do, or the response that refuses it. GET and HEAD may come with the session's cookie; other
+   * methods need the bearer token, which no other site can make a browser send.
+   */
   async authenticate(request: Request): Promise<Access | Response> {
-    const token = bearerOf(request)
-    if (token === undefined) {
-      return refusalResponse('unauthenticated', 'the request needs a bearer token')
-    }
-    const verified = await this.#tokens.verify(token, 'token', this.#scheduler.now())
+    const verified = await this.#verify(request)
+    if (verified === undefined) return refusalResponse('unauthenticated', 'the request needs a bearer token')
     if (verified === 'expired') return refusalResponse('expired', 'the token has expired')
     if (verified === 'unauthenticated') {
       return refusalResponse('unauthenticated', 'the token is not valid for this gateway')
     }
+    const unavailable = await this.#unavailable()
+    if (unavailable !== undefined) return unavailable
     const { grant, id, issued, expires } = verified
     const access = new GrantedAccess(grant, { grant: id, issued, expires }, this.#open)
     if (this.#revocations.has(access)) return refusalResponse('revoked', 'the grant was revoked')
     return access
+  }
+
+  /** Answers `POST …/session`: exchanges a ticket for a cookie. */
+  async exchange(request: Request): Promise<Response> {
+    const isRevoked = ({ id, issued, grant: { sub } }: VerifiedToken) =>
+      this.#revocations.has({ sub, grant: id, issued })
+    try {
+      return (await this.#unavailable()) ?? (await this.#tickets.exchange(request, isRevoked))
+    } catch {
+      return unavailableLog()
+    }
   }
 
   /** Counts a connection of the subject until the returned function is called, or refuses it. */
@@ -80,25 +147,83 @@ export class Authority {
     return this.#connections.open(access.sub)
   }
 
-  /** Ends the connections of these grants, and refuses their tokens from now on. */
+  /**
+   * Ends the connections of these grants, and refuses their tokens, tickets and cookies from now on, in each gateway of the log.
+   * Resolves once that survives a crash. Where it rejects with an error of the log, it holds in this gateway alone.
+   */
   async revoke(revocation: Revocation): Promise<void> {
-    checkRevocation(revocation)
+    const checked = await this.#checked(revocation)
     const now = this.#scheduler.now()
-    this.#revocations.add(revocation, now, now)
+    this.#revocations.add(checked, now, now)
     this.#open.endRevoked()
+    const data = 'sub' in checked ? { sub: checked.sub, grant: null } : { sub: null, grant: checked.grant }
+    await this.journal.record(revokedEvent(data, crypto.randomUUID(), now))
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#feed.stop(), this.journal.close()])
+  }
+
+  /** The token of a request; undefined where it has none. */
+  async #verify(request: Request): Promise<VerifiedToken | 'expired' | 'unauthenticated' | undefined> {
+    const now = this.#scheduler.now()
+    const authorization = request.headers.get('authorization')
+    if (authorization !== null) {
+      const bearer = /^bearer +([^ ,]+)$/i.exec(authorization)?.[1]
+      return bearer === undefined ? 'unauthenticated' : this.#tokens.verify(bearer, 'token', now)
+    }
+    const mayHaveCookie = request.method === 'GET' || request.method === 'HEAD'
+    const session = mayHaveCookie ? this.#cookie.tokenOf(request) : undefined
+    return session === undefined ? undefined : this.#tokens.verify(session, 'session', now)
+  }
+
+  /** Without the revocations, no token can be accepted. */
+  async #unavailable(): Promise<Response | undefined> {
+    try {
+      await this.#feed.ready()
+      return undefined
+    } catch {
+      return unavailableLog()
+    }
+  }
+
+  /** When a grant is made: after the last revocation of its subject, also where the clock of another gateway is ahead. */
+  #issue(sub: string): number {
+    return Math.max(this.#scheduler.now(), this.#revocations.subjectAt(sub) + 1)
+  }
+
+  async #checked(revocation: Revocation): Promise<Revocation> {
+    checkOptions('revocation', revocation ?? null, ['sub', 'grant'])
+    const { sub, grant }: { readonly sub?: unknown; readonly grant?: unknown } = revocation
+    if ((sub === undefined) === (grant === undefined)) {
+      throw new ArgumentError('revocation', '{ sub } or { grant }', hidden(revocation))
+    }
+    if (grant === undefined) {
+      if (!isSubject(sub)) throw new ArgumentError('revocation.sub', 'a subject', sub)
+      return { sub }
+    }
+    // A token is longer than an id, and has dots.
+    const id =
+      typeof grant === 'string' && grant.includes('.')
+        ? await this.#tokens.idOf(grant)
+        : isGrantId(grant)
+          ? grant
+          : undefined
+    if (id === undefined) {
+      const expected = 'a token or a ticket of this gateway, or the id of one'
+      throw new ArgumentError('revocation.grant', expected, hidden(grant))
+    }
+    return { grant: id }
   }
 }
 
-/** The token of the `Authorization` header. */
-function bearerOf(request: Request): string | undefined {
-  return /^bearer +([^ ,]+)$/i.exec(request.headers.get('authorization') ?? '')?.[1]
+/** The id of a grant is a UUID. */
+function isGrantId(value: unknown): value is string {
+  return typeof value === 'string' && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(value)
 }
 
-function checkRevocation(revocation: Revocation): void {
-  checkOptions('revocation', revocation ?? null, ['sub', 'grant'])
-  const { sub, grant }: { readonly sub?: unknown; readonly grant?: unknown } = revocation
-  const isOne = sub === undefined ? typeof grant === 'string' && grant !== '' : grant === undefined
-  if (!isOne || (sub !== undefined && !isSubject(sub))) {
-    throw new ArgumentError('revocation', '{ sub } or { grant }', revocation)
-  }
+function unavailableLog(): Response {
+  return refusalResponse('unavailable', 'the gateway cannot check tokens at the moment', {
+    retryAfter: RETRY_AFTER,
+  })
 }

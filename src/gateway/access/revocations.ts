@@ -20,7 +20,7 @@ export class Revocations {
 
   /** Revokes one grant, or all of a subject that were made until this time. */
   add(revocation: Revocation, at: number, now: number): void {
-    const key = keyOf(revocation)
+    const key = revocationKey(revocation)
     const earlier = this.#revoked.get(key) ?? -Infinity
     this.#revoked.delete(key)
     this.#revoked.set(key, Math.max(at, earlier))
@@ -31,11 +31,16 @@ export class Revocations {
   }
 
   has({ sub, grant, issued }: Revocable): boolean {
-    const subject = this.#revoked.get(keyOf({ sub }))
-    return (subject !== undefined && issued <= subject) || this.#revoked.has(keyOf({ grant }))
+    return issued <= this.subjectAt(sub) || this.#revoked.has(revocationKey({ grant }))
+  }
+
+  /** When the grants of a subject were revoked last, in Unix ms; -Infinity for never. */
+  subjectAt(sub: string): number {
+    return this.#revoked.get(revocationKey({ sub })) ?? -Infinity
   }
 }
 
-function keyOf(revocation: Revocation): string {
+/** The same text for the same grants. */
+export function revocationKey(revocation: Revocation): string {
   return 'sub' in revocation ? `sub:${revocation.sub}` : `grant:${revocation.grant}`
 }

@@ -1,6 +1,8 @@
-import { errors, jwtVerify, SignJWT } from 'jose'
+import { compactVerify, errors, jwtVerify, SignJWT } from 'jose'
 import { ArgumentError, hidden } from '../../protocol/argument-error.ts'
 import { checkOptions, checkText } from '../../protocol/check.ts'
+import { isObject } from '../../protocol/event.ts'
+import { parseJson } from '../../protocol/json.ts'
 import type { TokenOptions } from '../gateway-options.ts'
 import { checkGrant, MAX_TIME_TO_LIVE } from './checked-grant.ts'
 import type { CheckedGrant } from './checked-grant.ts'
@@ -88,7 +90,7 @@ export class Tokens {
     kind: TokenKind,
     now: number,
   ): Promise<VerifiedToken | 'expired' | 'unauthenticated'> {
-    if (token.length > MAX_TOKEN || !/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return 'unauthenticated'
+    if (!isCompact(token)) return 'unauthenticated'
     for (const key of await this.#imported()) {
       try {
         const { payload } = await jwtVerify(token, key, {
@@ -106,6 +108,21 @@ export class Tokens {
       }
     }
     return 'unauthenticated'
+  }
+
+  /** The id of a token of any kind, expired or not; undefined for one that this gateway has not signed. */
+  async idOf(token: string): Promise<string | undefined> {
+    if (!isCompact(token)) return undefined
+    for (const key of await this.#imported()) {
+      try {
+        const { payload } = await compactVerify(token, key, { algorithms: [ALGORITHM] })
+        const claims = parseJson(new TextDecoder().decode(payload))
+        return isObject(claims) && typeof claims['jti'] === 'string' ? claims['jti'] : undefined
+      } catch {
+        // Another secret may have signed it.
+      }
+    }
+    return undefined
   }
 
   #imported(): Promise<readonly CryptoKey[]> {
@@ -136,6 +153,11 @@ function verified(
   } catch {
     return 'unauthenticated'
   }
+}
+
+/** Whether the text can be a token: three parts in Base64url, and not too long to be checked. */
+function isCompact(text: string): boolean {
+  return text.length <= MAX_TOKEN && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text)
 }
 
 function checkLength(token: string, kind: TokenKind): void {

@@ -1,35 +1,12 @@
 import { SignJWT } from 'jose'
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { Authority } from '../../../src/gateway/access/authority.ts'
-import type { Access } from '../../../src/gateway/access/access.ts'
 import type { Grant } from '../../../src/gateway/grant.ts'
-
-const SECRET = 'a-secret-of-at-least-32-bytes-for-tests'
-const GRANT: Grant = { sub: 'ada', views: ['group'], sources: ['/v1/tasks/groups/tgrp_1'] }
-
-function authority(options: Partial<ConstructorParameters<typeof Authority>[0]> = {}): Authority {
-  return new Authority({ tokens: { secret: SECRET }, views: ['group', 'monitors'], ...options })
-}
-
-function bearing(token: string): Request {
-  return new Request('http://localhost/live/stream', { headers: { authorization: `Bearer ${token}` } })
-}
-
-/** The access of a grant; an error where it is refused. */
-async function accessOf(own: Authority, grant: Grant): Promise<Access> {
-  const access = await own.authenticate(bearing(await own.sign(grant)))
-  if (access instanceof Response) throw new Error(await access.text())
-  return access
-}
-
-async function codeOf(answer: Access | Response): Promise<unknown> {
-  return answer instanceof Response ? [answer.status, (await answer.json()).error.code] : 'admitted'
-}
+import { accessOf, authority, bearing, codeOf, GRANT, SECRET } from './scene.ts'
 
 describe('a token', () => {
   it('gives the access that was granted, and nothing else', async () => {
-    const access = await accessOf(authority(), { ...GRANT, types: ['task_run.state'] })
+    const access = await accessOf(await authority(), { ...GRANT, types: ['task_run.state'] })
 
     expect(access.sub).toBe('ada')
     expect(['group', 'monitors', 'constructor'].map((view) => access.maySeeView(view))).toEqual([
@@ -42,18 +19,21 @@ describe('a token', () => {
   })
 
   it('is signed by the first secret and verified by each', async () => {
-    const before = await authority().sign(GRANT)
-    const rotated = authority({ tokens: { secret: ['another-secret-of-32-bytes-or-more', SECRET] } })
+    const before = await (await authority()).sign(GRANT)
+    const rotated = await authority({ tokens: { secret: ['another-secret-of-32-bytes-or-more', SECRET] } })
 
     expect(await codeOf(await rotated.authenticate(bearing(before)))).toBe('admitted')
     const after = await rotated.sign(GRANT)
-    expect(await codeOf(await authority().authenticate(bearing(after)))).toEqual([401, 'unauthenticated'])
+    expect(await codeOf(await (await authority()).authenticate(bearing(after)))).toEqual([
+      401,
+      'unauthenticated',
+    ])
   })
 
   it('expires to the millisecond, as does the access that it gave', async () => {
     const scheduler = new VirtualTimeScheduler()
     scheduler.frame = 1_700_000_000_500
-    const own = authority({ scheduler })
+    const own = await authority({ scheduler })
     const token = await own.sign({ ...GRANT, timeToLive: 1000 })
     const access = await own.authenticate(bearing(token))
     if (access instanceof Response) throw new Error('refused')
@@ -91,7 +71,9 @@ describe('a token', () => {
     }
 
     const codes = await Promise.all(
-      Object.values(cases).map(async (token) => codeOf(await authority().authenticate(bearing(token)))),
+      Object.values(cases).map(async (token) =>
+        codeOf(await (await authority()).authenticate(bearing(token))),
+      ),
     )
     const [valid, ...others] = codes
     expect(valid).toBe('admitted')
@@ -111,13 +93,13 @@ describe('sources', () => {
     ['/subjects/ada', [], true],
     ['/subjects/adam', [], false],
   ])('%s, of a grant of %s: %s', async (source, sources, expected) => {
-    const access = await accessOf(authority(), { ...GRANT, sources })
+    const access = await accessOf(await authority(), { ...GRANT, sources })
 
     expect(access.maySeeSource(source)).toBe(expected)
   })
 
   it('a subject named * is no wildcard', async () => {
-    const access = await accessOf(authority(), { sub: '*' })
+    const access = await accessOf(await authority(), { sub: '*' })
 
     expect(access.maySeeSource('/subjects/ada')).toBe(false)
   })
@@ -138,19 +120,19 @@ describe('the limits of a grant', () => {
       /too large/,
     ],
   ])('%o is refused', async (grant, message) => {
-    await expect(authority().sign(grant as Grant)).rejects.toThrow(message)
+    await expect((await authority()).sign(grant as Grant)).rejects.toThrow(message)
   })
 
-  it('a short secret is refused, without it in the error', () => {
-    const attempt = () => authority({ tokens: { secret: ['too-short-a-secret'] } })
-
-    expect(attempt).toThrow(/^tokens\.secret must be at least 32 bytes of UTF-8, got a string \(not shown\)$/)
+  it('a short secret is refused, without it in the error', async () => {
+    await expect(authority({ tokens: { secret: ['too-short-a-secret'] } })).rejects.toThrow(
+      /^tokens\.secret must be at least 32 bytes of UTF-8, got a string \(not shown\)$/,
+    )
   })
 })
 
 describe('revocation', () => {
   it('ends the connections of a subject, and refuses its tokens from then on', async () => {
-    const own = authority()
+    const own = await authority()
     const token = await own.sign(GRANT)
     const access = await accessOf(own, GRANT)
     const other = await accessOf(own, { ...GRANT, sub: 'bob' })
@@ -165,7 +147,7 @@ describe('revocation', () => {
   })
 
   it('of one grant leaves the others of its subject', async () => {
-    const own = authority()
+    const own = await authority()
     const access = await accessOf(own, GRANT)
     await own.revoke({ grant: access.grant })
 
@@ -176,7 +158,7 @@ describe('revocation', () => {
 
 describe('connections of a subject', () => {
   it('are limited, and a released one makes room once', async () => {
-    const own = authority({ maxConnections: 2 })
+    const own = await authority({ maxConnections: 2 })
     const access = await accessOf(own, GRANT)
     const other = await accessOf(own, { ...GRANT, sub: 'bob' })
     const first = own.admit(access)

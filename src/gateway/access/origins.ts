@@ -1,0 +1,123 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { refusalResponse } from '../http-answer.ts'
+
+/** What a page may read of an answer, besides what it always may. */
+const EXPOSED = 'retry-after, etag, stream-next-offset, stream-up-to-date, stream-cursor, stream-closed'
+
+/** How long a browser may keep the answer to a preflight, in seconds. */
+const PREFLIGHT_AGE = '600'
+
+/** The pages that may use a gateway, and the hosts under which it answers. */
+export class Origins {
+  /** Undefined for pages of this machine. */
+  readonly #allowed: ReadonlySet<string> | undefined
+  readonly #hosts: ReadonlySet<string>
+
+  /** @throws ArgumentError */
+  constructor(origins: readonly string[] | undefined) {
+    if (origins === undefined) {
+      this.#hosts = new Set()
+      return
+    }
+    if (!Array.isArray(origins) || origins.length === 0) {
+      throw new ArgumentError('origins', 'a non-empty array', origins)
+    }
+    for (const [at, origin] of origins.entries()) {
+      if (!isOrigin(origin)) {
+        throw new ArgumentError(`origins[${at}]`, 'an origin such as https://app.example', origin)
+      }
+    }
+    this.#allowed = new Set(origins)
+    this.#hosts = new Set(origins.map((origin) => new URL(origin).hostname))
+  }
+
+  /**
+   * Why a request is refused before anything else of it counts: its host is none of the gateway's, which a page of an attacker
+   * reaches when its name resolves to this machine; or it comes from a page of another origin.
+   */
+  refusalOf(request: Request): Response | undefined {
+    if (!hostsOf(request).every((host) => this.#isHost(host))) {
+      return refusalResponse('forbidden', 'this gateway does not answer for this host', { status: 421 })
+    }
+    const origin = request.headers.get('origin')
+    const isAllowed = origin === null ? isSameOrigin(request) : this.#isAllowed(origin)
+    if (isAllowed) return undefined
+    return refusalResponse('forbidden', 'pages of this origin may not use this gateway', {
+      headers: { vary: 'Origin' },
+    })
+  }
+
+  /** The answer to a preflight; undefined for another request. */
+  preflight(request: Request): Response | undefined {
+    const isPreflight =
+      request.method === 'OPTIONS' &&
+      request.headers.has('origin') &&
+      request.headers.has('access-control-request-method')
+    if (!isPreflight) return undefined
+    const response = new Response(null, {
+      status: 204,
+      headers: {
+        'access-control-allow-methods': 'GET, HEAD, POST',
+        'access-control-allow-headers': 'authorization, content-type, last-event-id, if-none-match',
+        'access-control-max-age': PREFLIGHT_AGE,
+      },
+    })
+    this.share(request, response)
+    return response
+  }
+
+  /** Lets the page that has sent the request read its response. The origin was allowed. */
+  share(request: Request, { headers }: Response): void {
+    headers.append('vary', 'Origin')
+    const origin = request.headers.get('origin')
+    if (origin === null) return
+    headers.set('access-control-allow-origin', origin)
+    headers.set('access-control-allow-credentials', 'true')
+    headers.set('access-control-expose-headers', EXPOSED)
+  }
+
+  #isAllowed(origin: string): boolean {
+    if (this.#allowed !== undefined) return this.#allowed.has(origin)
+    return isOrigin(origin) && isLoopback(new URL(origin).hostname)
+  }
+
+  #isHost(host: string | undefined): boolean {
+    return host !== undefined && (isLoopback(host) || this.#hosts.has(host))
+  }
+}
+
+/** Whether the host is this machine: no name that a server of others answers for. */
+export function isLoopback(hostname: string): boolean {
+  return (
+    hostname === 'localhost' ||
+    hostname.endsWith('.localhost') ||
+    hostname === '[::1]' ||
+    /^127\.\d+\.\d+\.\d+$/.test(hostname)
+  )
+}
+
+/** The hosts that a request names: in its URL, and in its header. Undefined for one that is malformed. */
+function hostsOf(request: Request): readonly (string | undefined)[] {
+  const { hostname } = new URL(request.url)
+  const header = request.headers.get('host')
+  if (header === null) return [hostname]
+  // No user, path or query, which a URL would accept.
+  const isHost = /^(?:\[[\da-f:.]+\]|[^\s/@?#\\:[\]]+)(?::\d{1,5})?$/i.test(header)
+  const url = `http://${header}`
+  return [hostname, isHost && URL.canParse(url) ? new URL(url).hostname : undefined]
+}
+
+function isOrigin(value: unknown): value is string {
+  if (typeof value !== 'string' || !URL.canParse(value)) return false
+  const { origin, protocol } = new URL(value)
+  return origin === value && (protocol === 'https:' || protocol === 'http:')
+}
+
+/**
+ * Whether a request without an `Origin` comes from a page of the gateway itself, or from no page. A browser sends no `Origin`
+ * with a GET of the same origin, nor with images and scripts of other ones.
+ */
+function isSameOrigin(request: Request): boolean {
+  const site = request.headers.get('sec-fetch-site')
+  return site === null || site === 'same-origin' || site === 'none'
+}

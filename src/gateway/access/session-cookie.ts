@@ -1,0 +1,38 @@
+import { isLoopback } from './origins.ts'
+
+/** The cookie of a session, which `EventSource` sends: for the gateway's own path, and not to scripts or with requests of other sites. */
+export class SessionCookie {
+  readonly #path: string
+
+  /** @param path Where the gateway is mounted. */
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  /** The token of a request's cookie. */
+  tokenOf(request: Request): string | undefined {
+    const name = `${nameFor(request)}=`
+    for (const pair of (request.headers.get('cookie') ?? '').split(';')) {
+      const cookie = pair.trim()
+      if (cookie.startsWith(name)) return cookie.slice(name.length)
+    }
+    return undefined
+  }
+
+  /** The value of `Set-Cookie`. */
+  set(request: Request, token: string, maxAge: number): string {
+    const secure = isSecure(request) ? '; Secure' : ''
+    return `${nameFor(request)}=${token}; Path=${this.#path}; Max-Age=${Math.max(1, Math.floor(maxAge / 1000))}; HttpOnly; SameSite=Strict${secure}`
+  }
+}
+
+/** A browser accepts the prefix only with `Secure`, so that no page over plain http sets a cookie of this name. */
+function nameFor(request: Request): string {
+  return isSecure(request) ? '__Secure-rivulet' : 'rivulet'
+}
+
+/** Whether the browser speaks https. A proxy may, while the gateway behind it gets plain http: so all but this machine does. */
+function isSecure(request: Request): boolean {
+  const { protocol, hostname } = new URL(request.url)
+  return protocol === 'https:' || !isLoopback(hostname)
+}

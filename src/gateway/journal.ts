@@ -1,0 +1,97 @@
+import type { EventLog } from '../log/event-log.ts'
+import { LogInUseError } from '../log/errors.ts'
+import type { Entry } from '../log/store/contract.ts'
+import type { RecordedStream, Recorder } from '../log/record/recorder.ts'
+import type { ResearchEvent } from '../protocol/event.ts'
+
+/** Maximum number of gateways that write into one log at the same time. */
+const MAX_GATEWAYS = 10_000
+
+/** A recorder with its stream, until an append fails. */
+interface Writer {
+  readonly recorder: Recorder
+  readonly stream: RecordedStream
+  failure: { readonly error: unknown } | undefined
+}
+
+/** Appends what a gateway does to its log. */
+export class Journal {
+  readonly #log: EventLog
+  #writer: Promise<Writer> | undefined
+  #isClosed = false
+
+  constructor(log: EventLog) {
+    this.#log = log
+  }
+
+  /** Resolves once the event survives a crash. Rejects with what the log refuses. */
+  async record(event: ResearchEvent): Promise<void> {
+    const writer = await this.#open()
+    writer.stream.add(event)
+    await writer.recorder.flushed(writer.stream)
+    if (writer.failure !== undefined) throw writer.failure.error
+  }
+
+  /**
+   * Records an event where the log does not have its identity yet, in any process that writes to it. Resolves with whether it has
+   * been recorded, and with false where that is unknown.
+   *
+   * @param isOwn Whether an entry is of this call, and not of another one with the same identity.
+   */
+  async recordOnce(event: ResearchEvent, isOwn: (entry: Entry) => boolean): Promise<boolean> {
+    let position = await this.#log.positionAt('end')
+    await this.record(event)
+    for (;;) {
+      const page = await this.#log.read(position, { limit: 1_000, types: [event.type] })
+      if (page.entries.some(isOwn)) return true
+      if (page.isEnd) return false
+      position = page.position
+    }
+  }
+
+  /** Appends what was recorded. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    const writer = await this.#writer?.catch(() => {})
+    await writer?.recorder.close()
+  }
+
+  #open(): Promise<Writer> {
+    if (this.#isClosed) return Promise.reject(new TypeError('the gateway is closed'))
+    const opening = (this.#writer ??= this.#opened())
+    // The next call tries again.
+    opening.catch(() => this.#forget(opening))
+    return opening
+  }
+
+  async #opened(): Promise<Writer> {
+    let writer: Writer | undefined
+    const recorder = this.#log.recorder((error) => {
+      if (writer !== undefined) writer.failure = { error }
+      this.#writer = undefined
+      void recorder.close()
+    })
+    try {
+      writer = { recorder, stream: await firstFree(recorder), failure: undefined }
+      return writer
+    } catch (error) {
+      await recorder.close()
+      throw error
+    }
+  }
+
+  #forget(opening: Promise<Writer>): void {
+    if (this.#writer === opening) this.#writer = undefined
+  }
+}
+
+/** The first stream that no other gateway of the log has. Numbers, so that a log does not collect names. */
+async function firstFree(recorder: Recorder): Promise<RecordedStream> {
+  for (let number = 1; ; number++) {
+    try {
+      return await recorder.open(`gateway:${number}`)
+    } catch (error) {
+      if (!(error instanceof LogInUseError) || number === MAX_GATEWAYS) throw error
+    }
+  }
+}
