@@ -50,16 +50,24 @@ export class LogConflictError extends LogError {
   }
 }
 
-/** The position is not one of this log: of another log, of another epoch, or beyond its end. */
+/**
+ * Why a position is refused. `unknown`: it is of another log or another epoch, or no position. `beyond`: it is beyond the end.
+ * Those of a process also: `rebuilt`, it is of another generation of the state; `forgotten`, removed keys were forgotten since.
+ */
+export type PositionProblem = 'unknown' | 'beyond' | 'rebuilt' | 'forgotten'
+
+/** The position is not one of this log, or what follows it cannot be read any more. */
 export class LogPositionError extends LogError {
   override readonly name = 'LogPositionError'
   readonly position: string
+  readonly reason: PositionProblem
   readonly #subject: readonly [log: string, problem: string]
 
   /** @param advice What to do, as a sentence after the problem: ". Name the file that it belongs to". */
-  constructor(log: string, position: string, problem: string, advice = '') {
+  constructor(log: string, position: string, reason: PositionProblem, problem: string, advice = '') {
     super(`the position ${JSON.stringify(position.slice(0, 100))} ${problem} ${log}${advice}`)
     this.position = position
+    this.reason = reason
     this.#subject = [log, problem]
   }
 
@@ -70,7 +78,7 @@ export class LogPositionError extends LogError {
    */
   with(advice: string): LogPositionError {
     const [log, problem] = this.#subject
-    return new LogPositionError(log, this.position, problem, advice)
+    return new LogPositionError(log, this.position, this.reason, problem, advice)
   }
 }
 

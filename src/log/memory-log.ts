@@ -345,6 +345,11 @@ class OpenLog implements MemoryLog {
         await macrotask()
         return this.#call(() => processes.changes(name, after, options))
       },
+      range: async (name, options) => {
+        checkInteger('limit', options.limit, 1)
+        await macrotask()
+        return this.#call(() => processes.range(name, options))
+      },
       wait: (name, after, signal) => this.#waitForChanges(name, after, signal),
       pause: (fence) =>
         this.#write('commit', () => {

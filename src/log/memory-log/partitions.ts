@@ -302,10 +302,10 @@ export class Partitions {
     const prefix = `${this.epoch}:`
     const at = text.startsWith(prefix) ? text.slice(prefix.length).split('-').map(Number) : []
     if (this.#format(at) !== text || at.length !== this.#partitions.length || !at.every(isCount)) {
-      throw new LogPositionError(this.#log, text, 'is not one of')
+      throw new LogPositionError(this.#log, text, 'unknown', 'is not one of')
     }
     if (at.some((count, partition) => count > (this.#partitions[partition]?.length ?? 0))) {
-      throw new LogPositionError(this.#log, text, 'is beyond the end of')
+      throw new LogPositionError(this.#log, text, 'beyond', 'is beyond the end of')
     }
     return at
   }

@@ -1,11 +1,16 @@
 import type { Fence, Position } from '../store/contract.ts'
 import { ProcessPositions } from '../process/process-position.ts'
 import type { ProcessChanges } from '../process/process-position.ts'
-import { compareTimers, MAX_TOMBSTONES } from '../store/process-store.ts'
+import { compareStored, compareTimers, MAX_PAGE_LENGTH, MAX_TOMBSTONES } from '../store/process-store.ts'
+import { originalText, storedText } from '../store/stored-text.ts'
+import { keyRanges } from '../process/key-ranges.ts'
+import type { KeyRange } from '../process/key-ranges.ts'
 import type {
   ChangesOptions,
   ChangesPage,
   ProcessCommit,
+  RangeOptions,
+  RangePage,
   StateChange,
   StoredChange,
   Timer,
@@ -52,13 +57,33 @@ export class Processes {
     if (process === undefined) return { changes: [], position: after, isEnd: true }
     const { generation, lastChange } = process
     const until = options.until === undefined ? lastChange : this.positions.parse(options.until).change
-    const found: StoredChange[] = process
-      .changesAfter(from, until, options.limit)
-      .map(({ key, state, change }) => ({ key, state, position: this.positions.format(generation, change) }))
+    const { limit, maxLength = MAX_PAGE_LENGTH } = options
+    const { found: numbered, isEnd } = process.changesAfter(from, until, limit, maxLength)
+    const found: StoredChange[] = numbered.map(({ key, state, change }) => ({
+      key,
+      state,
+      position: this.positions.format(generation, change),
+    }))
     const changes = options.present === true ? found.filter(({ state }) => state !== null) : found
-    const isEnd = found.length < options.limit
     const end = this.positions.format(generation, Math.max(from, until))
     return { changes, position: isEnd ? end : (found.at(-1)?.position ?? end), isEnd }
+  }
+
+  range(name: string, { prefix, after, limit, maxLength = MAX_PAGE_LENGTH, since }: RangeOptions): RangePage {
+    const process = this.#processes.get(name)
+    if (since !== undefined) this.positions.checkGeneration(since, process?.generation)
+    if (process === undefined) return { states: [], position: this.positions.start, isEnd: true }
+    const position = this.positions.format(process.generation, process.lastChange)
+    const states: { key: string; state: string }[] = []
+    let length = 0
+    for (const range of keyRanges(prefix)) {
+      for (const each of process.statesIn(range, after)) {
+        if (states.length === limit || length >= maxLength) return { states, position, isEnd: false }
+        states.push(each)
+        length += each.state.length
+      }
+    }
+    return { states, position, isEnd: true }
   }
 
   /** Whether `changes` after this position is not empty. */
@@ -113,6 +138,8 @@ class Process implements ProcessChanges {
   readonly timers = new Timers()
   /** In the order of their numbers, with some that a later change of the key has replaced. */
   #changes: NumberedState[] = []
+  /** As they are stored, in order; undefined until they are read. */
+  #keys: string[] | undefined
 
   constructor(generation: number) {
     this.generation = generation
@@ -121,6 +148,14 @@ class Process implements ProcessChanges {
   set({ key, state }: StateChange): void {
     this.lastChange += 1
     const change = { key, state, change: this.lastChange }
+    if (this.#keys !== undefined && !this.states.has(key)) {
+      const stored = storedText(key)
+      this.#keys.splice(
+        firstIndex(this.#keys, (each) => compareStored(each, stored) > 0),
+        0,
+        stored,
+      )
+    }
     this.states.set(key, change)
     this.#changes.push(change)
     if (this.#changes.length > 2 * this.states.size + SLACK) {
@@ -128,14 +163,46 @@ class Process implements ProcessChanges {
     }
   }
 
-  changesAfter(from: number, until: number, limit: number): NumberedState[] {
+  changesAfter(
+    from: number,
+    until: number,
+    limit: number,
+    maxLength: number,
+  ): { readonly found: readonly NumberedState[]; readonly isEnd: boolean } {
     const found: NumberedState[] = []
-    for (let at = firstIndex(this.#changes, ({ change }) => change > from); found.length < limit; at++) {
+    let length = 0
+    for (let at = firstIndex(this.#changes, ({ change }) => change > from); ; at++) {
+      if (found.length === limit || length >= maxLength) return { found, isEnd: false }
       const change = this.#changes[at]
-      if (change === undefined || change.change > until) break
-      if (this.#isCurrent(change)) found.push(change)
+      if (change === undefined || change.change > until) return { found, isEnd: true }
+      if (!this.#isCurrent(change)) continue
+      found.push(change)
+      length += change.state?.length ?? 0
     }
-    return found
+  }
+
+  /** The states of a range of keys, in their order, after one of them. */
+  *statesIn(
+    { from, to }: KeyRange,
+    after: string | undefined,
+  ): Generator<{ readonly key: string; readonly state: string }> {
+    const keys = this.#sortedKeys()
+    const last = after === undefined ? undefined : storedText(after)
+    const isWanted = (key: string) =>
+      compareStored(key, from) >= 0 && (last === undefined || compareStored(key, last) > 0)
+    for (let at = firstIndex(keys, isWanted); ; at++) {
+      const stored = keys[at]
+      if (stored === undefined || (to !== undefined && compareStored(stored, to) >= 0)) return
+      const key = originalText(stored)
+      const state = this.states.get(key)?.state
+      if (typeof state === 'string') yield { key, state }
+    }
+  }
+
+  /** The keys as they are stored, in order. Without a reader that wants them, none are sorted. */
+  #sortedKeys(): readonly string[] {
+    this.#keys ??= Array.from(this.states.keys(), storedText).toSorted(compareStored)
+    return this.#keys
   }
 
   /** Forgets the oldest of too many removed keys. */
@@ -144,6 +211,8 @@ class Process implements ProcessChanges {
     for (const { key, change } of removed.slice(0, -MAX_TOMBSTONES)) {
       this.states.delete(key)
       this.forgotten = change
+      // They are sorted again where they are read again.
+      this.#keys = undefined
     }
   }
 

@@ -1,5 +1,6 @@
 import type { Position } from '../store/entry.ts'
 import { LogPositionError } from '../errors.ts'
+import type { PositionProblem } from '../errors.ts'
 
 /** Where a reader of a process stands. */
 export interface ProcessPlace {
@@ -44,7 +45,7 @@ export class ProcessPositions {
     const [generation = NaN, change = NaN] = rest.split('.').map(Number)
     const isWhole = Number.isSafeInteger(generation) && Number.isSafeInteger(change)
     if (!isWhole || generation < 0 || change < 0 || this.format(generation, change) !== text) {
-      throw new LogPositionError(this.#log, text, 'is not one of a process in')
+      throw new LogPositionError(this.#log, text, 'unknown', 'is not one of a process in')
     }
     return { generation, change }
   }
@@ -60,16 +61,27 @@ export class ProcessPositions {
     const { generation, change } = this.parse(position)
     // Without any change, nothing can have been missed.
     if (change === 0 && (generation === 0 || generation === changes?.generation)) return 0
-    const refused = (problem: string) => new LogPositionError(this.#log, position, problem)
-    if (generation !== changes?.generation) {
-      throw refused(
-        'is of an earlier generation of the process, which was built again or removed since: take a new snapshot from',
-      )
-    }
-    if (change > changes.lastChange) throw refused('is beyond the end of the process in')
+    const refused = (reason: PositionProblem, problem: string) =>
+      new LogPositionError(this.#log, position, reason, problem)
+    if (generation !== changes?.generation) throw this.#rebuilt(position)
+    if (change > changes.lastChange) throw refused('beyond', 'is beyond the end of the process in')
     if (change < changes.forgotten && !present) {
-      throw refused('is before removed keys that are forgotten: take a new snapshot from')
+      throw refused('forgotten', 'is before removed keys that are forgotten: take a new snapshot from')
     }
     return change
+  }
+
+  /** @throws {LogPositionError} for a position that is of another generation. */
+  checkGeneration(position: Position, generation: number | undefined): void {
+    if (this.parse(position).generation !== (generation ?? 0)) throw this.#rebuilt(position)
+  }
+
+  #rebuilt(position: Position): LogPositionError {
+    return new LogPositionError(
+      this.#log,
+      position,
+      'rebuilt',
+      'is of an earlier generation of the process, which was built again or removed since: take a new snapshot from',
+    )
   }
 }

@@ -26,9 +26,9 @@ export class Positions {
     const text = String(position)
     const number = text.startsWith(this.#prefix) ? Number(text.slice(this.#prefix.length)) : -1
     if (!Number.isSafeInteger(number) || number < 0 || this.format(number) !== text) {
-      throw new LogPositionError(this.#log, text, 'is not one of')
+      throw new LogPositionError(this.#log, text, 'unknown', 'is not one of')
     }
-    if (number > last) throw new LogPositionError(this.#log, text, 'is beyond the end of')
+    if (number > last) throw new LogPositionError(this.#log, text, 'beyond', 'is beyond the end of')
     return number
   }
 }

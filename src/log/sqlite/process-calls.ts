@@ -5,6 +5,8 @@ import type {
   ChangesOptions,
   ChangesPage,
   ProcessStore,
+  RangeOptions,
+  RangePage,
   Timer,
   TimersOptions,
 } from '../store/process-store.ts'
@@ -43,6 +45,13 @@ export class ProcessCalls implements ProcessStore {
     // A reader that asks for page after page would block the event loop otherwise.
     await nextTurn()
     return this.#transactions.read(({ processes }) => processes.changes(name, after, options))
+  }
+
+  async range(name: string, options: RangeOptions): Promise<RangePage> {
+    checkInteger('limit', options.limit, 1)
+    // As for `changes`.
+    await nextTurn()
+    return this.#transactions.read(({ processes }) => processes.range(name, options))
   }
 
   wait(name: string, after: Position, signal: AbortSignal): Promise<void> {

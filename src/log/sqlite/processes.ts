@@ -1,12 +1,15 @@
 import { LogPositionError } from '../errors.ts'
 import type { Position } from '../store/contract.ts'
+import { keyRanges } from '../process/key-ranges.ts'
 import { ProcessPositions } from '../process/process-position.ts'
 import type { ProcessChanges } from '../process/process-position.ts'
-import { MAX_TOMBSTONES } from '../store/process-store.ts'
+import { compareStored, MAX_PAGE_LENGTH, MAX_TOMBSTONES } from '../store/process-store.ts'
 import type {
   ChangesOptions,
   ChangesPage,
   ProcessCommit,
+  RangeOptions,
+  RangePage,
   StateChange,
   StoredChange,
   Timer,
@@ -15,9 +18,6 @@ import type {
 } from '../store/process-store.ts'
 import { originalText, storedText } from '../store/stored-text.ts'
 import type { LogFile } from './log-file.ts'
-
-/** The length of the states of a page after which it ends, in characters. */
-const MAX_PAGE_LENGTH = 1024 * 1024
 
 /** Rows of earlier generations that are removed in one transaction. */
 const CLEANED_ROWS = 1_000
@@ -75,7 +75,8 @@ export class Processes {
       : this.positions.format(process.generation, process.lastChange)
   }
 
-  changes(name: string, after: Position, { limit, until, present = false }: ChangesOptions): ChangesPage {
+  changes(name: string, after: Position, options: ChangesOptions): ChangesPage {
+    const { limit, until, present = false, maxLength = MAX_PAGE_LENGTH } = options
     const process = this.#find(name)
     const from = this.positions.resume(after, process, present)
     if (process === undefined) return { changes: [], position: after, isEnd: true }
@@ -92,12 +93,40 @@ export class Processes {
       }
       changes.push(change)
       length += change.state?.length ?? 0
-      if (length >= MAX_PAGE_LENGTH) break
+      if (length >= maxLength) break
     }
-    const isEnd = changes.length < limit && length < MAX_PAGE_LENGTH
+    const isEnd = changes.length < limit && length < maxLength
     const end = this.positions.format(generation, Math.max(from, last))
     const wanted = present ? changes.filter(({ state }) => state !== null) : changes
     return { changes: wanted, position: isEnd ? end : (changes.at(-1)?.position ?? end), isEnd }
+  }
+
+  range(name: string, options: RangeOptions): RangePage {
+    const { prefix, after, limit, maxLength = MAX_PAGE_LENGTH, since } = options
+    const process = this.#find(name)
+    if (since !== undefined) this.positions.checkGeneration(since, process?.generation)
+    if (process === undefined) return { states: [], position: this.positions.start, isEnd: true }
+    const { generation, lastChange } = process
+    const position = this.positions.format(generation, lastChange)
+    const states: { key: string; state: string }[] = []
+    const last = after === undefined ? undefined : storedText(after)
+    let length = 0
+    for (const { from, to } of keyRanges(prefix)) {
+      // A blob is greater than each text.
+      const before = to ?? new Uint8Array()
+      const isWithin = last !== undefined && compareStored(last, from) >= 0
+      // With both bounds in one statement, SQLite would begin each page at the first key.
+      const rows = isWithin
+        ? this.#statements.rangeAfter.iterate(generation, last, before, limit + 1)
+        : this.#statements.range.iterate(generation, from, before, limit + 1)
+      for (const row of rows) {
+        if (states.length === limit || length >= maxLength) return { states, position, isEnd: false }
+        const state = String(row['state'])
+        states.push({ key: originalText(String(row['key'])), state })
+        length += state.length
+      }
+    }
+    return { states, position, isEnd: true }
   }
 
   /** Whether `changes` after this position is not empty. */
@@ -152,7 +181,7 @@ export class Processes {
   #until(until: Position, { generation, lastChange }: ProcessChanges): number {
     const place = this.positions.parse(until)
     if (place.generation === generation || place.change === 0) return Math.min(place.change, lastChange)
-    throw new LogPositionError(this.#log, until, 'is of another generation of the process in')
+    throw new LogPositionError(this.#log, until, 'rebuilt', 'is of another generation of the process in')
   }
 
   #setTimer(generation: number, timer: TimerChange): void {
@@ -203,6 +232,14 @@ function prepare({ database }: LogFile) {
     changes: sql(
       `SELECT key, change, state FROM rivulet_state
        WHERE generation = ? AND change > ? AND change <= ? ORDER BY change LIMIT ?`,
+    ),
+    range: sql(
+      `SELECT key, state FROM rivulet_state
+       WHERE generation = ? AND key >= ? AND key < ? AND state IS NOT NULL ORDER BY key LIMIT ?`,
+    ),
+    rangeAfter: sql(
+      `SELECT key, state FROM rivulet_state
+       WHERE generation = ? AND key > ? AND key < ? AND state IS NOT NULL ORDER BY key LIMIT ?`,
     ),
     oldTombstone: sql(
       `SELECT change FROM rivulet_state WHERE generation = ? AND state IS NULL

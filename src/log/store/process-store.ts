@@ -63,6 +63,34 @@ export interface ChangesOptions {
   readonly until?: Position
   /** Only keys that have a state. Forgotten keys are not missed then, and each position of this generation is good. */
   readonly present?: boolean
+  /** The length of the states after which a page ends, in characters. Default {@link MAX_PAGE_LENGTH}. */
+  readonly maxLength?: number
+}
+
+/** The length of the states after which a page ends, in characters. */
+export const MAX_PAGE_LENGTH = 1024 * 1024
+
+/** Which states to read, in the order of their keys as they are stored. */
+export interface RangeOptions {
+  /** Only keys that begin with this text. It must be well-formed. */
+  readonly prefix: string
+  /** Only keys after this one, which need not have a state. Default: all. */
+  readonly after?: string | undefined
+  /** Maximum number of states. */
+  readonly limit: number
+  /** The length of the states after which the page ends, in characters. Default {@link MAX_PAGE_LENGTH}. */
+  readonly maxLength?: number
+  /** The position of the first page. A state that was built again since is refused. Default: the state as it is. */
+  readonly since?: Position | undefined
+}
+
+/** States of a process by key, as of one moment. */
+export interface RangePage {
+  readonly states: readonly { readonly key: string; readonly state: string }[]
+  /** The position of the process at this moment. */
+  readonly position: Position
+  /** Whether no key follows. */
+  readonly isEnd: boolean
 }
 
 /** Which timers to read. */
@@ -97,6 +125,11 @@ export interface ProcessStore {
   end(name: string): Promise<Position>
   /** Reads changes after a position. Rejects with a `LogPositionError`. */
   changes(name: string, after: Position, options: ChangesOptions): Promise<ChangesPage>
+  /**
+   * Reads states in the order of their keys. Pages are of different moments: what changes between them is among the changes
+   * after the position of the first one. Rejects with a `LogPositionError` for `since`.
+   */
+  range(name: string, options: RangeOptions): Promise<RangePage>
   /** Resolves once `changes` after this position is not empty, or refused. Rejects with the signal's reason. */
   wait(name: string, after: Position, signal: AbortSignal): Promise<void>
   /**
@@ -126,9 +159,11 @@ export function compareTimers(
 }
 
 function compareTexts(a: string, b: string): number {
-  if (a === b) return 0
-  const first = storedText(a)
-  const second = storedText(b)
+  return a === b ? 0 : compareStored(storedText(a), storedText(b))
+}
+
+/** The order of texts that are stored: by code point. */
+export function compareStored(first: string, second: string): number {
   const length = Math.min(first.length, second.length)
   let at = 0
   while (at < length && first.charCodeAt(at) === second.charCodeAt(at)) at++
