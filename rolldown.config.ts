@@ -17,6 +17,7 @@ const ENTRIES = [
   'src/log/sqlite',
   'src/otel/index',
   'src/rules/index',
+  'src/gateway/index',
   'src/service/index',
   'src/cli/main',
   'src/transport/undici-exchange',

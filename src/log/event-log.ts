@@ -12,6 +12,7 @@ import type { LogReader } from './log-reader.ts'
 import type { Recorder } from './record/recorder.ts'
 import type { LogProcess, ProcessOptions } from './process/process.ts'
 import type { ProcessState } from './process/process-state.ts'
+import type { StoredStates } from './store/process-store.ts'
 import type { LogStats } from './store/stats.ts'
 import type { Entry, Page, Position, ReadOptions, StartAt } from './store/contract.ts'
 
@@ -162,6 +163,12 @@ export interface EventLog extends AsyncDisposable {
   export(options?: ExportOptions): AsyncIterable<string>
   /** Observes the log from now on, for metrics and traces, until the returned function is called. */
   observe(observer: LogObserver): () => void
+  /**
+   * The states of processes as they are stored, which gateways read.
+   *
+   * @internal
+   */
+  readonly states: StoredStates
   /**
    * A writer of upstream streams, which `client.record` uses.
    *

@@ -30,6 +30,7 @@ import { ProcessRunner } from './process/runner.ts'
 import { Retention } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
 import { logStats } from './log-stats.ts'
+import type { StoredStates } from './store/process-store.ts'
 import type { LogStats } from './store/stats.ts'
 import { Turns } from './record/turns.ts'
 import type { Entry, LogStore, Page, Position, ReadOptions, StartAt } from './store/contract.ts'
@@ -51,6 +52,7 @@ type Handler<T> = (entry: T, signal: AbortSignal) => Handled
 /** An open log: what it runs, until it is closed. Each idea of it is in a file of its own. */
 export class OpenEventLog implements EventLog {
   readonly inbox: WebhookInbox
+  readonly states: StoredStates
   readonly #store: LogStore
   /** The latest subscription of each consumer that has not ended. */
   readonly #subscriptions = new Map<string, Ending>()
@@ -69,6 +71,7 @@ export class OpenEventLog implements EventLog {
     this.#store = store
     this.#retention = new Retention(store.retention, retention)
     this.inbox = storingInbox(store.inbox)
+    this.states = store.processes
   }
 
   consumer<Type extends ResearchEventType>(

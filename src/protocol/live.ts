@@ -6,7 +6,7 @@ export type RowKey = string
 
 /** The {@link RowKey} of these parts. */
 export function rowKey(parts: readonly string[]): RowKey {
-  return parts.map(encodeURIComponent).join('/')
+  return parts.map((part) => encodeURIComponent(part.toWellFormed())).join('/')
 }
 
 /** The parts of a {@link RowKey}. */
@@ -29,6 +29,27 @@ export function viewAddress(view: string, params: Readonly<Record<string, string
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
   return query.length === 0 ? encodeURIComponent(view) : `${encodeURIComponent(view)}?${query.join('&')}`
+}
+
+/** The view and the params of an address, undefined for a text that is none. */
+export function parseAddress(address: string): Required<Omit<ViewRequest, 'after'>> | undefined {
+  const [name = '', ...queries] = address.split('?')
+  const params = queries.join('?').split('&')
+  try {
+    return {
+      view: decodeURIComponent(name),
+      params: Object.fromEntries(
+        params
+          .filter((param) => param !== '')
+          .map((param) => {
+            const [key = '', ...value] = param.split('=')
+            return [decodeURIComponent(key), decodeURIComponent(value.join('='))]
+          }),
+      ),
+    }
+  } catch {
+    return undefined
+  }
 }
 
 /** A row of a frame, and its state as the view has made it; null for a row that is gone. */

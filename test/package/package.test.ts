@@ -314,7 +314,7 @@ describe('the types of the package', () => {
       join(installed.folder, 'user.ts'),
       [...imports, `export const all = [${uses.join()}]`].join('\n'),
     )
-    expect(entries).toHaveLength(9)
+    expect(entries).toHaveLength(10)
     expect(await complaintsAbout('user.ts')).toBe('')
   })
 

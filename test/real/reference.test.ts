@@ -14,6 +14,7 @@ const ENTRY_POINTS = [
   'rivulet/otel',
   'rivulet/react',
   'rivulet/rules',
+  'rivulet/gateway',
   'rivulet/service',
 ]
 const PROJECT = resolve(import.meta.dirname, '../..')

@@ -144,6 +144,9 @@ export interface ProcessStore {
   clean(): Promise<boolean>
 }
 
+/** What of a {@link ProcessStore} reads states: as JSON texts, under the names of readers, `process:` before that of a process. */
+export type StoredStates = Pick<ProcessStore, 'states' | 'start' | 'end' | 'changes' | 'range' | 'wait'>
+
 /** The number of removed keys that a log remembers of each process. */
 export const MAX_TOMBSTONES = 10_000
 

@@ -1,0 +1,80 @@
+import type { StoredStates } from '../../log/store/process-store.ts'
+import { rowKey, rowPath, viewAddress } from '../../protocol/live.ts'
+import type { RowKey } from '../../protocol/live.ts'
+import type { ViewDefinition } from '../view.ts'
+import type { Counters } from './counters.ts'
+import { Feed } from './feed.ts'
+import { viewProcessName } from './view-process.ts'
+
+/** The rows of a view that begin with the same params. */
+export interface Scope {
+  readonly address: string
+  /** The key of the params; empty for all rows. */
+  readonly prefix: RowKey
+  /** The values of the params. */
+  readonly path: readonly string[]
+}
+
+/** A source that no grant names, for rows whose own cannot be found out. */
+const NO_SOURCE = '\0'
+
+/** A view as connections follow it. */
+export class FollowedView {
+  readonly name: string
+  /** The reader under which its states are stored. */
+  readonly reader: string
+  readonly states: StoredStates
+  readonly counters: Counters
+  readonly feed: Feed
+  /** Why it is not made any more. */
+  failure: unknown
+  readonly #definition: ViewDefinition
+  readonly #params: readonly string[]
+
+  constructor(name: string, definition: ViewDefinition, states: StoredStates, counters: Counters) {
+    this.name = name
+    this.reader = `process:${viewProcessName(name)}`
+    this.states = states
+    this.counters = counters
+    this.feed = new Feed(this)
+    this.#definition = definition
+    this.#params = definition.params ?? []
+  }
+
+  /** The scope of these params; undefined where they are not those of the view. */
+  scope(params: Readonly<Record<string, string>>): Scope | undefined {
+    const names = this.#params
+    const path = names.flatMap((name) => (Object.hasOwn(params, name) ? (params[name] ?? []) : []))
+    if (path.length !== names.length || Object.keys(params).length !== names.length) return undefined
+    return { address: viewAddress(this.name, params), prefix: rowKey(path), path }
+  }
+
+  /** The prefix of the scope of a row. */
+  scopeOf(key: RowKey): string {
+    let end = -1
+    for (let part = 0; part < this.#params.length; part++) {
+      end = key.indexOf('/', end + 1)
+      if (end === -1) return key
+    }
+    return end === -1 ? '' : key.slice(0, end)
+  }
+
+  /** The resource that a row or a scope is about; undefined where there is none. */
+  sourceOf(key: RowKey): string | undefined {
+    return this.#source(rowPath(key))
+  }
+
+  /** The resource of all rows of a scope; undefined where each row decides. */
+  sourceOfScope({ path }: Scope): string | undefined {
+    return path.length === 0 ? undefined : this.#source(path)
+  }
+
+  #source(path: readonly string[]): string | undefined {
+    const { source } = this.#definition
+    try {
+      return source?.(path)
+    } catch {
+      return NO_SOURCE
+    }
+  }
+}

@@ -1,0 +1,18 @@
+import type { LiveFrames } from '../../protocol/live.ts'
+
+const encoder = new TextEncoder()
+
+/** A frame as text. */
+export function frameText<Name extends keyof LiveFrames>(name: Name, data: LiveFrames[Name]): string {
+  return frameOf(name, JSON.stringify(data))
+}
+
+/** A frame of this JSON, which has no line breaks. */
+export function frameOf(name: keyof LiveFrames, json: string): string {
+  return `event: ${name}\ndata: ${json}\n\n`
+}
+
+/** Frames as they are sent. */
+export function bytesOf(text: string): Uint8Array {
+  return encoder.encode(text)
+}

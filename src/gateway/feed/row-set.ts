@@ -1,0 +1,64 @@
+import type { Access } from '../access/access.ts'
+import { Omission } from '../access/omission.ts'
+import type { StateChange } from '../../log/store/process-store.ts'
+import type { RowKey } from '../../protocol/live.ts'
+
+/** The resource of a row; undefined for none. */
+export type SourceOf = (key: RowKey) => string | undefined
+
+/** The shape of a grant that leaves nothing out. */
+const WHOLE = new Omission([]).shape
+
+/** What one access sees of rows. */
+export interface VisibleRows {
+  /** The same text for accesses that see the same. */
+  readonly sameFor: string
+  /** Whether there is any row. */
+  readonly isEmpty: boolean
+  /** As JSON: a list of `RowState`s. */
+  json(): string
+}
+
+/** Rows of one view, each with its resource. */
+export class RowSet {
+  readonly #rows: readonly StateChange[]
+  /** The resources of the rows, each once, and for each row the index of its own. */
+  readonly #sources: readonly (string | undefined)[]
+  readonly #sourceOf: readonly number[]
+
+  constructor(rows: readonly StateChange[], sourceOf: SourceOf) {
+    const sources = new Map<string | undefined, number>()
+    this.#rows = rows
+    this.#sourceOf = rows.map(({ key }) => {
+      const source = sourceOf(key)
+      const index = sources.get(source) ?? sources.size
+      sources.set(source, index)
+      return index
+    })
+    this.#sources = [...sources.keys()]
+  }
+
+  /** What an access sees. The functions of this object are called by others of the same {@link VisibleRows.sameFor} too. */
+  visibleTo(access: Access): VisibleRows {
+    const isVisible = this.#sources.map((source) => access.maySeeSource(source))
+    const count = isVisible.filter(Boolean).length
+    const which = count === isVisible.length ? 'all' : isVisible.map(Number).join('')
+    return {
+      sameFor: `${which} ${access.shape}`,
+      isEmpty: count === 0,
+      json: () => {
+        const texts: string[] = []
+        for (const [index, { key, state }] of this.#rows.entries()) {
+          if (isVisible[this.#sourceOf[index] ?? -1] !== true) continue
+          texts.push(`[${JSON.stringify(key)},${state === null ? 'null' : shaped(state, access)}]`)
+        }
+        return `[${texts.join()}]`
+      },
+    }
+  }
+}
+
+/** A state as an access sees it, as JSON. */
+function shaped(state: string, access: Access): string {
+  return access.shape === WHOLE ? state : JSON.stringify(access.omit(JSON.parse(state)))
+}

@@ -1,0 +1,125 @@
+import { checkDuration, checkInteger, checkObject, checkOptions, checkText } from '../protocol/check.ts'
+import type { LogProcess } from '../log/process/process.ts'
+import type { LiveSnapshot } from '../protocol/live.ts'
+import { Authority } from './access/authority.ts'
+import { Counters } from './feed/counters.ts'
+import { FollowedView } from './feed/followed-view.ts'
+import { viewProcess, viewProcessName } from './feed/view-process.ts'
+import type { Gateway, GatewayOptions, Views } from './gateway-options.ts'
+import type { Grant } from './grant.ts'
+import { refusalResponse } from './http-answer.ts'
+import { Lag } from './lag.ts'
+import { snapshotOf } from './stream/snapshot.ts'
+import { Streams, unavailable } from './stream/streams.ts'
+
+const OPTIONS = Object.keys({
+  log: true,
+  views: true,
+  tokens: true,
+  path: true,
+  origins: true,
+  client: true,
+  maxConnections: true,
+  heartbeat: true,
+} satisfies Record<keyof GatewayOptions<Views>, true>)
+
+/**
+ * Serves views of a log to browsers: who has a token gets the rows, then their changes.
+ *
+ * ```ts
+ * import { createServer } from 'node:http'
+ * import { memoryLog, openLog } from 'rivulet'
+ * import { createGateway, nodeListener, view } from 'rivulet/gateway'
+ *
+ * const log = await openLog(memoryLog())
+ * const runs = view({
+ *   version: 1,
+ *   types: ['task_run.state'],
+ *   key: (entry) => [entry.data.run.run_id],
+ *   reduce: (_, entry) => ({ status: entry.data.run.status }),
+ * })
+ * const gateway = createGateway({ log, views: { runs }, tokens: { secret: process.env.SECRET ?? '' } })
+ * createServer(nodeListener(gateway)).listen(3000)
+ * console.log(await gateway.grant({ sub: 'user_1', views: ['runs'], sources: ['*'] }))
+ * ```
+ *
+ * @throws ArgumentError for an invalid setting.
+ */
+export function createGateway<const V extends Views>(options: GatewayOptions<V>): Gateway<V> {
+  checkOptions('options', options, OPTIONS)
+  const { log, views, tokens, path = '/live', maxConnections, heartbeat = 15_000 } = options
+  checkObject('views', views)
+  checkText('path', path)
+  checkDuration('heartbeat', heartbeat)
+  checkInteger('heartbeat', heartbeat, 1)
+  const authority = new Authority({ tokens, views: Object.keys(views), maxConnections })
+  const counters = new Counters()
+  const followed = new Map(
+    Object.entries(views).map(([name, { definition }]) => [
+      name,
+      new FollowedView(name, definition, log.states, counters),
+    ]),
+  )
+  const lag = new Lag(log)
+  const streams = new Streams({ views: followed, heartbeat, behind: (names) => lag.of(names) })
+  const root = path.replace(/\/+$/, '')
+  let isClosed = false
+
+  const stream = async (request: Request): Promise<Response> => {
+    const access = await authority.authenticate(request)
+    if (access instanceof Response) return access
+    const admitted = authority.admit(access)
+    return admitted instanceof Response ? admitted : streams.respond(request, access, admitted)
+  }
+  const handle = async (request: Request): Promise<Response> => {
+    if (isClosed) return refusalResponse('unavailable', 'the gateway is closed')
+    const { pathname } = new URL(request.url)
+    if (pathname !== `${root}/stream`)
+      return refusalResponse('invalid', 'there is nothing here', { status: 404 })
+    const { method } = request
+    if (method === 'GET' || method === 'POST') return stream(request)
+    return refusalResponse('invalid', 'use GET or POST', { status: 405, headers: { allow: 'GET, POST' } })
+  }
+
+  const stopping = new AbortController()
+  const processes = [...followed.values()].map((view) => {
+    const definition = views[view.name]?.definition
+    if (definition === undefined) throw new RangeError('a view that is followed was given')
+    const process = log.process(viewProcessName(view.name), {
+      ...viewProcess(definition),
+      wait: stopping.signal,
+    })
+    return { view, process }
+  })
+  const done = Promise.all(
+    processes.map(async ({ view, process }) => {
+      try {
+        await process.done
+      } catch (error) {
+        view.failure = error
+        streams.deny(view.name, unavailable())
+        throw error
+      }
+      // The log was closed.
+      if (!isClosed) streams.close('shutdown')
+    }),
+  ).then(() => {})
+  const stopAll = async (running: readonly LogProcess<unknown>[]) => {
+    await Promise.allSettled(running.map((process) => process.stop()))
+  }
+  const close = async () => {
+    isClosed = true
+    streams.close('shutdown')
+    await stopAll(processes.map(({ process }) => process))
+  }
+  return Object.assign(handle, {
+    grant: (grant: Grant) => authority.sign(grant),
+    ticket: () => Promise.reject(new Error('not yet')),
+    revoke: (revocation: Parameters<Gateway<V>['revoke']>[0]) => authority.revoke(revocation),
+    snapshot: (grant: Grant, wanted: Parameters<Gateway<V>['snapshot']>[1]): Promise<LiveSnapshot> =>
+      snapshotOf(followed, authority.accessOf(grant), wanted),
+    done,
+    close,
+    [Symbol.asyncDispose]: close,
+  })
+}

@@ -1,0 +1,34 @@
+import type { EventLog } from '../log/event-log.ts'
+import { viewProcessName } from './feed/view-process.ts'
+
+/** For how long the numbers of a log are good, in ms: reading them takes some of them. */
+const MAX_AGE = 1_000
+
+/** How far views are behind the log. */
+export class Lag {
+  readonly #log: EventLog
+  #read = -Infinity
+  #behind: Promise<ReadonlyMap<string, number>> | undefined
+
+  constructor(log: EventLog) {
+    this.#log = log
+  }
+
+  /** How long ago the oldest entry was recorded that one of these views has not processed, in ms; 0 for none. */
+  async of(views: readonly string[]): Promise<number> {
+    const now = performance.now()
+    if (this.#behind === undefined || now - this.#read > MAX_AGE) {
+      this.#read = now
+      this.#behind = this.#stats()
+    }
+    const behind = await this.#behind
+    return Math.max(0, ...views.map((view) => behind.get(viewProcessName(view)) ?? 0))
+  }
+
+  async #stats(): Promise<ReadonlyMap<string, number>> {
+    const { readers } = await this.#log.stats()
+    return new Map(
+      readers.flatMap(({ kind, name, lag }) => (kind === 'process' ? [[name, lag.seconds * 1_000]] : [])),
+    )
+  }
+}

@@ -1,0 +1,204 @@
+import type { CloseReason, Refusal } from '../../protocol/live.ts'
+import { LIVE_PROTOCOL } from '../../protocol/live.ts'
+import type { Access } from '../access/access.ts'
+import { bytesOf, frameText } from '../feed/frames.ts'
+import type { FeedFollower } from '../feed/feed.ts'
+import type { Subscription } from './subscription.ts'
+
+import { eventId, withId } from './event-id.ts'
+
+/** A view that a client may not follow. */
+export interface DeniedView {
+  readonly address: string
+  readonly problem: Refusal
+}
+
+/** Settings of a {@link Connection}. */
+export interface ConnectionOptions {
+  readonly access: Access
+  readonly subscriptions: readonly Subscription[]
+  readonly denied: readonly DeniedView[]
+  /** In ms. */
+  readonly heartbeat: number
+  /** Whether each frame has an `id` with the positions of all views, for `EventSource`. */
+  readonly hasIds: boolean
+  /** How long the oldest entry waits that one of these views has not processed, in ms. */
+  readonly behind: (views: readonly string[]) => Promise<number>
+  /** Called once, when the connection is over. */
+  readonly onClose: () => void
+}
+
+/**
+ * One client: its views, each with its position. Frames are made when the client takes them, so a client that does not read
+ * has one of them in memory, and no queue.
+ */
+export class Connection {
+  readonly body: ReadableStream<Uint8Array>
+  readonly #options: ConnectionOptions
+  readonly #subscriptions = new Set<Subscription>()
+  /** Those that may have more, in the order in which they are asked. */
+  readonly #ready = new Set<Subscription>()
+  /** How to end each subscription. */
+  readonly #stops = new Map<Subscription, () => void>()
+  /** Small frames, at most one of each kind and view. */
+  readonly #frames: string[] = []
+  #isPulling = false
+  #wake = () => {}
+  #isHeartbeatDue = false
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #closing: CloseReason | undefined
+  #isClosed = false
+  #unwatch = () => {}
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options
+    const { access, subscriptions, denied, heartbeat } = options
+    this.#frames.push(
+      frameText('open', {
+        protocol: LIVE_PROTOCOL,
+        expires: access.expires,
+        heartbeat,
+        now: Date.now(),
+      }),
+      ...denied.map(({ address, problem }) => frameText('denied', { view: address, problem })),
+    )
+    this.body = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#controller = controller
+        },
+        pull: (controller) => this.#pull(controller),
+        cancel: () => this.#tearDown(),
+      },
+      { highWaterMark: 0 },
+    )
+    for (const each of subscriptions) this.#add(each)
+    this.#unwatch = access.onEnd((reason) => this.close(reason))
+    this.#startTimer()
+  }
+
+  /** Ends the stream with this frame, once the client has taken what it is being sent. */
+  close(reason: CloseReason): void {
+    if (this.#closing !== undefined || this.#isClosed) return
+    this.#closing = reason
+    if (this.#isPulling) this.#wake()
+    else this.#finish()
+  }
+
+  /** Ends one view. The others go on. */
+  deny(view: string, problem: Refusal): void {
+    for (const each of this.#subscriptions) {
+      if (each.view.name !== view) continue
+      this.#remove(each)
+      this.#frames.push(frameText('denied', { view: each.scope.address, problem }))
+    }
+    this.#wake()
+  }
+
+  #add(subscription: Subscription): void {
+    const follower: FeedFollower = {
+      onMore: () => {
+        this.#ready.add(subscription)
+        this.#wake()
+      },
+      onError: () => this.close('shutdown'),
+    }
+    this.#subscriptions.add(subscription)
+    this.#ready.add(subscription)
+    this.#stops.set(subscription, subscription.view.feed.follow(follower))
+  }
+
+  #remove(subscription: Subscription): void {
+    this.#stops.get(subscription)?.()
+    this.#stops.delete(subscription)
+    this.#subscriptions.delete(subscription)
+    this.#ready.delete(subscription)
+  }
+
+  async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    this.#isPulling = true
+    try {
+      while (!this.#isClosed) {
+        const woken = new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+        const frames = await this.#next()
+        if (this.#isClosed) return
+        if (frames !== undefined) return controller.enqueue(frames)
+        if (this.#closing !== undefined) return this.#finish()
+        await woken
+      }
+    } catch {
+      // The log is closed, or its file fails. A new connection finds out whether that lasts.
+      this.#closing ??= 'shutdown'
+      this.#finish()
+    } finally {
+      this.#isPulling = false
+      this.#wake = () => {}
+    }
+  }
+
+  /** The next frames that the client may have; undefined for none at the moment. */
+  async #next(): Promise<Uint8Array | undefined> {
+    if (this.#frames.length > 0) return this.#withId(this.#frames.splice(0).join(''))
+    if (this.#closing !== undefined) return undefined
+    if (this.#isHeartbeatDue) return this.#heartbeat()
+    for (const subscription of this.#ready) {
+      // To the end of the queue, so that a busy view does not keep the others waiting.
+      this.#ready.delete(subscription)
+      const frames = await subscription.next()
+      if (!this.#subscriptions.has(subscription)) continue
+      if (frames !== undefined) this.#ready.add(subscription)
+      if (frames instanceof Uint8Array) return this.#withIdBytes(frames)
+      if (this.#closing !== undefined || this.#isHeartbeatDue || this.#frames.length > 0) return this.#next()
+    }
+    return undefined
+  }
+
+  async #heartbeat(): Promise<Uint8Array> {
+    this.#isHeartbeatDue = false
+    this.#startTimer()
+    const views = [...this.#subscriptions]
+    const behind = await this.#options.behind(views.map(({ view }) => view.name))
+    const positions = views.map((each) => each.positionFrame())
+    return this.#withId(positions.join('') + frameText('heartbeat', { now: Date.now(), behind }))
+  }
+
+  #startTimer(): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => {
+      this.#isHeartbeatDue = true
+      this.#wake()
+    }, this.#options.heartbeat)
+  }
+
+  #withId(text: string): Uint8Array {
+    return this.#withIdBytes(bytesOf(text))
+  }
+
+  /** With an `id` in the last frame: a client that is cut off before its end gets all of them again. */
+  #withIdBytes(bytes: Uint8Array): Uint8Array {
+    if (!this.#options.hasIds) return bytes
+    const { subscriptions } = this.#options
+    return withId(bytes, eventId(subscriptions.map(({ position }) => position)))
+  }
+
+  #finish(): void {
+    if (this.#isClosed) return
+    const reason = this.#closing
+    this.#tearDown()
+    if (reason !== undefined) this.#controller?.enqueue(bytesOf(frameText('close', { reason })))
+    this.#controller?.close()
+  }
+
+  #tearDown(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    this.#unwatch()
+    for (const each of this.#subscriptions) this.#remove(each)
+    this.#wake()
+    this.#options.onClose()
+  }
+}

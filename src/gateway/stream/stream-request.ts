@@ -1,0 +1,104 @@
+import { isObject } from '../../protocol/event.ts'
+import { parseJson } from '../../protocol/json.ts'
+import { parseAddress, viewAddress } from '../../protocol/live.ts'
+import type { ViewRequest } from '../../protocol/live.ts'
+import type { BodyFailure, BodyIntake } from '../../http/body-intake.ts'
+import { readRequest } from '../../http/fetch-handler.ts'
+import { refusalResponse } from '../http-answer.ts'
+import { positionsOf } from './event-id.ts'
+
+/** Maximum number of views of a connection, and of one of `EventSource`, whose positions must fit into a header. */
+const MAX_VIEWS = 64
+const MAX_EVENT_SOURCE_VIEWS = 16
+
+/** Maximum length of a name, a param and a position, in characters. */
+const MAX_TEXT = 1_024
+
+/** The views that a request asks for, or the response that refuses it. */
+export async function viewRequests(
+  request: Request,
+  intake: BodyIntake,
+): Promise<readonly ViewRequest[] | Response> {
+  const requests = request.method === 'GET' ? ofQuery(request) : await bodyText(request, intake).then(ofBody)
+  if (requests instanceof Response) return requests
+  const addresses = requests.map(({ view, params }) => viewAddress(view, params))
+  if (new Set(addresses).size < addresses.length) return invalid('a view is asked for twice')
+  return requests
+}
+
+function ofBody(body: string | Response): readonly ViewRequest[] | Response {
+  if (body instanceof Response) return body
+  const parsed = parseJson(body)
+  const views = isObject(parsed) ? parsed['views'] : undefined
+  if (!Array.isArray(views)) return invalid('the body must be JSON with a list `views`')
+  const problem = countProblem(views.length, MAX_VIEWS)
+  if (problem !== undefined) return problem
+  const requests = views.flatMap((each: unknown) => viewRequest(each) ?? [])
+  if (requests.length < views.length) {
+    return invalid('each of `views` must have `view`, and may have `params` and `after`, all of them texts')
+  }
+  return requests
+}
+
+function ofQuery({ url, headers }: Request): readonly ViewRequest[] | Response {
+  const views = new URL(url).searchParams.getAll('view')
+  const problem = countProblem(views.length, MAX_EVENT_SOURCE_VIEWS)
+  if (problem !== undefined) return problem
+  const positions = positionsOf(headers.get('last-event-id') ?? '', views.length)
+  const requests = views.flatMap((address, index) => {
+    const after = positions[index]
+    return viewRequest({ ...parseAddress(address), ...(after !== undefined && { after }) }) ?? []
+  })
+  return requests.length < views.length ? invalid('each `view` must be the address of a view') : requests
+}
+
+function countProblem(count: number, max: number): Response | undefined {
+  return count >= 1 && count <= max ? undefined : invalid(`it must ask for 1 to ${max} views`)
+}
+
+function viewRequest(given: unknown): ViewRequest | undefined {
+  if (!isObject(given)) return undefined
+  const { view, params = {}, after } = given
+  if (!isText(view) || !isObject(params) || (after !== undefined && !isText(after))) return undefined
+  const texts: Record<string, string> = Object.create(null)
+  for (const [name, value] of Object.entries(params)) {
+    if (!isText(name) || !isText(value)) return undefined
+    texts[name] = value
+  }
+  return { view, params: texts, ...(after !== undefined && { after }) }
+}
+
+/** Texts that are not well-formed have no address. */
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= MAX_TEXT && value.isWellFormed()
+}
+
+const BODY_PROBLEMS: Readonly<Record<BodyFailure, readonly [status: number, message: string]>> = {
+  body_too_large: [413, 'the body is too large'],
+  body_timeout: [408, 'the body took too long'],
+  incomplete_body: [400, 'the body is incomplete'],
+  overloaded: [503, 'too many requests at once'],
+}
+
+/** The body as text, or the response that refuses it. */
+async function bodyText(request: Request, intake: BodyIntake): Promise<string | Response> {
+  const refusal = intake.refusalOf(request.headers.get('content-length'))
+  if (refusal !== undefined) return refusedBody(refusal)
+  const body = intake.open()
+  try {
+    readRequest(request, body)
+    const bytes = await body.bytes
+    return typeof bytes === 'string' ? refusedBody(bytes) : new TextDecoder().decode(bytes)
+  } finally {
+    body.release()
+  }
+}
+
+function refusedBody(failure: BodyFailure): Response {
+  const [status, message] = BODY_PROBLEMS[failure]
+  return refusalResponse(failure === 'overloaded' ? 'unavailable' : 'invalid', message, { status })
+}
+
+function invalid(message: string): Response {
+  return refusalResponse('invalid', message)
+}

@@ -1,0 +1,121 @@
+import { BodyIntake } from '../../http/body-intake.ts'
+import { viewAddress } from '../../protocol/live.ts'
+import type { CloseReason, Refusal, ViewRequest } from '../../protocol/live.ts'
+import type { Access } from '../access/access.ts'
+import type { FollowedView } from '../feed/followed-view.ts'
+import { Connection } from './connection.ts'
+import type { DeniedView } from './connection.ts'
+import { viewRequests } from './stream-request.ts'
+import { Subscription } from './subscription.ts'
+
+/** Limits of the bodies of all requests for streams. */
+const BODIES = { maxBodyBytes: 256 * 1024, maxBytesInFlight: 16 * 1024 * 1024, bodyTimeout: 10_000 }
+
+const HEADERS = {
+  'content-type': 'text/event-stream',
+  // `no-transform` keeps proxies from compressing it, which would hold frames back.
+  'cache-control': 'no-store, no-transform',
+  'x-accel-buffering': 'no',
+}
+
+/** What streams are made of. */
+export interface StreamsOptions {
+  readonly views: ReadonlyMap<string, FollowedView>
+  /** In ms. */
+  readonly heartbeat: number
+  readonly behind: (views: readonly string[]) => Promise<number>
+}
+
+/** The open connections of a gateway. */
+export class Streams {
+  readonly #options: StreamsOptions
+  readonly #intake = new BodyIntake(BODIES)
+  readonly #open = new Set<Connection>()
+
+  constructor(options: StreamsOptions) {
+    this.#options = options
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /**
+   * Answers a request for a stream.
+   *
+   * @param release Called once, when the connection is over or there is none.
+   */
+  async respond(request: Request, access: Access, release: () => void): Promise<Response> {
+    const requests = await viewRequests(request, this.#intake).catch((error: unknown) => {
+      release()
+      throw error
+    })
+    if (requests instanceof Response) {
+      release()
+      return requests
+    }
+    return new Response(this.#connect(requests, access, request.method === 'GET', release), {
+      headers: HEADERS,
+    })
+  }
+
+  /** Ends a view for all who follow it. */
+  deny(view: string, problem: Refusal): void {
+    for (const each of this.#open) each.deny(view, problem)
+  }
+
+  /** Ends all connections. */
+  close(reason: CloseReason): void {
+    for (const each of this.#open) each.close(reason)
+  }
+
+  #connect(
+    requests: readonly ViewRequest[],
+    access: Access,
+    hasIds: boolean,
+    release: () => void,
+  ): ReadableStream<Uint8Array> {
+    const subscriptions: Subscription[] = []
+    const denied: DeniedView[] = []
+    for (const request of requests) {
+      const made = this.#subscription(request, access)
+      if (made instanceof Subscription) subscriptions.push(made)
+      else denied.push({ address: viewAddress(request.view, request.params), problem: made })
+    }
+    const { heartbeat, behind } = this.#options
+    const onClose = () => {
+      this.#open.delete(connection)
+      release()
+    }
+    const connection = new Connection({
+      access,
+      subscriptions,
+      denied,
+      heartbeat,
+      hasIds,
+      behind,
+      onClose,
+    })
+    this.#open.add(connection)
+    return connection.body
+  }
+
+  #subscription({ view: name, params = {}, after }: ViewRequest, access: Access): Subscription | Refusal {
+    const view = this.#options.views.get(name)
+    if (view === undefined) return { code: 'unknown_view', message: 'the gateway has no such view' }
+    if (!access.maySeeView(name)) return { code: 'forbidden', message: 'the grant does not name this view' }
+    const scope = view.scope(params)
+    if (scope === undefined) return { code: 'invalid', message: 'these are not the params of the view' }
+    const source = view.sourceOfScope(scope)
+    if (source !== undefined && !access.maySeeSource(source)) {
+      return { code: 'forbidden', message: 'the grant does not name this source' }
+    }
+    if (view.failure !== undefined) return unavailable()
+    return new Subscription(view, scope, access, after)
+  }
+}
+
+/** Why a view cannot be followed that is not made any more. */
+export function unavailable(): Refusal {
+  return { code: 'unavailable', message: 'the view has failed' }
+}

@@ -1,0 +1,167 @@
+import { LogPositionError } from '../../log/errors.ts'
+import type { PositionProblem } from '../../log/errors.ts'
+import type { Position } from '../../log/store/contract.ts'
+import type { StateChange } from '../../log/store/process-store.ts'
+import type { GapReason } from '../../protocol/live.ts'
+import type { Access } from '../access/access.ts'
+import type { FollowedView, Scope } from '../feed/followed-view.ts'
+import { bytesOf, frameOf, frameText } from '../feed/frames.ts'
+import { RowSet } from '../feed/row-set.ts'
+import { Segment } from '../feed/segment.ts'
+import { GAPS_KEY } from '../feed/view-process.ts'
+
+/** Maximum number of rows in a part of a snapshot, and about its length in characters. */
+const MAX_ROWS = 500
+const MAX_LENGTH = 64 * 1024
+
+const GAPS: Readonly<Record<PositionProblem, GapReason>> = {
+  unknown: 'epoch',
+  beyond: 'epoch',
+  rebuilt: 'rebuilt',
+  forgotten: 'retention',
+}
+
+/** What a subscription does next. */
+type Phase =
+  /** It sends the rows, after the key where it is. `since` is the position of the first part. */
+  | { readonly at: 'rows'; readonly after?: string; readonly since?: Position }
+  /** It sends what has changed while the rows were sent, up to a position. */
+  | { readonly at: 'catch-up'; readonly position: Position; readonly until: Position }
+  | { readonly at: 'changes'; readonly position: Position }
+
+/** One view of a connection: a position that moves when the connection asks for more. */
+export class Subscription {
+  readonly scope: Scope
+  /** The position that the client has, with all frames so far; undefined before its first snapshot is complete. */
+  position: Position | undefined
+  readonly #view: FollowedView
+  readonly #access: Access
+  #phase: Phase
+  /** The position in the last frame. */
+  #sent: Position | undefined
+  #isCurrent = false
+  /** A gap that comes before the next snapshot. */
+  #gap: GapReason | undefined
+
+  constructor(view: FollowedView, scope: Scope, access: Access, after: Position | undefined) {
+    this.#view = view
+    this.scope = scope
+    this.#access = access
+    this.position = after
+    this.#sent = after
+    this.#phase = after === undefined ? { at: 'rows' } : { at: 'changes', position: after }
+  }
+
+  get view(): FollowedView {
+    return this.#view
+  }
+
+  /**
+   * The next frames; `again` where there may be more although there are none now; undefined where the client has all. Where
+   * the position is refused, a gap and a snapshot follow.
+   */
+  async next(): Promise<Uint8Array | 'again' | undefined> {
+    try {
+      const { at } = this.#phase
+      if (at === 'changes') return await this.#changes(this.#phase.position)
+      return at === 'rows' ? await this.#rows(this.#phase) : await this.#catchUp(this.#phase)
+    } catch (error) {
+      if (!(error instanceof LogPositionError)) throw error
+      this.#gap = GAPS[error.reason]
+      this.#phase = { at: 'rows' }
+      this.position = undefined
+      return 'again'
+    }
+  }
+
+  /** A frame with the position; empty where it has not moved since the last one. */
+  positionFrame(): string {
+    if (this.position === undefined || this.position === this.#sent) return ''
+    this.#sent = this.position
+    return frameText('position', { view: this.scope.address, position: this.position })
+  }
+
+  async #changes(position: Position): Promise<Uint8Array | 'again' | undefined> {
+    const { feed } = this.#view
+    const segment = feed.peek(position) ?? (await feed.read(position))
+    if (segment !== undefined) return this.#take(segment) ?? 'again'
+    if (this.#isCurrent) return undefined
+    this.#isCurrent = true
+    return bytesOf(frameText('current', { view: this.scope.address }))
+  }
+
+  #take(segment: Segment): Uint8Array | undefined {
+    const { to } = segment
+    const frames = segment.framesFor(this.scope, this.#access)
+    this.position = to
+    if (frames !== undefined) this.#sent = to
+    if (this.#phase.at === 'catch-up') {
+      const { until } = this.#phase
+      this.#phase = to === until ? { at: 'changes', position: to } : { at: 'catch-up', position: to, until }
+    } else this.#phase = { at: 'changes', position: to }
+    return frames
+  }
+
+  /** A part of the rows. What changes meanwhile comes after them, from the position of the first part on. */
+  async #rows({ after, since }: Phase & { at: 'rows' }): Promise<Uint8Array> {
+    const { states, reader, feed } = this.#view
+    const { address, prefix } = this.scope
+    const first = since === undefined
+    const page = await states.range(reader, {
+      prefix: prefix === '' ? '' : `${prefix}/`,
+      after,
+      since,
+      limit: MAX_ROWS,
+      maxLength: MAX_LENGTH,
+    })
+    const { position = page.position } = { position: since }
+    const rows: StateChange[] = [...(first ? await this.#ownRow() : []), ...page.states]
+    let text = ''
+    if (first) {
+      if (this.#gap !== undefined) text += frameText('gap', { view: address, reason: this.#gap })
+      this.#gap = undefined
+      if (await this.#hasMissed(page.states)) text += frameText('gap', { view: address, reason: 'missed' })
+    }
+    const isRow = ({ key }: StateChange) => key !== GAPS_KEY
+    const visible = new RowSet(rows.filter(isRow), (key) => this.#view.sourceOf(key)).visibleTo(this.#access)
+    const end = page.isEnd ? `,"position":${JSON.stringify(position)}` : ''
+    text += frameOf(
+      'snapshot',
+      `{"view":${JSON.stringify(address)},"rows":${visible.json()},"first":${first}${end}}`,
+    )
+    const bytes = bytesOf(text)
+    this.#view.counters.encoded(bytes.byteLength)
+    if (!page.isEnd) this.#phase = { at: 'rows', after: page.states.at(-1)?.key ?? '', since: position }
+    else {
+      // Segments in memory may be older than the rows that were just read, and a row must not go back.
+      const until = await feed.latest()
+      this.position = position
+      this.#sent = position
+      this.#phase = position === until ? { at: 'changes', position } : { at: 'catch-up', position, until }
+    }
+    return bytes
+  }
+
+  /** The row whose path is the params themselves. */
+  async #ownRow(): Promise<readonly StateChange[]> {
+    const { prefix } = this.scope
+    if (prefix === '') return []
+    const [state] = await this.#view.states.states(this.#view.reader, [prefix])
+    return typeof state === 'string' ? [{ key: prefix, state }] : []
+  }
+
+  /** Whether the view has missed entries of the log. */
+  async #hasMissed(rows: readonly StateChange[]): Promise<boolean> {
+    if (rows.some(({ key }) => key === GAPS_KEY)) return true
+    const [state] = await this.#view.states.states(this.#view.reader, [GAPS_KEY])
+    return typeof state === 'string'
+  }
+
+  /** Changes from the store itself, which are not older than the rows. */
+  async #catchUp({ position, until }: Phase & { at: 'catch-up' }): Promise<Uint8Array | 'again'> {
+    const { states, reader } = this.#view
+    const limits = { limit: MAX_ROWS, maxLength: MAX_LENGTH, until }
+    const page = await states.changes(reader, position, limits)
+    return this.#take(new Segment(this.#view, page.position, page.changes)) ?? 'again'
+  }
+}
