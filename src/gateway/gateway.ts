@@ -23,6 +23,12 @@ const OPTIONS = Object.keys({
   heartbeat: true,
 } satisfies Record<keyof GatewayOptions<Views>, true>)
 
+/** What a gateway answers at a path. */
+interface Endpoint {
+  readonly methods: readonly string[]
+  readonly answer: (request: Request) => Promise<Response>
+}
+
 /**
  * Serves views of a log to browsers: who has a token gets the rows, then their changes.
  *
@@ -47,12 +53,20 @@ const OPTIONS = Object.keys({
  */
 export function createGateway<const V extends Views>(options: GatewayOptions<V>): Gateway<V> {
   checkOptions('options', options, OPTIONS)
-  const { log, views, tokens, path = '/live', maxConnections, heartbeat = 15_000 } = options
+  const { log, views, tokens, path = '/live', origins, maxConnections, heartbeat = 15_000 } = options
   checkObject('views', views)
   checkText('path', path)
   checkDuration('heartbeat', heartbeat)
   checkInteger('heartbeat', heartbeat, 1)
-  const authority = new Authority({ tokens, views: Object.keys(views), maxConnections })
+  const root = path.replace(/\/+$/, '')
+  const authority = new Authority({
+    log,
+    tokens,
+    views: Object.keys(views),
+    path: root,
+    origins,
+    maxConnections,
+  })
   const counters = new Counters()
   const followed = new Map(
     Object.entries(views).map(([name, { definition }]) => [
@@ -62,7 +76,6 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
   )
   const lag = new Lag(log)
   const streams = new Streams({ views: followed, heartbeat, behind: (names) => lag.of(names) })
-  const root = path.replace(/\/+$/, '')
   let isClosed = false
 
   const stream = async (request: Request): Promise<Response> => {
@@ -71,15 +84,23 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
     const admitted = authority.admit(access)
     return admitted instanceof Response ? admitted : streams.respond(request, access, admitted)
   }
-  const handle = async (request: Request): Promise<Response> => {
+  const endpoints = new Map<string, Endpoint>([
+    ['/stream', { methods: ['GET', 'POST'], answer: stream }],
+    ['/session', { methods: ['POST'], answer: (request) => authority.exchange(request) }],
+  ])
+  const respond = async (request: Request): Promise<Response> => {
     if (isClosed) return refusalResponse('unavailable', 'the gateway is closed')
     const { pathname } = new URL(request.url)
-    if (pathname !== `${root}/stream`)
-      return refusalResponse('invalid', 'there is nothing here', { status: 404 })
-    const { method } = request
-    if (method === 'GET' || method === 'POST') return stream(request)
-    return refusalResponse('invalid', 'use GET or POST', { status: 405, headers: { allow: 'GET, POST' } })
+    const endpoint = pathname.startsWith(root) ? endpoints.get(pathname.slice(root.length)) : undefined
+    if (endpoint === undefined) return refusalResponse('invalid', 'there is nothing here', { status: 404 })
+    const { methods, answer } = endpoint
+    if (methods.includes(request.method)) return answer(request)
+    return refusalResponse('invalid', `use ${methods.join(' or ')}`, {
+      status: 405,
+      headers: { allow: methods.join(', ') },
+    })
   }
+  const handle = (request: Request) => authority.protect(request, () => respond(request))
 
   const stopping = new AbortController()
   const processes = [...followed.values()].map((view) => {
@@ -91,7 +112,7 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
     })
     return { view, process }
   })
-  const done = Promise.all(
+  const processed = Promise.all(
     processes.map(async ({ view, process }) => {
       try {
         await process.done
@@ -103,7 +124,8 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
       // The log was closed.
       if (!isClosed) streams.close('shutdown')
     }),
-  ).then(() => {})
+  )
+  const done = Promise.race([processed, authority.failure]).then(() => {})
   const stopAll = async (running: readonly LogProcess<unknown>[]) => {
     await Promise.allSettled(running.map((process) => process.stop()))
   }
@@ -111,10 +133,11 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
     isClosed = true
     streams.close('shutdown')
     await stopAll(processes.map(({ process }) => process))
+    await authority.close()
   }
   return Object.assign(handle, {
     grant: (grant: Grant) => authority.sign(grant),
-    ticket: () => Promise.reject(new Error('not yet')),
+    ticket: (grant: Grant) => authority.ticket(grant),
     revoke: (revocation: Parameters<Gateway<V>['revoke']>[0]) => authority.revoke(revocation),
     snapshot: (grant: Grant, wanted: Parameters<Gateway<V>['snapshot']>[1]): Promise<LiveSnapshot> =>
       snapshotOf(followed, authority.accessOf(grant), wanted),

@@ -110,7 +110,7 @@ export async function openStream(
   const response = await fetcher(
     new Request(`${url}/stream`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${token}` },
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify({ views }),
     }),
   )

@@ -1,9 +1,8 @@
 import { isObject } from '../../protocol/event.ts'
-import { parseJson } from '../../protocol/json.ts'
 import { parseAddress, viewAddress } from '../../protocol/live.ts'
 import type { ViewRequest } from '../../protocol/live.ts'
-import type { BodyFailure, BodyIntake } from '../../http/body-intake.ts'
-import { readRequest } from '../../http/fetch-handler.ts'
+import type { BodyIntake } from '../../http/body-intake.ts'
+import { jsonBody } from '../access/request-body.ts'
 import { refusalResponse } from '../http-answer.ts'
 import { positionsOf } from './event-id.ts'
 
@@ -19,18 +18,17 @@ export async function viewRequests(
   request: Request,
   intake: BodyIntake,
 ): Promise<readonly ViewRequest[] | Response> {
-  const requests = request.method === 'GET' ? ofQuery(request) : await bodyText(request, intake).then(ofBody)
+  const requests = request.method === 'GET' ? ofQuery(request) : await jsonBody(request, intake).then(ofBody)
   if (requests instanceof Response) return requests
   const addresses = requests.map(({ view, params }) => viewAddress(view, params))
   if (new Set(addresses).size < addresses.length) return invalid('a view is asked for twice')
   return requests
 }
 
-function ofBody(body: string | Response): readonly ViewRequest[] | Response {
+function ofBody(body: Readonly<Record<string, unknown>> | Response): readonly ViewRequest[] | Response {
   if (body instanceof Response) return body
-  const parsed = parseJson(body)
-  const views = isObject(parsed) ? parsed['views'] : undefined
-  if (!Array.isArray(views)) return invalid('the body must be JSON with a list `views`')
+  const { views } = body
+  if (!Array.isArray(views)) return invalid('the body must have a list `views`')
   const problem = countProblem(views.length, MAX_VIEWS)
   if (problem !== undefined) return problem
   const requests = views.flatMap((each: unknown) => viewRequest(each) ?? [])
@@ -71,32 +69,6 @@ function viewRequest(given: unknown): ViewRequest | undefined {
 /** Texts that are not well-formed have no address. */
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value.length <= MAX_TEXT && value.isWellFormed()
-}
-
-const BODY_PROBLEMS: Readonly<Record<BodyFailure, readonly [status: number, message: string]>> = {
-  body_too_large: [413, 'the body is too large'],
-  body_timeout: [408, 'the body took too long'],
-  incomplete_body: [400, 'the body is incomplete'],
-  overloaded: [503, 'too many requests at once'],
-}
-
-/** The body as text, or the response that refuses it. */
-async function bodyText(request: Request, intake: BodyIntake): Promise<string | Response> {
-  const refusal = intake.refusalOf(request.headers.get('content-length'))
-  if (refusal !== undefined) return refusedBody(refusal)
-  const body = intake.open()
-  try {
-    readRequest(request, body)
-    const bytes = await body.bytes
-    return typeof bytes === 'string' ? refusedBody(bytes) : new TextDecoder().decode(bytes)
-  } finally {
-    body.release()
-  }
-}
-
-function refusedBody(failure: BodyFailure): Response {
-  const [status, message] = BODY_PROBLEMS[failure]
-  return refusalResponse(failure === 'overloaded' ? 'unavailable' : 'invalid', message, { status })
 }
 
 function invalid(message: string): Response {
