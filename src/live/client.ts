@@ -1,12 +1,14 @@
 import { viewAddress } from '../protocol/live.ts'
-import type { LiveSnapshot, ViewRequest } from '../protocol/live.ts'
+import type { ViewRequest } from '../protocol/live.ts'
 import { Connection } from './connection.ts'
-import type { Environment } from './environment.ts'
+import type { Environment, PageEvent } from './environment.ts'
 import type { Frame } from './frames.ts'
 import type { ConnectOptions, LiveState, LiveStatus, ViewSnapshot } from './live.ts'
-import type { LiveError } from './live-error.ts'
+import { LiveError } from './live-error.ts'
 import { callAll, Notifier } from './notifier.ts'
 import { errorOf } from './refusal.ts'
+import { Tabs } from './tabs.ts'
+import type { LeaderMessage, SentStatus, Wish } from './tabs.ts'
 import { Tokens } from './tokens.ts'
 import { ViewStore } from './view-store.ts'
 
@@ -18,30 +20,38 @@ const COLLECT = 25
 /** From the best one to the worst one. */
 const STATES: readonly LiveState[] = ['live', 'connecting', 'stale', 'offline', 'denied']
 
-/** The views of one tab, and what brings their rows. */
+/** The views of one tab, and what brings their rows: its own connection, or that of another tab. */
 export class Client {
   readonly tokens: Tokens
+  readonly url: string
   readonly statusListeners = new Set<(status: LiveStatus) => void>()
+  status: LiveStatus = { state: 'connecting', since: 0 }
+  readonly #options: ConnectOptions
   readonly #environment: Environment
-  readonly #initial: LiveSnapshot
+  /** Those that are wanted, by address. */
   readonly #stores = new Map<string, ViewStore>()
+  /** Those that the page still has, by address. */
+  readonly #known = new Map<string, WeakRef<ViewStore>>()
   readonly #notifier: Notifier
   readonly #connection: Connection
-  #status: LiveStatus = { state: 'connecting', since: 0 }
+  #tabs: Tabs | undefined
   #isStarted = false
   #isClosed = false
   #endPageEvents = () => {}
 
-  constructor({ url, getToken, initial = {} }: ConnectOptions, environment: Environment) {
+  constructor(options: ConnectOptions, environment: Environment) {
+    this.#options = options
     this.#environment = environment
-    this.#initial = initial
-    this.tokens = new Tokens(getToken, environment)
+    this.url = options.url.replace(/\/+$/, '')
+    this.tokens = new Tokens(options.getToken, environment)
+    this.tokens.onOtherRights = () => this.#forget()
     this.#notifier = new Notifier(environment, () => this.#publish())
     this.#connection = new Connection(
-      url.replace(/\/+$/, ''),
+      this.url,
       this.tokens,
       {
-        wanted: () => this.#wanted(),
+        mayConnect: () => this.#mayConnect(),
+        wanted: () => [...this.#stores.values()].map((store) => store.resume()),
         take: (frame) => this.#take(frame),
         changed: () => this.#connectionChanged(),
       },
@@ -49,17 +59,15 @@ export class Client {
     )
   }
 
-  get status(): LiveStatus {
-    return this.#status
-  }
-
+  /** The same one for the same view and params, while anything has it. */
   store(request: ViewRequest): ViewStore {
     const address = viewAddress(request.view, request.params)
-    let store = this.#stores.get(address)
-    if (store === undefined) {
-      store = new ViewStore(request, this.#initial[address])
-      this.#stores.set(address, store)
-    }
+    const known = this.#known.get(address)?.deref()
+    if (known !== undefined) return known
+    // A page may ask for many in its time.
+    for (const [other, ref] of this.#known) if (ref.deref() === undefined) this.#known.delete(other)
+    const store = new ViewStore(address, request, this.#options.initial?.[address])
+    this.#known.set(address, new WeakRef(store))
     return store
   }
 
@@ -67,10 +75,9 @@ export class Client {
     // The same function may subscribe twice.
     const own = (snapshot: ViewSnapshot<unknown>) => listener(snapshot)
     if (!this.#isClosed) {
-      const wasWanted = store.isWanted
       store.listeners.add(own)
       this.#start()
-      if (!wasWanted) this.#connection.viewsChanged(COLLECT)
+      this.#want(store)
     }
     callAll([listener], store.snapshot)
     return () => {
@@ -78,7 +85,7 @@ export class Client {
       store.lingers = true
       this.#environment.later(LINGER, () => {
         store.lingers = false
-        if (!store.isWanted) this.#connection.viewsChanged(0)
+        this.#dropUnwanted(store)
       })
     }
   }
@@ -87,7 +94,8 @@ export class Client {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#endPageEvents()
-    this.#connection.stop()
+    this.#tabs?.leave()
+    this.#connection.park()
     this.#notifier.stop()
     for (const store of this.#stores.values()) store.listeners.clear()
     this.statusListeners.clear()
@@ -97,29 +105,173 @@ export class Client {
   #start(): void {
     if (this.#isStarted) return
     this.#isStarted = true
-    this.#endPageEvents = this.#environment.onPageEvent((event) => {
-      if (event === 'wake') this.#connection.wake()
-      else if (event === 'offline') this.#connection.drop()
-      this.#settle()
-    })
+    this.#endPageEvents = this.#environment.onPageEvent((event) => this.#onPageEvent(event))
   }
 
-  #wanted(): ViewRequest[] {
-    return [...this.#stores.values()].filter((store) => store.isWanted).map((store) => store.resume())
+  #onPageEvent(event: PageEvent): void {
+    if (event === 'offline') this.#connection.drop()
+    else if (event === 'sleep') this.#leaveTabs()
+    else if (event === 'wake') {
+      this.#tabs?.wake()
+      if (!this.#follows) this.#connection.wake()
+    }
+    this.#settle()
   }
+
+  /** Whether another tab brings the rows. */
+  get #follows(): boolean {
+    return this.#tabs !== undefined && !this.#tabs.isLeader
+  }
+
+  #want(store: ViewStore): void {
+    if (this.#stores.get(store.address) === store) return
+    this.#stores.set(store.address, store)
+    this.#wantedChanged(COLLECT)
+  }
+
+  #dropUnwanted(store: ViewStore): void {
+    if (store.isWanted || !this.#stores.delete(store.address)) return
+    if (store.status.state === 'live') store.status = { state: 'stale', since: this.#environment.now() }
+    store.holding = 'old'
+    store.disconnected()
+    store.publish()
+    this.#wantedChanged(0)
+  }
+
+  #wantedChanged(delay: number): void {
+    if (this.#follows) this.#tabs?.want(this.#wishes())
+    else this.#connection.viewsChanged(delay)
+  }
+
+  #mayConnect(): boolean {
+    const { locks, BroadcastChannel } = this.#environment
+    const { rights } = this.tokens
+    const isShared = this.#options.share ?? true
+    if (!isShared || locks === undefined || BroadcastChannel === undefined || rights === undefined)
+      return true
+    // Other versions of this code may run in other tabs. The number is that of what tabs send to each other.
+    const name = `rivulet live 1 ${this.url} ${rights}`
+    if (this.#tabs?.name === name) return this.#tabs.isLeader
+    this.#leaveTabs()
+    this.#tabs = new Tabs(name, this.#environment, locks, new BroadcastChannel(name), {
+      elected: (isLeader) => this.#elected(isLeader),
+      led: () => {
+        for (const store of this.#stores.values()) if (store.position !== undefined) store.holding = 'old'
+        return this.#wishes()
+      },
+      received: (message) => this.#received(message),
+      wanted: (tab, wishes) => this.#wantedElsewhere(tab, wishes),
+      tick: () => this.#connection.tick(),
+    })
+    return false
+  }
+
+  #leaveTabs(): void {
+    this.#tabs?.leave()
+    this.#tabs = undefined
+    for (const store of this.#stores.values()) {
+      store.tabs.clear()
+      this.#dropUnwanted(store)
+    }
+    this.#connection.park()
+  }
+
+  /** The token is of another subject, or of other rights: its rows are others. */
+  #forget(): void {
+    for (const store of this.#stores.values()) store.clear()
+    this.#settle()
+    if (this.#tabs !== undefined) {
+      this.#leaveTabs()
+      this.#connection.viewsChanged(0)
+    }
+  }
+
+  #elected(isLeader: boolean): void {
+    if (isLeader) {
+      this.#connection.grace()
+      this.#connection.viewsChanged(0)
+    } else {
+      for (const store of this.#stores.values()) {
+        store.tabs.clear()
+        this.#dropUnwanted(store)
+      }
+      this.#connection.park()
+    }
+  }
+
+  // As a tab that follows.
+
+  #wishes(): Wish[] {
+    return [...this.#stores.values()].map(({ request, holding }) => ({ request, holding }))
+  }
+
+  #received(message: LeaderMessage): void {
+    if (message.kind === 'statuses') {
+      for (const [address, { state, since, error }] of message.statuses) {
+        const store = this.#stores.get(address)
+        if (store === undefined) continue
+        const received = error && new LiveError(error[0], error[1], { retryAfter: error[2] })
+        store.status = received === undefined ? { state, since } : { state, since, error: received }
+      }
+    } else if (message.kind === 'rows') {
+      const store = this.#stores.get(message.address)
+      if (store === undefined || !message.to.includes(this.#tabs?.id ?? '')) return
+      store.replace(message.rows)
+      store.gaps = message.gaps
+      store.holding = 'same'
+    } else {
+      const store = this.#stores.get(message.frame.view)
+      if (store?.holding === 'same' || message.frame.kind === 'denied') store?.take(message.frame)
+    }
+    this.#notifier.changed()
+  }
+
+  // As the tab that leads.
+
+  #wantedElsewhere(tab: string, wishes: readonly Wish[]): void {
+    for (const store of this.#stores.values()) store.tabs.delete(tab)
+    for (const { request, holding } of wishes) {
+      const store = this.store(request)
+      store.tabs.set(tab, holding)
+      this.#want(store)
+      this.#offer(store)
+    }
+    for (const store of this.#stores.values()) this.#dropUnwanted(store)
+    this.#sendStatuses([...this.#stores.values()])
+  }
+
+  /** Sends the rows to the tabs that do not have them. Those with rows of another leader get them once they are current. */
+  #offer(store: ViewStore): void {
+    const { address, tabs, gaps } = store
+    const to = [...tabs].flatMap(([tab, holding]) =>
+      holding === 'none' || (holding === 'old' && store.isCurrent) ? tab : [],
+    )
+    const rows = to.length === 0 ? undefined : store.stored()
+    if (rows === undefined) return
+    for (const tab of to) tabs.set(tab, 'same')
+    this.#tabs?.send({ kind: 'rows', to, address, rows, gaps })
+  }
+
+  #sendStatuses(stores: readonly ViewStore[]): void {
+    const statuses = stores.map(({ address, status }) => [address, sentStatus(status)] as const)
+    if (statuses.length > 0) this.#tabs?.send({ kind: 'statuses', statuses })
+  }
+
+  // As a tab with a connection.
 
   #take(frame: Frame): boolean {
     if (!('view' in frame)) return false
     const store = this.#stores.get(frame.view)
     if (store === undefined) return false
     store.lastFrame = this.#environment.now()
-    const hasMoved = store.take(frame)
-    if (frame.kind === 'denied') {
-      store.refusal = errorOf(frame.problem, 'forbidden', frame.view)
-      store.clear()
+    const isProgress = store.take(frame)
+    if (frame.kind === 'denied') store.refusal = errorOf(frame.problem, 'forbidden', frame.view)
+    if (store.tabs.size > 0) {
+      this.#tabs?.send({ kind: 'frame', frame })
+      this.#offer(store)
     }
     this.#settle()
-    return hasMoved
+    return isProgress
   }
 
   #connectionChanged(): void {
@@ -133,46 +285,51 @@ export class Client {
 
   /** Brings the states up to date. */
   #settle(): void {
-    const now = this.#environment.now()
-    for (const store of this.#stores.values()) {
-      const { state, error } = this.#stateOf(store, now)
-      if (state !== store.status.state || error !== store.status.error) {
-        const since = state === store.status.state ? store.status.since : now
-        store.status = error === undefined ? { state, since } : { state, since, error }
-      }
-    }
     this.#notifier.changed()
+    if (this.#follows) return
+    const now = this.#environment.now()
+    const changed = [...this.#stores.values()].filter((store) => {
+      const [state, error] = this.#stateOf(store, now)
+      const { status } = store
+      if (state === status.state && error === status.error) return false
+      const since = state === status.state ? status.since : now
+      store.status = error === undefined ? { state, since } : { state, since, error }
+      return true
+    })
+    this.#sendStatuses(changed)
   }
 
-  #stateOf(
-    store: ViewStore,
-    now: number,
-  ): { readonly state: LiveState; readonly error?: LiveError | undefined } {
+  #stateOf(store: ViewStore, now: number): readonly [LiveState, LiveError?] {
     const { isOpen, isDenied, error, graceUntil } = this.#connection
-    if (store.refusal !== undefined) return { state: 'denied', error: store.refusal }
-    if (isOpen && store.isCurrent) return { state: 'live' }
-    if (store.status.state === 'live' && now < graceUntil) return { state: 'live' }
-    if (isDenied) return { state: 'denied', error }
-    if (!isOpen && !this.#environment.isOnline()) return { state: 'offline', error }
-    return { state: store.position === undefined ? 'connecting' : 'stale', error }
+    if (store.refusal !== undefined) return ['denied', store.refusal]
+    if ((isOpen && store.isCurrent) || (store.status.state === 'live' && now < graceUntil)) return ['live']
+    if (isDenied) return ['denied', error]
+    if (!isOpen && !this.#environment.isOnline()) return ['offline', error]
+    return [store.position === undefined ? 'connecting' : 'stale', error]
   }
 
   #publish(): void {
     const changed = [...this.#stores.values()].filter((store) => store.publish())
     const status = this.#worst()
-    const hasStatusChanged = status.state !== this.#status.state || status.error !== this.#status.error
-    if (hasStatusChanged) this.#status = status
+    const hasStatusChanged = status.state !== this.status.state || status.error !== this.status.error
+    if (hasStatusChanged) this.status = status
     // All of them are published before the first listener is called, so that it sees all views at one moment.
     for (const store of changed) callAll(store.listeners, store.snapshot)
     if (hasStatusChanged) callAll(this.statusListeners, status)
   }
 
-  /** The status of the worst view that is wanted. */
+  /** The status of the worst view that this tab wants. */
   #worst(): LiveStatus {
     let worst: LiveStatus | undefined
-    for (const { isWanted, status } of this.#stores.values()) {
-      if (isWanted && STATES.indexOf(status.state) >= STATES.indexOf(worst?.state ?? 'live')) worst = status
+    for (const { listeners, status } of this.#stores.values()) {
+      if (listeners.size > 0 && STATES.indexOf(status.state) >= STATES.indexOf(worst?.state ?? 'live'))
+        worst = status
     }
     return worst ?? { state: 'connecting', since: 0 }
   }
+}
+
+function sentStatus({ state, since, error }: LiveStatus): SentStatus {
+  if (!(error instanceof LiveError)) return { state, since }
+  return { state, since, error: [error.code, error.message, error.retryAfter] }
 }

@@ -1,9 +1,8 @@
-import { viewAddress } from '../protocol/live.ts'
 import type { ViewRequest, ViewShapes } from '../protocol/live.ts'
 import { Client } from './client.ts'
 import { platform } from './environment.ts'
 import type { Environment } from './environment.ts'
-import type { ConnectOptions, Live, LiveView, ViewSnapshot } from './live.ts'
+import type { ConnectOptions, Live, LiveStatus, LiveView } from './live.ts'
 import type { ViewStore } from './view-store.ts'
 import { askGateway } from './requests.ts'
 
@@ -32,24 +31,19 @@ export function connect<V extends ViewShapes>(options: ConnectOptions): Live<V> 
 /** {@link connect} on another platform. */
 export function connectIn<V extends ViewShapes>(options: ConnectOptions, environment: Environment): Live<V> {
   const client = new Client(options, environment)
-  const views = new Map<string, LiveView<unknown>>()
-  const viewOf = (request: ViewRequest): LiveView<unknown> => {
-    const address = viewAddress(request.view, request.params)
-    const known = views.get(address)
-    if (known !== undefined) return known
-    const made = makeView(address, client.store(request), client)
-    views.set(address, made)
-    return made
+  const viewOf = (request: ViewRequest) => {
+    const store = client.store(request)
+    return (store.view ??= makeView(store, client))
   }
   const ask = (path: string, body: object, signal: AbortSignal | undefined) =>
-    askGateway(`${options.url.replace(/\/+$/, '')}${path}`, body, signal, client.tokens, environment)
+    askGateway(client.url + path, body, signal, client.tokens, environment)
   return {
-    // The gateway sends rows of these types.
+    // The gateway sends rows and answers of these types.
     view: (view, params?: Readonly<Record<string, string>>) =>
       viewOf(params === undefined ? { view } : { view, params }) as never,
     status: {
       subscribe(listener) {
-        const own = (status: Parameters<typeof listener>[0]) => listener(status)
+        const own = (status: LiveStatus) => listener(status)
         client.statusListeners.add(own)
         listener(client.status)
         return () => void client.statusListeners.delete(own)
@@ -64,11 +58,10 @@ export function connectIn<V extends ViewShapes>(options: ConnectOptions, environ
   }
 }
 
-function makeView(address: string, store: ViewStore, client: Client): LiveView<unknown> {
-  const subscribe = (listener: (snapshot: ViewSnapshot<unknown>) => void) => client.subscribe(store, listener)
+function makeView(store: ViewStore, client: Client): LiveView<unknown> {
   return {
-    address,
-    subscribe,
+    address: store.address,
+    subscribe: (listener) => client.subscribe(store, listener),
     getSnapshot: () => store.snapshot,
     getServerSnapshot: () => store.initial,
     status: () => store.snapshot.status,

@@ -11,6 +11,8 @@ import { untilAborted } from './until-aborted.ts'
 
 /** What a connection needs of the client. */
 export interface ConnectionOwner {
+  /** Whether this tab may connect, asked once its rights are known. Where it may not, it calls `viewsChanged` when it may. */
+  mayConnect(): boolean
   /** The views to follow, each with the position that the client has. */
   wanted(): readonly ViewRequest[]
   /** Takes a frame about a view, or of the connection. Returns whether it is progress. */
@@ -30,6 +32,9 @@ const GOOD = 1_000
 const GRACE = 2_000
 /** How late a heartbeat may be before the page, which has just woken up, takes the connection for dead, in ms. */
 const LATE = 2_000
+
+/** A token that was not sent is good for a connection for so long, in ms. */
+const SPARE = 5_000
 
 /** Why a connection is ended by the client itself. */
 type Restart = 'views' | 'dead'
@@ -54,15 +59,18 @@ export class Connection {
   #attempt: AbortController | undefined
   /** The reason for which the client itself has ended it. */
   #restart: Restart | undefined
+  /** A token that was not sent. */
+  #spare: { readonly token: string; readonly until: number } | undefined
   #isRunning = false
-  #isStopped = false
-  #endPause: (() => void) | undefined
+  #isParked = false
+  #endPause = () => {}
+  #pausedUntil = 0
   /** The addresses of the views that it has asked for. */
   #carried: string | undefined
   #startedAt = 0
   #failures = 0
   #refusals = 0
-  #cancelChange: (() => void) | undefined
+  #cancelChange = () => {}
 
   constructor(url: string, tokens: Tokens, owner: ConnectionOwner, environment: Environment) {
     this.#url = url
@@ -78,12 +86,15 @@ export class Connection {
 
   /** The set of views has changed: they are followed from the next connection on, after so many ms. */
   viewsChanged(delay: number): void {
-    this.#cancelChange?.()
-    this.#cancelChange = this.#environment.later(delay, () => {
-      this.#cancelChange = undefined
+    this.#cancelChange()
+    const change = () => {
+      this.#isParked = false
       if (!this.#isRunning) void this.#run()
       else if (this.#carried !== addressesOf(this.#owner.wanted())) this.#end('views')
-    })
+    }
+    // Timers of a hidden page may be late by a minute.
+    if (delay === 0 || this.#environment.isHidden()) change()
+    else this.#cancelChange = this.#environment.later(delay, change)
   }
 
   /** The page runs again, or has a network again. */
@@ -92,8 +103,16 @@ export class Connection {
     if (this.isOpen) {
       if (this.#silence(now) > this.heartbeat + LATE) this.#end('dead')
     } else if (now - this.#startedAt > GOOD || now < this.#startedAt) {
-      this.#endPause?.()
+      this.#endPause()
+      if (this.#isParked) this.viewsChanged(0)
     }
+  }
+
+  /** Does what is due. Timers of a hidden page may be late by a minute. */
+  tick(): void {
+    const now = this.#environment.now()
+    if (this.#attempt !== undefined) this.#endIfSilent(this.#attempt, now)
+    else if (now >= this.#pausedUntil) this.#endPause()
   }
 
   /** The connection is of no use any more, such as one without a network. */
@@ -101,11 +120,18 @@ export class Connection {
     this.#end('dead')
   }
 
-  stop(): void {
-    this.#isStopped = true
-    this.#cancelChange?.()
-    this.#attempt?.abort(new LiveError('closed', 'The connection is closed'))
-    this.#endPause?.()
+  /** Views that are live stay live for a moment: a connection of this tab goes on where that of another one was. */
+  grace(): void {
+    this.graceUntil = this.#environment.now() + GRACE
+    this.#owner.changed()
+  }
+
+  /** Ends the connection until `viewsChanged` or `wake`. */
+  park(): void {
+    this.#isParked = true
+    this.#cancelChange()
+    this.#attempt?.abort(new LiveError('closed', 'This tab has ended its connection'))
+    this.#endPause()
   }
 
   #end(restart: Restart): void {
@@ -116,9 +142,9 @@ export class Connection {
 
   async #run(): Promise<void> {
     this.#isRunning = true
-    while (!this.#isStopped && this.#owner.wanted().length > 0) {
+    while (!this.#isParked && this.#owner.wanted().length > 0) {
       const delay = await this.#connectOnce()
-      if (delay > 0 && !this.#isStopped) await this.#pause(delay)
+      if (delay > 0 && !this.#isParked) await this.#pause(delay)
     }
     this.#isRunning = false
   }
@@ -136,7 +162,13 @@ export class Connection {
     let openedAt = Infinity
     let hasProgressed = false
     try {
-      const body = await this.#request(attempt.signal)
+      const token = await this.#token(attempt.signal)
+      if (!this.#owner.mayConnect()) {
+        this.#isParked = true
+        this.#spare = { token, until: environment.now() + SPARE }
+        throw new LiveError('closed', 'Another tab has the connection')
+      }
+      const body = await this.#request(token, attempt.signal)
       await readFrames(
         body,
         (frame) => {
@@ -165,7 +197,7 @@ export class Connection {
     this.#attempt = undefined
     this.#carried = undefined
     const now = environment.now()
-    if (this.#restart === 'views') this.error = undefined
+    if (this.#restart === 'views' || this.#isParked) this.error = undefined
     if (this.isOpen && (isOrderly || this.#restart === 'views')) this.graceUntil = now + GRACE
     this.isOpen = false
     const wasGood = now - openedAt >= GOOD
@@ -191,8 +223,15 @@ export class Connection {
     )
   }
 
-  async #request(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-    const token = await this.#tokens.take(signal)
+  async #token(signal: AbortSignal): Promise<string> {
+    const spare = this.#spare
+    this.#spare = undefined
+    return spare !== undefined && this.#environment.now() < spare.until
+      ? spare.token
+      : this.#tokens.take(signal)
+  }
+
+  async #request(token: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const views = this.#owner.wanted()
     this.#carried = addressesOf(views)
     const response = await this.#environment
@@ -240,17 +279,24 @@ export class Connection {
 
   /** Ends the connection when nothing has come for too long, by the clock of the day, which goes on while the machine sleeps. */
   #watch(attempt: AbortController): () => void {
-    const limit = () => (this.isOpen ? 2 * this.heartbeat : OPEN_TIMEOUT)
     let cancel = () => {}
     const arm = () => {
-      cancel = this.#environment.later(limit() / 8, () => {
-        if (this.#silence(this.#environment.now()) > limit()) {
-          attempt.abort(new LiveError('timeout', `Nothing came from the gateway for ${limit() / 1_000} s`))
-        } else arm()
+      cancel = this.#environment.later(this.#limit / 8, () => {
+        this.#endIfSilent(attempt, this.#environment.now())
+        if (!attempt.signal.aborted) arm()
       })
     }
     arm()
     return () => cancel()
+  }
+
+  get #limit(): number {
+    return this.isOpen ? 2 * this.heartbeat : OPEN_TIMEOUT
+  }
+
+  #endIfSilent(attempt: AbortController, now: number): void {
+    if (this.#silence(now) <= this.#limit) return
+    attempt.abort(new LiveError('timeout', `Nothing came from the gateway for ${this.#limit / 1_000} s`))
   }
 
   /** How long nothing has come, in ms. */
@@ -261,11 +307,11 @@ export class Connection {
   }
 
   #pause(delay: number): Promise<void> {
+    this.#pausedUntil = this.#environment.now() + delay
     return new Promise((resolve) => {
-      const cancel = this.#environment.later(delay, () => this.#endPause?.())
+      const cancel = this.#environment.later(delay, resolve)
       this.#endPause = () => {
         cancel()
-        this.#endPause = undefined
         resolve()
       }
     })

@@ -9,6 +9,9 @@ export type Frame = {
   [Kind in keyof LiveFrames]: { readonly kind: Kind } & LiveFrames[Kind]
 }[keyof LiveFrames]
 
+/** A frame about one view. */
+export type ViewFrame = Extract<Frame, { readonly view: string }>
+
 /** The longest frame, in characters. */
 const MAX_FRAME = 16 * 1024 * 1024
 

@@ -10,6 +10,8 @@ const MARGIN = 10_000
 
 /** The tokens of `getToken`, and what they say of themselves. */
 export class Tokens {
+  /** Called when a token has other rights than the one before it. */
+  onOtherRights = () => {}
   /** The rights of the last token, as text: its payload without times and id. Undefined before the first one, and where it is opaque. */
   rights: string | undefined
   readonly #getToken: () => string | PromiseLike<string>
@@ -28,7 +30,9 @@ export class Tokens {
       throw new LiveError('token', 'getToken must return a token, a string as of gateway.grant')
     }
     const { iat: _iat, exp, jti: _jti, nbf: _nbf, ...rights } = payloadOf(text) ?? {}
+    const before = this.rights
     this.rights = Object.keys(rights).length === 0 ? undefined : JSON.stringify(rights)
+    if (before !== undefined && this.rights !== before) this.onOtherRights()
     this.#last = { text, expires: typeof exp === 'number' ? exp * 1_000 : 0 }
     return text
   }

@@ -18,10 +18,40 @@ export class TestPage implements Environment {
   BroadcastChannel: typeof BroadcastChannel | undefined
   indexedDB: IDBFactory | undefined
 
-  constructor(features: Partial<Pick<Environment, 'locks' | 'BroadcastChannel' | 'indexedDB'>> = {}) {
-    this.locks = features.locks
-    this.BroadcastChannel = features.BroadcastChannel
+  /** Messages that have come while the page hangs. */
+  readonly #undelivered: (() => void)[] = []
+  #hangs = false
+
+  constructor(features: { readonly tabs?: boolean; readonly indexedDB?: IDBFactory } = {}) {
+    if (features.tabs === true) {
+      this.locks = navigator.locks
+      this.BroadcastChannel = this.#channelClass()
+    }
     this.indexedDB = features.indexedDB
+  }
+
+  /** Whether its messages wait, as where its main thread is busy or stopped. Its clock is moved by the test anyway. */
+  get hangs(): boolean {
+    return this.#hangs
+  }
+
+  set hangs(hangs: boolean) {
+    this.#hangs = hangs
+    if (!hangs) for (const deliver of this.#undelivered.splice(0)) deliver()
+  }
+
+  #channelClass(): typeof BroadcastChannel {
+    const whenItRuns = (deliver: () => void) => {
+      if (this.#hangs) this.#undelivered.push(deliver)
+      else deliver()
+    }
+    return class extends BroadcastChannel {
+      override addEventListener(type: string, listener: unknown) {
+        super.addEventListener(type, (event: Event) => {
+          whenItRuns(() => typeof listener === 'function' && listener(event))
+        })
+      }
+    }
   }
 
   now = (): number => this.#now

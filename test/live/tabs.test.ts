@@ -1,0 +1,227 @@
+import { describe, expect, it } from 'vitest'
+import { TestPage } from './environment.ts'
+import { connectTo, follow, rowsOf, soon, tokenOf } from './pages.ts'
+import { streamServer } from './stream-server.ts'
+import type { StreamConnection } from './stream-server.ts'
+
+const newPage = () => new TestPage({ tabs: true })
+const getToken = () => tokenOf('user_1')
+
+/** Sends a snapshot of each view that was asked for, with one row that names the stream. */
+function answerAll(stream: StreamConnection, n: number): void {
+  stream.open()
+  for (const { view, params } of stream.views) {
+    const address = params === undefined ? view : `${view}?group=${params['group']}`
+    stream
+      .send('snapshot', { view: address, first: true, rows: [['a', { n }]], position: `${n}` })
+      .send('current', { view: address })
+  }
+}
+
+describe('tabs of an origin', () => {
+  it('share one connection, and those that come later have the rows first', async () => {
+    const pages = [newPage(), newPage(), newPage()]
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+    const [first, second, third] = pages.map((page) =>
+      connectTo(server.url, page, { getToken }).view('groups'),
+    )
+    if (first === undefined || second === undefined || third === undefined) throw new Error('no views')
+    follow(first)
+    await soon(pages, () => first.status().state === 'live')
+    follow(second)
+    await soon(pages, () => second.status().state === 'live')
+    expect(rowsOf(second)).toEqual({ a: { n: 1 } })
+
+    const stream = await server.stream(0)
+    stream.send('changes', { view: 'groups', rows: [['b', { n: 2 }]], position: '2' })
+    await soon(pages, () => second.getSnapshot().rows.size === 2)
+    follow(third)
+    await soon(pages, () => third.getSnapshot().rows.size === 2)
+
+    expect(third.status()).toEqual(first.status())
+    expect(server.requests).toBe(1)
+  })
+
+  it('follow the views of all of them over the one connection', async () => {
+    const pages = [newPage(), newPage()]
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+    const [one, two] = pages.map((page) => connectTo(server.url, page, { getToken }))
+    if (one === undefined || two === undefined) throw new Error('no connections')
+    const groups = one.view('groups')
+    const { snapshots } = follow(groups)
+    await soon(pages, () => groups.status().state === 'live')
+    const group = two.view('group', { group: 'tgrp_1' })
+    const { end } = follow(group)
+    await soon(pages, () => group.status().state === 'live')
+
+    expect(server.streams.map(({ views }) => views)).toEqual([
+      [{ view: 'groups' }],
+      [
+        { view: 'groups', after: '1' },
+        { view: 'group', params: { group: 'tgrp_1' } },
+      ],
+    ])
+    expect(server.streams[0]?.isClosed).toBe(true)
+    expect(snapshots.map(({ status }) => status.state)).toEqual(['connecting', 'live'])
+
+    end()
+    await soon(pages, () => server.streams.length === 3)
+    expect(server.streams[2]?.views).toEqual([{ view: 'groups', after: '1' }])
+  })
+
+  it('go on from the position of the leader when it is closed, and stay live', async () => {
+    const pages = [newPage(), newPage(), newPage()]
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+    const lives = pages.map((page) => connectTo(server.url, page, { getToken }))
+    const views = lives.map((live) => live.view('groups'))
+    const followed = views.map((view) => follow(view))
+    await soon(pages, () => views.every((view) => view.status().state === 'live'))
+    const [stream] = server.streams
+    stream?.send('changes', { view: 'groups', rows: [['b', { n: 2 }]], position: '2' })
+    await soon(pages, () => views.every((view) => view.getSnapshot().rows.size === 2))
+
+    lives[0]?.close()
+    const next = server.stream(1)
+    await soon(pages, () => server.streams.length === 2)
+    expect((await next).views).toEqual([{ view: 'groups', after: '2' }])
+    ;(await next).send('changes', { view: 'groups', rows: [['c', { n: 3 }]], position: '3' })
+    await soon(pages, () => views.slice(1).every((view) => 'c' in rowsOf(view)))
+
+    expect(
+      followed.slice(1).flatMap(({ snapshots }) => snapshots.map(({ status }) => status.state)),
+    ).not.toContain('stale')
+    expect(server.requests).toBe(2)
+  })
+
+  it('replace a leader that holds its lock and hangs, and do not follow it when it goes on', async () => {
+    const [hanging, other, third] = [newPage(), newPage(), newPage()]
+    const pages = [hanging, other, third]
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+    const views = pages.map((page) => connectTo(server.url, page, { getToken }).view('groups'))
+    for (const [index, view] of views.entries()) {
+      follow(view)
+      await soon(pages, () => views.slice(0, index + 1).every((each) => each.status().state === 'live'))
+    }
+
+    hanging.hangs = true
+    const hungAt = other.now()
+    await soon([other, third], () => server.streams.length === 2)
+    expect(other.now() - hungAt).toBeLessThan(2_000)
+    const [old, next] = server.streams
+    next?.send('changes', { view: 'groups', rows: [['a', { n: 5 }]], position: '5' })
+    old?.send('changes', { view: 'groups', rows: [['a', { n: 2 }]], position: '2' })
+    await soon([other, third], () => views.slice(1).every((view) => rowsOf(view)['a']?.n === 5))
+    hanging.hangs = false
+    await soon(pages, () => views.every((view) => rowsOf(view)['a']?.n === 5))
+
+    expect(views.map((view) => view.status().state)).toEqual(['live', 'live', 'live'])
+    expect(old?.isClosed).toBe(true)
+    expect(server.requests).toBe(2)
+  })
+
+  it('go on without a leader that the browser freezes, which has the rows at once when it wakes', async () => {
+    const [sleeper, other] = [newPage(), newPage()]
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+    const [one, two] = [sleeper, other].map((page) =>
+      connectTo(server.url, page, { getToken }).view('groups'),
+    )
+    if (one === undefined || two === undefined) throw new Error('no views')
+    follow(one)
+    await soon([sleeper, other], () => one.status().state === 'live')
+    follow(two)
+    await soon([sleeper, other], () => two.status().state === 'live')
+
+    sleeper.emit('sleep')
+    await soon(other, () => server.streams.length === 2)
+    server.streams[1]?.send('changes', { view: 'groups', rows: [['b', { n: 2 }]], position: '2' })
+    await soon(other, () => 'b' in rowsOf(two))
+    expect(rowsOf(one)).toEqual({ a: { n: 1 } })
+    sleeper.sleep(3_600_000)
+    sleeper.emit('wake')
+    await soon([sleeper, other], () => 'b' in rowsOf(one) && one.status().state === 'live')
+
+    expect(server.requests).toBe(2)
+  })
+
+  it('do not share where their tokens have other subjects or rights', async () => {
+    const pages = [newPage(), newPage(), newPage()]
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, server.streams.length) })
+    const tokens = [
+      () => tokenOf('user_1'),
+      () => tokenOf('user_2'),
+      () => tokenOf('user_1', { omit: ['basis'] }),
+    ]
+    const views = pages.map((page, index) =>
+      connectTo(server.url, page, { getToken: tokens[index] ?? getToken }).view('groups'),
+    )
+    for (const view of views) follow(view)
+    await soon(pages, () => views.every((view) => view.status().state === 'live'))
+
+    expect(server.requests).toBe(3)
+    expect(new Set(views.map((view) => rowsOf(view)['a']?.n)).size).toBe(3)
+  })
+
+  it('have no row of the subject before, once a token is of another one', async () => {
+    const page = newPage()
+    let sub = 'user_1'
+    const server = await streamServer({
+      onStream: (stream) => (server.streams.length === 1 ? answerAll(stream, 1) : stream.open()),
+    })
+    const view = connectTo(server.url, page, { getToken: () => tokenOf(sub) }).view('groups')
+    follow(view)
+    await soon(page, () => view.status().state === 'live')
+    sub = 'user_2'
+    server.streams[0]?.cut()
+    await soon(page, () => server.streams.length === 2)
+    await soon(page, () => view.getSnapshot().rows.size === 0)
+
+    expect(server.streams[1]?.views).toEqual([{ view: 'groups' }])
+  })
+
+  it('know of a view that the gateway refuses, with its error', async () => {
+    const pages = [newPage(), newPage()]
+    const server = await streamServer({
+      onStream: (stream) => {
+        answerAll(stream, 1)
+        for (const { view } of stream.views) {
+          if (view === 'group') {
+            stream.send('denied', {
+              view: 'group?group=tgrp_1',
+              problem: { code: 'forbidden', message: 'Not yours' },
+            })
+          }
+        }
+      },
+    })
+    const [one, two] = pages.map((page) => connectTo(server.url, page, { getToken }))
+    if (one === undefined || two === undefined) throw new Error('no connections')
+    const groups = one.view('groups')
+    follow(groups)
+    await soon(pages, () => groups.status().state === 'live')
+    const group = two.view('group', { group: 'tgrp_1' })
+    follow(group)
+    await soon(pages, () => group.status().state === 'denied')
+
+    expect(group.status().error).toMatchObject({ name: 'LiveError', code: 'forbidden', message: 'Not yours' })
+    expect(group.getSnapshot().rows.size).toBe(0)
+    await soon(pages, () => groups.status().state === 'live')
+  })
+
+  it('forget the views of a tab that crashes', async () => {
+    const pages = [newPage(), newPage()]
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+    const [one, two] = pages.map((page) => connectTo(server.url, page, { getToken }))
+    if (one === undefined || two === undefined) throw new Error('no connections')
+    const groups = one.view('groups')
+    follow(groups)
+    await soon(pages, () => groups.status().state === 'live')
+    const group = two.view('group', { group: 'tgrp_1' })
+    follow(group)
+    await soon(pages, () => group.status().state === 'live')
+
+    // Its locks are gone, and it says nothing.
+    two.close()
+    await soon(pages, () => server.streams.length === 3)
+    expect(server.streams[2]?.views).toEqual([{ view: 'groups', after: '1' }])
+  })
+})
