@@ -16,14 +16,17 @@ export interface TokenOptions {
   readonly audience?: string
 }
 
-/** The requests of `rivulet`'s client that a gateway makes for its clients. */
+/** The requests that a gateway makes for its clients. A client of `createClient` is one. */
 export interface GatewayClient {
-  search(request: SearchRequest, options: { readonly signal: AbortSignal }): Promise<SearchResponse>
-  addRuns(
-    group: string,
-    request: AddRunsRequest,
-    options: { readonly signal: AbortSignal },
-  ): Promise<AddRunsResponse>
+  search(request: SearchRequest, options: { readonly signal: AbortSignal }): PromiseLike<SearchResponse>
+  readonly taskGroups: {
+    /** Must not send a request again that the service may have acted on. */
+    addRuns(
+      groupId: string,
+      request: AddRunsRequest,
+      options: { readonly signal: AbortSignal },
+    ): PromiseLike<AddRunsResponse>
+  }
 }
 
 /** Settings of `createGateway`. */
@@ -38,7 +41,7 @@ export interface GatewayOptions<V extends Views> {
    * for their hosts and this machine's. Default: pages of this machine, at any port.
    */
   readonly origins?: readonly string[]
-  /** For the requests that grants allow. Default: all of them are refused. */
+  /** For the requests that grants allow, such as a client of `createClient`. Default: all of them are refused. */
   readonly client?: GatewayClient
   /** Connections of one subject at the same time. Default 20. */
   readonly maxConnections?: number

@@ -24,17 +24,23 @@ export interface Grant {
   readonly timeToLive?: number
 }
 
-/** Requests that a subject may make. */
+/** Requests that a subject may make. Each gateway counts for itself. */
 export interface GrantedRequests {
   readonly search?: {
     /** Default 30. */
     readonly perMinute?: number
   }
+  /**
+   * An input may have the fields `input`, `processor`, `metadata`, `source_policy`, `advanced_settings` and `task_spec`. Others would let
+   * a subject make the service call elsewhere, or read what another subject has asked.
+   */
   readonly addRuns?: {
     /** Ids of task groups. */
     readonly groups: readonly string[]
     /** Runs, not requests. Default 100. */
     readonly perMinute?: number
+    /** Processors that may be named. Default: none, and the service's own default is taken. */
+    readonly processors?: readonly string[]
   }
 }
 

@@ -10,6 +10,7 @@ const STATUS: Readonly<Record<RefusalCode, number>> = {
   invalid: 400,
   too_many: 429,
   unavailable: 503,
+  uncertain: 502,
 }
 
 /** What differs from the answer that a code has. */

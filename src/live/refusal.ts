@@ -50,6 +50,7 @@ const CODES: Readonly<Record<RefusalCode, true>> = {
   invalid: true,
   too_many: true,
   unavailable: true,
+  uncertain: true,
 }
 
 function isCode(code: unknown): code is RefusalCode {

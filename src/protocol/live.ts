@@ -79,6 +79,8 @@ export type RefusalCode =
   | 'invalid'
   | 'too_many'
   | 'unavailable'
+  /** The service may have acted on the request, or not: to send it again may do it twice. */
+  | 'uncertain'
 
 /** A refusal, as the body of a response and in a frame. */
 export interface Refusal {

@@ -120,12 +120,13 @@ function checkRequests(requests: unknown): asserts requests is GrantedRequests {
     checkRate('grant.requests.search.perMinute', search['perMinute'])
   }
   if (addRuns !== undefined) {
-    checkOptions('grant.requests.addRuns', addRuns ?? null, ['groups', 'perMinute'])
+    checkOptions('grant.requests.addRuns', addRuns ?? null, ['groups', 'perMinute', 'processors'])
     checkObject('grant.requests.addRuns', addRuns)
-    const { groups, perMinute } = addRuns
+    const { groups, perMinute, processors } = addRuns
     if (!Array.isArray(groups)) throw new ArgumentError('grant.requests.addRuns.groups', 'an array', groups)
     for (const [at, group] of groups.entries()) checkId(`grant.requests.addRuns.groups[${at}]`, group)
     checkRate('grant.requests.addRuns.perMinute', perMinute)
+    textsOf('grant.requests.addRuns.processors', processors)
   }
 }
 

@@ -1,0 +1,30 @@
+/** The most subjects whose use is counted. Beyond them, the one that has used nothing for the longest time is forgotten. */
+const MAX_SUBJECTS = 50_000
+
+/** What a subject has used. */
+interface Used {
+  /** As of `at`. It drains at the rate of the limit. */
+  amount: number
+  /** Unix ms. */
+  at: number
+}
+
+/** Counts what subjects use, against limits per minute. */
+export class MinuteLimits {
+  readonly #used = new Map<string, Used>()
+
+  /** Counts an amount, and returns 0; or the time to wait, in ms, where the limit has no room for it. */
+  take(subject: string, amount: number, perMinute: number, now: number): number {
+    const rate = perMinute / 60_000
+    const { amount: before, at } = this.#used.get(subject) ?? { amount: 0, at: now }
+    const used = Math.max(0, before - Math.max(0, now - at) * rate)
+    const excess = used + amount - perMinute
+    if (excess > 0) return Math.ceil(excess / rate)
+    // The last in the map is the one that was used last.
+    this.#used.delete(subject)
+    this.#used.set(subject, { amount: used + amount, at: now })
+    const [oldest] = this.#used.keys()
+    if (this.#used.size > MAX_SUBJECTS && oldest !== undefined) this.#used.delete(oldest)
+    return 0
+  }
+}

@@ -1,0 +1,222 @@
+import type { SchedulerLike } from 'rxjs'
+import { BodyIntake } from '../../http/body-intake.ts'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { isObject } from '../../protocol/event.ts'
+import { isId } from '../../protocol/id.ts'
+import { searchEvent } from '../../protocol/gateway-event.ts'
+import type { GatewaySearch } from '../../protocol/gateway-event.ts'
+import { MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
+import { checkRequest } from '../../protocol/requests/check.ts'
+import type { Schema } from '../../protocol/requests/schema.ts'
+import { searchRequest } from '../../protocol/requests/search.ts'
+import { addRunsRequest } from '../../protocol/requests/tasks.ts'
+import type { SearchRequest, SearchResponse } from '../../protocol/search.ts'
+import type { AddRunsRequest } from '../../protocol/task-group.ts'
+import type { RunInput } from '../../protocol/task.ts'
+import type { Access } from '../access/access.ts'
+import { jsonBody } from '../access/request-body.ts'
+import type { GatewayClient } from '../gateway-options.ts'
+import { refusalResponse } from '../http-answer.ts'
+import type { Journal } from '../journal.ts'
+import { bounded } from '../views/bounded.ts'
+import { MinuteLimits } from './minute-limits.ts'
+import { serviceRefusal } from './service-refusal.ts'
+
+/** Default of `requests.search.perMinute` of a grant. */
+const SEARCHES = 30
+
+/** Default of `requests.addRuns.perMinute` of a grant. */
+const RUNS = 100
+
+const KIB = 1024
+const MIB = 1024 * KIB
+
+/** How long a body may take to arrive, in ms. */
+const BODY_TIMEOUT = 10_000
+
+/** What is recorded of a search, in bytes of JSON. */
+const MAX_RECORDED_REQUEST = 8 * KIB
+const MAX_RECORDED_RESPONSE = 56 * KIB
+
+/** The fields of a search. A page sends nothing that this version does not know. */
+const SEARCH_FIELDS = Object.keys({
+  search_queries: true,
+  objective: true,
+  mode: true,
+  advanced_settings: true,
+  max_chars_total: true,
+  session_id: true,
+  client_model: true,
+} satisfies Record<keyof SearchRequest, true>)
+
+const RUNS_FIELDS = Object.keys({
+  inputs: true,
+  default_task_spec: true,
+} satisfies Record<keyof AddRunsRequest, true>)
+
+/**
+ * The fields of an input. Not those by which the service calls elsewhere (`webhook`, `mcp_servers`), nor those that name what
+ * another subject may have asked (`memory_scope_key`, `previous_interaction_id`).
+ */
+const INPUT_FIELDS: readonly string[] = [
+  'input',
+  'processor',
+  'metadata',
+  'source_policy',
+  'advanced_settings',
+  'task_spec',
+] satisfies (keyof RunInput)[]
+
+/** Settings of {@link GatewayRequests}. */
+export interface RequestsOptions {
+  /** Undefined where every request is refused. */
+  readonly client: GatewayClient | undefined
+  readonly journal: Pick<Journal, 'record'>
+  readonly scheduler: SchedulerLike
+}
+
+/** Makes requests to the service for pages, which have no key. */
+export class GatewayRequests {
+  readonly #client: GatewayClient | undefined
+  readonly #journal: Pick<Journal, 'record'>
+  readonly #scheduler: SchedulerLike
+  readonly #searches = new MinuteLimits()
+  readonly #runs = new MinuteLimits()
+  readonly #searchBodies = new BodyIntake({
+    maxBodyBytes: 64 * KIB,
+    maxBytesInFlight: 8 * MIB,
+    bodyTimeout: BODY_TIMEOUT,
+  })
+  readonly #runsBodies = new BodyIntake({
+    maxBodyBytes: 4 * MIB,
+    maxBytesInFlight: 32 * MIB,
+    bodyTimeout: BODY_TIMEOUT,
+  })
+  readonly #closing = new AbortController()
+
+  constructor({ client, journal, scheduler }: RequestsOptions) {
+    this.#client = client
+    this.#journal = journal
+    this.#scheduler = scheduler
+  }
+
+  /** Answers `POST …/search` with the response of the service, without omitted fields. It is recorded in the log. */
+  async search(request: Request, access: Access): Promise<Response> {
+    const granted = access.requests.search
+    if (this.#client === undefined || granted === undefined) return forbidden('search')
+    const { perMinute = SEARCHES } = granted
+    const wait = this.#searches.take(access.sub, 1, perMinute, this.#scheduler.now())
+    if (wait > 0) return tooMany(`at most ${perMinute} searches a minute`, wait)
+    const body = await jsonBody(request, this.#searchBodies)
+    if (body instanceof Response) return body
+    const checked = checkedBody(searchRequest, body, SEARCH_FIELDS)
+    if (checked instanceof Response) return checked
+    let response: SearchResponse
+    try {
+      response = await this.#client.search(checked, { signal: this.#signalOf(request) })
+    } catch (error) {
+      return serviceRefusal(error, false)
+    }
+    // A client of one's own may return anything.
+    if (isObject(response)) await this.#record(access, checked, response)
+    return answered(access, response, false)
+  }
+
+  /** Answers `POST …/runs`, whose body is that of the service with the `group`. It is sent to the service once. */
+  async addRuns(request: Request, access: Access): Promise<Response> {
+    const granted = access.requests.addRuns
+    if (this.#client === undefined || granted === undefined) return forbidden('adding runs')
+    const { groups, perMinute = RUNS, processors = [] } = granted
+    const body = await jsonBody(request, this.#runsBodies)
+    if (body instanceof Response) return body
+    const { group, ...rest } = body
+    if (!isId(group)) return refusalResponse('invalid', 'group must be an id')
+    if (!groups.includes(group)) return forbidden('adding runs to this group')
+    const checked = checkedBody(addRunsRequest, rest, RUNS_FIELDS)
+    if (checked instanceof Response) return checked
+    const { inputs } = checked
+    const max = Math.min(MAX_RUNS_PER_REQUEST, perMinute)
+    if (inputs.length === 0 || inputs.length > max) {
+      return refusalResponse('invalid', `inputs must be 1 to ${max}`)
+    }
+    const denied = inputs.flatMap(Object.keys).find((field) => !INPUT_FIELDS.includes(field))
+    if (denied !== undefined) return forbidden(`the field ${denied.slice(0, 60)} of an input`)
+    const isAllowed = ({ processor }: RunInput) => processor === undefined || processors.includes(processor)
+    if (!inputs.every(isAllowed)) return forbidden('this processor')
+    const wait = this.#runs.take(access.sub, inputs.length, perMinute, this.#scheduler.now())
+    if (wait > 0) return tooMany(`at most ${perMinute} runs a minute`, wait)
+    try {
+      const { taskGroups } = this.#client
+      const response = await taskGroups.addRuns(group, checked, { signal: this.#signalOf(request) })
+      return answered(access, response, true)
+    } catch (error) {
+      return serviceRefusal(error, true)
+    }
+  }
+
+  /** Aborts the requests that are running. */
+  close(): void {
+    this.#closing.abort(new TypeError('the gateway is closed'))
+  }
+
+  /** Aborted when the page is gone, or the gateway closes. */
+  #signalOf(request: Request): AbortSignal {
+    return AbortSignal.any([request.signal, this.#closing.signal])
+  }
+
+  async #record(access: Access, request: SearchRequest, response: SearchResponse): Promise<void> {
+    const asked = bounded<SearchRequest, SearchRequest>(request, MAX_RECORDED_REQUEST, { search_queries: [] })
+    const found = bounded<SearchResponse, SearchResponse>(response, MAX_RECORDED_RESPONSE, { results: [] })
+    const session = [response.session_id, request.session_id].find(isId) ?? access.grant
+    const data: GatewaySearch = {
+      sub: access.sub,
+      session,
+      request: asked.value,
+      response: found.value,
+      ...((asked.isTruncated || found.isTruncated) && { truncated: true }),
+    }
+    try {
+      await this.#journal.record(searchEvent(data, crypto.randomUUID(), this.#scheduler.now()))
+    } catch {
+      // The subject has its answer. A log that refuses it refuses more than this, and the gateway's `done` says so.
+    }
+  }
+}
+
+/** The body as a request of this schema, or the response that refuses it. */
+function checkedBody<T>(
+  schema: Schema<T>,
+  body: Readonly<Record<string, unknown>>,
+  fields: readonly string[],
+): T | Response {
+  const unknown = Object.keys(body).find((name) => !fields.includes(name))
+  if (unknown !== undefined) return refusalResponse('invalid', `there is no field ${unknown.slice(0, 60)}`)
+  try {
+    const request: unknown = body
+    checkRequest(schema, request)
+    return request
+  } catch (error) {
+    if (error instanceof ArgumentError) return refusalResponse('invalid', error.message.slice(0, 300))
+    // It is nested so deeply that it overflows the stack.
+    return refusalResponse('invalid', 'the body cannot be checked')
+  }
+}
+
+/** An answer of the service. */
+function answered(access: Access, response: unknown, isWrite: boolean): Response {
+  try {
+    if (!isObject(response)) return serviceRefusal(undefined, isWrite)
+    return Response.json(access.omit(response), { headers: { 'cache-control': 'no-store' } })
+  } catch (error) {
+    // It cannot be written as JSON.
+    return serviceRefusal(error, isWrite)
+  }
+}
+
+function forbidden(what: string): Response {
+  return refusalResponse('forbidden', `the grant does not allow ${what}`)
+}
+
+function tooMany(limit: string, retryAfter: number): Response {
+  return refusalResponse('too_many', limit, { retryAfter })
+}

@@ -1,0 +1,42 @@
+import { isObject } from '../../protocol/event.ts'
+import { refusalResponse } from '../http-answer.ts'
+
+/** The longest wait that is passed on, in ms. */
+const MAX_RETRY_AFTER = 3_600_000
+
+/**
+ * The answer to a page whose request has failed at the service. It has nothing of the error but its kind: a service's words, a URL
+ * or a key are no business of a page.
+ *
+ * @param isWrite Whether the request may do something twice.
+ */
+export function serviceRefusal(error: unknown, isWrite: boolean): Response {
+  // The errors of `rivulet`'s client have these fields. Another copy of the library has other classes.
+  const { name, status, retryAfter, taken } = isObject(error) ? error : {}
+  const wait =
+    typeof retryAfter === 'number' && retryAfter >= 0 ? Math.min(retryAfter, MAX_RETRY_AFTER) : undefined
+  const details = wait === undefined ? {} : { retryAfter: wait }
+  if (name === 'ArgumentError') return refusalResponse('invalid', 'the request is not valid')
+  if (isWrite && taken !== 'no') {
+    return refusalResponse('uncertain', 'the request failed, and the service may have acted on it')
+  }
+  switch (status) {
+    case 400:
+    case 413:
+    case 422:
+      return refusalResponse('invalid', 'the service does not accept this request')
+    case 404:
+      return refusalResponse('invalid', 'the service does not know what the request names', { status: 404 })
+    case 409:
+      return refusalResponse('invalid', 'its state does not allow this request', { status: 409 })
+    case 429:
+      return refusalResponse('too_many', 'the service has too many requests', details)
+    // Not those of the page's own token, which it would renew: the gateway's key is refused.
+    case 401:
+    case 402:
+    case 403:
+      return refusalResponse('unavailable', 'the service refuses the requests of this gateway')
+    default:
+      return refusalResponse('unavailable', 'the service cannot be reached or has failed', details)
+  }
+}
