@@ -12,6 +12,8 @@ export interface Mounted {
   unmount(): Promise<void>
 }
 
+type MountOptions = { readonly strict?: boolean } & RootOptions
+
 /** React's own switch for tests that use `act`. */
 export function setActEnvironment(isOn = true): void {
   Reflect.set(globalThis, 'IS_REACT_ACT_ENVIRONMENT', isOn)
@@ -20,7 +22,7 @@ export function setActEnvironment(isOn = true): void {
 /** Mounts a tree into the document until the test ends. */
 export async function mount(
   node: ReactNode,
-  { strict = false, ...options }: { readonly strict?: boolean } & RootOptions = {},
+  { strict = false, ...options }: MountOptions = {},
 ): Promise<Mounted> {
   setActEnvironment()
   const container = document.createElement('div')
@@ -34,6 +36,23 @@ export async function mount(
   }
   onTestFinished(unmount)
   await render(node)
+  return { container, text: () => container.textContent ?? '', render, unmount }
+}
+
+/** As {@link mount}, but without `act`: the tree is rendered when React comes to it. For components over real sockets. */
+export function mountOverTime(node: ReactNode, { strict = false, ...options }: MountOptions = {}): Mounted {
+  setActEnvironment(false)
+  const container = document.createElement('div')
+  document.body.append(container)
+  const root = createRoot(container, options)
+  const render = async (child: ReactNode) =>
+    root.render(strict ? createElement(StrictMode, null, child) : child)
+  const unmount = async () => {
+    root.unmount()
+    container.remove()
+  }
+  onTestFinished(unmount)
+  void render(node)
   return { container, text: () => container.textContent ?? '', render, unmount }
 }
 
