@@ -131,6 +131,8 @@ describe('a component over a connection', () => {
       .open()
       .send('snapshot', { view: 'groups', first: true, rows: [['a', { n: 7 }]], position: '1' })
       .send('current', { view: 'groups' })
-    await soon(() => text() === '7')
+    await soon(() => text() !== 'waiting')
+
+    expect(text()).toBe('7')
   })
 })
