@@ -29,7 +29,13 @@ export type { EventLog } from './log/event-log.ts'
 export type { ConsumeOptions } from './log/consume/consume-options.ts'
 export type { LogReader } from './log/log-reader.ts'
 export type { LogProcess, OutputEvent, ProcessContext, ProcessOptions } from './log/process/process.ts'
-export type { ProcessChange, ProcessSnapshot, ProcessState } from './log/process/process-state.ts'
+export type {
+  ProcessChange,
+  ProcessSnapshot,
+  ProcessState,
+  StatePage,
+  StatePageOptions,
+} from './log/process/process-state.ts'
 export type { LogJob } from './log/job.ts'
 export type { LogObserver } from './log/observer.ts'
 export type { ConsumerOptions, EntryOf } from './log/consume/consumer-options.ts'
@@ -38,6 +44,8 @@ export type {
   ChangesPage,
   ProcessCommit,
   ProcessStore,
+  RangeOptions,
+  RangePage,
   StateChange,
   StoredChange,
   Timer,
@@ -86,6 +94,7 @@ export {
   SnapshotTooLargeError,
   StalledConsumerError,
 } from './log/errors.ts'
+export type { PositionProblem } from './log/errors.ts'
 export { AcknowledgementError, keepPosition } from './protocol/acknowledgement.ts'
 export { createClient } from './client.ts'
 export type { ClientOptions, ResearchClient } from './client.ts'

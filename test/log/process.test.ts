@@ -203,6 +203,25 @@ describe('a process', () => {
     await process.done
   })
 
+  it('is read by the prefix of its keys, page by page', async () => {
+    const { store, log } = await opened()
+    await append(store, [change('1', 'a'), change('2', 'b'), change('3', 'b2'), change('4', 'b2')])
+    const process = log.process('p', counting)
+    await caughtUp(store)
+
+    const first = await process.page({ prefix: '/v1/monitors/b', limit: 1 })
+    const [after = ''] = first.states.keys()
+    const second = await log
+      .state<Count>('p')
+      .page({ prefix: '/v1/monitors/b', after, since: first.position })
+
+    expect([[...first.states], first.isEnd]).toEqual([[['/v1/monitors/b', { seen: 1 }]], false])
+    expect([[...second.states], second.isEnd]).toEqual([[['/v1/monitors/b2', { seen: 2 }]], true])
+    expect(first.position).toBe((await process.snapshot()).position)
+    await expect(process.page({ prefix: '\ud800' })).rejects.toThrow('prefix must be a well-formed text')
+    await expect(process.page({ limit: 0 })).rejects.toThrow('limit must be an integer from 1 to 10000')
+  })
+
   it('refuses a snapshot of more keys than its limit, which `changes` reads one by one', async () => {
     const { store, log } = await opened()
     await append(

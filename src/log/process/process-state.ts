@@ -1,5 +1,6 @@
 import { Observable } from 'rxjs'
 import type { Subscriber } from 'rxjs'
+import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkBoolean, checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
 import { gateOf } from '../../protocol/gate.ts'
 import type { Gate } from '../../protocol/gate.ts'
@@ -32,6 +33,27 @@ export interface ProcessSnapshot<State> {
   readonly position: Position
 }
 
+/** Which states {@link ProcessState.page} reads. */
+export interface StatePageOptions {
+  /** Only keys that begin with this text. Default: all. */
+  readonly prefix?: string
+  /** Only keys after this one, the last of the page before. Default: from the first one on. */
+  readonly after?: string
+  /** The position of the first page: a state that was built again since is refused. Default: the state as it is. */
+  readonly since?: Position
+  /** Maximum number of states, from 1 to 10,000. Default 100. A page of more than 1 MiB has fewer. */
+  readonly limit?: number
+}
+
+/** States by key, in the order of their keys. */
+export interface StatePage<State> {
+  readonly states: ReadonlyMap<string, State>
+  /** The position of the process when the page was read. */
+  readonly position: Position
+  /** Whether no key follows. */
+  readonly isEnd: boolean
+}
+
 /** The state of a process, as of its last commit. It can be read in any process of the operating system that opens the log. */
 export interface ProcessState<State> {
   /** The state of a key; undefined where it has none. */
@@ -43,6 +65,13 @@ export interface ProcessState<State> {
    * @param options `limit`: maximum number of keys, default 100,000.
    */
   snapshot(options?: { readonly limit?: number }): Promise<ProcessSnapshot<State>>
+  /**
+   * Reads states in the order of their keys, such as those whose keys begin with the same text, page by page. Pages are of
+   * different moments: what has changed between them is among the {@link changes} after the position of the first one.
+   *
+   * Rejects with a `LogPositionError` where the state was built again after `since`.
+   */
+  page(options?: StatePageOptions): Promise<StatePage<State>>
   /**
    * The changes after a position, or of all keys without one. Each change has its own position, from which reading goes on. A
    * reader that is behind gets only the last state of each key.
@@ -83,6 +112,19 @@ export class StoredProcessState<State> implements ProcessState<State> {
         if (!(error instanceof LogPositionError) || attempt === SNAPSHOT_ATTEMPTS) throw error
       }
     }
+  }
+
+  async page(options: StatePageOptions = {}): Promise<StatePage<State>> {
+    checkOptions('options', options, ['prefix', 'after', 'since', 'limit'])
+    const { prefix = '', after, since, limit = 100 } = options
+    if (typeof prefix !== 'string' || !prefix.isWellFormed()) {
+      throw new ArgumentError('prefix', 'a well-formed text', prefix)
+    }
+    if (after !== undefined && typeof after !== 'string') throw new ArgumentError('after', 'a key', after)
+    if (since !== undefined) checkText('since', since)
+    checkInteger('limit', limit, 1, 10_000)
+    const page = await this.#store.processes.range(this.#name, { prefix, after, since, limit })
+    return { ...page, states: new Map(page.states.map(({ key, state }) => [key, parsed<State>(state)])) }
   }
 
   changes(after?: Position, options: { readonly live?: boolean } = {}): Observable<ProcessChange<State>> {

@@ -22,6 +22,11 @@ import type { LogFile } from './log-file.ts'
 /** Rows of earlier generations that are removed in one transaction. */
 const CLEANED_ROWS = 1_000
 
+/** The states between two keys. The primary key finds them. */
+export const RANGE_FROM = `SELECT key, state FROM rivulet_state
+  WHERE generation = ? AND key >= ? AND key < ? AND state IS NOT NULL ORDER BY key LIMIT ?`
+export const RANGE_AFTER = RANGE_FROM.replace('key >=', 'key >')
+
 /** A process in its current generation. */
 interface FoundProcess extends ProcessChanges {
   readonly memo: string
@@ -233,14 +238,8 @@ function prepare({ database }: LogFile) {
       `SELECT key, change, state FROM rivulet_state
        WHERE generation = ? AND change > ? AND change <= ? ORDER BY change LIMIT ?`,
     ),
-    range: sql(
-      `SELECT key, state FROM rivulet_state
-       WHERE generation = ? AND key >= ? AND key < ? AND state IS NOT NULL ORDER BY key LIMIT ?`,
-    ),
-    rangeAfter: sql(
-      `SELECT key, state FROM rivulet_state
-       WHERE generation = ? AND key > ? AND key < ? AND state IS NOT NULL ORDER BY key LIMIT ?`,
-    ),
+    range: sql(RANGE_FROM),
+    rangeAfter: sql(RANGE_AFTER),
     oldTombstone: sql(
       `SELECT change FROM rivulet_state WHERE generation = ? AND state IS NULL
        ORDER BY change DESC LIMIT 1 OFFSET ?`,

@@ -1,3 +1,4 @@
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MAX_COMMIT_BYTES } from '../../../src/log/store/contract.ts'
 import type { Commit, LogStore, Position } from '../../../src/log/store/contract.ts'
@@ -154,6 +155,142 @@ export function describeProcesses(name: string, open: Open): void {
       const page = await log.processes.changes(NAME, start, { limit: 10, until })
       expect(page.changes.map(({ key }) => key)).toEqual(['b'])
       expect(page).toMatchObject({ position: until, isEnd: true })
+    })
+
+    /** The keys with a prefix, in pages of this size, after a key. */
+    async function keysWith(log: LogStore, prefix: string, limit: number, first?: string) {
+      const found: (readonly [string, string])[] = []
+      for (let after = first; ;) {
+        const page = await log.processes.range(NAME, { prefix, after, limit })
+        expect(page.states.length).toBeLessThanOrEqual(limit)
+        found.push(...page.states.map(({ key, state }) => [key, state] as const))
+        if (page.isEnd) return found
+        after = page.states.at(-1)?.key
+      }
+    }
+
+    it('reads the states of keys with a prefix, in the order of their code points, in pages of any size', async () => {
+      const { log, set } = await withProcess()
+      await set(
+        ...['a/2', 'a/1', 'a', 'a0', 'a-', 'b/1', 'A/1', '/', 'a/😀', 'a/\ue000', 'a/\ud800'].map(
+          (key) => [key, JSON.stringify(key)] as const,
+        ),
+      )
+      await set(['a/gone', '1'], ['a/1', '2'], ['a/gone', null])
+      for (const limit of [1, 2, 3, 100]) {
+        // The last one is stored as a JSON string, since UTF-8 has no lone surrogates.
+        expect(await keysWith(log, 'a/', limit)).toEqual([
+          ['a/\ud800', '"a/\\ud800"'],
+          ['a/1', '2'],
+          ['a/2', '"a/2"'],
+          ['a/\ue000', '"a/\ue000"'],
+          ['a/😀', '"a/😀"'],
+        ])
+        expect((await keysWith(log, 'a/', limit, 'a/1')).map(([key]) => key)).toEqual([
+          'a/2',
+          'a/\ue000',
+          'a/😀',
+        ])
+        expect(await keysWith(log, 'a/1x', limit)).toEqual([])
+      }
+    })
+
+    it('reads the same keys by a prefix as a filter of all keys does', async () => {
+      const { log, set } = await withProcess()
+      const part = fc.constantFrom(
+        'a',
+        'b',
+        '/',
+        '"',
+        '\0',
+        '\ud7ff',
+        '\ue000',
+        '😀',
+        '\u{10ffff}',
+        '\ud800',
+        '%',
+      )
+      const text = fc.array(part, { maxLength: 4 }).map((parts) => parts.join(''))
+      const written = new Set<string>()
+      await fc.assert(
+        fc.asyncProperty(
+          fc.uniqueArray(text, { maxLength: 12 }),
+          text,
+          fc.integer({ min: 1, max: 5 }),
+          async (keys, given, limit) => {
+            const prefix = given.toWellFormed()
+            for (const key of keys) written.add(key)
+            await set(...keys.map((key) => [key, '1'] as const))
+            const found = (await keysWith(log, prefix, limit)).map(([key]) => key)
+            expect(found.toSorted()).toEqual([...written].filter((key) => key.startsWith(prefix)).toSorted())
+          },
+        ),
+        { numRuns: 40 },
+      )
+    })
+
+    it('gives the position of the same moment with each page, from which changes go on', async () => {
+      const { log, set } = await withProcess()
+      expect(await log.processes.range(NAME, { prefix: '', limit: 1 })).toEqual({
+        states: [],
+        position: await log.processes.start(),
+        isEnd: true,
+      })
+      await set(['a', '1'], ['b', '1'])
+      const { position, states, isEnd } = await log.processes.range(NAME, { prefix: '', limit: 1 })
+      expect([states, isEnd]).toEqual([[{ key: 'a', state: '1' }], false])
+      expect(position).toBe(await log.processes.end(NAME))
+      await set(['c', '1'], ['a', null])
+      const rest = { prefix: '', after: 'a', since: position, limit: 10 }
+      expect((await log.processes.range(NAME, rest)).states.map(({ key }) => key)).toEqual(['b', 'c'])
+      expect(pairs(await changesAfter(log, position))).toEqual([
+        ['c', '1'],
+        ['a', null],
+      ])
+    })
+
+    it('ends pages by the length of their states too', async () => {
+      const { log, set } = await withProcess()
+      const state = JSON.stringify('x'.repeat(98))
+      await set(...['a', 'b', 'c', 'd', 'e'].map((key) => [key, state] as const))
+      const range = await log.processes.range(NAME, { prefix: '', limit: 10, maxLength: 150 })
+      expect([range.states.length, range.isEnd]).toEqual([2, false])
+      const start = await log.processes.start()
+      const first = await log.processes.changes(NAME, start, { limit: 10, maxLength: 150 })
+      expect([first.changes.length, first.isEnd]).toEqual([2, false])
+      const second = await log.processes.changes(NAME, first.position, { limit: 10, maxLength: 301 })
+      expect([second.changes.map(({ key }) => key), second.isEnd]).toEqual([['c', 'd', 'e'], true])
+    })
+
+    it('refuses a page by prefix once the state was built again', async () => {
+      const { log, commit, set } = await withProcess()
+      await set(['a', '1'])
+      const { position } = await log.processes.range(NAME, { prefix: '', limit: 1 })
+      await commit({ reset: true, state: [{ key: 'a', state: '2' }] })
+      const page = log.processes.range(NAME, { prefix: '', since: position, limit: 1 })
+      await expect(page).rejects.toMatchObject({ name: 'LogPositionError', reason: 'rebuilt' })
+    })
+
+    it('says why it refuses a position', async () => {
+      const { log, set, commit } = await withProcess()
+      await set(['a', '1'])
+      const { position } = await changesAfter(log)
+      const reasonOf = async (after: Position) => {
+        const read = log.processes.changes(NAME, after, { limit: 1 })
+        return read.then(
+          () => 'none',
+          (error: unknown) => (error instanceof LogPositionError ? error.reason : 'other'),
+        )
+      }
+      expect(await reasonOf('nonsense')).toBe('unknown')
+      expect(await reasonOf(`${position}0`)).toBe('beyond')
+      const many = Array.from({ length: MAX_TOMBSTONES + 1 }, (_, n) => String(n))
+      for (let at = 0; at < many.length; at += 5_000) {
+        await set(...many.slice(at, at + 5_000).map((key) => [key, null] as const))
+      }
+      expect(await reasonOf(position)).toBe('forgotten')
+      await commit({ reset: true })
+      expect(await reasonOf(position)).toBe('rebuilt')
     })
 
     it('refuses positions of another log, beyond the end, and of the log itself', async () => {

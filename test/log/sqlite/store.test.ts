@@ -6,6 +6,7 @@ import { sqliteLog } from '../../../src/log/sqlite-log.ts'
 import { originalText, storedText } from '../../../src/log/store/stored-text.ts'
 import { ArgumentError } from '../../../src/protocol/argument-error.ts'
 import { LogFileError, LogInUseError } from '../../../src/log/errors.ts'
+import { RANGE_AFTER, RANGE_FROM } from '../../../src/log/sqlite/processes.ts'
 import { SqliteLogStore } from '../../../src/log/sqlite/store.ts'
 import { appendTo, completedRun, detections, readAll } from './events.ts'
 import { runProgram } from './processes.ts'
@@ -29,6 +30,23 @@ describe('an argument that cannot be right', () => {
     expect(() => sqliteLog('log.db', { ownr: 'me' })).toThrow('did you mean owner?')
     // @ts-expect-error: not a function
     expect(() => sqliteLog('log.db', { clock: 5 })).toThrow(ArgumentError)
+  })
+})
+
+describe('states by prefix', () => {
+  it('are found by the primary key, without a look at other keys', async () => {
+    const file = scratchFile()
+    await openLog(file).positionAt('start')
+    const database = new DatabaseSync(file)
+    onTestFinished(() => database.close())
+
+    for (const sql of [RANGE_FROM, RANGE_AFTER]) {
+      const plan = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(1, 'a', 'b', 10)
+
+      expect(plan.map((step) => step['detail'])).toEqual([
+        'SEARCH rivulet_state USING PRIMARY KEY (generation=? AND key>? AND key<?)',
+      ])
+    }
   })
 })
 
