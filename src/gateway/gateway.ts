@@ -1,6 +1,8 @@
 import { checkDuration, checkInteger, checkObject, checkOptions, checkText } from '../protocol/check.ts'
 import type { LogProcess } from '../log/process/process.ts'
 import type { LiveSnapshot } from '../protocol/live.ts'
+import { asyncScheduler } from 'rxjs'
+import type { Access } from './access/access.ts'
 import { Authority } from './access/authority.ts'
 import { Counters } from './feed/counters.ts'
 import { FollowedView } from './feed/followed-view.ts'
@@ -9,6 +11,7 @@ import type { Gateway, GatewayOptions, Views } from './gateway-options.ts'
 import type { Grant } from './grant.ts'
 import { refusalResponse } from './http-answer.ts'
 import { Lag } from './lag.ts'
+import { GatewayRequests } from './requests/requests.ts'
 import { snapshotOf } from './stream/snapshot.ts'
 import { Streams, unavailable } from './stream/streams.ts'
 
@@ -53,7 +56,7 @@ interface Endpoint {
  */
 export function createGateway<const V extends Views>(options: GatewayOptions<V>): Gateway<V> {
   checkOptions('options', options, OPTIONS)
-  const { log, views, tokens, path = '/live', origins, maxConnections, heartbeat = 15_000 } = options
+  const { log, views, tokens, path = '/live', origins, client, maxConnections, heartbeat = 15_000 } = options
   checkObject('views', views)
   checkText('path', path)
   checkDuration('heartbeat', heartbeat)
@@ -74,19 +77,27 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
       new FollowedView(name, definition, log.states, counters),
     ]),
   )
+  const requests = new GatewayRequests({ client, journal: authority.journal, scheduler: asyncScheduler })
   const lag = new Lag(log)
   const streams = new Streams({ views: followed, heartbeat, behind: (names) => lag.of(names) })
   let isClosed = false
 
-  const stream = async (request: Request): Promise<Response> => {
-    const access = await authority.authenticate(request)
-    if (access instanceof Response) return access
+  const granted =
+    (answer: (request: Request, access: Access) => Promise<Response>) => async (request: Request) => {
+      const access = await authority.authenticate(request)
+      return access instanceof Response ? access : answer(request, access)
+    }
+  const stream = granted((request, access) => {
     const admitted = authority.admit(access)
-    return admitted instanceof Response ? admitted : streams.respond(request, access, admitted)
-  }
+    return admitted instanceof Response
+      ? Promise.resolve(admitted)
+      : streams.respond(request, access, admitted)
+  })
   const endpoints = new Map<string, Endpoint>([
     ['/stream', { methods: ['GET', 'POST'], answer: stream }],
     ['/session', { methods: ['POST'], answer: (request) => authority.exchange(request) }],
+    ['/search', { methods: ['POST'], answer: granted((...of) => requests.search(...of)) }],
+    ['/runs', { methods: ['POST'], answer: granted((...of) => requests.addRuns(...of)) }],
   ])
   const respond = async (request: Request): Promise<Response> => {
     if (isClosed) return refusalResponse('unavailable', 'the gateway is closed')
@@ -132,6 +143,7 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
   const close = async () => {
     isClosed = true
     streams.close('shutdown')
+    requests.close()
     await stopAll(processes.map(({ process }) => process))
     await authority.close()
   }

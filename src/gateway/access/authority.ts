@@ -10,6 +10,7 @@ import { refusalResponse } from '../http-answer.ts'
 import { Journal } from '../journal.ts'
 import { GrantedAccess } from './access.ts'
 import type { Access } from './access.ts'
+import { bearerOf } from './bearer.ts'
 import { checkGrant, isSubject } from './checked-grant.ts'
 import { OpenAccesses } from './endings.ts'
 import { Origins } from './origins.ts'
@@ -167,11 +168,8 @@ export class Authority {
   /** The token of a request; undefined where it has none. */
   async #verify(request: Request): Promise<VerifiedToken | 'expired' | 'unauthenticated' | undefined> {
     const now = this.#scheduler.now()
-    const authorization = request.headers.get('authorization')
-    if (authorization !== null) {
-      const bearer = /^bearer +([^ ,]+)$/i.exec(authorization)?.[1]
-      return bearer === undefined ? 'unauthenticated' : this.#tokens.verify(bearer, 'token', now)
-    }
+    const bearer = bearerOf(request)
+    if (bearer !== undefined) return this.#tokens.verify(bearer, 'token', now)
     const mayHaveCookie = request.method === 'GET' || request.method === 'HEAD'
     const session = mayHaveCookie ? this.#cookie.tokenOf(request) : undefined
     return session === undefined ? undefined : this.#tokens.verify(session, 'session', now)

@@ -1,12 +1,17 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
 import { isLoopback } from './origins.ts'
 
 /** The cookie of a session, which `EventSource` sends: for the gateway's own path, and not to scripts or with requests of other sites. */
 export class SessionCookie {
   readonly #path: string
 
-  /** @param path Where the gateway is mounted. */
+  /**
+   * @param path Where the gateway is mounted.
+   * @throws ArgumentError for a path that cannot be in a cookie.
+   */
   constructor(path: string) {
-    this.#path = path
+    if (!/^(?:\/[\w.~%-]+)*\/?$/.test(path)) throw new ArgumentError('path', 'a path such as /live', path)
+    this.#path = path === '' ? '/' : path
   }
 
   /** The token of a request's cookie. */

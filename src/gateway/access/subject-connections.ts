@@ -3,7 +3,7 @@ import { refusalResponse } from '../http-answer.ts'
 /** How soon a client may try again that has too many connections, in ms. */
 const RETRY_AFTER = 5_000
 
-/** Counts the connections of each subject. */
+/** Counts the open connections, or running requests, of each subject. */
 export class SubjectConnections {
   readonly #max: number
   readonly #counts = new Map<string, number>()
@@ -16,7 +16,7 @@ export class SubjectConnections {
   open(sub: string): (() => void) | Response {
     const count = this.#counts.get(sub) ?? 0
     if (count >= this.#max) {
-      const message = `this subject has ${this.#max} connections already`
+      const message = `this subject has ${this.#max} of them open`
       return refusalResponse('too_many', message, { retryAfter: RETRY_AFTER })
     }
     this.#counts.set(sub, count + 1)

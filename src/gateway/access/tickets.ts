@@ -1,11 +1,10 @@
 import type { SchedulerLike } from 'rxjs'
-import { BodyIntake } from '../../http/body-intake.ts'
 import { sessionEvent } from '../../protocol/gateway-event.ts'
 import type { GatewaySession } from '../../protocol/gateway-event.ts'
 import { refusalResponse } from '../http-answer.ts'
 import type { Journal } from '../journal.ts'
 import type { CheckedGrant } from './checked-grant.ts'
-import { jsonBody } from './request-body.ts'
+import { bearerOf } from './bearer.ts'
 import type { SessionCookie } from './session-cookie.ts'
 import type { Tokens, VerifiedToken } from './tokens.ts'
 
@@ -15,21 +14,12 @@ const TIME_TO_LIVE = 60_000
 /** The tickets that are remembered as used, besides the log. */
 const MAX_USED = 10_000
 
-const MAX_BODY = 16 * 1024
-const MAX_BODIES = 4 * 1024 * 1024
-const BODY_TIMEOUT = 10_000
-
 /** Tickets, each of which is exchanged once for a cookie with the same grant. */
 export class Tickets {
   readonly #tokens: Tokens
   readonly #journal: Journal
   readonly #cookie: SessionCookie
   readonly #scheduler: SchedulerLike
-  readonly #bodies = new BodyIntake({
-    maxBodyBytes: MAX_BODY,
-    maxBytesInFlight: MAX_BODIES,
-    bodyTimeout: BODY_TIMEOUT,
-  })
   /** So that a ticket that is sent again and again does not reach the log each time. */
   readonly #used = new Set<string>()
 
@@ -48,15 +38,15 @@ export class Tickets {
   }
 
   /**
-   * Answers `POST …/session` with the body `{ ticket }`: 204 with the cookie.
+   * Answers `POST …/session` with the ticket as its bearer: 204 with the cookie. Not in a body, which takes memory until it is read.
    *
    * @param isRevoked Whether the grant of a ticket is revoked.
    */
   async exchange(request: Request, isRevoked: (ticket: VerifiedToken) => boolean): Promise<Response> {
-    const body = await jsonBody(request, this.#bodies)
-    if (body instanceof Response) return body
-    const { ticket } = body
-    if (typeof ticket !== 'string') return refusalResponse('invalid', 'ticket must be a string')
+    const ticket = bearerOf(request)
+    if (ticket === undefined) {
+      return refusalResponse('unauthenticated', 'the request needs a ticket as its bearer token')
+    }
     const verified = await this.#tokens.verify(ticket, 'ticket', this.#scheduler.now())
     if (verified === 'expired') return refusalResponse('expired', 'the ticket has expired')
     if (verified === 'unauthenticated') {

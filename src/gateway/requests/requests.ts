@@ -15,7 +15,9 @@ import type { AddRunsRequest } from '../../protocol/task-group.ts'
 import type { RunInput } from '../../protocol/task.ts'
 import type { Access } from '../access/access.ts'
 import { jsonBody } from '../access/request-body.ts'
+import { SubjectConnections } from '../access/subject-connections.ts'
 import type { GatewayClient } from '../gateway-options.ts'
+import type { GrantedRequests } from '../grant.ts'
 import { refusalResponse } from '../http-answer.ts'
 import type { Journal } from '../journal.ts'
 import { bounded } from '../views/bounded.ts'
@@ -30,6 +32,9 @@ const RUNS = 100
 
 const KIB = 1024
 const MIB = 1024 * KIB
+
+/** Maximum number of requests of one subject to add runs at the same time. */
+const MAX_RUNNING = 4
 
 /** How long a body may take to arrive, in ms. */
 const BODY_TIMEOUT = 10_000
@@ -92,6 +97,8 @@ export class GatewayRequests {
     maxBytesInFlight: 32 * MIB,
     bodyTimeout: BODY_TIMEOUT,
   })
+  /** So that the bodies of one subject leave room for those of others. */
+  readonly #running = new SubjectConnections(MAX_RUNNING)
   readonly #closing = new AbortController()
 
   constructor({ client, journal, scheduler }: RequestsOptions) {
@@ -126,7 +133,21 @@ export class GatewayRequests {
   async addRuns(request: Request, access: Access): Promise<Response> {
     const granted = access.requests.addRuns
     if (this.#client === undefined || granted === undefined) return forbidden('adding runs')
-    const { groups, perMinute = RUNS, processors = [] } = granted
+    const release = this.#running.open(access.sub)
+    if (release instanceof Response) return release
+    try {
+      return await this.#addRuns(request, access, this.#client, granted)
+    } finally {
+      release()
+    }
+  }
+
+  async #addRuns(
+    request: Request,
+    access: Access,
+    { taskGroups }: GatewayClient,
+    { groups, perMinute = RUNS, processors = [] }: NonNullable<GrantedRequests['addRuns']>,
+  ): Promise<Response> {
     const body = await jsonBody(request, this.#runsBodies)
     if (body instanceof Response) return body
     const { group, ...rest } = body
@@ -146,7 +167,6 @@ export class GatewayRequests {
     const wait = this.#runs.take(access.sub, inputs.length, perMinute, this.#scheduler.now())
     if (wait > 0) return tooMany(`at most ${perMinute} runs a minute`, wait)
     try {
-      const { taskGroups } = this.#client
       const response = await taskGroups.addRuns(group, checked, { signal: this.#signalOf(request) })
       return answered(access, response, true)
     } catch (error) {
