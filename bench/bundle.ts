@@ -17,6 +17,13 @@ const EVERYTHING = `
   export * from 'rivulet'
   export * from 'rivulet/operators'`
 
+/** What a page of React loads. The inspector is for developers, and is left out by each bundler where it is not used. */
+const LIVE_AND_REACT = `
+  export * from 'rivulet/live'
+  export {
+    inlineSnapshot, prefetchView, useAddRuns, useSearch, useStatus, useSuspenseView, useView
+  } from 'rivulet/react'`
+
 /** A part of the package with a limit of its own, checked like {@link BOUND_KB}. */
 export interface PartWithLimit {
   readonly name: string
@@ -30,6 +37,7 @@ export interface PartWithLimit {
 export const PARTS: readonly PartWithLimit[] = [
   { name: 'rivulet and rivulet/operators', module: EVERYTHING, boundKb: BOUND_KB },
   { name: 'rivulet/live', module: `export * from 'rivulet/live'`, boundKb: 8 },
+  { name: 'rivulet/live and rivulet/react', module: LIVE_AND_REACT, boundKb: 10 },
 ]
 
 /** The bundle for a browser. Sizes in bytes. */

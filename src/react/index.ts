@@ -5,6 +5,8 @@
  */
 export { prefetchView } from './first-rows.ts'
 export { inlineSnapshot } from './inline-snapshot.ts'
+export { LiveInspector } from './live-inspector.ts'
+export type { LiveInspectorProps } from './live-inspector.ts'
 export { useAddRuns } from './use-add-runs.ts'
 export type { UseAddRunsResult } from './use-add-runs.ts'
 export { useSearch } from './use-search.ts'
