@@ -1,0 +1,102 @@
+import type { ReactNode } from 'react'
+import { words } from '../parts/format.ts'
+import { Confidence } from './confidence.tsx'
+import { readOutput } from './evidence.ts'
+import type { Evidence } from './evidence.ts'
+import { SourceQuotes } from './quote.tsx'
+import { Text, Value } from './value.tsx'
+
+/** An output with what it rests on, field by field. `previous` is what the fields were before, where the output is a change. */
+export function Output({
+  output,
+  previous,
+}: {
+  readonly output: unknown
+  readonly previous?: unknown
+}): ReactNode {
+  const shown = readOutput(output)
+  const before = readOutput(previous)
+  if (shown.kind === 'none') return <p className="muted">No output.</p>
+  if (shown.kind === 'text') {
+    return (
+      <div className="output">
+        <div className="prose">
+          <Text text={shown.text} />
+        </div>
+        {before.kind === 'text' && before.text !== shown.text && (
+          <div className="was">
+            <span className="was-label">Before</span> <Text text={before.text} />
+          </div>
+        )}
+        {shown.evidence.map((each, index) => (
+          <Basis key={index} evidence={each} />
+        ))}
+      </div>
+    )
+  }
+  const names = new Set(shown.fields.map(([name]) => name))
+  const earlier = new Map(before.kind === 'fields' ? before.fields : [])
+  return (
+    <dl className="output fields">
+      {shown.fields.map(([name, value]) => (
+        <div key={name} className="field">
+          <dt>
+            <bdi>{words(name)}</bdi>
+          </dt>
+          <dd>
+            <div className="field-value">
+              <Value value={value} />
+            </div>
+            {earlier.has(name) && (
+              <div className="was">
+                <span className="was-label">Before</span> <Value value={earlier.get(name)} />
+              </div>
+            )}
+            {shown.evidence.filter((each) => each.field === name).map((each, index) => (
+              <Basis key={index} evidence={each} />
+            ))}
+          </dd>
+        </div>
+      ))}
+      {/* Of elements of lists, such as `authors.0`, and of fields that the output does not have. */}
+      {shown.evidence
+        .filter((each) => !names.has(each.field))
+        .map((each, index) => (
+          <div key={`basis ${index}`} className="field">
+            <dt>
+              <bdi>{each.field}</bdi>
+            </dt>
+            <dd>
+              <Basis evidence={each} />
+            </dd>
+          </div>
+        ))}
+    </dl>
+  )
+}
+
+function Basis({ evidence }: { readonly evidence: Evidence }): ReactNode {
+  return (
+    <div className="basis">
+      {(evidence.confidence !== undefined || evidence.reasoning !== '') && (
+        <div className="reason">
+          {evidence.confidence !== undefined && <Confidence level={evidence.confidence} />}
+          {evidence.reasoning !== '' && (
+            <span className="reasoning">
+              <Text text={evidence.reasoning} />
+            </span>
+          )}
+        </div>
+      )}
+      {evidence.sources.length > 0 && (
+        <ul className="sources" aria-label={`Sources of ${words(evidence.field)}`}>
+          {evidence.sources.map((source, index) => (
+            <li key={index}>
+              <SourceQuotes source={source} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,162 @@
+import { useMemo, useState } from 'react'
+import type { ReactNode } from 'react'
+import { useDashboard } from '../dashboard.ts'
+import { useView } from '../live-hooks.ts'
+import { Badge } from '../parts/badge.tsx'
+import { formats, words } from '../parts/format.ts'
+import { useMore } from '../parts/more.tsx'
+import { Notice } from '../parts/notice.tsx'
+import { RelativeTime } from '../parts/time.tsx'
+import { MissedNotice, insteadOfRows } from '../parts/view-rows.tsx'
+import type { GroupRow, GroupRunRow, NoticeRow } from '../rows.ts'
+import { SourceNotice } from '../monitors/source-notice.tsx'
+import { ProgressBar, StatusCounts } from './progress-bar.tsx'
+import { progressOf } from './progress.ts'
+import { RunItem } from './run-item.tsx'
+
+/** A task group: its progress and its runs, the last ones first. */
+export function GroupDetail({
+  group,
+  run,
+}: {
+  readonly group: string
+  readonly run: string | undefined
+}): ReactNode {
+  const { live } = useDashboard()
+  const snapshot = useView(live.view('group', { group }))
+  const { status, updated, runs, notices, statuses } = useMemo(() => partsOf(snapshot.rows), [snapshot.rows])
+  const [only, setOnly] = useState<string>()
+  const wanted = useMemo(
+    () => (only === undefined ? runs : runs.filter((each) => each.run.status === only)),
+    [runs, only],
+  )
+  const progress = progressOf(status)
+  const instead = insteadOfRows(snapshot, 'runs')
+
+  return (
+    <article aria-labelledby="group-title" className="detail">
+      <header className="detail-header">
+        <p className="eyebrow">Task group</p>
+        <h2 id="group-title" className="mono" tabIndex={-1}>
+          <bdi>{group}</bdi>
+        </h2>
+        {progress !== undefined && (
+          <>
+            <div className="detail-facts">
+              {progress.isActive ? (
+                <Badge tone="busy" icon="run">
+                  active
+                </Badge>
+              ) : (
+                <Badge tone="quiet" icon="check">
+                  ended
+                </Badge>
+              )}
+              <span>
+                {formats.percent(progress.total === 0 ? 0 : progress.ended / progress.total)} of{' '}
+                {formats.number(progress.total)} runs
+              </span>
+              {updated !== undefined && (
+                <span className="muted">
+                  changed <RelativeTime at={updated} />
+                </span>
+              )}
+            </div>
+            <ProgressBar progress={progress} name="Runs that have ended" />
+            <StatusCounts progress={progress} />
+            {typeof status?.status_message === 'string' && status.status_message !== '' && (
+              <p className="note" dir="auto">
+                {status.status_message}
+              </p>
+            )}
+          </>
+        )}
+      </header>
+      {instead ?? (
+        <>
+          <MissedNotice gaps={snapshot.gaps} />
+          {notices.length > 0 && (
+            <ul className="notices" aria-label="Problems of the source">
+              {notices.slice(0, 5).map(([key, notice]) => (
+                <SourceNotice key={key} type={notice.type} event={notice.event} recorded={notice.recorded} />
+              ))}
+            </ul>
+          )}
+          {runs.length === 0 ? (
+            <Notice icon="clock" title={snapshot.rows.size === 0 ? 'Nothing is known of this group' : 'No run has ended yet'}>
+              <p>A run appears here when it completes, fails or is cancelled.</p>
+            </Notice>
+          ) : (
+            <>
+              <div className="toolbar">
+                <h3>
+                  Runs <span className="muted">{formats.number(wanted.length)}</span>
+                </h3>
+                {statuses.length > 1 && (
+                  <div className="filters" role="group" aria-label="Show runs by status">
+                    <button type="button" aria-pressed={only === undefined} onClick={() => setOnly(undefined)}>
+                      All
+                    </button>
+                    {statuses.map(([name, count]) => (
+                      <button key={name} type="button" aria-pressed={only === name} onClick={() => setOnly(name)}>
+                        {words(name)} <span className="count">{formats.number(count)}</span>
+                      </button>
+                    ))}
+                  </div>
+                )}
+              </div>
+              <RunList key={only ?? ''} runs={wanted} group={group} selected={run} />
+            </>
+          )}
+        </>
+      )}
+    </article>
+  )
+}
+
+function RunList({
+  runs,
+  group,
+  selected,
+}: {
+  readonly runs: readonly GroupRunRow[]
+  readonly group: string
+  readonly selected: string | undefined
+}): ReactNode {
+  // The run of the address is there, however far down the list it is.
+  const first = useMemo(() => {
+    const found = runs.find(({ run }) => run.run_id === selected)
+    return found === undefined || runs.indexOf(found) < 50 ? runs : [found, ...runs.filter((each) => each !== found)]
+  }, [runs, selected])
+  const { shown, more } = useMore(first, 50)
+  return (
+    <>
+      <ul className="rows">
+        {shown.map((row) => (
+          <RunItem key={row.run.run_id} row={row} group={group} isSelected={row.run.run_id === selected} />
+        ))}
+      </ul>
+      {more}
+    </>
+  )
+}
+
+function partsOf(rows: ReadonlyMap<string, GroupRow>) {
+  const runs: GroupRunRow[] = []
+  const notices: (readonly [key: string, notice: NoticeRow])[] = []
+  let head: Extract<GroupRow, { kind: 'group' }> | undefined
+  for (const [key, row] of rows) {
+    if (row.kind === 'run') runs.push(row)
+    else if (row.kind === 'notice') notices.push([key, row])
+    else head = row
+  }
+  const counts = new Map<string, number>()
+  for (const { run } of runs) counts.set(run.status, (counts.get(run.status) ?? 0) + 1)
+  return {
+    status: head?.status,
+    updated: head?.updated,
+    runs: runs.toSorted((a, b) => b.recorded - a.recorded),
+    notices: notices.toSorted(([, a], [, b]) => b.recorded - a.recorded),
+    statuses: [...counts],
+  }
+}

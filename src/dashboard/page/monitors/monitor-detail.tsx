@@ -1,0 +1,135 @@
+import { useId, useMemo, useState } from 'react'
+import type { ReactNode } from 'react'
+import { rowKey } from '../../../protocol/live.ts'
+import { useDashboard, usePlainView } from '../dashboard.ts'
+import { useView } from '../live-hooks.ts'
+import { groupByDay } from '../parts/days.ts'
+import { formats } from '../parts/format.ts'
+import { useMore } from '../parts/more.tsx'
+import { Notice } from '../parts/notice.tsx'
+import { RelativeTime } from '../parts/time.tsx'
+import { MissedNotice, insteadOfRows } from '../parts/view-rows.tsx'
+import type { MonitorRow } from '../rows.ts'
+import { MonitorState } from './monitor-list.tsx'
+import { TimeAxis } from './time-axis.tsx'
+import { TimelineItem } from './timeline-item.tsx'
+import { timelineEntry } from './timeline.ts'
+import type { TimelineEntry } from './timeline.ts'
+
+type Order = 'found' | 'happened'
+
+/** A monitor: its events on an axis of time, and by day. */
+export function MonitorDetail({ monitor }: { readonly monitor: string }): ReactNode {
+  const { live } = useDashboard()
+  const snapshot = useView(live.view('monitor', { monitor }))
+  const summary = useView(usePlainView('monitors')).rows.get(rowKey([monitor]))
+  const [order, setOrder] = useState<Order>('found')
+  const [hasAll, setAll] = useState(false)
+  const entries = useMemo(() => entriesOf(snapshot.rows), [snapshot.rows])
+  const shown = useMemo(() => arranged(entries, order, hasAll), [entries, order, hasAll])
+  const quiet = entries.filter(({ kind }) => kind === 'completion').length
+  const group = useId()
+  const instead = insteadOfRows(snapshot, 'events')
+
+  return (
+    <article aria-labelledby="monitor-title" className="detail">
+      <header className="detail-header">
+        <p className="eyebrow">Monitor</p>
+        <h2 id="monitor-title" className="mono" tabIndex={-1}>
+          <bdi>{summary?.monitor ?? monitor}</bdi>
+        </h2>
+        {summary !== undefined && (
+          <div className="detail-facts">
+            <MonitorState state={summary.state} />
+            <span>
+              {formats.number(summary.events)} {summary.events === 1 ? 'change' : 'changes'}
+            </span>
+            {summary.completions > 0 && (
+              <span className="muted">{formats.number(summary.completions)} runs without</span>
+            )}
+            {summary.last !== null && (
+              <span className="muted">
+                last <RelativeTime at={summary.last} />
+              </span>
+            )}
+          </div>
+        )}
+      </header>
+      {instead ?? (
+        <>
+          <MissedNotice gaps={snapshot.gaps} />
+          {entries.length === 0 ? (
+            <Notice icon="clock" title="No events yet">
+              <p>What the monitor finds appears here at once. Events of more than 30 days ago are only in the log.</p>
+            </Notice>
+          ) : (
+            <>
+              <TimeAxis entries={shown} timeOf={timeOf(order)} />
+              <div className="toolbar">
+                <h3>
+                  Events <span className="muted">{formats.number(shown.length)}</span>
+                </h3>
+                <div className="toolbar-side">
+                  {quiet > 0 && (
+                    <label className="check">
+                      <input type="checkbox" checked={hasAll} onChange={() => setAll(!hasAll)} />
+                      Runs that found nothing <span className="muted">{formats.number(quiet)}</span>
+                    </label>
+                  )}
+                  <fieldset className="choice">
+                    <legend className="visually-hidden">Order of the events</legend>
+                    {(['found', 'happened'] as const).map((each) => (
+                      <label key={each}>
+                        <input type="radio" name={group} checked={order === each} onChange={() => setOrder(each)} />
+                        <span>{each === 'found' ? 'As found' : 'As it happened'}</span>
+                      </label>
+                    ))}
+                  </fieldset>
+                </div>
+              </div>
+              <Days entries={shown} order={order} />
+            </>
+          )}
+        </>
+      )}
+    </article>
+  )
+}
+
+function Days({ entries, order }: { readonly entries: readonly TimelineEntry[]; readonly order: Order }): ReactNode {
+  const { shown, more } = useMore(entries, 60)
+  const days = groupByDay(shown, timeOf(order), formats.dayKey)
+  if (entries.length === 0) return <p className="hint">Only runs that found nothing.</p>
+  return (
+    <>
+      {days.map((day) => (
+        <section key={day.key} className="day" aria-label={formats.day(day.at)}>
+          <h4>
+            {formats.day(day.at)} <span className="muted">{formats.number(day.items.length)}</span>
+          </h4>
+          <ol className="timeline">
+            {day.items.map((entry) => (
+              <TimelineItem key={entry.key} entry={entry} hasClock={order === 'found'} />
+            ))}
+          </ol>
+        </section>
+      ))}
+      {more}
+    </>
+  )
+}
+
+function timeOf(order: Order): (entry: TimelineEntry) => number {
+  return order === 'found' ? ({ found }) => found : ({ found, happened }) => happened ?? found
+}
+
+function entriesOf(rows: ReadonlyMap<string, MonitorRow>): TimelineEntry[] {
+  return [...rows].map(([key, row]) => timelineEntry(key, row))
+}
+
+function arranged(entries: readonly TimelineEntry[], order: Order, hasAll: boolean): TimelineEntry[] {
+  const time = timeOf(order)
+  return entries
+    .filter(({ kind }) => hasAll || kind !== 'completion')
+    .toSorted((a, b) => time(b) - time(a) || b.found - a.found)
+}

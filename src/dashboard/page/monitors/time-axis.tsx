@@ -1,0 +1,98 @@
+import { useLayoutEffect, useRef, useState } from 'react'
+import type { ReactNode } from 'react'
+import { formats } from '../parts/format.ts'
+import { timeTicks } from '../plot/ticks.ts'
+import type { TimelineEntry } from './timeline.ts'
+
+const HEIGHT = 58
+const BASE = 36
+const HOUR = 3_600_000
+
+/** The entries as marks on an axis of time. The list below it says the same in words. */
+export function TimeAxis({
+  entries,
+  timeOf,
+}: {
+  readonly entries: readonly TimelineEntry[]
+  readonly timeOf: (entry: TimelineEntry) => number
+}): ReactNode {
+  const frame = useRef<HTMLDivElement>(null)
+  const [width, setWidth] = useState(0)
+  useLayoutEffect(() => {
+    const { current } = frame
+    if (current === null) return undefined
+    const observer = new ResizeObserver(() => setWidth(current.clientWidth))
+    observer.observe(current)
+    return () => observer.disconnect()
+  }, [])
+  if (entries.length === 0) return null
+
+  const times = entries.map(timeOf)
+  const first = times.reduce((a, b) => Math.min(a, b))
+  const last = times.reduce((a, b) => Math.max(a, b))
+  const padding = Math.max((last - first) * 0.02, HOUR / 2)
+  const from = first - padding
+  const to = last + padding
+  const x = (at: number) => ((at - from) / (to - from)) * width
+  const ticks = timeTicks(from, to, Math.max(2, Math.floor(width / 84)))
+  const isOfDays = to - from > 48 * HOUR
+
+  return (
+    <div className="time-axis" ref={frame}>
+      {width > 0 && (
+        <svg
+          width={width}
+          height={HEIGHT}
+          role="img"
+          aria-label={`${formats.number(entries.length)} events from ${formats.exact(first)} to ${formats.exact(last)}`}
+        >
+          {ticks.map((at) => (
+            <g key={at} transform={`translate(${x(at)} 0)`}>
+              <line className="grid" y1={4} y2={BASE} />
+              <text className="tick" y={BASE + 16} textAnchor={anchorOf(x(at), width)}>
+                {isOfDays ? formats.shortDay(at) : formats.clock(at)}
+              </text>
+            </g>
+          ))}
+          <line className="axis" x2={width} y1={BASE} y2={BASE} />
+          {binned(entries, timeOf, x).map(({ left, kinds }) =>
+            kinds.map(([kind, count], index) => (
+              <rect
+                key={`${left} ${kind}`}
+                className={`mark-${kind}`}
+                x={left}
+                y={BASE - kinds.slice(0, index + 1).reduce((sum, [, each]) => sum + sizeOf(each), 0)}
+                width={4}
+                height={sizeOf(count) - 1}
+                rx={1.5}
+              />
+            )),
+          )}
+        </svg>
+      )}
+    </div>
+  )
+}
+
+/** The height of a mark grows slowly, so that a burst does not hide single events. */
+function sizeOf(count: number): number {
+  return Math.min(26, 8 + 3.2 * Math.log2(count))
+}
+
+function anchorOf(x: number, width: number): 'start' | 'middle' | 'end' {
+  if (x < 24) return 'start'
+  return x > width - 24 ? 'end' : 'middle'
+}
+
+/** Entries that would overlap, as one mark: thousands of them are no more than the width has room for. */
+function binned(
+  entries: readonly TimelineEntry[],
+  timeOf: (entry: TimelineEntry) => number,
+  x: (at: number) => number,
+) {
+  const bins = Map.groupBy(entries, (entry) => Math.round(x(timeOf(entry)) / 5) * 5 - 2)
+  return [...bins].map(([left, those]) => {
+    const kinds = Map.groupBy(those, ({ kind }) => kind)
+    return { left, kinds: [...kinds].map(([kind, { length }]) => [kind, length] as const) }
+  })
+}

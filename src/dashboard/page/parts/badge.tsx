@@ -1,0 +1,24 @@
+import type { ReactNode } from 'react'
+import { Icon } from './icon.tsx'
+import type { IconName } from './icon.tsx'
+
+/** What a colour says. */
+export type Tone = 'good' | 'warn' | 'bad' | 'busy' | 'quiet'
+
+/** A state as icon and word. The colour says nothing that these do not. */
+export function Badge({
+  tone,
+  icon,
+  children,
+}: {
+  readonly tone: Tone
+  readonly icon: IconName
+  readonly children: ReactNode
+}): ReactNode {
+  return (
+    <span className={`badge ${tone}`}>
+      <Icon name={icon} />
+      {children}
+    </span>
+  )
+}

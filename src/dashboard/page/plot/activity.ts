@@ -1,0 +1,62 @@
+import type { ActivityRow } from '../rows.ts'
+
+/** Families of event types, in the order in which a bar stacks them. */
+export const FAMILIES = ['Monitors', 'Runs', 'Groups', 'Alerts', 'Sources', 'Other'] as const
+
+/** A family of event types. */
+export type Family = (typeof FAMILIES)[number]
+
+/** The family of an event type. */
+export function familyOf(type: string): Family {
+  if (type.startsWith('monitor.')) return 'Monitors'
+  if (type === 'task_run.state') return 'Runs'
+  if (type === 'task_group.status') return 'Groups'
+  if (type.startsWith('alert.')) return 'Alerts'
+  if (type.startsWith('source.') || type.startsWith('stream.') || type === 'error') return 'Sources'
+  return 'Other'
+}
+
+/** What was recorded in a slice of time. */
+export interface Slice {
+  /** When it begins, in Unix ms. */
+  readonly from: number
+  readonly total: number
+  readonly counts: Readonly<Record<Family, number>>
+  /** From an event's time to its recording, in ms; undefined where no event had a time. */
+  readonly lag: { readonly mean: number; readonly max: number } | undefined
+}
+
+const MINUTE = 60_000
+
+/** The rows in slices of `minutes`, from the first one after `now − count · minutes` to the one of `now`. Slices without events are there too. */
+export function slicesOf(
+  rows: Iterable<ActivityRow>,
+  now: number,
+  minutes: number,
+  count: number,
+): readonly Slice[] {
+  const size = minutes * MINUTE
+  const end = Math.floor(now / size) * size + size
+  const start = end - count * size
+  const slices = Array.from({ length: count }, (_, index) => ({
+    from: start + index * size,
+    total: 0,
+    counts: { Monitors: 0, Runs: 0, Groups: 0, Alerts: 0, Sources: 0, Other: 0 },
+    lag: { count: 0, sum: 0, max: 0 },
+  }))
+  for (const { minute, types, lag } of rows) {
+    const slice = slices[Math.floor((minute - start) / size)]
+    if (slice === undefined) continue
+    for (const [type, number] of Object.entries(types)) {
+      slice.counts[familyOf(type)] += number
+      slice.total += number
+    }
+    slice.lag.count += lag.count
+    slice.lag.sum += lag.sum
+    slice.lag.max = Math.max(slice.lag.max, lag.max)
+  }
+  return slices.map(({ lag, ...slice }) => ({
+    ...slice,
+    lag: lag.count === 0 ? undefined : { mean: lag.sum / lag.count, max: lag.max },
+  }))
+}

@@ -1,0 +1,146 @@
+import { useLayoutEffect, useRef, useState } from 'react'
+import type { KeyboardEvent, PointerEvent, ReactNode } from 'react'
+import { formats } from '../parts/format.ts'
+import { timeTicks } from './ticks.ts'
+
+const HEIGHT = 168
+const MARGIN = { top: 8, right: 4, bottom: 22, left: 46 }
+
+/** Where a plot draws. */
+export interface Area {
+  readonly width: number
+  readonly height: number
+  x(at: number): number
+  y(value: number): number
+}
+
+/**
+ * The frame of a plot over time: axes, grid, and a readout of the slice under the pointer, or that the arrow keys choose. What is drawn
+ * is hidden from screen readers, which get the table.
+ */
+export function Plot({
+  name,
+  from,
+  to,
+  slice,
+  ticks,
+  format,
+  draw,
+  readout,
+  table,
+}: {
+  readonly name: string
+  /** The axis of time, in Unix ms. */
+  readonly from: number
+  readonly to: number
+  /** The width of a slice, in ms. */
+  readonly slice: number
+  readonly ticks: readonly number[]
+  readonly format: (value: number) => string
+  readonly draw: (area: Area) => ReactNode
+  /** What the slice with this index says. */
+  readonly readout: (index: number) => ReactNode
+  readonly table: ReactNode
+}): ReactNode {
+  const frame = useRef<HTMLDivElement>(null)
+  const width = useWidth(frame)
+  const [chosen, setChosen] = useState<number>()
+  const count = Math.round((to - from) / slice)
+  const highest = ticks.at(-1) ?? 1
+  const inner = { width: Math.max(0, width - MARGIN.left - MARGIN.right), height: HEIGHT - MARGIN.top - MARGIN.bottom }
+  const area: Area = {
+    ...inner,
+    x: (at) => ((at - from) / (to - from)) * inner.width,
+    y: (value) => inner.height - (Math.min(value, highest) / highest) * inner.height,
+  }
+  const times = timeTicks(from, to, Math.max(2, Math.floor(inner.width / 76)))
+  const isLong = to - from > 36 * 3_600_000
+
+  const point = (event: PointerEvent) => {
+    const box = event.currentTarget.getBoundingClientRect()
+    const index = Math.floor(((event.clientX - box.left - MARGIN.left) / inner.width) * count)
+    setChosen(index >= 0 && index < count ? index : undefined)
+  }
+  const step = (event: KeyboardEvent) => {
+    const move = { ArrowLeft: -1, ArrowRight: 1, Home: -count, End: count }[event.key]
+    if (event.key === 'Escape') setChosen(undefined)
+    if (move === undefined) return
+    event.preventDefault()
+    setChosen(Math.min(count - 1, Math.max(0, (chosen ?? count) + move)))
+  }
+
+  return (
+    <div className="plot" ref={frame}>
+      <div
+        className="plot-focus"
+        role="group"
+        aria-label={`${name}: use the arrow keys to read it slice by slice`}
+        tabIndex={0}
+        onPointerMove={point}
+        onPointerLeave={() => setChosen(undefined)}
+        onKeyDown={step}
+        onBlur={() => setChosen(undefined)}
+      >
+        {width > 0 && (
+          <svg width={width} height={HEIGHT} aria-hidden="true" focusable="false">
+            <g transform={`translate(${MARGIN.left} ${MARGIN.top})`}>
+              {ticks.map((tick) => (
+                <g key={tick} transform={`translate(0 ${area.y(tick)})`}>
+                  <line className={tick === 0 ? 'axis' : 'grid'} x2={inner.width} />
+                  <text className="tick" x={-8} dy="0.32em" textAnchor="end">
+                    {format(tick)}
+                  </text>
+                </g>
+              ))}
+              {chosen !== undefined && (
+                <rect
+                  className="plot-chosen"
+                  x={area.x(from + chosen * slice)}
+                  width={inner.width / count}
+                  height={inner.height}
+                />
+              )}
+              {draw(area)}
+              {times.map((at) => (
+                <g key={at} transform={`translate(${area.x(at)} ${inner.height})`}>
+                  <line className="axis" y2={4} />
+                  <text className="tick" y={16} textAnchor={anchorOf(area.x(at), inner.width)}>
+                    {isLong ? formats.shortDay(at) : formats.clock(at)}
+                  </text>
+                </g>
+              ))}
+            </g>
+          </svg>
+        )}
+        <div className="plot-readout" aria-live="polite">
+          {chosen !== undefined && readout(chosen)}
+        </div>
+      </div>
+      <details className="plot-table">
+        <summary>As a table</summary>
+        <div className="scroll" tabIndex={0} role="region" aria-label={`${name}, as a table`}>
+          {table}
+        </div>
+      </details>
+    </div>
+  )
+}
+
+function anchorOf(x: number, width: number): 'start' | 'middle' | 'end' {
+  if (x < 18) return 'start'
+  return x > width - 18 ? 'end' : 'middle'
+}
+
+/** The width of an element, in CSS pixels; 0 before it is known. */
+function useWidth(element: { readonly current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(0)
+  useLayoutEffect(() => {
+    const { current } = element
+    if (current === null) return undefined
+    setWidth(current.clientWidth)
+    const observer = new ResizeObserver(() => setWidth(current.clientWidth))
+    observer.observe(current)
+    return () => observer.disconnect()
+  }, [element])
+  return width
+}

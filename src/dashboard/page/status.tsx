@@ -1,0 +1,90 @@
+import { useEffect, useState } from 'react'
+import type { ReactNode } from 'react'
+import type { LiveStatus } from '../../live/live.ts'
+import { useDashboard } from './dashboard.ts'
+import { useStatus } from './live-hooks.ts'
+import { formats } from './parts/format.ts'
+import { ClockTime } from './parts/time.tsx'
+
+const WORDS = {
+  connecting: 'Connecting',
+  live: 'Live',
+  stale: 'Reconnecting',
+  offline: 'Offline',
+  denied: 'Denied',
+} satisfies Record<LiveStatus['state'], string>
+
+/** How long a state lasts before it is announced, in ms: a connection that is back at once is no news. */
+const SETTLED = 1_500
+
+/** The state of the connection, in the header. */
+export function ConnectionStatus(): ReactNode {
+  const { live } = useDashboard()
+  const status = useStatus(live)
+  return (
+    <span className={`connection ${status.state}`} title={`since ${formats.exact(status.since)}`}>
+      <span className="connection-dot" aria-hidden="true" />
+      {WORDS[status.state]}
+    </span>
+  )
+}
+
+/** What a lost connection means for what is shown, below the header. */
+export function ConnectionBanner(): ReactNode {
+  const { live } = useDashboard()
+  const status = useStatus(live)
+  const settled = useSettled(status)
+  return (
+    <>
+      <Banner status={status} />
+      <p className="visually-hidden" role="status">
+        {settled === undefined ? '' : announcement(settled)}
+      </p>
+    </>
+  )
+}
+
+function Banner({ status }: { readonly status: LiveStatus }): ReactNode {
+  const { state, since, error } = status
+  if (state === 'stale') {
+    return (
+      <div className="banner warn">
+        <strong>Connection lost.</strong> Everything is as of <ClockTime at={since} seconds />. The page goes on trying.
+      </div>
+    )
+  }
+  if (state === 'offline') {
+    return (
+      <div className="banner warn">
+        <strong>No network.</strong> Everything is as of <ClockTime at={since} seconds />.
+      </div>
+    )
+  }
+  if (state === 'denied') {
+    return (
+      <div className="banner bad">
+        <strong>The dashboard refuses this browser.</strong> Open the address that <code>rivulet dashboard</code> has
+        printed, with its key.{error !== undefined && <span className="muted"> {error.message}</span>}
+      </div>
+    )
+  }
+  return null
+}
+
+function announcement({ state }: LiveStatus): string {
+  if (state === 'live') return 'Connected. The page is live.'
+  if (state === 'stale') return 'Connection lost. Reconnecting.'
+  if (state === 'offline') return 'No network.'
+  if (state === 'denied') return 'The dashboard refuses this browser.'
+  return ''
+}
+
+/** A status that has lasted for a while. */
+function useSettled(status: LiveStatus): LiveStatus | undefined {
+  const [settled, setSettled] = useState<LiveStatus>()
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(status), SETTLED)
+    return () => clearTimeout(timer)
+  }, [status])
+  return settled
+}
