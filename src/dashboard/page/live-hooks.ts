@@ -1,4 +1,5 @@
-import { useCallback, useSyncExternalStore } from 'react'
+import { useCallback, useEffect, useState, useSyncExternalStore } from 'react'
+import type { SearchResponse } from '../../protocol/search.ts'
 import type { Live, LiveStatus, LiveView, ViewSnapshot } from '../../live/live.ts'
 import type { ViewShapes } from '../../protocol/live.ts'
 
@@ -10,4 +11,44 @@ export function useView<Row>(view: LiveView<Row>): ViewSnapshot<Row> {
 export function useStatus(live: Pick<Live<ViewShapes>, 'status'>): LiveStatus {
   const subscribe = useCallback((listener: () => void) => live.status.subscribe(listener), [live])
   return useSyncExternalStore(subscribe, () => live.status.getSnapshot())
+}
+
+/** How long a text stays the same before it is searched, in ms. */
+const SETTLED = 250
+
+export interface SearchState {
+  readonly state: 'idle' | 'searching' | 'done' | 'failed'
+  readonly response: SearchResponse | undefined
+  readonly query: string
+  readonly error: Error | undefined
+}
+
+const IDLE: SearchState = { state: 'idle', response: undefined, query: '', error: undefined }
+
+export function useSearch(live: Pick<Live<ViewShapes>, 'search'>, query: string): SearchState {
+  const [state, setState] = useState(IDLE)
+  useEffect(() => {
+    if (query === '') {
+      setState(IDLE)
+      return undefined
+    }
+    setState((before) => ({ ...before, state: 'searching' }))
+    const abort = new AbortController()
+    const timer = setTimeout(() => {
+      live.search({ search_queries: [query] }, { signal: abort.signal }).then(
+        (response) => {
+          if (!abort.signal.aborted) setState({ state: 'done', response, query, error: undefined })
+        },
+        (error: unknown) => {
+          if (!abort.signal.aborted)
+            setState({ state: 'failed', response: undefined, query, error: error instanceof Error ? error : new Error(String(error)) })
+        },
+      )
+    }, SETTLED)
+    return () => {
+      clearTimeout(timer)
+      abort.abort()
+    }
+  }, [live, query])
+  return state
 }

@@ -1,7 +1,7 @@
 import { memo, useMemo } from 'react'
 import type { ReactNode } from 'react'
 import { rowPath } from '../../../protocol/live.ts'
-import { usePlainView } from '../dashboard.ts'
+import { useDashboard } from '../dashboard.ts'
 import { useView } from '../live-hooks.ts'
 import { formats } from '../parts/format.ts'
 import { Icon } from '../parts/icon.tsx'
@@ -22,7 +22,8 @@ export function GroupList({
   readonly selected?: string | undefined
   readonly limit?: number
 }): ReactNode {
-  const snapshot = useView(usePlainView('groups'))
+  const { live } = useDashboard()
+  const snapshot = useView(live.view('groups'))
   const groups = useMemo(() => sorted(snapshot.rows), [snapshot.rows])
   const { shown, more } = useMore(groups, limit)
   const instead = insteadOfRows(snapshot, 'task groups')

@@ -1,7 +1,7 @@
 import { useId, useMemo, useState } from 'react'
 import type { ReactNode } from 'react'
 import { rowKey } from '../../../protocol/live.ts'
-import { useDashboard, usePlainView } from '../dashboard.ts'
+import { useDashboard } from '../dashboard.ts'
 import { useView } from '../live-hooks.ts'
 import { groupByDay } from '../parts/days.ts'
 import { formats } from '../parts/format.ts'
@@ -22,7 +22,7 @@ type Order = 'found' | 'happened'
 export function MonitorDetail({ monitor }: { readonly monitor: string }): ReactNode {
   const { live } = useDashboard()
   const snapshot = useView(live.view('monitor', { monitor }))
-  const summary = useView(usePlainView('monitors')).rows.get(rowKey([monitor]))
+  const summary = useView(live.view('monitors')).rows.get(rowKey([monitor]))
   const [order, setOrder] = useState<Order>('found')
   const [hasAll, setAll] = useState(false)
   const entries = useMemo(() => entriesOf(snapshot.rows), [snapshot.rows])

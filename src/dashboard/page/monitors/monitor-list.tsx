@@ -1,7 +1,7 @@
 import { memo, useMemo } from 'react'
 import type { ReactNode } from 'react'
 import { rowPath } from '../../../protocol/live.ts'
-import { usePlainView } from '../dashboard.ts'
+import { useDashboard } from '../dashboard.ts'
 import { useView } from '../live-hooks.ts'
 import { Badge } from '../parts/badge.tsx'
 import type { Tone } from '../parts/badge.tsx'
@@ -39,7 +39,8 @@ export function MonitorList({
   readonly selected?: string | undefined
   readonly limit?: number
 }): ReactNode {
-  const snapshot = useView(usePlainView('monitors'))
+  const { live } = useDashboard()
+  const snapshot = useView(live.view('monitors'))
   const monitors = useMemo(() => sorted(snapshot.rows), [snapshot.rows])
   const { shown, more } = useMore(monitors, limit)
   const instead = insteadOfRows(snapshot, 'monitors')

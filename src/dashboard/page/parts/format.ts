@@ -2,10 +2,14 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
+const UNITS = ['bytes', 'kB', 'MB', 'GB', 'TB']
+
 /** Texts for numbers and times in one language and zone. Times are Unix ms. */
 export interface Formats {
   number(value: number): string
   percent(share: number): string
+  /** Of a size in bytes: `12.3 MB`. */
+  bytes(size: number): string
   /** A duration in its two greatest units, such as `2 min 5 s`; of less than a second in ms. */
   duration(ms: number): string
   /** `just now`, `5 minutes ago`, `in 2 hours`; a date for what is more than a week away. */
@@ -43,6 +47,10 @@ export function createFormats(locale?: string, timeZone?: string): Formats {
   return {
     number: (value) => number.format(value),
     percent: (share) => percent.format(share),
+    bytes(size) {
+      const power = Math.min(UNITS.length - 1, size < 1_000 ? 0 : Math.floor(Math.log10(size) / 3))
+      return `${tenths.format(size / 1_000 ** power)} ${UNITS[power]}`
+    },
     duration(ms) {
       const size = Math.max(0, ms)
       if (size < 1_000) return `${whole.format(size)} ms`

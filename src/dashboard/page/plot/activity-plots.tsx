@@ -1,6 +1,6 @@
 import { useId, useMemo, useState } from 'react'
 import type { ReactNode } from 'react'
-import { usePlainView } from '../dashboard.ts'
+import { useDashboard } from '../dashboard.ts'
 import { useView } from '../live-hooks.ts'
 import { formats } from '../parts/format.ts'
 import { useNow } from '../parts/time.tsx'
@@ -19,7 +19,8 @@ const SPANS = [
 
 /** Events and lag over time. */
 export function ActivityPlots(): ReactNode {
-  const snapshot = useView(usePlainView('activity'))
+  const { live } = useDashboard()
+  const snapshot = useView(live.view('activity'))
   const group = useId()
   const [span, setSpan] = useState<(typeof SPANS)[number]>(SPANS[0])
   const now = useNow()

@@ -1,0 +1,114 @@
+import { useMemo } from 'react'
+import type { ReactNode } from 'react'
+import { useDashboard } from '../dashboard.ts'
+import { useView } from '../live-hooks.ts'
+import { useLogStatus } from '../log-status.ts'
+import { Badge } from '../parts/badge.tsx'
+import type { Tone } from '../parts/badge.tsx'
+import { formats, words } from '../parts/format.ts'
+import type { IconName } from '../parts/icon.tsx'
+import { useMore } from '../parts/more.tsx'
+import { Elapsed, RelativeTime, useNow } from '../parts/time.tsx'
+import { alertsByState } from './alerts.ts'
+import type { AlertState, ShownAlert } from './alerts.ts'
+
+const LOOKS: Readonly<Record<AlertState, readonly [tone: Tone, icon: IconName]>> = {
+  firing: ['bad', 'bell'],
+  pending: ['warn', 'clock'],
+  unknown: ['quiet', 'question'],
+  resolved: ['good', 'check'],
+}
+
+/** Alerts by state, from the log and from the rules themselves. */
+export function useAlerts() {
+  const { live } = useDashboard()
+  const snapshot = useView(live.view('alerts'))
+  const { status } = useLogStatus()
+  const now = useNow()
+  const open = status?.rules.alerts
+  const alerts = useMemo(() => alertsByState(snapshot.rows, open ?? [], now), [snapshot.rows, open, now])
+  return { snapshot, alerts, rules: status?.rules }
+}
+
+/** Alerts of one state. */
+export function AlertList({
+  alerts,
+  limit = 50,
+}: {
+  readonly alerts: readonly ShownAlert[]
+  readonly limit?: number
+}): ReactNode {
+  const { shown, more } = useMore(alerts, limit)
+  return (
+    <>
+      <ul className="rows">
+        {shown.map((alert) => (
+          <AlertItem key={alert.id} alert={alert} />
+        ))}
+      </ul>
+      {more}
+    </>
+  )
+}
+
+function AlertItem({ alert }: { readonly alert: ShownAlert }): ReactNode {
+  const { state, name, labels, summary, description, value, since, until, reason } = alert
+  const [tone, icon] = LOOKS[state]
+  return (
+    <li className="alert">
+      <span className="alert-state">
+        <Badge tone={tone} icon={icon}>
+          {state}
+        </Badge>
+      </span>
+      <div className="alert-text">
+        <p className="alert-name">
+          <bdi>{name}</bdi>
+        </p>
+        {summary !== undefined && (
+          <p className="alert-summary" dir="auto">
+            {summary}
+          </p>
+        )}
+        {description !== undefined && (
+          <p className="muted small" dir="auto">
+            {description}
+          </p>
+        )}
+        {labels.length > 0 && (
+          <ul className="labels" aria-label="Labels">
+            {labels.map(([label, text]) => (
+              <li key={label}>
+                <bdi className="label-name">{label}</bdi> <bdi>{text}</bdi>
+              </li>
+            ))}
+          </ul>
+        )}
+        {reason !== undefined && (
+          <p className="muted small">
+            {state === 'resolved' ? 'Over by' : 'Not known since'}: {words(reason)}
+          </p>
+        )}
+      </div>
+      <div className="alert-side">
+        {value !== null && (
+          <span className="alert-value">
+            <span className="visually-hidden">Value: </span>
+            {typeof value === 'number' ? formats.number(value) : <bdi>{value}</bdi>}
+          </span>
+        )}
+        <span className="muted small">
+          {until !== undefined ? (
+            <RelativeTime at={until} />
+          ) : (
+            since !== undefined && (
+              <>
+                for <Elapsed since={since} />
+              </>
+            )
+          )}
+        </span>
+      </div>
+    </li>
+  )
+}

@@ -1,0 +1,54 @@
+import type { ReactNode } from 'react'
+import { formats } from '../parts/format.ts'
+import { Notice } from '../parts/notice.tsx'
+import { MissedNotice, insteadOfRows } from '../parts/view-rows.tsx'
+import { AlertList, useAlerts } from './alert-list.tsx'
+import type { AlertState } from './alerts.ts'
+
+const SECTIONS = [
+  ['firing', 'Firing'],
+  ['pending', 'Pending'],
+  ['unknown', 'Unknown'],
+  ['resolved', 'Resolved in the last 24 hours'],
+] as const satisfies readonly (readonly [AlertState, string])[]
+
+/** The alerts of rules over the log. */
+export function AlertsSection(): ReactNode {
+  const { snapshot, alerts, rules } = useAlerts()
+  const instead = insteadOfRows(snapshot, 'alerts')
+  const isQuiet = SECTIONS.every(([state]) => alerts[state].length === 0)
+  return (
+    <div className="column">
+      <h1 tabIndex={-1}>Alerts</h1>
+      {instead ?? (
+        <>
+          <MissedNotice gaps={snapshot.gaps} />
+          {isQuiet && (
+            <Notice icon="bell" title={rules?.rules.length === 0 ? 'No rules have run over this log' : 'All is quiet'}>
+              <p>
+                {rules?.rules.length === 0 ? (
+                  <>
+                    Run some with <code>rivulet rules run</code>; their alerts appear here.
+                  </>
+                ) : (
+                  'No alert is pending or firing, and none was in the last 24 hours.'
+                )}
+              </p>
+            </Notice>
+          )}
+          {SECTIONS.filter(([state]) => alerts[state].length > 0).map(([state, title]) => (
+            <section key={state} className="panel" aria-labelledby={`alerts-${state}`}>
+              <header className="panel-header">
+                <h2 id={`alerts-${state}`}>
+                  {title} <span className="muted">{formats.number(alerts[state].length)}</span>
+                </h2>
+              </header>
+              <AlertList alerts={alerts[state]} />
+            </section>
+          ))}
+          {rules?.isCut === true && <p className="note">More alerts are pending than are shown.</p>}
+        </>
+      )}
+    </div>
+  )
+}

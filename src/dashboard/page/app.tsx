@@ -1,0 +1,142 @@
+import { Component, useCallback, useEffect, useRef, useState } from 'react'
+import type { ReactNode } from 'react'
+import { AlertsSection } from './alerts/alerts-section.tsx'
+import { useAlerts } from './alerts/alert-list.tsx'
+import { useDashboard } from './dashboard.ts'
+import { DocumentDialog } from './evidence/document-dialog.tsx'
+import { OpenQuotation } from './evidence/quote.tsx'
+import type { Quotation } from './evidence/quote.tsx'
+import { GroupsSection } from './groups/groups-section.tsx'
+import { Header } from './header.tsx'
+import { LogSection } from './log/log-section.tsx'
+import { MonitorsSection } from './monitors/monitors-section.tsx'
+import { Overview } from './overview.tsx'
+import { Notice } from './parts/notice.tsx'
+import { useRoute } from './route.ts'
+import type { Route } from './route.ts'
+import { SearchSection } from './search/search-section.tsx'
+import { ConnectionBanner } from './status.tsx'
+
+/** The whole page. */
+export function App(): ReactNode {
+  const { fetchDocument } = useDashboard()
+  const route = useRoute()
+  const { alerts } = useAlerts()
+  const [quotation, setQuotation] = useState<Quotation>()
+  const close = useCallback(() => setQuotation(undefined), [])
+  const main = useRef<HTMLElement>(null)
+  useTitleAndFocus(route, main)
+
+  return (
+    <OpenQuotation value={setQuotation}>
+      <a className="skip" href="#main" onClick={(event) => focusMain(event, main.current)}>
+        Skip to the content
+      </a>
+      <Header section={route.section} firing={alerts.firing.length} />
+      <ConnectionBanner />
+      <p className="visually-hidden" role="status">
+        {alerts.firing.length === 0
+          ? ''
+          : `${alerts.firing.length} ${alerts.firing.length === 1 ? 'alert is' : 'alerts are'} firing`}
+      </p>
+      <main id="main" ref={main} tabIndex={-1}>
+        <Failures key={placeOf(route)}>
+          <Section route={route} />
+        </Failures>
+      </main>
+      <DocumentDialog quotation={quotation} fetchDocument={fetchDocument} onClose={close} />
+    </OpenQuotation>
+  )
+}
+
+function Section({ route }: { readonly route: Route }): ReactNode {
+  switch (route.section) {
+    case 'overview':
+      return <Overview />
+    case 'monitors':
+      return <MonitorsSection monitor={route.monitor} />
+    case 'groups':
+      return <GroupsSection group={route.group} run={route.run} />
+    case 'alerts':
+      return <AlertsSection />
+    case 'search':
+      return <SearchSection query={route.query} />
+    case 'log':
+      return <LogSection />
+    default:
+      return (
+        <div className="column">
+          <h1 tabIndex={-1}>Not found</h1>
+          <Notice icon="question" title="This address leads nowhere">
+            <p>
+              <a href="#/">To the overview</a>
+            </p>
+          </Notice>
+        </div>
+      )
+  }
+}
+
+/** The link would change the address, which is the route. */
+function focusMain(event: { preventDefault(): void }, main: HTMLElement | null): void {
+  event.preventDefault()
+  main?.focus()
+}
+
+/** What is shown, but for the text of a search. */
+function placeOf(route: Route): string {
+  if (route.section === 'monitors') return `monitors/${route.monitor ?? ''}`
+  if (route.section === 'groups') return `groups/${route.group ?? ''}`
+  return route.section
+}
+
+const TITLES: Readonly<Record<Route['section'], string>> = {
+  overview: 'Overview',
+  monitors: 'Monitors',
+  groups: 'Task groups',
+  alerts: 'Alerts',
+  search: 'Search',
+  log: 'Log',
+  unknown: 'Not found',
+}
+
+/** The title says where the page is, and the focus follows to its heading, as it does between pages of a server. */
+function useTitleAndFocus(route: Route, main: { readonly current: HTMLElement | null }): void {
+  const place = placeOf(route)
+  const id = route.section === 'monitors' ? route.monitor : route.section === 'groups' ? route.group : undefined
+  const title = `${id === undefined ? '' : `${id} · `}${TITLES[route.section]} · Rivulet`
+  useEffect(() => {
+    document.title = title
+  }, [title])
+  const shown = useRef(place)
+  useEffect(() => {
+    if (shown.current === place) return
+    shown.current = place
+    const heading = main.current?.querySelector<HTMLElement>('.split-detail h2') ?? main.current?.querySelector('h1')
+    scrollTo(0, 0)
+    heading?.focus({ preventScroll: true })
+  }, [place, main])
+}
+
+/** Shows a section that failed as such, so that the others go on. */
+class Failures extends Component<{ readonly children: ReactNode }, { readonly error: Error | undefined }> {
+  override state: { readonly error: Error | undefined } = { error: undefined }
+
+  static getDerivedStateFromError(error: unknown) {
+    return { error: error instanceof Error ? error : new Error(String(error)) }
+  }
+
+  override render(): ReactNode {
+    if (this.state.error === undefined) return this.props.children
+    return (
+      <div className="column">
+        <Notice icon="cross" title="This section cannot be shown">
+          <p>{this.state.error.message}</p>
+          <button type="button" className="button" onClick={() => this.setState({ error: undefined })}>
+            Try again
+          </button>
+        </Notice>
+      </div>
+    )
+  }
+}

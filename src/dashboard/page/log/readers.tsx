@@ -1,0 +1,103 @@
+import type { ReactNode } from 'react'
+import type { LogStats } from '../../../log/store/stats.ts'
+import { Badge } from '../parts/badge.tsx'
+import { formats } from '../parts/format.ts'
+import { Notice } from '../parts/notice.tsx'
+
+type Reader = LogStats['readers'][number]
+
+/** Entries that a reader may be behind before it is marked. */
+const BEHIND = 1_000
+
+/** Consumers and processes of the log, the furthest behind first. */
+export function Readers({ readers }: { readonly readers: LogStats['readers'] }): ReactNode {
+  if (readers.length === 0) {
+    return (
+      <Notice icon="pulse" title="No readers yet">
+        <p>Consumers and processes appear here with how far each is behind.</p>
+      </Notice>
+    )
+  }
+  const sorted = readers.toSorted((a, b) => b.lag.entries - a.lag.entries || a.name.localeCompare(b.name))
+  const most = Math.max(1, ...readers.map(({ lag }) => lag.entries))
+  return (
+    <div className="scroll" tabIndex={0} role="region" aria-label="Readers">
+      <table className="wide stacked">
+        <thead>
+          <tr>
+            <th scope="col">Reader</th>
+            <th scope="col">State</th>
+            <th scope="col" className="right">
+              Behind
+            </th>
+            <th scope="col" className="right">
+              Since
+            </th>
+            <th scope="col" className="right">
+              Dead letters
+            </th>
+            <th scope="col">Runs in</th>
+          </tr>
+        </thead>
+        <tbody>
+          {sorted.map((reader) => (
+            <tr key={`${reader.kind}:${reader.name}`}>
+              <th scope="row">
+                <bdi>{reader.name}</bdi> <span className="tag">{reader.kind}</span>
+              </th>
+              <td data-label="State">
+                <ReaderState reader={reader} />
+              </td>
+              <td data-label="Behind" className="right">
+                <span className="behind">
+                  <span className="behind-bar" aria-hidden="true">
+                    <span style={{ width: `${(reader.lag.entries / most) * 100}%` }} />
+                  </span>
+                  {formats.number(reader.lag.entries)}
+                </span>
+              </td>
+              <td data-label="Since" className="right">
+                {reader.lag.entries === 0 ? '–' : formats.duration(reader.lag.seconds * 1_000)}
+              </td>
+              <td data-label="Dead letters" className={reader.deadLetters > 0 ? 'right bad-text' : 'right'}>
+                {formats.number(reader.deadLetters)}
+              </td>
+              <td data-label="Runs in" className="muted">
+                <bdi>{reader.owner ?? '–'}</bdi>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function ReaderState({ reader }: { readonly reader: Reader }): ReactNode {
+  if (reader.isPaused) {
+    return (
+      <Badge tone="warn" icon="pause">
+        paused
+      </Badge>
+    )
+  }
+  if (reader.owner === null) {
+    return (
+      <Badge tone={reader.lag.entries > 0 ? 'warn' : 'quiet'} icon="off">
+        not running
+      </Badge>
+    )
+  }
+  if (reader.lag.entries > BEHIND) {
+    return (
+      <Badge tone="warn" icon="clock">
+        catching up
+      </Badge>
+    )
+  }
+  return (
+    <Badge tone="good" icon="check">
+      up to date
+    </Badge>
+  )
+}

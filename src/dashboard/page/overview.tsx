@@ -1,0 +1,161 @@
+import { useMemo } from 'react'
+import type { ReactNode } from 'react'
+import { AlertList, useAlerts } from './alerts/alert-list.tsx'
+import { useDashboard } from './dashboard.ts'
+import { GroupList } from './groups/group-list.tsx'
+import { useView } from './live-hooks.ts'
+import { useLogStatus } from './log-status.ts'
+import { MonitorList } from './monitors/monitor-list.tsx'
+import { formats } from './parts/format.ts'
+import { Notice } from './parts/notice.tsx'
+import { useNow } from './parts/time.tsx'
+import { insteadOfRows } from './parts/view-rows.tsx'
+import { slicesOf } from './plot/activity.ts'
+import { ActivityPlots } from './plot/activity-plots.tsx'
+import { hashOf } from './route.ts'
+
+/** Items of each list. */
+const LIST = 6
+
+/** Everything at a glance. */
+export function Overview(): ReactNode {
+  return (
+    <div className="overview">
+      <h1 className="visually-hidden" tabIndex={-1}>
+        Overview
+      </h1>
+      <Figures />
+      <ActivityPlots />
+      <div className="thirds">
+        <section className="panel" aria-labelledby="overview-groups">
+          <PanelHeader id="overview-groups" title="Task groups" href={hashOf({ section: 'groups' })} />
+          <GroupList limit={LIST} />
+        </section>
+        <section className="panel" aria-labelledby="overview-monitors">
+          <PanelHeader id="overview-monitors" title="Monitors" href={hashOf({ section: 'monitors' })} />
+          <MonitorList limit={LIST} />
+        </section>
+        <section className="panel" aria-labelledby="overview-alerts">
+          <PanelHeader id="overview-alerts" title="Alerts" href={hashOf({ section: 'alerts' })} />
+          <OpenAlerts />
+        </section>
+      </div>
+    </div>
+  )
+}
+
+function PanelHeader({
+  id,
+  title,
+  href,
+}: {
+  readonly id: string
+  readonly title: string
+  readonly href: string
+}): ReactNode {
+  return (
+    <header className="panel-header">
+      <h2 id={id}>{title}</h2>
+      <a href={href}>
+        All<span className="visually-hidden"> {title.toLowerCase()}</span>
+      </a>
+    </header>
+  )
+}
+
+function OpenAlerts(): ReactNode {
+  const { snapshot, alerts } = useAlerts()
+  const instead = insteadOfRows(snapshot, 'alerts')
+  if (instead !== undefined) return instead
+  const open = [...alerts.firing, ...alerts.pending, ...alerts.unknown]
+  if (open.length > 0) return <AlertList alerts={open} limit={LIST} />
+  return (
+    <Notice icon="bell" title="All is quiet">
+      <p>No alert is pending or firing.</p>
+    </Notice>
+  )
+}
+
+/** The most important numbers. */
+function Figures(): ReactNode {
+  const { live } = useDashboard()
+  const activity = useView(live.view('activity'))
+  const groups = useView(live.view('groups'))
+  const monitors = useView(live.view('monitors'))
+  const { status } = useLogStatus()
+  const { snapshot: alertRows, alerts } = useAlerts()
+  const now = useNow()
+  const minute = Math.floor(now / 60_000)
+
+  const hour = useMemo(() => {
+    const slices = slicesOf(activity.rows.values(), minute * 60_000, 1, 60)
+    return {
+      total: slices.reduce((sum, { total }) => sum + total, 0),
+      lag: slices.findLast(({ lag }) => lag !== undefined)?.lag?.mean,
+    }
+  }, [activity.rows, minute])
+  const active = useMemo(
+    () => [...groups.rows.values()].filter((row) => row.status?.is_active === true).length,
+    [groups.rows],
+  )
+  const lost = useMemo(
+    () => [...monitors.rows.values()].filter(({ state }) => state === 'lost' || state === 'failed').length,
+    [monitors.rows],
+  )
+  const behind = status?.log.readers.reduce((most, { lag }) => Math.max(most, lag.entries), 0)
+
+  return (
+    <dl className="figures panel">
+      <Figure name="Events in the last hour" value={activity.ready ? formats.number(hour.total) : undefined} />
+      <Figure
+        name="Lag from event to log"
+        value={activity.ready ? (hour.lag === undefined ? '–' : formats.duration(hour.lag)) : undefined}
+      />
+      <Figure
+        name="Active groups"
+        value={groups.ready ? formats.number(active) : undefined}
+        side={groups.ready ? `of ${formats.number(groups.rows.size)}` : undefined}
+      />
+      <Figure
+        name="Monitors"
+        value={monitors.ready ? formats.number(monitors.rows.size) : undefined}
+        side={lost > 0 ? `${formats.number(lost)} not reached` : undefined}
+        tone={lost > 0 ? 'warn' : undefined}
+      />
+      <Figure
+        name="Alerts firing"
+        value={alertRows.ready ? formats.number(alerts.firing.length) : undefined}
+        side={alerts.pending.length > 0 ? `${formats.number(alerts.pending.length)} pending` : undefined}
+        tone={alerts.firing.length > 0 ? 'bad' : undefined}
+      />
+      <Figure
+        name="Furthest reader behind"
+        value={behind === undefined ? undefined : formats.number(behind)}
+        side={behind === undefined ? undefined : behind === 1 ? 'entry' : 'entries'}
+      />
+    </dl>
+  )
+}
+
+function Figure({
+  name,
+  value,
+  side,
+  tone,
+}: {
+  readonly name: string
+  /** Undefined while it is not known. */
+  readonly value: string | undefined
+  readonly side?: string | undefined
+  readonly tone?: 'warn' | 'bad' | undefined
+}): ReactNode {
+  return (
+    <div className={tone}>
+      <dt>{name}</dt>
+      <dd>
+        {value ?? <span className="bone short" aria-label="not known yet" role="img" />}
+        {side !== undefined && <span className="figure-side"> {side}</span>}
+      </dd>
+    </div>
+  )
+}

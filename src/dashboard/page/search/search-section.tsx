@@ -1,0 +1,164 @@
+import { useId, useState } from 'react'
+import type { FormEvent, ReactNode } from 'react'
+import type { SearchResult } from '../../../protocol/search.ts'
+import { siteOf } from '../evidence/address.ts'
+import { oneLine } from '../evidence/evidence.ts'
+import { Quote } from '../evidence/quote.tsx'
+import { useSearch } from '../live-hooks.ts'
+import type { SearchState } from '../live-hooks.ts'
+import { useLogStatus } from '../log-status.ts'
+import { dateText } from '../monitors/timeline.ts'
+import { ExternalLink } from '../parts/external-link.tsx'
+import { formats } from '../parts/format.ts'
+import { Icon } from '../parts/icon.tsx'
+import { Loading, Notice } from '../parts/notice.tsx'
+import { useDashboard } from '../dashboard.ts'
+import { replaceRoute } from '../route.ts'
+
+/** Excerpts of a result that are shown at once. */
+const EXCERPTS = 2
+
+/** Search of the web, or of the documents of the service, as the reader types. */
+export function SearchSection({ query }: { readonly query: string }): ReactNode {
+  const id = useId()
+  const { live } = useDashboard()
+  const { status } = useLogStatus()
+  const [text, setText] = useState(query)
+  const [asked, setAsked] = useState(query)
+  // An address that was opened by a link or by the history.
+  if (query !== asked) {
+    setAsked(query)
+    setText(query)
+  }
+  const search = useSearch(live, text.trim())
+  const canSearch = status?.can.search ?? true
+
+  const type = (value: string) => {
+    setText(value)
+    setAsked(value.trim())
+    replaceRoute({ section: 'search', query: value.trim() })
+  }
+  return (
+    <div className="column">
+      <h1 tabIndex={-1}>Search</h1>
+      <form
+        role="search"
+        className="search"
+        onSubmit={(event: FormEvent) => event.preventDefault()}
+      >
+        <label htmlFor={id} className="visually-hidden">
+          Search the web through the service
+        </label>
+        <Icon name="search" />
+        <input
+          id={id}
+          type="search"
+          value={text}
+          autoComplete="off"
+          spellCheck={false}
+          enterKeyHint="search"
+          placeholder="Search through the service"
+          disabled={!canSearch}
+          onChange={(event) => type(event.target.value)}
+        />
+      </form>
+      <p className="visually-hidden" role="status">
+        {announcementOf(search)}
+      </p>
+      {canSearch ? (
+        <Results search={search} text={text} />
+      ) : (
+        <Notice icon="search" title="This dashboard cannot search">
+          <p>
+            It has no connection to the service. <code>rivulet dashboard</code> takes one from the same settings as the
+            other commands.
+          </p>
+        </Notice>
+      )}
+    </div>
+  )
+}
+
+function announcementOf({ state, response, query }: SearchState): string {
+  if (state !== 'done' || response === undefined) return ''
+  const { length } = response.results
+  return `${length === 0 ? 'No results' : `${formats.number(length)} results`} for ${query}`
+}
+
+function Results({ search, text }: { readonly search: SearchState; readonly text: string }): ReactNode {
+  const { state, response, query, error } = search
+  if (state === 'failed') {
+    return (
+      <Notice icon="off" title="The search failed">
+        <p>{error?.message}</p>
+      </Notice>
+    )
+  }
+  if (text.trim() === '') {
+    return (
+      <Notice icon="search" title="Type to search">
+        <p>Results come with their excerpts. A click on an excerpt shows it within its document.</p>
+      </Notice>
+    )
+  }
+  if (response === undefined) return <Loading what="results" rows={6} />
+  if (response.results.length === 0) {
+    return (
+      <Notice icon="search" title="Nothing found">
+        <p>
+          No page has <q>{query}</q>.
+        </p>
+      </Notice>
+    )
+  }
+  return (
+    <div className={state === 'searching' ? 'results older' : 'results'} aria-busy={state === 'searching'}>
+      <p className="muted small">
+        {formats.number(response.results.length)} {response.results.length === 1 ? 'result' : 'results'} for{' '}
+        <q>
+          <bdi>{query}</bdi>
+        </q>
+      </p>
+      {response.warnings?.map((warning, index) => (
+        <p key={index} className="note warn" dir="auto">
+          {warning.message}
+        </p>
+      ))}
+      <ol className="result-list">
+        {response.results.map((result, index) => (
+          <Result key={`${index} ${result.url}`} result={result} />
+        ))}
+      </ol>
+    </div>
+  )
+}
+
+function Result({ result }: { readonly result: SearchResult }): ReactNode {
+  const { url, excerpts } = result
+  const title = result.title ?? undefined
+  const [isWhole, setWhole] = useState(false)
+  const shown = isWhole ? excerpts : excerpts.slice(0, EXCERPTS)
+  return (
+    <li className="result">
+      <h2>
+        <ExternalLink url={url}>
+          <bdi>{oneLine(title ?? url, 160)}</bdi>
+        </ExternalLink>
+      </h2>
+      <p className="source">
+        <span className="site">
+          <bdi>{siteOf(url)}</bdi>
+        </span>
+        {typeof result.publish_date === 'string' && <span>{dateText(result.publish_date)}</span>}
+      </p>
+      {shown.map((excerpt, index) => (
+        <Quote key={index} quotation={{ url, title, excerpt }} />
+      ))}
+      {shown.length < excerpts.length && (
+        <button type="button" className="button small" onClick={() => setWhole(true)}>
+          {formats.number(excerpts.length - shown.length)} more excerpts
+        </button>
+      )}
+    </li>
+  )
+}
