@@ -1,5 +1,6 @@
-import { createContext, useContext } from 'react'
-import type { Live } from '../../live/live.ts'
+import { createContext, useContext, useSyncExternalStore } from 'react'
+import type { Live, LiveStatus } from 'rivulet/live'
+import { useStatus } from 'rivulet/react'
 import type { DashboardViews } from '../views.ts'
 import type { FetchDocument } from './evidence/document-dialog.tsx'
 import type { LogStatus } from './log-status.ts'
@@ -9,6 +10,11 @@ export interface Dashboard {
   readonly live: Live<DashboardViews>
   readonly fetchDocument: FetchDocument
   readonly logStatus: LogStatus
+  /** Whether the server refuses this browser. */
+  readonly access: {
+    subscribe(listener: () => void): () => void
+    isRefused(): boolean
+  }
 }
 
 export const DashboardContext = createContext<Dashboard | undefined>(undefined)
@@ -18,4 +24,12 @@ export function useDashboard(): Dashboard {
   const dashboard = useContext(DashboardContext)
   if (dashboard === undefined) throw new Error('The component is not within a DashboardContext.')
   return dashboard
+}
+
+/** The state of the connection, and whether it is the whole browser that the server refuses. */
+export function useConnection(): LiveStatus & { readonly isRefused: boolean } {
+  const { live, access } = useDashboard()
+  const status = useStatus(live)
+  const isRefused = useSyncExternalStore(access.subscribe, access.isRefused)
+  return { ...status, ...(isRefused && { state: 'denied' }), isRefused }
 }

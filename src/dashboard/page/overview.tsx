@@ -3,13 +3,13 @@ import type { ReactNode } from 'react'
 import { AlertList, useAlerts } from './alerts/alert-list.tsx'
 import { useDashboard } from './dashboard.ts'
 import { GroupList } from './groups/group-list.tsx'
-import { useView } from './live-hooks.ts'
+import { useView } from 'rivulet/react'
 import { useLogStatus } from './log-status.ts'
 import { MonitorList } from './monitors/monitor-list.tsx'
 import { formats } from './parts/format.ts'
 import { Notice } from './parts/notice.tsx'
 import { useNow } from './parts/time.tsx'
-import { insteadOfRows } from './parts/view-rows.tsx'
+import { useInstead } from './parts/view-rows.tsx'
 import { slicesOf } from './plot/activity.ts'
 import { ActivityPlots } from './plot/activity-plots.tsx'
 import { hashOf } from './route.ts'
@@ -65,7 +65,7 @@ function PanelHeader({
 
 function OpenAlerts(): ReactNode {
   const { snapshot, alerts } = useAlerts()
-  const instead = insteadOfRows(snapshot, 'alerts')
+  const instead = useInstead(snapshot, 'alerts')
   if (instead !== undefined) return instead
   const open = [...alerts.firing, ...alerts.pending, ...alerts.unknown]
   if (open.length > 0) return <AlertList alerts={open} limit={LIST} />

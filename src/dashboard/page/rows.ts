@@ -1,4 +1,4 @@
-import type { RowOf } from '../../protocol/live.ts'
+import type { RowOf } from 'rivulet/live'
 import type { DashboardViews } from '../views.ts'
 
 /** A task group with its last status. */

@@ -1,8 +1,7 @@
 import { useEffect, useState } from 'react'
 import type { ReactNode } from 'react'
-import type { LiveStatus } from '../../live/live.ts'
-import { useDashboard } from './dashboard.ts'
-import { useStatus } from './live-hooks.ts'
+import type { LiveState } from 'rivulet/live'
+import { useConnection } from './dashboard.ts'
 import { formats } from './parts/format.ts'
 import { ClockTime } from './parts/time.tsx'
 
@@ -12,15 +11,14 @@ const WORDS = {
   stale: 'Reconnecting',
   offline: 'Offline',
   denied: 'Denied',
-} satisfies Record<LiveStatus['state'], string>
+} satisfies Record<LiveState, string>
 
 /** How long a state lasts before it is announced, in ms: a connection that is back at once is no news. */
 const SETTLED = 1_500
 
 /** The state of the connection, in the header. */
 export function ConnectionStatus(): ReactNode {
-  const { live } = useDashboard()
-  const status = useStatus(live)
+  const status = useConnection()
   return (
     <span className={`connection ${status.state}`} title={`since ${formats.exact(status.since)}`}>
       <span className="connection-dot" aria-hidden="true" />
@@ -31,9 +29,8 @@ export function ConnectionStatus(): ReactNode {
 
 /** What a lost connection means for what is shown, below the header. */
 export function ConnectionBanner(): ReactNode {
-  const { live } = useDashboard()
-  const status = useStatus(live)
-  const settled = useSettled(status)
+  const status = useConnection()
+  const settled = useSettled(status.state)
   return (
     <>
       <Banner status={status} />
@@ -44,8 +41,8 @@ export function ConnectionBanner(): ReactNode {
   )
 }
 
-function Banner({ status }: { readonly status: LiveStatus }): ReactNode {
-  const { state, since, error } = status
+function Banner({ status }: { readonly status: ReturnType<typeof useConnection> }): ReactNode {
+  const { state, since, error, isRefused } = status
   if (state === 'stale') {
     return (
       <div className="banner warn">
@@ -60,18 +57,25 @@ function Banner({ status }: { readonly status: LiveStatus }): ReactNode {
       </div>
     )
   }
-  if (state === 'denied') {
+  if (isRefused) {
     return (
       <div className="banner bad">
         <strong>The dashboard refuses this browser.</strong> Open the address that <code>rivulet dashboard</code> has
-        printed, with its key.{error !== undefined && <span className="muted"> {error.message}</span>}
+        printed, with its key.
+      </div>
+    )
+  }
+  if (state === 'denied') {
+    return (
+      <div className="banner bad">
+        <strong>The dashboard refuses a part of this page.</strong> {error?.message}
       </div>
     )
   }
   return null
 }
 
-function announcement({ state }: LiveStatus): string {
+function announcement(state: LiveState): string {
   if (state === 'live') return 'Connected. The page is live.'
   if (state === 'stale') return 'Connection lost. Reconnecting.'
   if (state === 'offline') return 'No network.'
@@ -79,12 +83,12 @@ function announcement({ state }: LiveStatus): string {
   return ''
 }
 
-/** A status that has lasted for a while. */
-function useSettled(status: LiveStatus): LiveStatus | undefined {
-  const [settled, setSettled] = useState<LiveStatus>()
+/** A state that has lasted for a while. */
+function useSettled(state: LiveState): LiveState | undefined {
+  const [settled, setSettled] = useState<LiveState>()
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(status), SETTLED)
+    const timer = setTimeout(() => setSettled(state), SETTLED)
     return () => clearTimeout(timer)
-  }, [status])
+  }, [state])
   return settled
 }

@@ -1,7 +1,7 @@
 import { useMemo } from 'react'
 import type { ReactNode } from 'react'
 import { useDashboard } from '../dashboard.ts'
-import { useView } from '../live-hooks.ts'
+import { useView } from 'rivulet/react'
 import { useLogStatus } from '../log-status.ts'
 import { Badge } from '../parts/badge.tsx'
 import type { Tone } from '../parts/badge.tsx'

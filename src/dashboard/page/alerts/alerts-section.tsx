@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { formats } from '../parts/format.ts'
 import { Notice } from '../parts/notice.tsx'
-import { MissedNotice, insteadOfRows } from '../parts/view-rows.tsx'
+import { MissedNotice, useInstead } from '../parts/view-rows.tsx'
 import { AlertList, useAlerts } from './alert-list.tsx'
 import type { AlertState } from './alerts.ts'
 
@@ -15,7 +15,7 @@ const SECTIONS = [
 /** The alerts of rules over the log. */
 export function AlertsSection(): ReactNode {
   const { snapshot, alerts, rules } = useAlerts()
-  const instead = insteadOfRows(snapshot, 'alerts')
+  const instead = useInstead(snapshot, 'alerts')
   const isQuiet = SECTIONS.every(([state]) => alerts[state].length === 0)
   return (
     <div className="column">

@@ -1,7 +1,7 @@
 import { isObject } from '../evidence/evidence.ts'
 import { instantOf } from '../parts/format.ts'
 import type { AlertRow } from '../rows.ts'
-import type { OpenAlert } from '../../../rules/index.ts'
+import type { OpenAlert } from 'rivulet/rules'
 
 /** States of alerts in the order of their urgency. */
 export type AlertState = 'firing' | 'pending' | 'unknown' | 'resolved'

@@ -1,13 +1,13 @@
 import { useMemo, useState } from 'react'
 import type { ReactNode } from 'react'
 import { useDashboard } from '../dashboard.ts'
-import { useView } from '../live-hooks.ts'
+import { useView } from 'rivulet/react'
 import { Badge } from '../parts/badge.tsx'
 import { formats, words } from '../parts/format.ts'
 import { useMore } from '../parts/more.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { RelativeTime } from '../parts/time.tsx'
-import { MissedNotice, insteadOfRows } from '../parts/view-rows.tsx'
+import { MissedNotice, useInstead } from '../parts/view-rows.tsx'
 import type { GroupRow, GroupRunRow, NoticeRow } from '../rows.ts'
 import { SourceNotice } from '../monitors/source-notice.tsx'
 import { ProgressBar, StatusCounts } from './progress-bar.tsx'
@@ -31,7 +31,7 @@ export function GroupDetail({
     [runs, only],
   )
   const progress = progressOf(status)
-  const instead = insteadOfRows(snapshot, 'runs')
+  const instead = useInstead(snapshot, 'runs')
 
   return (
     <article aria-labelledby="group-title" className="detail">

@@ -1,14 +1,14 @@
 import { memo, useMemo } from 'react'
 import type { ReactNode } from 'react'
-import { rowPath } from '../../../protocol/live.ts'
+import { rowPath } from 'rivulet/live'
 import { useDashboard } from '../dashboard.ts'
-import { useView } from '../live-hooks.ts'
+import { useView } from 'rivulet/react'
 import { formats } from '../parts/format.ts'
 import { Icon } from '../parts/icon.tsx'
 import { useMore } from '../parts/more.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { RelativeTime } from '../parts/time.tsx'
-import { MissedNotice, insteadOfRows } from '../parts/view-rows.tsx'
+import { MissedNotice, useInstead } from '../parts/view-rows.tsx'
 import { hashOf } from '../route.ts'
 import type { GroupsRow } from '../rows.ts'
 import { ProgressBar } from './progress-bar.tsx'
@@ -26,7 +26,7 @@ export function GroupList({
   const snapshot = useView(live.view('groups'))
   const groups = useMemo(() => sorted(snapshot.rows), [snapshot.rows])
   const { shown, more } = useMore(groups, limit)
-  const instead = insteadOfRows(snapshot, 'task groups')
+  const instead = useInstead(snapshot, 'task groups')
   if (instead !== undefined) return instead
   if (groups.length === 0) {
     return (

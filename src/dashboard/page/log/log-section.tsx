@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { LogStats } from '../../../log/store/stats.ts'
+import type { LogStats } from 'rivulet'
 import { useLogStatus } from '../log-status.ts'
 import { formats } from '../parts/format.ts'
 import { Loading, Notice } from '../parts/notice.tsx'

@@ -1,14 +1,14 @@
 import { useId, useMemo, useState } from 'react'
 import type { ReactNode } from 'react'
-import { rowKey } from '../../../protocol/live.ts'
+import { rowKey } from 'rivulet/live'
 import { useDashboard } from '../dashboard.ts'
-import { useView } from '../live-hooks.ts'
+import { useView } from 'rivulet/react'
 import { groupByDay } from '../parts/days.ts'
 import { formats } from '../parts/format.ts'
 import { useMore } from '../parts/more.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { RelativeTime } from '../parts/time.tsx'
-import { MissedNotice, insteadOfRows } from '../parts/view-rows.tsx'
+import { MissedNotice, useInstead } from '../parts/view-rows.tsx'
 import type { MonitorRow } from '../rows.ts'
 import { MonitorState } from './monitor-list.tsx'
 import { TimeAxis } from './time-axis.tsx'
@@ -29,7 +29,7 @@ export function MonitorDetail({ monitor }: { readonly monitor: string }): ReactN
   const shown = useMemo(() => arranged(entries, order, hasAll), [entries, order, hasAll])
   const quiet = entries.filter(({ kind }) => kind === 'completion').length
   const group = useId()
-  const instead = insteadOfRows(snapshot, 'events')
+  const instead = useInstead(snapshot, 'events')
 
   return (
     <article aria-labelledby="monitor-title" className="detail">

@@ -1,8 +1,8 @@
 import { memo, useMemo } from 'react'
 import type { ReactNode } from 'react'
-import { rowPath } from '../../../protocol/live.ts'
+import { rowPath } from 'rivulet/live'
 import { useDashboard } from '../dashboard.ts'
-import { useView } from '../live-hooks.ts'
+import { useView } from 'rivulet/react'
 import { Badge } from '../parts/badge.tsx'
 import type { Tone } from '../parts/badge.tsx'
 import { formats } from '../parts/format.ts'
@@ -10,7 +10,7 @@ import type { IconName } from '../parts/icon.tsx'
 import { useMore } from '../parts/more.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { RelativeTime } from '../parts/time.tsx'
-import { MissedNotice, insteadOfRows } from '../parts/view-rows.tsx'
+import { MissedNotice, useInstead } from '../parts/view-rows.tsx'
 import { hashOf } from '../route.ts'
 import type { MonitorsRow } from '../rows.ts'
 
@@ -43,7 +43,7 @@ export function MonitorList({
   const snapshot = useView(live.view('monitors'))
   const monitors = useMemo(() => sorted(snapshot.rows), [snapshot.rows])
   const { shown, more } = useMore(monitors, limit)
-  const instead = insteadOfRows(snapshot, 'monitors')
+  const instead = useInstead(snapshot, 'monitors')
   if (instead !== undefined) return instead
   if (monitors.length === 0) {
     return (

@@ -1,15 +1,24 @@
 import type { ReactNode } from 'react'
-import type { ViewSnapshot } from '../../../live/live.ts'
+import type { ViewSnapshot } from 'rivulet/live'
+import { useConnection } from '../dashboard.ts'
 import { Loading, Notice } from './notice.tsx'
 
 /**
  * What to show in place of a view's rows: while they have not come, and where the server refuses them. Undefined where the rows are
  * there, as of now or as of when the connection was lost; the page's header says which.
  */
-export function insteadOfRows(
+export function useInstead(
   { ready, status }: Pick<ViewSnapshot<unknown>, 'ready' | 'status'>,
   what: string,
 ): ReactNode | undefined {
+  const { isRefused } = useConnection()
+  if (isRefused) {
+    return (
+      <Notice icon="off" title="Not shown">
+        <p>{`The ${what} come when the page is opened with its key.`}</p>
+      </Notice>
+    )
+  }
   if (status.state === 'denied') {
     return (
       <Notice icon="off" title={`This dashboard may not show ${what}`}>

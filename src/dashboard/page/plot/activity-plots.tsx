@@ -1,10 +1,10 @@
 import { useId, useMemo, useState } from 'react'
 import type { ReactNode } from 'react'
 import { useDashboard } from '../dashboard.ts'
-import { useView } from '../live-hooks.ts'
+import { useView } from 'rivulet/react'
 import { formats } from '../parts/format.ts'
 import { useNow } from '../parts/time.tsx'
-import { MissedNotice, insteadOfRows } from '../parts/view-rows.tsx'
+import { MissedNotice, useInstead } from '../parts/view-rows.tsx'
 import { FAMILIES, slicesOf } from './activity.ts'
 import type { Slice } from './activity.ts'
 import { Plot } from './plot.tsx'
@@ -30,7 +30,7 @@ export function ActivityPlots(): ReactNode {
     () => slicesOf(snapshot.rows.values(), until * span.minutes * 60_000, span.minutes, span.count),
     [snapshot.rows, until, span],
   )
-  const instead = insteadOfRows(snapshot, 'activity')
+  const instead = useInstead(snapshot, 'activity')
 
   return (
     <section className="panel" aria-labelledby="activity-title">

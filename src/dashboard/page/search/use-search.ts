@@ -1,18 +1,7 @@
-import { useCallback, useEffect, useState, useSyncExternalStore } from 'react'
-import type { SearchResponse } from '../../protocol/search.ts'
-import type { Live, LiveStatus, LiveView, ViewSnapshot } from '../../live/live.ts'
-import type { ViewShapes } from '../../protocol/live.ts'
-
-export function useView<Row>(view: LiveView<Row>): ViewSnapshot<Row> {
-  const subscribe = useCallback((listener: () => void) => view.subscribe(listener), [view])
-  return useSyncExternalStore(subscribe, () => view.getSnapshot())
-}
-
-export function useStatus(live: Pick<Live<ViewShapes>, 'status'>): LiveStatus {
-  const subscribe = useCallback((listener: () => void) => live.status.subscribe(listener), [live])
-  return useSyncExternalStore(subscribe, () => live.status.getSnapshot())
-}
-
+import { useEffect, useState } from 'react'
+import type { SearchResponse } from 'rivulet'
+import type { Live } from 'rivulet/live'
+import type { DashboardViews } from '../../views.ts'
 /** How long a text stays the same before it is searched, in ms. */
 const SETTLED = 250
 
@@ -25,7 +14,7 @@ export interface SearchState {
 
 const IDLE: SearchState = { state: 'idle', response: undefined, query: '', error: undefined }
 
-export function useSearch(live: Pick<Live<ViewShapes>, 'search'>, query: string): SearchState {
+export function useSearch(live: Pick<Live<DashboardViews>, 'search'>, query: string): SearchState {
   const [state, setState] = useState(IDLE)
   useEffect(() => {
     if (query === '') {

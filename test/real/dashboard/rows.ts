@@ -1,0 +1,487 @@
+import type { DashboardStatus } from '../../../src/dashboard/status.ts'
+import type {
+  ActivityRow,
+  AlertRow,
+  GroupRow,
+  GroupsRow,
+  MonitorRow,
+  MonitorsRow,
+} from '../../../src/dashboard/page/rows.ts'
+import { rowKey } from 'rivulet/live'
+import type { TaskOutput } from 'rivulet'
+
+/** Rows of each view by its address, and the status of the log. */
+export interface Fixture {
+  readonly views: Readonly<Record<string, ReadonlyMap<string, unknown>>>
+  readonly status: DashboardStatus
+  readonly documents: Readonly<Record<string, { readonly title: string; readonly text: string }>>
+}
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+const COMPANIES = [
+  ['Nordhavn Robotics', 'Aarhus', 2016, 'Autonomous cranes for container terminals'],
+  ['Verdant Grid', 'Lisbon', 2019, 'Software that balances local solar and storage'],
+  ['Halcyon Optics', 'Jena', 2011, 'Lenses for lidar and for surgical cameras'],
+  ['Kestrel Freight', 'Rotterdam', 2014, 'Booking and tracking of inland barges'],
+  ['Maris Biologics', 'Galway', 2020, 'Enzymes from cold-water algae'],
+  ['Tessellate', 'Montréal', 2018, 'Scheduling for hospitals'],
+  ['Oriel Materials', 'Sheffield', 2009, 'Recycled aluminium for aircraft seats'],
+  ['Sable & Finch', 'Kraków', 2021, 'Audit of machine-learned models'],
+] as const
+
+const NEWS = [
+  'The port authority has approved the second automated berth, with operation from March.',
+  'A recall of the 2024 battery packs begins, after three reports of overheating in storage.',
+  'The regulator publishes its draft on the labelling of recycled content; comments are due in six weeks.',
+  'Prices of cold-rolled aluminium fall for the third month in a row, by 2.4 per cent.',
+  'The company has named a new chief financial officer, who joins from a competitor in May.',
+  'A court in Leipzig has dismissed the patent claim over the folding mirror.',
+]
+
+/** A log with a little of everything, by a clock that the caller has. */
+export function fullFixture(now: number, runs = 40, events = 60): Fixture {
+  const views = {
+    groups: groups(now),
+    'group?group=tgrp_companies': group(now, runs),
+    monitors: monitors(now),
+    'monitor?monitor=monitor_ports': monitor(now, events),
+    alerts: alerts(now),
+    activity: activity(now),
+    searches: new Map(),
+  }
+  return {
+    views,
+    status: status(now),
+    documents: {
+      'https://nordhavn-robotics.example/about': {
+        title: 'About Nordhavn Robotics',
+        text: documentText('Nordhavn Robotics', 'Aarhus', 2016),
+      },
+      'https://ports.example/news/0': { title: 'News of the ports', text: `${NEWS.join('\n\n')}\n` },
+    },
+  }
+}
+
+/** A log without anything. */
+export function emptyFixture(now: number): Fixture {
+  const none = status(now)
+  const log = { ...none.log, entries: 0, bytes: 0, walBytes: 0, oldest: null, newest: null, readers: [], streams: [] }
+  return {
+    views: Object.fromEntries(
+      ['groups', 'monitors', 'alerts', 'activity', 'searches'].map((name) => [name, new Map()]),
+    ),
+    status: { ...none, log, rules: { alerts: [], isCut: false, rules: [] } },
+    documents: {},
+  }
+}
+
+/** Texts that try to break a page, in each place that shows one. */
+export function hostileFixture(now: number): Fixture {
+  const full = fullFixture(now, 4, 4)
+  const html = '<img src=x onerror="document.title=\'owned\'"><script>document.title="owned"</script>'
+  const long = 'W'.repeat(400)
+  const hebrew = '\u202Eשלום עולם, hello \u2066world'
+  const url = `https://long.example/${'path/'.repeat(60)}?q=${'x'.repeat(200)}`
+  const output: TaskOutput = {
+    type: 'json',
+    content: { [html]: html, [long]: long, hebrew, url, script: 'javascript:alert(1)', __proto__x: null, deep: { a: [{ b: { c: { d: [1] } } }] } },
+    basis: [
+      {
+        field: 'hebrew',
+        reasoning: `${html} ${long}`,
+        confidence: html,
+        citations: [
+          { url: 'javascript:alert(1)', title: html, excerpts: [html, long, hebrew] },
+          { url, title: null, excerpts: null },
+          { url: 'https://user:password@evil.example/', title: hebrew, excerpts: [] },
+        ],
+      },
+    ],
+  }
+  const rows = new Map<string, GroupRow>([
+    [rowKey(['tgrp_companies']), { kind: 'group', status: null, updated: now }],
+    [
+      rowKey(['tgrp_companies', 'trun_hostile']),
+      {
+        kind: 'run',
+        run: {
+          run_id: `trun_${long}`,
+          status: 'completed',
+          is_active: false,
+          processor: html,
+          metadata: { [long]: html },
+          created_at: 'never',
+          modified_at: null,
+        },
+        output,
+        input: { input: `${html} ${hebrew} ${long}` },
+        truncated: true,
+        recorded: now - MINUTE,
+      },
+    ],
+  ])
+  const named = new Map<string, GroupsRow>([
+    [rowKey(['tgrp_companies']), { group: `tgrp_${long}`, status: null, updated: now }],
+    [rowKey([html]), { group: html, status: null, updated: now - HOUR }],
+  ])
+  return { ...full, views: { ...full.views, groups: named, 'group?group=tgrp_companies': rows } }
+}
+
+function groups(now: number): Map<string, GroupsRow> {
+  const row = (group: string, counts: Record<string, number>, isActive: boolean, age: number) =>
+    [
+      rowKey([group]),
+      {
+        group,
+        status: {
+          num_task_runs: Object.values(counts).reduce((sum, count) => sum + count, 0),
+          task_run_status_counts: counts,
+          is_active: isActive,
+          status_message: '',
+          modified_at: new Date(now - age).toISOString(),
+        },
+        updated: now - age,
+      },
+    ] as const
+  return new Map([
+    row('tgrp_companies', { completed: 812, failed: 23, running: 40, queued: 125 }, true, 2_000),
+    row('tgrp_press_review', { completed: 96, running: 4, queued: 20 }, true, 14_000),
+    row('tgrp_patents_q3', { completed: 240 }, false, 3 * HOUR),
+    row('tgrp_suppliers', { completed: 51, failed: 2, cancelled: 7 }, false, 26 * HOUR),
+  ])
+}
+
+function group(now: number, runs: number): Map<string, GroupRow> {
+  const rows = new Map<string, GroupRow>([
+    [
+      rowKey(['tgrp_companies']),
+      {
+        kind: 'group',
+        status: {
+          num_task_runs: 1_000,
+          task_run_status_counts: { completed: 812, failed: 23, running: 40, queued: 125 },
+          is_active: true,
+          status_message: '',
+          modified_at: new Date(now - 2_000).toISOString(),
+        },
+        updated: now - 2_000,
+      },
+    ],
+    [
+      rowKey(['tgrp_companies', 'notice', 'lost']),
+      {
+        kind: 'notice',
+        type: 'source.lost',
+        event: { message: 'the connection was reset' },
+        recorded: now - 2 * HOUR,
+      },
+    ],
+  ])
+  for (let index = 0; index < runs; index += 1) {
+    const recorded = now - 4_000 - index * 31_000
+    const id = `trun_${index.toString(16).padStart(6, '0')}`
+    rows.set(rowKey(['tgrp_companies', id]), runRow(index, id, recorded))
+  }
+  return rows
+}
+
+function runRow(index: number, id: string, recorded: number): GroupRow {
+  const [name, place, founded, business] = COMPANIES[index % COMPANIES.length] ?? COMPANIES[0]
+  const status = index % 9 === 5 ? 'failed' : index % 23 === 11 ? 'cancelled' : 'completed'
+  const site = `https://${name.toLowerCase().replaceAll(/[^a-z]+/g, '-')}.example/about`
+  return {
+    kind: 'run',
+    run: {
+      run_id: id,
+      status,
+      is_active: false,
+      processor: index % 3 === 0 ? 'core' : 'base',
+      metadata: { batch: `2026-${String((index % 12) + 1).padStart(2, '0')}` },
+      created_at: new Date(recorded - 48_000 - index * 900).toISOString(),
+      modified_at: new Date(recorded - 300).toISOString(),
+      error: status === 'failed' ? { message: 'The sources contradict each other; the run gave up after 12 pages.' } : null,
+    },
+    input: { input: { company: name, question: 'founded, seat, business' } },
+    output:
+      status === 'completed'
+        ? {
+            type: 'json',
+            content: { company: name, founded, seat: place, business, products: ['Model A', 'Model B', 'Service plan'] },
+            basis: [
+              {
+                field: 'company',
+                reasoning: 'The name is the one of the commercial register and of the company’s own site.',
+                confidence: 'high',
+                citations: [
+                  {
+                    url: site,
+                    title: `About ${name}`,
+                    excerpts: [`${name} is a company with its seat in ${place}.`],
+                  },
+                ],
+              },
+              {
+                field: 'founded',
+                reasoning: 'Two sources agree on the year; a third one names the year of the first product.',
+                confidence: index % 4 === 1 ? 'medium' : 'high',
+                citations: [
+                  {
+                    url: site,
+                    title: `About ${name}`,
+                    excerpts: [`It was founded in ${founded} by three engineers who had met at the harbour.`],
+                  },
+                  {
+                    url: 'https://register.example/companies',
+                    title: 'Commercial register',
+                    excerpts: [`Entered on 4 May ${founded}. Share capital 25,000.`],
+                  },
+                ],
+              },
+              {
+                field: 'business',
+                reasoning: 'A summary of the company’s own words.',
+                confidence: index % 4 === 1 ? 'low' : 'high',
+                citations: [{ url: site, title: `About ${name}`, excerpts: [`What we do: ${business}.`] }],
+              },
+            ],
+          }
+        : null,
+    recorded,
+  }
+}
+
+function documentText(name: string, place: string, founded: number): string {
+  const filler = Array.from(
+    { length: 24 },
+    (_, index) =>
+      `Chapter ${index + 1}. The yard had been quiet for years when the first crane moved without a driver. What followed was slower than the newspapers wrote, and more thorough.`,
+  )
+  return [
+    `# About ${name}`,
+    `${name} is a company with its seat in ${place}.`,
+    ...filler.slice(0, 12),
+    `It was founded in ${founded} by three engineers who had met at the harbour.`,
+    ...filler.slice(12),
+    'What we do: Autonomous cranes for container terminals.',
+  ].join('\n\n')
+}
+
+function monitors(now: number): Map<string, MonitorsRow> {
+  const row = (monitor: string, events: number, last: number | null, state: MonitorsRow['state'], errors = 0) =>
+    [
+      rowKey([monitor]),
+      { monitor, events, completions: 14, errors, gaps: 0, last: last === null ? null : now - last, state, since: now - DAY },
+    ] as const
+  return new Map([
+    row('monitor_ports', 48, 7 * MINUTE, 'live', 1),
+    row('monitor_recalls', 9, 5 * HOUR, 'live'),
+    row('monitor_aluminium', 122, 26 * HOUR, 'lost', 3),
+    row('monitor_case_law', 0, null, 'live'),
+    row('monitor_elections_2025', 311, 41 * DAY, 'cancelled'),
+  ])
+}
+
+function monitor(now: number, events: number): Map<string, MonitorRow> {
+  const rows = new Map<string, MonitorRow>()
+  for (let index = 0; index < events; index += 1) {
+    const recorded = now - 7 * MINUTE - index * 5.3 * HOUR - (index % 7) * 11 * MINUTE
+    const id = `event_${index}`
+    rows.set(rowKey(['monitor_ports', id]), monitorRow(index, id, recorded))
+  }
+  return rows
+}
+
+function monitorRow(index: number, id: string, recorded: number): MonitorRow {
+  const time = new Date(recorded).toISOString()
+  if (index % 11 === 7) {
+    return { type: 'monitor.error', event: { event_type: 'error', error_message: 'The quota of the account is used up.', timestamp: time }, time, recorded }
+  }
+  if (index % 5 === 3) {
+    return { type: 'monitor.completion', event: { event_type: 'completion', timestamp: time }, time, recorded }
+  }
+  if (index === 12) {
+    return { type: 'source.lost', event: { message: 'the service answered 503' }, time, recorded }
+  }
+  const date = new Date(recorded - (index % 3) * DAY).toISOString().slice(0, index % 4 === 2 ? 7 : 10)
+  const text = NEWS[index % NEWS.length] ?? ''
+  const url = `https://ports.example/news/${index}`
+  if (index % 6 === 4) {
+    const basis = [
+      { field: 'berths', reasoning: 'The page lists them.', citations: [{ url, title: 'The berths', excerpts: [`Berths in operation: ${12 + index}.`] }] },
+    ]
+    return {
+      type: 'monitor.snapshot',
+      event: {
+        event_type: 'snapshot',
+        event_id: id,
+        event_group_id: 'group_1',
+        event_date: date,
+        changed_output: { type: 'json', content: { berths: 12 + index }, basis },
+        previous_output: { type: 'json', content: { berths: 11 + index, operator: 'Port Authority' }, basis: [] },
+      },
+      time,
+      recorded,
+    }
+  }
+  return {
+    type: 'monitor.event_stream',
+    event: {
+      event_type: 'event_stream',
+      event_id: id,
+      event_group_id: 'group_1',
+      event_date: date,
+      output: {
+        type: 'text',
+        content: text,
+        basis: [
+          {
+            field: 'output',
+            reasoning: 'It is new since the last run, and of a source that the query names.',
+            confidence: index % 4 === 0 ? 'medium' : 'high',
+            citations: [
+              { url: 'https://ports.example/news/0', title: 'News of the ports', excerpts: [text] },
+              { url, title: null, excerpts: null },
+            ],
+          },
+        ],
+      },
+    },
+    time,
+    recorded,
+  }
+}
+
+function alerts(now: number): Map<string, AlertRow> {
+  const base = { group: null, key: {}, events: [], episode: 'e', unknown: null, resolved: null } as const
+  const rows: AlertRow[] = [
+    {
+      ...base,
+      state: 'firing',
+      alert: 'RunsFail',
+      labels: { alertname: 'RunsFail', group: 'tgrp_companies', severity: 'page' },
+      annotations: { summary: 'More than 2 % of the runs of tgrp_companies fail', description: 'The sources may have changed. See the last failed runs.' },
+      value: 23,
+      since: new Date(now - 42 * MINUTE).toISOString(),
+      changed: now - 40 * MINUTE,
+    },
+    {
+      ...base,
+      state: 'unknown',
+      alert: 'MonitorSilent',
+      labels: { alertname: 'MonitorSilent', monitor: 'monitor_aluminium' },
+      annotations: {},
+      value: null,
+      since: new Date(now - 3 * HOUR).toISOString(),
+      unknown: 'lost',
+      changed: now - 3 * HOUR,
+    },
+    {
+      ...base,
+      state: 'resolved',
+      alert: 'Recall',
+      labels: { alertname: 'Recall', monitor: 'monitor_recalls', severity: 'mail' },
+      annotations: { summary: 'A recall that names a supplier of ours' },
+      value: 'battery packs',
+      since: new Date(now - 9 * HOUR).toISOString(),
+      resolved: 'expired',
+      changed: now - 8 * HOUR,
+    },
+  ]
+  return new Map(rows.map((row, index) => [rowKey([row.alert, String(index)]), row]))
+}
+
+function activity(now: number): Map<string, ActivityRow> {
+  const rows = new Map<string, ActivityRow>()
+  for (let age = 0; age < 24 * 60; age += 1) {
+    const minute = Math.floor(now / MINUTE) * MINUTE - age * MINUTE
+    const wave = Math.sin(age / 9) + Math.sin(age / 41) * 1.5
+    const runs = Math.max(0, Math.round(14 + wave * 9 + ((age * 7919) % 11)))
+    const found = (age * 31) % 13 === 4 ? (age % 3) + 1 : 0
+    // An hour without the recorder.
+    if (age > 300 && age < 360) continue
+    const counts = {
+      'task_run.state': runs,
+      'task_group.status': Math.round(runs / 4),
+      ...(found > 0 && { 'monitor.event_stream': found }),
+      ...(age % 37 === 5 && { 'alert.firing': 1 }),
+      ...(age === 299 && { 'source.live': 3 }),
+    }
+    const events = Object.values(counts).reduce((sum, count) => sum + count, 0)
+    const mean = 260 + wave * 70 + (age === 22 ? 2_400 : 0) + (age === 299 ? 90_000 : 0)
+    rows.set(rowKey([new Date(minute).toISOString().replace(/:00\.000Z$/, 'Z')]), {
+      minute,
+      events,
+      types: counts,
+      lag: { count: runs, sum: mean * runs, max: mean * 2.4 + ((age * 101) % 240) },
+    })
+  }
+  return rows
+}
+
+function status(now: number): DashboardStatus {
+  const reader = (
+    kind: 'consumer' | 'process',
+    name: string,
+    entries: number,
+    seconds: number,
+    owner: string | null,
+    deadLetters = 0,
+    isPaused = false,
+  ) => ({
+    kind,
+    name,
+    cursor: '1',
+    lag: { entries, seconds },
+    oldestUnacknowledged: entries === 0 ? null : now - seconds * 1_000,
+    acknowledgedAhead: 0,
+    deadLetters,
+    isPaused,
+    owner,
+  })
+  return {
+    now,
+    log: {
+      entries: 182_344,
+      bytes: 341_000_000,
+      walBytes: 4_100_000,
+      oldest: now - 29 * DAY,
+      newest: now - 1_400,
+      readers: [
+        reader('consumer', 'billing', 0, 0, '4711@research-1'),
+        reader('consumer', 'warehouse', 12_480, 1_310, '4712@research-1', 3),
+        reader('process', 'rules', 2, 0.4, '4711@research-1'),
+        reader('process', 'view:groups', 0, 0, '4720@research-1'),
+        reader('consumer', 'migration-2025', 88_010, 9 * 86_400, null),
+      ],
+      streams: [
+        { name: 'monitor:monitor_ports', position: '1', owner: '4711@research-1' },
+        { name: 'group:tgrp_companies', position: '1', owner: '4711@research-1' },
+        { name: 'monitor:monitor_elections_2025', position: '1', owner: null },
+      ],
+      inbox: { pending: 2, bytes: 4_096 },
+      pausedBy: null,
+    },
+    rules: {
+      alerts: [
+        {
+          alert: 'RunsSlow',
+          state: 'pending',
+          key: { group: 'tgrp_press_review' },
+          labels: null,
+          annotations: null,
+          value: null,
+          since: new Date(now - 90_000).toISOString(),
+          unknown: null,
+        },
+      ],
+      isCut: false,
+      rules: [
+        { alert: 'RunsFail', pending: 0, firing: 1, unknown: 0, keys: 1, missing: 0, errors: 0, cut: 0, late: 0, overflow: 0 },
+      ],
+    },
+    can: { search: true, addRuns: true, documents: true },
+  }
+}
