@@ -102,7 +102,7 @@ function Figures(): ReactNode {
     () => [...monitors.rows.values()].filter(({ state }) => state === 'lost' || state === 'failed').length,
     [monitors.rows],
   )
-  const behind = status?.log.readers.reduce((most, { lag }) => Math.max(most, lag.entries), 0)
+  const last = status?.log.readers.toSorted((a, b) => b.lag.entries - a.lag.entries)[0]
 
   return (
     <dl className="figures panel">
@@ -129,9 +129,9 @@ function Figures(): ReactNode {
         tone={alerts.firing.length > 0 ? 'bad' : undefined}
       />
       <Figure
-        name="Furthest reader behind"
-        value={behind === undefined ? undefined : formats.number(behind)}
-        side={behind === undefined ? undefined : behind === 1 ? 'entry' : 'entries'}
+        name="Entries behind, at most"
+        value={status === undefined ? undefined : formats.number(last?.lag.entries ?? 0)}
+        side={last === undefined || last.lag.entries === 0 ? undefined : last.name}
       />
     </dl>
   )

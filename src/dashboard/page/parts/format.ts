@@ -12,7 +12,7 @@ export interface Formats {
   bytes(size: number): string
   /** A duration in its two greatest units, such as `2 min 5 s`; of less than a second in ms. */
   duration(ms: number): string
-  /** `just now`, `5 minutes ago`, `in 2 hours`; a date for what is more than a week away. */
+  /** `just now`, `5 min. ago`, `in 2 hr.`; a date for what is more than a week away. */
   relative(at: number, now: number): string
   /** Hours and minutes. */
   clock(at: number): string
@@ -36,7 +36,7 @@ export function createFormats(locale?: string, timeZone?: string): Formats {
   const whole = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 })
   const tenths = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 })
   const percent = new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 0 })
-  const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })
+  const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto', style: 'short' })
   const clock = dates({ hour: '2-digit', minute: '2-digit' })
   const clockWithSeconds = dates({ hour: '2-digit', minute: '2-digit', second: '2-digit' })
   const day = dates({ weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' })

@@ -99,6 +99,17 @@ function EventsPlot({ slices, span }: PlotProps): ReactNode {
             </>
           )
         }}
+        legend={
+          families.length === 0 ? (
+            <li className="none">No events in the {span.label.toLowerCase()}</li>
+          ) : (
+            families.map((family) => (
+              <li key={family} className={`series-${family.toLowerCase()}`}>
+                {family}
+              </li>
+            ))
+          )
+        }
         table={
           <table>
             <caption className="visually-hidden">
@@ -135,14 +146,6 @@ function EventsPlot({ slices, span }: PlotProps): ReactNode {
           </table>
         }
       />
-      <ul className="legend">
-        {families.map((family) => (
-          <li key={family} className={`series-${family.toLowerCase()}`}>
-            {family}
-          </li>
-        ))}
-        {families.length === 0 && <li className="none">No events in the {span.label.toLowerCase()}</li>}
-      </ul>
     </figure>
   )
 }
@@ -218,6 +221,16 @@ function LagPlot({ slices, span }: PlotProps): ReactNode {
             </>
           )
         }}
+        legend={
+          known.length === 0 ? (
+            <li className="none">No events with a time in the {span.label.toLowerCase()}</li>
+          ) : (
+            <>
+              <li className="lag-mean">Average</li>
+              <li className="lag-max">Highest</li>
+            </>
+          )
+        }
         table={
           <table>
             <caption className="visually-hidden">Lag from event to log, {span.label.toLowerCase()}</caption>
@@ -244,15 +257,6 @@ function LagPlot({ slices, span }: PlotProps): ReactNode {
           </table>
         }
       />
-      <ul className="legend">
-        {known.length > 0 && (
-          <>
-            <li className="lag-mean">Average</li>
-            <li className="lag-max">Highest</li>
-          </>
-        )}
-        {known.length === 0 && <li className="none">No events with a time in the {span.label.toLowerCase()}</li>}
-      </ul>
     </figure>
   )
 }

@@ -27,6 +27,7 @@ export function Plot({
   format,
   draw,
   readout,
+  legend,
   table,
 }: {
   readonly name: string
@@ -40,6 +41,7 @@ export function Plot({
   readonly draw: (area: Area) => ReactNode
   /** What the slice with this index says. */
   readonly readout: (index: number) => ReactNode
+  readonly legend: ReactNode
   readonly table: ReactNode
 }): ReactNode {
   const frame = useRef<HTMLDivElement>(null)
@@ -53,7 +55,10 @@ export function Plot({
     x: (at) => ((at - from) / (to - from)) * inner.width,
     y: (value) => inner.height - (Math.min(value, highest) / highest) * inner.height,
   }
-  const times = timeTicks(from, to, Math.max(2, Math.floor(inner.width / 76)))
+  // The text of one at the right end would be cut.
+  const times = timeTicks(from, to, Math.max(2, Math.floor(inner.width / 84))).filter(
+    (at) => area.x(at) < inner.width - 22,
+  )
   const isLong = to - from > 36 * 3_600_000
 
   const point = (event: PointerEvent) => {
@@ -104,7 +109,7 @@ export function Plot({
               {times.map((at) => (
                 <g key={at} transform={`translate(${area.x(at)} ${inner.height})`}>
                   <line className="axis" y2={4} />
-                  <text className="tick" y={16} textAnchor={anchorOf(area.x(at), inner.width)}>
+                  <text className="tick" y={16} textAnchor="middle">
                     {isLong ? formats.shortDay(at) : formats.clock(at)}
                   </text>
                 </g>
@@ -116,19 +121,17 @@ export function Plot({
           {chosen !== undefined && readout(chosen)}
         </div>
       </div>
-      <details className="plot-table">
-        <summary>As a table</summary>
-        <div className="scroll" tabIndex={0} role="region" aria-label={`${name}, as a table`}>
-          {table}
-        </div>
-      </details>
+      <div className="plot-foot">
+        <ul className="legend">{legend}</ul>
+        <details className="plot-table">
+          <summary>Table</summary>
+          <div className="scroll" tabIndex={0} role="region" aria-label={`${name}, as a table`}>
+            {table}
+          </div>
+        </details>
+      </div>
     </div>
   )
-}
-
-function anchorOf(x: number, width: number): 'start' | 'middle' | 'end' {
-  if (x < 18) return 'start'
-  return x > width - 18 ? 'end' : 'middle'
 }
 
 /** The width of an element, in CSS pixels; 0 before it is known. */
