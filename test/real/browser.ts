@@ -11,7 +11,11 @@ export interface Page {
   url(): string
   title(): Promise<string>
   evaluate<Result>(expression: string): Promise<Result>
-  waitForFunction(expression: string, argument?: unknown, options?: { readonly timeout: number }): Promise<unknown>
+  waitForFunction(
+    expression: string,
+    argument?: unknown,
+    options?: { readonly timeout: number },
+  ): Promise<unknown>
   addScriptTag(script: { readonly content: string }): Promise<unknown>
   addInitScript(script: { readonly content: string }): Promise<unknown>
   screenshot(options: { readonly path: string; readonly fullPage?: boolean }): Promise<unknown>
@@ -21,7 +25,10 @@ export interface Page {
     readonly reducedMotion?: 'reduce' | 'no-preference'
   }): Promise<void>
   locator(selector: string): Locator
-  getByRole(role: string, options?: { readonly name?: string | RegExp; readonly exact?: boolean; readonly level?: number }): Locator
+  getByRole(
+    role: string,
+    options?: { readonly name?: string | RegExp; readonly exact?: boolean; readonly level?: number },
+  ): Locator
   getByText(text: string | RegExp, options?: { readonly exact?: boolean }): Locator
   readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> }
   on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void
@@ -43,7 +50,10 @@ export interface Locator {
   locator(selector: string): Locator
   getByRole(role: string, options?: { readonly name?: string | RegExp; readonly exact?: boolean }): Locator
   getByText(text: string | RegExp, options?: { readonly exact?: boolean }): Locator
-  waitFor(options?: { readonly state?: 'visible' | 'hidden' | 'attached' | 'detached'; readonly timeout?: number }): Promise<void>
+  waitFor(options?: {
+    readonly state?: 'visible' | 'hidden' | 'attached' | 'detached'
+    readonly timeout?: number
+  }): Promise<void>
   innerText(): Promise<string>
   textContent(): Promise<string | null>
   allInnerTexts(): Promise<string[]>

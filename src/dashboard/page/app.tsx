@@ -103,7 +103,8 @@ const TITLES: Readonly<Record<Route['section'], string>> = {
 /** The title says where the page is, and the focus follows to its heading, as it does between pages of a server. */
 function useTitleAndFocus(route: Route, main: { readonly current: HTMLElement | null }): void {
   const place = placeOf(route)
-  const id = route.section === 'monitors' ? route.monitor : route.section === 'groups' ? route.group : undefined
+  const id =
+    route.section === 'monitors' ? route.monitor : route.section === 'groups' ? route.group : undefined
   const title = `${id === undefined ? '' : `${id} · `}${TITLES[route.section]} · Rivulet`
   useEffect(() => {
     document.title = title
@@ -112,7 +113,8 @@ function useTitleAndFocus(route: Route, main: { readonly current: HTMLElement | 
   useEffect(() => {
     if (shown.current === place) return
     shown.current = place
-    const heading = main.current?.querySelector<HTMLElement>('.split-detail h2') ?? main.current?.querySelector('h1')
+    const heading =
+      main.current?.querySelector<HTMLElement>('.split-detail h2') ?? main.current?.querySelector('h1')
     scrollTo(0, 0)
     heading?.focus({ preventScroll: true })
   }, [place, main])

@@ -53,7 +53,10 @@ export class LogStatus {
       if (!signal.aborted) this.#show({ status, error: undefined })
     } catch (error) {
       if (signal.aborted) return
-      this.#show({ status: this.#shown.status, error: error instanceof Error ? error : new Error(String(error)) })
+      this.#show({
+        status: this.#shown.status,
+        error: error instanceof Error ? error : new Error(String(error)),
+      })
     }
   }
 

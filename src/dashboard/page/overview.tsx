@@ -1,7 +1,7 @@
 import { useMemo } from 'react'
 import type { ReactNode } from 'react'
 import { AlertList, useAlerts } from './alerts/alert-list.tsx'
-import { useDashboard } from './dashboard.ts'
+import { useConnection, useDashboard } from './dashboard.ts'
 import { GroupList } from './groups/group-list.tsx'
 import { useView } from 'rivulet/react'
 import { useLogStatus } from './log-status.ts'
@@ -106,7 +106,10 @@ function Figures(): ReactNode {
 
   return (
     <dl className="figures panel">
-      <Figure name="Events in the last hour" value={activity.ready ? formats.number(hour.total) : undefined} />
+      <Figure
+        name="Events in the last hour"
+        value={activity.ready ? formats.number(hour.total) : undefined}
+      />
       <Figure
         name="Lag from event to log"
         value={activity.ready ? (hour.lag === undefined ? '–' : formats.duration(hour.lag)) : undefined}
@@ -114,7 +117,7 @@ function Figures(): ReactNode {
       <Figure
         name="Active groups"
         value={groups.ready ? formats.number(active) : undefined}
-        side={groups.ready ? `of ${formats.number(groups.rows.size)}` : undefined}
+        side={groups.rows.size > 0 ? `of ${formats.number(groups.rows.size)}` : undefined}
       />
       <Figure
         name="Monitors"
@@ -149,11 +152,12 @@ function Figure({
   readonly side?: string | undefined
   readonly tone?: 'warn' | 'bad' | undefined
 }): ReactNode {
+  const isRefused = useConnection().state === 'denied'
   return (
     <div className={tone}>
       <dt>{name}</dt>
       <dd>
-        {value ?? <span className="bone short" aria-label="not known yet" role="img" />}
+        {value ?? (isRefused ? '–' : <span className="bone short" aria-label="not known yet" role="img" />)}
         {side !== undefined && <span className="figure-side"> {side}</span>}
       </dd>
     </div>

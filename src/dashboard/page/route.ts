@@ -39,7 +39,9 @@ export function hashOf(route: Route): string {
       if (route.group === undefined) return '#/groups'
       return `#/group/${[route.group, ...(route.run === undefined ? [] : [route.run])].map(encodeURIComponent).join('/')}`
     case 'search':
-      return route.query === '' ? '#/search' : `#/search?${new URLSearchParams({ q: route.query }).toString()}`
+      return route.query === ''
+        ? '#/search'
+        : `#/search?${new URLSearchParams({ q: route.query }).toString()}`
     default:
       return `#/${route.section}`
   }

@@ -20,3 +20,6 @@ export type AlertRow = RowOf<DashboardViews['alerts']>
 
 /** What was recorded in a minute. */
 export type ActivityRow = RowOf<DashboardViews['activity']>
+
+/** The searches of a session. */
+export type SearchesRow = RowOf<DashboardViews['searches']>

@@ -46,7 +46,8 @@ function Banner({ status }: { readonly status: ReturnType<typeof useConnection> 
   if (state === 'stale') {
     return (
       <div className="banner warn">
-        <strong>Connection lost.</strong> Everything is as of <ClockTime at={since} seconds />. The page goes on trying.
+        <strong>Connection lost.</strong> Everything is as of <ClockTime at={since} seconds />. The page goes
+        on trying.
       </div>
     )
   }
@@ -60,15 +61,16 @@ function Banner({ status }: { readonly status: ReturnType<typeof useConnection> 
   if (isRefused) {
     return (
       <div className="banner bad">
-        <strong>The dashboard refuses this browser.</strong> Open the address that <code>rivulet dashboard</code> has
-        printed, with its key.
+        <strong>The dashboard refuses this browser.</strong> Open the address that{' '}
+        <code>rivulet dashboard</code> has printed, with its key.
       </div>
     )
   }
   if (state === 'denied') {
     return (
       <div className="banner bad">
-        <strong>The dashboard refuses a part of this page.</strong> {error?.message}
+        <strong>The server refuses a part of this page.</strong>
+        {error !== undefined && ` It says: ${error.message}`}
       </div>
     )
   }

@@ -53,7 +53,8 @@ function fixtureOf(name: string): Fixture {
 }
 
 function statusOf(state: string): LiveStatus {
-  const error = state === 'denied' ? new Error('the grant does not name this view') : new Error('network error')
+  const error =
+    state === 'denied' ? new Error('the grant does not name this view') : new Error('network error')
   const since = now - 95_000
   return state === 'live' || state === 'connecting'
     ? { state, since }

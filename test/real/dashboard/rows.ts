@@ -6,6 +6,7 @@ import type {
   GroupsRow,
   MonitorRow,
   MonitorsRow,
+  SearchesRow,
 } from '../../../src/dashboard/page/rows.ts'
 import { rowKey } from 'rivulet/live'
 import type { TaskOutput } from 'rivulet'
@@ -45,16 +46,16 @@ const NEWS = [
 export function fullFixture(now: number, runs = 40, events = 60): Fixture {
   const views = {
     groups: groups(now),
-    'group?group=tgrp_companies': group(now, runs),
+    'group?group=tgrp_companies': runsOf(now, runs),
     monitors: monitors(now),
-    'monitor?monitor=monitor_ports': monitor(now, events),
+    'monitor?monitor=monitor_ports': timeline(now, events),
     alerts: alerts(now),
     activity: activity(now),
-    searches: new Map(),
+    searches: searches(now),
   }
   return {
     views,
-    status: status(now),
+    status: logStatus(now),
     documents: {
       'https://nordhavn-robotics.example/about': {
         title: 'About Nordhavn Robotics',
@@ -67,8 +68,17 @@ export function fullFixture(now: number, runs = 40, events = 60): Fixture {
 
 /** A log without anything. */
 export function emptyFixture(now: number): Fixture {
-  const none = status(now)
-  const log = { ...none.log, entries: 0, bytes: 0, walBytes: 0, oldest: null, newest: null, readers: [], streams: [] }
+  const none = logStatus(now)
+  const log = {
+    ...none.log,
+    entries: 0,
+    bytes: 0,
+    walBytes: 0,
+    oldest: null,
+    newest: null,
+    readers: [],
+    streams: [],
+  }
   return {
     views: Object.fromEntries(
       ['groups', 'monitors', 'alerts', 'activity', 'searches'].map((name) => [name, new Map()]),
@@ -87,7 +97,15 @@ export function hostileFixture(now: number): Fixture {
   const url = `https://long.example/${'path/'.repeat(60)}?q=${'x'.repeat(200)}`
   const output: TaskOutput = {
     type: 'json',
-    content: { [html]: html, [long]: long, hebrew, url, script: 'javascript:alert(1)', __proto__x: null, deep: { a: [{ b: { c: { d: [1] } } }] } },
+    content: {
+      [html]: html,
+      [long]: long,
+      hebrew,
+      url,
+      script: 'javascript:alert(1)',
+      __proto__x: null,
+      deep: { a: [{ b: { c: { d: [1] } } }] },
+    },
     basis: [
       {
         field: 'hebrew',
@@ -154,7 +172,7 @@ function groups(now: number): Map<string, GroupsRow> {
   ])
 }
 
-function group(now: number, runs: number): Map<string, GroupRow> {
+function runsOf(now: number, runs: number): Map<string, GroupRow> {
   const rows = new Map<string, GroupRow>([
     [
       rowKey(['tgrp_companies']),
@@ -202,14 +220,23 @@ function runRow(index: number, id: string, recorded: number): GroupRow {
       metadata: { batch: `2026-${String((index % 12) + 1).padStart(2, '0')}` },
       created_at: new Date(recorded - 48_000 - index * 900).toISOString(),
       modified_at: new Date(recorded - 300).toISOString(),
-      error: status === 'failed' ? { message: 'The sources contradict each other; the run gave up after 12 pages.' } : null,
+      error:
+        status === 'failed'
+          ? { message: 'The sources contradict each other; the run gave up after 12 pages.' }
+          : null,
     },
     input: { input: { company: name, question: 'founded, seat, business' } },
     output:
       status === 'completed'
         ? {
             type: 'json',
-            content: { company: name, founded, seat: place, business, products: ['Model A', 'Model B', 'Service plan'] },
+            content: {
+              company: name,
+              founded,
+              seat: place,
+              business,
+              products: ['Model A', 'Model B', 'Service plan'],
+            },
             basis: [
               {
                 field: 'company',
@@ -270,10 +297,25 @@ function documentText(name: string, place: string, founded: number): string {
 }
 
 function monitors(now: number): Map<string, MonitorsRow> {
-  const row = (monitor: string, events: number, last: number | null, state: MonitorsRow['state'], errors = 0) =>
+  const row = (
+    monitor: string,
+    events: number,
+    last: number | null,
+    state: MonitorsRow['state'],
+    errors = 0,
+  ) =>
     [
       rowKey([monitor]),
-      { monitor, events, completions: 14, errors, gaps: 0, last: last === null ? null : now - last, state, since: now - DAY },
+      {
+        monitor,
+        events,
+        completions: 14,
+        errors,
+        gaps: 0,
+        last: last === null ? null : now - last,
+        state,
+        since: now - DAY,
+      },
     ] as const
   return new Map([
     row('monitor_ports', 48, 7 * MINUTE, 'live', 1),
@@ -284,7 +326,7 @@ function monitors(now: number): Map<string, MonitorsRow> {
   ])
 }
 
-function monitor(now: number, events: number): Map<string, MonitorRow> {
+function timeline(now: number, events: number): Map<string, MonitorRow> {
   const rows = new Map<string, MonitorRow>()
   for (let index = 0; index < events; index += 1) {
     const recorded = now - 7 * MINUTE - index * 5.3 * HOUR - (index % 7) * 11 * MINUTE
@@ -297,10 +339,20 @@ function monitor(now: number, events: number): Map<string, MonitorRow> {
 function monitorRow(index: number, id: string, recorded: number): MonitorRow {
   const time = new Date(recorded).toISOString()
   if (index % 11 === 7) {
-    return { type: 'monitor.error', event: { event_type: 'error', error_message: 'The quota of the account is used up.', timestamp: time }, time, recorded }
+    return {
+      type: 'monitor.error',
+      event: { event_type: 'error', error_message: 'The quota of the account is used up.', timestamp: time },
+      time,
+      recorded,
+    }
   }
   if (index % 5 === 3) {
-    return { type: 'monitor.completion', event: { event_type: 'completion', timestamp: time }, time, recorded }
+    return {
+      type: 'monitor.completion',
+      event: { event_type: 'completion', timestamp: time },
+      time,
+      recorded,
+    }
   }
   if (index === 12) {
     return { type: 'source.lost', event: { message: 'the service answered 503' }, time, recorded }
@@ -310,7 +362,11 @@ function monitorRow(index: number, id: string, recorded: number): MonitorRow {
   const url = `https://ports.example/news/${index}`
   if (index % 6 === 4) {
     const basis = [
-      { field: 'berths', reasoning: 'The page lists them.', citations: [{ url, title: 'The berths', excerpts: [`Berths in operation: ${12 + index}.`] }] },
+      {
+        field: 'berths',
+        reasoning: 'The page lists them.',
+        citations: [{ url, title: 'The berths', excerpts: [`Berths in operation: ${12 + index}.`] }],
+      },
     ]
     return {
       type: 'monitor.snapshot',
@@ -320,7 +376,11 @@ function monitorRow(index: number, id: string, recorded: number): MonitorRow {
         event_group_id: 'group_1',
         event_date: date,
         changed_output: { type: 'json', content: { berths: 12 + index }, basis },
-        previous_output: { type: 'json', content: { berths: 11 + index, operator: 'Port Authority' }, basis: [] },
+        previous_output: {
+          type: 'json',
+          content: { berths: 11 + index, operator: 'Port Authority' },
+          basis: [],
+        },
       },
       time,
       recorded,
@@ -362,7 +422,10 @@ function alerts(now: number): Map<string, AlertRow> {
       state: 'firing',
       alert: 'RunsFail',
       labels: { alertname: 'RunsFail', group: 'tgrp_companies', severity: 'page' },
-      annotations: { summary: 'More than 2 % of the runs of tgrp_companies fail', description: 'The sources may have changed. See the last failed runs.' },
+      annotations: {
+        summary: 'More than 2 % of the runs of tgrp_companies fail',
+        description: 'The sources may have changed. See the last failed runs.',
+      },
       value: 23,
       since: new Date(now - 42 * MINUTE).toISOString(),
       changed: now - 40 * MINUTE,
@@ -421,7 +484,24 @@ function activity(now: number): Map<string, ActivityRow> {
   return rows
 }
 
-function status(now: number): DashboardStatus {
+function searches(now: number): Map<string, SearchesRow> {
+  const queries = ['automated berths', 'battery recall', 'patent folding mirror leipzig']
+  return new Map([
+    [
+      rowKey(['dashboard', 'session_1']),
+      {
+        session: 'session_1',
+        searches: queries.map((query, index) => ({
+          request: { search_queries: [query] },
+          results: [],
+          recorded: now - HOUR + index * MINUTE,
+        })),
+      },
+    ],
+  ])
+}
+
+function logStatus(now: number): DashboardStatus {
   const reader = (
     kind: 'consumer' | 'process',
     name: string,
@@ -479,7 +559,18 @@ function status(now: number): DashboardStatus {
       ],
       isCut: false,
       rules: [
-        { alert: 'RunsFail', pending: 0, firing: 1, unknown: 0, keys: 1, missing: 0, errors: 0, cut: 0, late: 0, overflow: 0 },
+        {
+          alert: 'RunsFail',
+          pending: 0,
+          firing: 1,
+          unknown: 0,
+          keys: 1,
+          missing: 0,
+          errors: 0,
+          cut: 0,
+          late: 0,
+          overflow: 0,
+        },
       ],
     },
     can: { search: true, addRuns: true, documents: true },

@@ -19,6 +19,18 @@ const LOOKS: Readonly<Record<AlertState, readonly [tone: Tone, icon: IconName]>>
   resolved: ['good', 'check'],
 }
 
+/** Why an alert is over, or why its state is unknown. */
+const REASONS: Readonly<Record<string, string>> = {
+  condition: 'Its condition does not hold any more.',
+  expired: 'It held for as long as its rule says.',
+  cancelled: 'Its monitor was cancelled.',
+  rule: 'Its rule was removed, disabled or changed.',
+  lost: 'Its source cannot be reached.',
+  downtime: 'Nothing was recorded for a while.',
+  gap: 'Events are missing.',
+  keys: 'Its rule has too many keys.',
+}
+
 /** Alerts by state, from the log and from the rules themselves. */
 export function useAlerts() {
   const { live } = useDashboard()
@@ -84,11 +96,7 @@ function AlertItem({ alert }: { readonly alert: ShownAlert }): ReactNode {
             ))}
           </ul>
         )}
-        {reason !== undefined && (
-          <p className="muted small">
-            {state === 'resolved' ? 'Over by' : 'Not known since'}: {words(reason)}
-          </p>
-        )}
+        {reason !== undefined && <p className="muted small">{REASONS[reason] ?? words(reason)}</p>}
       </div>
       <div className="alert-side">
         {value !== null && (

@@ -24,7 +24,10 @@ export function AlertsSection(): ReactNode {
         <>
           <MissedNotice gaps={snapshot.gaps} />
           {isQuiet && (
-            <Notice icon="bell" title={rules?.rules.length === 0 ? 'No rules have run over this log' : 'All is quiet'}>
+            <Notice
+              icon="bell"
+              title={rules?.rules.length === 0 ? 'No rules have run over this log' : 'All is quiet'}
+            >
               <p>
                 {rules?.rules.length === 0 ? (
                   <>

@@ -40,7 +40,10 @@ export function DocumentDialog({
 
   useEffect(() => {
     // The browser moves the focus into a modal dialog, keeps it there, and gives it back.
-    if (quotation !== undefined && dialog.current?.open === false) dialog.current.showModal()
+    if (quotation === undefined || dialog.current?.open !== false) return
+    dialog.current.showModal()
+    // A screen reader begins with the title, not with the first link.
+    dialog.current.querySelector('h2')?.focus()
   }, [quotation])
 
   return (
@@ -95,12 +98,13 @@ function Content({
     return () => abort.abort()
   }, [url, fetchDocument, attempt])
 
-  const title = (loaded.state === 'there' ? loaded.document.title : undefined) ?? quotation.title ?? siteOf(url)
+  const title =
+    (loaded.state === 'there' ? loaded.document.title : undefined) ?? quotation.title ?? siteOf(url)
   return (
     <div className="document-content">
       <header className="document-header">
         <div>
-          <h2 id="document-title">
+          <h2 id="document-title" tabIndex={-1}>
             <bdi>{title}</bdi>
           </h2>
           <p className="source">
@@ -164,7 +168,9 @@ function DocumentText({ text, excerpt }: { readonly text: string; readonly excer
     <div className="document-text" tabIndex={0} role="region" aria-label="Text of the document">
       {passage === undefined && (
         <>
-          <p className="document-note">The document has changed, or shows the passage in other words. The excerpt:</p>
+          <p className="document-note">
+            The document has changed, or shows the passage in other words. The excerpt:
+          </p>
           <Excerpt excerpt={excerpt} />
         </>
       )}

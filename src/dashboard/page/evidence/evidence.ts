@@ -67,7 +67,9 @@ function readEvidence(basis: unknown): Evidence[] {
 function readSource(citation: unknown): Source[] {
   if (!isObject(citation) || typeof citation['url'] !== 'string') return []
   const title = text(citation['title']).trim()
-  const excerpts = list(citation['excerpts']).map(text).filter((excerpt) => excerpt !== '')
+  const excerpts = list(citation['excerpts'])
+    .map(text)
+    .filter((excerpt) => excerpt !== '')
   return [{ url: citation['url'], title: title === '' ? undefined : title, excerpts }]
 }
 

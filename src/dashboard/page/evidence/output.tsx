@@ -6,13 +6,17 @@ import type { Evidence } from './evidence.ts'
 import { SourceQuotes } from './quote.tsx'
 import { Text, Value } from './value.tsx'
 
-/** An output with what it rests on, field by field. `previous` is what the fields were before, where the output is a change. */
+/** An output with what it rests on, field by field. */
 export function Output({
   output,
   previous,
+  shownAs,
 }: {
   readonly output: unknown
+  /** What the fields were before, where the output is a change. */
   readonly previous?: unknown
+  /** What is written above it already: a text that is no more than this is not repeated. */
+  readonly shownAs?: string
 }): ReactNode {
   const shown = readOutput(output)
   const before = readOutput(previous)
@@ -20,9 +24,11 @@ export function Output({
   if (shown.kind === 'text') {
     return (
       <div className="output">
-        <div className="prose">
-          <Text text={shown.text} />
-        </div>
+        {shown.text.trim() !== shownAs && (
+          <div className="prose">
+            <Text text={shown.text} />
+          </div>
+        )}
         {before.kind === 'text' && before.text !== shown.text && (
           <div className="was">
             <span className="was-label">Before</span> <Text text={before.text} />
@@ -52,9 +58,11 @@ export function Output({
                 <span className="was-label">Before</span> <Value value={earlier.get(name)} />
               </div>
             )}
-            {shown.evidence.filter((each) => each.field === name).map((each, index) => (
-              <Basis key={index} evidence={each} />
-            ))}
+            {shown.evidence
+              .filter((each) => each.field === name)
+              .map((each, index) => (
+                <Basis key={index} evidence={each} />
+              ))}
           </dd>
         </div>
       ))}

@@ -35,7 +35,9 @@ export function SourceQuotes({ source }: { readonly source: Source }): ReactNode
             <bdi>{siteOf(url)}</bdi>
           </span>
         )}
-        {excerpts.length > EXCERPTS && <span className="muted">{excerpts.length - EXCERPTS} more excerpts</span>}
+        {excerpts.length > EXCERPTS && (
+          <span className="muted">{excerpts.length - EXCERPTS} more excerpts</span>
+        )}
       </p>
     </>
   )

@@ -83,7 +83,10 @@ export function GroupDetail({
             </ul>
           )}
           {runs.length === 0 ? (
-            <Notice icon="clock" title={snapshot.rows.size === 0 ? 'Nothing is known of this group' : 'No run has ended yet'}>
+            <Notice
+              icon="clock"
+              title={snapshot.rows.size === 0 ? 'Nothing is known of this group' : 'No run has ended yet'}
+            >
               <p>A run appears here when it completes, fails or is cancelled.</p>
             </Notice>
           ) : (
@@ -94,11 +97,20 @@ export function GroupDetail({
                 </h3>
                 {statuses.length > 1 && (
                   <div className="filters" role="group" aria-label="Show runs by status">
-                    <button type="button" aria-pressed={only === undefined} onClick={() => setOnly(undefined)}>
+                    <button
+                      type="button"
+                      aria-pressed={only === undefined}
+                      onClick={() => setOnly(undefined)}
+                    >
                       All
                     </button>
                     {statuses.map(([name, count]) => (
-                      <button key={name} type="button" aria-pressed={only === name} onClick={() => setOnly(name)}>
+                      <button
+                        key={name}
+                        type="button"
+                        aria-pressed={only === name}
+                        onClick={() => setOnly(name)}
+                      >
                         {words(name)} <span className="count">{formats.number(count)}</span>
                       </button>
                     ))}
@@ -126,7 +138,9 @@ function RunList({
   // The run of the address is there, however far down the list it is.
   const first = useMemo(() => {
     const found = runs.find(({ run }) => run.run_id === selected)
-    return found === undefined || runs.indexOf(found) < 50 ? runs : [found, ...runs.filter((each) => each !== found)]
+    return found === undefined || runs.indexOf(found) < 50
+      ? runs
+      : [found, ...runs.filter((each) => each !== found)]
   }, [runs, selected])
   const { shown, more } = useMore(first, 50)
   return (

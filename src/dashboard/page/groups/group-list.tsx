@@ -32,7 +32,8 @@ export function GroupList({
     return (
       <Notice icon="run" title="No task groups yet">
         <p>
-          They appear when a recorder writes their events into this log: <code>client.record({'{ taskGroups, log }'})</code>.
+          They appear when a recorder writes their events into this log:{' '}
+          <code>client.record({'{ taskGroups, log }'})</code>
         </p>
       </Notice>
     )
@@ -72,7 +73,11 @@ const GroupItem = memo(function GroupItem({
   const progress = progressOf(row.status)
   return (
     <li>
-      <a className="card" href={hashOf({ section: 'groups', group: id })} aria-current={isSelected ? 'true' : undefined}>
+      <a
+        className="card"
+        href={hashOf({ section: 'groups', group: id })}
+        aria-current={isSelected ? 'true' : undefined}
+      >
         <span className="card-line">
           <span className="card-title mono">
             <bdi>{row.group}</bdi>

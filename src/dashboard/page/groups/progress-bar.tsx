@@ -3,7 +3,13 @@ import { formats, words } from '../parts/format.ts'
 import type { Progress } from './progress.ts'
 
 /** How far a group is, as a bar of its runs by status. */
-export function ProgressBar({ progress, name }: { readonly progress: Progress; readonly name: string }): ReactNode {
+export function ProgressBar({
+  progress,
+  name,
+}: {
+  readonly progress: Progress
+  readonly name: string
+}): ReactNode {
   const { total, ended, counts } = progress
   return (
     <div

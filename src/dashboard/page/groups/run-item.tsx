@@ -1,7 +1,14 @@
 import { memo, useEffect, useRef, useState } from 'react'
 import type { ReactNode } from 'react'
 import { Confidence } from '../evidence/confidence.tsx'
-import { countSources, isObject, lowestConfidence, oneLine, readOutput, summaryOf } from '../evidence/evidence.ts'
+import {
+  countSources,
+  isObject,
+  lowestConfidence,
+  oneLine,
+  readOutput,
+  summaryOf,
+} from '../evidence/evidence.ts'
 import { Output } from '../evidence/output.tsx'
 import { Value } from '../evidence/value.tsx'
 import { formats, instantOf } from '../parts/format.ts'
@@ -154,7 +161,9 @@ function RunDetail({ row, group }: { readonly row: GroupRunRow; readonly group: 
 
 /** Says that a row has only a part of its event. */
 export function TruncatedNote(): ReactNode {
-  return <p className="note">This was too long for the page: texts and lists are cut. The log has all of it.</p>
+  return (
+    <p className="note">This was too long for the page: texts and lists are cut. The log has all of it.</p>
+  )
 }
 
 function inputText({ input }: GroupRunRow): string | undefined {

@@ -34,8 +34,8 @@ export function LogSection(): ReactNode {
             </header>
             {status.log.pausedBy !== null && (
               <p className="note warn">
-                Recorders wait for <bdi className="mono">{status.log.pausedBy}</bdi>, which keeps the log from deleting
-                old entries.
+                Recorders wait for <bdi className="mono">{status.log.pausedBy}</bdi>, which keeps the log from
+                deleting old entries.
               </p>
             )}
             <Readers readers={status.log.readers} />

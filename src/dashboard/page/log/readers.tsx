@@ -53,7 +53,7 @@ export function Readers({ readers }: { readonly readers: LogStats['readers'] }):
                   <span className="behind-bar" aria-hidden="true">
                     <span style={{ width: `${(reader.lag.entries / most) * 100}%` }} />
                   </span>
-                  {formats.number(reader.lag.entries)}
+                  <span>{formats.number(reader.lag.entries)}</span>
                 </span>
               </td>
               <td data-label="Since" className="right">

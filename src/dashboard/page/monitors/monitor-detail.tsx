@@ -60,7 +60,10 @@ export function MonitorDetail({ monitor }: { readonly monitor: string }): ReactN
           <MissedNotice gaps={snapshot.gaps} />
           {entries.length === 0 ? (
             <Notice icon="clock" title="No events yet">
-              <p>What the monitor finds appears here at once. Events of more than 30 days ago are only in the log.</p>
+              <p>
+                What the monitor finds appears here at once. Events of more than 30 days ago are only in the
+                log.
+              </p>
             </Notice>
           ) : (
             <>
@@ -80,7 +83,12 @@ export function MonitorDetail({ monitor }: { readonly monitor: string }): ReactN
                     <legend className="visually-hidden">Order of the events</legend>
                     {(['found', 'happened'] as const).map((each) => (
                       <label key={each}>
-                        <input type="radio" name={group} checked={order === each} onChange={() => setOrder(each)} />
+                        <input
+                          type="radio"
+                          name={group}
+                          checked={order === each}
+                          onChange={() => setOrder(each)}
+                        />
                         <span>{each === 'found' ? 'As found' : 'As it happened'}</span>
                       </label>
                     ))}
@@ -96,7 +104,13 @@ export function MonitorDetail({ monitor }: { readonly monitor: string }): ReactN
   )
 }
 
-function Days({ entries, order }: { readonly entries: readonly TimelineEntry[]; readonly order: Order }): ReactNode {
+function Days({
+  entries,
+  order,
+}: {
+  readonly entries: readonly TimelineEntry[]
+  readonly order: Order
+}): ReactNode {
   const { shown, more } = useMore(entries, 60)
   const days = groupByDay(shown, timeOf(order), formats.dayKey)
   if (entries.length === 0) return <p className="hint">Only runs that found nothing.</p>

@@ -49,7 +49,8 @@ export function MonitorList({
     return (
       <Notice icon="pulse" title="No monitors yet">
         <p>
-          They appear when a recorder writes their events into this log: <code>client.record({'{ monitors, log }'})</code>.
+          They appear when a recorder writes their events into this log:{' '}
+          <code>client.record({'{ monitors, log }'})</code>
         </p>
       </Notice>
     )

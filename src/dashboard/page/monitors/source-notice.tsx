@@ -38,7 +38,8 @@ export function noticeText(type: string, event: unknown): string {
     }
     case 'source.failed': {
       const error = data['error']
-      const message = isObject(error) && typeof error['message'] === 'string' ? error['message'] : 'no reason given'
+      const message =
+        isObject(error) && typeof error['message'] === 'string' ? error['message'] : 'no reason given'
       return `The source was given up: ${message}`
     }
     case 'stream.gap':
@@ -49,7 +50,9 @@ export function noticeText(type: string, event: unknown): string {
       return 'The monitor was cancelled and reports nothing more'
     case 'error': {
       const error = data['error']
-      return isObject(error) && typeof error['message'] === 'string' ? error['message'] : 'The stream reported an error'
+      return isObject(error) && typeof error['message'] === 'string'
+        ? error['message']
+        : 'The stream reported an error'
     }
     default:
       return words(type)

@@ -76,7 +76,7 @@ export function TimeAxis({
 
 /** The height of a mark grows slowly, so that a burst does not hide single events. */
 function sizeOf(count: number): number {
-  return Math.min(26, 8 + 3.2 * Math.log2(count))
+  return Math.min(30, 14 + 4 * Math.log2(count))
 }
 
 function anchorOf(x: number, width: number): 'start' | 'middle' | 'end' {

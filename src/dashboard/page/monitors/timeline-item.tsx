@@ -24,7 +24,9 @@ export const TimelineItem = memo(function TimelineItem({
   const { kind, found, date, title, evidence, row } = entry
   const [isOpen, setOpen] = useState(false)
   const time = (
-    <span className="event-time">{hasClock ? <ClockTime at={found} /> : <span aria-hidden="true">·</span>}</span>
+    <span className="event-time">
+      {hasClock ? <ClockTime at={found} /> : <span aria-hidden="true">·</span>}
+    </span>
   )
   if (kind !== 'change') {
     return (
@@ -69,11 +71,11 @@ export const TimelineItem = memo(function TimelineItem({
             {entry.output === undefined ? (
               <Value value={row.event} />
             ) : (
-              <Output output={entry.output} previous={entry.previous} />
+              <Output output={entry.output} previous={entry.previous} shownAs={title} />
             )}
             <p className="muted small">
-              Found <ClockTime at={found} seconds /> on {formats.day(found)}
-              {date !== undefined && <>, of {dateText(date)}</>}
+              Found {formats.exact(found)}
+              {date !== undefined && `, happened ${dateText(date)}`}
             </p>
           </div>
         )}

@@ -1,6 +1,10 @@
-import { isObject, readOutput, summaryOf } from '../evidence/evidence.ts'
+import { isObject, oneLine, readOutput, summaryOf } from '../evidence/evidence.ts'
 import type { Evidence } from '../evidence/evidence.ts'
+import { words } from '../parts/format.ts'
 import type { MonitorRow } from '../rows.ts'
+
+/** The longest title, in characters. */
+const TITLE = 240
 
 /** What an entry of a timeline is. */
 export type EntryKind = 'change' | 'completion' | 'error' | 'notice'
@@ -31,7 +35,8 @@ export function timelineEntry(key: string, row: MonitorRow): TimelineEntry {
   const event = isObject(row.event) ? row.event : {}
   const output = event['output'] ?? event['changed_output']
   const shown = readOutput(output)
-  const date = typeof event['event_date'] === 'string' && event['event_date'] !== '' ? event['event_date'] : undefined
+  const date =
+    typeof event['event_date'] === 'string' && event['event_date'] !== '' ? event['event_date'] : undefined
   const entry: TimelineEntry = {
     key,
     row,
@@ -59,7 +64,15 @@ function titleOf(type: string, event: Readonly<Record<string, unknown>>, output:
     return typeof event['error_message'] === 'string' ? event['error_message'] : 'An execution failed'
   }
   if (type === 'monitor.completion') return 'Nothing new'
-  return summaryOf(output, 240)
+  const shown = readOutput(output)
+  // The values alone do not say what changed.
+  if (type !== 'monitor.snapshot' || shown.kind !== 'fields') return summaryOf(output, TITLE)
+  const changes = shown.fields.map(([name, value]) => `${words(name)}: ${valueText(value)}`)
+  return oneLine(changes.join(' · '), TITLE)
+}
+
+function valueText(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 }
 
 /** The beginning of a full or partial ISO date in the reader's zone; undefined for another text. */

@@ -3,7 +3,13 @@ import { linkAddress } from '../evidence/address.ts'
 import { Icon } from './icon.tsx'
 
 /** A link to a page elsewhere; the text alone where the address is no http or https. */
-export function ExternalLink({ url, children }: { readonly url: string; readonly children: ReactNode }): ReactNode {
+export function ExternalLink({
+  url,
+  children,
+}: {
+  readonly url: string
+  readonly children: ReactNode
+}): ReactNode {
   const address = linkAddress(url)
   if (address === undefined) return <span className="foreign">{children}</span>
   return (

@@ -37,8 +37,8 @@ export function createFormats(locale?: string, timeZone?: string): Formats {
   const tenths = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 })
   const percent = new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 0 })
   const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto', style: 'short' })
-  const clock = dates({ hour: '2-digit', minute: '2-digit' })
-  const clockWithSeconds = dates({ hour: '2-digit', minute: '2-digit', second: '2-digit' })
+  const clock = dates({ hour: 'numeric', minute: '2-digit' })
+  const clockWithSeconds = dates({ hour: 'numeric', minute: '2-digit', second: '2-digit' })
   const day = dates({ weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' })
   const shortDay = dates({ day: 'numeric', month: 'short' })
   const exact = dates({ dateStyle: 'medium', timeStyle: 'long' })
@@ -81,7 +81,9 @@ export function createFormats(locale?: string, timeZone?: string): Formats {
   function pair(ms: number, [unit, name]: [number, string], [rest, restName]: [number, string]): string {
     const large = Math.floor(ms / unit)
     const small = Math.floor((ms - large * unit) / rest)
-    return small === 0 ? `${whole.format(large)} ${name}` : `${whole.format(large)} ${name} ${small} ${restName}`
+    return small === 0
+      ? `${whole.format(large)} ${name}`
+      : `${whole.format(large)} ${name} ${small} ${restName}`
   }
 
   function exactDay(at: number): string {

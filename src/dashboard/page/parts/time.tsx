@@ -41,7 +41,13 @@ export function RelativeTime({ at }: { readonly at: number }): ReactNode {
 }
 
 /** A time of day, with the date on hover. */
-export function ClockTime({ at, seconds = false }: { readonly at: number; readonly seconds?: boolean }): ReactNode {
+export function ClockTime({
+  at,
+  seconds = false,
+}: {
+  readonly at: number
+  readonly seconds?: boolean
+}): ReactNode {
   return (
     <time dateTime={new Date(at).toISOString()} title={formats.exact(at)}>
       {seconds ? formats.clockWithSeconds(at) : formats.clock(at)}

@@ -22,7 +22,11 @@ export function useInstead(
   if (status.state === 'denied') {
     return (
       <Notice icon="off" title={`This dashboard may not show ${what}`}>
-        <p>{status.error?.message ?? 'Its server refuses them.'}</p>
+        <p>
+          {status.error === undefined
+            ? 'Its server refuses them.'
+            : `Its server says: ${status.error.message}`}
+        </p>
       </Notice>
     )
   }
@@ -49,7 +53,8 @@ export function MissedNotice({ gaps }: { readonly gaps: number }): ReactNode {
   if (gaps === 0) return null
   return (
     <p className="note warn">
-      Some events were deleted by the log’s retention before this view read them. What they changed is not shown.
+      Some events were deleted by the log’s retention before this view read them. What they changed is not
+      shown.
     </p>
   )
 }

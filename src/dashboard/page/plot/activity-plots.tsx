@@ -84,6 +84,7 @@ function EventsPlot({ slices, span }: PlotProps): ReactNode {
         to={to}
         slice={size}
         ticks={ticks}
+        none={total === 0 ? `No events in the ${span.label.toLowerCase()}` : undefined}
         format={formats.number}
         draw={(area) => slices.map((slice) => <Bar key={slice.from} slice={slice} size={size} area={area} />)}
         readout={(index) => {
@@ -99,17 +100,11 @@ function EventsPlot({ slices, span }: PlotProps): ReactNode {
             </>
           )
         }}
-        legend={
-          families.length === 0 ? (
-            <li className="none">No events in the {span.label.toLowerCase()}</li>
-          ) : (
-            families.map((family) => (
-              <li key={family} className={`series-${family.toLowerCase()}`}>
-                {family}
-              </li>
-            ))
-          )
-        }
+        legend={families.map((family) => (
+          <li key={family} className={`series-${family.toLowerCase()}`}>
+            {family}
+          </li>
+        ))}
         table={
           <table>
             <caption className="visually-hidden">
@@ -192,7 +187,7 @@ function LagPlot({ slices, span }: PlotProps): ReactNode {
       <figcaption>
         <span className="figure-title">Lag from event to log</span>
         <span className="figure-sum">
-          {last === undefined ? 'not measured' : `${formats.duration(last.mean)} on average at ${formats.clock(last.at)}`}
+          {last !== undefined && `${formats.duration(last.mean)} on average at ${formats.clock(last.at)}`}
         </span>
       </figcaption>
       <Plot
@@ -201,6 +196,7 @@ function LagPlot({ slices, span }: PlotProps): ReactNode {
         to={to}
         slice={size}
         ticks={ticks}
+        none={known.length === 0 ? `No events with a time in the ${span.label.toLowerCase()}` : undefined}
         format={formats.duration}
         draw={(area) => (
           <>
@@ -222,9 +218,7 @@ function LagPlot({ slices, span }: PlotProps): ReactNode {
           )
         }}
         legend={
-          known.length === 0 ? (
-            <li className="none">No events with a time in the {span.label.toLowerCase()}</li>
-          ) : (
+          known.length > 0 && (
             <>
               <li className="lag-mean">Average</li>
               <li className="lag-max">Highest</li>

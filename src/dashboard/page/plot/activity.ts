@@ -55,8 +55,10 @@ export function slicesOf(
     slice.lag.sum += lag.sum
     slice.lag.max = Math.max(slice.lag.max, lag.max)
   }
-  return slices.map(({ lag, ...slice }) => ({
-    ...slice,
+  return slices.map(({ from, total, counts, lag }) => ({
+    from,
+    total,
+    counts,
     lag: lag.count === 0 ? undefined : { mean: lag.sum / lag.count, max: lag.max },
   }))
 }

@@ -24,6 +24,7 @@ export function Plot({
   to,
   slice,
   ticks,
+  none,
   format,
   draw,
   readout,
@@ -37,6 +38,8 @@ export function Plot({
   /** The width of a slice, in ms. */
   readonly slice: number
   readonly ticks: readonly number[]
+  /** What to say where there is nothing to draw; undefined where there is. */
+  readonly none: string | undefined
   readonly format: (value: number) => string
   readonly draw: (area: Area) => ReactNode
   /** What the slice with this index says. */
@@ -49,7 +52,10 @@ export function Plot({
   const [chosen, setChosen] = useState<number>()
   const count = Math.round((to - from) / slice)
   const highest = ticks.at(-1) ?? 1
-  const inner = { width: Math.max(0, width - MARGIN.left - MARGIN.right), height: HEIGHT - MARGIN.top - MARGIN.bottom }
+  const inner = {
+    width: Math.max(0, width - MARGIN.left - MARGIN.right),
+    height: HEIGHT - MARGIN.top - MARGIN.bottom,
+  }
   const area: Area = {
     ...inner,
     x: (at) => ((at - from) / (to - from)) * inner.width,
@@ -89,7 +95,7 @@ export function Plot({
         {width > 0 && (
           <svg width={width} height={HEIGHT} aria-hidden="true" focusable="false">
             <g transform={`translate(${MARGIN.left} ${MARGIN.top})`}>
-              {ticks.map((tick) => (
+              {(none === undefined ? ticks : ticks.slice(0, 1)).map((tick) => (
                 <g key={tick} transform={`translate(0 ${area.y(tick)})`}>
                   <line className={tick === 0 ? 'axis' : 'grid'} x2={inner.width} />
                   <text className="tick" x={-8} dy="0.32em" textAnchor="end">
@@ -97,6 +103,11 @@ export function Plot({
                   </text>
                 </g>
               ))}
+              {none !== undefined && (
+                <text className="plot-none" x={inner.width / 2} y={inner.height / 2} textAnchor="middle">
+                  {none}
+                </text>
+              )}
               {chosen !== undefined && (
                 <rect
                   className="plot-chosen"

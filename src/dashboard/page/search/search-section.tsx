@@ -1,11 +1,11 @@
-import { useId, useState } from 'react'
+import { useEffect, useId, useMemo, useState } from 'react'
 import type { FormEvent, ReactNode } from 'react'
 import type { SearchResult } from 'rivulet'
 import { siteOf } from '../evidence/address.ts'
 import { oneLine } from '../evidence/evidence.ts'
 import { Quote } from '../evidence/quote.tsx'
-import { useSearch } from './use-search.ts'
-import type { SearchState } from './use-search.ts'
+import { useSearch, useView } from 'rivulet/react'
+import type { UseSearchResult } from 'rivulet/react'
 import { useLogStatus } from '../log-status.ts'
 import { dateText } from '../monitors/timeline.ts'
 import { ExternalLink } from '../parts/external-link.tsx'
@@ -13,7 +13,8 @@ import { formats } from '../parts/format.ts'
 import { Icon } from '../parts/icon.tsx'
 import { Loading, Notice } from '../parts/notice.tsx'
 import { useDashboard } from '../dashboard.ts'
-import { replaceRoute } from '../route.ts'
+import { hashOf, replaceRoute } from '../route.ts'
+import { recentQueries } from './recent.ts'
 
 /** Excerpts of a result that are shown at once. */
 const EXCERPTS = 2
@@ -23,15 +24,18 @@ export function SearchSection({ query }: { readonly query: string }): ReactNode 
   const id = useId()
   const { live } = useDashboard()
   const { status } = useLogStatus()
+  const found = useSearch(live)
+  const { search } = found
   const [text, setText] = useState(query)
   const [asked, setAsked] = useState(query)
+  const canSearch = status?.can.search ?? true
+
   // An address that was opened by a link or by the history.
   if (query !== asked) {
     setAsked(query)
     setText(query)
   }
-  const search = useSearch(live, text.trim())
-  const canSearch = status?.can.search ?? true
+  useEffect(() => search(asked), [search, asked])
 
   const type = (value: string) => {
     setText(value)
@@ -41,11 +45,7 @@ export function SearchSection({ query }: { readonly query: string }): ReactNode 
   return (
     <div className="column">
       <h1 tabIndex={-1}>Search</h1>
-      <form
-        role="search"
-        className="search"
-        onSubmit={(event: FormEvent) => event.preventDefault()}
-      >
+      <form role="search" className="search" onSubmit={(event: FormEvent) => event.preventDefault()}>
         <label htmlFor={id} className="visually-hidden">
           Search the web through the service
         </label>
@@ -63,15 +63,15 @@ export function SearchSection({ query }: { readonly query: string }): ReactNode 
         />
       </form>
       <p className="visually-hidden" role="status">
-        {announcementOf(search)}
+        {announcementOf(found, asked)}
       </p>
       {canSearch ? (
-        <Results search={search} text={text} />
+        <Results found={found} query={asked} />
       ) : (
         <Notice icon="search" title="This dashboard cannot search">
           <p>
-            It has no connection to the service. <code>rivulet dashboard</code> takes one from the same settings as the
-            other commands.
+            It has no connection to the service. <code>rivulet dashboard</code> takes one from the same
+            settings as the other commands.
           </p>
         </Notice>
       )}
@@ -79,25 +79,27 @@ export function SearchSection({ query }: { readonly query: string }): ReactNode 
   )
 }
 
-function announcementOf({ state, response, query }: SearchState): string {
-  if (state !== 'done' || response === undefined) return ''
-  const { length } = response.results
-  return `${length === 0 ? 'No results' : `${formats.number(length)} results`} for ${query}`
+function announcementOf({ status, results }: UseSearchResult, query: string): string {
+  if (status !== 'success') return ''
+  return `${results.length === 0 ? 'No results' : `${formats.number(results.length)} results`} for ${query}`
 }
 
-function Results({ search, text }: { readonly search: SearchState; readonly text: string }): ReactNode {
-  const { state, response, query, error } = search
-  if (state === 'failed') {
+function Results({ found, query }: { readonly found: UseSearchResult; readonly query: string }): ReactNode {
+  const { status, response, error } = found
+  if (query === '') {
     return (
-      <Notice icon="off" title="The search failed">
-        <p>{error?.message}</p>
-      </Notice>
+      <>
+        <RecentSearches />
+        <Notice icon="search" title="Type to search">
+          <p>Results come with their excerpts. A click on an excerpt shows it within its document.</p>
+        </Notice>
+      </>
     )
   }
-  if (text.trim() === '') {
+  if (status === 'error') {
     return (
-      <Notice icon="search" title="Type to search">
-        <p>Results come with their excerpts. A click on an excerpt shows it within its document.</p>
+      <Notice icon="off" title="The search failed">
+        <p role="status">{error?.message}</p>
       </Notice>
     )
   }
@@ -112,7 +114,7 @@ function Results({ search, text }: { readonly search: SearchState; readonly text
     )
   }
   return (
-    <div className={state === 'searching' ? 'results older' : 'results'} aria-busy={state === 'searching'}>
+    <div className="results" aria-busy={status === 'pending'}>
       <p className="muted small">
         {formats.number(response.results.length)} {response.results.length === 1 ? 'result' : 'results'} for{' '}
         <q>
@@ -160,5 +162,29 @@ function Result({ result }: { readonly result: SearchResult }): ReactNode {
         </button>
       )}
     </li>
+  )
+}
+
+/** Searches that are shown at first. */
+const RECENT = 12
+
+function RecentSearches(): ReactNode {
+  const { live } = useDashboard()
+  const { rows } = useView(live.view('searches'))
+  const recent = useMemo(() => recentQueries(rows.values()), [rows])
+  if (recent.length === 0) return null
+  return (
+    <section className="recent" aria-labelledby="recent-title">
+      <h2 id="recent-title">Recent searches</h2>
+      <ul>
+        {recent.slice(0, RECENT).map((query) => (
+          <li key={query}>
+            <a href={hashOf({ section: 'search', query })}>
+              <bdi>{oneLine(query, 60)}</bdi>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
   )
 }
