@@ -17,7 +17,7 @@ const read = (file: string) => readFileSync(join(root, file), 'utf8')
 const exists = (pattern: string) => globSync(pattern, { cwd: root }).length > 0
 
 const page = readPage(read('docs/architecture.md'))
-const files = globSync('{operators,src}/**/*.ts', { cwd: root })
+const files = globSync('{operators,src}/**/*.{ts,tsx}', { cwd: root })
   .map((file) => file.replaceAll('\\', '/'))
   .toSorted()
 const packageImports = packageImportsOf(read('package.json'))

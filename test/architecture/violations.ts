@@ -32,7 +32,9 @@ export function importsOfInsides(
   const known = new Set(files)
   return imports.flatMap((each) => {
     if (moduleOf(each.file, modules) === moduleOf(each.target, modules)) return []
-    const owner = foldersOf(each.target).find((folder) => known.has(`${folder}.ts`))
+    const owner = foldersOf(each.target).find(
+      (folder) => known.has(`${folder}.ts`) || known.has(`${folder}.tsx`),
+    )
     return owner === undefined ? [] : [`${sentence(each)}, but ${owner}/ holds the insides of ${owner}.ts`]
   })
 }
