@@ -1,0 +1,34 @@
+/** What ends a live response: the end of its grant, of the gateway, and of its client. */
+export class Ending {
+  readonly #stop = new AbortController()
+  readonly #release: (() => void)[]
+
+  /**
+   * @param signals Of the gateway and the request.
+   * @param release What has to be undone in the end.
+   */
+  constructor(
+    onGrantEnd: (listener: () => void) => () => void,
+    signals: readonly AbortSignal[],
+    release: () => void,
+  ) {
+    const abort = () => this.#stop.abort()
+    this.#release = [release, onGrantEnd(abort)]
+    for (const signal of signals) {
+      if (signal.aborted) abort()
+      signal.addEventListener('abort', abort)
+      this.#release.push(() => signal.removeEventListener('abort', abort))
+    }
+  }
+
+  /** Aborted when the response has to end. */
+  get signal(): AbortSignal {
+    return this.#stop.signal
+  }
+
+  /** Ends what still waits, and undoes everything once. */
+  finish(): void {
+    this.#stop.abort()
+    for (const undo of this.#release.splice(0)) undo()
+  }
+}

@@ -1,0 +1,80 @@
+import type { EventLog } from '../../log/event-log.ts'
+import { LogClosedError } from '../../log/errors.ts'
+import { nextCursor } from './cursor.ts'
+import type { Ending } from './ending.ts'
+import { offsetOf } from './offset.ts'
+import type { VisibleEntries, VisiblePage } from './visible-entries.ts'
+import { hasMore } from './waiting.ts'
+
+/** What a response in `sse` mode follows. */
+export interface Following {
+  readonly log: EventLog
+  readonly entries: VisibleEntries
+  /** What has been read. */
+  readonly first: VisiblePage
+  readonly cursor: string | null
+  /** How often there is an event at least, in ms. */
+  readonly keepAlive: number
+  readonly ending: Ending
+}
+
+/**
+ * The log as server-sent events: entries as `data`, and after them the offset as `control`. A page is read when the client
+ * takes it.
+ */
+export function eventStream(following: Following): ReadableStream<Uint8Array> {
+  const { ending } = following
+  const encoder = new TextEncoder()
+  const events = eventsOf(following)
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await events.next()
+          if (done !== true) return controller.enqueue(encoder.encode(value))
+          controller.close()
+        } catch (error) {
+          if (error instanceof LogClosedError) controller.close()
+          else controller.error(error)
+        }
+        ending.finish()
+      },
+      // The events end by themselves.
+      cancel: () => ending.finish(),
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+async function* eventsOf(following: Following): AsyncGenerator<string, void> {
+  const { log, entries, first, keepAlive, ending } = following
+  let page = first
+  let cursor = following.cursor
+  /** The last page of which the client knows. */
+  let reported: VisiblePage | undefined
+  const control = () => {
+    cursor = nextCursor(cursor, Date.now())
+    reported = page
+    const fields = {
+      streamNextOffset: offsetOf(page.position),
+      streamCursor: cursor,
+      ...(page.isEnd && { upToDate: true }),
+    }
+    return `event: control\ndata: ${JSON.stringify(fields)}\n\n`
+  }
+  let reportAt = 0
+  for (;;) {
+    if (page.messages.length > 0) {
+      yield `event: data\ndata: [${page.messages.join(',')}]\n\n${control()}`
+      reportAt = performance.now() + keepAlive
+    } else if (performance.now() >= reportAt || (page.isEnd && reported?.isEnd === false)) {
+      // Also after entries that the client does not see, so that it need not go over them again.
+      yield control()
+      reportAt = performance.now() + keepAlive
+    }
+    if (page.isEnd) await hasMore(log, page.position, reportAt - performance.now(), ending.signal)
+    if (ending.signal.aborted) break
+    page = await entries.read(page.position)
+  }
+  if (reported !== page) yield control()
+}
