@@ -8,6 +8,7 @@ const STATUS: Readonly<Record<RefusalCode, number>> = {
   forbidden: 403,
   unknown_view: 404,
   invalid: 400,
+  gone: 410,
   too_many: 429,
   unavailable: 503,
   uncertain: 502,

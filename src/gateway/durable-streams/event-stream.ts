@@ -63,7 +63,8 @@ async function* eventsOf(following: Following): AsyncGenerator<string, void> {
     return `event: control\ndata: ${JSON.stringify(fields)}\n\n`
   }
   let reportAt = 0
-  for (;;) {
+  // What is read while the grant ends is not sent any more.
+  while (!ending.signal.aborted) {
     if (page.messages.length > 0) {
       yield `event: data\ndata: [${page.messages.join(',')}]\n\n${control()}`
       reportAt = performance.now() + keepAlive
@@ -73,8 +74,7 @@ async function* eventsOf(following: Following): AsyncGenerator<string, void> {
       reportAt = performance.now() + keepAlive
     }
     if (page.isEnd) await hasMore(log, page.position, reportAt - performance.now(), ending.signal)
-    if (ending.signal.aborted) break
-    page = await entries.read(page.position)
+    if (!ending.signal.aborted) page = await entries.read(page.position)
   }
-  if (reported !== page) yield control()
+  if (reported !== page && page.messages.length === 0) yield control()
 }

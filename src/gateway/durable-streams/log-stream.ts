@@ -1,11 +1,12 @@
 import type { EventLog } from '../../log/event-log.ts'
 import { LogClosedError, LogPositionError } from '../../log/errors.ts'
 import type { Position } from '../../log/store/contract.ts'
-import { nextCursor } from './cursor.ts'
+import type { Access } from '../access/access.ts'
+import { refusalResponse } from '../http-answer.ts'
 import { Ending } from './ending.ts'
-import { entityTag, isMatching } from './entity-tag.ts'
 import { eventStream } from './event-stream.ts'
 import { offsetOf } from './offset.ts'
+import { emptyAnswer, HEADERS, pageAnswer } from './page-answer.ts'
 import { streamReadOptions } from './read-options.ts'
 import type { StreamReadOptions } from './read-options.ts'
 import { VisibleEntries } from './visible-entries.ts'
@@ -13,128 +14,159 @@ import type { EntryAccess, VisiblePage } from './visible-entries.ts'
 import { hasMore } from './waiting.ts'
 
 /** What of a request's grant is needed. */
-export interface StreamAccess extends EntryAccess {
-  /** Calls the listener when the grant ends. Returns what removes it. */
-  onEnd(listener: () => void): () => void
-}
+export type StreamAccess = EntryAccess & Pick<Access, 'onEnd'>
 
 /** Settings of {@link LogStream}. */
 export interface LogStreamOptions {
   /** Aborted when the gateway is closed. */
   readonly closing: AbortSignal
-  /** How long a `long-poll` waits for an entry, in ms. Default 20,000. */
+  /** How long a long poll waits for an entry, in ms. Default 20,000. */
   readonly longPoll?: number
   /** How often there is an event in `sse` mode at least, in ms. Default 15,000. */
   readonly keepAlive?: number
 }
 
-/** The headers of the protocol, which scripts of other origins may read. */
-const EXPOSED = 'ETag, Stream-Cursor, Stream-Next-Offset, Stream-Up-To-Date'
-
 /**
- * The read side of the Durable Streams protocol (version 1.0) over a log: one stream of JSON messages, the entries that a grant makes
- * visible. An offset is a position of the log.
+ * The read side of the Durable Streams protocol (version 1.0) over a log. It is one stream of JSON messages: the entries that a
+ * grant makes visible. An offset is a position of the log.
  */
 export class LogStream {
   readonly #log: EventLog
-  readonly #options: Required<LogStreamOptions>
+  readonly #closing: AbortSignal
+  readonly #longPoll: number
+  readonly #keepAlive: number
 
-  constructor(log: EventLog, { longPoll = 20_000, keepAlive = 15_000, closing }: LogStreamOptions) {
+  constructor(log: EventLog, { closing, longPoll = 20_000, keepAlive = 15_000 }: LogStreamOptions) {
     this.#log = log
-    this.#options = { longPoll, keepAlive, closing }
+    this.#closing = closing
+    this.#longPoll = longPoll
+    this.#keepAlive = keepAlive
   }
 
   /**
    * Responds to a request of the protocol.
    *
-   * @param admit Called before a live response: what counts it no more, or a refusal.
+   * @param admit Called before a live response. Returns a function for its end, or a refusal.
    */
   async respond(
     request: Request,
     access: StreamAccess,
     admit: () => (() => void) | Response,
   ): Promise<Response> {
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      return refused(405, 'invalid', 'the log can be read, with GET and HEAD', { allow: 'GET, HEAD, OPTIONS' })
-    }
+    const { method } = request
     const entries = new VisibleEntries(this.#log, access)
-    if (entries.isEmpty) return refused(403, 'forbidden', 'the grant has no types of entries')
     const options = streamReadOptions(new URL(request.url).searchParams)
-    if (typeof options === 'string') return refused(400, 'invalid', options)
+    if (method !== 'GET' && method !== 'HEAD') return refusedMethod(method)
+    if (entries.isEmpty) return refused('forbidden', 'the grant has no types of entries')
+    if (typeof options === 'string') return refused('invalid', options)
     try {
-      if (request.method === 'HEAD') return this.#head()
+      if (method === 'HEAD') return await this.#head()
       if (options.live === 'none') return await this.#catchUp(request, entries, options)
-      const released = admit()
-      if (released instanceof Response) return released
-      const ending = new Ending(access.onEnd.bind(access), [this.#options.closing, request.signal], released)
+      const release = admit()
+      if (release instanceof Response) return release
+      const ending = new Ending(access.onEnd.bind(access), [this.#closing, request.signal], release)
       return options.live === 'sse'
         ? await this.#follow(entries, options, ending)
-        : await this.#longPoll(entries, options, ending)
+        : await this.#poll(entries, options, ending)
     } catch (error) {
-      if (error instanceof LogPositionError) return refused(410, 'gone', 'the offset is not one of this log: begin again with -1')
-      if (error instanceof LogClosedError) return refused(503, 'unavailable', 'the log is closed')
+      if (error instanceof LogPositionError)
+        return refused('gone', `the offset is of another log: ${FROM_START}`)
+      if (error instanceof LogClosedError) return refused('unavailable', 'the log is closed')
       throw error
     }
   }
 
   async #head(): Promise<Response> {
-    const tail = await this.#log.positionAt('end')
-    return answered(200, { 'content-type': 'application/json', 'stream-next-offset': offsetOf(tail) })
+    const position = await this.#log.positionAt('end')
+    const headers = {
+      ...HEADERS,
+      'cache-control': 'no-store',
+      'content-type': 'application/json',
+      'stream-next-offset': offsetOf(position),
+    }
+    return new Response(null, { headers })
   }
 
   async #catchUp(request: Request, entries: VisibleEntries, options: StreamReadOptions): Promise<Response> {
     const from = await this.#start(options)
-    if (options.from === 'now') return json({ messages: [], position: from, isEnd: true }, { 'cache-control': 'no-store' })
+    if (options.from === 'now') {
+      return pageAnswer(
+        { messages: [], position: from, isEnd: true, isAfterGap: false },
+        { caching: 'no-store' },
+      )
+    }
     const page = await entries.read(from)
-    if (isGone(page, options)) return gone(page)
-    const response = await json(page, { 'cache-control': 'private, no-cache' })
-    const tag = response.headers.get('etag')
-    if (tag === null || !isMatching(request.headers.get('if-none-match'), tag)) return response
-    await response.body?.cancel()
-    return new Response(null, { status: 304, headers: response.headers })
+    if (isGone(page, options)) return refusedGap()
+    const ifNoneMatch = request.headers.get('if-none-match')
+    return pageAnswer(page, { caching: 'private, no-cache', ifNoneMatch })
   }
 
-  async #longPoll(entries: VisibleEntries, options: StreamReadOptions, ending: Ending): Promise<Response> {
+  async #poll(entries: VisibleEntries, options: StreamReadOptions, ending: Ending): Promise<Response> {
+    const { cursor } = options
+    const until = performance.now() + this.#longPoll
     try {
-      const until = performance.now() + this.#options.longPoll
-      let page = await entries.read(await this.#start(options))
-      if (isGone(page, options)) return gone(page)
-      for (;;) {
-        const cursor = nextCursor(options.cursor, Date.now())
-        if (page.messages.length > 0) return await json(page, { 'stream-cursor': cursor })
+      const start = { messages: [], position: await this.#start(options), isEnd: false, isAfterGap: false }
+      let page: VisiblePage = start
+      do {
+        const next = await entries.read(page.position)
+        if (page === start && isGone(next, options)) return refusedGap()
+        // What is read while the grant ends is not sent any more.
+        if (ending.signal.aborted) break
+        page = next
+        if (page.messages.length > 0) break
         const left = until - performance.now()
-        const isOver = page.isEnd && !(await hasMore(this.#log, page.position, left, ending.signal))
-        if (isOver || ending.signal.aborted || left <= 0) return empty(page, cursor)
-        page = await entries.read(page.position)
-      }
+        if (page.isEnd && !(await hasMore(this.#log, page.position, left, ending.signal))) break
+      } while (!ending.signal.aborted && performance.now() < until)
+      // Not at the end, there is nothing to wait for: the client asks for the rest.
+      return page.messages.length === 0 && page.isEnd
+        ? emptyAnswer(page, cursor)
+        : await pageAnswer(page, { caching: 'private, no-cache', cursor })
     } finally {
       ending.finish()
     }
   }
 
   async #follow(entries: VisibleEntries, options: StreamReadOptions, ending: Ending): Promise<Response> {
-    let first: VisiblePage
+    let first: VisiblePage | undefined
     try {
       first = await entries.read(await this.#start(options))
-    } catch (error) {
-      ending.finish()
-      throw error
+    } finally {
+      if (first === undefined || isGone(first, options)) ending.finish()
     }
-    if (isGone(first, options)) {
-      ending.finish()
-      return gone(first)
+    if (isGone(first, options)) return refusedGap()
+    const { cursor } = options
+    const body = eventStream({ log: this.#log, entries, first, cursor, keepAlive: this.#keepAlive, ending })
+    const headers = {
+      ...HEADERS,
+      'cache-control': 'no-cache',
+      'content-type': 'text/event-stream',
+      'x-accel-buffering': 'no',
     }
-    const { keepAlive } = this.#options
-    const body = eventStream({ log: this.#log, entries, first, cursor: options.cursor, keepAlive, ending })
-    return answered(
-      200,
-      { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' },
-      body,
-    )
+    return new Response(body, { headers })
   }
 
-  #start({ from }: StreamReadOptions): Promise<Position> | Position {
+  async #start({ from }: StreamReadOptions): Promise<Position> {
     if (from === 'start') return this.#log.positionAt('start')
     return from === 'now' ? this.#log.positionAt('end') : from.position
   }
+}
+
+const FROM_START = 'begin again with the offset -1'
+
+/** Whether entries that the client has asked for were deleted. While it follows the log, a message says so. */
+function isGone(page: VisiblePage, { from }: StreamReadOptions): boolean {
+  return page.isAfterGap && typeof from === 'object'
+}
+
+function refusedGap(): Response {
+  return refused('gone', `the log has deleted entries after the offset: ${FROM_START}`)
+}
+
+function refusedMethod(method: string): Response {
+  const headers = { ...HEADERS, allow: 'GET, HEAD, OPTIONS' }
+  return refusalResponse('invalid', `the log can only be read, not ${method}`, { status: 405, headers })
+}
+
+function refused(code: 'forbidden' | 'invalid' | 'gone' | 'unavailable', message: string): Response {
+  return refusalResponse(code, message, { headers: HEADERS })
 }

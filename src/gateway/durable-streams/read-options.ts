@@ -23,6 +23,7 @@ export function streamReadOptions(query: URLSearchParams): StreamReadOptions | s
   if (offset === undefined || offset === '-1') return { ...options, from: 'start' }
   if (offset === 'now') return { ...options, from: 'now' }
   const position = positionOf(offset)
-  if (position === undefined) return 'the offset is malformed: begin with -1 or now, and go on from Stream-Next-Offset'
+  if (position === undefined)
+    return 'the offset is malformed: begin with -1 or now, and go on from Stream-Next-Offset'
   return { ...options, from: { position } }
 }

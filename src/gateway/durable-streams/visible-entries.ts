@@ -1,6 +1,7 @@
 import type { EventLog } from '../../log/event-log.ts'
 import type { Entry, Position } from '../../log/store/contract.ts'
 import type { ResearchEventType } from '../../protocol/event.ts'
+import type { Access } from '../access/access.ts'
 
 /** Maximum number of entries that are read at once. */
 const PAGE = 500
@@ -33,12 +34,7 @@ const TYPES: Readonly<Record<ResearchEventType, true>> = {
 }
 
 /** What a grant says of the entries of a log. */
-export interface EntryAccess {
-  maySeeType(type: string): boolean
-  maySeeSource(source: string | undefined): boolean
-  /** Without the fields that the grant omits. */
-  omit<T>(value: T): unknown
-}
+export type EntryAccess = Pick<Access, 'maySeeType' | 'maySeeSource' | 'maySeeEntry' | 'omit'>
 
 /** A part of the log, as a grant sees it. */
 export interface VisiblePage {
@@ -79,10 +75,15 @@ export class VisibleEntries {
       position = page.position
       const entries =
         page.gap === undefined
-          ? page.entries.filter(({ source }) => this.#access.maySeeSource(source))
+          ? page.entries.filter((entry) => this.#access.maySeeEntry(entry))
           : page.entries
       if (entries.length > 0 || page.isEnd || pages === MAX_PAGES) {
-        return { messages: entries.map((entry) => this.#text(entry)), position, isEnd: page.isEnd, isAfterGap }
+        return {
+          messages: entries.map((entry) => this.#text(entry)),
+          position,
+          isEnd: page.isEnd,
+          isAfterGap,
+        }
       }
     }
   }
