@@ -4,6 +4,7 @@ import type { LiveSnapshot } from '../protocol/live.ts'
 import { asyncScheduler } from 'rxjs'
 import type { Access } from './access/access.ts'
 import { Authority } from './access/authority.ts'
+import { LogStream } from './durable-streams/log-stream.ts'
 import { Counters } from './feed/counters.ts'
 import { FollowedView } from './feed/followed-view.ts'
 import { viewProcess, viewProcessName } from './feed/view-process.ts'
@@ -80,6 +81,8 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
   const requests = new GatewayRequests({ client, journal: authority.journal, scheduler: asyncScheduler })
   const lag = new Lag(log)
   const streams = new Streams({ views: followed, heartbeat, behind: (names) => lag.of(names) })
+  const closing = new AbortController()
+  const logStream = new LogStream(log, { keepAlive: heartbeat, closing: closing.signal })
   let isClosed = false
 
   const granted =
@@ -93,8 +96,12 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
       ? Promise.resolve(admitted)
       : streams.respond(request, access, admitted)
   })
+  const readLog = granted((request, access) =>
+    logStream.respond(request, access, () => authority.admit(access)),
+  )
   const endpoints = new Map<string, Endpoint>([
     ['/stream', { methods: ['GET', 'POST'], answer: stream }],
+    ['/log', { methods: ['GET', 'HEAD'], answer: readLog }],
     ['/session', { methods: ['POST'], answer: (request) => authority.exchange(request) }],
     ['/search', { methods: ['POST'], answer: granted((...of) => requests.search(...of)) }],
     ['/runs', { methods: ['POST'], answer: granted((...of) => requests.addRuns(...of)) }],
@@ -142,6 +149,7 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
   }
   const close = async () => {
     isClosed = true
+    closing.abort()
     streams.close('shutdown')
     requests.close()
     await stopAll(processes.map(({ process }) => process))

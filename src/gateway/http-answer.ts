@@ -8,7 +8,6 @@ const STATUS: Readonly<Record<RefusalCode, number>> = {
   forbidden: 403,
   unknown_view: 404,
   invalid: 400,
-  gone: 410,
   too_many: 429,
   unavailable: 503,
   uncertain: 502,

@@ -77,8 +77,6 @@ export type RefusalCode =
   | 'forbidden'
   | 'unknown_view'
   | 'invalid'
-  /** The log has no entries any more at the position. Of the log alone, since a view gives a snapshot then. */
-  | 'gone'
   | 'too_many'
   | 'unavailable'
   /** The service may have acted on the request, or not: to send it again may do it twice. */

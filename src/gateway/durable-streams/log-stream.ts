@@ -44,7 +44,7 @@ export class LogStream {
   }
 
   /**
-   * Responds to a request of the protocol.
+   * Responds to a GET or HEAD of the protocol.
    *
    * @param admit Called before a live response. Returns a function for its end, or a refusal.
    */
@@ -53,14 +53,12 @@ export class LogStream {
     access: StreamAccess,
     admit: () => (() => void) | Response,
   ): Promise<Response> {
-    const { method } = request
     const entries = new VisibleEntries(this.#log, access)
     const options = streamReadOptions(new URL(request.url).searchParams)
-    if (method !== 'GET' && method !== 'HEAD') return refusedMethod(method)
     if (entries.isEmpty) return refused('forbidden', 'the grant has no types of entries')
     if (typeof options === 'string') return refused('invalid', options)
     try {
-      if (method === 'HEAD') return await this.#head()
+      if (request.method === 'HEAD') return await this.#head()
       if (options.live === 'none') return await this.#catchUp(request, entries, options)
       const release = admit()
       if (release instanceof Response) return release
@@ -70,7 +68,7 @@ export class LogStream {
         : await this.#poll(entries, options, ending)
     } catch (error) {
       if (error instanceof LogPositionError)
-        return refused('gone', `the offset is of another log: ${FROM_START}`)
+        return refused('invalid', `the offset is of another log: ${FROM_START}`, 410)
       if (error instanceof LogClosedError) return refused('unavailable', 'the log is closed')
       throw error
     }
@@ -159,14 +157,9 @@ function isGone(page: VisiblePage, { from }: StreamReadOptions): boolean {
 }
 
 function refusedGap(): Response {
-  return refused('gone', `the log has deleted entries after the offset: ${FROM_START}`)
+  return refused('invalid', `the log has deleted entries after the offset: ${FROM_START}`, 410)
 }
 
-function refusedMethod(method: string): Response {
-  const headers = { ...HEADERS, allow: 'GET, HEAD, OPTIONS' }
-  return refusalResponse('invalid', `the log can only be read, not ${method}`, { status: 405, headers })
-}
-
-function refused(code: 'forbidden' | 'invalid' | 'gone' | 'unavailable', message: string): Response {
-  return refusalResponse(code, message, { headers: HEADERS })
+function refused(code: 'forbidden' | 'invalid' | 'unavailable', message: string, status?: number): Response {
+  return refusalResponse(code, message, { headers: HEADERS, ...(status !== undefined && { status }) })
 }

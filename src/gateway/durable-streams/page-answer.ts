@@ -2,16 +2,8 @@ import { nextCursor } from './cursor.ts'
 import { offsetOf } from './offset.ts'
 import type { VisiblePage } from './visible-entries.ts'
 
-/** The headers of the protocol, which scripts of other origins may read. */
-const EXPOSED = 'ETag, Stream-Cursor, Stream-Next-Offset, Stream-Up-To-Date'
-
 /** The headers of all responses. What a response has depends on the grant. */
-export const HEADERS = {
-  'access-control-expose-headers': EXPOSED,
-  'cross-origin-resource-policy': 'cross-origin',
-  vary: 'Authorization, Cookie',
-  'x-content-type-options': 'nosniff',
-}
+export const HEADERS = { 'cross-origin-resource-policy': 'cross-origin', vary: 'Authorization, Cookie' }
 
 /** What a client may keep, and what it has. */
 export interface PageDetails {

@@ -30,6 +30,9 @@ const TYPES: Readonly<Record<ResearchEventType, true>> = {
   'alert.resolved': true,
   'alert.unknown': true,
   'alert.late': true,
+  'gateway.search': true,
+  'gateway.session': true,
+  'gateway.revoked': true,
   unknown: true,
 }
 

@@ -30,13 +30,17 @@ export interface LogServerOptions extends Partial<LogStreamOptions> {
 export async function logServer({ store = memoryLog(), maxConnections, ...options }: LogServerOptions = {}) {
   const scheduler = new VirtualTimeScheduler()
   scheduler.frame = Date.now()
+  const log = await openLog(store)
+  // Of its own, since the readers of a log keep entries.
+  const authorityLog = await openLog(memoryLog())
   const authority = new Authority({
+    log: authorityLog,
     tokens: { secret: 's'.repeat(32) },
     views: [],
+    path: '',
     maxConnections,
     scheduler,
   })
-  const log = await openLog(store)
   const closing = new AbortController()
   const open = new Set<Access>()
   const admit = (access: Access) => {
@@ -60,6 +64,8 @@ export async function logServer({ store = memoryLog(), maxConnections, ...option
   onTestFinished(async () => {
     closing.abort()
     await closed(server)
+    await authority.close()
+    await authorityLog.close()
     await log.close()
   })
   const { port } = server.address() as AddressInfo
