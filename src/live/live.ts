@@ -79,39 +79,3 @@ export interface Live<V extends ViewShapes> extends Disposable {
   ): Promise<AddRunsResponse>
   close(): void
 }
-
-/** What a connection does at one moment, for developers: `LiveInspector` of `rivulet/react` shows it. Times in Unix ms. */
-export interface LiveInspection {
-  readonly url: string
-  /** `alone`: this tab shares no connection. `leader`: other tabs follow by the connection of this one. */
-  readonly role: 'alone' | 'leader' | 'follower'
-  readonly status: LiveStatus
-  /** Connections of this tab so far. */
-  readonly connections: number
-  /** How long ago the oldest entry was recorded that a view has not processed, in ms, as the gateway has last reported. */
-  readonly behind: number
-  readonly views: readonly InspectedView[]
-  /** The last frames, newest last, up to 50. */
-  readonly events: readonly InspectedEvent[]
-}
-
-/** A view that this tab follows. */
-export interface InspectedView {
-  readonly address: string
-  readonly status: LiveStatus
-  readonly rows: number
-  readonly position?: string | undefined
-  readonly subscribers: number
-  readonly gaps: number
-  /** When its last frame came; 0 before. */
-  readonly lastFrame: number
-}
-
-/** A frame of the gateway. */
-export interface InspectedEvent {
-  readonly time: number
-  readonly kind: string
-  readonly view?: string | undefined
-  /** How many rows it has. */
-  readonly rows?: number | undefined
-}

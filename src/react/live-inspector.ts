@@ -1,25 +1,32 @@
 import { createElement, useEffect, useState } from 'react'
 import type { ReactElement, SyntheticEvent } from 'react'
-import type { InspectedEvent, InspectedView, Live, LiveInspection } from '../live/live.ts'
+import type { Live } from '../live/live.ts'
 import type { ViewShapes } from '../protocol/live.ts'
+import { withEvents } from './inspected-events.ts'
+import type { InspectedEvent } from './inspected-events.ts'
+import type { Inspectable, InspectedView, Inspection } from './inspection.ts'
 import { addInspectorStyles } from './inspector-styles.ts'
 import { useStatus } from './use-status.ts'
-
-/** How often the panel is brought up to date while it is open, in ms. */
-const INTERVAL = 500
 
 type ToggleEvent = SyntheticEvent<HTMLDetailsElement>
 
 /** Props of `LiveInspector`. */
 export interface LiveInspectorProps {
-  readonly live: Pick<Live<ViewShapes>, 'status'> & { inspect(): LiveInspection }
+  readonly live: Pick<Live<ViewShapes>, 'status'> & Inspectable
   /** Whether it is open at first. Default false. */
   readonly defaultOpen?: boolean
 }
 
+/** What is shown, since the panel was opened. */
+interface Seen {
+  readonly inspection: Inspection
+  /** Newest first. */
+  readonly events: readonly InspectedEvent[]
+}
+
 /**
  * A panel for developers in the corner of the page: which tab has the connection, how far the gateway is behind, each view with its
- * rows, position and subscribers, and the last frames. A bundler leaves it out where nothing imports it.
+ * rows, position and subscribers, and what has happened to them. A bundler leaves it out where nothing imports it.
  *
  * ```ts
  * import { createElement } from 'react'
@@ -34,14 +41,17 @@ export interface LiveInspectorProps {
 export function LiveInspector({ live, defaultOpen = false }: LiveInspectorProps): ReactElement {
   const { state } = useStatus(live)
   const [isOpen, setOpen] = useState(defaultOpen)
-  const [inspection, setInspection] = useState<LiveInspection>()
+  const [seen, setSeen] = useState<Seen>()
   useEffect(addInspectorStyles, [])
   useEffect(() => {
     if (!isOpen) return
-    const update = () => setInspection(live.inspect())
-    update()
-    const timer = setInterval(update, INTERVAL)
-    return () => clearInterval(timer)
+    const see = (inspection: Inspection) =>
+      setSeen((last) => ({
+        inspection,
+        events: last === undefined ? [] : withEvents(last.events, last.inspection, inspection),
+      }))
+    see(live.inspect.getSnapshot())
+    return live.inspect.subscribe(see)
   }, [live, isOpen])
 
   return createElement(
@@ -51,48 +61,37 @@ export function LiveInspector({ live, defaultOpen = false }: LiveInspectorProps)
       'details',
       { open: isOpen, onToggle: ({ currentTarget }: ToggleEvent) => setOpen(currentTarget.open) },
       createElement('summary', null, `Rivulet: ${state}`),
-      isOpen && inspection !== undefined && createElement(Content, { inspection }),
+      isOpen && seen !== undefined && createElement(Content, seen),
     ),
   )
 }
 
-function Content({ inspection }: { readonly inspection: LiveInspection }): ReactElement {
-  const { url, role, status, connections, behind, views, events } = inspection
-  const error = status.error === undefined ? '' : `, ${status.error.message}`
+const VIEW_COLUMNS = ['View', 'State', 'Position', 'Rows', 'Listeners', 'Gaps', 'Last event']
+const EVENT_COLUMNS = ['Time', 'View', 'Event']
+
+function Content({ inspection, events }: Seen): ReactElement {
+  const { views } = inspection
+  const viewRows = views.map((view) => createElement(Row, { key: view.address, cells: viewCells(view) }))
+  const eventRows = events.map(({ time, view, text }, index) =>
+    createElement(Row, { key: events.length - index, cells: [clock(time), view, text] }),
+  )
   return createElement(
     'div',
     // It scrolls, also by the keyboard.
     { className: 'rivulet-inspector-content', role: 'group', 'aria-label': 'Details', tabIndex: 0 },
-    createElement(
-      'p',
-      null,
-      `${url}: ${role} of its tabs, ${status.state} since ${clock(status.since)}${error}, ${connections} connections, ${behind} ms behind`,
-    ),
-    createElement(
-      Table,
-      {
-        caption: `Views (${views.length})`,
-        head: ['View', 'State', 'Position', 'Rows', 'Subscribers', 'Gaps', 'Last frame'],
-      },
-      views.map((view) => createElement(Row, { key: view.address, cells: viewCells(view) })),
-    ),
-    createElement(
-      Table,
-      { caption: `Last frames (${events.length})`, head: ['Time', 'Frame', 'View', 'Rows'] },
-      events.toReversed().map((event, index) => createElement(Row, { key: index, cells: eventCells(event) })),
-    ),
+    createElement('p', null, summaryOf(inspection)),
+    createElement(Table, { caption: `Views (${views.length})`, head: VIEW_COLUMNS }, viewRows),
+    createElement(Table, { caption: 'Events since this was opened', head: EVENT_COLUMNS }, eventRows),
   )
 }
 
-function Table({
-  caption,
-  head,
-  children,
-}: {
+interface TableProps {
   readonly caption: string
   readonly head: readonly string[]
   readonly children?: readonly ReactElement[]
-}): ReactElement {
+}
+
+function Table({ caption, head, children }: TableProps): ReactElement {
   const columns = head.map((name) => createElement('th', { key: name, scope: 'col' }, name))
   return createElement(
     'table',
@@ -108,20 +107,16 @@ function Row({ cells: [first, ...others] }: { readonly cells: readonly string[] 
   return createElement('tr', null, createElement('th', { scope: 'row' }, first), cells)
 }
 
-function viewCells({
-  address,
-  status,
-  position = '',
-  rows,
-  subscribers,
-  gaps,
-  lastFrame,
-}: InspectedView): string[] {
-  return [address, status.state, position, `${rows}`, `${subscribers}`, `${gaps}`, clock(lastFrame)]
+function summaryOf({ role, followers, connection }: Inspection): string {
+  const tabs = `${role}${followers === 0 ? '' : `, ${followers} tabs follow`}`
+  if (connection === undefined) return tabs
+  const { state, since, lastBytes, behind, failures } = connection
+  return `${tabs}; ${state} since ${clock(since)}, last bytes ${clock(lastBytes)}, ${behind} ms behind, ${failures} failures`
 }
 
-function eventCells({ time, kind, view = '', rows }: InspectedEvent): string[] {
-  return [clock(time), kind, view, rows === undefined ? '' : `${rows}`]
+function viewCells(view: InspectedView): string[] {
+  const { address, status, position = '', rows, listeners, gaps, lastEvent } = view
+  return [address, status.state, position, `${rows}`, `${listeners}`, `${gaps}`, clock(lastEvent)]
 }
 
 /** The time of day, in UTC. */
