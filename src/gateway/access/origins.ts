@@ -108,7 +108,8 @@ function hostsOf(request: Request): readonly (string | undefined)[] {
 }
 
 function isOrigin(value: unknown): value is string {
-  if (typeof value !== 'string' || !URL.canParse(value)) return false
+  // A URL may have a `*` in its host, and here it would look like a pattern.
+  if (typeof value !== 'string' || value.includes('*') || !URL.canParse(value)) return false
   const { origin, protocol } = new URL(value)
   return origin === value && (protocol === 'https:' || protocol === 'http:')
 }
