@@ -40,7 +40,7 @@ export function connect(options: ConnectionOptions, signal?: AbortSignal): Conne
 }
 
 /** The key is read only from the environment, since other users of the machine can read a command line. */
-function clientOf(logger: Logger, baseUrl = process.env['RIVULET_BASE_URL']): ResearchClient {
+export function clientOf(logger: Logger, baseUrl = process.env['RIVULET_BASE_URL']): ResearchClient {
   const apiKey = process.env['RIVULET_API_KEY']
   if (baseUrl === undefined || baseUrl === '') {
     throw new UsageError('no service: set RIVULET_BASE_URL or --base-url to its address')

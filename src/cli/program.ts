@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { EXIT_CODES_HELP } from './exit.ts'
+import { addDashboard } from './dashboard.ts'
 import { addEventLog } from './event-log.ts'
 import { addGroup } from './group.ts'
 import { addMonitor } from './monitor.ts'
@@ -30,6 +31,7 @@ export function createProgram(signal: AbortSignal): Command {
   addWatch(program, signal)
   addRecord(program, signal)
   addEventLog(program, signal)
+  addDashboard(program, signal)
   addRules(program, signal)
   return program
 }

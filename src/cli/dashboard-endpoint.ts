@@ -1,0 +1,79 @@
+import { createServer } from 'node:http'
+import type { EventLog, ResearchClient } from 'rivulet'
+import { createDashboard } from 'rivulet/dashboard'
+import type { FindDocument } from 'rivulet/dashboard'
+import { nodeListener } from 'rivulet/webhooks'
+import type { Logger } from './log.ts'
+
+/** A dashboard with an HTTP server. Disposing of it closes both. */
+export interface DashboardEndpoint extends AsyncDisposable {
+  /** Its address, with the key. */
+  readonly url: string
+}
+
+/** Settings of {@link openDashboard}. */
+export interface DashboardEndpointOptions {
+  readonly log: EventLog
+  /** For searches and added runs. */
+  readonly client?: ResearchClient | undefined
+  readonly documents?: FindDocument | undefined
+  /** The name of the process of alert rules. */
+  readonly rules?: string | undefined
+  /** 0 is any free port. Default 0. */
+  readonly port?: number
+  readonly logger: Logger
+}
+
+/** Other machines cannot reach it. */
+const HOST = '127.0.0.1'
+
+/** Serves the dashboard of a log on a port of this machine. */
+export async function openDashboard({
+  log,
+  client,
+  documents,
+  rules,
+  port = 0,
+  logger,
+}: DashboardEndpointOptions): Promise<DashboardEndpoint> {
+  const dashboard = createDashboard({
+    log,
+    ...(client !== undefined && { client: requestsOf(client) }),
+    ...(documents !== undefined && { documents }),
+    ...(rules !== undefined && { rules }),
+  })
+  // The other views go on.
+  dashboard.done.catch((error: unknown) => logger.error({ error: String(error) }, 'a view has ended'))
+  const server = createServer(nodeListener(dashboard))
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(port, HOST, resolve)
+    })
+  } catch (error) {
+    await dashboard.close()
+    throw error
+  }
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the dashboard has no port')
+
+  return {
+    url: dashboard.address(`http://${HOST}:${address.port}`),
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise((resolve) => server.close(resolve))
+      await dashboard.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+/** The client's requests as the dashboard makes them. */
+function requestsOf({ search, taskGroups }: ResearchClient) {
+  type Search = Parameters<ResearchClient['search']>
+  type AddRuns = Parameters<ResearchClient['taskGroups']['addRuns']>
+  return {
+    search: async (...args: Search) => await search(...args),
+    addRuns: async (...args: AddRuns) => await taskGroups.addRuns(...args),
+  }
+}

@@ -1,0 +1,221 @@
+import { randomBytes } from 'node:crypto'
+import { createGateway } from '../gateway/gateway.ts'
+import type { GatewayClient } from '../gateway/gateway-options.ts'
+import type { Grant } from '../gateway/grant.ts'
+import { refusalResponse } from '../gateway/http-answer.ts'
+import type { EventLog } from '../log/event-log.ts'
+import { ArgumentError, hidden } from '../protocol/argument-error.ts'
+import { checkList, checkOptions, checkText } from '../protocol/check.ts'
+import { Assets, htmlResponse } from './assets.ts'
+import { DashboardKey } from './dashboard-key.ts'
+import { findDocument } from './documents.ts'
+import type { FindDocument } from './documents.ts'
+import { secured } from './headers.ts'
+import { isAllowedHost } from './hosts.ts'
+import { NO_KEY_HTML, WELCOME_HTML } from './html.ts'
+import { StatusReader } from './status.ts'
+import { dashboardViews } from './views.ts'
+
+/** Settings of {@link createDashboard}. */
+export interface DashboardOptions {
+  /** What it shows. Its views are processes of this log. */
+  readonly log: EventLog
+  /** For searches and added runs. Default: the page has none. */
+  readonly client?: GatewayClient
+  /** Finds a document that is cited, so that the page can show an excerpt in it. Default: it links to the document's URL. */
+  readonly documents?: FindDocument
+  /** The name of the process of alert rules. Default `rules`. */
+  readonly rules?: string
+  /** Hosts by which it may be reached besides those of this machine, as in an address: `logs.example:8443`. Default: none. */
+  readonly hosts?: readonly string[]
+  /** The secret in its address, of at least 16 characters. Default: 32 random bytes. */
+  readonly key?: string
+}
+
+/** A page over a log: a function from `Request` to `Response`, which `nodeListener` mounts on `node:http`. */
+export interface Dashboard extends AsyncDisposable {
+  (request: Request): Promise<Response>
+  /** The address to open in a browser, with the key, where it is served at this one: `http://127.0.0.1:8080`. */
+  address(base: string): string
+  /** Rejects when a view cannot be processed any more. */
+  readonly done: Promise<void>
+  close(): Promise<void>
+}
+
+const OPTIONS = Object.keys({
+  log: true,
+  client: true,
+  documents: true,
+  rules: true,
+  hosts: true,
+  key: true,
+} satisfies Record<keyof DashboardOptions, true>)
+
+/** Who uses the page, in the gateway's grants and events. */
+const SUBJECT = 'dashboard'
+
+const MIN_KEY = 16
+
+/** Where the gateway is mounted. */
+const LIVE = '/live'
+
+/**
+ * Creates the dashboard of a log: a page with monitors, task groups, alerts, searches and the log itself, up to date while it is open.
+ * It needs no other server, and loads nothing from elsewhere. Who has the key of its address sees the whole log.
+ *
+ * @throws ArgumentError for an invalid setting.
+ * @example
+ * ```ts
+ * import { createServer } from 'node:http'
+ * import { openLog } from 'rivulet'
+ * import { createDashboard } from 'rivulet/dashboard'
+ * import { sqliteLog } from 'rivulet/log/sqlite'
+ * import { nodeListener } from 'rivulet/webhooks'
+ *
+ * const log = await openLog(sqliteLog('rivulet.db'))
+ * const dashboard = createDashboard({ log })
+ * createServer(nodeListener(dashboard)).listen(8080, '127.0.0.1')
+ * console.log(dashboard.address('http://127.0.0.1:8080'))
+ * ```
+ */
+export function createDashboard(options: DashboardOptions): Dashboard {
+  checkOptions('options', options ?? null, OPTIONS)
+  const { log, client, documents, rules = 'rules', hosts = [] } = options
+  const key = options.key ?? randomBytes(32).toString('base64url')
+  checkText('options.rules', rules)
+  checkText('options.key', key)
+  if (key.length < MIN_KEY) {
+    throw new ArgumentError('options.key', `of at least ${MIN_KEY} characters`, hidden(key))
+  }
+  checkList('options.hosts', hosts)
+  for (const host of hosts) checkText('options.hosts', host)
+  if (documents !== undefined && typeof documents !== 'function') {
+    throw new ArgumentError('options.documents', 'a function', documents)
+  }
+
+  const gateway = createGateway({
+    log,
+    views: dashboardViews,
+    // Its tokens end with it. A page that is still open gets another one.
+    tokens: { secret: randomBytes(32).toString('base64url'), audience: 'rivulet-dashboard' },
+    path: LIVE,
+    ...(client !== undefined && { client }),
+  })
+  const can = {
+    search: client !== undefined,
+    addRuns: client !== undefined,
+    documents: documents !== undefined,
+  }
+  const server = new DashboardServer({
+    gateway,
+    token: () => gateway.grant(grantOf(client !== undefined)),
+    status: new StatusReader(log, can, rules),
+    key: new DashboardKey(key),
+    hosts,
+    documents,
+  })
+  const handle = (request: Request) => server.handle(request)
+  return Object.assign(handle, {
+    address: (base: string) => {
+      const url = new URL('/', base)
+      url.searchParams.set('key', key)
+      return url.href
+    },
+    done: gateway.done,
+    close: () => gateway.close(),
+    [Symbol.asyncDispose]: () => gateway.close(),
+  })
+}
+
+/** All that the page shows and does. */
+function grantOf(hasClient: boolean): Grant {
+  return {
+    sub: SUBJECT,
+    views: Object.keys(dashboardViews),
+    sources: ['*'],
+    // It searches while its user types.
+    ...(hasClient && { requests: { search: { perMinute: 120 }, addRuns: { groups: ['*'] } } }),
+  }
+}
+
+interface ServerParts {
+  readonly gateway: (request: Request) => Promise<Response>
+  readonly token: () => Promise<string>
+  readonly status: StatusReader
+  readonly key: DashboardKey
+  readonly hosts: readonly string[]
+  readonly documents: FindDocument | undefined
+}
+
+/** Answers the requests to a dashboard. */
+class DashboardServer {
+  readonly #parts: ServerParts
+  readonly #assets = new Assets()
+
+  constructor(parts: ServerParts) {
+    this.#parts = parts
+  }
+
+  async handle(request: Request): Promise<Response> {
+    return secured(await this.#answer(request))
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    const { gateway, key, hosts } = this.#parts
+    const url = new URL(request.url)
+    if (!isAllowedHost(request, hosts)) {
+      return refusalResponse('forbidden', 'the dashboard is not served at this host', { status: 421 })
+    }
+    // It has tokens of its own.
+    if (url.pathname.startsWith(`${LIVE}/`)) return gateway(request)
+    const isRead = request.method === 'GET'
+    const given = url.searchParams.get('key')
+    if (isRead && url.pathname === '/' && given !== null && key.fits(given)) {
+      return htmlResponse(WELCOME_HTML, 200, { 'set-cookie': key.setCookie(url), refresh: '0; url=/' })
+    }
+    if (!key.isIn(request)) {
+      if (isRead && url.pathname === '/') return htmlResponse(NO_KEY_HTML, 401)
+      return refusalResponse('unauthenticated', 'the request needs the cookie of the dashboard')
+    }
+    if (url.pathname !== '/' && isFromElsewhere(request, url)) {
+      return refusalResponse('forbidden', 'the request comes from another page')
+    }
+    return (
+      (await this.#route(request, url)) ??
+      refusalResponse('invalid', 'there is nothing here', { status: 404 })
+    )
+  }
+
+  async #route(request: Request, url: URL): Promise<Response | undefined> {
+    const { token, status, documents } = this.#parts
+    if (request.method === 'POST') {
+      return url.pathname === '/token' ? jsonResponse({ token: await token() }) : undefined
+    }
+    if (request.method !== 'GET') return undefined
+    switch (url.pathname) {
+      case '/':
+        return this.#assets.page()
+      case '/status':
+        return jsonResponse(await status.read())
+      case '/document': {
+        const found = await findDocument(documents, url.searchParams.get('url'))
+        return found && jsonResponse(found)
+      }
+    }
+    const [, folder, name = '', ...rest] = url.pathname.split('/')
+    return folder === 'assets' && rest.length === 0 ? this.#assets.file(name, request) : undefined
+  }
+}
+
+/** Pages of other ports of this machine have the cookie too, since cookies have no port. */
+function isFromElsewhere({ headers }: Request, { host }: URL): boolean {
+  const site = headers.get('sec-fetch-site') ?? 'none'
+  if (site !== 'same-origin' && site !== 'none') return true
+  const origin = headers.get('origin')
+  // Not the whole origin: a proxy may serve it with TLS.
+  return origin !== null && !(URL.canParse(origin) && new URL(origin).host === host)
+}
+
+function jsonResponse(value: unknown): Response {
+  return Response.json(value, { headers: { 'cache-control': 'no-store' } })
+}
