@@ -1,15 +1,17 @@
 import { readFileSync } from 'node:fs'
 import type { RolldownOptions } from 'rolldown'
+import { dashboardPage } from './build/dashboard-page.ts'
 import { minified } from './build/minified.ts'
 import { publicDeclarations } from './build/public-declarations.ts'
 import { thirdPartyNotices } from './build/third-party-notices.ts'
+import { bundlePage } from './src/dashboard/source-page.ts'
 
 const { dependencies, peerDependencies, exports } = JSON.parse(readFileSync('package.json', 'utf8'))
 
 /** What users have beside the package, and the package itself: the command imports it by name, as its users do. */
 const INSTALLED = ['rivulet', ...Object.keys({ ...dependencies, ...peerDependencies })]
 
-/** What package.json names: the public entry points, the command, and those that `#exchange` and `#hmac` choose from. */
+/** What package.json names: the public entry points, the command, and those that `#exchange`, `#hmac` and `#dashboard-page` choose from. */
 const ENTRIES = [
   'src/index',
   'operators/index',
@@ -19,11 +21,13 @@ const ENTRIES = [
   'src/rules/index',
   'src/gateway/index',
   'src/service/index',
+  'src/dashboard/index',
   'src/cli/main',
   'src/transport/undici-exchange',
   'src/transport/fetch-exchange',
   'src/webhooks/node-hmac',
   'src/webhooks/web-hmac',
+  'src/dashboard/built-page',
 ]
 
 /** The entries for browsers, which share no file with the others: with no code of Node and no rxjs. */
@@ -50,6 +54,9 @@ function isServicePackage(id: string): boolean {
 
 const external = (id: string) =>
   id.startsWith('#') || INSTALLED.some((name) => id === name || id.startsWith(`${name}/`))
+
+/** The page of the dashboard, with all that it needs: it is no module of an application. */
+const page = bundlePage()
 
 /** As in tsconfig.json. */
 const transform = { target: 'es2023' }
@@ -85,7 +92,8 @@ const everything: RolldownOptions = {
   },
   plugins: [
     publicDeclarations(DECLARATIONS),
-    thirdPartyNotices(),
+    dashboardPage(page),
+    thirdPartyNotices(page),
     minified([SERVICE_PACKAGES, RULES_PACKAGES, SHARED_PACKAGES]),
   ],
   logLevel: 'warn',

@@ -25,12 +25,15 @@ interface BundledPackage {
 /**
  * Writes the licences of the bundled packages, as these require. It reads the packages from the modules of the bundle, so that the
  * list matches the distribution. A package without a licence file fails the build.
+ *
+ * @param others Modules of another bundle of the distribution.
  */
-export function thirdPartyNotices(): Plugin {
+export function thirdPartyNotices(others: Promise<{ readonly modules: readonly string[] }>): Plugin {
   return {
     name: 'third-party-notices',
-    generateBundle(_options, bundle) {
+    async generateBundle(_options, bundle) {
       const modules = Object.values(bundle).flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []))
+      modules.push(...(await others).modules)
       const folders = new Set(modules.map(packageFolder).filter((folder) => folder !== undefined))
       const source = notices([...folders].map(readPackage))
       this.emitFile({ type: 'asset', fileName: NOTICES_FILE, source })
@@ -62,5 +65,5 @@ function notices(packages: readonly BundledPackage[]): string {
   const sections = sorted.map(({ name, version, licence, text }) => {
     return `${'-'.repeat(80)}\n${name} ${version} (${licence})\n\n${text}\n`
   })
-  return `The command, the embedded service and the alert rules of Rivulet contain code of these packages:\n\n${sections.join('\n')}`
+  return `The command, the embedded service, the alert rules and the dashboard of Rivulet contain code of these packages:\n\n${sections.join('\n')}`
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { aborted } from './interruption.ts'
 import { createLog } from './log.ts'
 import { addCommonOptions, collect, folder } from './options.ts'
 import type { CommonOptions } from './options.ts'
@@ -7,6 +8,7 @@ import type { Summary } from './start/ledger.ts'
 
 interface StartOptions extends CommonOptions {
   readonly docs?: readonly string[]
+  readonly dashboard?: boolean
 }
 
 /** The timeout of the demonstration, in ms. It normally takes seconds. */
@@ -16,11 +18,12 @@ const DOCS_HELP =
   'folder of documents to answer from; may be repeated (default: the README and CHANGELOG files of installed packages)'
 
 const EXAMPLES = `
-It needs neither a key nor a network, and ends on its own.
+It needs neither a key nor a network, and ends on its own, or with --dashboard at Ctrl-C.
 
 Examples:
   $ rivulet start
   $ rivulet start --docs ./docs
+  $ rivulet start --dashboard
   $ rivulet start --json | tail -n 1`
 
 /** `rivulet start`: demonstrates the whole library on real documents, in a few seconds. */
@@ -31,6 +34,7 @@ export function addStart(program: Command, signal: AbortSignal): void {
       'Run a demonstration: a service, broken streams, repeated webhooks, and a log with consumers, a process and an alert rule.',
     )
     .option('--docs <folder>', DOCS_HELP, collect(folder))
+    .option('--dashboard', 'keep everything open at the end, for the dashboard, until Ctrl-C')
   addCommonOptions(command, 'print events as JSON, one per line, and a summary in the last line')
     .addHelpText('after', EXAMPLES)
     .action((options: StartOptions) => start(options, signal))
@@ -52,7 +56,14 @@ async function start(options: StartOptions, ended: AbortSignal): Promise<void> {
       import('./start/story.ts'),
     ])
     const narrator = output.json ? jsonNarrator(output) : storyNarrator(output)
-    verify(await runScenario({ docs: options.docs, narrator, log, signal }))
+    const stay = async (summary: Summary) => {
+      clearTimeout(timer)
+      verify(summary)
+      await output.hint('The dashboard is open until Ctrl-C.')
+      await aborted(ended)
+    }
+    const { docs, dashboard = false } = options
+    verify(await runScenario({ docs, narrator, log, signal, ...(dashboard && { stay }) }))
   } finally {
     clearTimeout(timer)
   }

@@ -5,9 +5,10 @@ import type { PageFile } from './page-file.ts'
 
 const FOLDER = new URL('./page/', import.meta.url)
 
-/** Of a script: its content, and the paths of the modules in it. */
-export interface PageScript {
-  readonly code: string
+/** The page, made from its sources. */
+export interface BundledPage {
+  readonly files: readonly PageFile[]
+  /** The paths of the modules in its script. */
   readonly modules: readonly string[]
 }
 
@@ -19,11 +20,8 @@ export function pageFiles(): Promise<readonly PageFile[]> {
 
 let bundled: Promise<readonly PageFile[]> | undefined
 
-/** The files of the page, and the paths of the modules that are in them. */
-export async function bundlePage(): Promise<{
-  readonly files: readonly PageFile[]
-  readonly modules: readonly string[]
-}> {
+/** Bundles the script and reads the style sheet. */
+export async function bundlePage(): Promise<BundledPage> {
   const [{ code, modules }, style] = await Promise.all([
     bundleScript(),
     readFile(new URL('page.css', FOLDER), 'utf8'),
@@ -31,7 +29,7 @@ export async function bundlePage(): Promise<{
   return { files: [pageFile(code, 'js'), pageFile(style, 'css')], modules }
 }
 
-async function bundleScript(): Promise<PageScript> {
+async function bundleScript(): Promise<{ readonly code: string; readonly modules: readonly string[] }> {
   // A dev dependency: the package has the page that was built.
   const { rolldown } = await import('rolldown')
   await using build = await rolldown({

@@ -1,7 +1,7 @@
 import type { EventLog } from '../log/event-log.ts'
 import type { LogStats } from '../log/store/stats.ts'
-import { ruleStatus } from '../rules/index.ts'
-import type { RuleStatus } from '../rules/index.ts'
+import { ruleStatus } from '../rules/run/rule-status.ts'
+import type { RuleStatus } from '../rules/run/rule-status.ts'
 
 /** What `GET /status` of a dashboard answers: what is no event of the log, and so in no view. */
 export interface DashboardStatus {

@@ -7,6 +7,8 @@ import type { Summary } from './ledger.ts'
 export interface Narrator {
   /** The service listens. */
   service(service: { readonly url: string; readonly documents: number }): Promise<void>
+  /** The dashboard of the log is served. */
+  dashboard(dashboard: { readonly url: string }): Promise<void>
   search(query: string, answer: SearchResponse): Promise<void>
   /** The runs are added and the monitor is created. The stream starts. */
   watching(watched: { readonly packages: readonly string[]; readonly monitor: Monitor }): Promise<void>
@@ -21,6 +23,7 @@ export interface Narrator {
 export function jsonNarrator(output: Output): Narrator {
   return {
     service: (service) => output.value({ service }),
+    dashboard: (dashboard) => output.value({ dashboard }),
     search: (query, answer) => output.value({ search: { query, ...answer } }),
     watching: (watching) => output.value({ watching }),
     event: (event) => output.value(event),

@@ -2,6 +2,7 @@ import { createClient } from 'rivulet'
 import type { Entry, LogJob } from 'rivulet'
 import { filter, firstValueFrom, merge, Subject } from 'rxjs'
 import { knownPackages } from '../installed.ts'
+import { openDashboard } from '../dashboard-endpoint.ts'
 import type { Logger } from '../log.ts'
 import { openWebhookEndpoint } from '../webhook-endpoint.ts'
 import { openFieldNotes } from './field-notes.ts'
@@ -23,6 +24,8 @@ export interface ScenarioOptions {
   readonly log: Logger
   /** Aborts it, with the signal's reason as its error. */
   readonly signal: AbortSignal
+  /** Called when all is done. Everything stays open, and is recorded, until it resolves. Default: everything is closed. */
+  readonly stay?: ((summary: Summary) => Promise<void>) | undefined
 }
 
 /** The entries that are printed and counted. */
@@ -47,6 +50,7 @@ export async function runScenario({
   narrator,
   log: logger,
   signal,
+  stay,
 }: ScenarioOptions): Promise<Summary> {
   await using fieldNotes = await openFieldNotes()
   await using service = await openFaultyService(docs, fieldNotes.folder, logger)
@@ -61,6 +65,10 @@ export async function runScenario({
   await narrator.service({ url, documents })
 
   const client = createClient({ baseUrl: url, apiKey: service.apiKey, logger })
+  const find = (cited: string) => service.corpus.document(cited)
+  await using dashboard = await openDashboard({ log, client, documents: find, logger })
+  await narrator.dashboard({ url: dashboard.url })
+
   const answer = await firstValueFrom(client.search({ search_queries: [QUERY] }, { signal }))
   await narrator.search(QUERY, answer)
 
@@ -84,7 +92,8 @@ export async function runScenario({
 
   // The demonstrated pipeline.
   const webhooks = endpoint.receiver
-  const recording = client.record({ monitors: [monitor.monitor_id], taskGroups: [groupId], webhooks, log })
+  const monitors = [monitor.monitor_id]
+  const recording = client.record({ monitors, taskGroups: [groupId], webhooks, log })
   const printed = new Ledger()
   const handled = new Subject<Entry>()
   const printing = log.consume('story', { types: TYPES, concurrency: 1, retries: 0 }, async (entry) => {
@@ -127,6 +136,12 @@ export async function runScenario({
   const found = { documents, search_results: answer.results.length, licences }
   const summary = audit.summary(service.records(), found)
   await narrator.summary(summary)
+  if (stay !== undefined) {
+    // Runs may be added to the group in the dashboard.
+    const going = client.record({ monitors, taskGroups: [{ id: groupId, until: 'closed' }], webhooks, log })
+    await Promise.race([stay(summary), failureOf([going])])
+    await going.stop()
+  }
   return summary
 }
 

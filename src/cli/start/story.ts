@@ -61,6 +61,11 @@ export function storyNarrator(output: Output): Narrator {
       await text('It has faults on purpose: it breaks streams four times, and delivers every webhook twice.')
     },
 
+    async dashboard({ url }) {
+      await text('The log in the browser, while this runs, or until Ctrl-C with --dashboard:')
+      await text(url, ['bold', 'cyan'])
+    },
+
     async search(query, { results }) {
       await heading('2  A search', `client.search({ search_queries: ['${query}'] })`)
       for (const [index, { url, excerpts }] of results.slice(0, SHOWN_RESULTS).entries()) {

@@ -9,18 +9,13 @@ import type { RuleProgram } from '../evaluate/program.ts'
 import type { RuleState } from '../evaluate/state.ts'
 import { compiledRules } from '../rule-set.ts'
 import type { RuleSet } from '../rule-set.ts'
+import { REGISTRY } from './registry.ts'
 
 /** Of the states. Another version would need `migrate` or a rebuild. */
 const STATE_VERSION = 1
 
 /** Number of states of gone rules that end at one entry, so that an entry does not take long. */
 const STALE_PER_ENTRY = 1_000
-
-/**
- * The key of the state that names the rules which may have states. No rule is called so, and it comes before all of them, so that it is
- * stored before or with the first state of a rule.
- */
-export const REGISTRY = '!rules'
 
 /** The state of {@link REGISTRY}. */
 interface Registry {

@@ -3,7 +3,7 @@ import { checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { AlertUnknown } from '../../protocol/alert.ts'
 import { ruleOfKey } from '../evaluate/key.ts'
-import { REGISTRY } from './rule-process.ts'
+import { REGISTRY } from './registry.ts'
 import type { ProcessedState } from './rule-process.ts'
 
 /** An alert that is not inactive. */
