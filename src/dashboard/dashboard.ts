@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto'
+import { Origins } from '../gateway/access/origins.ts'
 import { createGateway } from '../gateway/gateway.ts'
 import type { GatewayClient } from '../gateway/gateway-options.ts'
 import type { Grant } from '../gateway/grant.ts'
 import { refusalResponse } from '../gateway/http-answer.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
-import { checkList, checkOptions, checkText } from '../protocol/check.ts'
+import { checkOptions, checkText } from '../protocol/check.ts'
 import { Assets, htmlResponse } from './assets.ts'
 import { DashboardKey } from './dashboard-key.ts'
 import { findDocument } from './documents.ts'
 import type { FindDocument } from './documents.ts'
 import { secured } from './headers.ts'
-import { isAllowedHost } from './hosts.ts'
 import { NO_KEY_HTML, WELCOME_HTML } from './html.ts'
 import { StatusReader } from './status.ts'
 import { dashboardViews } from './views.ts'
@@ -26,8 +26,8 @@ export interface DashboardOptions {
   readonly documents?: FindDocument
   /** The name of the process of alert rules. Default `rules`. */
   readonly rules?: string
-  /** Hosts by which it may be reached besides those of this machine, as in an address: `logs.example:8443`. Default: none. */
-  readonly hosts?: readonly string[]
+  /** Where it is served, such as `https://logs.example`. Default: this machine, at any port. */
+  readonly origins?: readonly string[]
   /** The secret in its address, of at least 16 characters. Default: 32 random bytes. */
   readonly key?: string
 }
@@ -47,7 +47,7 @@ const OPTIONS = Object.keys({
   client: true,
   documents: true,
   rules: true,
-  hosts: true,
+  origins: true,
   key: true,
 } satisfies Record<keyof DashboardOptions, true>)
 
@@ -80,15 +80,13 @@ const LIVE = '/live'
  */
 export function createDashboard(options: DashboardOptions): Dashboard {
   checkOptions('options', options ?? null, OPTIONS)
-  const { log, client, documents, rules = 'rules', hosts = [] } = options
+  const { log, client, documents, rules = 'rules', origins } = options
   const key = options.key ?? randomBytes(32).toString('base64url')
   checkText('options.rules', rules)
   checkText('options.key', key)
   if (key.length < MIN_KEY) {
     throw new ArgumentError('options.key', `of at least ${MIN_KEY} characters`, hidden(key))
   }
-  checkList('options.hosts', hosts)
-  for (const host of hosts) checkText('options.hosts', host)
   if (documents !== undefined && typeof documents !== 'function') {
     throw new ArgumentError('options.documents', 'a function', documents)
   }
@@ -99,6 +97,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     // Its tokens end with it. A page that is still open gets another one.
     tokens: { secret: randomBytes(32).toString('base64url'), audience: 'rivulet-dashboard' },
     path: LIVE,
+    ...(origins !== undefined && { origins }),
     ...(client !== undefined && { client }),
   })
   const can = {
@@ -111,7 +110,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     token: () => gateway.grant(grantOf(client !== undefined)),
     status: new StatusReader(log, can, rules),
     key: new DashboardKey(key),
-    hosts,
+    origins: new Origins(origins),
     documents,
   })
   const handle = (request: Request) => server.handle(request)
@@ -143,7 +142,7 @@ interface ServerParts {
   readonly token: () => Promise<string>
   readonly status: StatusReader
   readonly key: DashboardKey
-  readonly hosts: readonly string[]
+  readonly origins: Origins
   readonly documents: FindDocument | undefined
 }
 
@@ -161,11 +160,11 @@ class DashboardServer {
   }
 
   async #answer(request: Request): Promise<Response> {
-    const { gateway, key, hosts } = this.#parts
+    const { gateway, key, origins } = this.#parts
     const url = new URL(request.url)
-    if (!isAllowedHost(request, hosts)) {
-      return refusalResponse('forbidden', 'the dashboard is not served at this host', { status: 421 })
-    }
+    // Links to the page may be anywhere. What it shows needs the cookie, which is not sent along links from elsewhere.
+    const refusal = origins.refusalOf(url.pathname === '/' ? withoutOrigin(request) : request)
+    if (refusal !== undefined) return refusal
     // It has tokens of its own.
     if (url.pathname.startsWith(`${LIVE}/`)) return gateway(request)
     const isRead = request.method === 'GET'
@@ -176,9 +175,6 @@ class DashboardServer {
     if (!key.isIn(request)) {
       if (isRead && url.pathname === '/') return htmlResponse(NO_KEY_HTML, 401)
       return refusalResponse('unauthenticated', 'the request needs the cookie of the dashboard')
-    }
-    if (url.pathname !== '/' && isFromElsewhere(request, url)) {
-      return refusalResponse('forbidden', 'the request comes from another page')
     }
     return (
       (await this.#route(request, url)) ??
@@ -207,13 +203,10 @@ class DashboardServer {
   }
 }
 
-/** Pages of other ports of this machine have the cookie too, since cookies have no port. */
-function isFromElsewhere({ headers }: Request, { host }: URL): boolean {
-  const site = headers.get('sec-fetch-site') ?? 'none'
-  if (site !== 'same-origin' && site !== 'none') return true
-  const origin = headers.get('origin')
-  // Not the whole origin: a proxy may serve it with TLS.
-  return origin !== null && !(URL.canParse(origin) && new URL(origin).host === host)
+/** With only what names its host. */
+function withoutOrigin({ url, headers }: Request): Request {
+  const host = headers.get('host')
+  return new Request(url, { headers: host === null ? {} : { host } })
 }
 
 function jsonResponse(value: unknown): Response {
