@@ -2,6 +2,7 @@ import { request as httpRequest } from 'node:http'
 import { ArgumentError, memoryLog, openLog } from 'rivulet'
 import { createDashboard } from 'rivulet/dashboard'
 import { defineRules, runRules } from 'rivulet/rules'
+import { filter, firstValueFrom } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { groupEvent, monitorEvent } from '../../src/protocol/event.ts'
 import { append } from '../log/append.ts'
@@ -132,11 +133,12 @@ describe('a request to a dashboard', () => {
   })
 
   it.each([
-    { origin: 'https://attacker.example' },
-    { origin: 'null' },
-    { 'sec-fetch-site': 'cross-site' },
-    { 'sec-fetch-site': 'same-site' },
-  ])('is refused from another page, as %o says', async (headers) => {
+    ['origin', 'https://attacker.example'],
+    ['origin', 'null'],
+    ['sec-fetch-site', 'cross-site'],
+    ['sec-fetch-site', 'same-site'],
+  ])('is refused from another page, as its header %s: %s says', async (name, value) => {
+    const headers = { [name]: value }
     const { fetch: fetchPage } = await served()
 
     expect((await fetchPage('/token', { method: 'POST', headers })).status).toBe(403)
@@ -267,13 +269,18 @@ describe('the status of a dashboard', () => {
     onTestFinished(() => log.close())
     const rules = runRules(
       log,
-      defineRules([{ alert: 'Busy', on: ['task_group.status'], when: 'data.status.is_active', for: '1h' }]),
+      defineRules([{ alert: 'Busy', on: ['task_group.status'], when: 'data.status.is_active', for: '10m' }]),
       { startAt: 'start', name: 'own-rules' },
     )
     await append(store, [running])
     const { fetch: fetchPage } = await served({ log, rules: 'own-rules' })
 
-    await vi.waitUntil(async () => (await log.state('own-rules').snapshot()).state.size > 1)
+    await firstValueFrom(
+      log
+        .state('own-rules')
+        .changes()
+        .pipe(filter(({ key }) => key.startsWith('Busy/'))),
+    )
     const status = await (await fetchPage('/status')).json()
 
     expect(status.rules.alerts).toMatchObject([{ alert: 'Busy', state: 'pending' }])
@@ -334,10 +341,12 @@ describe('createDashboard', () => {
   })
 
   it('leaves no process of the log when it is closed', async () => {
-    const log = await openLog(memoryLog())
+    const store = memoryLog()
+    const log = await openLog(store)
     onTestFinished(() => log.close())
+    await append(store, [running])
     const dashboard = createDashboard({ log })
-    await vi.waitUntil(async () => (await log.stats()).readers.some(({ owner }) => owner !== null))
+    await firstValueFrom(log.state('view:groups').changes())
     await dashboard.close()
 
     expect((await log.stats()).readers.filter(({ owner }) => owner !== null)).toEqual([])
