@@ -269,18 +269,23 @@ describe('the status of a dashboard', () => {
     onTestFinished(() => log.close())
     const rules = runRules(
       log,
-      defineRules([{ alert: 'Busy', on: ['task_group.status'], when: 'data.status.is_active', for: '10m' }]),
+      defineRules([
+        {
+          alert: 'Busy',
+          on: ['task_group.status'],
+          when: 'data.status.is_active',
+          for: '10m',
+          lateness: 0,
+        },
+      ]),
       { startAt: 'start', name: 'own-rules' },
     )
     await append(store, [running])
     const { fetch: fetchPage } = await served({ log, rules: 'own-rules' })
 
-    await firstValueFrom(
-      log
-        .state('own-rules')
-        .changes()
-        .pipe(filter(({ key }) => key.startsWith('Busy/'))),
-    )
+    const states = log.state<{ readonly s?: number }>('own-rules')
+    // Since when the condition holds.
+    await firstValueFrom(states.changes().pipe(filter(({ state }) => state?.s !== undefined)))
     const status = await (await fetchPage('/status')).json()
 
     expect(status.rules.alerts).toMatchObject([{ alert: 'Busy', state: 'pending' }])
