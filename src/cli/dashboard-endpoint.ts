@@ -38,7 +38,7 @@ export async function openDashboard({
 }: DashboardEndpointOptions): Promise<DashboardEndpoint> {
   const dashboard = createDashboard({
     log,
-    ...(client !== undefined && { client: requestsOf(client) }),
+    ...(client !== undefined && { client }),
     ...(documents !== undefined && { documents }),
     ...(rules !== undefined && { rules }),
   })
@@ -65,15 +65,5 @@ export async function openDashboard({
       server.closeAllConnections()
       await closed
     },
-  }
-}
-
-/** The client's requests as the dashboard makes them. */
-function requestsOf({ search, taskGroups }: ResearchClient) {
-  type Search = Parameters<ResearchClient['search']>
-  type AddRuns = Parameters<ResearchClient['taskGroups']['addRuns']>
-  return {
-    search: async (...args: Search) => await search(...args),
-    addRuns: async (...args: AddRuns) => await taskGroups.addRuns(...args),
   }
 }

@@ -4,6 +4,3 @@ export interface PageFile {
   readonly name: string
   readonly bytes: Uint8Array
 }
-
-/** Gives the files of the page: one script and one style sheet. `#dashboard-page` is a module with such a function as `pageFiles`. */
-export type PageFiles = () => Promise<readonly PageFile[]>

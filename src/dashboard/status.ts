@@ -9,14 +9,14 @@ export interface DashboardStatus {
   readonly now: number
   /** The numbers of the log, how far each consumer and process is behind, and which streams are recorded. */
   readonly log: LogStats
-  /** Alerts that are pending, firing or unknown, as their rules know them. At most {@link MAX_ALERTS}. */
+  /** Alerts that are pending, firing or unknown, as their rules know them. At most 1,000. */
   readonly rules: RuleStatus
   /** What the dashboard can do besides showing the log. */
   readonly can: { readonly search: boolean; readonly addRuns: boolean; readonly documents: boolean }
 }
 
 /** The most alerts in a status. */
-export const MAX_ALERTS = 1_000
+const MAX_ALERTS = 1_000
 
 /** How old a status may be, in ms, and how much longer than its reading took it is kept. */
 const MAX_AGE = 1_000

@@ -9,6 +9,22 @@ export type { Gateway, GatewayClient, GatewayOptions, TokenOptions, Views } from
 export type { Grant, GrantedRequests, Revocation } from './grant.ts'
 export { view } from './view.ts'
 export type { RowPath, View, ViewDefinition, ViewOptions } from './view.ts'
+export type { ViewAge } from './views/view-age.ts'
+export { activityView } from './views/activity-view.ts'
+export type { ActivityLag, ActivityRow } from './views/activity-view.ts'
+export { alertsView } from './views/alerts-view.ts'
+export type { AlertRow } from './views/alerts-view.ts'
+export { groupView } from './views/group-view.ts'
+export type { GroupRow, GroupRunRow, GroupStatusRow } from './views/group-view.ts'
+export { groupsView } from './views/groups-view.ts'
+export type { GroupsRow } from './views/groups-view.ts'
+export { monitorView } from './views/monitor-view.ts'
+export type { MonitorRow } from './views/monitor-view.ts'
+export { monitorsView } from './views/monitors-view.ts'
+export type { MonitorsRow } from './views/monitors-view.ts'
+export type { NoticeRow } from './views/notice.ts'
+export { searchesView } from './views/searches-view.ts'
+export type { RecordedSearch, SearchesRow } from './views/searches-view.ts'
 export type {
   CloseReason,
   GapReason,

@@ -59,10 +59,10 @@ export function packageImportsOf(manifest: string): PackageImports {
   const { imports }: { readonly imports: Record<string, Record<string, unknown>> } = JSON.parse(manifest)
   return new Map(
     Object.entries(imports).map(([name, conditions]) => {
-      const sources = Object.values(conditions['rivulet-source'] ?? {}).map((source) =>
-        posix.normalize(String(source)),
-      )
-      return [name, [...new Set(sources)]]
+      const source = conditions['rivulet-source'] ?? {}
+      // One file, or one by platform.
+      const sources = typeof source === 'string' ? [source] : Object.values(source)
+      return [name, [...new Set(sources.map((path) => posix.normalize(String(path))))]]
     }),
   )
 }

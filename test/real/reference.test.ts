@@ -15,6 +15,7 @@ const ENTRY_POINTS = [
   'rivulet/react',
   'rivulet/rules',
   'rivulet/gateway',
+  'rivulet/dashboard',
   'rivulet/service',
 ]
 const PROJECT = resolve(import.meta.dirname, '../..')
