@@ -114,7 +114,7 @@ function useTitleAndFocus(route: Route, main: { readonly current: HTMLElement | 
     if (shown.current === place) return
     shown.current = place
     const heading =
-      main.current?.querySelector<HTMLElement>('.split-detail h2') ?? main.current?.querySelector('h1')
+      main.current?.querySelector<HTMLElement>('.split-detail h1') ?? main.current?.querySelector('h1')
     scrollTo(0, 0)
     heading?.focus({ preventScroll: true })
   }, [place, main])

@@ -45,33 +45,33 @@ function Banner({ status }: { readonly status: ReturnType<typeof useConnection> 
   const { state, since, error, isRefused } = status
   if (state === 'stale') {
     return (
-      <div className="banner warn">
+      <section className="banner warn" aria-label="Connection">
         <strong>Connection lost.</strong> Everything is as of <ClockTime at={since} seconds />. The page goes
         on trying.
-      </div>
+      </section>
     )
   }
   if (state === 'offline') {
     return (
-      <div className="banner warn">
+      <section className="banner warn" aria-label="Connection">
         <strong>No network.</strong> Everything is as of <ClockTime at={since} seconds />.
-      </div>
+      </section>
     )
   }
   if (isRefused) {
     return (
-      <div className="banner bad">
+      <section className="banner bad" aria-label="Connection">
         <strong>The dashboard refuses this browser.</strong> Open the address that{' '}
         <code>rivulet dashboard</code> has printed, with its key.
-      </div>
+      </section>
     )
   }
   if (state === 'denied') {
     return (
-      <div className="banner bad">
+      <section className="banner bad" aria-label="Connection">
         <strong>The server refuses a part of this page.</strong>
         {error !== undefined && ` It says: ${error.message}`}
-      </div>
+      </section>
     )
   }
   return null

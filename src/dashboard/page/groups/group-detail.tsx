@@ -37,9 +37,9 @@ export function GroupDetail({
     <article aria-labelledby="group-title" className="detail">
       <header className="detail-header">
         <p className="eyebrow">Task group</p>
-        <h2 id="group-title" className="mono" tabIndex={-1}>
+        <h1 id="group-title" className="mono" tabIndex={-1}>
           <bdi>{group}</bdi>
-        </h2>
+        </h1>
         {progress !== undefined && (
           <>
             <div className="detail-facts">
@@ -92,9 +92,9 @@ export function GroupDetail({
           ) : (
             <>
               <div className="toolbar">
-                <h3>
+                <h2>
                   Runs <span className="muted">{formats.number(wanted.length)}</span>
-                </h3>
+                </h2>
                 {statuses.length > 1 && (
                   <div className="filters" role="group" aria-label="Show runs by status">
                     <button

@@ -93,13 +93,13 @@ function RunDetail({ row, group }: { readonly row: GroupRunRow; readonly group: 
       {row.truncated === true && <TruncatedNote />}
       {input !== undefined && isObject(input.input) && (
         <section>
-          <h4>Input</h4>
+          <h3>Input</h3>
           <Value value={input.input} />
         </section>
       )}
       {output !== null && (
         <section>
-          <h4>Output</h4>
+          <h3>Output</h3>
           <Output output={output} />
         </section>
       )}

@@ -21,7 +21,7 @@ export function Readers({ readers }: { readonly readers: LogStats['readers'] }):
   const sorted = readers.toSorted((a, b) => b.lag.entries - a.lag.entries || a.name.localeCompare(b.name))
   const most = Math.max(1, ...readers.map(({ lag }) => lag.entries))
   return (
-    <div className="scroll" tabIndex={0} role="region" aria-label="Readers">
+    <div className="scroll" tabIndex={0} role="region" aria-label="Table of readers">
       <table className="wide stacked">
         <thead>
           <tr>

@@ -35,9 +35,9 @@ export function MonitorDetail({ monitor }: { readonly monitor: string }): ReactN
     <article aria-labelledby="monitor-title" className="detail">
       <header className="detail-header">
         <p className="eyebrow">Monitor</p>
-        <h2 id="monitor-title" className="mono" tabIndex={-1}>
+        <h1 id="monitor-title" className="mono" tabIndex={-1}>
           <bdi>{summary?.monitor ?? monitor}</bdi>
-        </h2>
+        </h1>
         {summary !== undefined && (
           <div className="detail-facts">
             <MonitorState state={summary.state} />
@@ -69,9 +69,9 @@ export function MonitorDetail({ monitor }: { readonly monitor: string }): ReactN
             <>
               <TimeAxis entries={shown} timeOf={timeOf(order)} />
               <div className="toolbar">
-                <h3>
+                <h2>
                   Events <span className="muted">{formats.number(shown.length)}</span>
-                </h3>
+                </h2>
                 <div className="toolbar-side">
                   {quiet > 0 && (
                     <label className="check">
@@ -118,9 +118,9 @@ function Days({
     <>
       {days.map((day) => (
         <section key={day.key} className="day" aria-label={formats.day(day.at)}>
-          <h4>
+          <h3>
             {formats.day(day.at)} <span className="muted">{formats.number(day.items.length)}</span>
-          </h4>
+          </h3>
           <ol className="timeline">
             {day.items.map((entry) => (
               <TimelineItem key={entry.key} entry={entry} hasClock={order === 'found'} />

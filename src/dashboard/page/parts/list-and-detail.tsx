@@ -16,12 +16,14 @@ export function ListAndDetail({
   /** In place of the detail while nothing is chosen. */
   readonly hint: string
 }): ReactNode {
+  // What was chosen is the subject of the page then, and its name the first heading.
+  const Title = detail === undefined ? 'h1' : 'h2'
   return (
     <div className={detail === undefined ? 'split' : 'split chosen'}>
       <section className="split-list" aria-labelledby="list-title">
-        <h1 id="list-title" tabIndex={-1}>
+        <Title id="list-title" tabIndex={-1}>
           {title}
-        </h1>
+        </Title>
         {list}
       </section>
       <div className="split-detail">
