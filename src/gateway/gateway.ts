@@ -1,5 +1,4 @@
 import { checkDuration, checkInteger, checkObject, checkOptions, checkText } from '../protocol/check.ts'
-import type { LogProcess } from '../log/process/process.ts'
 import type { LiveSnapshot } from '../protocol/live.ts'
 import { asyncScheduler } from 'rxjs'
 import type { Access } from './access/access.ts'
@@ -7,12 +6,12 @@ import { Authority } from './access/authority.ts'
 import { LogStream } from './durable-streams/log-stream.ts'
 import { Counters } from './feed/counters.ts'
 import { FollowedView } from './feed/followed-view.ts'
-import { viewProcess, viewProcessName } from './feed/view-process.ts'
 import type { Gateway, GatewayOptions, Views } from './gateway-options.ts'
 import type { Grant } from './grant.ts'
 import { refusalResponse } from './http-answer.ts'
 import { Lag } from './lag.ts'
 import { GatewayRequests } from './requests/requests.ts'
+import { runView } from './run-view.ts'
 import { snapshotOf } from './stream/snapshot.ts'
 import { Streams, unavailable } from './stream/streams.ts'
 
@@ -120,39 +119,25 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
   }
   const handle = (request: Request) => authority.protect(request, () => respond(request))
 
-  const stopping = new AbortController()
-  const processes = [...followed.values()].map((view) => {
-    const definition = views[view.name]?.definition
-    if (definition === undefined) throw new RangeError('a view that is followed was given')
-    const process = log.process(viewProcessName(view.name), {
-      ...viewProcess(definition),
-      wait: stopping.signal,
-    })
-    return { view, process }
+  const running = Object.entries(views).map(async ([name, { definition }]) => {
+    try {
+      await runView(log, name, definition, closing.signal)
+    } catch (error) {
+      const view = followed.get(name)
+      if (view !== undefined) view.failure = error
+      streams.deny(name, unavailable())
+      throw error
+    }
+    // The log was closed.
+    if (!isClosed) streams.close('shutdown')
   })
-  const processed = Promise.all(
-    processes.map(async ({ view, process }) => {
-      try {
-        await process.done
-      } catch (error) {
-        view.failure = error
-        streams.deny(view.name, unavailable())
-        throw error
-      }
-      // The log was closed.
-      if (!isClosed) streams.close('shutdown')
-    }),
-  )
-  const done = Promise.race([processed, authority.failure]).then(() => {})
-  const stopAll = async (running: readonly LogProcess<unknown>[]) => {
-    await Promise.allSettled(running.map((process) => process.stop()))
-  }
+  const done = Promise.race([Promise.all(running), authority.failure]).then(() => {})
   const close = async () => {
     isClosed = true
     closing.abort()
     streams.close('shutdown')
     requests.close()
-    await stopAll(processes.map(({ process }) => process))
+    await Promise.allSettled(running)
     await authority.close()
   }
   return Object.assign(handle, {

@@ -44,3 +44,4 @@ export type {
 export { rowKey, rowPath, viewAddress } from '../protocol/live.ts'
 export type { FetchHandler } from '../http/fetch-handler.ts'
 export { nodeListener } from '../http/node-listener.ts'
+export type { NodeIncoming, NodeOutgoing } from '../http/node-message.ts'

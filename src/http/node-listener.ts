@@ -1,12 +1,13 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import type { FetchHandler } from './fetch-handler.ts'
 import type { HttpHandler, HttpResponse } from './handler.ts'
+import { onceClosed } from './node-message.ts'
+import type { NodeIncoming, NodeOutgoing } from './node-message.ts'
 import { streamResponse, writeResponse } from './node-response.ts'
 import { NodeRequest, webRequest } from './node-request.ts'
 
 /**
- * A listener for `node:http` and `node:https` servers, and a route handler for frameworks built on them. It takes a receiver,
+ * A listener for `node:http`, `node:https` and `node:http2` servers, and a route handler for frameworks built on them. It takes a receiver,
  * or any function from `Request` to `Response`, such as one that wraps `receiver.handle`. Mount it before any body parser: it
  * throws a TypeError if the body was already read or has an encoding. A `Response` with a stream as its body is sent with the
  * socket's backpressure; the stream is cancelled when the connection closes.
@@ -17,7 +18,7 @@ import { NodeRequest, webRequest } from './node-request.ts'
  */
 export function nodeListener(
   handler: HttpHandler | FetchHandler,
-): (request: IncomingMessage, response: ServerResponse) => void {
+): (request: NodeIncoming, response: NodeOutgoing) => void {
   if (typeof handler !== 'function' && typeof handler?.respond !== 'function') {
     throw new ArgumentError('handler', 'a receiver, or a function from Request to Response', handler)
   }
@@ -30,18 +31,21 @@ export function nodeListener(
     }
     answer(handler, incoming, outgoing).catch(() => {
       if (outgoing.headersSent) outgoing.destroy()
-      else outgoing.writeHead(500).end()
+      else {
+        outgoing.writeHead(500)
+        outgoing.end()
+      }
     })
   }
 }
 
 async function answer(
   handler: HttpHandler | FetchHandler,
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
+  incoming: NodeIncoming,
+  outgoing: NodeOutgoing,
 ): Promise<void> {
   const response = await (typeof handler === 'function'
-    ? fetchResponse(handler, incoming)
+    ? fetchResponse(handler, incoming, outgoing)
     : handler.respond(new NodeRequest(incoming)))
   const { body } = response
   if (typeof body === 'string') writeResponse(incoming, outgoing, response, new TextEncoder().encode(body))
@@ -51,16 +55,18 @@ async function answer(
 }
 
 /** The request's signal is aborted when the connection closes before there is a response. After that, its body is cancelled. */
-async function fetchResponse(handle: FetchHandler, incoming: IncomingMessage): Promise<HttpResponse> {
+async function fetchResponse(
+  handle: FetchHandler,
+  incoming: NodeIncoming,
+  outgoing: NodeOutgoing,
+): Promise<HttpResponse> {
   const gone = new AbortController()
   const request = webRequest(incoming, gone.signal)
   if (request === undefined) return { status: 400 }
-  const { socket } = incoming
-  const abort = () => gone.abort()
-  socket.on('close', abort)
+  const stop = onceClosed(incoming, outgoing, () => gone.abort())
   try {
     return await handle(request)
   } finally {
-    socket.off('close', abort)
+    stop()
   }
 }

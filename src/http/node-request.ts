@@ -1,13 +1,13 @@
-import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { IncomingBody } from './body-intake.ts'
 import type { HttpRequest } from './handler.ts'
+import type { NodeIncoming } from './node-message.ts'
 
 /** A request of `node:http` for a handler. */
 export class NodeRequest implements HttpRequest {
-  readonly #incoming: IncomingMessage
+  readonly #incoming: NodeIncoming
 
-  constructor(incoming: IncomingMessage) {
+  constructor(incoming: NodeIncoming) {
     this.#incoming = incoming
   }
 
@@ -51,11 +51,13 @@ export function readIncoming(incoming: Readable, body: IncomingBody): void {
  *
  * @param signal Aborted when the client is gone.
  */
-export function webRequest(incoming: IncomingMessage, signal: AbortSignal): Request | undefined {
+export function webRequest(incoming: NodeIncoming, signal: AbortSignal): Request | undefined {
   const { method = 'GET', headers, url = '/' } = incoming
+  // HTTP/2 has a host of its own, which may stand beside the header.
+  const host = headers[':authority'] ?? headers.host ?? 'localhost'
   try {
     const hasBody = method !== 'GET' && method !== 'HEAD'
-    return new Request(new URL(url, `http://${headers.host ?? 'localhost'}`), {
+    return new Request(new URL(url, `http://${String(host)}`), {
       method,
       headers: webHeaders(incoming),
       signal,
@@ -66,16 +68,18 @@ export function webRequest(incoming: IncomingMessage, signal: AbortSignal): Requ
   }
 }
 
-function webHeaders(incoming: IncomingMessage): Headers {
+function webHeaders({ rawHeaders }: NodeIncoming): Headers {
   const headers = new Headers()
-  for (const [name, values = []] of Object.entries(incoming.headersDistinct)) {
-    for (const value of values) headers.append(name, value)
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? ''
+    // HTTP/2 has the parts of the request line as headers too.
+    if (!name.startsWith(':')) headers.append(name, rawHeaders[at + 1] ?? '')
   }
   return headers
 }
 
 /** The body, read on demand. Cancelling it leaves the socket open, which the response still needs. */
-function webBody(incoming: IncomingMessage): ReadableStream<Uint8Array> {
+function webBody(incoming: NodeIncoming): ReadableStream<Uint8Array> {
   const chunks: AsyncIterator<Uint8Array> = incoming.iterator({ destroyOnReturn: false })
   return new ReadableStream<Uint8Array>(
     {

@@ -1,20 +1,25 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpResponse } from './handler.ts'
+import { isGone, onceClosed, setHeaders } from './node-message.ts'
+import type { NodeIncoming, NodeOutgoing } from './node-message.ts'
 
 /** How long the rest of a request's body is read and dropped after an early response, in ms. */
 const LINGER = 1_000
 
 /** Writes a response with a complete body, synchronously. */
 export function writeResponse(
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
+  incoming: NodeIncoming,
+  outgoing: NodeOutgoing,
   { status, headers }: HttpResponse,
   body?: Uint8Array,
 ): void {
-  if (outgoing.destroyed) return
-  if (headers !== undefined) outgoing.setHeaders(headers)
+  if (isGone(incoming, outgoing)) return
+  if (headers !== undefined) setHeaders(incoming, outgoing, headers)
   if (body === undefined) outgoing.writeHead(status)
-  else outgoing.setHeader('content-length', body.byteLength).writeHead(status).write(body)
+  else {
+    outgoing.setHeader('content-length', body.byteLength)
+    outgoing.writeHead(status)
+    outgoing.write(body)
+  }
   endResponse(incoming, outgoing)
 }
 
@@ -23,44 +28,44 @@ export function writeResponse(
  * A body of one chunk, as most are, is sent with its length.
  */
 export async function streamResponse(
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
+  incoming: NodeIncoming,
+  outgoing: NodeOutgoing,
   response: HttpResponse,
   stream: ReadableStream<Uint8Array>,
 ): Promise<void> {
-  const { socket } = incoming
   const reader = stream.getReader()
   // After the stream failed, this promise rejects too; the first rejection is reported.
   const cancel = () => void reader.cancel().catch(() => undefined)
-  if (socket.destroyed) return cancel()
+  if (isGone(incoming, outgoing)) return cancel()
   let resume = () => {}
   const write = async (chunk: Uint8Array) => {
-    if (outgoing.write(chunk) || socket.destroyed) return
+    if (outgoing.write(chunk) || isGone(incoming, outgoing)) return
     await new Promise<void>((resolve) => {
       resume = resolve
     })
   }
-  const onClose = () => {
+  const stop = onceClosed(incoming, outgoing, () => {
     cancel()
     resume()
-  }
-  // Not the `close` of `outgoing`: in some versions of Node, a response queued behind a pipelined one does not emit it.
-  socket.on('close', onClose)
+  })
   outgoing.on('drain', () => resume())
+  // A stream that fails ends a response whose client does not read.
+  reader.closed.catch(() => resume())
   try {
     const first = await reader.read()
     if (first.done) return writeResponse(incoming, outgoing, response, new Uint8Array())
     const second = reader.read()
     const isWhole = await Promise.race([second.then(({ done }) => done), nextTurn(false)])
     if (isWhole) return writeResponse(incoming, outgoing, response, first.value)
+    if (isGone(incoming, outgoing)) return
 
-    if (response.headers !== undefined) outgoing.setHeaders(response.headers)
+    if (response.headers !== undefined) setHeaders(incoming, outgoing, response.headers)
     outgoing.writeHead(response.status)
     await write(first.value)
     for (let chunk = await second; !chunk.done; chunk = await reader.read()) await write(chunk.value)
     endResponse(incoming, outgoing)
   } finally {
-    socket.off('close', onClose)
+    stop()
     cancel()
   }
 }
@@ -71,7 +76,7 @@ function nextTurn<T>(value: T): Promise<T> {
   })
 }
 
-function endResponse(incoming: IncomingMessage, outgoing: ServerResponse): void {
+function endResponse(incoming: NodeIncoming, outgoing: NodeOutgoing): void {
   if (incoming.complete) outgoing.end()
   else endAfterRest(incoming, outgoing)
 }
@@ -80,9 +85,12 @@ function endResponse(incoming: IncomingMessage, outgoing: ServerResponse): void 
  * Keeps reading for a while before it ends the response. Closing a socket with unread bytes resets it, and its sender may
  * never read the response. Without a limit, an endless body would keep the socket open forever.
  */
-function endAfterRest(incoming: IncomingMessage, outgoing: ServerResponse): void {
-  if (incoming.destroyed) return void outgoing.end()
-  outgoing.flushHeaders()
+function endAfterRest(incoming: NodeIncoming, outgoing: NodeOutgoing): void {
+  if (incoming.destroyed) {
+    outgoing.end()
+    return
+  }
+  outgoing.flushHeaders?.()
   const timer = setTimeout(() => incoming.destroy(), LINGER)
   // `close` follows the end too. Without a listener for errors, none is emitted.
   incoming.once('close', () => {

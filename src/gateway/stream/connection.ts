@@ -7,6 +7,9 @@ import type { Subscription } from './subscription.ts'
 
 import { eventId, withId } from './event-id.ts'
 
+/** How long a client may take to read the end of its stream, in ms. */
+const GRACE = 5_000
+
 /** A view that a client may not follow. */
 export interface DeniedView {
   readonly address: string
@@ -84,6 +87,13 @@ export class Connection {
     this.#closing = reason
     if (this.#isPulling) this.#wake()
     else this.#finish()
+  }
+
+  /** Ends everything, since the client is gone. */
+  abandon(): void {
+    if (this.#isClosed) return
+    this.#tearDown()
+    this.#controller?.close()
   }
 
   /** Ends one view. The others go on. */
@@ -188,8 +198,13 @@ export class Connection {
     if (this.#isClosed) return
     const reason = this.#closing
     this.#tearDown()
-    if (reason !== undefined) this.#controller?.enqueue(bytesOf(frameText('close', { reason })))
-    this.#controller?.close()
+    const controller = this.#controller
+    if (reason !== undefined) controller?.enqueue(bytesOf(frameText('close', { reason })))
+    controller?.close()
+    // Without effect once the client has taken all.
+    const cut = setTimeout(() => controller?.error(new Error('the client does not read')), GRACE)
+    // Only Node has it.
+    if (typeof cut === 'object') cut.unref()
   }
 
   #tearDown(): void {

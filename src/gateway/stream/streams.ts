@@ -54,7 +54,7 @@ export class Streams {
       release()
       return requests
     }
-    return new Response(this.#connect(requests, access, request.method === 'GET', release), {
+    return new Response(this.#connect(requests, access, request, release), {
       headers: HEADERS,
     })
   }
@@ -72,7 +72,7 @@ export class Streams {
   #connect(
     requests: readonly ViewRequest[],
     access: Access,
-    hasIds: boolean,
+    { method, signal }: Request,
     release: () => void,
   ): ReadableStream<Uint8Array> {
     const subscriptions: Subscription[] = []
@@ -92,11 +92,13 @@ export class Streams {
       subscriptions,
       denied,
       heartbeat,
-      hasIds,
+      hasIds: method === 'GET',
       behind,
       onClose,
     })
     this.#open.add(connection)
+    // Of runtimes whose requests know that the client is gone. The others cancel the body.
+    signal.addEventListener('abort', () => connection.abandon(), { once: true })
     return connection.body
   }
 

@@ -40,6 +40,8 @@ export class Subscription {
   /** The position in the last frame. */
   #sent: Position | undefined
   #isCurrent = false
+  /** The end of the view when the client had nearly got there. */
+  #end: Position | undefined
   /** A gap that comes before the next snapshot. */
   #gap: GapReason | undefined
 
@@ -83,9 +85,16 @@ export class Subscription {
 
   async #changes(position: Position): Promise<Uint8Array | 'again' | undefined> {
     const { feed } = this.#view
-    const segment = feed.peek(position) ?? (await feed.read(position))
-    if (segment !== undefined) return this.#take(segment) ?? 'again'
-    if (this.#isCurrent) return undefined
+    if (this.#isCurrent || position !== this.#end) {
+      const segment = feed.peek(position) ?? (await feed.read(position))
+      if (segment !== undefined) return this.#take(segment) ?? 'again'
+      if (this.#isCurrent) return undefined
+      if (this.#end === undefined) {
+        // The feed may not have read yet what the view has. What is added from now on does not delay the sign.
+        this.#end = await feed.latest()
+        if (position !== this.#end) return 'again'
+      }
+    }
     this.#isCurrent = true
     return bytesOf(frameText('current', { view: this.scope.address }))
   }

@@ -1,0 +1,53 @@
+import { FencedError, LogFileError, LogInUseError } from '../log/errors.ts'
+import type { EventLog } from '../log/event-log.ts'
+import { viewProcess, viewProcessName } from './feed/view-process.ts'
+import type { ViewDefinition } from './view.ts'
+
+/** How long after a failure that may be over a view is run again, in ms. */
+const RETRY = 1_000
+
+/**
+ * Runs the process of a view until the signal is aborted or the log closed. Waits while another gateway runs it, in any process
+ * that opens the log, and goes on where that ends. Rejects when the view cannot be made any more.
+ */
+export async function runView(
+  log: EventLog,
+  name: string,
+  definition: ViewDefinition,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    // It waits for its name until it is stopped.
+    const wait = new AbortController().signal
+    const process = log.process(viewProcessName(name), { ...viewProcess(definition), wait })
+    const stop = () => void process.stop().catch(() => {})
+    signal.addEventListener('abort', stop)
+    try {
+      await process.done
+      return
+    } catch (error) {
+      if (!isTransient(error)) throw error
+    } finally {
+      signal.removeEventListener('abort', stop)
+    }
+    await pause(signal)
+  }
+}
+
+/** Whether it may work later: another run has it, or the file was busy. */
+function isTransient(error: unknown): boolean {
+  if (error instanceof LogInUseError || error instanceof FencedError) return true
+  return error instanceof LogFileError && error.retryable
+}
+
+function pause(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, RETRY)
+    signal.addEventListener('abort', end)
+  })
+}

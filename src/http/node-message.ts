@@ -1,0 +1,76 @@
+import type { IncomingMessage } from 'node:http'
+import type { Http2ServerRequest } from 'node:http2'
+
+/** A request of `node:http` or `node:http2`. */
+export type NodeIncoming = IncomingMessage | Http2ServerRequest
+
+/** What a `ServerResponse` of `node:http` and a `Http2ServerResponse` of `node:http2` have. */
+export interface NodeOutgoing {
+  readonly headersSent: boolean
+  /** Of HTTP/2. */
+  readonly stream?: { readonly destroyed: boolean }
+  setHeader(name: string, value: number | string | readonly string[]): unknown
+  /** Of HTTP/1.1. */
+  setHeaders?(headers: Headers): unknown
+  flushHeaders?(): void
+  writeHead(status: number): unknown
+  write(chunk: Uint8Array): boolean
+  end(): unknown
+  destroy(): unknown
+  on(event: 'close' | 'drain', listener: () => void): unknown
+  off(event: 'close' | 'drain', listener: () => void): unknown
+}
+
+/** What belongs to one connection of HTTP/1.1. HTTP/2 refuses it (RFC 9113, section 8.2.2). */
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** Sets the headers of a response, without those that its version of HTTP does not have. */
+export function setHeaders(incoming: NodeIncoming, outgoing: NodeOutgoing, headers: Headers): void {
+  if (outgoing.setHeaders !== undefined) {
+    outgoing.setHeaders(headers)
+    return
+  }
+  for (const [name, value] of fieldsOf(headers)) {
+    if (incoming.httpVersionMajor < 2 || !HOP_BY_HOP.has(name)) outgoing.setHeader(name, value)
+  }
+}
+
+/** Each name once: cookies are in fields of their own. */
+function fieldsOf(headers: Headers): ReadonlyMap<string, string | readonly string[]> {
+  const fields = new Map<string, string | readonly string[]>(headers)
+  const cookies = headers.getSetCookie()
+  if (cookies.length > 0) fields.set('set-cookie', cookies)
+  return fields
+}
+
+/**
+ * Calls the function once, when the response cannot be sent any more or was sent. Returns a function that ends that.
+ *
+ * The socket is watched too: in some versions of Node, a response queued behind a pipelined one emits no `close`. Streams of HTTP/2
+ * share a socket, which outlives them.
+ */
+export function onceClosed(incoming: NodeIncoming, outgoing: NodeOutgoing, call: () => void): () => void {
+  const { socket } = incoming
+  const stop = () => {
+    socket.off('close', close)
+    outgoing.off('close', close)
+  }
+  const close = () => {
+    stop()
+    call()
+  }
+  socket.on('close', close)
+  outgoing.on('close', close)
+  return stop
+}
+
+/** Whether nothing can be sent any more. */
+export function isGone(incoming: NodeIncoming, outgoing: NodeOutgoing): boolean {
+  return incoming.socket.destroyed || outgoing.stream?.destroyed === true
+}
