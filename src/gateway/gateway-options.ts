@@ -3,6 +3,7 @@ import type { AddRunsRequest, AddRunsResponse } from '../protocol/task-group.ts'
 import type { SearchRequest, SearchResponse } from '../protocol/search.ts'
 import type { LiveSnapshot, ParamsOf } from '../protocol/live.ts'
 import type { Grant, Revocation } from './grant.ts'
+import type { GatewayObserver } from './observer.ts'
 import type { View } from './view.ts'
 
 /** Views by the name under which clients follow them. */
@@ -63,6 +64,8 @@ export interface Gateway<V extends Views> extends AsyncDisposable {
     grant: Grant,
     views: readonly { readonly view: Name; readonly params?: ParamsOf<V[Name]> }[],
   ): Promise<LiveSnapshot>
+  /** Observes the gateway from now on, for metrics, until the returned function is called. */
+  observe(observer: GatewayObserver): () => void
   /** Rejects when a view cannot be processed any more. */
   readonly done: Promise<void>
   close(): Promise<void>

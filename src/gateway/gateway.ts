@@ -10,6 +10,8 @@ import type { Gateway, GatewayOptions, Views } from './gateway-options.ts'
 import type { Grant } from './grant.ts'
 import { refusalResponse } from './http-answer.ts'
 import { Lag } from './lag.ts'
+import { observedAnswer } from './observed-answer.ts'
+import type { GatewayObserver } from './observer.ts'
 import { GatewayRequests } from './requests/requests.ts'
 import { runView } from './run-view.ts'
 import { snapshotOf } from './stream/snapshot.ts'
@@ -79,7 +81,7 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
   )
   const requests = new GatewayRequests({ client, journal: authority.journal, scheduler: asyncScheduler })
   const lag = new Lag(log)
-  const streams = new Streams({ views: followed, heartbeat, behind: (names) => lag.of(names) })
+  const streams = new Streams({ views: followed, heartbeat, behind: (names) => lag.of(names), counters })
   const closing = new AbortController()
   const logStream = new LogStream(log, { keepAlive: heartbeat, closing: closing.signal })
   let isClosed = false
@@ -117,7 +119,10 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
       headers: { allow: methods.join(', ') },
     })
   }
-  const handle = (request: Request) => authority.protect(request, () => respond(request))
+  const observed = observedAnswer(counters, root, (request) =>
+    authority.protect(request, () => respond(request)),
+  )
+  const handle = (request: Request) => observed(request)
 
   const running = Object.entries(views).map(async ([name, { definition }]) => {
     try {
@@ -146,6 +151,7 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
     revoke: (revocation: Parameters<Gateway<V>['revoke']>[0]) => authority.revoke(revocation),
     snapshot: (grant: Grant, wanted: Parameters<Gateway<V>['snapshot']>[1]): Promise<LiveSnapshot> =>
       snapshotOf(followed, authority.accessOf(grant), wanted),
+    observe: (observer: GatewayObserver) => counters.observers.add(observer),
     done,
     close,
     [Symbol.asyncDispose]: close,

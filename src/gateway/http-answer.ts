@@ -22,6 +22,14 @@ export interface RefusalDetails {
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** The code of each response that refuses a request. */
+const codes = new WeakMap<Response, RefusalCode>()
+
+/** The code of a refusal; undefined for another response. */
+export function refusalCode(response: Response): RefusalCode | undefined {
+  return codes.get(response)
+}
+
 /** A response that refuses a request: `{ error: Refusal }` as JSON. */
 export function refusalResponse(
   code: RefusalCode,
@@ -29,7 +37,7 @@ export function refusalResponse(
   { status = STATUS[code], retryAfter, headers = {} }: RefusalDetails = {},
 ): Response {
   const error: Refusal = { code, message, ...(retryAfter !== undefined && { retryAfter }) }
-  return Response.json(
+  const response = Response.json(
     { error },
     {
       status,
@@ -41,4 +49,6 @@ export function refusalResponse(
       },
     },
   )
+  codes.set(response, code)
+  return response
 }

@@ -1,5 +1,5 @@
 /**
- * OpenTelemetry metrics and traces of a client and a log. Needs the package `@opentelemetry/api`.
+ * OpenTelemetry metrics and traces of a client, a log and a gateway. Needs the package `@opentelemetry/api`.
  *
  * @module rivulet/otel
  */

@@ -1,11 +1,13 @@
 import { metrics, trace } from '@opentelemetry/api'
 import type { Meter, Tracer } from '@opentelemetry/api'
 import type { ResearchClient } from '../client.ts'
+import type { GatewayObserver } from '../gateway/observer.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkOptions } from '../protocol/check.ts'
 import { ignoringErrors } from '../protocol/observers.ts'
 import { countDiagnostics } from './diagnostics.ts'
+import { gatewayObserver } from './gateway.ts'
 import { Handlers } from './handlers.ts'
 import type { Handler } from './handlers.ts'
 import { gaugeLog } from './log-gauges.ts'
@@ -18,6 +20,8 @@ export interface InstrumentOptions {
   readonly client?: Pick<ResearchClient, 'observe' | 'diagnostics'>
   /** Its recording, the handlers of its consumers and the functions of its processes, and how far its readers are behind. */
   readonly log?: Pick<EventLog, 'observe' | 'stats'>
+  /** Of `createGateway`: its connections, requests and refusals, and what it encodes and sends. */
+  readonly gateway?: { observe(observer: GatewayObserver): () => void }
   /** Default: the one of the global meter provider at the call. */
   readonly meter?: Meter
   /** Default: the one of the global tracer provider. */
@@ -29,6 +33,7 @@ export interface InstrumentOptions {
 const OPTIONS = Object.keys({
   client: true,
   log: true,
+  gateway: true,
   meter: true,
   tracer: true,
   propagate: true,
@@ -47,7 +52,7 @@ export interface Instrumentation extends Disposable {
 }
 
 /**
- * Collects OpenTelemetry metrics and spans of a client and a log, until it is disposed of. docs/observability.md lists them.
+ * Collects OpenTelemetry metrics and spans of a client, a log and a gateway, until it is disposed of. docs/observability.md lists them.
  * Attributes of metrics have no ids; those of spans have. What a meter or a tracer throws is ignored.
  *
  * ```ts
@@ -59,13 +64,13 @@ export interface Instrumentation extends Disposable {
  * using telemetry = instrument({ client, log })
  * ```
  *
- * @throws ArgumentError for an unknown option, and without a client and a log.
+ * @throws ArgumentError for an unknown option, and without any of the three.
  */
 export function instrument(options: InstrumentOptions): Instrumentation {
   checkOptions('options', options ?? null, OPTIONS)
-  const { client, log, propagate = false } = options
-  if (client === undefined && log === undefined) {
-    throw new ArgumentError('options', { message: 'instrument needs a client or a log' }, options)
+  const { client, log, gateway, propagate = false } = options
+  if (client === undefined && log === undefined && gateway === undefined) {
+    throw new ArgumentError('options', { message: 'instrument needs a client, a log or a gateway' }, options)
   }
   if (typeof propagate !== 'boolean') throw new ArgumentError('propagate', 'true or false', propagate)
   const { meter = metrics.getMeter('rivulet'), tracer = trace.getTracer('rivulet') } = options
@@ -84,6 +89,7 @@ export function instrument(options: InstrumentOptions): Instrumentation {
       }),
     )
   }
+  if (gateway !== undefined) ends.push(gateway.observe(gatewayObserver(meter)))
   const dispose = () => {
     for (const end of ends.splice(0)) ignoringErrors(end)
   }

@@ -1,5 +1,5 @@
 import type { AlertFiring, AlertLate, AlertResolved, AlertUnknown } from './alert.ts'
-import type { GatewayRevoked, GatewaySearch, GatewaySession } from './gateway-event.ts'
+import type { GatewayRevoked, GatewaySearch, GatewaySession } from './gateway.ts'
 import { detached } from './detached.ts'
 import { isId, segment } from './id.ts'
 import { contentHash, instant } from './identity.ts'

@@ -34,7 +34,7 @@ export type {
   TaskRunState,
   Via,
 } from './event.ts'
-export type { GatewayRevoked, GatewaySearch, GatewaySession } from './gateway-event.ts'
+export type { GatewayRevoked, GatewaySearch, GatewaySession } from './gateway.ts'
 export type { Json } from './json.ts'
 export type * from './monitor.ts'
 export type * from './output.ts'

@@ -1,6 +1,6 @@
 import type { SchedulerLike } from 'rxjs'
 import { sessionEvent } from '../../protocol/gateway-event.ts'
-import type { GatewaySession } from '../../protocol/gateway-event.ts'
+import type { GatewaySession } from '../../protocol/gateway.ts'
 import { refusalResponse } from '../http-answer.ts'
 import type { Journal } from '../journal.ts'
 import type { CheckedGrant } from './checked-grant.ts'

@@ -1,11 +1,30 @@
-/** What a gateway has encoded. */
-export class Counters {
-  /** Number of batches of frames with rows. */
-  batches = 0
-  bytes = 0
+import type { RefusalCode } from '../../protocol/live.ts'
+import { ignoringErrors, Observers } from '../../protocol/observers.ts'
+import type { GatewayEndpoint, GatewayObserver } from '../observer.ts'
 
+/** What a gateway does, for those who observe it. */
+export class Counters {
+  readonly observers = new Observers<GatewayObserver>()
+
+  /** Frames with rows were encoded. */
   encoded(bytes: number): void {
-    this.batches += 1
-    this.bytes += bytes
+    if (!this.observers.isEmpty) this.observers.notify((observer) => observer.encoded?.(bytes))
+  }
+
+  /** A client has taken frames. */
+  sent(bytes: number): void {
+    if (!this.observers.isEmpty) this.observers.notify((observer) => observer.sent?.(bytes))
+  }
+
+  refused(endpoint: GatewayEndpoint, code: RefusalCode): void {
+    this.observers.notify((observer) => observer.refused?.({ endpoint, code }))
+  }
+
+  /** A stream has begun. Returns what is called when it has ended. */
+  connected(): () => void {
+    const ends = this.observers.notify((observer) => observer.connected?.())
+    return () => {
+      for (const end of ends) ignoringErrors(end)
+    }
   }
 }

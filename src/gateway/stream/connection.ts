@@ -27,6 +27,8 @@ export interface ConnectionOptions {
   readonly hasIds: boolean
   /** How long the oldest entry waits that one of these views has not processed, in ms. */
   readonly behind: (views: readonly string[]) => Promise<number>
+  /** Called for what the client has taken, with its size in bytes. */
+  readonly onSent: (bytes: number) => void
   /** Called once, when the connection is over. */
   readonly onClose: () => void
 }
@@ -135,7 +137,10 @@ export class Connection {
         })
         const frames = await this.#next()
         if (this.#isClosed) return
-        if (frames !== undefined) return controller.enqueue(frames)
+        if (frames !== undefined) {
+          this.#options.onSent(frames.byteLength)
+          return controller.enqueue(frames)
+        }
         if (this.#closing !== undefined) return this.#finish()
         await woken
       }

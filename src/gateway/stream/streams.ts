@@ -2,6 +2,7 @@ import { BodyIntake } from '../../http/body-intake.ts'
 import { viewAddress } from '../../protocol/live.ts'
 import type { CloseReason, Refusal, ViewRequest } from '../../protocol/live.ts'
 import type { Access } from '../access/access.ts'
+import type { Counters } from '../feed/counters.ts'
 import type { FollowedView } from '../feed/followed-view.ts'
 import { Connection } from './connection.ts'
 import type { DeniedView } from './connection.ts'
@@ -24,6 +25,7 @@ export interface StreamsOptions {
   /** In ms. */
   readonly heartbeat: number
   readonly behind: (views: readonly string[]) => Promise<number>
+  readonly counters: Counters
 }
 
 /** The open connections of a gateway. */
@@ -80,11 +82,16 @@ export class Streams {
     for (const request of requests) {
       const made = this.#subscription(request, access)
       if (made instanceof Subscription) subscriptions.push(made)
-      else denied.push({ address: viewAddress(request.view, request.params), problem: made })
+      else {
+        this.#options.counters.refused('stream', made.code)
+        denied.push({ address: viewAddress(request.view, request.params), problem: made })
+      }
     }
-    const { heartbeat, behind } = this.#options
+    const { heartbeat, behind, counters } = this.#options
+    const disconnected = counters.connected()
     const onClose = () => {
       this.#open.delete(connection)
+      disconnected()
       release()
     }
     const connection = new Connection({
@@ -94,6 +101,7 @@ export class Streams {
       heartbeat,
       hasIds: method === 'GET',
       behind,
+      onSent: (bytes) => counters.sent(bytes),
       onClose,
     })
     this.#open.add(connection)

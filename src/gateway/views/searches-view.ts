@@ -1,6 +1,6 @@
 import { isObject, isText } from '../../protocol/event.ts'
 import { subjectSource } from '../../protocol/gateway-event.ts'
-import type { GatewaySearch } from '../../protocol/gateway-event.ts'
+import type { GatewaySearch } from '../../protocol/gateway.ts'
 import type { SearchRequest, SearchResult } from '../../protocol/search.ts'
 import { view } from '../view.ts'
 import type { View } from '../view.ts'
