@@ -3,7 +3,7 @@ import type { ViewRequest } from '../protocol/live.ts'
 import { Connection } from './connection.ts'
 import type { Environment, PageEvent } from './environment.ts'
 import type { Frame } from './frames.ts'
-import type { ConnectOptions, LiveState, LiveStatus, ViewSnapshot } from './live.ts'
+import type { ConnectOptions, LiveInspection, LiveState, LiveStatus, ViewSnapshot } from './live.ts'
 import { LiveError } from './live-error.ts'
 import { callAll, Notifier } from './notifier.ts'
 import { errorOf } from './refusal.ts'
@@ -25,6 +25,7 @@ export class Client {
   readonly tokens: Tokens
   readonly url: string
   readonly statusListeners = new Set<(status: LiveStatus) => void>()
+  readonly inspectListeners = new Set<(inspection: LiveInspection) => void>()
   status: LiveStatus = { state: 'connecting', since: 0 }
   readonly #options: ConnectOptions
   readonly #environment: Environment
@@ -35,6 +36,7 @@ export class Client {
   readonly #notifier: Notifier
   readonly #connection: Connection
   #tabs: Tabs | undefined
+  #inspection: LiveInspection | undefined
   #isStarted = false
   #isClosed = false
   #endPageEvents = () => {}
@@ -90,6 +92,28 @@ export class Client {
     }
   }
 
+  inspect(): LiveInspection {
+    return (this.#inspection ??= {
+      role: this.#role(),
+      followers: this.#tabs?.followers ?? 0,
+      ...this.#connection.inspect(),
+      views: Array.from(this.#stores.values(), (store) => ({
+        address: store.address,
+        status: store.status,
+        position: store.position,
+        rows: store.size,
+        gaps: store.gaps,
+        lastEvent: store.lastFrame,
+        listeners: store.listeners.size,
+      })),
+    })
+  }
+
+  #role(): LiveInspection['role'] {
+    if (this.#tabs !== undefined) return this.#tabs.role
+    return this.#connection.isParked || this.#stores.size === 0 ? 'idle' : 'alone'
+  }
+
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -99,6 +123,7 @@ export class Client {
     this.#notifier.stop()
     for (const store of this.#stores.values()) store.listeners.clear()
     this.statusListeners.clear()
+    this.inspectListeners.clear()
   }
 
   /** Nothing is opened before the first subscription, so a server that renders opens nothing. */
@@ -206,6 +231,7 @@ export class Client {
   }
 
   #received(message: LeaderMessage): void {
+    const now = this.#environment.now()
     if (message.kind === 'statuses') {
       for (const [address, { state, since, error }] of message.statuses) {
         const store = this.#stores.get(address)
@@ -219,9 +245,12 @@ export class Client {
       store.replace(message.rows)
       store.gaps = message.gaps
       store.holding = 'same'
+      store.lastFrame = now
     } else {
       const store = this.#stores.get(message.frame.view)
-      if (store?.holding === 'same' || message.frame.kind === 'denied') store?.take(message.frame)
+      if (store === undefined || (store.holding !== 'same' && message.frame.kind !== 'denied')) return
+      store.take(message.frame)
+      store.lastFrame = now
     }
     this.#notifier.changed()
   }
@@ -260,7 +289,10 @@ export class Client {
   // As a tab with a connection.
 
   #take(frame: Frame): boolean {
-    if (!('view' in frame)) return false
+    if (!('view' in frame)) {
+      this.#notifier.changed()
+      return false
+    }
     const store = this.#stores.get(frame.view)
     if (store === undefined) return false
     store.lastFrame = this.#environment.now()
@@ -316,6 +348,8 @@ export class Client {
     // All of them are published before the first listener is called, so that it sees all views at one moment.
     for (const store of changed) callAll(store.listeners, store.snapshot)
     if (hasStatusChanged) callAll(this.statusListeners, status)
+    this.#inspection = undefined
+    if (this.inspectListeners.size > 0) callAll(this.inspectListeners, this.inspect())
   }
 
   /** The status of the worst view that this tab wants. */

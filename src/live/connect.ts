@@ -2,7 +2,7 @@ import type { ViewRequest, ViewShapes } from '../protocol/live.ts'
 import { Client } from './client.ts'
 import { platform } from './environment.ts'
 import type { Environment } from './environment.ts'
-import type { ConnectOptions, Live, LiveStatus, LiveView } from './live.ts'
+import type { ConnectOptions, InteropView, Live, ObservableView, ViewSnapshot } from './live.ts'
 import type { ViewStore } from './view-store.ts'
 import { askGateway } from './requests.ts'
 
@@ -41,15 +41,8 @@ export function connectIn<V extends ViewShapes>(options: ConnectOptions, environ
     // The gateway sends rows and answers of these types.
     view: (view, params?: Readonly<Record<string, string>>) =>
       viewOf(params === undefined ? { view } : { view, params }) as never,
-    status: {
-      subscribe(listener) {
-        const own = (status: LiveStatus) => listener(status)
-        client.statusListeners.add(own)
-        listener(client.status)
-        return () => void client.statusListeners.delete(own)
-      },
-      getSnapshot: () => client.status,
-    },
+    status: storeOf(client.statusListeners, () => client.status),
+    inspect: storeOf(client.inspectListeners, () => client.inspect()),
     search: async (request, { signal } = {}) => (await ask('/search', request, signal)) as never,
     addRuns: async (group, request, { signal } = {}) =>
       (await ask('/runs', { ...request, group }, signal)) as never,
@@ -58,12 +51,37 @@ export function connectIn<V extends ViewShapes>(options: ConnectOptions, environ
   }
 }
 
-function makeView(store: ViewStore, client: Client): LiveView<unknown> {
+function makeView(store: ViewStore, client: Client): ObservableView<unknown> {
+  const subscribe = (listener: (snapshot: ViewSnapshot<unknown>) => void) => client.subscribe(store, listener)
+  const observable = (): InteropView<unknown> => ({
+    subscribe: (observer) => ({
+      unsubscribe: subscribe((snapshot) => {
+        if (typeof observer === 'function') observer(snapshot)
+        else observer?.next?.(snapshot)
+      }),
+    }),
+  })
   return {
     address: store.address,
-    subscribe: (listener) => client.subscribe(store, listener),
+    subscribe,
     getSnapshot: () => store.snapshot,
     getServerSnapshot: () => store.initial,
     status: () => store.snapshot.status,
+    // Libraries look for the symbol where the platform or a polyfill has it, else for this text.
+    [Symbol.observable ?? '@@observable']: observable,
+    '@@observable': observable,
+  } as ObservableView<unknown>
+}
+
+function storeOf<Value>(listeners: Set<(value: Value) => void>, getSnapshot: () => Value) {
+  return {
+    subscribe(listener: (value: Value) => void) {
+      // The same function may subscribe twice.
+      const own = (value: Value) => listener(value)
+      listeners.add(own)
+      listener(getSnapshot())
+      return () => void listeners.delete(own)
+    },
+    getSnapshot,
   }
 }

@@ -4,6 +4,7 @@ import type { ViewRequest } from '../protocol/live.ts'
 import type { Environment } from './environment.ts'
 import { readFrames } from './frames.ts'
 import type { Frame } from './frames.ts'
+import type { LiveInspection } from './live.ts'
 import { LiveError } from './live-error.ts'
 import { refusalOf } from './refusal.ts'
 import type { Tokens } from './tokens.ts'
@@ -42,6 +43,8 @@ type Restart = 'views' | 'dead'
 /** One connection after another to the gateway, while views are wanted. */
 export class Connection {
   isOpen = false
+  /** Whether it waits for `viewsChanged` or `wake`. */
+  isParked = false
   /** Why the last one has ended or could not be made. */
   error: LiveError | undefined
   /** Until when an orderly end does not make views stale, in Unix ms. */
@@ -62,7 +65,6 @@ export class Connection {
   /** A token that was not sent. */
   #spare: { readonly token: string; readonly until: number } | undefined
   #isRunning = false
-  #isParked = false
   #endPause = () => {}
   #pausedUntil = 0
   /** The addresses of the views that it has asked for. */
@@ -84,11 +86,18 @@ export class Connection {
     return !this.isOpen && this.#refusals > 1
   }
 
+  inspect(): Pick<LiveInspection, 'connection'> {
+    if (!this.#isRunning) return {}
+    const { isOpen, lastBytes, behind } = this
+    const state = isOpen ? 'open' : this.#attempt === undefined ? 'waiting' : 'connecting'
+    return { connection: { state, since: this.#startedAt, lastBytes, behind, failures: this.#failures } }
+  }
+
   /** The set of views has changed: they are followed from the next connection on, after so many ms. */
   viewsChanged(delay: number): void {
     this.#cancelChange()
     const change = () => {
-      this.#isParked = false
+      this.isParked = false
       if (!this.#isRunning) void this.#run()
       else if (this.#carried !== addressesOf(this.#owner.wanted())) this.#end('views')
     }
@@ -104,7 +113,7 @@ export class Connection {
       if (this.#silence(now) > this.heartbeat + LATE) this.#end('dead')
     } else if (now - this.#startedAt > GOOD || now < this.#startedAt) {
       this.#endPause()
-      if (this.#isParked) this.viewsChanged(0)
+      if (this.isParked) this.viewsChanged(0)
     }
   }
 
@@ -128,7 +137,7 @@ export class Connection {
 
   /** Ends the connection until `viewsChanged` or `wake`. */
   park(): void {
-    this.#isParked = true
+    this.isParked = true
     this.#cancelChange()
     this.#attempt?.abort(new LiveError('closed', 'This tab has ended its connection'))
     this.#endPause()
@@ -142,9 +151,9 @@ export class Connection {
 
   async #run(): Promise<void> {
     this.#isRunning = true
-    while (!this.#isParked && this.#owner.wanted().length > 0) {
+    while (!this.isParked && this.#owner.wanted().length > 0) {
       const delay = await this.#connectOnce()
-      if (delay > 0 && !this.#isParked) await this.#pause(delay)
+      if (delay > 0 && !this.isParked) await this.#pause(delay)
     }
     this.#isRunning = false
   }
@@ -164,7 +173,7 @@ export class Connection {
     try {
       const token = await this.#token(attempt.signal)
       if (!this.#owner.mayConnect()) {
-        this.#isParked = true
+        this.isParked = true
         this.#spare = { token, until: environment.now() + SPARE }
         throw new LiveError('closed', 'Another tab has the connection')
       }
@@ -182,7 +191,10 @@ export class Connection {
           } else if (frame.kind === 'close') {
             isOrderly = true
             attempt.abort(new LiveError('network', `The gateway has closed the connection: ${frame.reason}`))
-          } else if (this.#owner.take(frame)) hasProgressed = true
+          } else {
+            if (frame.kind === 'heartbeat') this.behind = frame.behind
+            if (this.#owner.take(frame)) hasProgressed = true
+          }
         },
         () => (this.lastBytes = environment.now()),
         attempt.signal,
@@ -197,7 +209,7 @@ export class Connection {
     this.#attempt = undefined
     this.#carried = undefined
     const now = environment.now()
-    if (this.#restart === 'views' || this.#isParked) this.error = undefined
+    if (this.#restart === 'views' || this.isParked) this.error = undefined
     if (this.isOpen && (isOrderly || this.#restart === 'views')) this.graceUntil = now + GRACE
     this.isOpen = false
     const wasGood = now - openedAt >= GOOD

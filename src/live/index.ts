@@ -1,7 +1,18 @@
 export { connect } from './connect.ts'
 export { LiveError } from './live-error.ts'
 export type { LiveErrorCode } from './live-error.ts'
-export type { ConnectOptions, Live, LiveState, LiveStatus, LiveView, ViewSnapshot } from './live.ts'
+export type {
+  ConnectOptions,
+  InspectedView,
+  InteropView,
+  Live,
+  LiveInspection,
+  LiveState,
+  LiveStatus,
+  LiveView,
+  ObservableView,
+  ViewSnapshot,
+} from './live.ts'
 export { rowKey, rowPath, viewAddress } from '../protocol/live.ts'
 export type {
   LiveSnapshot,

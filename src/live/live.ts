@@ -2,6 +2,13 @@ import type { LiveSnapshot, ParamOf, ParamsOf, RowOf, ViewShapes } from '../prot
 import type { AddRunsRequest, AddRunsResponse } from '../protocol/task-group.ts'
 import type { SearchRequest, SearchResponse } from '../protocol/search.ts'
 
+declare global {
+  // As RxJS declares it.
+  interface SymbolConstructor {
+    readonly observable: symbol
+  }
+}
+
 /** Settings of `connect`. */
 export interface ConnectOptions {
   /** The gateway, such as `/live`. */
@@ -57,17 +64,78 @@ export interface LiveView<Row> {
   status(): LiveStatus
 }
 
+/** A view that libraries take which take any observable, such as RxJS's `from`. */
+export interface ObservableView<Row> extends LiveView<Row> {
+  [Symbol.observable](): InteropView<Row>
+  '@@observable'(): InteropView<Row>
+}
+
+/** What a view is for libraries that take any observable, such as RxJS's `from`. It emits what `subscribe` gives, and never ends. */
+export interface InteropView<Row> {
+  subscribe(
+    observer:
+      | ((snapshot: ViewSnapshot<Row>) => void)
+      | { readonly next?: (snapshot: ViewSnapshot<Row>) => void }
+      | null
+      | undefined,
+  ): { unsubscribe(): void }
+}
+
+/** A connection as developers look at it. Made where it is asked for; times in Unix ms. */
+export interface LiveInspection {
+  /**
+   * `leader`: it has the connection of all tabs. `follower`: it gets its rows from that tab. `alone`: it has a connection of its own.
+   * `idle`: nothing is followed, or the tabs have not decided yet.
+   */
+  readonly role: 'idle' | 'alone' | 'leader' | 'follower'
+  /** How many tabs follow this one. */
+  readonly followers: number
+  /** Of this tab; undefined where it has none. */
+  readonly connection?: {
+    readonly state: 'connecting' | 'open' | 'waiting'
+    /** Since when it is open, or the attempt goes on. */
+    readonly since: number
+    /** When anything came last. */
+    readonly lastBytes: number
+    /** How long ago the oldest entry was recorded that the views have not processed, in ms, as of the last heartbeat. */
+    readonly behind: number
+    /** Attempts without success since the last one with. */
+    readonly failures: number
+  }
+  readonly views: readonly InspectedView[]
+}
+
+/** A view as developers look at it. */
+export interface InspectedView {
+  readonly address: string
+  readonly status: LiveStatus
+  /** Undefined before the first rows. */
+  readonly position: string | undefined
+  /** How many. */
+  readonly rows: number
+  readonly gaps: number
+  /** When something came for it last; 0 for never. */
+  readonly lastEvent: number
+  /** How many in this tab. */
+  readonly listeners: number
+}
+
 /** A connection to a gateway. */
 export interface Live<V extends ViewShapes> extends Disposable {
   /** The same object for the same name and params. */
   view<const Name extends keyof V & string>(
     name: Name,
     ...params: [ParamOf<V[Name]>] extends [never] ? [] : [params: ParamsOf<V[Name]>]
-  ): LiveView<RowOf<V[Name]>>
+  ): ObservableView<RowOf<V[Name]>>
   /** The connection's own state: that of its worst view, or of the token. */
   readonly status: {
     subscribe(listener: (status: LiveStatus) => void): () => void
     getSnapshot(): LiveStatus
+  }
+  /** For developers: roles, positions and times. Costs nothing where it is not asked for. */
+  readonly inspect: {
+    subscribe(listener: (inspection: LiveInspection) => void): () => void
+    getSnapshot(): LiveInspection
   }
   /** Rejects with a `LiveError`. */
   search(request: SearchRequest, options?: { readonly signal?: AbortSignal }): Promise<SearchResponse>

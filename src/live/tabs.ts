@@ -109,6 +109,15 @@ export class Tabs {
     })
   }
 
+  get followers(): number {
+    return this.#others.size
+  }
+
+  get role(): 'leader' | 'follower' | 'idle' {
+    if (this.isLeader) return 'leader'
+    return this.#leader === undefined ? 'idle' : 'follower'
+  }
+
   /** Leaves the group. The next tab leads. */
   leave(): void {
     this.#left.abort()

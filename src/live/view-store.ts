@@ -1,6 +1,6 @@
 import type { LiveSnapshot, RowState, ViewRequest } from '../protocol/live.ts'
-import type { LiveStatus, LiveView, ViewSnapshot } from './live.ts'
-import type { LiveError } from './live-error.ts'
+import type { LiveStatus, ObservableView, ViewSnapshot } from './live.ts'
+import { LiveError } from './live-error.ts'
 import type { ViewFrame } from './frames.ts'
 import { isSame } from './same.ts'
 import type { Holding } from './tabs.ts'
@@ -16,7 +16,7 @@ export class ViewStore {
   readonly address: string
   readonly request: ViewRequest
   /** What the page has of it. As long as the page has that, it has these rows. */
-  view: LiveView<unknown> | undefined
+  view: ObservableView<unknown> | undefined
   readonly listeners = new Set<(snapshot: ViewSnapshot<unknown>) => void>()
   /** The other tabs that want the view of this one, and what they have of it. */
   readonly tabs = new Map<string, Holding>()
@@ -42,6 +42,8 @@ export class ViewStore {
   /** The parts of a snapshot that is not complete. */
   #parts: RowState[] | undefined
   #haveRowsChanged = false
+  /** A snapshot follows in the place of changes. */
+  #isRenewed = false
 
   constructor(address: string, request: ViewRequest, initial: LiveSnapshot[string] | undefined) {
     this.address = address
@@ -84,6 +86,8 @@ export class ViewStore {
         if (frame.position !== undefined) this.replace({ rows: this.#parts, position: frame.position })
         return true
       case 'changes':
+        if (before === undefined)
+          throw new LiveError('protocol', 'The gateway sent changes before a snapshot')
         for (const [key, state] of frame.rows) this.#change(key, state)
         this.position = frame.position
         break
@@ -92,9 +96,13 @@ export class ViewStore {
         break
       case 'current':
         this.isCurrent = true
+        this.#isRenewed = false
         return true
       case 'gap':
-        if (frame.reason === 'missed') this.gaps++
+        // Before a snapshot, the gateway says only whether there was any.
+        if (frame.reason !== 'missed') this.#isRenewed = true
+        else if (this.position === undefined || this.#isRenewed) this.gaps = Math.max(this.gaps, 1)
+        else this.gaps++
         break
       case 'denied':
         this.clear()
