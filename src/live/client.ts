@@ -5,6 +5,7 @@ import type { Environment, PageEvent } from './environment.ts'
 import type { Frame } from './frames.ts'
 import type { ConnectOptions, LiveInspection, LiveState, LiveStatus, ViewSnapshot } from './live.ts'
 import { LiveError } from './live-error.ts'
+import type { Offline } from './offline.ts'
 import { callAll, Notifier } from './notifier.ts'
 import { errorOf } from './refusal.ts'
 import { Tabs } from './tabs.ts'
@@ -37,6 +38,8 @@ export class Client {
   readonly #connection: Connection
   #tabs: Tabs | undefined
   #inspection: LiveInspection | undefined
+  #offline: Offline | undefined
+  #loadingOffline: Promise<void> | undefined
   #isStarted = false
   #isClosed = false
   #endPageEvents = () => {}
@@ -118,6 +121,7 @@ export class Client {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#endPageEvents()
+    void this.#loadingOffline?.then(() => this.#offline?.end())
     this.#tabs?.leave()
     this.#connection.park()
     this.#notifier.stop()
@@ -131,9 +135,25 @@ export class Client {
     if (this.#isStarted) return
     this.#isStarted = true
     this.#endPageEvents = this.#environment.onPageEvent((event) => this.#onPageEvent(event))
+    const { indexedDB } = this.#environment
+    if (this.#options.offline === true && indexedDB !== undefined)
+      this.#loadingOffline = this.#loadOffline(indexedDB)
+  }
+
+  /** Its code is loaded where it is used alone. Without it, rows come from the gateway alone. */
+  async #loadOffline(indexedDB: IDBFactory): Promise<void> {
+    const loaded = await import('./offline.ts').catch(() => undefined)
+    if (loaded === undefined) return
+    this.#offline = new loaded.Offline(indexedDB, this.url, this.#environment, {
+      rights: () => this.tokens.rights,
+      stores: () => this.#stores.values(),
+      seeded: () => this.#settle(),
+      forget: () => this.#forget(),
+    })
   }
 
   #onPageEvent(event: PageEvent): void {
+    if (event === 'hide' || event === 'sleep') this.#offline?.save()
     if (event === 'offline') this.#connection.drop()
     else if (event === 'sleep') this.#leaveTabs()
     else if (event === 'wake') {
@@ -151,6 +171,7 @@ export class Client {
   #want(store: ViewStore): void {
     if (this.#stores.get(store.address) === store) return
     this.#stores.set(store.address, store)
+    this.#offline?.seed()
     this.#wantedChanged(COLLECT)
   }
 
@@ -172,6 +193,7 @@ export class Client {
     const { locks, BroadcastChannel } = this.#environment
     const { rights } = this.tokens
     const isShared = this.#options.share ?? true
+    this.#offline?.seed()
     if (!isShared || locks === undefined || BroadcastChannel === undefined || rights === undefined)
       return true
     // Other versions of this code may run in other tabs. The number is that of what tabs send to each other.
@@ -203,6 +225,7 @@ export class Client {
 
   /** The token is of another subject, or of other rights: its rows are others. */
   #forget(): void {
+    this.#offline?.forget()
     for (const store of this.#stores.values()) store.clear()
     this.#settle()
     if (this.#tabs !== undefined) {
@@ -297,7 +320,10 @@ export class Client {
     if (store === undefined) return false
     store.lastFrame = this.#environment.now()
     const isProgress = store.take(frame)
-    if (frame.kind === 'denied') store.refusal = errorOf(frame.problem, 'forbidden', frame.view)
+    if (frame.kind === 'denied') {
+      store.refusal = errorOf(frame.problem, 'forbidden', frame.view)
+      this.#offline?.forget(frame.view)
+    }
     if (store.tabs.size > 0) {
       this.#tabs?.send({ kind: 'frame', frame })
       this.#offer(store)
@@ -307,6 +333,7 @@ export class Client {
   }
 
   #connectionChanged(): void {
+    if (this.#connection.isDenied) this.#offline?.forget()
     if (!this.#connection.isOpen) {
       for (const store of this.#stores.values()) store.disconnected()
       const grace = this.#connection.graceUntil - this.#environment.now()
@@ -348,6 +375,7 @@ export class Client {
     // All of them are published before the first listener is called, so that it sees all views at one moment.
     for (const store of changed) callAll(store.listeners, store.snapshot)
     if (hasStatusChanged) callAll(this.statusListeners, status)
+    if (changed.length > 0 && !this.#follows) this.#offline?.changed()
     this.#inspection = undefined
     if (this.inspectListeners.size > 0) callAll(this.inspectListeners, this.inspect())
   }

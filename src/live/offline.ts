@@ -1,0 +1,108 @@
+import type { Environment } from './environment.ts'
+import { OfflineRows } from './offline-rows.ts'
+import type { KeptRows } from './offline-rows.ts'
+import type { StoredRows, ViewStore } from './view-store.ts'
+
+/** How long rows collect before they are written, in ms. */
+const COLLECT = 2_000
+/** How long the token, which says whose rows to show, is waited for, in ms. */
+const PATIENCE = 1_000
+
+/** What the copy on the disk needs of the client. */
+export interface OfflineOwner {
+  /** The rights of the token; undefined before the first one. */
+  rights(): string | undefined
+  stores(): Iterable<ViewStore>
+  /** Rows have come from the disk. */
+  seeded(): void
+  /** The rows that came from the disk are those of another subject. */
+  forget(): void
+}
+
+/** The copy of the last rows on the disk. Rows of one subject are never shown to another one whose token is there. */
+export class Offline {
+  readonly #environment: Environment
+  readonly #owner: OfflineOwner
+  readonly #disk: OfflineRows
+  #kept: KeptRows | undefined
+  /** The positions that are on the disk, by address. */
+  readonly #saved = new Map<string, string>()
+  #isLate: boolean
+  /** Whether rows of the disk were shown before the first token. */
+  #hasGuessed = false
+  #cancelSave: (() => void) | undefined
+  #cancelPatience: () => void
+
+  constructor(indexedDB: IDBFactory, gateway: string, environment: Environment, owner: OfflineOwner) {
+    this.#environment = environment
+    this.#owner = owner
+    this.#disk = new OfflineRows(indexedDB, gateway, () => environment.now())
+    this.#isLate = !environment.isOnline()
+    this.#cancelPatience = environment.later(PATIENCE, () => {
+      this.#isLate = true
+      this.seed()
+    })
+    void this.#disk.load().then((kept) => {
+      this.#kept = kept
+      this.seed()
+    })
+  }
+
+  /** Gives rows of the disk to the views without rows. */
+  seed(): void {
+    const kept = this.#kept
+    const rights = this.#owner.rights()
+    if (kept === undefined || (rights === undefined && !this.#isLate)) return
+    if (rights !== undefined && rights !== kept.rights) {
+      this.forget()
+      if (this.#hasGuessed) this.#owner.forget()
+      return
+    }
+    this.#hasGuessed ||= rights === undefined
+    let hasSeeded = false
+    for (const store of this.#owner.stores()) {
+      const rows = kept.views.get(store.address)
+      if (rows === undefined || store.position !== undefined || store.refusal !== undefined) continue
+      store.replace(rows)
+      hasSeeded = true
+    }
+    if (hasSeeded) this.#owner.seeded()
+  }
+
+  /** Rows have changed. */
+  changed(): void {
+    this.#cancelSave ??= this.#environment.later(COLLECT, () => this.save())
+  }
+
+  save(): void {
+    this.#cancelSave?.()
+    this.#cancelSave = undefined
+    const rights = this.#owner.rights()
+    if (rights === undefined) return
+    const views = new Map<string, StoredRows>()
+    for (const store of this.#owner.stores()) {
+      if (store.position === undefined || this.#saved.get(store.address) === store.position) continue
+      const rows = store.stored()
+      if (rows === undefined) continue
+      views.set(store.address, rows)
+      this.#saved.set(store.address, rows.position)
+    }
+    if (views.size > 0) void this.#disk.save(rights, views)
+  }
+
+  /** Removes a view from the disk, or all of them. */
+  forget(address?: string): void {
+    if (address === undefined) {
+      this.#kept = undefined
+      this.#saved.clear()
+    } else this.#saved.delete(address)
+    void this.#disk.clear(address)
+  }
+
+  /** Removes all, and does no more. */
+  end(): Promise<void> {
+    this.#cancelSave?.()
+    this.#cancelPatience()
+    return this.#disk.clear()
+  }
+}
