@@ -118,6 +118,10 @@ mount(root, {
       },
       getSnapshot: () => status,
     },
+    inspect: {
+      subscribe: () => () => {},
+      getSnapshot: () => ({ role: 'idle', followers: 0, views: [] }),
+    },
     search,
     addRuns: () => Promise.reject(new Error('not in the harness')),
     close() {},
