@@ -60,13 +60,13 @@ async function* eventsOf(following: Following): AsyncGenerator<string, void> {
       streamCursor: cursor,
       ...(page.isEnd && { upToDate: true }),
     }
-    return `event: control\ndata: ${JSON.stringify(fields)}\n\n`
+    return `event: control\ndata:${JSON.stringify(fields)}\n\n`
   }
   let reportAt = 0
   // What is read while the grant ends is not sent any more.
   while (!ending.signal.aborted) {
     if (page.messages.length > 0) {
-      yield `event: data\ndata: [${page.messages.join(',')}]\n\n${control()}`
+      yield `event: data\ndata:[${page.messages.join(',')}]\n\n${control()}`
       reportAt = performance.now() + keepAlive
     } else if (performance.now() >= reportAt || (page.isEnd && reported?.isEnd === false)) {
       // Also after entries that the client does not see, so that it need not go over them again.
