@@ -6,13 +6,14 @@ import type { Grant } from '../gateway/grant.ts'
 import { refusalResponse } from '../gateway/http-answer.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
-import { checkOptions, checkText } from '../protocol/check.ts'
+import { checkObject, checkOptions, checkText } from '../protocol/check.ts'
 import { Assets, htmlResponse } from './assets.ts'
 import { DashboardKey } from './dashboard-key.ts'
 import { findDocument } from './documents.ts'
 import type { FindDocument } from './documents.ts'
 import { secured } from './headers.ts'
 import { NO_KEY_HTML, WELCOME_HTML } from './html.ts'
+import { LazyGateway } from './lazy-gateway.ts'
 import { StatusReader } from './status.ts'
 import { dashboardViews } from './views.ts'
 
@@ -37,7 +38,7 @@ export interface Dashboard extends AsyncDisposable {
   (request: Request): Promise<Response>
   /** The address to open in a browser, with the key, where it is served at this one: `http://127.0.0.1:8080`. */
   address(base: string): string
-  /** Rejects when a view cannot be processed any more. */
+  /** Rejects when a view cannot be processed any more. Resolves after `close`. */
   readonly done: Promise<void>
   close(): Promise<void>
 }
@@ -61,7 +62,8 @@ const LIVE = '/live'
 
 /**
  * Creates the dashboard of a log: a page with monitors, task groups, alerts, searches and the log itself, up to date while it is open.
- * It needs no other server, and loads nothing from elsewhere. Who has the key of its address sees the whole log.
+ * Its views are made when it is first opened. It needs no other server, and loads nothing from elsewhere. Who has the key of its
+ * address sees the whole log.
  *
  * @throws ArgumentError for an invalid setting.
  * @example
@@ -87,19 +89,22 @@ export function createDashboard(options: DashboardOptions): Dashboard {
   if (key.length < MIN_KEY) {
     throw new ArgumentError('options.key', `of at least ${MIN_KEY} characters`, hidden(key))
   }
+  if (client !== undefined) checkObject('options.client', client)
   if (documents !== undefined && typeof documents !== 'function') {
     throw new ArgumentError('options.documents', 'a function', documents)
   }
 
-  const gateway = createGateway({
-    log,
-    views: dashboardViews,
-    // Its tokens end with it. A page that is still open gets another one.
-    tokens: { secret: randomBytes(32).toString('base64url'), audience: 'rivulet-dashboard' },
-    path: LIVE,
-    ...(origins !== undefined && { origins }),
-    ...(client !== undefined && { client }),
-  })
+  const gateway = new LazyGateway(() =>
+    createGateway({
+      log,
+      views: dashboardViews,
+      // Its tokens end with it. A page that is still open gets another one.
+      tokens: { secret: randomBytes(32).toString('base64url'), audience: 'rivulet-dashboard' },
+      path: LIVE,
+      ...(origins !== undefined && { origins }),
+      ...(client !== undefined && { client }),
+    }),
+  )
   const can = {
     search: client !== undefined,
     addRuns: client !== undefined,
@@ -107,13 +112,14 @@ export function createDashboard(options: DashboardOptions): Dashboard {
   }
   const server = new DashboardServer({
     gateway,
-    token: () => gateway.grant(grantOf(client !== undefined)),
+    grant: grantOf(client !== undefined),
     status: new StatusReader(log, can, rules),
     key: new DashboardKey(key),
     origins: new Origins(origins),
     documents,
   })
   const handle = (request: Request) => server.handle(request)
+  const close = () => gateway.close()
   return Object.assign(handle, {
     address: (base: string) => {
       const url = new URL('/', base)
@@ -121,8 +127,8 @@ export function createDashboard(options: DashboardOptions): Dashboard {
       return url.href
     },
     done: gateway.done,
-    close: () => gateway.close(),
-    [Symbol.asyncDispose]: () => gateway.close(),
+    close,
+    [Symbol.asyncDispose]: close,
   })
 }
 
@@ -138,8 +144,8 @@ function grantOf(hasClient: boolean): Grant {
 }
 
 interface ServerParts {
-  readonly gateway: (request: Request) => Promise<Response>
-  readonly token: () => Promise<string>
+  readonly gateway: LazyGateway
+  readonly grant: Grant
   readonly status: StatusReader
   readonly key: DashboardKey
   readonly origins: Origins
@@ -166,7 +172,7 @@ class DashboardServer {
     const refusal = origins.refusalOf(url.pathname === '/' ? withoutOrigin(request) : request)
     if (refusal !== undefined) return refusal
     // It has tokens of its own.
-    if (url.pathname.startsWith(`${LIVE}/`)) return gateway(request)
+    if (url.pathname.startsWith(`${LIVE}/`)) return gateway.handle(request)
     const isRead = request.method === 'GET'
     const given = url.searchParams.get('key')
     if (isRead && url.pathname === '/' && given !== null && key.fits(given)) {
@@ -183,9 +189,9 @@ class DashboardServer {
   }
 
   async #route(request: Request, url: URL): Promise<Response | undefined> {
-    const { token, status, documents } = this.#parts
+    const { gateway, grant, status, documents } = this.#parts
     if (request.method === 'POST') {
-      return url.pathname === '/token' ? jsonResponse({ token: await token() }) : undefined
+      return url.pathname === '/token' ? gateway.token(grant) : undefined
     }
     if (request.method !== 'GET') return undefined
     switch (url.pathname) {

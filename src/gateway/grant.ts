@@ -35,7 +35,7 @@ export interface GrantedRequests {
    * a subject make the service call elsewhere, or read what another subject has asked.
    */
   readonly addRuns?: {
-    /** Ids of task groups. */
+    /** Ids of task groups; `*` for all of them. */
     readonly groups: readonly string[]
     /** Runs, not requests. Default 100. */
     readonly perMinute?: number

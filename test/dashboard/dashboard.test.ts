@@ -282,6 +282,8 @@ describe('the status of a dashboard', () => {
     )
     await append(store, [running])
     const { fetch: fetchPage } = await served({ log, rules: 'own-rules' })
+    await fetchPage('/token', { method: 'POST' })
+    await firstValueFrom(log.state('view:groups').changes())
 
     const states = log.state<{ readonly s?: number }>('own-rules')
     // Since when the condition holds.
@@ -335,6 +337,7 @@ describe('createDashboard', () => {
     [{ origins: ['logs.example'] }, 'origins'],
     [{ documents: 'folder' }, 'documents'],
     [{ rules: '' }, 'rules'],
+    [{ client: 'https://api.example' }, 'client'],
     [{ host: '0.0.0.0' }, 'host'],
   ])('refuses %o', async (options, name) => {
     const log = await openLog(memoryLog())
@@ -350,12 +353,25 @@ describe('createDashboard', () => {
     const log = await openLog(store)
     onTestFinished(() => log.close())
     await append(store, [running])
-    const dashboard = createDashboard({ log })
+    const { dashboard, fetch: fetchPage } = await served({ log })
+    await fetchPage('/token', { method: 'POST' })
     await firstValueFrom(log.state('view:groups').changes())
     await dashboard.close()
 
     expect((await log.stats()).readers.filter(({ owner }) => owner !== null)).toEqual([])
-    const response = await dashboard(new Request('http://127.0.0.1/live/stream', { method: 'POST' }))
-    expect(response.status).toBe(503)
+    expect((await fetchPage('/live/stream', { method: 'POST' })).status).toBe(503)
+    expect((await fetchPage('/token', { method: 'POST' })).status).toBe(503)
+    await dashboard.done
+  })
+
+  it('processes nothing before a page has a token', async () => {
+    const log = await openLog(memoryLog())
+    onTestFinished(() => log.close())
+    const { fetch: fetchPage } = await served({ log })
+    await fetchPage('/')
+    const status = (await fetchPage('/live/stream', { method: 'POST' })).status
+
+    expect(status).toBe(401)
+    expect((await log.stats()).readers).toEqual([])
   })
 })

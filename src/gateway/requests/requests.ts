@@ -152,7 +152,7 @@ export class GatewayRequests {
     if (body instanceof Response) return body
     const { group, ...rest } = body
     if (!isId(group)) return refusalResponse('invalid', 'group must be an id')
-    if (!groups.includes(group)) return forbidden('adding runs to this group')
+    if (!groups.includes(group) && !groups.includes('*')) return forbidden('adding runs to this group')
     const checked = checkedBody(addRunsRequest, rest, RUNS_FIELDS)
     if (checked instanceof Response) return checked
     const { inputs } = checked

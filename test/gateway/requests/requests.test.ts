@@ -334,6 +334,20 @@ describe('runs of a page', () => {
     expect(bodies).toEqual(['/v1/tasks/groups/tgrp_1/runs {"inputs":[{"input":"x","processor":"lite"}]}'])
   })
 
+  it('are added to any group by a grant of all groups, and otherwise to those that it names', async () => {
+    const { post } = await scene((_, response) => answer(response, ADDED))
+    const statusOf = async (groups: readonly string[]) => {
+      const grant: Grant = { sub: 'ada', requests: { addRuns: { groups } } }
+      const body = { group: 'tgrp_2', inputs: [{ input: 'x' }] }
+      return (await post('/live/runs', body, { grant })).status
+    }
+
+    expect(await statusOf(['*'])).toBe(200)
+    expect(await statusOf(['tgrp_2'])).toBe(200)
+    expect(await statusOf(['tgrp_1', 'tgrp_*'])).toBe(403)
+    expect(await statusOf([])).toBe(403)
+  })
+
   it('that the service may have taken are not sent again, and the answer says so', async () => {
     let connections = 0
     // It reads the request, and closes the connection without an answer.
