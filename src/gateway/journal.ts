@@ -1,5 +1,6 @@
 import type { EventLog } from '../log/event-log.ts'
 import { LogInUseError } from '../log/errors.ts'
+import { MAX_APPEND_ENTRIES } from '../log/store/contract.ts'
 import type { Entry } from '../log/store/contract.ts'
 import type { RecordedStream, Recorder } from '../log/record/recorder.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
@@ -14,10 +15,22 @@ interface Writer {
   failure: { readonly error: unknown } | undefined
 }
 
-/** Appends what a gateway does to its log. */
+/** An event that is to be appended. */
+interface Pending {
+  readonly event: ResearchEvent
+  readonly done: PromiseWithResolvers<void>
+}
+
+/**
+ * Appends what a gateway does to its log. Events that come during an append go into the next one together, and each call waits for
+ * its own.
+ */
 export class Journal {
   readonly #log: EventLog
   #writer: Promise<Writer> | undefined
+  #pending: Pending[] = []
+  /** Appends what is pending, while there is something. */
+  #appending: Promise<void> | undefined
   #isClosed = false
 
   constructor(log: EventLog) {
@@ -25,11 +38,12 @@ export class Journal {
   }
 
   /** Resolves once the event survives a crash. Rejects with what the log refuses. */
-  async record(event: ResearchEvent): Promise<void> {
-    const writer = await this.#open()
-    writer.stream.add(event)
-    await writer.recorder.flushed(writer.stream)
-    if (writer.failure !== undefined) throw writer.failure.error
+  record(event: ResearchEvent): Promise<void> {
+    if (this.#isClosed) return Promise.reject(new TypeError('the gateway is closed'))
+    const done = Promise.withResolvers<void>()
+    this.#pending.push({ event, done })
+    this.#appending ??= this.#append()
+    return done.promise
   }
 
   /**
@@ -52,12 +66,28 @@ export class Journal {
   /** Appends what was recorded. */
   async close(): Promise<void> {
     this.#isClosed = true
+    await this.#appending
     const writer = await this.#writer?.catch(() => {})
     await writer?.recorder.close()
   }
 
+  async #append(): Promise<void> {
+    while (this.#pending.length > 0) {
+      const batch = this.#pending.splice(0, MAX_APPEND_ENTRIES)
+      try {
+        const writer = await this.#open()
+        for (const { event } of batch) writer.stream.add(event)
+        await writer.recorder.flushed(writer.stream)
+        if (writer.failure !== undefined) throw writer.failure.error
+        for (const { done } of batch) done.resolve()
+      } catch (error) {
+        for (const { done } of batch) done.reject(error)
+      }
+    }
+    this.#appending = undefined
+  }
+
   #open(): Promise<Writer> {
-    if (this.#isClosed) return Promise.reject(new TypeError('the gateway is closed'))
     const opening = (this.#writer ??= this.#opened())
     // The next call tries again.
     opening.catch(() => this.#forget(opening))

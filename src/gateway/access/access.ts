@@ -1,7 +1,8 @@
 import type { CloseReason } from '../../protocol/live.ts'
 import { subjectSource } from '../../protocol/gateway-event.ts'
 import type { Entry } from '../../log/store/contract.ts'
-import { groupSource } from '../../protocol/event.ts'
+import { groupSource, isObject } from '../../protocol/event.ts'
+import { isId } from '../../protocol/id.ts'
 import type { GrantedRequests } from '../grant.ts'
 import type { CheckedGrant } from './checked-grant.ts'
 import { Omission } from './omission.ts'
@@ -92,8 +93,10 @@ export class GrantedAccess implements Access {
     if (!this.maySeeType(entry.type)) return false
     if (this.maySeeSource(entry.source)) return true
     if (entry.type !== 'task_run.state') return false
-    const group = entry.data.run.taskgroup_id
-    return typeof group === 'string' && this.maySeeSource(groupSource(group))
+    // Another version, or another program, may have recorded it.
+    const { run }: { readonly run?: unknown } = Object(entry.data)
+    const group = isObject(run) ? run['taskgroup_id'] : undefined
+    return isId(group) && this.maySeeSource(groupSource(group))
   }
 
   omit(value: unknown): unknown {

@@ -144,12 +144,13 @@ function verified(
   if (typeof jti !== 'string' || typeof iat !== 'number' || typeof exp !== 'number') return 'unauthenticated'
   if (typeof until !== 'number') return 'unauthenticated'
   // The claims are in seconds, with fractions. jose compares whole ones.
-  if (exp * 1000 <= now) return 'expired'
+  const [issued = 0, expires = 0, end = 0] = [iat, exp, until].map((seconds) => Math.round(seconds * 1000))
+  if (expires <= now) return 'expired'
   // Revocations are kept for as long as a grant may live.
-  if (until * 1000 > now + MAX_TIME_TO_LIVE + CLOCK_TOLERANCE) return 'unauthenticated'
+  if (end > now + MAX_TIME_TO_LIVE + CLOCK_TOLERANCE) return 'unauthenticated'
   try {
     const grant = checkGrant({ sub, views, sources, types, omit, requests })
-    return { grant, id: jti, issued: iat * 1000, expires: exp * 1000, until: until * 1000 }
+    return { grant, id: jti, issued, expires, until: end }
   } catch {
     return 'unauthenticated'
   }

@@ -1,4 +1,5 @@
 import { SignJWT } from 'jose'
+import type { Entry } from 'rivulet'
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Grant } from '../../../src/gateway/grant.ts'
@@ -174,5 +175,30 @@ describe('connections of a subject', () => {
     }
     expect(own.admit(access)).toBeTypeOf('function')
     expect(own.admit(access)).toMatchObject({ status: 429 })
+  })
+})
+
+describe('entries of the log', () => {
+  const run = (taskgroup_id: unknown) => ({
+    type: 'task_run.state',
+    source: '/v1/tasks/runs/trun_1',
+    data: { run: { taskgroup_id } },
+  })
+
+  it.each([
+    ['of a source that is granted', { type: 'error', source: '/v1/tasks/groups/tgrp_1', data: {} }, true],
+    ['of another source', { type: 'error', source: '/v1/tasks/groups/tgrp_2', data: {} }, false],
+    ['of another type', { type: 'stream.gap', source: '/v1/tasks/groups/tgrp_1', data: {} }, false],
+    ['of a run of a group that is granted', run('tgrp_1'), true],
+    ['of a run of another group', run('tgrp_2'), false],
+    ['of a run without a group', run(null), false],
+    ['of a run whose group is no id', run('../groups/tgrp_1'), false],
+    ['of a run that is null', { ...run(null), data: { run: null } }, false],
+    ['of a run without data', { ...run(null), data: null }, false],
+    ['of another type with the run of a group', { ...run('tgrp_1'), type: 'error' }, false],
+  ])('%s are visible or not', async (_, entry, expected) => {
+    const access = await accessOf(await authority(), { ...GRANT, types: ['error', 'task_run.state'] })
+
+    expect(access.maySeeEntry(entry as unknown as Entry)).toBe(expected)
   })
 })

@@ -529,6 +529,33 @@ describe('omitted fields', () => {
     expect(JSON.stringify([stream.frames, rendered])).not.toMatch(/HIDDEN|value/)
   })
 
+  it('are in no entry of the log itself, in any mode of reading it', async () => {
+    const { url, gateway, append } = await served()
+    await append(setItem('a', 'x', 'HIDDEN-1'), setItem('b', 'x', 'FOREIGN'))
+    const types = ['monitor.event_stream'] as const
+    const token = await gateway.grant({
+      sub: 'ada',
+      sources: ['/v1/monitors/a'],
+      types,
+      omit: ['event_id', 'id', 'cursor', 'output.content'],
+    })
+    const headers = { authorization: `Bearer ${token}` }
+    const caughtUp = await (await fetch(`${url}/log?offset=-1`, { headers })).text()
+    const polled = await (await fetch(`${url}/log?offset=-1&live=long-poll`, { headers })).text()
+    const sse = await fetch(`${url}/log?offset=-1&live=sse`, { headers })
+    const reader = sse.body?.pipeThrough(new TextDecoderStream()).getReader()
+    const streamed = String((await reader?.read())?.value)
+    await reader?.cancel()
+
+    for (const text of [caughtUp, polled, streamed]) {
+      expect(text).toContain('monitor.event_stream')
+      expect(text).not.toMatch(/HIDDEN|FOREIGN|event_id|"cursor"/)
+    }
+    expect((await fetch(`${url}/log?offset=-1`)).status).toBe(401)
+    const typeless = { authorization: `Bearer ${await gateway.grant({ sub: 'ada', sources: ['*'] })}` }
+    expect((await fetch(`${url}/log?offset=-1`, { headers: typeless })).status).toBe(403)
+  })
+
   it('of one client are there for another one of the same frames', async () => {
     const { url, gateway, append } = await served()
     const hiding = await openStream(url, await gateway.grant(grant), [request])
