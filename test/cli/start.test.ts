@@ -55,4 +55,26 @@ describe('rivulet start', () => {
     expect(stdout).toMatch(/ResearchRuns +The alert is resolved/)
     expect(stdout).toMatch(/lost +0\n +doubled +0\n/)
   })
+
+  it('keeps its log open in the browser with --dashboard, until it is interrupted', async () => {
+    const docs = await folderOf(DOCUMENTS)
+    const start = rivulet(['start', '--dashboard', '--json', '--docs', docs])
+    const address = JSON.parse(await start.stdoutLine((line) => line.startsWith('{"dashboard"'))).dashboard
+      .url
+    await start.stdoutLine((line) => line.startsWith('{"summary"'))
+    const [cookie = ''] = (await fetch(address)).headers.getSetCookie()[0]?.split(';') ?? []
+    const page = await fetch(new URL('/', address), { headers: { cookie } })
+    const status = await fetch(new URL('/status', address), { headers: { cookie } })
+    const url = 'https://docs.example/missing.md'
+    const missing = await fetch(new URL(`/document?url=${url}`, address), { headers: { cookie } })
+    start.child.kill('SIGINT')
+    const { code, stdout, stderr } = await start.ended
+
+    expect(page.status).toBe(200)
+    expect(await status.json()).toMatchObject({ can: { search: true, addRuns: true, documents: true } })
+    expect(missing.status).toBe(404)
+    expect(stdout.trimEnd().split('\n').at(-1)).toMatch(/^\{"summary"/)
+    expect(stderr).toBe('')
+    expect(code).toBe(0)
+  })
 })

@@ -78,7 +78,7 @@ export async function runScenario({
   await narrator.watching({ packages, monitor })
 
   const narration = new Narration()
-  client.diagnostics.subscribe((diagnostic) => {
+  const diagnostics = client.diagnostics.subscribe((diagnostic) => {
     audit.diagnostic(diagnostic)
     narration.add(() => narrator.diagnostic(diagnostic))
   })
@@ -137,7 +137,10 @@ export async function runScenario({
   const summary = audit.summary(service.records(), found)
   await narrator.summary(summary)
   if (stay !== undefined) {
-    // Runs may be added to the group in the dashboard.
+    // The summary is what is printed last.
+    diagnostics.unsubscribe()
+    await printing.stop()
+    // Runs may still be added to the group.
     const going = client.record({ monitors, taskGroups: [{ id: groupId, until: 'closed' }], webhooks, log })
     await Promise.race([stay(summary), failureOf([going])])
     await going.stop()
