@@ -65,7 +65,7 @@ export interface Locator {
 /** A window of its own profile. */
 export interface Context {
   newPage(): Promise<Page>
-  setOffline(isOffline: boolean): Promise<void>
+  clearCookies(): Promise<void>
   close(): Promise<void>
 }
 

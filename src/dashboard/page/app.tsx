@@ -100,7 +100,7 @@ const TITLES: Readonly<Record<Route['section'], string>> = {
   unknown: 'Not found',
 }
 
-/** The title says where the page is, and the focus follows to its heading, as it does between pages of a server. */
+/** The title says where the page is, and the focus follows to its subject: the heading, or the field of the search. */
 function useTitleAndFocus(route: Route, main: { readonly current: HTMLElement | null }): void {
   const place = placeOf(route)
   const id =
@@ -113,10 +113,11 @@ function useTitleAndFocus(route: Route, main: { readonly current: HTMLElement | 
   useEffect(() => {
     if (shown.current === place) return
     shown.current = place
-    const heading =
-      main.current?.querySelector<HTMLElement>('.split-detail h1') ?? main.current?.querySelector('h1')
+    const subject = ['.split-detail h1', 'input[type=search]', 'h1']
+      .map((selector) => main.current?.querySelector<HTMLElement>(selector))
+      .find((element) => element != null)
     scrollTo(0, 0)
-    heading?.focus({ preventScroll: true })
+    subject?.focus({ preventScroll: true })
   }, [place, main])
 }
 

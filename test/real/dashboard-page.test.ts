@@ -1,0 +1,278 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { mkdir } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { startChromium } from './browser.ts'
+import type { Page } from './browser.ts'
+import { findings } from './dashboard/axe.ts'
+import { harnessListener } from './dashboard/harness-server.ts'
+import { watchedPage } from './dashboard/watched-page.ts'
+
+const ARTIFACTS = resolve(import.meta.dirname, '../../artifacts/dashboard')
+
+let chromium: Awaited<ReturnType<typeof startChromium>>
+let base: string
+let closeServer: () => Promise<void>
+
+beforeAll(async () => {
+  await mkdir(ARTIFACTS, { recursive: true })
+  const server = createServer(await harnessListener())
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  closeServer = async () => {
+    server.closeAllConnections()
+    await new Promise((done) => server.close(done))
+  }
+  chromium = await startChromium()
+})
+
+afterAll(async () => {
+  await chromium[Symbol.asyncDispose]()
+  await closeServer()
+})
+
+async function open(address: string) {
+  const watched = await watchedPage(chromium.context, base)
+  onTestFinished(() => watched.page.close())
+  // Colours that fade are of no contrast that lasts.
+  await watched.page.emulateMedia({ reducedMotion: 'reduce' })
+  await watched.page.goto(base + address)
+  await watched.page.locator('main h1, main h2').first().waitFor({ state: 'attached' })
+  return watched
+}
+
+async function openRun(page: Page): Promise<void> {
+  await page.locator('.rows summary').first().click()
+}
+
+function openQuote(index: number) {
+  return async (page: Page) => {
+    await openRun(page)
+    await page.locator('.quote').nth(index).click()
+  }
+}
+
+async function openEvent(page: Page): Promise<void> {
+  await page.locator('.timeline summary').first().click()
+}
+
+async function openChange(page: Page): Promise<void> {
+  await page.locator('.timeline summary').getByText('berths:').first().click()
+  await page.locator('.quote').first().click()
+}
+
+/** Each state of the page: where it is, a text that it shows, and what is done to reach it. */
+const STATES = [
+  ['overview', '/#/', 'More than 2 % of the runs'],
+  ['overview-loading', '/?rows=none#/', 'Activity'],
+  ['overview-empty', '/?rows=empty#/', 'No task groups yet'],
+  ['overview-stale', '/?state=stale#/', 'Connection lost.'],
+  ['overview-offline', '/?state=offline#/', 'No network.'],
+  ['overview-offline-loading', '/?rows=none&state=offline#/', 'when the browser is online again'],
+  ['overview-unreachable', '/?rows=none&state=stale#/', 'cannot be reached'],
+  ['overview-denied', '/?rows=none&state=denied#/', 'The server refuses a part of this page.'],
+  ['overview-refused', '/?rows=none&state=stale&refused#/', 'refuses this browser'],
+  ['groups', '/#/groups', 'tgrp_patents_q3'],
+  ['groups-empty', '/?rows=empty#/groups', 'No task groups yet'],
+  ['group', '/#/group/tgrp_companies', 'The sources contradict each other'],
+  ['group-run', '/#/group/tgrp_companies', 'Commercial register', openRun],
+  ['group-hostile', '/?rows=hostile#/group/tgrp_companies', 'texts and lists are cut', openRun],
+  ['group-unknown', '/?rows=empty#/group/tgrp_other', 'Nothing is known of this group'],
+  ['group-loading', '/?rows=none#/group/tgrp_other', 'tgrp_other'],
+  ['document-passage', '/#/group/tgrp_companies', 'Chapter 12.', openQuote(1)],
+  ['document-failed', '/#/group/tgrp_companies', 'could not be loaded', openQuote(2)],
+  ['document-missing', '/#/monitor/monitor_ports', 'no copy of the document', openChange],
+  ['monitors', '/#/monitors', 'monitor_recalls'],
+  ['monitor', '/#/monitor/monitor_ports', 'As it happened'],
+  ['monitor-event', '/#/monitor/monitor_ports', 'It is new since the last run', openEvent],
+  ['monitor-empty', '/?rows=empty#/monitor/monitor_ports', 'No events yet'],
+  ['alerts', '/#/alerts', 'RunsSlow'],
+  ['alerts-empty', '/?rows=empty#/alerts', 'No rules have run over this log'],
+  ['search', '/#/search', 'Type to search'],
+  ['search-results', '/#/search?q=warn', 'The mode was changed to fast.'],
+  ['search-pending', '/#/search?q=never', 'Search'],
+  ['search-nothing', '/#/search?q=nothing', 'Nothing found'],
+  ['search-failed', '/#/search?q=fail', 'The search failed'],
+  ['log', '/#/log', 'migration-2025'],
+  ['log-loading', '/?rows=none#/log', 'Log'],
+  ['unknown', '/#/nowhere', 'This address leads nowhere'],
+] satisfies readonly (readonly [
+  name: string,
+  address: string,
+  text: string,
+  act?: (page: Page) => Promise<void>,
+])[]
+
+const LOOKS = [
+  { theme: 'light', width: 1280 },
+  { theme: 'dark', width: 1280 },
+  { theme: 'light', width: 320 },
+  { theme: 'dark', width: 320 },
+] as const
+
+describe('the page', () => {
+  it.each(STATES)('has no finding of axe and fits its window as %s', async (...state) => {
+    const [name, address, text, act] = state
+    const { page, problems } = await open(address)
+    await act?.(page)
+    await page.getByText(text).last().waitFor()
+
+    const found: string[] = []
+    for (const { theme, width } of LOOKS) {
+      await page.setViewportSize({ width, height: width === 320 ? 720 : 900 })
+      await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' })
+      await page.screenshot({ path: join(ARTIFACTS, `${name}-${theme}-${width}.png`) })
+      const wide: number = await page.evaluate('document.documentElement.scrollWidth')
+      if (wide > width) found.push(`${theme}, ${width} px: it is ${wide} px wide`)
+      for (const finding of await findings(page)) found.push(`${theme}, ${width} px: ${finding}`)
+    }
+
+    expect(found).toEqual([])
+    expect(problems).toEqual([])
+  })
+})
+
+/** What has the focus, as a screen reader names it, about. */
+function focused(page: Page): Promise<string> {
+  return page.evaluate(
+    `(document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText).trim().split('\\n')[0]`,
+  )
+}
+
+/** Presses Tab until this has the focus. Throws where that is not seen. */
+async function tabTo(page: Page, name: RegExp): Promise<void> {
+  for (let presses = 0; presses < 60; presses += 1) {
+    await page.keyboard.press('Tab')
+    if (!name.test(await focused(page))) continue
+    const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')
+    if (outline === 'none') throw new Error(`the focus on ${String(name)} is not seen`)
+    return
+  }
+  throw new Error(`Tab does not come to ${String(name)}`)
+}
+
+describe('a user without a pointer', () => {
+  it('skips the header', async () => {
+    const { page } = await open('/#/')
+    await tabTo(page, /^Skip to the content$/)
+    await page.keyboard.press('Enter')
+    expect(await page.evaluate('document.activeElement.id')).toBe('main')
+    expect(page.url()).toMatch(/#\/$/)
+  })
+
+  it('reaches a quotation in its document, and comes back to where the focus was', async () => {
+    const { page } = await open('/#/')
+    await tabTo(page, /^Groups$/)
+    await page.keyboard.press('Enter')
+    await page.waitForFunction(`document.activeElement.innerText === 'Task groups'`)
+    await tabTo(page, /^tgrp_companies/)
+    await page.keyboard.press('Enter')
+    await page.waitForFunction(`document.activeElement.innerText === 'tgrp_companies'`)
+    await tabTo(page, /^completed$/)
+    await page.keyboard.press('Enter')
+    await page.locator('.quote').first().waitFor()
+    await tabTo(page, /^It was founded in 2016/)
+    await page.keyboard.press('Enter')
+    await page.waitForFunction(`document.activeElement.innerText === 'About Nordhavn Robotics'`)
+    for (let presses = 0; presses < 6; presses += 1) {
+      await page.keyboard.press('Tab')
+      expect(await page.evaluate(`document.activeElement.closest('dialog, body').tagName`)).toMatch(
+        /^(DIALOG|BODY)$/,
+      )
+      expect(await page.evaluate(`document.activeElement.closest('main, header.top')`)).toBeNull()
+    }
+    await page.keyboard.press('Escape')
+    expect(await focused(page)).toMatch(/^It was founded in 2016/)
+  })
+
+  it('reads a plot slice by slice', async () => {
+    const { page } = await open('/#/')
+    await page.locator('.plot-focus').first().focus()
+    await page.keyboard.press('Home')
+    const first = await page.locator('.plot-readout').first().innerText()
+    await page.keyboard.press('ArrowRight')
+    const second = await page.locator('.plot-readout').first().innerText()
+    expect(first).toMatch(/Runs \d+/)
+    expect(second).not.toBe(first)
+  })
+})
+
+it('tells a screen reader of a lost connection and of alerts, and of nothing else that changes', async () => {
+  const { page } = await open('/#/group/tgrp_companies')
+  await page.getByText('Connected. The page is live.').waitFor({ state: 'attached' })
+  await page.evaluate(`{
+    window.said = []
+    const watch = (node) => new MutationObserver(() => window.said.push(node.innerText))
+      .observe(node, { subtree: true, childList: true, characterData: true })
+    for (const node of document.querySelectorAll('[role=status], [aria-live]')) watch(node)
+    for (let index = 0; index < 50; index += 1) {
+      harness.setRow('group?group=tgrp_companies', 'tgrp_companies', {
+        kind: 'group', updated: Date.now(), status: {
+          num_task_runs: 1000, is_active: true, status_message: '', modified_at: null,
+          task_run_status_counts: { completed: 812 + index, queued: 188 - index },
+        },
+      })
+    }
+    harness.setState('stale')
+  }`)
+  await page.getByText('861 completed').waitFor()
+  await page.getByText('Connection lost. Reconnecting.').waitFor({ state: 'attached' })
+  expect(await page.evaluate('said')).toEqual(['Connection lost. Reconnecting.'])
+})
+
+it('runs nothing of what the service sends, and links only to pages', async () => {
+  const { page, problems } = await open('/?rows=hostile#/group/tgrp_companies')
+  await openRun(page)
+  await page.getByText('texts and lists are cut').waitFor()
+  expect(await page.title()).toBe('tgrp_companies · Task groups · Rivulet')
+  expect(await page.locator('main :is(script, img, iframe, style)').count()).toBe(0)
+  const links: string[] = await page.evaluate(
+    `[...document.querySelectorAll('main a[target]')].map(({ protocol, username, rel }) => [protocol, username, rel].join())`,
+  )
+  expect(new Set(links)).toEqual(new Set(['https:,,noopener noreferrer']))
+  expect(problems).toEqual([])
+})
+
+it('renders a part of thousands of rows, and more when asked', async () => {
+  const { page } = await open('/?rows=many#/group/tgrp_companies')
+  await page.getByText('10,000').first().waitFor()
+  expect(await page.locator('.rows > li').count()).toBe(50)
+  await page.getByRole('button', { name: 'Show 50 more' }).click()
+  expect(await page.locator('.rows > li').count()).toBe(100)
+  await page.getByRole('button', { name: /^failed/ }).click()
+  expect(await page.locator('.rows > li').count()).toBe(50)
+
+  await page.goto(`${base}/?rows=many#/monitor/monitor_ports`)
+  await page.getByRole('button', { name: 'Show 60 more' }).waitFor()
+  expect(await page.locator('.timeline > li').count()).toBe(60)
+  expect(Number(await page.evaluate(`document.querySelectorAll('.time-axis rect').length`))).toBeLessThan(500)
+})
+
+it('keeps the colours that its user has chosen', async () => {
+  const { page } = await open('/#/')
+  const ground = () => page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor')
+  await page.emulateMedia({ colorScheme: 'light' })
+  const light = await ground()
+  await page.locator('.theme').getByText('Dark').click({ force: true })
+  const dark = await ground()
+  expect(dark).not.toBe(light)
+  await page.reload()
+  await page.locator('main h1').waitFor({ state: 'attached' })
+  expect(await ground()).toBe(dark)
+  await page.locator('.theme').getByText('As the system').click({ force: true })
+  expect(await ground()).toBe(light)
+})
+
+it('has an address for each thing that it shows', async () => {
+  const { page } = await open('/#/group/tgrp_companies/trun_000003')
+  await page.locator('details[open]').getByText('trun_000003').waitFor()
+  await page.getByRole('link', { name: 'Monitors' }).click()
+  await page.getByRole('link', { name: /monitor_ports/ }).click()
+  await page.getByText('As it happened').waitFor()
+  expect(page.url()).toMatch(/#\/monitor\/monitor_ports$/)
+  expect(await page.title()).toBe('monitor_ports · Monitors · Rivulet')
+  await page.goBack()
+  await page.goBack()
+  await page.locator('details[open]').getByText('trun_000003').waitFor()
+})
