@@ -1,8 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { execFile } from 'node:child_process'
+import { cp, symlink } from 'node:fs/promises'
+import { execFile, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { installPackage } from './package/installed.ts'
+import { JSDOM } from 'jsdom'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { installPackage, ROOT } from './package/installed.ts'
 import type { InstalledPackage } from './package/installed.ts'
 
 // Each is a process that indexes documents.
@@ -30,6 +34,73 @@ function inClone(file: string): Promise<{ readonly stdout: string }> {
 }
 
 const inInstalledPackage = (file: string) => installed.node([`node_modules/rivulet/examples/${file}`])
+
+/** Starts the example of a page in a folder of a user, and opens the page in a browser without a screen. */
+async function openPage(): Promise<Document> {
+  for (const name of ['react-dom', 'rolldown']) {
+    await symlink(join(ROOT, 'node_modules', name), join(installed.folder, 'node_modules', name), 'junction')
+  }
+  const folder = join(installed.folder, 'live-page')
+  await cp('examples/live-page', folder, { recursive: true })
+  const server = spawn(process.execPath, [join(folder, 'server.js')], {
+    cwd: installed.folder,
+    env: { ...process.env, PORT: '0' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void server.kill())
+  const url = String(await firstLine(server.stdout))
+
+  const { window } = new JSDOM(await (await fetch(url)).text(), { url, runScripts: 'outside-only' })
+  // What jsdom does not have, or not as Node's `fetch` takes it.
+  Object.assign(window, {
+    fetch: (path: string, { signal, ...init }: RequestInit = {}) => {
+      const controller = new AbortController()
+      signal?.addEventListener('abort', () => controller.abort(signal.reason))
+      return fetch(new URL(path, url), { ...init, signal: controller.signal })
+    },
+    ReadableStream,
+    TextDecoder,
+    TextEncoder,
+  })
+  onTestFinished(() => window.close())
+  const script = window.document.querySelector('script')?.getAttribute('src')
+  // jsdom runs no modules. This one imports nothing.
+  window.eval(await (await fetch(new URL(script ?? '', url))).text())
+  return window.document
+}
+
+async function firstLine(lines: NodeJS.ReadableStream): Promise<string | undefined> {
+  for await (const line of createInterface(lines)) return line
+  return undefined
+}
+
+describe('the example of a page', () => {
+  it('has fewer than 80 lines in all', () => {
+    const files = readdirSync('examples/live-page')
+    const lines = files.flatMap((file) =>
+      readFileSync(`examples/live-page/${file}`, 'utf8').trim().split('\n'),
+    )
+
+    expect(files).toEqual(['page.jsx', 'server.js'])
+    expect(lines.length).toBeLessThan(80)
+  })
+
+  it('shows answers as they come, and those to questions of its user', async () => {
+    const document = await openPage()
+    const answers = () => [...document.querySelectorAll('p')].map(({ textContent }) => textContent)
+    const until = (assert: () => void) => vi.waitFor(assert, { timeout: 30_000 })
+    await until(() => expect(answers()).toEqual([expect.stringMatching(/Reactive[ -]Extensions|RxJS/)]))
+    await until(() => expect(document.querySelector('output')?.textContent).toBe('live'))
+
+    const input = document.querySelector('input')
+    if (input === null) throw new Error('the page has no input')
+    input.value = 'How is RxJS installed?'
+    document.querySelector('form')?.requestSubmit()
+
+    await until(() => expect(answers()).toHaveLength(2))
+    await until(() => expect(answers().join()).toMatch(/npm install|install/))
+  })
+})
 
 describe('the examples', () => {
   it.each(EXAMPLES)('%s runs to its end in a clone, and has something to say', async (file) => {

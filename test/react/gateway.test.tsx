@@ -10,11 +10,11 @@ import type { UseAddRunsResult, UseSearchResult } from 'rivulet/react'
 import { connectIn } from '../../src/live/connect.ts'
 import { platform } from '../../src/live/environment.ts'
 import { served, setItem } from '../gateway/fixture.ts'
-import type { views } from '../gateway/fixture.ts'
+import type { VIEWS } from '../gateway/fixture.ts'
 import { Boundary } from './boundary.ts'
 import { consoleErrors, mountOverTime, setActEnvironment } from './mount.ts'
 
-type Views = typeof views
+type Views = typeof VIEWS
 
 function connectTo(options: Pick<ConnectOptions, 'url' | 'getToken'> & Partial<ConnectOptions>): Live<Views> {
   // Node has no events of a page.
