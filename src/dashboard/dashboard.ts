@@ -139,7 +139,9 @@ function grantOf(hasClient: boolean): Grant {
     views: Object.keys(dashboardViews),
     sources: ['*'],
     // It searches while its user types.
-    ...(hasClient && { requests: { search: { perMinute: 120 }, addRuns: { groups: ['*'] } } }),
+    ...(hasClient && {
+      requests: { search: { perMinute: 120 }, addRuns: { groups: ['*'], processors: ['*'] } },
+    }),
   }
 }
 

@@ -39,7 +39,7 @@ export interface GrantedRequests {
     readonly groups: readonly string[]
     /** Runs, not requests. Default 100. */
     readonly perMinute?: number
-    /** Processors that may be named. Default: none, and the service's own default is taken. */
+    /** Processors that may be named; `*` for all. Default: none, and the service's own default is taken. */
     readonly processors?: readonly string[]
   }
 }

@@ -162,7 +162,8 @@ export class GatewayRequests {
     }
     const denied = inputs.flatMap(Object.keys).find((field) => !INPUT_FIELDS.includes(field))
     if (denied !== undefined) return forbidden(`the field ${denied.slice(0, 60)} of an input`)
-    const isAllowed = ({ processor }: RunInput) => processor === undefined || processors.includes(processor)
+    const isAllowed = ({ processor }: RunInput) =>
+      processor === undefined || processors.includes(processor) || processors.includes('*')
     if (!inputs.every(isAllowed)) return forbidden('this processor')
     const wait = this.#runs.take(access.sub, inputs.length, perMinute, this.#scheduler.now())
     if (wait > 0) return tooMany(`at most ${perMinute} runs a minute`, wait)
