@@ -57,7 +57,8 @@ function countProblem(count: number, max: number): Response | undefined {
 function viewRequest(given: unknown): ViewRequest | undefined {
   if (!isObject(given)) return undefined
   const { view, params = {}, after } = given
-  if (!isText(view) || !isObject(params) || (after !== undefined && !isText(after))) return undefined
+  if (!isText(view) || view === '' || !isObject(params) || (after !== undefined && !isText(after)))
+    return undefined
   const texts: Record<string, string> = Object.create(null)
   for (const [name, value] of Object.entries(params)) {
     if (!isText(name) || !isText(value)) return undefined
