@@ -70,7 +70,7 @@ async function scene(connect: () => LogStore) {
     ['items', 'everything'].map((name) => writer.claim(`process:view:${name}`)),
   )
   const cursor = await writer.positionAt('start')
-  let expect_: string | null = null
+  let before: string | null = null
   const commit = async (changed: readonly (readonly [string, string | null])[], reset: boolean) => {
     const state = [...new Map(changed)].map(([name, text]) => ({
       key: name,
@@ -78,9 +78,9 @@ async function scene(connect: () => LogStore) {
     }))
     for (const fence of fences) {
       const process = { memo: '{"version":1}', reset, state, timers: [] }
-      await writer.commit(fence, { expect: expect_, cursor, acknowledged: [], process })
+      await writer.commit(fence, { expect: before, cursor, acknowledged: [], process })
     }
-    expect_ = cursor
+    before = cursor
   }
   const log = await openLog(connect())
   const gateway = createGateway({ log, views: VIEWS, tokens: { secret: SECRET } })
@@ -96,7 +96,7 @@ async function scene(connect: () => LogStore) {
     const after = (address: string) => state.model.positions.get(address)
     const wanted = views.map((each) => {
       const position = after(each.params === undefined ? each.view : 'items?list=a')
-      return position === undefined ? each : { ...each, after: position }
+      return Object.assign({}, each, position !== undefined && { after: position })
     })
     const fetcher = cutting(gateway, () => state.isCut)
     const stream = await openStream('http://localhost/live', token, wanted, { model: state.model, fetcher })
@@ -129,7 +129,7 @@ async function scene(connect: () => LogStore) {
         await (streams.get(at) ?? (await streamOf(at)))?.close()
         streams.delete(at)
         const stream = await streamOf(at)
-        while (stream !== undefined && !isCurrent(stream)) await stream.next()
+        if (stream !== undefined) await untilCurrent(stream)
       }
     },
     /** Each client reads on until it has a row in both views. */
@@ -150,6 +150,10 @@ async function scene(connect: () => LogStore) {
       await writer.close()
     },
   }
+}
+
+async function untilCurrent(stream: Stream): Promise<void> {
+  while (!isCurrent(stream)) await stream.next()
 }
 
 /** Whether each view of a stream has been up to date. */

@@ -140,6 +140,6 @@ describe('a gateway', () => {
     const { url, token } = await served({ path: '/a/b/' })
     const stream = await openStream(url.replace('/live', '/a/b'), await token(), [{ view: 'everything' }])
 
-    await stream.until('current')
+    expect((await stream.until('current')).data).toEqual({ view: 'everything' })
   })
 })

@@ -156,6 +156,8 @@ describe('several gateways over one log', () => {
     await append(store, [setItem('a', 'x', '1')])
     await stream.untilRows((model) => model.rows('everything')['a/x'] !== undefined)
     await processed(store)
+
+    expect(stream.model.rows('everything')).toEqual({ 'a/x': { value: '1', times: 1 } })
   })
 })
 
