@@ -58,16 +58,19 @@ const PROJECT = fileURLToPath(new URL('..', import.meta.url))
 const ENTRY = 'browser-entry'
 const OF_THE_APPLICATION = /^(rxjs|react)(\/|$)/
 
+/** What `rivulet/live` loads where it is used: requests, the sharing between tabs, and the copy on the disk. */
+const LOADED_LATER = /[\\/]src[\\/]live[\\/](requests|tabs|offline)\.ts$/
+
 /**
  * Bundles a module (default: all of `rivulet` and `rivulet/operators`) for a browser, as an application's bundler does. Without
- * rxjs and react, which the application has itself.
+ * rxjs and react, which the application has itself, and without what is loaded later.
  */
 export async function bundleForBrowsers(module = EVERYTHING): Promise<Bundle> {
   const build = await rolldown({
     input: ENTRY,
     cwd: PROJECT,
     platform: 'browser',
-    external: OF_THE_APPLICATION,
+    external: [OF_THE_APPLICATION, LOADED_LATER],
     // From the source, so that no build is needed.
     resolve: { conditionNames: ['rivulet-source'] },
     plugins: [

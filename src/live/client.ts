@@ -1,15 +1,14 @@
 import { viewAddress } from '../protocol/live.ts'
 import type { ViewRequest } from '../protocol/live.ts'
+import { callAll } from './call-all.ts'
 import { Connection } from './connection.ts'
 import type { Environment, PageEvent } from './environment.ts'
 import type { Frame } from './frames.ts'
 import type { ConnectOptions, LiveInspection, LiveState, LiveStatus, ViewSnapshot } from './live.ts'
-import { LiveError } from './live-error.ts'
+import type { LiveError } from './live-error.ts'
 import type { Offline } from './offline.ts'
-import { callAll, Notifier } from './notifier.ts'
 import { errorOf } from './refusal.ts'
-import { Tabs } from './tabs.ts'
-import type { LeaderMessage, SentStatus, Wish } from './tabs.ts'
+import type { Tabs } from './tabs.ts'
 import { Tokens } from './tokens.ts'
 import { ViewStore } from './view-store.ts'
 
@@ -34,11 +33,13 @@ export class Client {
   readonly #stores = new Map<string, ViewStore>()
   /** Those that the page still has, by address. */
   readonly #known = new Map<string, WeakRef<ViewStore>>()
-  readonly #notifier: Notifier
+  /** Until the next frame, in which changes are published together. */
+  #cancelFrame: (() => void) | undefined
   readonly #connection: Connection
   #tabs: Tabs | undefined
   #inspection: LiveInspection | undefined
   #offline: Offline | undefined
+  #loadingTabs: Promise<{ readonly Tabs: typeof Tabs } | undefined> | undefined
   #loadingOffline: Promise<void> | undefined
   #isStarted = false
   #isClosed = false
@@ -48,9 +49,8 @@ export class Client {
     this.#options = options
     this.#environment = environment
     this.url = options.url.replace(/\/+$/, '')
-    this.tokens = new Tokens(options.getToken, environment)
+    this.tokens = new Tokens(options.getToken)
     this.tokens.onOtherRights = () => this.#forget()
-    this.#notifier = new Notifier(environment, () => this.#publish())
     this.#connection = new Connection(
       this.url,
       this.tokens,
@@ -90,7 +90,7 @@ export class Client {
       store.lingers = true
       this.#environment.later(LINGER, () => {
         store.lingers = false
-        this.#dropUnwanted(store)
+        this.#drop(store)
       })
     }
   }
@@ -124,7 +124,7 @@ export class Client {
     void this.#loadingOffline?.then(() => this.#offline?.end())
     this.#tabs?.leave()
     this.#connection.park()
-    this.#notifier.stop()
+    this.#cancelFrame?.()
     for (const store of this.#stores.values()) store.listeners.clear()
     this.statusListeners.clear()
     this.inspectListeners.clear()
@@ -135,7 +135,11 @@ export class Client {
     if (this.#isStarted) return
     this.#isStarted = true
     this.#endPageEvents = this.#environment.onPageEvent((event) => this.#onPageEvent(event))
-    const { indexedDB } = this.#environment
+    const { indexedDB, locks } = this.#environment
+    // Both are loaded beside the first token.
+    if (this.#options.share !== false && locks !== undefined) {
+      this.#loadingTabs = import('./tabs.ts').catch(() => undefined)
+    }
     if (this.#options.offline === true && indexedDB !== undefined)
       this.#loadingOffline = this.#loadOffline(indexedDB)
   }
@@ -155,7 +159,7 @@ export class Client {
   #onPageEvent(event: PageEvent): void {
     if (event === 'hide' || event === 'sleep') this.#offline?.save()
     if (event === 'offline') this.#connection.drop()
-    else if (event === 'sleep') this.#leaveTabs()
+    else if (event === 'sleep') this.#sleep()
     else if (event === 'wake') {
       this.#tabs?.wake()
       if (!this.#follows) this.#connection.wake()
@@ -175,7 +179,7 @@ export class Client {
     this.#wantedChanged(COLLECT)
   }
 
-  #dropUnwanted(store: ViewStore): void {
+  #drop(store: ViewStore): void {
     if (store.isWanted || !this.#stores.delete(store.address)) return
     if (store.status.state === 'live') store.status = { state: 'stale', since: this.#environment.now() }
     store.holding = 'old'
@@ -185,42 +189,45 @@ export class Client {
   }
 
   #wantedChanged(delay: number): void {
-    if (this.#follows) this.#tabs?.want(this.#wishes())
+    if (this.#follows) this.#tabs?.want()
     else this.#connection.viewsChanged(delay)
   }
 
-  #mayConnect(): boolean {
+  async #mayConnect(): Promise<boolean> {
+    this.#offline?.seed()
     const { locks, BroadcastChannel } = this.#environment
     const { rights } = this.tokens
-    const isShared = this.#options.share ?? true
-    this.#offline?.seed()
-    if (!isShared || locks === undefined || BroadcastChannel === undefined || rights === undefined)
+    const module = await this.#loadingTabs
+    if (module === undefined || locks === undefined || BroadcastChannel === undefined || rights === undefined)
       return true
     // Other versions of this code may run in other tabs. The number is that of what tabs send to each other.
     const name = `rivulet live 1 ${this.url} ${rights}`
     if (this.#tabs?.name === name) return this.#tabs.isLeader
     this.#leaveTabs()
-    this.#tabs = new Tabs(name, this.#environment, locks, new BroadcastChannel(name), {
+    if (this.#isClosed) return false
+    this.#tabs = new module.Tabs(name, this.#environment, locks, new BroadcastChannel(name), {
+      stores: () => [...this.#stores.values()],
+      store: (request) => this.store(request),
+      want: (store) => this.#want(store),
+      drop: (store) => this.#drop(store),
       elected: (isLeader) => this.#elected(isLeader),
-      led: () => {
-        for (const store of this.#stores.values()) if (store.position !== undefined) store.holding = 'old'
-        return this.#wishes()
-      },
-      received: (message) => this.#received(message),
-      wanted: (tab, wishes) => this.#wantedElsewhere(tab, wishes),
+      changed: () => this.#changed(),
       tick: () => this.#connection.tick(),
     })
     return false
   }
 
-  #leaveTabs(): void {
-    this.#tabs?.leave()
-    this.#tabs = undefined
-    for (const store of this.#stores.values()) {
-      store.tabs.clear()
-      this.#dropUnwanted(store)
-    }
+  /** The page stops to run: other tabs need its locks, and its connection would die unnoticed. */
+  #sleep(): void {
+    this.#leaveTabs()
     this.#connection.park()
+  }
+
+  #leaveTabs(): void {
+    if (this.#tabs === undefined) return
+    this.#tabs.leave()
+    this.#tabs = undefined
+    this.#elected(false)
   }
 
   /** The token is of another subject, or of other rights: its rows are others. */
@@ -238,82 +245,18 @@ export class Client {
     if (isLeader) {
       this.#connection.grace()
       this.#connection.viewsChanged(0)
-    } else {
-      for (const store of this.#stores.values()) {
-        store.tabs.clear()
-        this.#dropUnwanted(store)
-      }
-      this.#connection.park()
+      return
     }
-  }
-
-  // As a tab that follows.
-
-  #wishes(): Wish[] {
-    return [...this.#stores.values()].map(({ request, holding }) => ({ request, holding }))
-  }
-
-  #received(message: LeaderMessage): void {
-    const now = this.#environment.now()
-    if (message.kind === 'statuses') {
-      for (const [address, { state, since, error }] of message.statuses) {
-        const store = this.#stores.get(address)
-        if (store === undefined) continue
-        const received = error && new LiveError(error[0], error[1], { retryAfter: error[2] })
-        store.status = received === undefined ? { state, since } : { state, since, error: received }
-      }
-    } else if (message.kind === 'rows') {
-      const store = this.#stores.get(message.address)
-      if (store === undefined || !message.to.includes(this.#tabs?.id ?? '')) return
-      store.replace(message.rows)
-      store.gaps = message.gaps
-      store.holding = 'same'
-      store.lastFrame = now
-    } else {
-      const store = this.#stores.get(message.frame.view)
-      if (store === undefined || (store.holding !== 'same' && message.frame.kind !== 'denied')) return
-      store.take(message.frame)
-      store.lastFrame = now
+    for (const store of this.#stores.values()) {
+      store.tabs.clear()
+      this.#drop(store)
     }
-    this.#notifier.changed()
+    this.#connection.park()
   }
-
-  // As the tab that leads.
-
-  #wantedElsewhere(tab: string, wishes: readonly Wish[]): void {
-    for (const store of this.#stores.values()) store.tabs.delete(tab)
-    for (const { request, holding } of wishes) {
-      const store = this.store(request)
-      store.tabs.set(tab, holding)
-      this.#want(store)
-      this.#offer(store)
-    }
-    for (const store of this.#stores.values()) this.#dropUnwanted(store)
-    this.#sendStatuses([...this.#stores.values()])
-  }
-
-  /** Sends the rows to the tabs that do not have them. Those with rows of another leader get them once they are current. */
-  #offer(store: ViewStore): void {
-    const { address, tabs, gaps } = store
-    const to = [...tabs].flatMap(([tab, holding]) =>
-      holding === 'none' || (holding === 'old' && store.isCurrent) ? tab : [],
-    )
-    const rows = to.length === 0 ? undefined : store.stored()
-    if (rows === undefined) return
-    for (const tab of to) tabs.set(tab, 'same')
-    this.#tabs?.send({ kind: 'rows', to, address, rows, gaps })
-  }
-
-  #sendStatuses(stores: readonly ViewStore[]): void {
-    const statuses = stores.map(({ address, status }) => [address, sentStatus(status)] as const)
-    if (statuses.length > 0) this.#tabs?.send({ kind: 'statuses', statuses })
-  }
-
-  // As a tab with a connection.
 
   #take(frame: Frame): boolean {
     if (!('view' in frame)) {
-      this.#notifier.changed()
+      this.#changed()
       return false
     }
     const store = this.#stores.get(frame.view)
@@ -324,10 +267,7 @@ export class Client {
       store.refusal = errorOf(frame.problem, 'forbidden', frame.view)
       this.#offline?.forget(frame.view)
     }
-    if (store.tabs.size > 0) {
-      this.#tabs?.send({ kind: 'frame', frame })
-      this.#offer(store)
-    }
+    this.#tabs?.pass(store, frame)
     this.#settle()
     return isProgress
   }
@@ -344,7 +284,7 @@ export class Client {
 
   /** Brings the states up to date. */
   #settle(): void {
-    this.#notifier.changed()
+    this.#changed()
     if (this.#follows) return
     const now = this.#environment.now()
     const changed = [...this.#stores.values()].filter((store) => {
@@ -355,7 +295,7 @@ export class Client {
       store.status = error === undefined ? { state, since } : { state, since, error }
       return true
     })
-    this.#sendStatuses(changed)
+    this.#tabs?.sendStatuses(changed)
   }
 
   #stateOf(store: ViewStore, now: number): readonly [LiveState, LiveError?] {
@@ -367,7 +307,12 @@ export class Client {
     return [store.position === undefined ? 'connecting' : 'stale', error]
   }
 
+  #changed(): void {
+    this.#cancelFrame ??= this.#environment.nextFrame(() => this.#publish())
+  }
+
   #publish(): void {
+    this.#cancelFrame = undefined
     const changed = [...this.#stores.values()].filter((store) => store.publish())
     const status = this.#worst()
     const hasStatusChanged = status.state !== this.status.state || status.error !== this.status.error
@@ -389,9 +334,4 @@ export class Client {
     }
     return worst ?? { state: 'connecting', since: 0 }
   }
-}
-
-function sentStatus({ state, since, error }: LiveStatus): SentStatus {
-  if (!(error instanceof LiveError)) return { state, since }
-  return { state, since, error: [error.code, error.message, error.retryAfter] }
 }

@@ -4,7 +4,6 @@ import { platform } from './environment.ts'
 import type { Environment } from './environment.ts'
 import type { ConnectOptions, InteropView, Live, ObservableView, ViewSnapshot } from './live.ts'
 import type { ViewStore } from './view-store.ts'
-import { askGateway } from './requests.ts'
 
 /**
  * Connects a page to a gateway. Nothing is sent before the first subscription to a view, so it can be called where a server renders.
@@ -35,8 +34,11 @@ export function connectIn<V extends ViewShapes>(options: ConnectOptions, environ
     const store = client.store(request)
     return (store.view ??= makeView(store, client))
   }
-  const ask = (path: string, body: object, signal: AbortSignal | undefined) =>
-    askGateway(client.url + path, body, signal, client.tokens, environment)
+  // Its code is loaded where it is used alone.
+  const ask = async (path: string, body: object, signal: AbortSignal | undefined) => {
+    const { askGateway } = await import('./requests.ts')
+    return askGateway(client.url + path, body, signal, client.tokens, environment)
+  }
   return {
     // The gateway sends rows and answers of these types.
     view: (view, params?: Readonly<Record<string, string>>) =>

@@ -13,7 +13,7 @@ import { untilAborted } from './until-aborted.ts'
 /** What a connection needs of the client. */
 export interface ConnectionOwner {
   /** Whether this tab may connect, asked once its rights are known. Where it may not, it calls `viewsChanged` when it may. */
-  mayConnect(): boolean
+  mayConnect(): Promise<boolean>
   /** The views to follow, each with the position that the client has. */
   wanted(): readonly ViewRequest[]
   /** Takes a frame about a view, or of the connection. Returns whether it is progress. */
@@ -109,12 +109,10 @@ export class Connection {
   /** The page runs again, or has a network again. */
   wake(): void {
     const now = this.#environment.now()
-    if (this.isOpen) {
+    if (this.isParked) this.viewsChanged(0)
+    else if (this.isOpen) {
       if (this.#silence(now) > this.heartbeat + LATE) this.#end('dead')
-    } else if (now - this.#startedAt > GOOD || now < this.#startedAt) {
-      this.#endPause()
-      if (this.isParked) this.viewsChanged(0)
-    }
+    } else if (Math.abs(now - this.#startedAt) > GOOD) this.#endPause()
   }
 
   /** Does what is due. Timers of a hidden page may be late by a minute. */
@@ -139,14 +137,14 @@ export class Connection {
   park(): void {
     this.isParked = true
     this.#cancelChange()
-    this.#attempt?.abort(new LiveError('closed', 'This tab has ended its connection'))
+    this.#attempt?.abort(new LiveError('closed', 'Closed'))
     this.#endPause()
   }
 
   #end(restart: Restart): void {
     if (this.#attempt === undefined) return
     this.#restart = restart
-    this.#attempt.abort(new LiveError('network', 'The connection was ended for another one'))
+    this.#attempt.abort(new LiveError('network', 'Closed'))
   }
 
   async #run(): Promise<void> {
@@ -172,25 +170,25 @@ export class Connection {
     let hasProgressed = false
     try {
       const token = await this.#token(attempt.signal)
-      if (!this.#owner.mayConnect()) {
+      if (!(await this.#owner.mayConnect())) {
         this.isParked = true
         this.#spare = { token, until: environment.now() + SPARE }
-        throw new LiveError('closed', 'Another tab has the connection')
+        throw new LiveError('closed', 'Closed')
       }
       const body = await this.#request(token, attempt.signal)
       await readFrames(
         body,
         (frame) => {
           // What is in the same chunk as the end.
-          if (attempt.signal.aborted || isOrderly) return
+          if (attempt.signal.aborted) return
           if (frame.kind === 'open') {
             this.#opened(frame)
             openedAt = environment.now()
           } else if (openedAt === Infinity) {
-            throw new LiveError('protocol', `The gateway sent ${frame.kind} before open`)
+            throw new LiveError('protocol', `${frame.kind} came before open`)
           } else if (frame.kind === 'close') {
             isOrderly = true
-            attempt.abort(new LiveError('network', `The gateway has closed the connection: ${frame.reason}`))
+            attempt.abort(new LiveError('network', `Closed: ${frame.reason}`))
           } else {
             if (frame.kind === 'heartbeat') this.behind = frame.behind
             if (this.#owner.take(frame)) hasProgressed = true
@@ -200,7 +198,7 @@ export class Connection {
         attempt.signal,
       )
       isOrderly = true
-      this.error = new LiveError('network', 'The gateway has ended the connection')
+      this.error = new LiveError('network', 'Closed')
     } catch (error) {
       this.error = asLiveError(error)
     }
@@ -246,30 +244,19 @@ export class Connection {
   async #request(token: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const views = this.#owner.wanted()
     this.#carried = addressesOf(views)
-    const response = await this.#environment
-      .fetch(`${this.#url}/stream`, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${token}`,
-          'content-type': 'application/json',
-          accept: 'text/event-stream',
-        },
-        body: JSON.stringify({ views }),
-        cache: 'no-store',
-        signal,
-      })
-      .catch((cause: unknown) => {
-        throw cause instanceof LiveError
-          ? cause
-          : new LiveError('network', 'The gateway cannot be reached', { cause })
-      })
+    const response = await this.#environment.fetch(`${this.#url}/stream`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ views }),
+      signal,
+    })
     if (!response.ok) throw await untilAborted(refusalOf(response, this.#environment), signal)
-    const type = response.headers.get('content-type') ?? ''
+    const type = `${response.headers.get('content-type')}`
     if (response.body === null || !type.startsWith('text/event-stream')) {
-      throw new LiveError(
-        'protocol',
-        `The gateway answered ${type || 'nothing'} instead of text/event-stream`,
-      )
+      throw new LiveError('protocol', `No event stream, but ${type}`)
     }
     return response.body
   }
@@ -279,7 +266,7 @@ export class Connection {
       this.#refusals = 2
       throw new LiveError(
         'protocol',
-        `The gateway speaks version ${protocol} of the protocol, this page version ${LIVE_PROTOCOL}: reload it`,
+        `The gateway has version ${protocol} of the protocol, this page ${LIVE_PROTOCOL}: reload it`,
       )
     }
     this.heartbeat = Math.min(Math.max(heartbeat, MIN_HEARTBEAT), MAX_HEARTBEAT)
@@ -308,7 +295,7 @@ export class Connection {
 
   #endIfSilent(attempt: AbortController, now: number): void {
     if (this.#silence(now) <= this.#limit) return
-    attempt.abort(new LiveError('timeout', `Nothing came from the gateway for ${this.#limit / 1_000} s`))
+    attempt.abort(new LiveError('timeout', `Nothing came for ${this.#limit / 1_000} s`))
   }
 
   /** How long nothing has come, in ms. */
@@ -333,7 +320,7 @@ export class Connection {
 function asLiveError(error: unknown): LiveError {
   return error instanceof LiveError
     ? error
-    : new LiveError('network', 'The connection was lost', { cause: error })
+    : new LiveError('network', 'No connection to the gateway', { cause: error })
 }
 
 function addressesOf(views: readonly ViewRequest[]): string {

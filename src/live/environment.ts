@@ -35,19 +35,17 @@ export function platform(): Environment {
     now: () => Date.now(),
     later,
     nextFrame(call) {
-      if (requestAnimationFrame === undefined) return later(FRAME, call)
-      // The browser calls no frame of a hidden page.
-      const cancelTimer = later(FRAME_TIMEOUT, () => {
-        cancelAnimationFrame(frame)
-        call()
-      })
-      const frame = requestAnimationFrame(() => {
-        cancelTimer()
-        call()
-      })
+      let isDone = false
+      const once = () => {
+        if (!isDone) call()
+        isDone = true
+      }
+      // The browser draws no frame of a hidden page.
+      requestAnimationFrame?.(once)
+      const cancel = later(requestAnimationFrame === undefined ? FRAME : FRAME_TIMEOUT, once)
       return () => {
-        cancelTimer()
-        cancelAnimationFrame(frame)
+        isDone = true
+        cancel()
       }
     },
     random: () => Math.random(),
@@ -85,7 +83,6 @@ function onPageEvent(listener: (event: PageEvent) => void): () => void {
     target.addEventListener(name, () => listener(event), { signal })
   on(globalThis, 'online', 'wake')
   on(globalThis, 'offline', 'offline')
-  on(globalThis, 'focus', 'wake')
   on(document, 'resume', 'wake')
   on(document, 'freeze', 'sleep')
   document.addEventListener(

@@ -31,8 +31,7 @@ export async function readFrames(
       if (frame !== undefined) onFrame(frame)
     },
     onError: (error) => {
-      if (error.type === 'max-buffer-size-exceeded')
-        throw malformed(`a frame longer than ${MAX_FRAME} characters`)
+      if (error.type === 'max-buffer-size-exceeded') throw malformed('a frame above 16 MB')
     },
   })
   const decoder = new TextDecoder()
@@ -53,12 +52,12 @@ export async function readFrames(
 /** Undefined for a frame of unknown kind, which a later gateway may send. */
 function readFrame(kind = 'message', data: string): Frame | undefined {
   if (!Object.hasOwn(CHECKS, kind)) return undefined
-  if (data.length > MAX_FRAME) throw malformed(`a frame longer than ${MAX_FRAME} characters`)
+  if (data.length > MAX_FRAME) throw malformed('a frame above 16 MB')
   let value: unknown
   try {
     value = JSON.parse(data)
   } catch (cause) {
-    throw malformed(`a ${kind} frame that is not JSON`, cause)
+    throw malformed(`a malformed ${kind} frame`, cause)
   }
   const frame = { ...(isRecord(value) ? value : {}), kind }
   if (!isFrame(frame)) throw malformed(`a malformed ${kind} frame`)
@@ -66,7 +65,7 @@ function readFrame(kind = 'message', data: string): Frame | undefined {
 }
 
 function malformed(what: string, cause?: unknown): LiveError {
-  return new LiveError('protocol', `The gateway sent ${what}`, { cause })
+  return new LiveError('protocol', `Received ${what}`, { cause })
 }
 
 const isText = (value: unknown) => typeof value === 'string'

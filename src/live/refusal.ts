@@ -7,7 +7,6 @@ import { LiveError } from './live-error.ts'
 const BY_STATUS: Readonly<Record<number, RefusalCode>> = {
   401: 'unauthenticated',
   403: 'forbidden',
-  404: 'unknown_view',
   429: 'too_many',
 }
 
@@ -19,20 +18,17 @@ export async function refusalOf(response: Response, environment: Environment): P
   const body: unknown = await response.json().catch(() => undefined)
   const { status, headers } = response
   const fallback = BY_STATUS[status] ?? (status < 500 ? 'invalid' : 'unavailable')
-  const error = errorOf(isRecord(body) ? body['error'] : undefined, fallback, `HTTP ${status}`)
-  if (error.retryAfter !== undefined) return error
-  const header = headers.get('retry-after')
-  if (header === null) return error
+  const header = headers.get('retry-after') ?? ''
   const wait = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - environment.now()
-  return new LiveError(error.code, error.message, { retryAfter: bounded(wait) })
+  return errorOf(isRecord(body) ? body['error'] : undefined, fallback, `HTTP ${status}`, wait)
 }
 
 /** The error of a `Refusal`, which a gateway has sent. */
-export function errorOf(refusal: unknown, fallback: RefusalCode, reason: string): LiveError {
-  const { code, message, retryAfter } = isRecord(refusal) ? refusal : {}
+export function errorOf(refusal: unknown, fallback: RefusalCode, reason: string, wait?: number): LiveError {
+  const { code, message, retryAfter = wait } = isRecord(refusal) ? refusal : {}
   return new LiveError(
     isCode(code) ? code : fallback,
-    typeof message === 'string' ? message.slice(0, 1_000) : `The gateway refused: ${reason}`,
+    typeof message === 'string' ? message.slice(0, 1_000) : `Refused: ${reason}`,
     { retryAfter: bounded(retryAfter) },
   )
 }
@@ -41,18 +37,7 @@ function bounded(wait: unknown): number | undefined {
   return typeof wait === 'number' && wait >= 0 ? Math.min(wait, MAX_RETRY_AFTER) : undefined
 }
 
-const CODES: Readonly<Record<RefusalCode, true>> = {
-  unauthenticated: true,
-  expired: true,
-  revoked: true,
-  forbidden: true,
-  unknown_view: true,
-  invalid: true,
-  too_many: true,
-  unavailable: true,
-  uncertain: true,
-}
-
+/** A later gateway may have other codes. */
 function isCode(code: unknown): code is RefusalCode {
-  return typeof code === 'string' && Object.hasOwn(CODES, code)
+  return typeof code === 'string' && /^\w{1,64}$/.test(code)
 }

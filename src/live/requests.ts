@@ -4,6 +4,9 @@ import { LiveError } from './live-error.ts'
 import { refusalOf } from './refusal.ts'
 import type { Tokens } from './tokens.ts'
 
+/** A token that ends sooner is not used again, in ms. */
+const MARGIN = 10_000
+
 /** The longest wait for an answer, in ms. */
 const TIMEOUT = 120_000
 
@@ -20,7 +23,7 @@ export async function askGateway(
 ): Promise<unknown> {
   const ended = new AbortController()
   const cancelTimeout = environment.later(TIMEOUT, () =>
-    ended.abort(new LiveError('timeout', `The gateway has not answered for ${TIMEOUT / 1_000} s`)),
+    ended.abort(new LiveError('timeout', 'No answer came in time')),
   )
   const both = signal === undefined ? ended.signal : AbortSignal.any([signal, ended.signal])
   const send = async (token: string) =>
@@ -33,25 +36,21 @@ export async function askGateway(
     })
   try {
     both.throwIfAborted()
-    let response = await send(await tokens.current(both))
+    const isGood = tokens.lastExpires - MARGIN > environment.now()
+    let response = await send(isGood ? tokens.last : await tokens.take(both))
     if (response.status === 401) {
       await response.body?.cancel()
       response = await send(await tokens.take(both))
     }
     if (!response.ok) throw await refusalOf(response, environment)
     const answer: unknown = await response.json()
-    if (!isRecord(answer)) throw new LiveError('protocol', 'The gateway answered no JSON object')
+    if (!isRecord(answer)) throw new LiveError('protocol', 'The answer is no object')
     return answer
   } catch (cause) {
     both.throwIfAborted()
     if (cause instanceof LiveError) throw cause
-    if (cause instanceof SyntaxError)
-      throw new LiveError('protocol', 'The gateway answered no JSON', { cause })
-    throw new LiveError(
-      'network',
-      'The connection to the gateway was lost: the request may have been taken',
-      { cause },
-    )
+    if (cause instanceof SyntaxError) throw new LiveError('protocol', 'The answer is no JSON', { cause })
+    throw new LiveError('network', 'The connection was lost: the request may have been taken', { cause })
   } finally {
     cancelTimeout()
   }

@@ -1,22 +1,39 @@
 import type { ViewRequest } from '../protocol/live.ts'
+import { Election } from './election.ts'
 import type { Environment } from './environment.ts'
 import type { ViewFrame } from './frames.ts'
-import type { LiveState } from './live.ts'
+import type { LiveState, LiveStatus } from './live.ts'
+import { LiveError } from './live-error.ts'
 import type { LiveErrorCode } from './live-error.ts'
-import type { StoredRows } from './view-store.ts'
+import type { Holding, StoredRows, ViewStore } from './view-store.ts'
 
-/** What a tab has of a view: no rows, rows of another leader, or all that the leader has sent. */
-export type Holding = 'none' | 'old' | 'same'
+/** What the tabs of a group need of this tab's views. */
+export interface TabsOwner {
+  /** Those that are wanted. */
+  stores(): readonly ViewStore[]
+  store(request: ViewRequest): ViewStore
+  /** A view is wanted that maybe was not. */
+  want(store: ViewStore): void
+  /** A view may not be wanted any more. */
+  drop(store: ViewStore): void
+  elected(isLeader: boolean): void
+  /** Rows or states have changed. */
+  changed(): void
+  tick(): void
+}
 
-/** A status as tabs send it: an error is no object that they can. */
-export interface SentStatus {
+/** What a tab wants of the leader. */
+type Wish = readonly { readonly request: ViewRequest; readonly holding: Holding }[]
+
+/** A status as tabs send it, without the error's class. */
+interface SentStatus {
   readonly state: LiveState
   readonly since: number
   readonly error?: readonly [code: LiveErrorCode, message: string, retryAfter: number | undefined]
 }
 
-/** What the leader sends to the other tabs. */
-export type LeaderMessage =
+/** What the leader sends. */
+type Sent =
   /** A frame of the gateway, for the tabs whose rows are the leader's. */
   | { readonly kind: 'frame'; readonly frame: ViewFrame }
   /** All rows, for some tabs. */
@@ -32,61 +49,12 @@ export type LeaderMessage =
       readonly statuses: readonly (readonly [address: string, status: SentStatus])[]
     }
 
-/** What a tab wants of the leader. */
-export interface Wish {
-  readonly request: ViewRequest
-  readonly holding: Holding
-}
-
-type Message =
-  | LeaderMessage
-  | { readonly kind: 'lead'; readonly since: number }
-  | { readonly kind: 'ask' }
-  | { readonly kind: 'want'; readonly wishes: readonly Wish[] }
-
-type SentMessage = Message & { readonly from: string }
-
-/** What a tab does for its group. */
-export interface TabsOwner {
-  /** This tab leads from now on, or does not any more. */
-  elected(isLeader: boolean): void
-  /** Another tab leads. What this one has is of another leader. Returns what it wants. */
-  led(): readonly Wish[]
-  /** The leader has sent something. */
-  received(message: LeaderMessage): void
-  /** Another tab wants these views and no others; none where it is gone. */
-  wanted(tab: string, wishes: readonly Wish[]): void
-  /** Another tab shows that time goes on: timers of a hidden page may be late by a minute. */
-  tick(): void
-}
-
-/** How often a visible tab asks for its leader, in ms. */
-const TICK = 400
-/** A leader that leaves so many questions unanswered is replaced. */
-const MAX_UNANSWERED = 3
-
-/**
- * The tabs of an origin that share a connection. The one that holds a Web Lock leads. The browser gives the lock to the next tab when the leader is
- * closed or crashes. A leader that hangs keeps it, so the others ask for signs of life, and steal it.
- */
+/** The views of all tabs that share a connection. The leader passes on what comes from the gateway. */
 export class Tabs {
   readonly name: string
-  isLeader = false
-  readonly id = crypto.randomUUID()
   readonly #environment: Environment
-  readonly #locks: LockManager
   readonly #owner: TabsOwner
-  readonly #channel: BroadcastChannel
-  readonly #left = new AbortController()
-  /** Of the request that waits for the lock, and of the time that this tab leads. */
-  #term = new AbortController()
-  #endTick = () => {}
-  #leader: string | undefined
-  #leaderSince = 0
-  #unanswered = 0
-  #lastTick = 0
-  /** The other tabs that have wanted something of this leader. */
-  readonly #others = new Set<string>()
+  readonly #election: Election<Wish, Sent>
 
   constructor(
     name: string,
@@ -97,169 +65,120 @@ export class Tabs {
   ) {
     this.name = name
     this.#environment = environment
-    this.#locks = locks
     this.#owner = owner
-    this.#channel = channel
-    channel.addEventListener('message', ({ data }: MessageEvent<SentMessage>) => this.#receive(data))
-    // The leader takes this lock when this tab is gone, however it ends.
-    this.#hold(this.#presence(this.id), { signal: this.#left.signal }, () => {
-      this.#queue()
-      this.#tick()
-      return this.#left.signal
+    this.#election = new Election<Wish, Sent>(name, environment, locks, channel, {
+      elected: (isLeader) => owner.elected(isLeader),
+      led: () => this.#led(),
+      received: (sent) => this.#received(sent),
+      wanted: (tab, wish) => this.#wanted(tab, wish ?? []),
+      tick: () => owner.tick(),
     })
   }
 
-  get followers(): number {
-    return this.#others.size
+  get isLeader(): boolean {
+    return this.#election.isLeader
   }
 
   get role(): 'leader' | 'follower' | 'idle' {
-    if (this.isLeader) return 'leader'
-    return this.#leader === undefined ? 'idle' : 'follower'
+    return this.#election.role
   }
 
-  /** Leaves the group. The next tab leads. */
-  leave(): void {
-    this.#left.abort()
-    this.#term.abort()
-    this.#endTick()
-    this.#channel.close()
-    this.isLeader = false
+  get followers(): number {
+    return this.#election.followers
   }
+
+  leave(): void {
+    this.#election.leave()
+  }
+
+  wake(): void {
+    this.#election.wake()
+  }
+
+  // As a tab that follows.
 
   /** Sends what this tab wants to the leader. */
-  want(wishes: readonly Wish[]): void {
-    if (this.#leader !== undefined) this.#send({ kind: 'want', wishes })
+  want(): void {
+    this.#election.want(this.#owner.stores().map(({ request, holding }) => ({ request, holding })))
   }
 
-  /** Sends something to the tabs that follow. */
-  send(message: LeaderMessage): void {
-    if (this.#others.size > 0) this.#send(message)
+  #led(): void {
+    for (const store of this.#owner.stores()) if (store.position !== undefined) store.holding = 'old'
+    this.want()
   }
 
-  /** Looks for the leader at once. */
-  wake(): void {
-    this.#unanswered = 0
-    this.#tick()
-  }
-
-  #send(message: Message): void {
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- A channel has none: it is of one origin.
-    if (!this.#left.signal.aborted) this.#channel.postMessage({ ...message, from: this.id })
-  }
-
-  #receive(message: SentMessage): void {
-    const { from } = message
-    switch (message.kind) {
-      case 'ask':
-        if (!this.isLeader) return
-        this.#owner.tick()
-        this.#lead()
-        return
-      case 'want':
-        if (!this.isLeader) return
-        this.#meet(from)
-        this.#owner.wanted(from, message.wishes)
-        return
-      case 'lead':
-        if (this.isLeader || message.since < this.#leaderSince) return
-        this.#unanswered = 0
-        if (from === this.#leader) return
-        this.#leader = from
-        this.#leaderSince = message.since
-        this.want(this.#owner.led())
-        return
-      default:
-        if (from === this.#leader && !this.isLeader) {
-          this.#unanswered = 0
-          this.#owner.received(message)
-        }
-    }
-  }
-
-  /** Waits for the lock. */
-  #queue(): void {
-    this.#term = new AbortController()
-    this.#request({ signal: this.#term.signal })
-  }
-
-  #request(options: LockOptions): void {
-    const term = this.#term
-    const lost = this.#hold(this.name, options, () => {
-      this.isLeader = true
-      this.#leaderSince = this.#environment.now()
-      this.#leader = undefined
-      this.#lead()
-      this.#owner.elected(true)
-      return term.signal
-    })
-    void lost.then(() => {
-      if (this.#left.signal.aborted || term !== this.#term) return
-      // Another tab has stolen the lock.
-      term.abort()
-      this.#others.clear()
-      if (this.isLeader) {
-        this.isLeader = false
-        this.#leaderSince = 0
-        this.#owner.elected(false)
+  #received(sent: Sent): void {
+    if (sent.kind === 'statuses') {
+      for (const [address, status] of sent.statuses) {
+        const store = this.#find(address)
+        if (store !== undefined) store.status = receivedStatus(status)
       }
-      this.#queue()
-      this.wake()
-    })
-  }
-
-  #lead(): void {
-    this.#send({ kind: 'lead', since: this.#leaderSince })
-  }
-
-  /** Notes when another tab is gone. */
-  #meet(tab: string): void {
-    if (this.#others.has(tab)) return
-    this.#others.add(tab)
-    const { signal } = this.#term
-    void this.#hold(this.#presence(tab), { signal }, () => {
-      this.#others.delete(tab)
-      if (!signal.aborted) this.#owner.wanted(tab, [])
-    })
-  }
-
-  /** Asks for the leader while this tab is visible and follows. */
-  #tick(): void {
-    this.#endTick()
-    const now = this.#environment.now()
-    // A page that was asleep itself knows nothing of its leader.
-    if (Math.abs(now - this.#lastTick) > 2 * TICK) this.#unanswered = 0
-    this.#lastTick = now
-    if (this.isLeader || this.#environment.isHidden() || this.#left.signal.aborted) return
-    if (this.#unanswered++ < MAX_UNANSWERED) this.#send({ kind: 'ask' })
-    else this.#steal()
-    this.#endTick = this.#environment.later(TICK, () => this.#tick())
-  }
-
-  #steal(): void {
-    this.#unanswered = 0
-    this.#leaderSince = 0
-    this.#term.abort()
-    this.#term = new AbortController()
-    this.#request({ steal: true })
-  }
-
-  #presence(tab: string): string {
-    return `${this.name} ${tab}`
-  }
-
-  /** Holds a lock until the signal that `held` returns aborts. Resolves when the lock is lost, or the request is given up. */
-  async #hold(name: string, options: LockOptions, held: () => AbortSignal | void): Promise<void> {
-    try {
-      await this.#locks.request(name, options, () => {
-        const until = held()
-        return (
-          until &&
-          new Promise<void>((resolve) => until.addEventListener('abort', () => resolve(), { once: true }))
-        )
-      })
-    } catch {
-      // Stolen or given up.
+    } else if (sent.kind === 'rows') {
+      const store = sent.to.includes(this.#election.id) ? this.#find(sent.address) : undefined
+      if (store === undefined) return
+      store.replace(sent.rows)
+      store.gaps = sent.gaps
+      store.holding = 'same'
+      store.lastFrame = this.#environment.now()
+    } else {
+      const store = this.#find(sent.frame.view)
+      if (store === undefined || (store.holding !== 'same' && sent.frame.kind !== 'denied')) return
+      store.take(sent.frame)
+      store.lastFrame = this.#environment.now()
     }
+    this.#owner.changed()
   }
+
+  #find(address: string): ViewStore | undefined {
+    return this.#owner.stores().find((store) => store.address === address)
+  }
+
+  // As the tab that leads.
+
+  /** Passes a frame on that this tab has taken. */
+  pass(store: ViewStore, frame: ViewFrame): void {
+    if (store.tabs.size === 0) return
+    this.#election.send({ kind: 'frame', frame })
+    this.#offer(store)
+  }
+
+  sendStatuses(stores: readonly ViewStore[]): void {
+    const statuses = stores.map(({ address, status }) => [address, sentStatus(status)] as const)
+    if (statuses.length > 0) this.#election.send({ kind: 'statuses', statuses })
+  }
+
+  #wanted(tab: string, wish: Wish): void {
+    for (const store of this.#owner.stores()) store.tabs.delete(tab)
+    for (const { request, holding } of wish) {
+      const store = this.#owner.store(request)
+      store.tabs.set(tab, holding)
+      this.#owner.want(store)
+      this.#offer(store)
+    }
+    for (const store of this.#owner.stores()) this.#owner.drop(store)
+    this.sendStatuses(this.#owner.stores())
+  }
+
+  /** Sends the rows to the tabs that do not have them. Those with rows of another leader get them once they are current. */
+  #offer(store: ViewStore): void {
+    const { address, tabs, gaps } = store
+    const to = [...tabs].flatMap(([tab, holding]) =>
+      holding === 'none' || (holding === 'old' && store.isCurrent) ? tab : [],
+    )
+    const rows = to.length === 0 ? undefined : store.stored()
+    if (rows === undefined) return
+    for (const tab of to) tabs.set(tab, 'same')
+    this.#election.send({ kind: 'rows', to, address, rows, gaps })
+  }
+}
+
+function sentStatus({ state, since, error }: LiveStatus): SentStatus {
+  if (!(error instanceof LiveError)) return { state, since }
+  return { state, since, error: [error.code, error.message, error.retryAfter] }
+}
+
+function receivedStatus({ state, since, error }: SentStatus): LiveStatus {
+  if (error === undefined) return { state, since }
+  const [code, message, retryAfter] = error
+  return { state, since, error: new LiveError(code, message, { retryAfter }) }
 }

@@ -1,47 +1,38 @@
-import type { Environment } from './environment.ts'
 import { isRecord } from './is-record.ts'
 import { LiveError } from './live-error.ts'
 import { untilAborted } from './until-aborted.ts'
 
 /** The longest token, in characters: servers refuse longer headers. */
 const MAX_TOKEN = 16_384
-/** A token that ends sooner is not used for another request, in ms. */
-const MARGIN = 10_000
 
 /** The tokens of `getToken`, and what they say of themselves. */
 export class Tokens {
+  /** The last token, and when it ends in Unix ms; 0 where it does not say so. */
+  last = ''
+  lastExpires = 0
   /** Called when a token has other rights than the one before it. */
   onOtherRights = () => {}
   /** The rights of the last token, as text: its payload without times and id. Undefined before the first one, and where it is opaque. */
   rights: string | undefined
   readonly #getToken: () => string | PromiseLike<string>
-  readonly #environment: Environment
-  #last: { readonly text: string; readonly expires: number } | undefined
 
-  constructor(getToken: () => string | PromiseLike<string>, environment: Environment) {
+  constructor(getToken: () => string | PromiseLike<string>) {
     this.#getToken = getToken
-    this.#environment = environment
   }
 
   /** A new token. Rejects when the signal aborts, even where `getToken` never settles. */
   async take(signal: AbortSignal): Promise<string> {
     const text = await untilAborted(this.#call(), signal)
     if (typeof text !== 'string' || text.length > MAX_TOKEN || !/^[\w.~+/=-]+$/.test(text)) {
-      throw new LiveError('token', 'getToken must return a token, a string as of gateway.grant')
+      throw new LiveError('token', 'getToken returned no token of gateway.grant')
     }
     const { iat: _iat, exp, jti: _jti, nbf: _nbf, ...rights } = payloadOf(text) ?? {}
     const before = this.rights
     this.rights = Object.keys(rights).length === 0 ? undefined : JSON.stringify(rights)
     if (before !== undefined && this.rights !== before) this.onOtherRights()
-    this.#last = { text, expires: typeof exp === 'number' ? exp * 1_000 : 0 }
+    this.last = text
+    this.lastExpires = typeof exp === 'number' ? exp * 1_000 : 0
     return text
-  }
-
-  /** The last token where it has time left, else a new one. */
-  async current(signal: AbortSignal): Promise<string> {
-    if (this.#last !== undefined && this.#last.expires - MARGIN > this.#environment.now())
-      return this.#last.text
-    return this.take(signal)
   }
 
   async #call(): Promise<unknown> {

@@ -3,7 +3,9 @@ import type { LiveStatus, ObservableView, ViewSnapshot } from './live.ts'
 import { LiveError } from './live-error.ts'
 import type { ViewFrame } from './frames.ts'
 import { isSame } from './same.ts'
-import type { Holding } from './tabs.ts'
+
+/** What a tab has of a view: no rows, rows of another leader, or all that the leader has sent. */
+export type Holding = 'none' | 'old' | 'same'
 
 /** All that is known of a view's rows at one moment. */
 export interface StoredRows {
@@ -86,8 +88,7 @@ export class ViewStore {
         if (frame.position !== undefined) this.replace({ rows: this.#parts, position: frame.position })
         return true
       case 'changes':
-        if (before === undefined)
-          throw new LiveError('protocol', 'The gateway sent changes before a snapshot')
+        if (before === undefined) throw new LiveError('protocol', 'Changes came before a snapshot')
         for (const [key, state] of frame.rows) this.#change(key, state)
         this.position = frame.position
         break
