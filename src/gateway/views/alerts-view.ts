@@ -46,7 +46,7 @@ export function alertsView({ timeToLive = 30 * DAY }: ViewAge = {}): View<AlertR
     types: TYPES,
     timeToLive: (row: AlertRow) => (row.state === 'firing' ? undefined : timeToLive),
     key: ({ source, data }) => {
-      if (!source.startsWith(RULES)) return undefined
+      if (!source.startsWith(RULES) || !isObject(data)) return undefined
       return [pathPart(source.slice(RULES.length)), labelsText(data.labels)]
     },
     source: ([rule]) => (rule === undefined ? undefined : RULES + rule),

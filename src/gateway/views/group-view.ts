@@ -1,4 +1,4 @@
-import { groupSource } from '../../protocol/event.ts'
+import { groupSource, isText } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import type { TaskOutput } from '../../protocol/output.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
@@ -68,7 +68,7 @@ export function groupView({ timeToLive = 90 * DAY }: ViewAge = {}): View<GroupRo
       if (entry.type === 'task_run.state') return runRow(row?.kind === 'run' ? row : undefined, entry)
       if (entry.type !== 'task_group.status') return noticeRow(entry)
       const before = row?.kind === 'group' ? row.status : null
-      return { kind: 'group', status: laterStatus(before, entry.data.status), updated: entry.recorded }
+      return { kind: 'group', status: laterStatus(before, entry), updated: entry.recorded }
     },
   })
 }
@@ -78,6 +78,9 @@ function pathOf(event: ResearchEvent): readonly string[] | undefined {
   if (group === undefined) return undefined
   const part = pathPart(group)
   if (event.type === 'task_group.status') return [part]
-  if (event.type === 'task_run.state') return [part, pathPart(event.data.run.run_id)]
+  if (event.type === 'task_run.state') {
+    const { run_id } = event.data.run
+    return isText(run_id) ? [part, pathPart(run_id)] : undefined
+  }
   return isNotice(event) ? [part, 'notice', pathPart(event.id)] : undefined
 }

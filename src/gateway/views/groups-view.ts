@@ -1,6 +1,6 @@
-import { isObject } from '../../protocol/event.ts'
+import { groupSource, isObject } from '../../protocol/event.ts'
+import type { EventOf } from '../../protocol/event.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
-import { groupSource } from '../../protocol/event.ts'
 import { view } from '../view.ts'
 import type { View } from '../view.ts'
 import { bounded } from './bounded.ts'
@@ -42,14 +42,18 @@ export function groupsView({ timeToLive = 90 * DAY }: ViewAge = {}): View<Groups
       const updated = entry.recorded
       const { group, status } = row ?? { group: shownId(groupOf(entry) ?? part), status: null }
       if (entry.type === 'task_run.state') return { group, status, updated }
-      return { group, status: laterStatus(status, entry.data.status), updated }
+      return { group, status: laterStatus(status, entry), updated }
     },
   })
 }
 
-/** The later one of two statuses: events of a group may come in another order, from several streams. */
-export function laterStatus(before: TaskGroupStatus | null, next: TaskGroupStatus): TaskGroupStatus | null {
-  // The service may send anything.
-  if (!isObject(next) || isOlder(next.modified_at, before?.modified_at)) return before
-  return bounded(next, MAX_STATUS, before).value
+/** The later one of a status and that of an event: events of a group may come in another order, from several streams. */
+export function laterStatus(
+  before: TaskGroupStatus | null,
+  { data }: EventOf<'task_group.status'>,
+): TaskGroupStatus | null {
+  // The service may send anything, and a program may append anything.
+  if (!isObject(data) || !isObject(data.status)) return before
+  if (isOlder(data.status.modified_at, before?.modified_at)) return before
+  return bounded(data.status, MAX_STATUS, before).value
 }

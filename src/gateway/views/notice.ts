@@ -1,3 +1,4 @@
+import { isObject, isText } from '../../protocol/event.ts'
 import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
 import type { Entry } from '../../log/store/contract.ts'
 import { bounded } from './bounded.ts'
@@ -19,7 +20,7 @@ const MAX_NOTICE = 16_384
 
 /** Whether the event is worth a notice. That a source was reached for the first time is not. */
 export function isNotice(event: ResearchEvent): boolean {
-  return event.type !== 'source.live' || event.data.lost !== null
+  return event.type !== 'source.live' || (isObject(event.data) && isText(event.data['lost']))
 }
 
 /** The row of an entry. */

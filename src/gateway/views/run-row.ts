@@ -1,9 +1,11 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/event.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
+import { RUN_STATUSES } from '../../protocol/task.ts'
 import type { TaskRun } from '../../protocol/task.ts'
 import { bounded } from './bounded.ts'
 import type { GroupRunRow } from './group-view.ts'
 import { isOlder } from './newer.ts'
+import { shownId } from './resource.ts'
 
 /** The most that is kept of a run, of its output and of its input, in bytes. Together they fit into the state of a process. */
 const MAX_RUN = 24_576
@@ -38,9 +40,7 @@ export function runRow(row: GroupRunRow | undefined, entry: EntryOf<'task_run.st
 }
 
 function rowOf({ data, recorded }: EntryOf<'task_run.state'>): GroupRunRow {
-  const { run_id, status } = data.run
-  const unknown = { is_active: false, processor: '', created_at: null, modified_at: null }
-  const run = bounded(data.run, MAX_RUN, { run_id, status, ...unknown })
+  const run = bounded(data.run, MAX_RUN, restOf(data.run))
   const output = bounded(isObject(data.output) ? data.output : null, MAX_OUTPUT, null)
   const input = bounded(isObject(data.input) ? data.input : undefined, MAX_INPUT, undefined)
   const isTruncated = run.isTruncated || output.isTruncated || input.isTruncated
@@ -51,6 +51,19 @@ function rowOf({ data, recorded }: EntryOf<'task_run.state'>): GroupRunRow {
     ...(input.value !== undefined && { input: input.value }),
     ...(isTruncated && { truncated: true }),
     recorded,
+  }
+}
+
+/** What is kept of a run that is too large however it is shortened. */
+function restOf({ run_id, status, is_active, taskgroup_id }: TaskRun): TaskRun {
+  return {
+    run_id: shownId(run_id),
+    status: RUN_STATUSES.find((known) => known === status) ?? 'queued',
+    is_active: is_active === true,
+    processor: '',
+    created_at: null,
+    modified_at: null,
+    ...(isText(taskgroup_id) && { taskgroup_id: shownId(taskgroup_id) }),
   }
 }
 

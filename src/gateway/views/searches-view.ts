@@ -41,8 +41,11 @@ export function searchesView({ timeToLive = 30 * DAY }: ViewAge = {}): View<Sear
     version: 1,
     types: ['gateway.search'],
     timeToLive,
-    key: ({ data: { sub, session } }) =>
-      isText(sub) && isText(session) ? [pathPart(sub), pathPart(session)] : undefined,
+    key: ({ data }) => {
+      // A program may append anything.
+      if (!isObject(data) || !isText(data['sub']) || !isText(data['session'])) return undefined
+      return [pathPart(data['sub']), pathPart(data['session'])]
+    },
     source: ([sub]) => (sub === undefined ? undefined : subjectSource(sub)),
     reduce: (row: SearchesRow | undefined, { data, recorded, revision }): SearchesRow => {
       const { session = shownId(data.session), searches = [] } = row ?? {}
