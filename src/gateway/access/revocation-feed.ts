@@ -1,6 +1,6 @@
 import type { SchedulerLike } from 'rxjs'
 import type { EventLog } from '../../log/event-log.ts'
-import { LogInUseError } from '../../log/errors.ts'
+import { LogClosedError, LogInUseError } from '../../log/errors.ts'
 import type { Entry, Position } from '../../log/store/contract.ts'
 import { isText } from '../../protocol/event.ts'
 import type { GatewayRevoked } from '../../protocol/gateway.ts'
@@ -68,7 +68,8 @@ export class RevocationFeed {
     const { signal } = this.#stopping
     const keeping = this.#keep()
     let position: Position | undefined
-    while (!signal.aborted) {
+    let isOver = false
+    while (!signal.aborted && !isOver) {
       try {
         position = await this.#follow(position ?? (await this.#begin()))
         this.#succeeded()
@@ -78,7 +79,8 @@ export class RevocationFeed {
         this.#failed(error)
         // A position may be too old by then. What is read twice is harmless.
         position = undefined
-        if (!signal.aborted) await this.#pause(RETRY)
+        isOver = error instanceof LogClosedError
+        if (!signal.aborted && !isOver) await this.#pause(RETRY)
       }
     }
     this.#failed(new TypeError('the gateway is closed'))
@@ -117,7 +119,7 @@ export class RevocationFeed {
         await this.#process(signal)
         return
       } catch (error) {
-        if (signal.aborted) return
+        if (signal.aborted || error instanceof LogClosedError) return
         if (!(error instanceof LogInUseError)) return this.#failure.reject(error)
         // Another gateway over the same open log runs it.
         await this.#pause(RETRY)
@@ -136,7 +138,12 @@ export class RevocationFeed {
         return kept && revocationKey(kept.revocation)
       },
       init: () => null,
-      event: (_, entry, context) => context.set(keptOf(entry) ?? null),
+      event: (earlier, entry, context) => {
+        const kept = keptOf(entry)
+        if (kept === undefined) return
+        // The clocks of two gateways may differ.
+        context.set({ ...kept, at: Math.max(kept.at, earlier?.at ?? 0) })
+      },
       timeToLive: REVOCATION_AGE,
       wait: signal,
     })

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { memoryLog } from 'rivulet'
-import type { LogStore } from 'rivulet'
+import type { EventLog, LogStore } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
-import { firstValueFrom } from 'rxjs'
+import { firstValueFrom, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Access } from '../../../src/gateway/access/access.ts'
 import type { Authority } from '../../../src/gateway/access/authority.ts'
@@ -97,6 +97,51 @@ describe.each(KINDS)('gateways over one log %s', (_, create) => {
 
     const next = await authority({ log: await logOf(stores()) })
     expect(await codeOf(await next.authenticate(bearing(token)))).toEqual([401, 'revoked'])
+  })
+})
+
+describe('a gateway whose log is closed', () => {
+  it('accepts no token, since it does not know what is revoked, and leaves no timer', async () => {
+    const scheduler = new VirtualTimeScheduler()
+    scheduler.frame = Date.now()
+    const log = await logOf()
+    const own = await authority({ log, scheduler })
+    const token = await own.sign(GRANT)
+    expect(await codeOf(await own.authenticate(bearing(token)))).toBe('admitted')
+    await log.close()
+
+    await expect
+      .poll(async () => codeOf(await own.authenticate(bearing(token))))
+      .toEqual([503, 'unavailable'])
+    await expect(own.revoke({ sub: 'ada' })).rejects.toThrow(/closed/)
+    expect(scheduler.actions).toEqual([])
+  })
+
+  it('accepts tokens again once its log can be read again', async () => {
+    const scheduler = new VirtualTimeScheduler()
+    scheduler.frame = Date.now()
+    const log = await logOf()
+    let isBroken = true
+    const positionAt: EventLog['positionAt'] = (start) =>
+      isBroken ? Promise.reject(new RangeError('the disk is gone')) : log.positionAt(start)
+    const broken = new Proxy(log, {
+      get(target, name) {
+        if (name === 'positionAt') return positionAt
+        const value: unknown = Reflect.get(target, name)
+        return typeof value === 'function' ? value.bind(target) : value
+      },
+    })
+    const own = await authority({ log: broken, scheduler })
+    const token = await own.sign({ ...GRANT, timeToLive: 60_000 })
+    expect(await codeOf(await own.authenticate(bearing(token)))).toEqual([503, 'unavailable'])
+    isBroken = false
+
+    await expect
+      .poll(async () => {
+        scheduler.flush()
+        return codeOf(await own.authenticate(bearing(token)))
+      })
+      .toBe('admitted')
   })
 })
 
