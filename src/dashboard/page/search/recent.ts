@@ -1,6 +1,6 @@
 import type { SearchesRow } from '../rows.ts'
 
-/** The queries of recorded searches, the latest first, each once. A beginning of a later one was a step of typing it. */
+/** The queries of recorded searches, the latest first, each once. The beginning of a later one was a step of typing it. */
 export function recentQueries(rows: Iterable<SearchesRow>): string[] {
   const queries = [...rows]
     .flatMap(({ searches }) => searches)
@@ -8,9 +8,7 @@ export function recentQueries(rows: Iterable<SearchesRow>): string[] {
     .flatMap(({ request }) => request.search_queries?.[0] ?? [])
   const kept: string[] = []
   for (const query of queries) {
-    const before = kept.at(-1)
-    if (before?.startsWith(query) === true || kept.includes(query)) continue
-    kept.push(query)
+    if (!kept.some((later) => later.startsWith(query))) kept.push(query)
   }
   return kept
 }
