@@ -1,8 +1,8 @@
-/** The page: its script shows everything. */
+/** The page: its script shows everything, and is awaited before the first frame, which would have the colours of the system. */
 export function pageHtml(script: string, style: string): string {
   return html(
     `<link rel="stylesheet" href="/assets/${style}">
-<script type="module" src="/assets/${script}"></script>`,
+<script type="module" blocking="render" src="/assets/${script}"></script>`,
     `<div id="root"></div>
 <noscript>The dashboard needs JavaScript.</noscript>`,
   )

@@ -1,7 +1,9 @@
 import { useEffect, useState } from 'react'
 import type { ReactNode } from 'react'
+import type { LogStats } from 'rivulet'
 import type { LiveState } from 'rivulet/live'
 import { useConnection } from './dashboard.ts'
+import { useLogStatus } from './log-status.ts'
 import { formats } from './parts/format.ts'
 import { ClockTime } from './parts/time.tsx'
 
@@ -16,15 +18,30 @@ const WORDS = {
 /** How long a state lasts before it is announced, in ms: a connection that is back at once is no news. */
 const SETTLED = 1_500
 
-/** The state of the connection, in the header. */
+/** The state of the connection and the lag of what is shown, in the header. */
 export function ConnectionStatus(): ReactNode {
   const status = useConnection()
   return (
     <span className={`connection ${status.state}`} title={`since ${formats.exact(status.since)}`}>
       <span className="connection-dot" aria-hidden="true" />
-      {WORDS[status.state]}
+      <span>{WORDS[status.state]}</span>
+      {status.state === 'live' && <Lag />}
     </span>
   )
+}
+
+/** How far the views of the dashboard are behind their log. */
+function Lag(): ReactNode {
+  const { status } = useLogStatus()
+  const seconds = status === undefined ? undefined : lagOfViews(status.log.readers)
+  if (seconds === undefined) return null
+  if (seconds < 1) return <span className="lag none">up to date</span>
+  return <span className="lag">{formats.duration(seconds * 1_000)} behind</span>
+}
+
+function lagOfViews(readers: LogStats['readers']): number | undefined {
+  const views = readers.filter(({ kind, name }) => kind === 'process' && name.startsWith('view:'))
+  return views.length === 0 ? undefined : Math.max(...views.map(({ lag }) => lag.seconds))
 }
 
 /** What a lost connection means for what is shown, below the header. */

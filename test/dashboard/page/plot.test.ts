@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { slicesOf } from '../../../src/dashboard/page/plot/activity.ts'
-import { durationTicks, timeTicks, valueTicks } from '../../../src/dashboard/page/plot/ticks.ts'
+import { lagTicks, timeTicks, valueTicks } from '../../../src/dashboard/page/plot/ticks.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -26,17 +26,22 @@ describe('the ticks of an axis', () => {
   })
 
   it.each([
-    [900, [0, 500, 1_000]],
-    [22_000, [0, 10_000, 20_000, 30_000]],
-    [50 * MINUTE, [0, 15 * MINUTE, 30 * MINUTE, 45 * MINUTE, HOUR]],
-  ])('are of the units of a duration, for %s ms', (highest, ticks) => {
-    expect(durationTicks(highest)).toEqual(ticks)
+    [[], [], [1, 10]],
+    [[0], [0], [1, 10]],
+    [[7], [7], [1, 10]],
+    [
+      [250, 400],
+      [300, 2_600],
+      [100, 1_000, 10_000],
+    ],
+    [[100], [100], [10, 100]],
+    [[20], [50 * MINUTE], [10, 100, 1_000, 10_000, MINUTE, 10 * MINUTE, HOUR]],
+  ])('of a logarithmic axis span the lags %j to %j', (lowest, highest, ticks) => {
+    expect(lagTicks(lowest, highest)).toEqual(ticks)
   })
 
-  it('are of days for a lag of years', () => {
-    const ticks = durationTicks(900 * 24 * HOUR)
-    expect(ticks.length).toBeLessThan(8)
-    expect(ticks.at(-1)).toBeGreaterThanOrEqual(900 * 24 * HOUR)
+  it('of a logarithmic axis end somewhere, whatever the lag', () => {
+    expect(lagTicks([1e15], [1e15])).toHaveLength(2)
   })
 
   it('are at full hours of the reader', () => {

@@ -71,6 +71,7 @@ const GroupItem = memo(function GroupItem({
   readonly isSelected: boolean
 }): ReactNode {
   const progress = progressOf(row.status)
+  const failed = progress?.counts.find(([status]) => status === 'failed')?.[1]
   return (
     <li>
       <a
@@ -100,7 +101,7 @@ const GroupItem = memo(function GroupItem({
               <span>
                 {formats.number(progress.ended)} of {formats.number(progress.total)} runs ended
               </span>
-              <span>{progress.counts.find(([status]) => status === 'failed')?.[1] ?? 0} failed</span>
+              {failed !== undefined && <span className="bad-text">{formats.number(failed)} failed</span>}
             </span>
           </>
         )}

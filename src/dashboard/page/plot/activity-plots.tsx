@@ -9,7 +9,7 @@ import { FAMILIES, slicesOf } from './activity.ts'
 import type { Slice } from './activity.ts'
 import { Plot } from './plot.tsx'
 import type { Area } from './plot.tsx'
-import { durationTicks, valueTicks } from './ticks.ts'
+import { lagTicks, valueTicks } from './ticks.ts'
 
 const SPANS = [
   { name: '1 h', label: 'Last hour', minutes: 1, count: 60 },
@@ -73,13 +73,13 @@ function EventsPlot({ slices, span }: PlotProps): ReactNode {
   return (
     <figure>
       <figcaption>
-        <span className="figure-title">Events a {per}</span>
+        <span className="figure-title">Events per {per}</span>
         <span className="figure-sum">
           {formats.number(total)} in the {span.label.toLowerCase()}
         </span>
       </figcaption>
       <Plot
-        name={`Events a ${per}`}
+        name={`Events per ${per}`}
         from={from}
         to={to}
         slice={size}
@@ -108,7 +108,7 @@ function EventsPlot({ slices, span }: PlotProps): ReactNode {
         table={
           <table>
             <caption className="visually-hidden">
-              Events a {per}, {span.label.toLowerCase()}
+              Events per {per}, {span.label.toLowerCase()}
             </caption>
             <thead>
               <tr>
@@ -181,7 +181,11 @@ function LagPlot({ slices, span }: PlotProps): ReactNode {
   const { from, to, size } = rangeOf(slices, span)
   const known = slices.flatMap(({ from: at, lag }) => (lag === undefined ? [] : [{ at, ...lag }]))
   const last = known.at(-1)
-  const ticks = durationTicks(Math.max(0, ...known.map(({ max }) => max)))
+  // Lags are of milliseconds or of hours. On a linear axis, one of the others would hide all the rest.
+  const ticks = lagTicks(
+    known.map(({ mean }) => mean),
+    known.map(({ max }) => max),
+  )
   return (
     <figure>
       <figcaption>
@@ -196,6 +200,7 @@ function LagPlot({ slices, span }: PlotProps): ReactNode {
         to={to}
         slice={size}
         ticks={ticks}
+        isLogarithmic
         none={known.length === 0 ? `No events with a time in the ${span.label.toLowerCase()}` : undefined}
         format={formats.duration}
         draw={(area) => (
@@ -286,14 +291,11 @@ function LagRun({
       return [`${area.x(from).toFixed(1)} ${y}`, `${area.x(from + size).toFixed(1)} ${y}`]
     })
   const max = points((lag) => lag.max)
-  const first = run[0]
-  const last = run.at(-1)
-  if (first === undefined || last === undefined) return null
-  const floor = `${area.x(last.from + size).toFixed(1)} ${area.height} ${area.x(first.from).toFixed(1)} ${area.height}`
+  const mean = points((lag) => lag.mean)
   return (
     <>
-      <polygon className="lag-max" points={`${max.join(' ')} ${floor}`} />
-      <polyline className="lag-mean" points={points((lag) => lag.mean).join(' ')} />
+      <polygon className="lag-max" points={`${max.join(' ')} ${mean.toReversed().join(' ')}`} />
+      <polyline className="lag-mean" points={mean.join(' ')} />
     </>
   )
 }

@@ -24,6 +24,7 @@ export function Plot({
   to,
   slice,
   ticks,
+  isLogarithmic = false,
   none,
   format,
   draw,
@@ -38,6 +39,8 @@ export function Plot({
   /** The width of a slice, in ms. */
   readonly slice: number
   readonly ticks: readonly number[]
+  /** Whether the axis of values is logarithmic. Then no tick is 0. */
+  readonly isLogarithmic?: boolean
   /** What to say where there is nothing to draw; undefined where there is. */
   readonly none: string | undefined
   readonly format: (value: number) => string
@@ -51,7 +54,9 @@ export function Plot({
   const width = useWidth(frame)
   const [chosen, setChosen] = useState<number>()
   const count = Math.round((to - from) / slice)
-  const highest = ticks.at(-1) ?? 1
+  const scale = isLogarithmic ? Math.log : Number
+  const lowest = scale(ticks[0] ?? 0)
+  const highest = scale(ticks.at(-1) ?? 1)
   const inner = {
     width: Math.max(0, width - MARGIN.left - MARGIN.right),
     height: HEIGHT - MARGIN.top - MARGIN.bottom,
@@ -59,7 +64,10 @@ export function Plot({
   const area: Area = {
     ...inner,
     x: (at) => ((at - from) / (to - from)) * inner.width,
-    y: (value) => inner.height - (Math.min(value, highest) / highest) * inner.height,
+    y(value) {
+      const share = (scale(value) - lowest) / (highest - lowest)
+      return inner.height - Math.min(1, Math.max(0, share)) * inner.height
+    },
   }
   // The text of one at the right end would be cut.
   const times = timeTicks(from, to, Math.max(2, Math.floor(inner.width / 84))).filter(
@@ -97,7 +105,7 @@ export function Plot({
             <g transform={`translate(${MARGIN.left} ${MARGIN.top})`}>
               {(none === undefined ? ticks : ticks.slice(0, 1)).map((tick) => (
                 <g key={tick} transform={`translate(0 ${area.y(tick)})`}>
-                  <line className={tick === 0 ? 'axis' : 'grid'} x2={inner.width} />
+                  <line className={tick === ticks[0] ? 'axis' : 'grid'} x2={inner.width} />
                   <text className="tick" x={-8} dy="0.32em" textAnchor="end">
                     {format(tick)}
                   </text>

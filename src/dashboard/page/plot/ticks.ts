@@ -21,13 +21,31 @@ export function valueTicks(highest: number, count = 4, isWhole = false): number[
   return Array.from({ length: steps + 1 }, (_, index) => Number((index * step).toPrecision(12)))
 }
 
-/** Round values of a duration in ms, whose steps are of its own units: 0, 15 s, 30 s, 45 s. */
-export function durationTicks(highest: number, count = 4): number[] {
-  if (!(highest > 10_000)) return valueTicks(highest, count)
-  const steps = [5_000, 10_000, 15_000, 30_000, ...TIME_STEPS]
-  const step = steps.find((each) => each * count >= highest)
-  if (step === undefined) return valueTicks(highest / DAY, count, true).map((days) => days * DAY)
-  return Array.from({ length: Math.ceil(highest / step) + 1 }, (_, index) => index * step)
+/** Durations of a logarithmic axis, in ms. */
+const LAGS = [
+  1,
+  10,
+  100,
+  1_000,
+  10_000,
+  MINUTE,
+  10 * MINUTE,
+  HOUR,
+  10 * HOUR,
+  4 * DAY,
+  40 * DAY,
+  400 * DAY,
+  4_000 * DAY,
+]
+
+/** Ticks of a logarithmic axis of durations in ms: from the last one below the lowest to the first one above the highest, two at least. */
+export function lagTicks(lowest: readonly number[], highest: readonly number[]): readonly number[] {
+  const low = Math.min(...lowest)
+  const high = Math.max(0, ...highest)
+  const to = LAGS.findIndex((tick) => tick >= high)
+  const last = to < 0 ? LAGS.length - 1 : Math.max(1, to)
+  const from = LAGS.findLastIndex((tick) => tick <= low)
+  return LAGS.slice(Math.max(0, Math.min(from, last - 1)), last + 1)
 }
 
 /**
