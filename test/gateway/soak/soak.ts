@@ -1,0 +1,256 @@
+import { fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { isDeepStrictEqual } from 'node:util'
+import { fileURLToPath } from 'node:url'
+import { setTimeout } from 'node:timers/promises'
+import { openLog } from 'rivulet'
+import type { EventLog } from 'rivulet'
+import { connect, rowKey } from 'rivulet/live'
+import type { LiveView } from 'rivulet/live'
+import { sqliteLog } from 'rivulet/log/sqlite'
+import { ended, messageOf } from '../../../bench/child.ts'
+import { randomOf } from '../../../bench/random.ts'
+import { expectedCells, LISTS } from './cells.ts'
+import type { Cell, views } from './cells.ts'
+import { UnreliableProxy } from './unreliable-proxy.ts'
+
+/** How many events are recorded until the browser has to have got one of them. */
+const SLICE = 100
+
+/** How long the browser may take to have everything, after the last event was appended, in ms. */
+const PATIENCE = 60_000
+
+export interface GatewaySoakOptions {
+  /** Of the log. It does not exist yet. */
+  readonly file: string
+  readonly events: number
+  readonly kills: number
+  readonly seed: number
+  /** After how many bytes a connection is cut or stalls, on average. Default 20,000. */
+  readonly bytes?: number
+  readonly onStep?: (text: string) => void
+}
+
+/** What a soak has shown. */
+export interface GatewaySoakResult {
+  readonly events: number
+  readonly seed: number
+  /** Kills of the gateway by SIGKILL, each of one that the browser had got rows from. */
+  readonly kills: number
+  readonly connections: number
+  readonly cuts: number
+  readonly stalls: number
+  /** How often the rows of the browser's views have changed. */
+  readonly notifications: number
+  readonly rows: number
+  /** Rows of the log's view that are not what the events say. */
+  readonly wrong_in_log: number
+  /** Rows of the browser that are not those of the log, of all views. */
+  readonly wrong_in_browser: number
+  /** How often a cell in the browser was set by an earlier event than before. */
+  readonly backwards: number
+  readonly ms: number
+}
+
+/** Kills a gateway while a recorder appends and a browser's store follows over an unreliable network, and compares them in the end. */
+export async function soakGateway(options: GatewaySoakOptions): Promise<GatewaySoakResult> {
+  const { file, events, kills, seed, bytes = 20_000, onStep = () => {} } = options
+  const began = performance.now()
+  const random = randomOf(seed)
+  await using proxy = new UnreliableProxy(random, bytes)
+  const port = await proxy.listen()
+  // It is there before the first process opens it.
+  await using log = await openLog(sqliteLog(file))
+  const recorder = new LimitedRecorder(file, events, seed)
+  let gateway = await KilledGateway.start(file)
+  proxy.target = gateway.port
+  try {
+    const getToken = () => gateway.token()
+    using live = connect<typeof views>({ url: `http://127.0.0.1:${port}/live`, getToken, share: false })
+    const followed = [live.view('all'), ...LISTS.map((list) => live.view('list', { list }))]
+    const watches = followed.map(watch)
+    const newest = () => watches[0]?.newest() ?? 0
+
+    for (let kill = 1; kill <= kills; kill++) {
+      // In the middle of what is recorded meanwhile, while the browser gets rows.
+      const target = Math.ceil((events * (kill - random() / 2)) / (kills + 1))
+      for (let at = recorder.appended; at < target; at = recorder.appended) {
+        await recorder.record(Math.min(at + SLICE, target))
+        if (recorder.appended < target) await until(() => newest() > at)
+      }
+      recorder.limit(target + SLICE)
+      await gateway.kill()
+      gateway = await KilledGateway.start(file)
+      proxy.target = gateway.port
+      onStep(
+        `kill ${kill}: ${recorder.appended} events, ${proxy.connections} connections, ${proxy.cuts} cuts, ${proxy.stalls} stalls`,
+      )
+    }
+    await recorder.record(events)
+    proxy.isReliable = true
+
+    const expected = expectedCells(events, seed)
+    let inLog = await cellsIn(log)
+    const isWhole = async () => {
+      inLog = await cellsIn(log)
+      return wrong(inLog, keyed(expected)) === 0
+    }
+    await until(isWhole)
+    const wrongInBrowser = () =>
+      followed.reduce(
+        (sum, view, at) => sum + wrong(cellsOf(view), at === 0 ? inLog : ofList(inLog, LISTS[at - 1])),
+        0,
+      )
+    await until(() => wrongInBrowser() === 0)
+    return {
+      events,
+      seed,
+      kills,
+      connections: proxy.connections,
+      cuts: proxy.cuts,
+      stalls: proxy.stalls,
+      notifications: watches.reduce((sum, { changes }) => sum + changes(), 0),
+      rows: expected.size,
+      wrong_in_log: wrong(inLog, keyed(expected)),
+      wrong_in_browser: wrongInBrowser(),
+      backwards: watches.reduce((sum, { backwards }) => sum + backwards(), 0),
+      ms: Math.round(performance.now() - began),
+    }
+  } finally {
+    await gateway.kill()
+    recorder.kill()
+  }
+}
+
+/** Why a soak has failed, or has shown too little. */
+export function complaintsAbout(soaked: GatewaySoakResult): string[] {
+  return [
+    ...(soaked.wrong_in_log > 0 ? [`${soaked.wrong_in_log} rows of the log's view are wrong`] : []),
+    ...(soaked.wrong_in_browser > 0
+      ? [`${soaked.wrong_in_browser} rows of the browser are not those of the log`]
+      : []),
+    ...(soaked.backwards > 0 ? [`${soaked.backwards} rows went back in the browser`] : []),
+    ...(soaked.rows === 0 ? ['there were no rows'] : []),
+    ...(soaked.cuts === 0 ? ['no connection was cut'] : []),
+    ...(soaked.stalls === 0 ? ['no connection has stalled'] : []),
+  ]
+}
+
+function start(name: string, args: readonly string[]): ChildProcess {
+  return fork(fileURLToPath(new URL(name, import.meta.url)), args, {
+    execArgv: ['--conditions=rivulet-source'],
+  })
+}
+
+/** A recorder in a process of its own. */
+class LimitedRecorder {
+  readonly #child: ChildProcess
+  /** How many events it has appended. */
+  appended = 0
+
+  constructor(file: string, events: number, seed: number) {
+    this.#child = start('recorder-process.ts', [file, `${events}`, `${seed}`])
+    this.#child.on('message', (appended) => {
+      this.appended = Number(appended)
+    })
+  }
+
+  /** Lets it append up to this number of events, or some more. */
+  limit(count: number): void {
+    this.#child.send(count)
+  }
+
+  /** Resolves once it has appended this many. */
+  async record(count: number): Promise<void> {
+    this.limit(count)
+    await until(() => this.appended >= count)
+  }
+
+  kill(): void {
+    this.#child.kill('SIGKILL')
+  }
+}
+
+/** A gateway in a process of its own. */
+class KilledGateway {
+  readonly port: number
+  readonly #child: ChildProcess
+  readonly #granted = new Map<number, (token: string) => void>()
+  #requests = 0
+
+  private constructor(child: ChildProcess, port: number) {
+    this.#child = child
+    this.port = port
+    child.on('message', (message) => {
+      const { request, token } = Object(message)
+      this.#granted.get(request)?.(token)
+    })
+  }
+
+  static async start(file: string): Promise<KilledGateway> {
+    const child = start('gateway-process.ts', [file])
+    const { port } = Object(await messageOf(child, 'the gateway', 'listened'))
+    return new KilledGateway(child, Number(port))
+  }
+
+  /** A token. Rejects where it is killed meanwhile. */
+  async token(): Promise<string> {
+    const id = (this.#requests += 1)
+    const { promise, resolve } = Promise.withResolvers<string>()
+    this.#granted.set(id, resolve)
+    if (this.#child.connected) this.#child.send(id)
+    const gone = ended(this.#child).then(() => Promise.reject(new Error('the gateway was killed')))
+    return Promise.race([promise, gone])
+  }
+
+  async kill(): Promise<void> {
+    const gone = ended(this.#child)
+    this.#child.kill('SIGKILL')
+    await gone
+  }
+}
+
+/** Resolves once the condition holds, or after a while. */
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + PATIENCE
+  while (!(await condition()) && performance.now() < deadline) await setTimeout(20)
+}
+
+/** The cells of the log's own view. */
+async function cellsIn(log: EventLog): Promise<ReadonlyMap<string, Cell>> {
+  return (await log.state<Cell>('view:all').snapshot()).state
+}
+
+/** Follows a view, and sees that no cell goes back. */
+function watch(view: LiveView<Cell>) {
+  let changes = 0
+  let backwards = 0
+  let newest = 0
+  let before: ReadonlyMap<string, Cell> = new Map()
+  view.subscribe(({ rows }) => {
+    if (rows === before) return
+    changes += 1
+    for (const { event } of rows.values()) newest = Math.max(newest, event)
+    for (const [key, { event }] of rows) if (event < (before.get(key)?.event ?? 0)) backwards += 1
+    before = rows
+  })
+  return { changes: () => changes, newest: () => newest, backwards: () => backwards }
+}
+
+function cellsOf(view: LiveView<Cell>): ReadonlyMap<string, Cell> {
+  return view.getSnapshot().rows
+}
+
+function keyed(cells: ReadonlyMap<string, Cell>): Map<string, Cell> {
+  return new Map(Array.from(cells, ([key, cell]) => [rowKey(key.split('/')), cell]))
+}
+
+function ofList(cells: ReadonlyMap<string, Cell>, list = ''): Map<string, Cell> {
+  return new Map([...cells].filter(([key]) => key.startsWith(`${list}/`)))
+}
+
+/** How many keys have not the same cell in both. */
+function wrong(a: ReadonlyMap<string, Cell>, b: ReadonlyMap<string, Cell>): number {
+  return [...new Set([...a.keys(), ...b.keys()])].filter((key) => !isDeepStrictEqual(a.get(key), b.get(key)))
+    .length
+}
