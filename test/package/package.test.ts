@@ -5,6 +5,7 @@ import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { importsOf, reachedFrom } from '../../build/public-declarations.ts'
+import { bundlePage } from '../../src/dashboard/source-page.ts'
 import { bundle, installPackage, MANIFEST, ROOT } from './installed.ts'
 import type { InstalledPackage } from './installed.ts'
 
@@ -104,17 +105,17 @@ function installedFor(names: readonly string[]): Set<string> {
 }
 
 describe('what npm installs', () => {
-  it('has four dependencies, and is at most 18 packages besides rxjs', () => {
+  it('has five dependencies, and is at most 19 packages besides rxjs', () => {
     const dependencies = Object.keys(MANIFEST.dependencies)
 
-    expect(dependencies.toSorted()).toEqual(['eventsource-parser', 'p-retry', 'pino', 'undici'])
-    expect(1 + installedFor(dependencies).size).toBeLessThanOrEqual(18)
+    expect(dependencies.toSorted()).toEqual(['eventsource-parser', 'jose', 'p-retry', 'pino', 'undici'])
+    expect(1 + installedFor(dependencies).size).toBeLessThanOrEqual(19)
   })
 
   it('has every file that package.json names', () => {
     // Several conditions may have the same file.
-    expect(new Set(named('.js')).size).toBe(14)
-    expect(named('.d.ts')).toHaveLength(9)
+    expect(new Set(named('.js')).size).toBe(17)
+    expect(named('.d.ts')).toHaveLength(11)
     expect(named('.json').map((file) => existsSync(installed.path(file)))).toEqual([true, true, true])
     expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
       [],
@@ -132,8 +133,10 @@ describe('what npm installs', () => {
     ).toEqual([])
   })
 
-  it('has the licences of exactly the packages that are bundled', () => {
-    const folders = modules.flatMap(
+  it('has the licences of exactly the packages that are bundled', async () => {
+    const page = await bundlePage()
+    const ofPage = page.modules.map((path) => path.replace(/^.*?(?=node_modules\/)/, ''))
+    const folders = [...modules, ...ofPage].flatMap(
       (path) => /^node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(path) ?? [],
     )
     const bundled = [...new Set(folders)].map((folder) => {
@@ -204,7 +207,7 @@ describe('the built package', () => {
   })
 
   it('needs only its dependencies, for each of its files', async () => {
-    const built = files('dist/{chunks,operators,src/{rules,service,transport,webhooks}}/*.js')
+    const built = files('dist/{chunks,operators,src/{dashboard,gateway,rules,service,transport,webhooks}}/*.js')
     const program = built.map((file) => `import './node_modules/rivulet/${file}'`)
     await writeFile(
       join(installed.folder, 'imports.mjs'),
@@ -213,6 +216,33 @@ describe('the built package', () => {
 
     expect(built.length).toBeGreaterThan(8)
     expect((await installed.node(['imports.mjs'])).stdout).toBe('loaded')
+  })
+
+  it('has the page of the dashboard, which needs neither React nor the bundler to be served', async () => {
+    const page = files('dist/dashboard/*').map((file) => basename(file))
+    await writeFile(
+      join(installed.folder, 'dashboard.mjs'),
+      `import { memoryLog, openLog } from 'rivulet'
+      import { createDashboard } from 'rivulet/dashboard'
+      await using log = await openLog(memoryLog())
+      await using dashboard = createDashboard({ log })
+      const address = dashboard.address('http://127.0.0.1')
+      const [cookie] = (await dashboard(new Request(address))).headers.getSetCookie()[0].split(';')
+      const get = (path) => dashboard(new Request(new URL(path, address), { headers: { cookie } }))
+      const html = await (await get('/')).text()
+      const assets = [...html.matchAll(/"(\\/assets\\/page[^"]+)"/g)].map(([, path]) => path)
+      const sizes = await Promise.all(assets.map(async (path) => (await (await get(path)).text()).length))
+      process.stdout.write(JSON.stringify({ assets, sizes }))`,
+    )
+    const { assets, sizes } = JSON.parse((await installed.node(['dashboard.mjs'])).stdout)
+
+    expect(page.toSorted()).toEqual(assets.map((path: string) => basename(path)).toSorted())
+    expect(page).toHaveLength(2)
+    expect(Math.min(...sizes)).toBeGreaterThan(1_000)
+    const loaded = importedBy('dist/src/dashboard/index.js')
+    expect(loaded).toContain('#dashboard-page')
+    expect([...loaded].filter((name) => /react|rolldown/.test(name))).toEqual([])
+    expect([...importedBy('dist/src/dashboard/built-page.js')]).toEqual(['node:fs/promises'])
   })
 
   it('runs a pipeline through all of its entries, which share classes and gates', async () => {
@@ -314,7 +344,7 @@ describe('the types of the package', () => {
       join(installed.folder, 'user.ts'),
       [...imports, `export const all = [${uses.join()}]`].join('\n'),
     )
-    expect(entries).toHaveLength(10)
+    expect(entries).toHaveLength(11)
     expect(await complaintsAbout('user.ts')).toBe('')
   })
 
