@@ -207,7 +207,9 @@ describe('the built package', () => {
   })
 
   it('needs only its dependencies, for each of its files', async () => {
-    const built = files('dist/{chunks,operators,src/{dashboard,gateway,rules,service,transport,webhooks}}/*.js')
+    const built = files(
+      'dist/{chunks,operators,src/{dashboard,gateway,rules,service,transport,webhooks}}/*.js',
+    )
     const program = built.map((file) => `import './node_modules/rivulet/${file}'`)
     await writeFile(
       join(installed.folder, 'imports.mjs'),
