@@ -47,6 +47,26 @@ describe('changes of a view', () => {
     expect(some).toEqual({ 'a/x': { value: '1', times: 1 } })
   })
 
+  it('come after a snapshot that clients share which come together', async () => {
+    const { gateway, url, append, store, token } = await served({ maxConnections: 1_000 })
+    await append(setItem('a', 'x', '1'), setItem('b', 'x', '2'))
+    await processed(store)
+    const counts = counted(gateway)
+    const own = await token()
+    const first = await openStream(url, own, EVERYTHING)
+    await first.until('current')
+    const streams = await Promise.all(Array.from({ length: 20 }, () => openStream(url, own, EVERYTHING)))
+    for (const each of streams) await each.until('current')
+
+    expect(counts.encoded).toBe(1)
+    await append(setItem('a', 'x', '3'))
+    for (const each of streams) {
+      await each.untilRows((model) => Object(model.rows('everything')['a/x']).value === '3')
+      expect(each.model.rows('everything')['b/x']).toEqual({ value: '2', times: 1 })
+    }
+    expect(counts.encoded).toBe(2)
+  })
+
   it('that a client does not see move its position, which comes with the next heartbeat', async () => {
     const { gateway, url, append, store } = await served({ heartbeat: 20 })
     const token = await gateway.grant({ sub: 'c', views: ['everything'], sources: ['/v1/monitors/a'] })

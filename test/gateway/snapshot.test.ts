@@ -85,7 +85,11 @@ describe('a snapshot', () => {
   it('is never followed by an older state of a row, also where others have got that meanwhile', async () => {
     const { log, set, stream: open } = await held()
     await set(rows(0, 600))
-    const other = await open()
+    const first = await open()
+    await first.until('current')
+    await first.close()
+    // It resumes, so that it does not share the parts of its snapshot.
+    const other = await open(first.model.positions.get('everything'))
     await other.until('current')
     const model = new WatchfulModel()
     const stream = await open(undefined, model)

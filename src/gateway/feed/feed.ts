@@ -177,6 +177,7 @@ export class Feed {
 
   #forget(): void {
     this.#kept.clear()
+    this.#view.parts.clear()
   }
 
   #end(stop: AbortController): void {

@@ -4,6 +4,7 @@ import type { RowKey } from '../../protocol/live.ts'
 import type { ViewDefinition } from '../view.ts'
 import type { Counters } from './counters.ts'
 import { Feed } from './feed.ts'
+import { SnapshotParts } from './snapshot-parts.ts'
 import { viewProcessName } from './view-process.ts'
 
 /** The rows of a view that begin with the same params. */
@@ -26,6 +27,7 @@ export class FollowedView {
   readonly states: StoredStates
   readonly counters: Counters
   readonly feed: Feed
+  readonly parts: SnapshotParts
   /** Why it is not made any more. */
   failure: unknown
   readonly #definition: ViewDefinition
@@ -37,6 +39,7 @@ export class FollowedView {
     this.states = states
     this.counters = counters
     this.feed = new Feed(this)
+    this.parts = new SnapshotParts(this)
     this.#definition = definition
     this.#params = definition.params ?? []
   }

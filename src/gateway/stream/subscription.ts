@@ -1,17 +1,14 @@
 import { LogPositionError } from '../../log/errors.ts'
 import type { PositionProblem } from '../../log/errors.ts'
 import type { Position } from '../../log/store/contract.ts'
-import type { StateChange } from '../../log/store/process-store.ts'
 import type { GapReason } from '../../protocol/live.ts'
 import type { Access } from '../access/access.ts'
 import type { FollowedView, Scope } from '../feed/followed-view.ts'
-import { bytesOf, frameOf, frameText } from '../feed/frames.ts'
-import { RowSet } from '../feed/row-set.ts'
+import { bytesOf, frameText } from '../feed/frames.ts'
 import { Segment } from '../feed/segment.ts'
-import { GAPS_KEY } from '../feed/view-process.ts'
 
-/** Maximum number of rows in a part of a snapshot, and about its length in characters. */
-const MAX_ROWS = 500
+/** Maximum number of changes in a frame, and about its length in characters. */
+const MAX_CHANGES = 500
 const MAX_LENGTH = 64 * 1024
 
 const GAPS: Readonly<Record<PositionProblem, GapReason>> = {
@@ -113,34 +110,18 @@ export class Subscription {
 
   /** A part of the rows. What changes meanwhile comes after them, from the position of the first part on. */
   async #rows({ after, since }: Phase & { at: 'rows' }): Promise<Uint8Array> {
-    const { states, reader, feed } = this.#view
-    const { address, prefix } = this.scope
-    const first = since === undefined
-    const page = await states.range(reader, {
-      prefix: prefix === '' ? '' : `${prefix}/`,
-      after,
-      since,
-      limit: MAX_ROWS,
-      maxLength: MAX_LENGTH,
-    })
-    const { position = page.position } = { position: since }
-    const rows: StateChange[] = [...(first ? await this.#ownRow() : []), ...page.states]
-    let text = ''
-    if (first) {
-      if (this.#gap !== undefined) text += frameText('gap', { view: address, reason: this.#gap })
+    const { feed, parts } = this.#view
+    const { address } = this.scope
+    // A shared part may be of the time before the gap.
+    const part = await parts.read({ scope: this.scope, after, since }, this.#gap !== undefined)
+    const { position, last } = part
+    let gaps = ''
+    if (since === undefined) {
+      if (this.#gap !== undefined) gaps += frameText('gap', { view: address, reason: this.#gap })
       this.#gap = undefined
-      if (await this.#hasMissed(page.states)) text += frameText('gap', { view: address, reason: 'missed' })
+      if (part.hasMissed) gaps += frameText('gap', { view: address, reason: 'missed' })
     }
-    const isRow = ({ key }: StateChange) => key !== GAPS_KEY
-    const visible = new RowSet(rows.filter(isRow), (key) => this.#view.sourceOf(key)).visibleTo(this.#access)
-    const end = page.isEnd ? `,"position":${JSON.stringify(position)}` : ''
-    text += frameOf(
-      'snapshot',
-      `{"view":${JSON.stringify(address)},"rows":${visible.json()},"first":${first}${end}}`,
-    )
-    const bytes = bytesOf(text)
-    this.#view.counters.encoded(bytes.byteLength)
-    if (!page.isEnd) this.#phase = { at: 'rows', after: page.states.at(-1)?.key ?? '', since: position }
+    if (last !== undefined) this.#phase = { at: 'rows', after: last, since: position }
     else {
       // Segments in memory may be older than the rows that were just read, and a row must not go back.
       const until = await feed.latest()
@@ -148,29 +129,22 @@ export class Subscription {
       this.#sent = position
       this.#phase = position === until ? { at: 'changes', position } : { at: 'catch-up', position, until }
     }
-    return bytes
-  }
-
-  /** The row whose path is the params themselves. */
-  async #ownRow(): Promise<readonly StateChange[]> {
-    const { prefix } = this.scope
-    if (prefix === '') return []
-    const [state] = await this.#view.states.states(this.#view.reader, [prefix])
-    return typeof state === 'string' ? [{ key: prefix, state }] : []
-  }
-
-  /** Whether the view has missed entries of the log. */
-  async #hasMissed(rows: readonly StateChange[]): Promise<boolean> {
-    if (rows.some(({ key }) => key === GAPS_KEY)) return true
-    const [state] = await this.#view.states.states(this.#view.reader, [GAPS_KEY])
-    return typeof state === 'string'
+    const frame = part.frameFor(this.#access)
+    return gaps === '' ? frame : joined(bytesOf(gaps), frame)
   }
 
   /** Changes from the store itself, which are not older than the rows. */
   async #catchUp({ position, until }: Phase & { at: 'catch-up' }): Promise<Uint8Array | 'again'> {
     const { states, reader } = this.#view
-    const limits = { limit: MAX_ROWS, maxLength: MAX_LENGTH, until }
+    const limits = { limit: MAX_CHANGES, maxLength: MAX_LENGTH, until }
     const page = await states.changes(reader, position, limits)
     return this.#take(new Segment(this.#view, page.position, page.changes)) ?? 'again'
   }
+}
+
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(first.byteLength + second.byteLength)
+  bytes.set(first)
+  bytes.set(second, first.byteLength)
+  return bytes
 }

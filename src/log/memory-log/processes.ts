@@ -56,7 +56,7 @@ export class Processes {
     const from = this.positions.resume(after, process, options.present)
     if (process === undefined) return { changes: [], position: after, isEnd: true }
     const { generation, lastChange } = process
-    const until = options.until === undefined ? lastChange : this.positions.parse(options.until).change
+    const until = options.until === undefined ? lastChange : this.positions.until(options.until, process)
     const { limit, maxLength = MAX_PAGE_LENGTH } = options
     const { found: numbered, isEnd } = process.changesAfter(from, until, limit, maxLength)
     const found: StoredChange[] = numbered.map(({ key, state, change }) => ({

@@ -71,6 +71,17 @@ export class ProcessPositions {
     return change
   }
 
+  /**
+   * The number of the last change of pages up to a position.
+   *
+   * @throws {LogPositionError} for a position of another generation.
+   */
+  until(position: Position, { generation, lastChange }: ProcessChanges): number {
+    const place = this.parse(position)
+    if (place.generation === generation || place.change === 0) return Math.min(place.change, lastChange)
+    throw new LogPositionError(this.#log, position, 'rebuilt', 'is of another generation of the process in')
+  }
+
   /** @throws {LogPositionError} for a position that is of another generation. */
   checkGeneration(position: Position, generation: number | undefined): void {
     if (this.parse(position).generation !== (generation ?? 0)) throw this.#rebuilt(position)

@@ -1,4 +1,3 @@
-import { LogPositionError } from '../errors.ts'
 import type { Position } from '../store/contract.ts'
 import { keyRanges } from '../process/key-ranges.ts'
 import { ProcessPositions } from '../process/process-position.ts'
@@ -35,11 +34,9 @@ interface FoundProcess extends ProcessChanges {
 /** State and timers of processes. All methods run within a transaction. */
 export class Processes {
   readonly positions: ProcessPositions
-  readonly #log: string
   readonly #statements: ReturnType<typeof prepare>
 
   constructor(file: LogFile) {
-    this.#log = file.name
     this.positions = new ProcessPositions(file.name, file.epoch)
     this.#statements = prepare(file)
   }
@@ -86,7 +83,7 @@ export class Processes {
     const from = this.positions.resume(after, process, present)
     if (process === undefined) return { changes: [], position: after, isEnd: true }
     const { generation, lastChange } = process
-    const last = until === undefined ? lastChange : this.#until(until, process)
+    const last = until === undefined ? lastChange : this.positions.until(until, process)
     const changes: StoredChange[] = []
     let length = 0
     for (const row of this.#statements.changes.iterate(generation, from, last, limit)) {
@@ -180,13 +177,6 @@ export class Processes {
       Number(cleanTimers.run(generation, generation, CLEANED_ROWS).changes)
     if (rows === 0) cleanProcess.run(generation)
     return true
-  }
-
-  /** The end of the pages up to this position. */
-  #until(until: Position, { generation, lastChange }: ProcessChanges): number {
-    const place = this.positions.parse(until)
-    if (place.generation === generation || place.change === 0) return Math.min(place.change, lastChange)
-    throw new LogPositionError(this.#log, until, 'rebuilt', 'is of another generation of the process in')
   }
 
   #setTimer(generation: number, timer: TimerChange): void {

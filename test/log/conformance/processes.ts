@@ -157,6 +157,18 @@ export function describeProcesses(name: string, open: Open): void {
       expect(page).toMatchObject({ position: until, isEnd: true })
     })
 
+    it('reads up to the end where the last position is beyond it, and refuses one of another generation', async () => {
+      const { log, set, commit } = await withProcess()
+      await set(['a', '1'], ['b', '1'], ['c', '1'])
+      const { position: earlier } = await changesAfter(log)
+      const start = await log.processes.start()
+      const page = await log.processes.changes(NAME, start, { limit: 10, until: `${earlier}0` })
+      expect(page).toMatchObject({ position: earlier, isEnd: true })
+      await commit({ reset: true, state: [{ key: 'a', state: '1' }] })
+      const read = log.processes.changes(NAME, start, { limit: 10, until: earlier })
+      await expect(read).rejects.toMatchObject({ name: 'LogPositionError', position: earlier })
+    })
+
     /** The keys with a prefix, in pages of this size, after a key. */
     async function keysWith(log: LogStore, prefix: string, limit: number, first?: string) {
       const found: (readonly [string, string])[] = []
