@@ -116,6 +116,9 @@ describe('an output', () => {
   it('has a summary of its plain values, in one line', () => {
     const content = { name: 'A\n B', year: 2026, list: ['x', { deep: 1 }], none: null, is: false }
     expect(summaryOf({ type: 'json', content })).toBe('A B · 2026 · x · false')
+    expect(summaryOf({ content: '## Install\n> `npm i` **now**\n```sh\n- a * b\n```' })).toBe(
+      'Install npm i now a * b',
+    )
     expect(oneLine(`${'word '.repeat(1_000)}`, 12)).toBe('word word wo…')
   })
 

@@ -83,11 +83,11 @@ export function countSources(evidence: readonly Evidence[]): number {
   return new Set(evidence.flatMap(({ sources }) => sources.map(({ url }) => url))).size
 }
 
-/** What an output says, in one line of at most `length` characters. */
+/** What an output says, in one line of at most `length` characters, without the marks of Markdown. */
 export function summaryOf(output: unknown, length = 200): string {
   const shown = readOutput(output)
   if (shown.kind === 'none') return ''
-  if (shown.kind === 'text') return oneLine(shown.text, length)
+  if (shown.kind === 'text') return oneLine(withoutMarks(shown.text.slice(0, length * 4)), length)
   return oneLine(
     shown.fields
       .flatMap(([, value]) => (isScalar(value) ? [String(value)] : list(value).filter(isScalar).map(String)))
@@ -95,6 +95,14 @@ export function summaryOf(output: unknown, length = 200): string {
       .join(' · '),
     length,
   )
+}
+
+/** A text without the marks of headings, quotations, lists, code and emphasis. */
+function withoutMarks(markdown: string): string {
+  return markdown
+    .replaceAll(/^\s*(?:#{1,6}|>|[-*+])\s+/gm, '')
+    .replaceAll(/^\s*```.*$/gm, '')
+    .replaceAll(/\*\*|`/g, '')
 }
 
 function isScalar(value: unknown): value is string | number | boolean {

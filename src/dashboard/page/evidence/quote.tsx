@@ -30,7 +30,7 @@ export function SourceQuotes({ source }: { readonly source: Source }): ReactNode
         <ExternalLink url={url}>
           <bdi>{oneLine(title ?? url, 160)}</bdi>
         </ExternalLink>
-        {title !== undefined && (
+        {title !== undefined && title !== siteOf(url) && (
           <span className="site">
             <bdi>{siteOf(url)}</bdi>
           </span>

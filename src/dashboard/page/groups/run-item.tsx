@@ -41,7 +41,7 @@ export const RunItem = memo(function RunItem({
   const evidence = shown.kind === 'none' ? [] : shown.evidence
   const confidence = lowestConfidence(evidence)
   const sources = countSources(evidence)
-  const question = inputText(row)
+  const question = inputText(row) ?? textOf(row.run.metadata)
   const answer = run.error == null ? summaryOf(output) : oneLine(String(run.error.message), 200)
   return (
     <li ref={item}>
@@ -168,7 +168,10 @@ export function TruncatedNote(): ReactNode {
 
 function inputText({ input }: GroupRunRow): string | undefined {
   const value = input?.input
-  if (typeof value === 'string') return oneLine(value, 200)
+  return typeof value === 'string' ? oneLine(value, 200) : textOf(value)
+}
+
+function textOf(value: unknown): string | undefined {
   if (!isObject(value)) return undefined
   const texts = Object.values(value).filter((each) => typeof each === 'string' || typeof each === 'number')
   return texts.length === 0 ? undefined : oneLine(texts.join(' · '), 200)

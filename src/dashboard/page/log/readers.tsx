@@ -18,7 +18,9 @@ export function Readers({ readers }: { readonly readers: LogStats['readers'] }):
       </Notice>
     )
   }
-  const sorted = readers.toSorted((a, b) => b.lag.entries - a.lag.entries || a.name.localeCompare(b.name))
+  const sorted = readers.toSorted(
+    (a, b) => b.lag.entries - a.lag.entries || rankOf(a) - rankOf(b) || a.name.localeCompare(b.name),
+  )
   const most = Math.max(1, ...readers.map(({ lag }) => lag.entries))
   return (
     <div className="scroll" tabIndex={0} role="region" aria-label="Table of readers">
@@ -71,6 +73,11 @@ export function Readers({ readers }: { readonly readers: LogStats['readers'] }):
       </table>
     </div>
   )
+}
+
+/** What a program reads comes before what a gateway reads, such as this dashboard's. */
+function rankOf({ kind, name }: Reader): number {
+  return kind === 'process' && /^(?:view|gateway):/.test(name) ? 1 : 0
 }
 
 function ReaderState({ reader }: { readonly reader: Reader }): ReactNode {

@@ -4,7 +4,7 @@ import { formats } from '../parts/format.ts'
 import { timeTicks } from './ticks.ts'
 
 const HEIGHT = 168
-const MARGIN = { top: 8, right: 4, bottom: 22, left: 46 }
+const MARGIN = { top: 8, right: 4, bottom: 22, left: 54 }
 
 /** Where a plot draws. */
 export interface Area {
