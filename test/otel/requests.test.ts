@@ -195,7 +195,7 @@ describe('a meter and a tracer that fail', () => {
   })
 
   it('are refused, as anything else that cannot be instrumented, at the call', () => {
-    expect(() => instrument({})).toThrow(/instrument needs a client or a log/)
+    expect(() => instrument({})).toThrow(/instrument needs a client, a log or a gateway/)
     expect(() => instrument({ client: clientOf('http://127.0.0.1:1'), trace: true } as object)).toThrow(
       /trace/,
     )

@@ -20,10 +20,11 @@ export interface Access {
   /** The same text for grants that leave out the same fields. */
   readonly shape: string
   readonly requests: GrantedRequests
+  /** Types of the entries of the log itself that may be seen, those of applications too. */
+  readonly types: readonly string[]
   maySeeView(name: string): boolean
   /** @param source Undefined for something without one, which only grants of all sources see. */
   maySeeSource(source: string | undefined): boolean
-  maySeeType(type: string): boolean
   /** Whether an entry of the log itself may be seen: its type, and its source. A group's grant is good for its runs too. */
   maySeeEntry(entry: Entry): boolean
   /** The value without the omitted fields; the value itself where there are none. */
@@ -46,11 +47,11 @@ export class GrantedAccess implements Access {
   /** When the grant was made, in Unix ms. */
   readonly issued: number
   readonly requests: GrantedRequests
+  readonly types: readonly string[]
   readonly #views: ReadonlySet<string>
   readonly #sources: ReadonlySet<string>
   /** Without the `*` at their ends. */
   readonly #prefixes: readonly string[]
-  readonly #types: ReadonlySet<string>
   readonly #omission: Omission
   readonly #endings: Endings
 
@@ -67,7 +68,7 @@ export class GrantedAccess implements Access {
     this.#views = new Set(views)
     this.#sources = new Set([...sources.filter((source) => !source.endsWith('*')), subjectSource(sub)])
     this.#prefixes = sources.filter((source) => source.endsWith('*')).map((source) => source.slice(0, -1))
-    this.#types = new Set(types)
+    this.types = types
     this.#omission = new Omission(omit)
     this.#endings = endings
   }
@@ -85,12 +86,8 @@ export class GrantedAccess implements Access {
     return this.#sources.has(source) || this.#prefixes.some((prefix) => source.startsWith(prefix))
   }
 
-  maySeeType(type: string): boolean {
-    return this.#types.has(type)
-  }
-
   maySeeEntry(entry: Entry): boolean {
-    if (!this.maySeeType(entry.type)) return false
+    if (!this.types.includes(entry.type)) return false
     if (this.maySeeSource(entry.source)) return true
     if (entry.type !== 'task_run.state') return false
     // Another version, or another program, may have recorded it.

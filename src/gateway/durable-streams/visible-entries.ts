@@ -1,6 +1,5 @@
 import type { EventLog } from '../../log/event-log.ts'
 import type { Entry, Position } from '../../log/store/contract.ts'
-import type { ResearchEventType } from '../../protocol/event.ts'
 import type { Access } from '../access/access.ts'
 
 /** Maximum number of entries that are read at once. */
@@ -9,35 +8,8 @@ const PAGE = 500
 /** Maximum number of pages that are read for one response. After that, it has no entries, and the offset has moved. */
 const MAX_PAGES = 20
 
-/** All types of entries. */
-const TYPES: Readonly<Record<ResearchEventType, true>> = {
-  'monitor.event_stream': true,
-  'monitor.snapshot': true,
-  'monitor.completion': true,
-  'monitor.error': true,
-  'task_group.status': true,
-  'task_run.state': true,
-  error: true,
-  'stream.gap': true,
-  'stream.oversized': true,
-  'source.failed': true,
-  'monitor.cancelled': true,
-  'source.live': true,
-  'source.lost': true,
-  'log.tick': true,
-  'log.gap': true,
-  'alert.firing': true,
-  'alert.resolved': true,
-  'alert.unknown': true,
-  'alert.late': true,
-  'gateway.search': true,
-  'gateway.session': true,
-  'gateway.revoked': true,
-  unknown: true,
-}
-
 /** What a grant says of the entries of a log. */
-export type EntryAccess = Pick<Access, 'maySeeType' | 'maySeeSource' | 'maySeeEntry' | 'omit'>
+export type EntryAccess = Pick<Access, 'types' | 'maySeeSource' | 'maySeeEntry' | 'omit'>
 
 /** A part of the log, as a grant sees it. */
 export interface VisiblePage {
@@ -60,7 +32,7 @@ export class VisibleEntries {
   constructor(log: EventLog, access: EntryAccess) {
     this.#log = log
     this.#access = access
-    this.#types = Object.keys(TYPES).filter((type) => access.maySeeType(type))
+    this.#types = access.types
   }
 
   /** Whether the grant names no type of entries. */

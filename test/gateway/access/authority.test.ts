@@ -15,7 +15,7 @@ describe('a token', () => {
       false,
       false,
     ])
-    expect(['task_run.state', 'error'].map((type) => access.maySeeType(type))).toEqual([true, false])
+    expect(access.types).toEqual(['task_run.state'])
     expect(access.requests).toEqual({})
   })
 
@@ -200,5 +200,16 @@ describe('entries of the log', () => {
     const access = await accessOf(await authority(), { ...GRANT, types: ['error', 'task_run.state'] })
 
     expect(access.maySeeEntry(entry as unknown as Entry)).toBe(expected)
+  })
+
+  it('of the types of an application are visible to grants that name them', async () => {
+    const grant: Grant = JSON.parse('{ "sub": "ada", "types": ["tank.full"], "sources": ["/tanks/*"] }')
+    const access = await accessOf(await authority(), grant)
+    const entry = (type: string) => ({ type, source: '/tanks/1', data: {} }) as unknown as Entry
+
+    expect([entry('tank.full'), entry('tank.empty')].map((each) => access.maySeeEntry(each))).toEqual([
+      true,
+      false,
+    ])
   })
 })
