@@ -20,7 +20,7 @@ export type { GroupRow, GroupRunRow, GroupStatusRow } from './views/group-view.t
 export { groupsView } from './views/groups-view.ts'
 export type { GroupsRow } from './views/groups-view.ts'
 export { monitorView } from './views/monitor-view.ts'
-export type { MonitorRow } from './views/monitor-view.ts'
+export type { MonitorRow, MonitorRowType } from './views/monitor-view.ts'
 export { monitorsView } from './views/monitors-view.ts'
 export type { MonitorsRow } from './views/monitors-view.ts'
 export type { NoticeRow } from './views/notice.ts'

@@ -21,11 +21,12 @@ const TYPES = [
   'unknown',
 ] as const
 
-type Type = (typeof TYPES)[number]
+/** The types of the events on a monitor's timeline. */
+export type MonitorRowType = (typeof TYPES)[number]
 
 /** An event on a monitor's timeline, by `type`. Its path is `[monitor, id of the event]`. */
 export type MonitorRow = {
-  readonly [Each in Type]: {
+  readonly [Each in MonitorRowType]: {
     readonly type: Each
     /** The data of the event; null where even the shortened one was too long. */
     readonly event: ResearchEventData[Each] | null
@@ -36,7 +37,7 @@ export type MonitorRow = {
     /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
     readonly truncated?: true
   }
-}[Type]
+}[MonitorRowType]
 
 /** The most that is kept of an event, in bytes. */
 const MAX_EVENT = 229_376
