@@ -31,6 +31,9 @@ const MAX_HEARTBEAT = 120_000
 const GOOD = 1_000
 /** How long views stay live while an orderly end is followed by the next connection, in ms. */
 const GRACE = 2_000
+/** How long after a wake a failure is followed by the next attempt within `HURRY_DELAY`, both in ms: its network may take a moment. */
+const HURRY = 2_000
+const HURRY_DELAY = 250
 /** How late a heartbeat may be before the page, which has just woken up, takes the connection for dead, in ms. */
 const LATE = 2_000
 
@@ -67,6 +70,7 @@ export class Connection {
   #isRunning = false
   #endPause = () => {}
   #pausedUntil = 0
+  #hurryUntil = 0
   /** The addresses of the views that it has asked for. */
   #carried: string | undefined
   #startedAt = 0
@@ -109,10 +113,11 @@ export class Connection {
   /** The page runs again, or has a network again. */
   wake(): void {
     const now = this.#environment.now()
+    this.#hurryUntil = now + HURRY
     if (this.isParked) this.viewsChanged(0)
     else if (this.isOpen) {
       if (this.#silence(now) > this.heartbeat + LATE) this.#end('dead')
-    } else if (Math.abs(now - this.#startedAt) > GOOD) this.#endPause()
+    } else if (this.error?.retryAfter === undefined) this.#endPause()
   }
 
   /** Does what is due. Timers of a hidden page may be late by a minute. */
@@ -226,11 +231,9 @@ export class Connection {
       code === 'unauthenticated' || code === 'expired' || code === 'revoked' || code === 'forbidden'
     // The token was too old, maybe. A new one is tried at once, but only once.
     if (isRefused && ++this.#refusals === 1) return 0
-    return Math.max(
-      retryAfter,
-      1,
-      backoffDelay(this.#failures++, {}, () => this.#environment.random()),
-    )
+    const delay = backoffDelay(this.#failures++, {}, this.#environment.random)
+    const isHurried = this.#environment.now() < this.#hurryUntil
+    return Math.max(retryAfter, 1, isHurried ? Math.min(delay, HURRY_DELAY) : delay)
   }
 
   async #token(signal: AbortSignal): Promise<string> {
@@ -264,10 +267,7 @@ export class Connection {
   #opened({ protocol, heartbeat }: Extract<Frame, { readonly kind: 'open' }>): void {
     if (protocol !== LIVE_PROTOCOL) {
       this.#refusals = 2
-      throw new LiveError(
-        'protocol',
-        `The gateway has version ${protocol} of the protocol, this page ${LIVE_PROTOCOL}: reload it`,
-      )
+      throw new LiveError('protocol', `The gateway has version ${protocol} of the protocol: reload the page`)
     }
     this.heartbeat = Math.min(Math.max(heartbeat, MIN_HEARTBEAT), MAX_HEARTBEAT)
     this.isOpen = true

@@ -48,7 +48,7 @@ export function platform(): Environment {
         cancel()
       }
     },
-    random: () => Math.random(),
+    random: Math.random,
     fetch: (input, init) => globalThis.fetch(input, init),
     onPageEvent,
     isOnline: () => navigator?.onLine !== false,

@@ -169,6 +169,33 @@ describe('a page that wakes up', () => {
     expect(server.requests).toBe(5)
   })
 
+  it('tries again soon where its network takes a moment, but not before a Retry-After', async () => {
+    const page = new TestPage()
+    const server = await streamServer({
+      answer: (_, response) => {
+        if (server.requests > 12) return false
+        response.writeHead(503, server.requests === 12 ? { 'retry-after': '9' } : {}).end()
+        return true
+      },
+      onStream: (stream) => sendRow(stream, 1),
+    })
+    const view = connectTo(server.url, page).view('groups')
+    follow(view)
+    await soon(page, () => server.requests === 8)
+    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+    page.emit('wake')
+    await until(() => server.requests === 9)
+    const wokenAt = page.now()
+    await soon(page, () => server.requests === 12)
+    expect(page.now() - wokenAt).toBeLessThan(2_000)
+    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+    page.emit('wake')
+    page.advance(8_500)
+    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect(server.requests).toBe(12)
+    await soon(page, () => view.status().state === 'live')
+  })
+
   it('is offline while the browser has no network, and live when it has one again', async () => {
     const page = new TestPage()
     const server = await streamServer({ onStream: (stream) => sendRow(stream, 1) })

@@ -32,6 +32,7 @@ export interface Page {
   getByText(text: string | RegExp, options?: { readonly exact?: boolean }): Locator
   readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> }
   on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void
+  on(event: 'crash', listener: () => void): void
   on(event: 'pageerror', listener: (error: Error) => void): void
   on(event: 'request', listener: (request: { url(): string }) => void): void
   close(): Promise<void>
@@ -65,6 +66,9 @@ export interface Locator {
 /** A window of its own profile. */
 export interface Context {
   newPage(): Promise<Page>
+  /** The browser's own protocol, for one page. */
+  newCDPSession(page: Page): Promise<{ send(method: string, params?: object): Promise<unknown> }>
+  setOffline(isOffline: boolean): Promise<void>
   clearCookies(): Promise<void>
   close(): Promise<void>
 }
