@@ -32,10 +32,10 @@ export interface TokenToSign {
 }
 
 /** The longest token, in characters: within the headers that servers and proxies accept, 8 kB for each by default. */
-export const MAX_TOKEN = 6_000
+const MAX_TOKEN = 6_000
 
 /** The longest token in a cookie: browsers drop one of more than 4,096 bytes, with its name and attributes. */
-export const MAX_SESSION_TOKEN = 3_800
+const MAX_SESSION_TOKEN = 3_800
 
 const ISSUER = 'rivulet'
 const ALGORITHM = 'HS256'
