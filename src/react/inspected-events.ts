@@ -1,4 +1,4 @@
-import type { InspectedView, Inspection } from './inspection.ts'
+import type { InspectedView, LiveInspection } from '../live/live.ts'
 
 /** What has happened to a view. */
 export interface InspectedEvent {
@@ -14,8 +14,8 @@ const EVENTS = 50
 /** The last events, newest first, with those by which one inspection became the next one. */
 export function withEvents(
   events: readonly InspectedEvent[],
-  before: Inspection,
-  after: Inspection,
+  before: LiveInspection,
+  after: LiveInspection,
 ): readonly InspectedEvent[] {
   const earlier = new Map(before.views.map((view) => [view.address, view]))
   const added = after.views.flatMap((view) => eventsOf(earlier.get(view.address), view))

@@ -1,10 +1,9 @@
 import { createElement, useEffect, useState } from 'react'
 import type { ReactElement, SyntheticEvent } from 'react'
-import type { Live } from '../live/live.ts'
+import type { InspectedView, Live, LiveInspection } from '../live/live.ts'
 import type { ViewShapes } from '../protocol/live.ts'
 import { withEvents } from './inspected-events.ts'
 import type { InspectedEvent } from './inspected-events.ts'
-import type { Inspectable, InspectedView, Inspection } from './inspection.ts'
 import { addInspectorStyles } from './inspector-styles.ts'
 import { useStatus } from './use-status.ts'
 
@@ -12,14 +11,14 @@ type ToggleEvent = SyntheticEvent<HTMLDetailsElement>
 
 /** Props of `LiveInspector`. */
 export interface LiveInspectorProps {
-  readonly live: Pick<Live<ViewShapes>, 'status'> & Inspectable
+  readonly live: Pick<Live<ViewShapes>, 'status' | 'inspect'>
   /** Whether it is open at first. Default false. */
   readonly defaultOpen?: boolean
 }
 
 /** What is shown, since the panel was opened. */
 interface Seen {
-  readonly inspection: Inspection
+  readonly inspection: LiveInspection
   /** Newest first. */
   readonly events: readonly InspectedEvent[]
 }
@@ -45,7 +44,7 @@ export function LiveInspector({ live, defaultOpen = false }: LiveInspectorProps)
   useEffect(addInspectorStyles, [])
   useEffect(() => {
     if (!isOpen) return
-    const see = (inspection: Inspection) =>
+    const see = (inspection: LiveInspection) =>
       setSeen((last) => ({
         inspection,
         events: last === undefined ? [] : withEvents(last.events, last.inspection, inspection),
@@ -107,7 +106,7 @@ function Row({ cells: [first, ...others] }: { readonly cells: readonly string[] 
   return createElement('tr', null, createElement('th', { scope: 'row' }, first), cells)
 }
 
-function summaryOf({ role, followers, connection }: Inspection): string {
+function summaryOf({ role, followers, connection }: LiveInspection): string {
   const tabs = `${role}${followers === 0 ? '' : `, ${followers} tabs follow`}`
   if (connection === undefined) return tabs
   const { state, since, lastBytes, behind, failures } = connection

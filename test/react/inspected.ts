@@ -1,5 +1,4 @@
-import type { LiveStatus } from 'rivulet/live'
-import type { Inspection } from '../../src/react/inspection.ts'
+import type { LiveInspection, LiveStatus } from 'rivulet/live'
 
 export const SINCE = Date.UTC(2026, 10, 22, 12)
 const LIVE: LiveStatus = { state: 'live', since: SINCE }
@@ -25,9 +24,9 @@ export const ALERTS = {
 
 /** A connection to inspect, whose state the test sets. */
 export function inspected() {
-  const listeners = new Set<(inspection: Inspection) => void>()
+  const listeners = new Set<(inspection: LiveInspection) => void>()
   const statusListeners = new Set<(status: LiveStatus) => void>()
-  let inspection: Inspection = {
+  let inspection: LiveInspection = {
     role: 'leader',
     followers: 3,
     connection: { state: 'open', since: SINCE, lastBytes: SINCE + 1, behind: 12, failures: 0 },
@@ -35,7 +34,7 @@ export function inspected() {
   }
   return {
     listeners: () => listeners.size + statusListeners.size,
-    become(next: Partial<Inspection>) {
+    become(next: Partial<LiveInspection>) {
       inspection = { ...inspection, ...next }
       for (const listener of listeners) listener(inspection)
     },
@@ -47,7 +46,7 @@ export function inspected() {
       getSnapshot: () => LIVE,
     },
     inspect: {
-      subscribe(listener: (seen: Inspection) => void) {
+      subscribe(listener: (seen: LiveInspection) => void) {
         listeners.add(listener)
         listener(inspection)
         return () => void listeners.delete(listener)
