@@ -16,6 +16,10 @@ import { ViewStore } from './view-store.ts'
 const LINGER = 5_000
 /** How long changes of the set of views are collected, in ms. */
 const COLLECT = 25
+/** How many views a gateway takes on a connection. Those without a listener make room for others. */
+const MAX_VIEWS = 64
+/** A view that was denied is asked for again by a new listener after so long, in ms. */
+const ASK_AGAIN = 1_000
 
 /** From the best one to the worst one. */
 const STATES: readonly LiveState[] = ['live', 'connecting', 'stale', 'offline', 'denied']
@@ -80,6 +84,8 @@ export class Client {
     // The same function may subscribe twice.
     const own = (snapshot: ViewSnapshot<unknown>) => listener(snapshot)
     if (!this.#isClosed) {
+      // It may be granted now: the user has logged in, for instance.
+      if (store.refusal && this.#environment.now() - store.lastFrame > ASK_AGAIN) this.#endLinger(store)
       store.listeners.add(own)
       this.#start()
       this.#want(store)
@@ -88,10 +94,7 @@ export class Client {
     return () => {
       if (!store.listeners.delete(own) || store.listeners.size > 0 || this.#isClosed) return
       store.lingers = true
-      this.#environment.later(LINGER, () => {
-        store.lingers = false
-        this.#drop(store)
-      })
+      this.#environment.later(LINGER, () => this.#endLinger(store))
     }
   }
 
@@ -175,13 +178,25 @@ export class Client {
   #want(store: ViewStore): void {
     if (this.#stores.get(store.address) === store) return
     this.#stores.set(store.address, store)
+    for (const other of this.#stores.values()) {
+      if (other.lingers && this.#stores.size > MAX_VIEWS) this.#endLinger(other)
+    }
     this.#offline?.seed()
     this.#wantedChanged(COLLECT)
   }
 
+  /** Keeps a view without a listener no longer. */
+  #endLinger(store: ViewStore): void {
+    store.lingers = false
+    this.#drop(store)
+  }
+
   #drop(store: ViewStore): void {
     if (store.isWanted || !this.#stores.delete(store.address)) return
-    if (store.status.state === 'live') store.status = { state: 'stale', since: this.#environment.now() }
+    store.status = {
+      state: store.position === undefined ? 'connecting' : 'stale',
+      since: this.#environment.now(),
+    }
     store.holding = 'old'
     store.disconnected()
     store.publish()

@@ -259,7 +259,7 @@ export class Connection {
     if (!response.ok) throw await untilAborted(refusalOf(response, this.#environment), signal)
     const type = `${response.headers.get('content-type')}`
     if (response.body === null || !type.startsWith('text/event-stream')) {
-      throw new LiveError('protocol', `No event stream, but ${type}`)
+      throw new LiveError('protocol', `Received ${type}`)
     }
     return response.body
   }
@@ -267,7 +267,7 @@ export class Connection {
   #opened({ protocol, heartbeat }: Extract<Frame, { readonly kind: 'open' }>): void {
     if (protocol !== LIVE_PROTOCOL) {
       this.#refusals = 2
-      throw new LiveError('protocol', `The gateway has version ${protocol} of the protocol: reload the page`)
+      throw new LiveError('protocol', `version ${protocol} of the protocol: reload`)
     }
     this.heartbeat = Math.min(Math.max(heartbeat, MIN_HEARTBEAT), MAX_HEARTBEAT)
     this.isOpen = true
@@ -295,7 +295,7 @@ export class Connection {
 
   #endIfSilent(attempt: AbortController, now: number): void {
     if (this.#silence(now) <= this.#limit) return
-    attempt.abort(new LiveError('timeout', `Nothing came for ${this.#limit / 1_000} s`))
+    attempt.abort(new LiveError('timeout', `Nothing for ${this.#limit / 1_000} s`))
   }
 
   /** How long nothing has come, in ms. */
@@ -318,9 +318,7 @@ export class Connection {
 }
 
 function asLiveError(error: unknown): LiveError {
-  return error instanceof LiveError
-    ? error
-    : new LiveError('network', 'No connection to the gateway', { cause: error })
+  return error instanceof LiveError ? error : new LiveError('network', 'No connection', { cause: error })
 }
 
 function addressesOf(views: readonly ViewRequest[]): string {

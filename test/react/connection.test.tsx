@@ -78,7 +78,7 @@ describe('a component over a connection', () => {
     },
   )
 
-  it('ends with the last of params that change quickly', async () => {
+  it('ends with the last of params that change quickly, and asks for as many views as a gateway takes', async () => {
     const server = await counting()
     const { live, soon } = connectTo(server)
     let go: (group: string) => void = () => {}
@@ -97,13 +97,13 @@ describe('a component over a connection', () => {
     }
     await soon(() => /^tgrp_200 \d+/.test(text()))
 
-    expect(server.requests).toBeLessThan(100)
+    expect(Math.max(...server.streams.map(({ views }) => views.length))).toBeLessThanOrEqual(64)
   })
 
   it('throws what the gateway refuses, and asks again when the boundary is reset by one who has read it', async () => {
     consoleErrors()
     const server = await streamServer()
-    const { live, soon, pass } = connectTo(server)
+    const { live, page, soon, pass } = connectTo(server)
     const boundary = createRef<Boundary>()
     const { text } = mountOverTime(
       <Boundary ref={boundary}>
@@ -118,8 +118,11 @@ describe('a component over a connection', () => {
 
     pass(1_000)
     boundary.current?.reset()
-    await soon(() => text() === 'waiting')
+    const resetAt = page.now()
     await soon(() => server.streams.length === 2)
+    // At once, and not when the view is no longer kept.
+    expect(page.now() - resetAt).toBeLessThan(1_000)
+    expect(text()).toBe('waiting')
     deny(await server.stream(1), 'still refused')
     await soon(() => text().includes('still refused'))
 
@@ -134,5 +137,30 @@ describe('a component over a connection', () => {
     await soon(() => text() !== 'waiting')
 
     expect(text()).toBe('7')
+  })
+
+  it('asks a gateway that refuses no more than once a second when the boundary resets itself', async () => {
+    consoleErrors()
+    const server = await streamServer({ onStream: (stream) => deny(stream, 'no') })
+    const { live, soon, pass } = connectTo(server)
+    const boundary = createRef<Boundary>()
+    const { text } = mountOverTime(
+      <Boundary ref={boundary}>
+        <Suspense fallback="waiting">
+          <SuspenseGroups view={live.view('groups')} />
+        </Suspense>
+      </Boundary>,
+    )
+    await soon(() => text() === 'no')
+
+    for (let time = 0; time < 50; time++) {
+      pass(100)
+      boundary.current?.reset()
+      let turns = 0
+      await soon(() => ++turns > 20)
+    }
+
+    expect(server.requests).toBeGreaterThan(2)
+    expect(server.requests).toBeLessThan(15)
   })
 })
