@@ -39,7 +39,7 @@ export interface Page {
 }
 
 /** An element of a page, found anew at each use. */
-export interface Locator {
+interface Locator {
   click(options?: { readonly force?: boolean }): Promise<void>
   fill(text: string): Promise<void>
   focus(): Promise<void>

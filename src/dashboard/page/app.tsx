@@ -1,7 +1,7 @@
-import { Component, useCallback, useEffect, useRef, useState } from 'react'
+import { Component, memo, useCallback, useEffect, useRef, useState } from 'react'
 import type { ReactNode } from 'react'
 import { AlertsSection } from './alerts/alerts-section.tsx'
-import { useAlerts } from './alerts/alert-list.tsx'
+import { FiringAnnouncement } from './alerts/firing.tsx'
 import { useDashboard } from './dashboard.ts'
 import { DocumentDialog } from './evidence/document-dialog.tsx'
 import { OpenQuotation } from './evidence/quote.tsx'
@@ -21,7 +21,6 @@ import { ConnectionBanner } from './status.tsx'
 export function App(): ReactNode {
   const { fetchDocument } = useDashboard()
   const route = useRoute()
-  const { alerts } = useAlerts()
   const [quotation, setQuotation] = useState<Quotation>()
   const close = useCallback(() => setQuotation(undefined), [])
   const main = useRef<HTMLElement>(null)
@@ -32,13 +31,9 @@ export function App(): ReactNode {
       <a className="skip" href="#main" onClick={(event) => focusMain(event, main.current)}>
         Skip to the content
       </a>
-      <Header section={route.section} firing={alerts.firing.length} />
+      <Header section={route.section} />
       <ConnectionBanner />
-      <p className="visually-hidden" role="status">
-        {alerts.firing.length === 0
-          ? ''
-          : `${alerts.firing.length} ${alerts.firing.length === 1 ? 'alert is' : 'alerts are'} firing`}
-      </p>
+      <FiringAnnouncement />
       <main id="main" ref={main} tabIndex={-1}>
         <Failures key={placeOf(route)}>
           <Section route={route} />
@@ -49,7 +44,7 @@ export function App(): ReactNode {
   )
 }
 
-function Section({ route }: { readonly route: Route }): ReactNode {
+const Section = memo(function Section({ route }: { readonly route: Route }): ReactNode {
   switch (route.section) {
     case 'overview':
       return <Overview />
@@ -75,7 +70,7 @@ function Section({ route }: { readonly route: Route }): ReactNode {
         </div>
       )
   }
-}
+})
 
 /** The link would change the address, which is the route. */
 function focusMain(event: { preventDefault(): void }, main: HTMLElement | null): void {

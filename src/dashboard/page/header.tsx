@@ -1,5 +1,6 @@
 import { useId } from 'react'
 import type { ReactNode } from 'react'
+import { FiringCount } from './alerts/firing.tsx'
 import { Icon } from './parts/icon.tsx'
 import type { IconName } from './parts/icon.tsx'
 import { hashOf } from './route.ts'
@@ -18,14 +19,7 @@ const SECTIONS: readonly (readonly [route: Route, name: string])[] = [
 ]
 
 /** The name of the page, its sections, the state of the connection and the theme. */
-export function Header({
-  section,
-  firing,
-}: {
-  readonly section: Route['section']
-  /** Alerts that are firing. */
-  readonly firing: number
-}): ReactNode {
+export function Header({ section }: { readonly section: Route['section'] }): ReactNode {
   return (
     <header className="top">
       <a className="brand" href="#/">
@@ -42,12 +36,7 @@ export function Header({
             <li key={name}>
               <a href={hashOf(route)} aria-current={route.section === section ? 'page' : undefined}>
                 {name}
-                {route.section === 'alerts' && firing > 0 && (
-                  <span className="pip">
-                    {firing > 99 ? '99+' : firing}
-                    <span className="visually-hidden"> firing</span>
-                  </span>
-                )}
+                {route.section === 'alerts' && <FiringCount />}
               </a>
             </li>
           ))}

@@ -1,7 +1,7 @@
 import { isObject } from '../evidence/evidence.ts'
 
 /** Statuses of runs in the order of a bar: the ended ones first. */
-export const STATUS_ORDER = [
+const STATUS_ORDER = [
   'completed',
   'failed',
   'cancelled',

@@ -7,7 +7,7 @@ import type { MonitorRow } from '../rows.ts'
 const TITLE = 240
 
 /** What an entry of a timeline is. */
-export type EntryKind = 'change' | 'completion' | 'error' | 'notice'
+type EntryKind = 'change' | 'completion' | 'error' | 'notice'
 
 /** An entry of a monitor's timeline. */
 export interface TimelineEntry {

@@ -4,10 +4,10 @@ import type { ActivityRow } from '../rows.ts'
 export const FAMILIES = ['Monitors', 'Runs', 'Groups', 'Alerts', 'Sources', 'Other'] as const
 
 /** A family of event types. */
-export type Family = (typeof FAMILIES)[number]
+type Family = (typeof FAMILIES)[number]
 
 /** The family of an event type. */
-export function familyOf(type: string): Family {
+function familyOf(type: string): Family {
   if (type.startsWith('monitor.')) return 'Monitors'
   if (type === 'task_run.state') return 'Runs'
   if (type === 'task_group.status') return 'Groups'
