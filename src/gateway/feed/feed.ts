@@ -1,7 +1,7 @@
 import { LogPositionError } from '../../log/errors.ts'
 import { macrotask } from '../../log/macrotask.ts'
 import type { Position } from '../../log/store/contract.ts'
-import type { FollowedView } from './followed-view.ts'
+import type { ViewRows } from './view-rows.ts'
 import { Segment } from './segment.ts'
 
 /** Maximum number of changes in a segment, and about its length in characters, so that a client which does not read keeps little. */
@@ -25,7 +25,8 @@ export interface FeedFollower {
  * are kept. Who is at another place reads the store, up to the latest segment.
  */
 export class Feed {
-  readonly #view: FollowedView
+  readonly #view: ViewRows
+  readonly #onForget: () => void
   readonly #followers = new Set<FeedFollower>()
   /** By the position at which they begin. */
   readonly #kept = new Map<Position, Segment>()
@@ -37,8 +38,10 @@ export class Feed {
   #running: Promise<Position> | undefined
   #next: Promise<Position> | undefined
 
-  constructor(view: FollowedView) {
+  /** @param onForget Called where what is in memory of the view is over. */
+  constructor(view: ViewRows, onForget: () => void) {
     this.#view = view
+    this.#onForget = onForget
   }
 
   /** Follows until the returned function is called. */
@@ -177,7 +180,7 @@ export class Feed {
 
   #forget(): void {
     this.#kept.clear()
-    this.#view.parts.clear()
+    this.#onForget()
   }
 
   #end(stop: AbortController): void {

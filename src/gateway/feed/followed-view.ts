@@ -6,23 +6,14 @@ import type { Counters } from './counters.ts'
 import { Feed } from './feed.ts'
 import { SnapshotParts } from './snapshot-parts.ts'
 import { viewProcessName } from './view-process.ts'
-
-/** The rows of a view that begin with the same params. */
-export interface Scope {
-  readonly address: string
-  /** The key of the params; empty for all rows. */
-  readonly prefix: RowKey
-  /** The values of the params. */
-  readonly path: readonly string[]
-}
+import type { Scope, ViewRows } from './view-rows.ts'
 
 /** A source that no grant names, for rows whose own cannot be found out. */
 const NO_SOURCE = '\0'
 
 /** A view as connections follow it. */
-export class FollowedView {
+export class FollowedView implements ViewRows {
   readonly name: string
-  /** The reader under which its states are stored. */
   readonly reader: string
   readonly states: StoredStates
   readonly counters: Counters
@@ -38,7 +29,7 @@ export class FollowedView {
     this.reader = `process:${viewProcessName(name)}`
     this.states = states
     this.counters = counters
-    this.feed = new Feed(this)
+    this.feed = new Feed(this, () => this.parts.clear())
     this.parts = new SnapshotParts(this)
     this.#definition = definition
     this.#params = definition.params ?? []
@@ -52,7 +43,6 @@ export class FollowedView {
     return { address: viewAddress(this.name, params), prefix: rowKey(path), path }
   }
 
-  /** The prefix of the scope of a row. */
   scopeOf(key: RowKey): string {
     let end = -1
     for (let part = 0; part < this.#params.length; part++) {
@@ -62,7 +52,6 @@ export class FollowedView {
     return end === -1 ? '' : key.slice(0, end)
   }
 
-  /** The resource that a row or a scope is about; undefined where there is none. */
   sourceOf(key: RowKey): string | undefined {
     return this.#source(rowPath(key))
   }

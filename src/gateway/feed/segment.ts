@@ -3,7 +3,7 @@ import type { StateChange } from '../../log/store/process-store.ts'
 import type { Access } from '../access/access.ts'
 import { bytesOf, frameOf, frameText } from './frames.ts'
 import { RowSet } from './row-set.ts'
-import type { FollowedView, Scope } from './followed-view.ts'
+import type { Scope, ViewRows } from './view-rows.ts'
 import { GAPS_KEY } from './view-process.ts'
 
 /** The rows of one scope, and their frames, by who sees the same of them. */
@@ -17,14 +17,14 @@ export class Segment {
   readonly to: Position
   /** Of the states and of the frames, in characters and bytes. */
   length: number
-  readonly #view: FollowedView
+  readonly #view: ViewRows
   /** Whether the view has missed entries of the log here. */
   readonly #isGap: boolean
   /** The rows by scope. */
   readonly #rows = new Map<string, StateChange[]>()
   readonly #scoped = new Map<string, ScopedRows>()
 
-  constructor(view: FollowedView, to: Position, changes: readonly StateChange[]) {
+  constructor(view: ViewRows, to: Position, changes: readonly StateChange[]) {
     this.#view = view
     this.to = to
     this.length = 0

@@ -1,7 +1,7 @@
 import type { Position } from '../../log/store/contract.ts'
 import type { StateChange } from '../../log/store/process-store.ts'
 import type { Access } from '../access/access.ts'
-import type { FollowedView, Scope } from './followed-view.ts'
+import type { Scope, ViewRows } from './view-rows.ts'
 import { bytesOf, frameOf } from './frames.ts'
 import { RowSet } from './row-set.ts'
 import { GAPS_KEY } from './view-process.ts'
@@ -31,13 +31,13 @@ export class SnapshotPart {
   readonly last: string | undefined
   /** Whether the view has missed entries of the log before this part was read. */
   readonly hasMissed: boolean
-  readonly #view: FollowedView
+  readonly #view: ViewRows
   readonly #place: PartPlace
   readonly #rows: RowSet
   readonly #encoded = new Map<string, Uint8Array>()
 
   constructor(
-    view: FollowedView,
+    view: ViewRows,
     place: PartPlace,
     part: Pick<SnapshotPart, 'position' | 'last' | 'hasMissed'> & { readonly states: readonly StateChange[] },
   ) {
@@ -71,10 +71,10 @@ export class SnapshotPart {
  * call that gets it: it has the position from which its client follows the changes.
  */
 export class SnapshotParts {
-  readonly #view: FollowedView
+  readonly #view: ViewRows
   readonly #parts = new Map<string, { readonly read: number; readonly part: Promise<SnapshotPart> }>()
 
-  constructor(view: FollowedView) {
+  constructor(view: ViewRows) {
     this.#view = view
   }
 

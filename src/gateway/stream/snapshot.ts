@@ -3,7 +3,8 @@ import { LogPositionError, SnapshotTooLargeError } from '../../log/errors.ts'
 import type { Position } from '../../log/store/contract.ts'
 import type { LiveSnapshot, ViewRequest } from '../../protocol/live.ts'
 import type { Access } from '../access/access.ts'
-import type { FollowedView, Scope } from '../feed/followed-view.ts'
+import type { FollowedView } from '../feed/followed-view.ts'
+import type { Scope } from '../feed/view-rows.ts'
 import { GAPS_KEY } from '../feed/view-process.ts'
 
 /** The number of states that are read at once. */

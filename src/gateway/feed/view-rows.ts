@@ -1,0 +1,24 @@
+import type { StoredStates } from '../../log/store/process-store.ts'
+import type { RowKey } from '../../protocol/live.ts'
+import type { Counters } from './counters.ts'
+
+/** The rows of a view that begin with the same params. */
+export interface Scope {
+  readonly address: string
+  /** The key of the params; empty for all rows. */
+  readonly prefix: RowKey
+  /** The values of the params. */
+  readonly path: readonly string[]
+}
+
+/** Where the rows of a view are stored, and what is known of a row by its key. */
+export interface ViewRows {
+  /** The reader under which its states are stored. */
+  readonly reader: string
+  readonly states: StoredStates
+  readonly counters: Counters
+  /** The prefix of the scope of a row. */
+  scopeOf(key: RowKey): RowKey
+  /** The resource that a row is about; undefined where there is none. */
+  sourceOf(key: RowKey): string | undefined
+}
