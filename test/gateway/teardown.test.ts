@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { memoryLog } from 'rivulet'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { openStream } from './client.ts'
 import { held, served } from './fixture.ts'
 
@@ -67,16 +67,17 @@ describe('a client that is gone', () => {
   it('leaves no call of the log behind, and several of a view have one between them', async () => {
     const store = memoryLog()
     const { wait } = store.processes
-    let waiting = 0
+    const waiting = new Set<object>()
     Object.assign(store.processes, {
       wait: (...of: Parameters<typeof wait>) => {
-        waiting += 1
-        return wait(...of).finally(() => (waiting -= 1))
+        const call = {}
+        waiting.add(call)
+        return wait(...of).finally(() => waiting.delete(call))
       },
     })
     /** Resolves once so many calls wait. */
     const untilWaiting = async (count: number) => {
-      while (waiting !== count) await turn()
+      await vi.waitFor(() => expect(waiting.size).toBe(count), { timeout: 10_000, interval: 1 })
     }
     const { url, token } = await served({ store })
     const own = await token()
@@ -92,7 +93,7 @@ describe('a client that is gone', () => {
     await later.close()
     await untilWaiting(0)
 
-    expect(waiting).toBe(0)
+    expect(waiting.size).toBe(0)
   })
 })
 
