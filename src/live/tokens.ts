@@ -24,7 +24,7 @@ export class Tokens {
   async take(signal: AbortSignal): Promise<string> {
     const text = await untilAborted(this.#call(), signal)
     if (typeof text !== 'string' || text.length > MAX_TOKEN || !/^[\w.~+/=-]+$/.test(text)) {
-      throw new LiveError('token', 'getToken returned no token of gateway.grant')
+      throw new LiveError('token', 'getToken returned no token')
     }
     const { iat: _iat, exp, jti: _jti, nbf: _nbf, ...rights } = payloadOf(text) ?? {}
     const before = this.rights

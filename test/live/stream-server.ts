@@ -42,7 +42,7 @@ export class StreamConnection {
   }
 }
 
-function frameText(kind: string, data: unknown): string {
+export function frameText(kind: string, data: unknown): string {
   return `event: ${kind}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
