@@ -15,7 +15,7 @@ export function useInstead(
   if (isRefused) {
     return (
       <Notice icon="off" title="Not shown">
-        <p>{`The ${what} come when the page is opened with its key.`}</p>
+        <p>{`Open the page with its key to see ${what}.`}</p>
       </Notice>
     )
   }
