@@ -21,6 +21,9 @@ const MAX_VIEWS = 64
 /** A view that was denied is asked for again by a new listener after so long, in ms. */
 const ASK_AGAIN = 1_000
 
+/** The status of a connection that follows nothing. */
+const NOTHING: LiveStatus = { state: 'connecting', since: 0 }
+
 /** From the best one to the worst one. */
 const STATES: readonly LiveState[] = ['live', 'connecting', 'stale', 'offline', 'denied']
 
@@ -30,7 +33,7 @@ export class Client {
   readonly url: string
   readonly statusListeners = new Set<(status: LiveStatus) => void>()
   readonly inspectListeners = new Set<(inspection: LiveInspection) => void>()
-  status: LiveStatus = { state: 'connecting', since: 0 }
+  status: LiveStatus = NOTHING
   readonly #options: ConnectOptions
   readonly #environment: Environment
   /** Those that are wanted, by address. */
@@ -347,6 +350,6 @@ export class Client {
       if (listeners.size > 0 && STATES.indexOf(status.state) >= STATES.indexOf(worst?.state ?? 'live'))
         worst = status
     }
-    return worst ?? { state: 'connecting', since: 0 }
+    return worst ?? NOTHING
   }
 }

@@ -52,7 +52,6 @@ export async function readFrames(
 /** Undefined for a frame of unknown kind, which a later gateway may send. */
 function readFrame(kind = 'message', data: string): Frame | undefined {
   if (!Object.hasOwn(CHECKS, kind)) return undefined
-  if (data.length > MAX_FRAME) throw malformed('a frame above 16 MB')
   let value: unknown
   try {
     value = JSON.parse(data)

@@ -26,9 +26,10 @@ export class Tokens {
     if (typeof text !== 'string' || text.length > MAX_TOKEN || !/^[\w.~+/=-]+$/.test(text)) {
       throw new LiveError('token', 'getToken returned no token')
     }
-    const { iat: _iat, exp, jti: _jti, nbf: _nbf, ...rights } = payloadOf(text) ?? {}
+    const payload = payloadOf(text)
+    const { iat: _iat, exp, jti: _jti, nbf: _nbf, ...rights } = payload ?? {}
     const before = this.rights
-    this.rights = Object.keys(rights).length === 0 ? undefined : JSON.stringify(rights)
+    this.rights = payload && JSON.stringify(rights)
     if (before !== undefined && this.rights !== before) this.onOtherRights()
     this.last = text
     this.lastExpires = typeof exp === 'number' ? exp * 1_000 : 0
