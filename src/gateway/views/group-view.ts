@@ -1,8 +1,6 @@
 import { groupSource, isText } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
-import type { TaskOutput } from '../../protocol/output.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
-import type { RunInput, TaskRun } from '../../protocol/task.ts'
 import { view } from '../view.ts'
 import type { View } from '../view.ts'
 import { groupOf } from './group-of.ts'
@@ -11,6 +9,7 @@ import { isNotice, noticeRow } from './notice.ts'
 import type { NoticeRow } from './notice.ts'
 import { pathPart } from './resource.ts'
 import { runRow } from './run-row.ts'
+import type { GroupRunRow } from './run-row.ts'
 import { DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
@@ -21,20 +20,6 @@ export interface GroupStatusRow {
   readonly status: TaskGroupStatus | null
   /** When it was recorded, in Unix ms. */
   readonly updated: number
-}
-
-/** A run of the group that ended. Its path is `[group, run_id]`. */
-export interface GroupRunRow {
-  readonly kind: 'run'
-  readonly run: TaskRun
-  /** Null where the run has none, and where the events did not bring it. */
-  readonly output: TaskOutput | null
-  /** Where the events have brought it. */
-  readonly input?: RunInput
-  /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
-  readonly truncated?: true
-  /** When the last change was recorded, in Unix ms. */
-  readonly recorded: number
 }
 
 /** A row of {@link groupView}, by `kind`. A notice has the path `[group, 'notice', id]`. */

@@ -1,11 +1,25 @@
 import { isObject, isText } from '../../protocol/event.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { RUN_STATUSES } from '../../protocol/task.ts'
-import type { TaskRun } from '../../protocol/task.ts'
+import type { RunInput, TaskRun } from '../../protocol/task.ts'
+import type { TaskOutput } from '../../protocol/output.ts'
 import { bounded } from './bounded.ts'
-import type { GroupRunRow } from './group-view.ts'
 import { isOlder } from './newer.ts'
 import { shownId } from './resource.ts'
+
+/** A run of the group that ended. Its path is `[group, run_id]`. */
+export interface GroupRunRow {
+  readonly kind: 'run'
+  readonly run: TaskRun
+  /** Null where the run has none, and where the events did not bring it. */
+  readonly output: TaskOutput | null
+  /** Where the events have brought it. */
+  readonly input?: RunInput
+  /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
+  readonly truncated?: true
+  /** When the last change was recorded, in Unix ms. */
+  readonly recorded: number
+}
 
 /** The most that is kept of a run, of its output and of its input, in bytes. Together they fit into the state of a process. */
 const MAX_RUN = 24_576

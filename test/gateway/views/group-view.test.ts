@@ -4,7 +4,8 @@ import { gapEvent, groupEvent, groupSource, runEvent } from '../../../src/protoc
 import { liveEvent, lostEvent } from '../../../src/protocol/log-event.ts'
 import { rowKey } from '../../../src/protocol/live.ts'
 import { groupView } from '../../../src/gateway/views/group-view.ts'
-import type { GroupRow, GroupRunRow } from '../../../src/gateway/views/group-view.ts'
+import type { GroupRow } from '../../../src/gateway/views/group-view.ts'
+import type { GroupRunRow } from '../../../src/gateway/views/run-row.ts'
 import { groupsView } from '../../../src/gateway/views/groups-view.ts'
 import { viewed } from './viewed.ts'
 
