@@ -37,7 +37,7 @@ function reduced(row: Item | undefined, id: string): Item | null {
 }
 
 /** The items that {@link setItem} sets, by list and item. The list is their source. */
-export const items = view({
+const items = view({
   version: 1,
   types: ['monitor.event_stream'],
   params: ['list'],
