@@ -15,7 +15,7 @@ import type { Cell, views } from './cells.ts'
 import { UnreliableProxy } from './unreliable-proxy.ts'
 
 /** How many events are recorded until the browser has to have got one of them. */
-const SLICE = 100
+const SLICE = 25
 
 /** How long the browser may take to have everything, after the last event was appended, in ms. */
 const PATIENCE = 60_000
