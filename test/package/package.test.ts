@@ -307,13 +307,13 @@ describe('the built package', () => {
 })
 
 /** What the compiler says about a program in the installed package's folder, which checks the declarations of libraries. */
-async function complaintsAbout(file: string): Promise<string> {
+async function complaintsAbout(file: string, types: readonly string[] = ['node']): Promise<string> {
   const config = {
     compilerOptions: {
       module: 'nodenext',
       target: 'es2023',
       lib: ['es2024', 'dom', 'esnext.disposable'],
-      types: ['node'],
+      types,
       strict: true,
       exactOptionalPropertyTypes: true,
       skipLibCheck: false,
@@ -348,6 +348,18 @@ describe('the types of the package', () => {
     )
     expect(entries).toHaveLength(11)
     expect(await complaintsAbout('user.ts')).toBe('')
+  })
+
+  it('of a page need no types of Node and no package', async () => {
+    await writeFile(
+      join(installed.folder, 'page.ts'),
+      `import { connect } from 'rivulet/live'
+      import type { ViewShape } from 'rivulet/live'
+      const live = connect<{ runs: ViewShape<{ n: number }, 'group'> }>({ url: '/live', getToken: () => '' })
+      export const end = live.view('runs', { group: 'a' }).subscribe(({ rows }) => rows.get('a')?.n.toFixed())`,
+    )
+
+    expect(await complaintsAbout('page.ts', [])).toBe('')
   })
 
   it('take event types of the user, for what a process appends and a consumer reads', async () => {
