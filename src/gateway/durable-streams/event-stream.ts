@@ -16,6 +16,8 @@ export interface Following {
   /** How often there is an event at least, in ms. */
   readonly keepAlive: number
   readonly ending: Ending
+  /** How long the client may take to read the end, in ms. */
+  readonly grace: number
 }
 
 /**
@@ -23,11 +25,19 @@ export interface Following {
  * takes it.
  */
 export function eventStream(following: Following): ReadableStream<Uint8Array> {
-  const { ending } = following
+  const { ending, grace } = following
   const encoder = new TextEncoder()
   const events = eventsOf(following)
   return new ReadableStream<Uint8Array>(
     {
+      start(controller) {
+        // Without effect once the client has taken all.
+        const cut = () => {
+          ending.finish()
+          controller.error(new Error('the client does not read'))
+        }
+        ending.signal.addEventListener('abort', () => unreferenced(setTimeout(cut, grace)), { once: true })
+      },
       async pull(controller) {
         try {
           const { done, value } = await events.next()
@@ -77,4 +87,9 @@ async function* eventsOf(following: Following): AsyncGenerator<string, void> {
     if (!ending.signal.aborted) page = await entries.read(page.position)
   }
   if (reported !== page && page.messages.length === 0) yield control()
+}
+
+/** Only timers of Node keep a process running. */
+function unreferenced(timer: ReturnType<typeof setTimeout>): void {
+  if (typeof timer === 'object') timer.unref()
 }

@@ -24,6 +24,8 @@ export interface LogStreamOptions {
   readonly longPoll?: number
   /** How often there is an event in `sse` mode at least, in ms. Default 15,000. */
   readonly keepAlive?: number
+  /** How long a client in `sse` mode may take to read the end, in ms, until it is cut off. Default 5,000. */
+  readonly grace?: number
 }
 
 /**
@@ -35,12 +37,17 @@ export class LogStream {
   readonly #closing: AbortSignal
   readonly #longPoll: number
   readonly #keepAlive: number
+  readonly #grace: number
 
-  constructor(log: EventLog, { closing, longPoll = 20_000, keepAlive = 15_000 }: LogStreamOptions) {
+  constructor(
+    log: EventLog,
+    { closing, longPoll = 20_000, keepAlive = 15_000, grace = 5_000 }: LogStreamOptions,
+  ) {
     this.#log = log
     this.#closing = closing
     this.#longPoll = longPoll
     this.#keepAlive = keepAlive
+    this.#grace = grace
   }
 
   /**
@@ -133,7 +140,15 @@ export class LogStream {
     }
     if (isGone(first, options)) return refusedGap()
     const { cursor } = options
-    const body = eventStream({ log: this.#log, entries, first, cursor, keepAlive: this.#keepAlive, ending })
+    const body = eventStream({
+      log: this.#log,
+      entries,
+      first,
+      cursor,
+      keepAlive: this.#keepAlive,
+      ending,
+      grace: this.#grace,
+    })
     const headers = {
       ...HEADERS,
       'cache-control': 'no-cache',

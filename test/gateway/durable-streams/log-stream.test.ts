@@ -373,6 +373,23 @@ describe('a long poll', () => {
   })
 })
 
+describe('server-sent events', () => {
+  it('end with an error for a client that does not read them, some time after its grant', async () => {
+    const { log, authority, append: add } = await logServer()
+    const stream = new LogStream(log, { closing: new AbortController().signal, grace: 1 })
+    const released = Promise.withResolvers<void>()
+    await add(change('1'))
+    const request = new Request('http://localhost/log?offset=-1&live=sse')
+    const response = await stream.respond(request, authority.accessOf(ALL), () => released.resolve)
+    const reader = response.body?.getReader()
+
+    await authority.revoke({ sub: ALL.sub })
+
+    await expect(reader?.closed).rejects.toThrow('does not read')
+    await expect(released.promise).resolves.toBeUndefined()
+  })
+})
+
 describe('a log whose store is closed', () => {
   it('refuses with 503', async () => {
     const { get, log } = await logServer()
