@@ -11,7 +11,7 @@ export const TARGET_KB = 12
  * The limit in kB: the check fails above it. It is the current size, rounded up to the next half kB. Lower it when the bundle
  * gets smaller; raise it only for a reason.
  */
-const BOUND_KB = 68.5
+const BOUND_KB = 69
 
 const EVERYTHING = `
   export * from 'rivulet'
