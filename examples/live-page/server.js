@@ -31,7 +31,7 @@ const grant = { sub: 'user_1', views: ['groups', 'group'], sources, requests }
 
 const transform = { define: { 'process.env.NODE_ENV': '"production"' } }
 const bundle = await rolldown({ input: `${import.meta.dirname}/page.jsx`, platform: 'browser', transform })
-const [{ code }] = (await bundle.generate()).output
+const [{ code }] = (await bundle.generate({ codeSplitting: false })).output
 const html = '<!doctype html><title>Questions</title><script type="module" src="/page.js"></script>'
 const server = createServer(async (request, response) => {
   if (request.url?.startsWith('/live/')) live(request, response)
