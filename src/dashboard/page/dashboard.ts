@@ -3,7 +3,7 @@ import type { Live, LiveStatus } from 'rivulet/live'
 import { useStatus } from 'rivulet/react'
 import type { DashboardViews } from '../views.ts'
 import type { FetchDocument } from './evidence/document-dialog.tsx'
-import type { LogStatus } from './log-status.ts'
+import type { LogStatus, ShownStatus } from './log-status.ts'
 
 /** What the page needs of its server. */
 export interface Dashboard {
@@ -32,4 +32,10 @@ export function useConnection(): LiveStatus & { readonly isRefused: boolean } {
   const status = useStatus(live)
   const isRefused = useSyncExternalStore(access.subscribe, access.isRefused)
   return { ...status, ...(isRefused && { state: 'denied' }), isRefused }
+}
+
+/** The status of the log. */
+export function useLogStatus(): ShownStatus {
+  const { logStatus } = useDashboard()
+  return useSyncExternalStore(logStatus.subscribe, logStatus.getSnapshot)
 }

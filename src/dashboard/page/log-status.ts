@@ -1,6 +1,4 @@
-import { useSyncExternalStore } from 'react'
 import type { DashboardStatus } from '../status.ts'
-import { useDashboard } from './dashboard.ts'
 
 /** The status of the log as the page has it. Immutable. */
 export interface ShownStatus {
@@ -79,10 +77,4 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
     document.addEventListener('visibilitychange', end)
     signal.addEventListener('abort', end)
   })
-}
-
-/** The status of the log. */
-export function useLogStatus(): ShownStatus {
-  const { logStatus } = useDashboard()
-  return useSyncExternalStore(logStatus.subscribe, logStatus.getSnapshot)
 }
