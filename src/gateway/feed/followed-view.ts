@@ -40,7 +40,10 @@ export class FollowedView implements ViewRows {
     const names = this.#params
     const path = names.flatMap((name) => (Object.hasOwn(params, name) ? (params[name] ?? []) : []))
     if (path.length !== names.length || Object.keys(params).length !== names.length) return undefined
-    return { address: viewAddress(this.name, params), prefix: rowKey(path), path }
+    const prefix = rowKey(path)
+    // A single param may be an empty text.
+    const rows = path.length === 0 ? { below: '', own: undefined } : { below: `${prefix}/`, own: prefix }
+    return { address: viewAddress(this.name, params), prefix, path, ...rows }
   }
 
   scopeOf(key: RowKey): string {

@@ -106,15 +106,16 @@ export class SnapshotParts {
   async #read(place: PartPlace): Promise<SnapshotPart> {
     const { scope, after, since } = place
     const { states, reader } = this.#view
-    const prefix = scope.prefix === '' ? '' : `${scope.prefix}/`
-    const page = await states.range(reader, { prefix, after, since, limit: MAX_ROWS, maxLength: MAX_LENGTH })
+    const { below, own: ownKey } = scope
+    const page = await states.range(reader, { prefix: below, after, since, limit: MAX_ROWS, maxLength: MAX_LENGTH })
     const rows: StateChange[] = [...page.states]
     let hasMissed = false
     if (since === undefined) {
       // After the page: what changes between them follows from its position.
-      const [gaps, own] = await states.states(reader, [GAPS_KEY, scope.prefix])
+      const keys = ownKey === undefined ? [GAPS_KEY] : [GAPS_KEY, ownKey]
+      const [gaps, own] = await states.states(reader, keys)
       hasMissed = typeof gaps === 'string'
-      if (scope.prefix !== '' && typeof own === 'string') rows.unshift({ key: scope.prefix, state: own })
+      if (ownKey !== undefined && typeof own === 'string') rows.unshift({ key: ownKey, state: own })
     }
     const last = page.isEnd ? undefined : page.states.at(-1)?.key
     return new SnapshotPart(this.#view, place, {

@@ -7,6 +7,10 @@ export interface Scope {
   readonly address: string
   /** The key of the params; empty for all rows. */
   readonly prefix: RowKey
+  /** How the keys of its rows begin, but that of {@link Scope.own}. Empty for all rows. */
+  readonly below: string
+  /** The key of the row whose path is the params themselves; undefined for all rows. */
+  readonly own: RowKey | undefined
   /** The values of the params. */
   readonly path: readonly string[]
 }

@@ -61,7 +61,7 @@ async function viewSnapshot(view: FollowedView, scope: Scope, access: Access): P
 /** The states at one moment: read by key, then what has changed meanwhile. */
 async function readStates(
   { states: stored, reader, name }: FollowedView,
-  { prefix }: Scope,
+  { below, own: ownKey }: Scope,
 ): Promise<{ readonly states: ReadonlyMap<string, string>; readonly position: Position }> {
   const states = new Map<string, string>()
   let length = 0
@@ -72,11 +72,10 @@ async function readStates(
     if (states.size > MAX_ROWS || length > MAX_LENGTH) throw new SnapshotTooLargeError(name, MAX_ROWS)
   }
   const begin = await stored.end(reader)
-  if (prefix !== '') {
-    const [own] = await stored.states(reader, [prefix])
-    if (typeof own === 'string') set(prefix, own)
+  if (ownKey !== undefined) {
+    const [own] = await stored.states(reader, [ownKey])
+    if (typeof own === 'string') set(ownKey, own)
   }
-  const below = prefix === '' ? '' : `${prefix}/`
   for (let after: string | undefined; ;) {
     const page = await stored.range(reader, { prefix: below, after, since: begin, limit: PAGE })
     for (const { key, state } of page.states) set(key, state)
@@ -86,7 +85,7 @@ async function readStates(
   for (let position = begin; ;) {
     const page = await stored.changes(reader, position, { limit: PAGE })
     for (const { key, state } of page.changes) {
-      if (key === prefix || key.startsWith(below)) set(key, state)
+      if (key === ownKey || key.startsWith(below)) set(key, state)
     }
     position = page.position
     if (page.isEnd) return { states, position }
