@@ -67,7 +67,8 @@ export class FollowedView implements ViewRows {
   #source(path: readonly string[]): string | undefined {
     const { source } = this.#definition
     try {
-      return source?.(path)
+      const found: unknown = source?.(path)
+      return typeof found === 'string' ? found : undefined
     } catch {
       return NO_SOURCE
     }
