@@ -96,6 +96,8 @@ export class Feed {
     this.#next = undefined
     const running = this.#readToEnd().finally(() => {
       if (this.#running === running) this.#running = undefined
+      // The followers have gone meanwhile. Those who come later do not read from here.
+      if (this.#followers.size === 0) this.#reset()
     })
     this.#running = running
     return running
@@ -187,6 +189,10 @@ export class Feed {
     stop.abort()
     if (this.#stop !== stop) return
     this.#stop = undefined
+    this.#reset()
+  }
+
+  #reset(): void {
     this.#head = undefined
     this.#forget()
   }
