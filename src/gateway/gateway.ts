@@ -134,13 +134,13 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
       throw error
     }
     // The log was closed.
-    if (!isClosed) streams.close('shutdown')
+    if (!isClosed) streams.close()
   })
   const done = Promise.race([Promise.all(running), authority.failure]).then(() => {})
   const close = async () => {
     isClosed = true
     closing.abort()
-    streams.close('shutdown')
+    streams.close()
     requests.close()
     await Promise.allSettled(running)
     await authority.close()

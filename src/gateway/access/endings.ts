@@ -38,9 +38,10 @@ export class OpenAccesses implements Endings {
       },
     }
     this.#watched.add(watched)
-    // It may have been revoked since it was verified.
+    // It may have ended since it was verified, and a timer is late for what is sent at once.
     queueMicrotask(() => {
       if (this.#isRevoked(access)) watched.end('revoked')
+      else if (access.expires <= this.#scheduler.now()) watched.end('expired')
     })
     return stop
   }

@@ -3,9 +3,8 @@ import { LIVE_PROTOCOL } from '../../protocol/live.ts'
 import type { Access } from '../access/access.ts'
 import { bytesOf, frameText } from '../feed/frames.ts'
 import type { FeedFollower } from '../feed/feed.ts'
-import type { Subscription } from './subscription.ts'
-
 import { eventId, withId } from './event-id.ts'
+import { Subscription } from './subscription.ts'
 
 /** How long a client may take to read the end of its stream, in ms. */
 const GRACE = 5_000
@@ -19,8 +18,8 @@ export interface DeniedView {
 /** Settings of a {@link Connection}. */
 export interface ConnectionOptions {
   readonly access: Access
-  readonly subscriptions: readonly Subscription[]
-  readonly denied: readonly DeniedView[]
+  /** In the order in which the client has named them. */
+  readonly views: readonly (Subscription | DeniedView)[]
   /** In ms. */
   readonly heartbeat: number
   /** Whether each frame has an `id` with the positions of all views, for `EventSource`. */
@@ -45,6 +44,9 @@ export class Connection {
   readonly #ready = new Set<Subscription>()
   /** How to end each subscription. */
   readonly #stops = new Map<Subscription, () => void>()
+  /** The first frame. */
+  readonly #open: string
+  #hasSent = false
   /** Small frames, at most one of each kind and view. */
   readonly #frames: string[] = []
   #isPulling = false
@@ -58,16 +60,14 @@ export class Connection {
 
   constructor(options: ConnectionOptions) {
     this.#options = options
-    const { access, subscriptions, denied, heartbeat } = options
-    this.#frames.push(
-      frameText('open', {
-        protocol: LIVE_PROTOCOL,
-        expires: access.expires,
-        heartbeat,
-        now: Date.now(),
-      }),
-      ...denied.map(({ address, problem }) => frameText('denied', { view: address, problem })),
-    )
+    const { access, views, heartbeat } = options
+    this.#open = frameText('open', {
+      protocol: LIVE_PROTOCOL,
+      expires: access.expires,
+      heartbeat,
+      now: Date.now(),
+    })
+    this.#frames.push(this.#open)
     this.body = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
@@ -78,12 +78,15 @@ export class Connection {
       },
       { highWaterMark: 0 },
     )
-    for (const each of subscriptions) this.#add(each)
+    for (const each of views) {
+      if (each instanceof Subscription) this.#add(each)
+      else this.#frames.push(frameText('denied', { view: each.address, problem: each.problem }))
+    }
     this.#unwatch = access.onEnd((reason) => this.close(reason))
     this.#startTimer()
   }
 
-  /** Ends the stream with this frame, once the client has taken what it is being sent. */
+  /** Ends the stream with this frame, after what the client is being sent already. */
   close(reason: CloseReason): void {
     if (this.#closing !== undefined || this.#isClosed) return
     this.#closing = reason
@@ -137,11 +140,13 @@ export class Connection {
         })
         const frames = await this.#next()
         if (this.#isClosed) return
+        // What was read while the grant ended is not sent any more.
+        if (this.#closing !== undefined) return this.#finish()
         if (frames !== undefined) {
+          this.#hasSent = true
           this.#options.onSent(frames.byteLength)
           return controller.enqueue(frames)
         }
-        if (this.#closing !== undefined) return this.#finish()
         await woken
       }
     } catch {
@@ -195,8 +200,10 @@ export class Connection {
   /** With an `id` in the last frame: a client that is cut off before its end gets all of them again. */
   #withIdBytes(bytes: Uint8Array): Uint8Array {
     if (!this.#options.hasIds) return bytes
-    const { subscriptions } = this.#options
-    return withId(bytes, eventId(subscriptions.map(({ position }) => position)))
+    const positions = this.#options.views.map((each) =>
+      each instanceof Subscription ? each.position : undefined,
+    )
+    return withId(bytes, eventId(positions))
   }
 
   #finish(): void {
@@ -204,7 +211,8 @@ export class Connection {
     const reason = this.#closing
     this.#tearDown()
     const controller = this.#controller
-    if (reason !== undefined) controller?.enqueue(bytesOf(frameText('close', { reason })))
+    const open = this.#hasSent ? '' : this.#open
+    if (reason !== undefined) controller?.enqueue(bytesOf(open + frameText('close', { reason })))
     controller?.close()
     // Without effect once the client has taken all.
     const cut = setTimeout(() => controller?.error(new Error('the client does not read')), GRACE)

@@ -1,9 +1,10 @@
 import { BodyIntake } from '../../http/body-intake.ts'
 import { viewAddress } from '../../protocol/live.ts'
-import type { CloseReason, Refusal, ViewRequest } from '../../protocol/live.ts'
+import type { Refusal, ViewRequest } from '../../protocol/live.ts'
 import type { Access } from '../access/access.ts'
 import type { Counters } from '../feed/counters.ts'
 import type { FollowedView } from '../feed/followed-view.ts'
+import { refusalResponse } from '../http-answer.ts'
 import { Connection } from './connection.ts'
 import type { DeniedView } from './connection.ts'
 import { viewRequests } from './stream-request.ts'
@@ -33,6 +34,7 @@ export class Streams {
   readonly #options: StreamsOptions
   readonly #intake = new BodyIntake(BODIES)
   readonly #open = new Set<Connection>()
+  #isClosed = false
 
   constructor(options: StreamsOptions) {
     this.#options = options
@@ -56,6 +58,10 @@ export class Streams {
       release()
       return requests
     }
+    if (this.#isClosed) {
+      release()
+      return refusalResponse('unavailable', 'the gateway is closed')
+    }
     return new Response(this.#connect(requests, access, request, release), {
       headers: HEADERS,
     })
@@ -66,9 +72,10 @@ export class Streams {
     for (const each of this.#open) each.deny(view, problem)
   }
 
-  /** Ends all connections. */
-  close(reason: CloseReason): void {
-    for (const each of this.#open) each.close(reason)
+  /** Ends all connections, and refuses those whose requests are still on their way. */
+  close(): void {
+    this.#isClosed = true
+    for (const each of this.#open) each.close('shutdown')
   }
 
   #connect(
@@ -77,16 +84,12 @@ export class Streams {
     { method, signal }: Request,
     release: () => void,
   ): ReadableStream<Uint8Array> {
-    const subscriptions: Subscription[] = []
-    const denied: DeniedView[] = []
-    for (const request of requests) {
+    const views = requests.map((request): Subscription | DeniedView => {
       const made = this.#subscription(request, access)
-      if (made instanceof Subscription) subscriptions.push(made)
-      else {
-        this.#options.counters.refused('stream', made.code)
-        denied.push({ address: viewAddress(request.view, request.params), problem: made })
-      }
-    }
+      if (made instanceof Subscription) return made
+      this.#options.counters.refused('stream', made.code)
+      return { address: viewAddress(request.view, request.params), problem: made }
+    })
     const { heartbeat, behind, counters } = this.#options
     const disconnected = counters.connected()
     const onClose = () => {
@@ -96,8 +99,7 @@ export class Streams {
     }
     const connection = new Connection({
       access,
-      subscriptions,
-      denied,
+      views,
       heartbeat,
       hasIds: method === 'GET',
       behind,
@@ -106,7 +108,8 @@ export class Streams {
     })
     this.#open.add(connection)
     // Of runtimes whose requests know that the client is gone. The others cancel the body.
-    signal.addEventListener('abort', () => connection.abandon(), { once: true })
+    if (signal.aborted) connection.abandon()
+    else signal.addEventListener('abort', () => connection.abandon(), { once: true })
     return connection.body
   }
 
