@@ -52,7 +52,9 @@ describe('a request whose body is still on its way', () => {
     const response = await responding
 
     expect(response.status).toBe(503)
-    expect(await response.json()).toEqual({ error: { code: 'unavailable', message: 'the gateway is closed' } })
+    expect(await response.json()).toEqual({
+      error: { code: 'unavailable', message: 'the gateway is closed' },
+    })
   })
 
   it('gets no row when its grant has expired meanwhile', async () => {
@@ -193,7 +195,10 @@ describe('a stream of EventSource of whose views one is denied', () => {
         ['view', 'missing'],
         ['view', 'everything'],
       ])
-      const headers = { authorization: `Bearer ${await token()}`, ...(id !== undefined && { 'last-event-id': id }) }
+      const headers = {
+        authorization: `Bearer ${await token()}`,
+        ...(id !== undefined && { 'last-event-id': id }),
+      }
       return new Stream(await fetch(`${url}/stream?${query}`, { headers }), new ClientModel())
     }
     const first = await open()

@@ -19,9 +19,7 @@ describe('a view with params', () => {
     expect(stream.model.rows('items?list=')).toEqual({ ...sent, '/x': { value: '5', times: 2 } })
     const grant = { sub: 'server', views: ['items'], sources: ['*'] }
     const rendered = await gateway.snapshot(grant, [{ view: 'items', params: { list: '' } }])
-    expect(Object.fromEntries(rendered['items?list=']?.rows ?? [])).toEqual(
-      stream.model.rows('items?list='),
-    )
+    expect(Object.fromEntries(rendered['items?list=']?.rows ?? [])).toEqual(stream.model.rows('items?list='))
   })
 })
 

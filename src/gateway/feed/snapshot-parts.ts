@@ -107,7 +107,13 @@ export class SnapshotParts {
     const { scope, after, since } = place
     const { states, reader } = this.#view
     const { below, own: ownKey } = scope
-    const page = await states.range(reader, { prefix: below, after, since, limit: MAX_ROWS, maxLength: MAX_LENGTH })
+    const page = await states.range(reader, {
+      prefix: below,
+      after,
+      since,
+      limit: MAX_ROWS,
+      maxLength: MAX_LENGTH,
+    })
     const rows: StateChange[] = [...page.states]
     let hasMissed = false
     if (since === undefined) {
