@@ -38,7 +38,10 @@ export async function streamResponse(
   const cancel = () => void reader.cancel().catch(() => undefined)
   if (isGone(incoming, outgoing)) return cancel()
   let resume = () => {}
+  let failure: { readonly error: unknown } | undefined
   const write = async (chunk: Uint8Array) => {
+    // The chunk was read before the stream failed.
+    if (failure !== undefined) throw failure.error
     if (outgoing.write(chunk) || isGone(incoming, outgoing)) return
     await new Promise<void>((resolve) => {
       resume = resolve
@@ -50,7 +53,10 @@ export async function streamResponse(
   })
   outgoing.on('drain', () => resume())
   // A stream that fails ends a response whose client does not read.
-  reader.closed.catch(() => resume())
+  reader.closed.catch((error: unknown) => {
+    failure = { error }
+    resume()
+  })
   try {
     const first = await reader.read()
     if (first.done) return writeResponse(incoming, outgoing, response, new Uint8Array())

@@ -139,6 +139,27 @@ describe('nodeListener and a Response whose body is a stream', () => {
     expect((await failed)[0]).toMatchObject({ code: 'ECONNRESET' })
   })
 
+  it('destroys the connection when the stream fails whose first chunks a client does not read', async () => {
+    const body = pipe()
+    const large = 'x'.repeat(16 * 1024 * KIB)
+    body.send(large)
+    body.send(large)
+    const listener = answering(body.stream)
+    const answers: ServerResponse[] = []
+    const url = await serve((incoming, outgoing) => {
+      answers.push(outgoing)
+      listener(incoming, outgoing)
+    })
+    const response = await get(url)
+    response.on('error', () => undefined).pause()
+    while (!answers.some(({ writableNeedDrain }) => writableNeedDrain)) await nextTurn()
+    const closed = Promise.all(answers.map((each) => once(each, 'close')))
+
+    body.fail()
+
+    await expect(closed).resolves.toEqual([[]])
+  })
+
   it('answers 500 when the stream fails before its first chunk', async () => {
     const body = pipe()
     body.fail()
