@@ -116,6 +116,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     status: new StatusReader(log, can, rules),
     key: new DashboardKey(key),
     origins: new Origins(origins),
+    isListed: origins !== undefined,
     documents,
   })
   const handle = (request: Request) => server.handle(request)
@@ -151,6 +152,8 @@ interface ServerParts {
   readonly status: StatusReader
   readonly key: DashboardKey
   readonly origins: Origins
+  /** Whether the origins are listed. Otherwise a page has the origin of its own requests. */
+  readonly isListed: boolean
   readonly documents: FindDocument | undefined
 }
 
@@ -168,11 +171,16 @@ class DashboardServer {
   }
 
   async #answer(request: Request): Promise<Response> {
-    const { gateway, key, origins } = this.#parts
+    const { gateway, key, origins, isListed } = this.#parts
     const url = new URL(request.url)
+    const isPage = url.pathname === '/'
     // Links to the page may be anywhere. What it shows needs the cookie, which is not sent along links from elsewhere.
-    const refusal = origins.refusalOf(url.pathname === '/' ? withoutOrigin(request) : request)
+    const refusal = origins.refusalOf(isPage ? withoutOrigin(request) : request)
     if (refusal !== undefined) return refusal
+    // Browsers send the cookie also with requests of pages at other ports of this machine.
+    if (!isPage && !isListed && isFromElsewhere(request, url)) {
+      return refusalResponse('forbidden', 'pages of this origin may not use this dashboard')
+    }
     // It has tokens of its own.
     if (url.pathname.startsWith(`${LIVE}/`)) return gateway.handle(request)
     const isRead = request.method === 'GET'
@@ -209,6 +217,12 @@ class DashboardServer {
     const [, folder, name = '', ...rest] = url.pathname.split('/')
     return folder === 'assets' && rest.length === 0 ? this.#assets.file(name, request) : undefined
   }
+}
+
+/** Whether it was sent by a page of another host or port. The origin was checked; a server before this one may add TLS. */
+function isFromElsewhere({ headers }: Request, { host }: URL): boolean {
+  const origin = headers.get('origin')
+  return origin !== null && new URL(origin).host !== host
 }
 
 /** With only what names its host. */

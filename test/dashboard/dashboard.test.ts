@@ -135,6 +135,9 @@ describe('a request to a dashboard', () => {
   it.each([
     ['origin', 'https://attacker.example'],
     ['origin', 'null'],
+    // Of another server on this machine, to which browsers send the cookie, too.
+    ['origin', 'http://127.0.0.1:1'],
+    ['origin', 'http://localhost'],
     ['sec-fetch-site', 'cross-site'],
     ['sec-fetch-site', 'same-site'],
   ])('is refused from another page, as its header %s: %s says', async (name, value) => {
