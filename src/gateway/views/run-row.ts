@@ -4,6 +4,7 @@ import { RUN_STATUSES } from '../../protocol/task.ts'
 import type { RunInput, TaskRun } from '../../protocol/task.ts'
 import type { TaskOutput } from '../../protocol/output.ts'
 import { bounded } from './bounded.ts'
+import type { Bounded } from './bounded.ts'
 import { isOlder } from './newer.ts'
 import { shownId } from './resource.ts'
 
@@ -27,8 +28,8 @@ const MAX_OUTPUT = 163_840
 const MAX_INPUT = 49_152
 
 /**
- * The row of a run after an entry. Duplicates of one status are merged: a webhook has a run's error and not its output, and a stream has
- * its output. Another status replaces the row, unless it is older.
+ * The row of a run after an entry. Duplicates of one status are merged: a webhook has a run's error and warnings and not its output, and a
+ * stream has its output. Another status replaces the row, unless it is older.
  */
 export function runRow(row: GroupRunRow | undefined, entry: EntryOf<'task_run.state'>): GroupRunRow {
   const next = rowOf(entry)
@@ -38,19 +39,28 @@ export function runRow(row: GroupRunRow | undefined, entry: EntryOf<'task_run.st
   // The input stays the same, whatever becomes of the run.
   const input = second.input ?? first.input
   const output = second.output ?? (isSame ? first.output : null)
-  const error = second.run.error ?? (isSame ? first.run.error : undefined)
+  const run = isSame ? mergedRun(first.run, second.run) : { value: second.run, isTruncated: false }
   const isTruncated =
     second.truncated === true ||
+    run.isTruncated ||
     (first.truncated === true &&
       ((output !== null && output === first.output) || (input !== undefined && input === first.input)))
   return {
     kind: 'run',
-    run: error == null ? second.run : { ...second.run, error },
+    run: run.value,
     output,
     ...(input !== undefined && { input }),
     ...(isTruncated && { truncated: true }),
     recorded: entry.recorded,
   }
+}
+
+/** The second run, with the error and the warnings that only the first has: a group's stream may leave both out (§4.5). */
+function mergedRun(first: TaskRun, second: TaskRun): Bounded<TaskRun> {
+  const error = second.error ?? first.error
+  const warnings = second.warnings ?? first.warnings
+  const merged = { ...second, ...(error != null && { error }), ...(warnings != null && { warnings }) }
+  return bounded(merged, MAX_RUN, second)
 }
 
 function rowOf({ data, recorded }: EntryOf<'task_run.state'>): GroupRunRow {
