@@ -63,11 +63,11 @@ export interface ChangesOptions {
   readonly until?: Position
   /** Only keys that have a state. Forgotten keys are not missed then, and each position of this generation is good. */
   readonly present?: boolean
-  /** The length of the states after which a page ends, in characters. Default {@link MAX_PAGE_LENGTH}. */
+  /** The length of the states after which a page ends, in characters. Default 1,048,576. */
   readonly maxLength?: number
 }
 
-/** The length of the states after which a page ends, in characters. */
+/** Default of the length of the states after which a page ends, in characters. */
 export const MAX_PAGE_LENGTH = 1024 * 1024
 
 /** Which states to read, in the order of their keys as they are stored. */
@@ -78,7 +78,7 @@ export interface RangeOptions {
   readonly after?: string | undefined
   /** Maximum number of states. */
   readonly limit: number
-  /** The length of the states after which the page ends, in characters. Default {@link MAX_PAGE_LENGTH}. */
+  /** The length of the states after which the page ends, in characters. Default 1,048,576. */
   readonly maxLength?: number
   /** The position of the first page. A state that was built again since is refused. Default: the state as it is. */
   readonly since?: Position | undefined
