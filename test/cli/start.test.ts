@@ -65,6 +65,14 @@ describe('rivulet start', () => {
     const [cookie = ''] = (await fetch(address)).headers.getSetCookie()[0]?.split(';') ?? []
     const page = await fetch(new URL('/', address), { headers: { cookie } })
     const status = await fetch(new URL('/status', address), { headers: { cookie } })
+    const consumers = async () => {
+      const { log } = await (await fetch(new URL('/status', address), { headers: { cookie } })).json()
+      return log.readers.flatMap(({ kind, name }: Record<string, unknown>) =>
+        kind === 'consumer' ? [name] : [],
+      )
+    }
+    // The one that printed is over. It would be shown as one that falls behind.
+    await expect.poll(consumers, { timeout: 20_000 }).toEqual(['audit'])
     const url = 'https://docs.example/missing.md'
     const missing = await fetch(new URL(`/document?url=${url}`, address), { headers: { cookie } })
     start.child.kill('SIGINT')

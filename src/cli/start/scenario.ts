@@ -140,6 +140,7 @@ export async function runScenario({
     // The summary is what is printed last.
     diagnostics.unsubscribe()
     await printing.stop()
+    await log.remove({ consumer: 'story' })
     // Runs may still be added to the group.
     const going = client.record({ monitors, taskGroups: [{ id: groupId, until: 'closed' }], webhooks, log })
     await Promise.race([stay(summary), failureOf([going])])
