@@ -164,21 +164,6 @@ describe('groupView', () => {
     expect(runRowOf(rows)).toMatchObject({ run: { ...RUN, warnings }, output: OUTPUT })
   })
 
-  it('has room for the longest parts of two revisions', async () => {
-    const failed = { status: 'failed', modified_at: null } as const
-    const output: TaskOutput = { type: 'text', content: 'o'.repeat(163_700), basis: [] }
-    const view = await viewed(groupView())
-    const rows = await view.rows(
-      run({ ...failed, error: { message: 'e'.repeat(24_200) } }),
-      run(
-        { ...failed, metadata: { note: 'm'.repeat(24_200) } },
-        { output, input: { input: 'i'.repeat(49_000) } },
-      ),
-    )
-
-    expect(runRowOf(rows)).toMatchObject({ output, truncated: true })
-  })
-
   it('replaces a failure by the completion of its retry, and not the other way round', async () => {
     const failure = run(
       { status: 'failed', modified_at: '2026-01-01T00:00:30Z', error: { message: 'no answer' } },
