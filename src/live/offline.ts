@@ -31,6 +31,8 @@ export class Offline {
   /** Whether rows of the disk were shown before the first token. */
   #hasGuessed = false
   #cancelSave: (() => void) | undefined
+  /** A database may hang: copies of the rows must not pile up. */
+  #isSaving = false
   #cancelPatience: () => void
 
   constructor(indexedDB: IDBFactory, gateway: string, environment: Environment, owner: OfflineOwner) {
@@ -79,6 +81,7 @@ export class Offline {
     this.#cancelSave = undefined
     const rights = this.#owner.rights()
     if (rights === undefined) return
+    if (this.#isSaving) return this.changed()
     const views = new Map<string, StoredRows>()
     for (const store of this.#owner.stores()) {
       if (store.position === undefined || this.#saved.get(store.address) === store.position) continue
@@ -87,7 +90,9 @@ export class Offline {
       views.set(store.address, rows)
       this.#saved.set(store.address, rows.position)
     }
-    if (views.size > 0) void this.#disk.save(rights, views)
+    if (views.size === 0) return
+    this.#isSaving = true
+    void this.#disk.save(rights, views).finally(() => (this.#isSaving = false))
   }
 
   /** Removes a view from the disk, or all of them. */

@@ -1,7 +1,9 @@
 import { IDBFactory, IDBKeyRange } from 'fake-indexeddb'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { OfflineRows } from '../../src/live/offline-rows.ts'
 import type { RowState } from '../../src/protocol/live.ts'
+// A page waits for this code by its own clock, which is faster here than the loader of modules.
+import '../../src/live/tabs.ts'
 import { TestPage, until } from './environment.ts'
 import { connectTo, follow, rowsOf, soon, tokenOf } from './pages.ts'
 import { streamServer } from './stream-server.ts'
@@ -42,6 +44,41 @@ async function kept(
 }
 
 describe('with offline', () => {
+  it('a page that was closed writes nothing any more', async () => {
+    const indexedDB = new IDBFactory()
+    const page = new TestPage({ indexedDB })
+    const server = await streamServer({ onStream: (stream) => sendRow(stream, 1) })
+    const live = connectTo(server.url, page, { getToken, offline: true })
+    const view = live.view('groups')
+    follow(view)
+    await soon(page, () => view.status().state === 'live')
+    await until(() => page.left > 1)
+    live.close()
+    for (let second = 0; second < 10; second++) {
+      page.advance(1_000)
+      for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(await kept(indexedDB, server.url, () => true)).toEqual([])
+  })
+
+  it('a database that hangs gets one copy of the rows at a time', async () => {
+    const { promise: opened } = Promise.withResolvers<never>()
+    const save = vi.spyOn(OfflineRows.prototype, 'save').mockImplementation(() => opened)
+    onTestFinished(() => save.mockRestore())
+    const page = new TestPage({ indexedDB: new IDBFactory() })
+    const server = await streamServer({ onStream: (stream) => sendRow(stream, 1) })
+    const view = connectTo(server.url, page, { getToken, offline: true }).view('groups')
+    follow(view)
+    await soon(page, () => view.status().state === 'live')
+    await until(() => page.left > 1)
+    for (let n = 2; n < 6; n++) {
+      server.streams[0]?.send('changes', { view: 'groups', rows: [['a', { n }]], position: `${n}` })
+      await soon(page, () => rowsOf(view)['a']?.n === n)
+      page.advance(3_000)
+    }
+    expect(save).toHaveBeenCalledTimes(1)
+  })
+
   it('a page starts with the last rows where there is no network and no token', async () => {
     const indexedDB = new IDBFactory()
     const page = new TestPage({ indexedDB })
