@@ -36,8 +36,8 @@ export interface PartWithLimit {
 /** What has a limit. */
 export const PARTS: readonly PartWithLimit[] = [
   { name: 'rivulet and rivulet/operators', module: EVERYTHING, boundKb: BOUND_KB },
-  { name: 'rivulet/live', module: `export * from 'rivulet/live'`, boundKb: 8 },
-  { name: 'rivulet/live and rivulet/react', module: LIVE_AND_REACT, boundKb: 10 },
+  { name: 'rivulet/live', module: `export * from 'rivulet/live'`, boundKb: 8.6 },
+  { name: 'rivulet/live and rivulet/react', module: LIVE_AND_REACT, boundKb: 10.2 },
 ]
 
 /** The bundle for a browser. Sizes in bytes. */

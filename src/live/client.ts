@@ -1,11 +1,11 @@
-import { viewAddress } from '../protocol/live.ts'
+import { MAX_LIVE_TEXT, MAX_LIVE_VIEWS, viewAddress } from '../protocol/live.ts'
 import type { ViewRequest } from '../protocol/live.ts'
 import { callAll } from './call-all.ts'
 import { Connection } from './connection.ts'
 import type { Environment, PageEvent } from './environment.ts'
 import type { Frame } from './frames.ts'
 import type { ConnectOptions, LiveInspection, LiveState, LiveStatus, ViewSnapshot } from './live.ts'
-import type { LiveError } from './live-error.ts'
+import { LiveError } from './live-error.ts'
 import type { Offline } from './offline.ts'
 import { errorOf } from './refusal.ts'
 import type { Tabs } from './tabs.ts'
@@ -16,13 +16,16 @@ import { ViewStore } from './view-store.ts'
 const LINGER = 5_000
 /** How long changes of the set of views are collected, in ms. */
 const COLLECT = 25
-/** How many views a gateway takes on a connection. Those without a listener make room for others. */
-const MAX_VIEWS = 64
+/** How long the code of the tabs is waited for, in ms. */
+const LOAD_TIMEOUT = 5_000
 /** A view that was denied is asked for again by a new listener after so long, in ms. */
 const ASK_AGAIN = 1_000
 
 /** The status of a connection that follows nothing. */
 const NOTHING: LiveStatus = { state: 'connecting', since: 0 }
+
+/** Of the views that a connection cannot carry. */
+const TOO_MANY = new LiveError('too_many', `A page follows up to ${MAX_LIVE_VIEWS} views at a time`)
 
 /** From the best one to the worst one. */
 const STATES: readonly LiveState[] = ['live', 'connecting', 'stale', 'offline', 'denied']
@@ -63,7 +66,7 @@ export class Client {
       this.tokens,
       {
         mayConnect: () => this.#mayConnect(),
-        wanted: () => [...this.#stores.values()].map((store) => store.resume()),
+        wanted: () => [...this.#stores.values()].slice(0, MAX_LIVE_VIEWS).map((store) => store.resume()),
         take: (frame) => this.#take(frame),
         changed: () => this.#connectionChanged(),
       },
@@ -71,8 +74,14 @@ export class Client {
     )
   }
 
-  /** The same one for the same view and params, while anything has it. */
+  /** The same one for the same view and params, while anything has it. Throws a `TypeError` for params that no gateway takes. */
   store(request: ViewRequest): ViewStore {
+    // The gateway would refuse the whole connection, with the views of all tabs.
+    for (const [name, value] of Object.entries(request.params ?? {})) {
+      if (typeof value !== 'string' || value.length > MAX_LIVE_TEXT) {
+        throw new TypeError(`the param ${name} must be a text of up to ${MAX_LIVE_TEXT} characters`)
+      }
+    }
     const address = viewAddress(request.view, request.params)
     const known = this.#known.get(address)?.deref()
     if (known !== undefined) return known
@@ -80,6 +89,7 @@ export class Client {
     for (const [other, ref] of this.#known) if (ref.deref() === undefined) this.#known.delete(other)
     const store = new ViewStore(address, request, this.#options.initial?.[address])
     this.#known.set(address, new WeakRef(store))
+    if (this.#isClosed) this.#endStore(store)
     return store
   }
 
@@ -131,9 +141,23 @@ export class Client {
     this.#tabs?.leave()
     this.#connection.park()
     this.#cancelFrame?.()
-    for (const store of this.#stores.values()) store.listeners.clear()
     this.statusListeners.clear()
     this.inspectListeners.clear()
+    this.#stores.clear()
+    for (const ref of this.#known.values()) this.#endStore(ref.deref())
+    this.status = this.#closedStatus('stale')
+  }
+
+  #closedStatus(state: LiveState): LiveStatus {
+    return { state, since: this.#environment.now(), error: new LiveError('closed', '`close` was called') }
+  }
+
+  /** Its rows stay as they are. One without rows gets none any more. */
+  #endStore(store: ViewStore | undefined): void {
+    if (store === undefined) return
+    store.listeners.clear()
+    store.status = this.#closedStatus(store.position === undefined ? 'denied' : 'stale')
+    store.publish()
   }
 
   /** Nothing is opened before the first subscription, so a server that renders opens nothing. */
@@ -144,10 +168,19 @@ export class Client {
     const { indexedDB, locks } = this.#environment
     // Both are loaded beside the first token.
     if (this.#options.share !== false && locks !== undefined) {
-      this.#loadingTabs = import('./tabs.ts').catch(() => undefined)
+      this.#loadingTabs = this.#loadTabs()
     }
     if (this.#options.offline === true && indexedDB !== undefined)
       this.#loadingOffline = this.#loadOffline(indexedDB)
+  }
+
+  /** Undefined where it cannot be loaded, such as after another version was deployed: this tab has a connection of its own then. */
+  #loadTabs(): Promise<{ readonly Tabs: typeof Tabs } | undefined> {
+    return new Promise((resolve) => {
+      const giveUp = () => resolve(undefined)
+      const cancel = this.#environment.later(LOAD_TIMEOUT, giveUp)
+      import('./tabs.ts').then(resolve, giveUp).finally(cancel)
+    })
   }
 
   /** Its code is loaded where it is used alone. Without it, rows come from the gateway alone. */
@@ -182,8 +215,9 @@ export class Client {
     if (this.#stores.get(store.address) === store) return
     this.#stores.set(store.address, store)
     for (const other of this.#stores.values()) {
-      if (other.lingers && this.#stores.size > MAX_VIEWS) this.#endLinger(other)
+      if (other.lingers && this.#stores.size > MAX_LIVE_VIEWS) this.#endLinger(other)
     }
+    if (this.#stores.size > MAX_LIVE_VIEWS) this.#tabs?.makeRoom()
     this.#offline?.seed()
     this.#wantedChanged(COLLECT)
   }
@@ -209,6 +243,8 @@ export class Client {
   #wantedChanged(delay: number): void {
     if (this.#follows) this.#tabs?.want()
     else this.#connection.viewsChanged(delay)
+    // Others may be within what a connection carries, or beyond it.
+    this.#settle()
   }
 
   async #mayConnect(): Promise<boolean> {
@@ -223,7 +259,14 @@ export class Client {
     if (this.#tabs?.name === name) return this.#tabs.isLeader
     this.#leaveTabs()
     if (this.#isClosed) return false
-    this.#tabs = new module.Tabs(name, this.#environment, locks, new BroadcastChannel(name), {
+    let channel
+    try {
+      channel = new BroadcastChannel(name)
+    } catch {
+      // The browser blocks it, such as in a frame of another origin.
+      return true
+    }
+    this.#tabs = new module.Tabs(name, this.#environment, locks, channel, {
       stores: () => [...this.#stores.values()],
       store: (request) => this.store(request),
       want: (store) => this.#want(store),
@@ -231,8 +274,16 @@ export class Client {
       elected: (isLeader) => this.#elected(isLeader),
       changed: () => this.#changed(),
       tick: () => this.#connection.tick(),
+      excluded: () => this.#goAlone(),
     })
     return false
+  }
+
+  /** Shares no connection any more. */
+  #goAlone(): void {
+    this.#loadingTabs = undefined
+    this.#leaveTabs()
+    this.#elected(true)
   }
 
   /** The page stops to run: other tabs need its locks, and its connection would die unnoticed. */
@@ -253,10 +304,13 @@ export class Client {
     this.#offline?.forget()
     for (const store of this.#stores.values()) store.clear()
     this.#settle()
-    if (this.#tabs !== undefined) {
-      this.#leaveTabs()
-      this.#connection.viewsChanged(0)
+    if (this.#tabs === undefined) {
+      // It is of the token before.
+      this.#connection.drop()
+      return
     }
+    this.#leaveTabs()
+    this.#connection.viewsChanged(0)
   }
 
   #elected(isLeader: boolean): void {
@@ -294,7 +348,7 @@ export class Client {
     if (this.#connection.isDenied) this.#offline?.forget()
     if (!this.#connection.isOpen) {
       for (const store of this.#stores.values()) store.disconnected()
-      const grace = this.#connection.graceUntil - this.#environment.now()
+      const grace = this.#connection.graceLeft
       if (grace > 0) this.#environment.later(grace, () => this.#settle())
     }
     this.#settle()
@@ -305,8 +359,8 @@ export class Client {
     this.#changed()
     if (this.#follows) return
     const now = this.#environment.now()
-    const changed = [...this.#stores.values()].filter((store) => {
-      const [state, error] = this.#stateOf(store, now)
+    const changed = [...this.#stores.values()].filter((store, index) => {
+      const [state, error] = index < MAX_LIVE_VIEWS ? this.#stateOf(store) : (['denied', TOO_MANY] as const)
       const { status } = store
       if (state === status.state && error === status.error) return false
       const since = state === status.state ? status.since : now
@@ -316,17 +370,17 @@ export class Client {
     this.#tabs?.sendStatuses(changed)
   }
 
-  #stateOf(store: ViewStore, now: number): readonly [LiveState, LiveError?] {
-    const { isOpen, isDenied, error, graceUntil } = this.#connection
+  #stateOf(store: ViewStore): readonly [LiveState, LiveError?] {
+    const { isOpen, isDenied, error, graceLeft } = this.#connection
     if (store.refusal !== undefined) return ['denied', store.refusal]
-    if ((isOpen && store.isCurrent) || (store.status.state === 'live' && now < graceUntil)) return ['live']
+    if ((isOpen && store.isCurrent) || (store.status.state === 'live' && graceLeft > 0)) return ['live']
     if (isDenied) return ['denied', error]
     if (!isOpen && !this.#environment.isOnline()) return ['offline', error]
     return [store.position === undefined ? 'connecting' : 'stale', error]
   }
 
   #changed(): void {
-    this.#cancelFrame ??= this.#environment.nextFrame(() => this.#publish())
+    if (!this.#isClosed) this.#cancelFrame ??= this.#environment.nextFrame(() => this.#publish())
   }
 
   #publish(): void {

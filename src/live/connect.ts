@@ -3,6 +3,7 @@ import { Client } from './client.ts'
 import { platform } from './environment.ts'
 import type { Environment } from './environment.ts'
 import type { ConnectOptions, InteropView, Live, ObservableView, ViewSnapshot } from './live.ts'
+import { LiveError } from './live-error.ts'
 import type { ViewStore } from './view-store.ts'
 
 /**
@@ -36,7 +37,9 @@ export function connectIn<V extends ViewShapes>(options: ConnectOptions, environ
   }
   // Its code is loaded where it is used alone.
   const ask = async (path: string, body: object, signal: AbortSignal | undefined) => {
-    const { askGateway } = await import('./requests.ts')
+    const { askGateway } = await import('./requests.ts').catch((cause: unknown) => {
+      throw new LiveError('network', 'The code of requests could not be loaded', { cause })
+    })
     return askGateway(client.url + path, body, signal, client.tokens, environment)
   }
   return {

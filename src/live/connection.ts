@@ -27,8 +27,13 @@ const OPEN_TIMEOUT = 20_000
 /** Bounds of `heartbeat`, in ms, whatever a gateway says. */
 const MIN_HEARTBEAT = 1_000
 const MAX_HEARTBEAT = 120_000
-/** A connection that has lasted so long was a good one: the next one is made at once, in ms. */
+/** A connection that has lasted so long was a good one: where it ends in order, the next one is made soon, in ms. */
 const GOOD = 1_000
+/**
+ * The longest wait after such an end, in ms. A gateway that restarts ends all its connections at once, and tokens that were issued
+ * together expire together. It is less than `GRACE`.
+ */
+const SPREAD = 1_000
 /** How long views stay live while an orderly end is followed by the next connection, in ms. */
 const GRACE = 2_000
 /** How long after a wake a failure is followed by the next attempt within `HURRY_DELAY`, both in ms: its network may take a moment. */
@@ -50,8 +55,6 @@ export class Connection {
   isParked = false
   /** Why the last one has ended or could not be made. */
   error: LiveError | undefined
-  /** Until when an orderly end does not make views stale, in Unix ms. */
-  graceUntil = 0
   /** Of the last `heartbeat`: how far the gateway is behind, in ms. */
   behind = 0
   heartbeat = MAX_HEARTBEAT
@@ -70,7 +73,9 @@ export class Connection {
   #isRunning = false
   #endPause = () => {}
   #pausedUntil = 0
-  #hurryUntil = 0
+  /** When an orderly end has begun, which does not make views stale, and when the page has woken up, in Unix ms. */
+  #graceSince = 0
+  #wokenAt = 0
   /** The addresses of the views that it has asked for. */
   #carried: string | undefined
   #startedAt = 0
@@ -88,6 +93,11 @@ export class Connection {
   /** Whether the gateway refuses the token. */
   get isDenied(): boolean {
     return !this.isOpen && this.#refusals > 1
+  }
+
+  /** How long views that were live stay live, in ms. */
+  get graceLeft(): number {
+    return remaining(this.#graceSince, GRACE, this.#environment.now())
   }
 
   inspect(): Pick<LiveInspection, 'connection'> {
@@ -113,7 +123,7 @@ export class Connection {
   /** The page runs again, or has a network again. */
   wake(): void {
     const now = this.#environment.now()
-    this.#hurryUntil = now + HURRY
+    this.#wokenAt = now
     if (this.isParked) this.viewsChanged(0)
     else if (this.isOpen) {
       if (this.#silence(now) > this.heartbeat + LATE) this.#end('dead')
@@ -134,7 +144,7 @@ export class Connection {
 
   /** Views that are live stay live for a moment: a connection of this tab goes on where that of another one was. */
   grace(): void {
-    this.graceUntil = this.#environment.now() + GRACE
+    this.#graceSince = this.#environment.now()
     this.#owner.changed()
   }
 
@@ -146,8 +156,10 @@ export class Connection {
     this.#endPause()
   }
 
+  /** Ends the connection for another one. One whose request is not sent yet asks for what is wanted then. */
   #end(restart: Restart): void {
     if (this.#attempt === undefined) return
+    if (this.#carried === undefined && this.#owner.wanted().length > 0) return
     this.#restart = restart
     this.#attempt.abort(new LiveError('network', 'Closed'))
   }
@@ -213,7 +225,7 @@ export class Connection {
     this.#carried = undefined
     const now = environment.now()
     if (this.#restart === 'views' || this.isParked) this.error = undefined
-    if (this.isOpen && (isOrderly || this.#restart === 'views')) this.graceUntil = now + GRACE
+    if (this.isOpen && (isOrderly || this.#restart === 'views')) this.#graceSince = now
     this.isOpen = false
     const wasGood = now - openedAt >= GOOD
     // Where connections are short, those of progress are followed quickly, but not at once.
@@ -224,16 +236,18 @@ export class Connection {
   }
 
   /** How long to wait for the next connection, in ms. */
-  #nextDelay(isAtOnce: boolean): number {
-    if (this.#restart !== undefined || isAtOnce) return 0
+  #nextDelay(isOrderly: boolean): number {
+    if (this.#restart !== undefined) return 0
     const { code, retryAfter = 0 } = this.error ?? {}
     const isRefused =
       code === 'unauthenticated' || code === 'expired' || code === 'revoked' || code === 'forbidden'
     // The token was too old, maybe. A new one is tried at once, but only once.
     if (isRefused && ++this.#refusals === 1) return 0
-    const delay = backoffDelay(this.#failures++, {}, this.#environment.random)
-    const isHurried = this.#environment.now() < this.#hurryUntil
-    return Math.max(retryAfter, 1, isHurried ? Math.min(delay, HURRY_DELAY) : delay)
+    const { random, now } = this.#environment
+    const delay = isOrderly ? random() * SPREAD : backoffDelay(this.#failures++, {}, random)
+    const isHurried = remaining(this.#wokenAt, HURRY, now()) > 0
+    // All who were refused together do not come back together.
+    return 1 + retryAfter + (isHurried ? Math.min(delay, HURRY_DELAY) : delay)
   }
 
   async #token(signal: AbortSignal): Promise<string> {
@@ -315,6 +329,11 @@ export class Connection {
       }
     })
   }
+}
+
+/** What is left of a time that began then, in ms. None where the clock was set back. */
+function remaining(since: number, length: number, now: number): number {
+  return now < since ? 0 : Math.max(0, since + length - now)
 }
 
 function asLiveError(error: unknown): LiveError {

@@ -12,6 +12,8 @@ export interface ElectionOwner<Wish, Sent> {
   wanted(tab: string, wish: Wish | undefined): void
   /** Another tab shows that time goes on: timers of a hidden page may be late by a minute. */
   tick(): void
+  /** The browser gives no locks here, such as where it blocks storage: there is no group. */
+  failed(): void
 }
 
 type Message<Wish, Sent> =
@@ -66,11 +68,12 @@ export class Election<Wish, Sent> {
       this.#receive(data),
     )
     // The leader takes this lock when this tab is gone, however it ends.
-    this.#hold(this.#presence(this.id), { signal: this.#left.signal }, () => {
+    const lost = this.#hold(this.#presence(this.id), { signal: this.#left.signal }, () => {
       this.#queue()
       this.#tick()
       return this.#left.signal
     })
+    void lost.then(() => this.#fail())
   }
 
   get followers(): number {
@@ -128,7 +131,8 @@ export class Election<Wish, Sent> {
       case 'lead':
         if (this.isLeader || message.since < this.#leaderSince) return
         this.#unanswered = 0
-        if (from === this.#leader) return
+        // The same tab may lead again after another one.
+        if (from === this.#leader && message.since === this.#leaderSince) return
         this.#leader = from
         this.#leaderSince = message.since
         this.#owner.led()
@@ -141,6 +145,14 @@ export class Election<Wish, Sent> {
     }
   }
 
+  /** The browser has refused a lock, or has taken one that no tab steals. */
+  #fail(): void {
+    // Later, so that it is never called before the constructor's caller has this group.
+    this.#environment.later(0, () => {
+      if (!this.#left.signal.aborted) this.#owner.failed()
+    })
+  }
+
   /** Waits for the lock. */
   #queue(): void {
     this.#term = new AbortController()
@@ -149,9 +161,14 @@ export class Election<Wish, Sent> {
 
   #request(options: LockOptions): void {
     const term = this.#term
+    let wasHeld = false
     const lost = this.#hold(this.name, options, () => {
+      wasHeld = true
+      // It was given up meanwhile. A request that steals has no signal.
+      if (term.signal.aborted) return
       this.isLeader = true
-      this.#leaderSince = this.#environment.now()
+      // Later than the term before, also where the clock was set back.
+      this.#leaderSince = Math.max(this.#environment.now(), this.#leaderSince + 1)
       this.#leader = undefined
       this.#lead()
       this.#owner.elected(true)
@@ -159,12 +176,12 @@ export class Election<Wish, Sent> {
     })
     void lost.then(() => {
       if (this.#left.signal.aborted || term !== this.#term) return
+      if (!wasHeld) return this.#fail()
       // Another tab has stolen the lock.
       term.abort()
       this.#others.clear()
       if (this.isLeader) {
         this.isLeader = false
-        this.#leaderSince = 0
         this.#owner.elected(false)
       }
       this.#queue()
@@ -202,7 +219,6 @@ export class Election<Wish, Sent> {
 
   #steal(): void {
     this.#unanswered = 0
-    this.#leaderSince = 0
     this.#term.abort()
     this.#term = new AbortController()
     this.#request({ steal: true })

@@ -10,17 +10,36 @@ const BY_STATUS: Readonly<Record<number, RefusalCode>> = {
   429: 'too_many',
 }
 
+/** The longest error, in characters. */
+const MAX_ERROR = 65_536
+
 /** The longest wait that a gateway may ask for, in ms. */
 const MAX_RETRY_AFTER = 600_000
 
 /** The error of a response that is not ok, from its body `{ error: Refusal }` and its `Retry-After`. */
 export async function refusalOf(response: Response, environment: Environment): Promise<LiveError> {
-  const body: unknown = await response.json().catch(() => undefined)
+  const body = await jsonOf(response, MAX_ERROR).catch(() => undefined)
   const { status, headers } = response
   const fallback = BY_STATUS[status] ?? (status < 500 ? 'invalid' : 'unavailable')
   const header = headers.get('retry-after') ?? ''
   const wait = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - environment.now()
   return errorOf(isRecord(body) ? body['error'] : undefined, fallback, `HTTP ${status}`, wait)
+}
+
+/** The body of a response. Rejects where it is no JSON, or longer than `max` characters: the rest of it is not read. */
+export async function jsonOf({ body }: Response, max: number): Promise<unknown> {
+  const reader = body?.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true }
+    if (done) return JSON.parse(text)
+    text += decoder.decode(value, { stream: true })
+    if (text.length > max) {
+      reader?.cancel().catch(() => {})
+      throw new LiveError('protocol', 'The answer is too long')
+    }
+  }
 }
 
 /** The error of a `Refusal`, which a gateway has sent. */

@@ -1,11 +1,14 @@
 import type { Environment } from './environment.ts'
 import { isRecord } from './is-record.ts'
 import { LiveError } from './live-error.ts'
-import { refusalOf } from './refusal.ts'
+import { jsonOf, refusalOf } from './refusal.ts'
 import type { Tokens } from './tokens.ts'
 
 /** A token that ends sooner is not used again, in ms. */
 const MARGIN = 10_000
+
+/** The longest answer, in characters. */
+const MAX_ANSWER = 16 * 1024 * 1024
 
 /** The longest wait for an answer, in ms. */
 const TIMEOUT = 120_000
@@ -43,7 +46,7 @@ export async function askGateway(
       response = await send(await tokens.take(both))
     }
     if (!response.ok) throw await refusalOf(response, environment)
-    const answer: unknown = await response.json()
+    const answer = await jsonOf(response, MAX_ANSWER)
     if (!isRecord(answer)) throw new LiveError('protocol', 'The answer is no object')
     return answer
   } catch (cause) {

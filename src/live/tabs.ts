@@ -1,3 +1,4 @@
+import { MAX_LIVE_VIEWS, viewAddress } from '../protocol/live.ts'
 import type { ViewRequest } from '../protocol/live.ts'
 import { Election } from './election.ts'
 import type { Environment } from './environment.ts'
@@ -20,6 +21,8 @@ export interface TabsOwner {
   /** Rows or states have changed. */
   changed(): void
   tick(): void
+  /** This tab must have a connection of its own. */
+  excluded(): void
 }
 
 /** What a tab wants of the leader. */
@@ -48,6 +51,8 @@ type Sent =
       readonly kind: 'statuses'
       readonly statuses: readonly (readonly [address: string, status: SentStatus])[]
     }
+  /** The connection does not carry the views of this tab. */
+  | { readonly kind: 'full'; readonly to: string }
 
 /** The views of all tabs that share a connection. The leader passes on what comes from the gateway. */
 export class Tabs {
@@ -72,6 +77,7 @@ export class Tabs {
       received: (sent) => this.#received(sent),
       wanted: (tab, wish) => this.#wanted(tab, wish ?? []),
       tick: () => owner.tick(),
+      failed: () => owner.excluded(),
     })
   }
 
@@ -113,6 +119,9 @@ export class Tabs {
         const store = this.#find(address)
         if (store !== undefined) store.status = receivedStatus(status)
       }
+    } else if (sent.kind === 'full') {
+      if (sent.to === this.#election.id) this.#owner.excluded()
+      return
     } else if (sent.kind === 'rows') {
       const store = sent.to.includes(this.#election.id) ? this.#find(sent.address) : undefined
       if (store === undefined) return
@@ -147,9 +156,32 @@ export class Tabs {
     if (statuses.length > 0) this.#election.send({ kind: 'statuses', statuses })
   }
 
+  /** The connection has no room for more views of this tab, so tabs that follow must have their own. */
+  makeRoom(): void {
+    while (this.#owner.stores().length > MAX_LIVE_VIEWS) {
+      const tab = this.#owner
+        .stores()
+        .findLast(({ tabs }) => tabs.size > 0)
+        ?.tabs.keys()
+        .next().value
+      if (tab === undefined) return
+      this.#exclude(tab)
+      for (const store of this.#owner.stores()) this.#owner.drop(store)
+    }
+  }
+
+  #exclude(tab: string): void {
+    for (const store of this.#owner.stores()) store.tabs.delete(tab)
+    this.#election.send({ kind: 'full', to: tab })
+  }
+
   #wanted(tab: string, wish: Wish): void {
     for (const store of this.#owner.stores()) store.tabs.delete(tab)
-    for (const { request, holding } of wish) {
+    const addresses = this.#owner.stores().flatMap(({ address, isWanted }) => (isWanted ? address : []))
+    const wished = wish.map(({ request: { view, params } }) => viewAddress(view, params))
+    const isFull = new Set([...addresses, ...wished]).size > MAX_LIVE_VIEWS
+    if (isFull) this.#exclude(tab)
+    for (const { request, holding } of isFull ? [] : wish) {
       const store = this.#owner.store(request)
       store.tabs.set(tab, holding)
       this.#owner.want(store)

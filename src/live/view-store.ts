@@ -71,9 +71,11 @@ export class ViewStore {
     return this.position === undefined ? this.request : { ...this.request, after: this.position }
   }
 
-  /** All rows, for another tab or the disk; undefined before the first ones. */
+  /** All rows, for another tab or the disk; undefined before the first ones, and until the last part of a snapshot has come. */
   stored(): StoredRows | undefined {
-    return this.position === undefined ? undefined : { rows: [...this.#rows], position: this.position }
+    return this.position === undefined || this.#parts !== undefined
+      ? undefined
+      : { rows: [...this.#rows], position: this.position }
   }
 
   /** Takes a frame of the view. Returns whether it is progress. */
@@ -88,11 +90,9 @@ export class ViewStore {
         if (frame.position !== undefined) this.replace({ rows: this.#parts, position: frame.position })
         return true
       case 'changes':
-        if (before === undefined) throw new LiveError('protocol', 'Changes came before a snapshot')
-        for (const [key, state] of frame.rows) this.#change(key, state)
-        this.position = frame.position
-        break
       case 'position':
+        if (before === undefined) throw new LiveError('protocol', `${frame.kind} came before a snapshot`)
+        if (frame.kind === 'changes') for (const [key, state] of frame.rows) this.#change(key, state)
         this.position = frame.position
         break
       case 'current':
@@ -131,6 +131,7 @@ export class ViewStore {
     this.#rows = new Map()
     this.position = undefined
     this.holding = 'none'
+    for (const tab of this.tabs.keys()) this.tabs.set(tab, 'none')
     this.disconnected()
   }
 

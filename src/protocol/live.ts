@@ -131,6 +131,12 @@ export interface LiveFrames {
   close: { readonly reason: CloseReason }
 }
 
+/** Maximum number of views of a connection. */
+export const MAX_LIVE_VIEWS = 64
+
+/** Maximum length of a view's name, of a param and of a position, in characters. */
+export const MAX_LIVE_TEXT = 1_024
+
 /** The version of this protocol. */
 export const LIVE_PROTOCOL = 1
 

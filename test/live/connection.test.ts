@@ -27,6 +27,17 @@ function refusing(
   }
 }
 
+/** Lets what is under way come to rest. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Sets the clock back by an hour. Timers go on. */
+function setBack(page: TestPage): void {
+  const { now } = page
+  page.now = () => now() - 3_600_000
+}
+
 describe('a connection that is lost', () => {
   it('is made again from the position, while the view is stale with its rows', async () => {
     const page = new TestPage()
@@ -49,7 +60,7 @@ describe('a connection that is lost', () => {
   })
 
   it.each(['expired', 'shutdown', 'revoked'] as const)(
-    'is made again at once with a new token where the gateway has closed it: %s',
+    'is made again within a second, at a random time, with a new token where the gateway has closed it: %s',
     async (reason) => {
       const page = new TestPage()
       let tokens = 0
@@ -59,10 +70,13 @@ describe('a connection that is lost', () => {
       await soon(page, () => view.status().state === 'live')
       page.advance(5_000)
       server.streams[0]?.send('close', { reason }).end()
-      // No time passes.
-      await until(() => server.streams.length === 2)
+      const closedAt = page.now()
+      await soon(page, () => server.streams.length === 2)
       await until(() => view.status().state === 'live')
 
+      // Half of the bound, since the page's random number is a half: all tabs of a gateway have lost theirs at this moment.
+      expect(page.now() - closedAt).toBeGreaterThanOrEqual(500)
+      expect(page.now() - closedAt).toBeLessThan(700)
       expect(server.streams.map(({ token }) => token)).toEqual(['Bearer token_1', 'Bearer token_2'])
       expect(snapshots.map(({ status }) => status.state)).toEqual(['connecting', 'live'])
     },
@@ -79,7 +93,7 @@ describe('a connection that is lost', () => {
     follow(connectTo(server.url, page).view('groups'))
     for (let second = 0; second < 60; second++) {
       page.advance(1_000)
-      for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+      await turns()
     }
     expect(server.requests).toBeGreaterThan(20)
     expect(server.requests).toBeLessThan(90)
@@ -127,9 +141,9 @@ describe('a connection that is lost', () => {
     page.advance(19_000)
     server.streams[0]?.send('heartbeat', { now: 0, behind: 7 })
     await until(() => Reflect.get(view, 'address') === 'groups' && page.now() > 0)
-    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+    await turns()
     page.advance(19_000)
-    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+    await turns()
     expect(view.status().state).toBe('live')
     page.advance(4_000)
     await until(() => view.status().state !== 'live')
@@ -161,7 +175,7 @@ describe('a page that wakes up', () => {
     const view = connectTo(server.url, page).view('groups')
     follow(view)
     await soon(page, () => server.requests === 4)
-    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+    await turns()
     page.sleep(1_500)
     page.emit('wake')
     page.emit('wake')
@@ -182,16 +196,16 @@ describe('a page that wakes up', () => {
     const view = connectTo(server.url, page).view('groups')
     follow(view)
     await soon(page, () => server.requests === 8)
-    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+    await turns()
     page.emit('wake')
     await until(() => server.requests === 9)
     const wokenAt = page.now()
     await soon(page, () => server.requests === 12)
     expect(page.now() - wokenAt).toBeLessThan(2_000)
-    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+    await turns()
     page.emit('wake')
     page.advance(8_500)
-    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+    await turns()
     expect(server.requests).toBe(12)
     await soon(page, () => view.status().state === 'live')
   })
@@ -216,6 +230,48 @@ describe('a page that wakes up', () => {
     page.sleep(2_000)
     page.emit('wake')
     await until(() => view.status().state === 'live')
+  })
+})
+
+describe('a clock that is set back', () => {
+  it('while an orderly end is followed by the next connection does not keep the views live', async () => {
+    const page = new TestPage()
+    const server = await streamServer({ onStream: (stream) => sendRow(stream, 1) })
+    const live = connectTo(server.url, page)
+    const view = live.view('groups')
+    follow(view)
+    await soon(page, () => view.status().state === 'live')
+    page.advance(5_000)
+    Object.assign(page, { fetch: () => Promise.reject(new TypeError('fetch failed')) })
+    server.streams[0]?.send('close', { reason: 'shutdown' }).end()
+    await until(() => live.inspect.getSnapshot().connection?.state === 'waiting')
+    setBack(page)
+    for (let second = 0; second < 5; second++) {
+      page.advance(1_000)
+      await turns()
+    }
+    expect(view.status()).toMatchObject({ state: 'stale', error: { code: 'network' } })
+  })
+
+  it('after the page has woken up does not make it ask in quick succession', async () => {
+    const page = new TestPage()
+    let requests = 0
+    Object.assign(page, {
+      fetch: () => {
+        requests++
+        return Promise.reject(new TypeError('fetch failed'))
+      },
+    })
+    follow(connectTo('http://127.0.0.1:9', page).view('groups'))
+    await soon(page, () => requests === 8)
+    page.emit('wake')
+    setBack(page)
+    const before = requests
+    for (let second = 0; second < 60; second++) {
+      page.advance(1_000)
+      await turns()
+    }
+    expect(requests - before).toBeLessThan(8)
   })
 })
 
@@ -249,10 +305,45 @@ describe('a gateway that refuses', () => {
     await until(() => view.status().error !== undefined)
     expect(view.status().error).toMatchObject({ code: 'too_many', retryAfter: 7_000 })
     page.advance(6_900)
-    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+    await turns()
+    expect(server.requests).toBe(1)
+    // All who were refused at the same time come back at times of their own.
+    page.advance(200)
+    await turns()
     expect(server.requests).toBe(1)
     page.advance(200)
     await until(() => view.status().state === 'live')
+  })
+
+  it('with an error that never ends is a typed error, and no more is read than is of use', async () => {
+    const page = new TestPage()
+    let sent = 0
+    let wasCut = false
+    let left = 1
+    const server = await streamServer({
+      answer: (_, response) => {
+        if (left-- <= 0) return false
+        response.writeHead(503)
+        const more = () => {
+          sent++
+          if (!response.destroyed) response.write('x'.repeat(65_536), more)
+        }
+        response.on('error', () => {})
+        response.on('close', () => (wasCut = true))
+        more()
+        return true
+      },
+      onStream: (stream) => sendRow(stream, 1),
+    })
+    const view = connectTo(server.url, page).view('groups')
+    const { snapshots } = follow(view)
+    page.advance(100)
+    await until(() => wasCut || sent > 2_000)
+    expect(wasCut).toBe(true)
+    await soon(page, () => view.status().state === 'live')
+    expect(snapshots.flatMap(({ status: { error } }) => error ?? [])[0]).toMatchObject({
+      code: 'unavailable',
+    })
   })
 
   it.each([
@@ -399,7 +490,108 @@ describe('getToken', () => {
   })
 })
 
+describe('views that come while a token is awaited', () => {
+  it('are in the request that it is for, and getToken is called once', async () => {
+    const page = new TestPage()
+    const { promise, resolve } = Promise.withResolvers<string>()
+    let calls = 0
+    const server = await streamServer({ onStream: (stream) => sendRow(stream, 1) })
+    const live = connectTo(server.url, page, {
+      getToken: () => {
+        calls++
+        return promise
+      },
+    })
+    follow(live.view('groups'))
+    for (const group of ['1', '2', '3']) {
+      await soon(page, () => calls > 0)
+      follow(live.view('group', { group }))
+      page.advance(100)
+      await turns()
+    }
+    resolve('token')
+    await soon(page, () => live.view('groups').status().state === 'live')
+    expect([calls, server.streams.map(({ views }) => views.length)]).toEqual([1, [4]])
+  })
+
+  it('and go again leave nothing to ask for', async () => {
+    const page = new TestPage()
+    const { promise, resolve } = Promise.withResolvers<string>()
+    const server = await streamServer()
+    const { end } = follow(connectTo(server.url, page, { getToken: () => promise }).view('groups'))
+    page.advance(100)
+    await turns()
+    end()
+    page.advance(6_000)
+    resolve('token')
+    await turns()
+    expect(server.requests).toBe(0)
+  })
+})
+
+describe('more views than a connection carries', () => {
+  it('are refused with a typed error, until there is room', async () => {
+    const page = new TestPage()
+    const server = await streamServer({
+      answer: () => false,
+      onStream: (stream) => {
+        stream.open()
+        for (const { params } of stream.views) {
+          const view = `group?group=${params?.['group']}`
+          stream.send('snapshot', { view, first: true, rows: [], position: '1' }).send('current', { view })
+        }
+      },
+    })
+    const live = connectTo(server.url, page)
+    const views = Array.from({ length: 66 }, (_, index) => live.view('group', { group: `${index}` }))
+    const ends = views.map((view) => follow(view).end)
+    await soon(page, () => views[63]?.status().state === 'live')
+    expect(server.streams.map((stream) => stream.views.length)).toEqual([64])
+    expect(views.map((view) => view.status().state)).toEqual([
+      ...Array.from({ length: 64 }, () => 'live'),
+      'denied',
+      'denied',
+    ])
+    expect(views[64]?.status().error).toMatchObject({ name: 'LiveError', code: 'too_many' })
+
+    ends[0]?.()
+    page.advance(6_000)
+    await soon(page, () => views[64]?.status().state === 'live')
+    expect(views[65]?.status().state).toBe('denied')
+    expect(views[1]?.status().state).toBe('live')
+  })
+})
+
+describe('params that are no texts', () => {
+  it.each([undefined, null, 5, 'x'.repeat(2_000)])('are an error where they are given: %s', (group) => {
+    const live = connectTo('http://127.0.0.1:9', new TestPage())
+    expect(() => live.view('group', Object({ group }))).toThrow(TypeError)
+  })
+})
+
 describe('close', () => {
+  it('says so in the views, and is final for those that linger', async () => {
+    const page = new TestPage()
+    let tokens = 0
+    const server = await streamServer({ onStream: (stream) => sendRow(stream, 1) })
+    const live = connectTo(server.url, page, { getToken: () => `token_${++tokens}` })
+    const [groups, group] = [live.view('groups'), live.view('group', { group: '1' })]
+    const { end } = follow(group)
+    follow(groups)
+    await soon(page, () => groups.status().state === 'live')
+    end()
+    const before = tokens
+    live.close()
+    expect(groups.status()).toMatchObject({ state: 'stale', error: { code: 'closed' } })
+    expect(group.status()).toMatchObject({ state: 'denied', error: { code: 'closed' } })
+    const late = follow(live.view('group', { group: '2' }))
+    expect(late.snapshots.at(-1)?.status).toMatchObject({ state: 'denied', error: { code: 'closed' } })
+    page.advance(10_000)
+    await turns()
+    expect([tokens, page.left]).toEqual([before, 0])
+    expect(rowsOf(groups)).toEqual({ a: { n: 1 } })
+  })
+
   it('ends the connection, and leaves no timer and no listener', async () => {
     const page = new TestPage()
     const server = await streamServer({ onStream: (stream) => sendRow(stream, 1) })

@@ -2,8 +2,6 @@ import { IDBFactory, IDBKeyRange } from 'fake-indexeddb'
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { OfflineRows } from '../../src/live/offline-rows.ts'
 import type { RowState } from '../../src/protocol/live.ts'
-// A page waits for this code by its own clock, which is faster here than the loader of modules.
-import '../../src/live/tabs.ts'
 import { TestPage, until } from './environment.ts'
 import { connectTo, follow, rowsOf, soon, tokenOf } from './pages.ts'
 import { streamServer } from './stream-server.ts'

@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { TestPage } from './environment.ts'
 import { connectTo, follow, rowsOf, soon, tokenOf } from './pages.ts'
 import { streamServer } from './stream-server.ts'
 import type { StreamConnection } from './stream-server.ts'
+
+// A page waits for this code by its own clock, which is faster here than the loader of modules.
+beforeAll(async () => void (await import('../../src/live/tabs.ts')))
 
 const newPage = () => new TestPage({ tabs: true })
 const getToken = () => tokenOf('user_1')
@@ -16,6 +19,11 @@ function answerAll(stream: StreamConnection, n: number): void {
       .send('snapshot', { view: address, first: true, rows: [['a', { n }]], position: `${n}` })
       .send('current', { view: address })
   }
+}
+
+/** Lets what is under way come to rest. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 describe('tabs of an origin', () => {
@@ -223,5 +231,185 @@ describe('tabs of an origin', () => {
     two.close()
     await soon(pages, () => server.streams.length === 3)
     expect(server.streams[2]?.views).toEqual([{ view: 'groups', after: '1' }])
+  })
+
+  it('that come in the middle of a snapshot have all of its rows, not those before it', async () => {
+    const pages = [newPage(), newPage()]
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+    const [one, two] = pages.map((page) => connectTo(server.url, page, { getToken }).view('groups'))
+    if (one === undefined || two === undefined) throw new Error('no views')
+    follow(one)
+    await soon(pages, () => one.status().state === 'live')
+    const stream = await server.stream(0)
+    stream
+      .send('gap', { view: 'groups', reason: 'retention' })
+      .send('snapshot', { view: 'groups', first: true, rows: [['b', { n: 2 }]] })
+    await soon(pages, () => one.getSnapshot().status.state === 'live')
+    await turns()
+    follow(two)
+    await soon(pages, () => two.status().state === 'live')
+    stream
+      .send('snapshot', { view: 'groups', first: false, rows: [['c', { n: 3 }]], position: '3' })
+      .send('changes', { view: 'groups', rows: [['d', { n: 4 }]], position: '4' })
+    await soon(pages, () => 'd' in rowsOf(one) && 'd' in rowsOf(two))
+
+    expect(Object.keys(rowsOf(two)).toSorted()).toEqual(['b', 'c', 'd'])
+    expect(rowsOf(two)).toEqual(rowsOf(one))
+  })
+
+  it('have the rows of a view that was refused for a while', async () => {
+    const pages = [newPage(), newPage()]
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, server.streams.length) })
+    const [one, two] = pages.map((page) => connectTo(server.url, page, { getToken }).view('groups'))
+    if (one === undefined || two === undefined) throw new Error('no views')
+    follow(one)
+    await soon(pages, () => one.status().state === 'live')
+    follow(two)
+    await soon(pages, () => two.status().state === 'live')
+    const problem = { code: 'unavailable', message: 'The view has failed' } as const
+    server.streams[0]?.send('denied', { view: 'groups', problem })
+    await soon(pages, () => two.status().state === 'denied')
+    server.streams[0]?.end()
+    await soon(pages, () => one.status().state === 'live' && two.status().state === 'live')
+
+    await soon(pages, () => two.getSnapshot().rows.size > 0)
+    expect(rowsOf(two)).toEqual({ a: { n: 2 } })
+  })
+
+  it('follow the next leader where the clock was set back, without an election for each of them', async () => {
+    const pages = [newPage(), newPage(), newPage(), newPage()]
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, server.streams.length) })
+    const lives = pages.map((page) => connectTo(server.url, page, { getToken }))
+    const views = lives.map((live) => live.view('groups'))
+    for (const [index, view] of views.entries()) {
+      follow(view)
+      await soon(pages, () => views.slice(0, index + 1).every((each) => each.status().state === 'live'))
+    }
+    for (const page of pages) {
+      const { now } = page
+      page.now = () => now() - 3_600_000
+    }
+    lives[0]?.close()
+    const others = views.slice(1)
+    await soon(pages, () => others.every((view) => rowsOf(view)['a']?.n === 2))
+    for (let time = 0; time < 5_000; time += 100) {
+      for (const page of pages) page.advance(100)
+      await turns()
+    }
+    expect(others.map((view) => view.status().state)).toEqual(['live', 'live', 'live'])
+    expect(server.requests).toBe(2)
+  })
+
+  it('have a connection of their own where their views do not fit into one', async () => {
+    const pages = [newPage(), newPage()]
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+    const [one, two] = pages.map((page) => connectTo(server.url, page, { getToken }))
+    if (one === undefined || two === undefined) throw new Error('no connections')
+    const viewsOf = (live: typeof one, from: number) =>
+      Array.from({ length: 40 }, (_, index) => live.view('group', { group: `${from + index}` }))
+    const [first, second] = [viewsOf(one, 0), viewsOf(two, 40)]
+    for (const view of first) follow(view)
+    await soon(pages, () => first.every((view) => view.status().state === 'live'))
+    for (const view of second) follow(view)
+    await soon(pages, () => second.every((view) => view.status().state === 'live'))
+    expect(first.every((view) => view.status().state === 'live')).toBe(true)
+    expect(server.streams.filter(({ isClosed }) => !isClosed).map(({ views }) => views.length)).toEqual([
+      40, 40,
+    ])
+  })
+
+  it('make room for the views of the one that has the connection', async () => {
+    const pages = [newPage(), newPage()]
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+    const [one, two] = pages.map((page) => connectTo(server.url, page, { getToken }))
+    if (one === undefined || two === undefined) throw new Error('no connections')
+    const groups = one.view('groups')
+    follow(groups)
+    await soon(pages, () => groups.status().state === 'live')
+    const other = two.view('group', { group: 'other' })
+    follow(other)
+    await soon(pages, () => other.status().state === 'live')
+    const more = Array.from({ length: 63 }, (_, index) => one.view('group', { group: `${index}` }))
+    for (const view of more) follow(view)
+    await soon(pages, () => [...more, other, groups].every((view) => view.status().state === 'live'))
+    expect(
+      server.streams
+        .filter(({ isClosed }) => !isClosed)
+        .map(({ views }) => views.length)
+        .toSorted(),
+    ).toEqual([1, 64])
+  })
+
+  it.each([
+    ['rejects', () => Promise.reject(new DOMException('Storage is blocked', 'SecurityError'))],
+    [
+      'throws',
+      () => {
+        throw new DOMException('The document is not active', 'InvalidStateError')
+      },
+    ],
+  ])('have connections of their own where the browser %s for a lock', async (_, request) => {
+    const page = newPage()
+    page.locks = Object.assign(Object.create(navigator.locks), { request })
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+    const view = connectTo(server.url, page, { getToken }).view('groups')
+    follow(view)
+    for (let time = 0; time < 100; time++) {
+      page.advance(10)
+      await turns()
+    }
+    expect([view.status().state, server.requests]).toEqual(['live', 1])
+  })
+
+  it('have connections of their own where the browser gives no channel', async () => {
+    const page = newPage()
+    page.BroadcastChannel = class extends BroadcastChannel {
+      constructor(name: string) {
+        super(name)
+        this.close()
+        throw new DOMException('Storage is blocked', 'SecurityError')
+      }
+    }
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+    const view = connectTo(server.url, page, { getToken }).view('groups')
+    follow(view)
+    for (let time = 0; time < 100; time++) {
+      page.advance(10)
+      await turns()
+    }
+    expect(view.status().state).toBe('live')
+  })
+})
+
+describe('a page whose token is of another subject, taken for a search', () => {
+  it('shows nothing of the connection of the subject before', async () => {
+    const page = new TestPage()
+    let sub = 'user_1'
+    const server = await streamServer({
+      answer: (request, response) => {
+        if (request.url !== '/live/search') return false
+        response.setHeader('content-type', 'application/json').end('{"results":[]}')
+        return true
+      },
+      onStream: (stream) => {
+        if (stream.views[0]?.after === undefined) answerAll(stream, server.streams.length)
+        else stream.open().send('current', { view: 'groups' })
+      },
+    })
+    // Tokens that end at once, so that each request takes another one.
+    const live = connectTo(server.url, page, { getToken: () => tokenOf(sub, { exp: 1 }), share: false })
+    const view = live.view('groups')
+    follow(view)
+    await soon(page, () => view.status().state === 'live')
+    Object.assign(page, { now: () => 5_000_000_000_000 })
+    sub = 'user_2'
+    await live.search({ search_queries: ['a'] })
+    server.streams[0]?.send('position', { view: 'groups', position: '9' })
+    server.streams[0]?.send('changes', { view: 'groups', rows: [['secret', { n: 9 }]], position: '10' })
+    await soon(page, () => server.streams.length === 2)
+    await soon(page, () => view.status().state === 'live')
+    expect(server.streams[0]?.isClosed).toBe(true)
+    expect(server.streams[1]?.views).toEqual([{ view: 'groups' }])
+    expect(rowsOf(view)).toEqual({ a: { n: 2 } })
   })
 })

@@ -1,17 +1,13 @@
 import { isObject } from '../../protocol/event.ts'
-import { parseAddress, viewAddress } from '../../protocol/live.ts'
+import { MAX_LIVE_TEXT, MAX_LIVE_VIEWS, parseAddress, viewAddress } from '../../protocol/live.ts'
 import type { ViewRequest } from '../../protocol/live.ts'
 import type { BodyIntake } from '../../http/body-intake.ts'
 import { jsonBody } from '../access/request-body.ts'
 import { refusalResponse } from '../http-answer.ts'
 import { positionsOf } from './event-id.ts'
 
-/** Maximum number of views of a connection, and of one of `EventSource`, whose positions must fit into a header. */
-const MAX_VIEWS = 64
+/** Maximum number of views of a connection of `EventSource`, whose positions must fit into a header. */
 const MAX_EVENT_SOURCE_VIEWS = 16
-
-/** Maximum length of a name, a param and a position, in characters. */
-const MAX_TEXT = 1_024
 
 /** The views that a request asks for, or the response that refuses it. */
 export async function viewRequests(
@@ -29,7 +25,7 @@ function ofBody(body: Readonly<Record<string, unknown>> | Response): readonly Vi
   if (body instanceof Response) return body
   const { views } = body
   if (!Array.isArray(views)) return invalid('the body must have a list `views`')
-  const problem = countProblem(views.length, MAX_VIEWS)
+  const problem = countProblem(views.length, MAX_LIVE_VIEWS)
   if (problem !== undefined) return problem
   const requests = views.flatMap((each: unknown) => viewRequest(each) ?? [])
   if (requests.length < views.length) {
@@ -69,7 +65,7 @@ function viewRequest(given: unknown): ViewRequest | undefined {
 
 /** Texts that are not well-formed have no address. */
 function isText(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= MAX_TEXT && value.isWellFormed()
+  return typeof value === 'string' && value.length <= MAX_LIVE_TEXT && value.isWellFormed()
 }
 
 function invalid(message: string): Response {
