@@ -198,7 +198,7 @@ describe('a user without a pointer', () => {
   })
 })
 
-it('tells a screen reader of a lost connection and of alerts, and of nothing else that changes', async () => {
+it('announces a lost connection and alerts to a screen reader, and nothing else that changes', async () => {
   const { page } = await open('/#/group/tgrp_companies')
   await page.getByText('Connected. The page is live.').waitFor({ state: 'attached' })
   await page.evaluate(`{

@@ -51,7 +51,7 @@ function decoded(part: string): string {
   try {
     return decodeURIComponent(part)
   } catch {
-    // A `%` that somebody typed.
+    // A `%` that a user typed.
     return part
   }
 }

@@ -8,6 +8,19 @@ import { idOfSource, pathPart } from './resource.ts'
 import { DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
+/** The types of the events on a monitor's timeline. */
+export type MonitorRowType =
+  | 'monitor.event_stream'
+  | 'monitor.snapshot'
+  | 'monitor.completion'
+  | 'monitor.error'
+  | 'monitor.cancelled'
+  | 'stream.gap'
+  | 'source.live'
+  | 'source.lost'
+  | 'source.failed'
+  | 'unknown'
+
 const TYPES = [
   'monitor.event_stream',
   'monitor.snapshot',
@@ -19,10 +32,7 @@ const TYPES = [
   'source.lost',
   'source.failed',
   'unknown',
-] as const
-
-/** The types of the events on a monitor's timeline. */
-export type MonitorRowType = (typeof TYPES)[number]
+] as const satisfies readonly MonitorRowType[]
 
 /** An event on a monitor's timeline, by `type`. Its path is `[monitor, id of the event]`. */
 export type MonitorRow = {

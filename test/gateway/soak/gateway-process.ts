@@ -8,7 +8,7 @@ import { views } from './cells.ts'
 const [, , file = ''] = process.argv
 const log = await openLog(sqliteLog(file))
 const gateway = createGateway({ log, views, tokens: { secret: 's'.repeat(32) }, heartbeat: 300 })
-// Nobody waits for it but the process, which ends with it.
+// Only the process waits for it, and ends with it.
 gateway.done.catch((error: unknown) => {
   process.stderr.write(`${error}\n`)
   process.exit(1)

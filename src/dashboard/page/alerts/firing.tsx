@@ -24,7 +24,7 @@ export function FiringCount(): ReactNode {
   )
 }
 
-/** Tells screen readers when another number of alerts fires. */
+/** Announces to screen readers when another number of alerts fires. */
 export function FiringAnnouncement(): ReactNode {
   const firing = useFiring()
   return (
