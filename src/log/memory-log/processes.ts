@@ -150,11 +150,7 @@ class Process implements ProcessChanges {
     const change = { key, state, change: this.lastChange }
     if (this.#keys !== undefined && !this.states.has(key)) {
       const stored = storedText(key)
-      this.#keys.splice(
-        firstIndex(this.#keys, (each) => compareStored(each, stored) > 0),
-        0,
-        stored,
-      )
+      this.#keys.splice(placeOfKey(this.#keys, stored), 0, stored)
     }
     this.states.set(key, change)
     this.#changes.push(change)
@@ -211,8 +207,7 @@ class Process implements ProcessChanges {
     for (const { key, change } of removed.slice(0, -MAX_TOMBSTONES)) {
       this.states.delete(key)
       this.forgotten = change
-      // They are sorted again where they are read again.
-      this.#keys = undefined
+      if (this.#keys !== undefined) this.#keys.splice(placeOfKey(this.#keys, storedText(key)), 1)
     }
   }
 
@@ -255,6 +250,11 @@ class Timers {
 
 function placeOf(timers: readonly Timer[], timer: Timer): number {
   return firstIndex(timers, (each) => compareTimers(each, timer) >= 0)
+}
+
+/** The index of a stored key, or where it belongs. */
+function placeOfKey(keys: readonly string[], key: string): number {
+  return firstIndex(keys, (each) => compareStored(each, key) >= 0)
 }
 
 /** The index of the first one for which this holds, as for all after it. */

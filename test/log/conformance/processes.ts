@@ -463,6 +463,25 @@ export function describeProcesses(name: string, open: Open): void {
       expect((await changesAfter(log, position)).changes).toEqual([])
     })
 
+    it('reads states by prefix in their order also where removed keys between them are forgotten', async () => {
+      const { log, commit, set } = await withProcess()
+      const read = async () => {
+        const { states } = await log.processes.range(NAME, { prefix: '', limit: 100 })
+        return states.map(({ key }) => key)
+      }
+      await set(['5000z', '1'], ['0', '1'], ['\u{1f600}', '1'], ['\ue000', '1'])
+      expect(await read()).toEqual(['0', '5000z', '\ue000', '\u{1f600}'])
+      const keys = Array.from({ length: MAX_TOMBSTONES + 6 }, (_, n) => `${n}x`)
+      for (let at = 0; at < keys.length; at += 3_000) {
+        await commit({ state: keys.slice(at, at + 3_000).map((key) => ({ key, state: null })) })
+      }
+      expect(await read()).toEqual(['0', '5000z', '\ue000', '\u{1f600}'])
+
+      await set(['2x', '1'], ['0x', '1'], ['9000x', '1'], ['5000z', null])
+
+      expect(await read()).toEqual(['0', '0x', '2x', '9000x', '\ue000', '\u{1f600}'])
+    })
+
     it('wakes who waits for a change of this process, by every open log', async () => {
       const { log, connect, set } = await withProcess()
       const second = await connect('second')
