@@ -98,7 +98,8 @@ export class Client {
     const own = (snapshot: ViewSnapshot<unknown>) => listener(snapshot)
     if (!this.#isClosed) {
       // It may be granted now: the user has logged in, for instance.
-      if (store.refusal && this.#environment.now() - store.lastFrame > ASK_AGAIN) this.#endLinger(store)
+      const isRefused = store.status.state === 'denied'
+      if (isRefused && this.#environment.now() - store.lastFrame > ASK_AGAIN) this.#endLinger(store)
       store.listeners.add(own)
       this.#start()
       this.#want(store)
@@ -107,7 +108,8 @@ export class Client {
     return () => {
       if (!store.listeners.delete(own) || store.listeners.size > 0 || this.#isClosed) return
       store.lingers = true
-      this.#environment.later(LINGER, () => this.#endLinger(store))
+      store.cancelLinger()
+      store.cancelLinger = this.#environment.later(LINGER, () => this.#endLinger(store))
     }
   }
 

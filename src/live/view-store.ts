@@ -26,6 +26,8 @@ export class ViewStore {
   holding: Holding = 'none'
   /** It stays wanted for a while although no listener is left. */
   lingers = false
+  /** Cancels the end of that. */
+  cancelLinger = () => {}
   /** Whether the connection has sent all that there was. */
   isCurrent = false
   /** Why the gateway refuses the view. */

@@ -562,6 +562,25 @@ describe('more views than a connection carries', () => {
   })
 })
 
+describe('a view without a listener', () => {
+  it('is followed for 5 s after the last of them, whatever ended before', async () => {
+    const page = new TestPage()
+    const server = await streamServer({ onStream: (stream) => sendRow(stream, 1) })
+    const live = connectTo(server.url, page)
+    const view = live.view('groups')
+    const first = follow(view)
+    await soon(page, () => view.status().state === 'live')
+    first.end()
+    page.advance(4_000)
+    follow(view).end()
+    page.advance(4_000)
+    await turns()
+    expect(server.streams[0]?.isClosed).toBe(false)
+    page.advance(1_500)
+    await until(() => server.streams[0]?.isClosed === true)
+  })
+})
+
 describe('params that are no texts', () => {
   it.each([undefined, null, 5, 'x'.repeat(2_000)])('are an error where they are given: %s', (group) => {
     const live = connectTo('http://127.0.0.1:9', new TestPage())

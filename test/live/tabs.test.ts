@@ -276,6 +276,35 @@ describe('tabs of an origin', () => {
     expect(rowsOf(two)).toEqual({ a: { n: 2 } })
   })
 
+  it('ask again for a view that was refused, when it has a new listener', async () => {
+    const pages = [newPage(), newPage()]
+    const server = await streamServer({
+      onStream: (stream) => {
+        answerAll(stream, 1)
+        if (stream.views.length === 2 && server.streams.length === 2) {
+          const problem = { code: 'forbidden', message: 'Not yours' } as const
+          stream.send('denied', { view: 'group?group=tgrp_1', problem })
+        }
+      },
+    })
+    const [one, two] = pages.map((page) => connectTo(server.url, page, { getToken }))
+    if (one === undefined || two === undefined) throw new Error('no connections')
+    const groups = one.view('groups')
+    follow(groups)
+    await soon(pages, () => groups.status().state === 'live')
+    const group = two.view('group', { group: 'tgrp_1' })
+    const { end } = follow(group)
+    await soon(pages, () => group.status().state === 'denied')
+    end()
+    const endedAt = pages[1]?.now() ?? 0
+    await soon(pages, () => (pages[1]?.now() ?? 0) > endedAt + 1_500)
+    const askedAt = pages[1]?.now() ?? 0
+    follow(group)
+    await soon(pages, () => group.status().state === 'live')
+    expect(rowsOf(group)).toEqual({ a: { n: 1 } })
+    expect((pages[1]?.now() ?? 0) - askedAt).toBeLessThan(2_000)
+  })
+
   it('follow the next leader where the clock was set back, without an election for each of them', async () => {
     const pages = [newPage(), newPage(), newPage(), newPage()]
     const server = await streamServer({ onStream: (stream) => answerAll(stream, server.streams.length) })
