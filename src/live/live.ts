@@ -15,7 +15,7 @@ export interface ConnectOptions {
   readonly url: string
   /** A token from `gateway.grant`, fetched from one's own server. Called before each connection. */
   readonly getToken: () => string | PromiseLike<string>
-  /** Whether tabs of this origin whose tokens have the same rights share one connection. Default true. */
+  /** Whether tabs of this origin whose tokens have the same rights share one connection, up to 64 views of all of them. Default true. */
   readonly share?: boolean
   /** Keeps the last rows in IndexedDB, for a start without a network. Default false. */
   readonly offline?: boolean
@@ -25,7 +25,8 @@ export interface ConnectOptions {
 
 /**
  * `connecting`: no rows yet. `live`: the rows are up to date. `stale`: the connection was lost, and the rows are as of then.
- * `offline`: the browser has no network. `denied`: the gateway refuses this view or the token.
+ * `offline`: the browser has no network. `denied`: the gateway refuses this view or the token, the view is one of more than 64
+ * (`too_many`), or `close` was called before its rows came (`closed`).
  */
 export type LiveState = 'connecting' | 'live' | 'stale' | 'offline' | 'denied'
 
@@ -122,7 +123,7 @@ export interface InspectedView {
 
 /** A connection to a gateway. */
 export interface Live<V extends ViewShapes> extends Disposable {
-  /** The same object for the same name and params. */
+  /** The same object for the same name and params. Throws a `TypeError` for a param that is no text of up to 1,024 characters. */
   view<const Name extends keyof V & string>(
     name: Name,
     ...params: [ParamOf<V[Name]>] extends [never] ? [] : [params: ParamsOf<V[Name]>]
