@@ -1,3 +1,8 @@
+/**
+ * Views of a gateway in a browser: their rows, kept up to date.
+ *
+ * @module rivulet/live
+ */
 export { connect } from './connect.ts'
 export { LiveError } from './live-error.ts'
 export type { LiveErrorCode } from './live-error.ts'
