@@ -24,6 +24,7 @@ const FILES = [
 const COMMANDS = [
   ['serve --docs FOLDER', 'a research service over your own documents'],
   ['run "a question"', 'an answer of such a service, with its citations'],
+  ['start --dashboard', 'the same, and its log stays open in the browser'],
   ['start --json', 'the output above as NDJSON, for other programs'],
 ] as const
 
