@@ -440,20 +440,6 @@ export function isAtLeastAsComplete(first: number, second: number): boolean {
   return (second & ~first) === 0
 }
 
-/** A duplicate as complete as both: the second event, with what only the first has. */
-export function mergeDuplicates(first: ResearchEvent, second: ResearchEvent): ResearchEvent {
-  if (first.type !== 'task_run.state' || second.type !== 'task_run.state') return second
-  if (isAtLeastAsComplete(completeness(second), completeness(first))) return second
-  const { run, input, output } = first.data
-  const merged = {
-    ...second.data,
-    run: { ...second.data.run, error: second.data.run.error ?? run.error },
-    input: second.data.input ?? input,
-    output: second.data.output ?? output,
-  }
-  return { ...second, data: merged }
-}
-
 /** Non-empty text that UTF-8 preserves. Two different texts with lone surrogates would become equal. */
 function isWellFormedText(value: unknown): value is string {
   return isText(value) && value.isWellFormed()

@@ -16,7 +16,7 @@ export function completenessOf(event: Identified): number {
 }
 
 /** Whether the event is of a run, checked as far as {@link completeness} relies on it: events may come from anywhere. */
-function isRunState(event: Identified): event is EventOf<'task_run.state'> {
+export function isRunState(event: Identified): event is EventOf<'task_run.state'> {
   if (!('type' in event) || event.type !== 'task_run.state') return false
   return 'data' in event && isObject(event.data) && isObject(event.data['run'])
 }

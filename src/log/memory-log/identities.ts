@@ -1,4 +1,5 @@
-import { isAtLeastAsComplete, mergeDuplicates } from '../../protocol/event.ts'
+import { isAtLeastAsComplete } from '../../protocol/event.ts'
+import { mergeDuplicates } from '../store/completeness.ts'
 import { advanced, isMarkDue, isSweepDue } from '../store/identity-age.ts'
 import type { IdentityLimits, Mark, Uptime } from '../store/identity-age.ts'
 import type { EntryIdentity, PreparedEntry } from '../store/prepared-entry.ts'

@@ -1,16 +1,16 @@
 import { isObject } from '../../protocol/event.ts'
 import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
-import { completenessOf } from '../../protocol/identified.ts'
 import { MAX_APPEND_DONE, MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from './contract.ts'
 import type { NewEntry, StreamAppend } from './contract.ts'
 import { LogValueError } from '../errors.ts'
+import { logCompleteness } from './completeness.ts'
 
 /** An entry as a store writes it: the event as JSON, and what the store has to know of it. */
 export interface PreparedEntry {
   readonly source: string
   readonly id: string
   readonly type: string
-  /** See `completeness`. */
+  /** See `logCompleteness`. */
   readonly completeness: number
   readonly json: string
   readonly backfill: boolean
@@ -49,7 +49,7 @@ export function prepareEntry(log: string, stream: string, entry: NewEntry): Prep
     // A circle, a bigint, a nesting that overflows the stack, or a text that is too long for a string.
     throw refused('its event is not JSON', { cause })
   }
-  return { source, id, type, completeness: completenessOf(event), json, backfill, cause: causeOf(event) }
+  return { source, id, type, completeness: logCompleteness(event), json, backfill, cause: causeOf(event) }
 }
 
 /** An event may come from outside of TypeScript. */

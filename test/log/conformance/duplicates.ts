@@ -114,5 +114,56 @@ export function describeDuplicates(name: string, open: Open): void {
         duplicates: 3,
       })
     })
+
+    it('records the warnings of a webhook that comes after its copy of the stream', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      const warnings = [{ type: 'warning', message: 'The schema was simplified.' }]
+      const warned = runEvent({ run: taskRun('r', 'completed', { warnings }) }, 'webhook')
+      await append(log, fence, fullRun('r'))
+      expect(await append(log, fence, warned)).toMatchObject({ entries: 1 })
+      const output = { content: 'found by r' }
+      expect(await readAll(log)).toMatchObject([
+        { revision: 1, data: { output } },
+        { revision: 2, data: { run: { warnings }, output } },
+      ])
+      expect(await append(log, fence, warned, fullRun('r'))).toMatchObject({ duplicates: 2 })
+    })
+
+    it('takes an empty list of warnings for none', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      await append(log, fence, fullRun('r'))
+      const without = runEvent({ run: taskRun('r', 'completed', { warnings: [] }) }, 'webhook')
+      expect(await append(log, fence, without)).toMatchObject({ duplicates: 1 })
+    })
+
+    it('records the group of a run whose first copy did not name it, and keeps it', async () => {
+      const { log } = await open()
+      const fence = await log.claim('stream')
+      const error = { ref_id: 'ref', message: 'no luck', detail: null }
+      const webhook = runEvent({ run: taskRun('r', 'failed', { error, taskgroup_id: null }) }, 'webhook')
+      const stream = runEvent({ run: taskRun('r', 'failed', { taskgroup_id: 'tgrp_1' }) }, 'stream')
+      await append(log, fence, webhook)
+      expect(await append(log, fence, stream)).toMatchObject({ entries: 1 })
+      expect(await append(log, fence, webhook)).toMatchObject({ duplicates: 1 })
+      await append(
+        log,
+        fence,
+        runEvent({ run: taskRun('s', 'failed', { taskgroup_id: 'tgrp_1' }) }, 'stream'),
+      )
+      await append(
+        log,
+        fence,
+        runEvent({ run: taskRun('s', 'failed', { error, taskgroup_id: null }) }, 'webhook'),
+      )
+      const run = { error: { message: 'no luck' }, taskgroup_id: 'tgrp_1' }
+      const merged = (await readAll(log)).filter(({ revision }) => revision === 2)
+      // Runs may be in several partitions.
+      expect(merged.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toMatchObject([
+        { data: { run: { run_id: 'r', ...run } } },
+        { data: { run: { run_id: 's', ...run } } },
+      ])
+    })
   })
 }

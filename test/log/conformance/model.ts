@@ -4,7 +4,8 @@ import type { ResearchEvent } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import type { Entry, Fence, LogStore, Position } from '../../../src/log/store/contract.ts'
 import { FencedError } from '../../../src/log/errors.ts'
-import { completeness, runEvent } from '../../../src/protocol/event.ts'
+import { logCompleteness } from '../../../src/log/store/completeness.ts'
+import { runEvent } from '../../../src/protocol/event.ts'
 import { change, taskRun } from '../../operators/events.ts'
 import type { LogUnderTest, OpenFreshLog } from './fixture.ts'
 
@@ -31,7 +32,7 @@ class Model {
   }
 }
 
-/** An event with these parts: 1 output, 2 error, 4 input. Monitors' events have none. */
+/** An event with these parts: 1 output, 2 error, 4 input, 8 warnings, 16 group. Monitors' events have none. */
 interface Appended {
   readonly of: 'run' | 'monitor'
   readonly number: number
@@ -43,7 +44,11 @@ function eventOf({ of, number, parts }: Appended): ResearchEvent {
   const error = parts & 2 ? { ref_id: 'ref', message: 'no luck', detail: null } : null
   return runEvent(
     {
-      run: taskRun(`r${number % 4}`, 'completed', { error }),
+      run: taskRun(`r${number % 4}`, 'completed', {
+        error,
+        warnings: parts & 8 ? [{ type: 'warning', message: 'careful' }] : null,
+        taskgroup_id: parts & 16 ? 'tgrp_1' : null,
+      }),
       output: parts & 1 ? { type: 'text', content: 'found', basis: [] } : null,
       input: parts & 4 ? { input: 'ask', processor: 'base' } : null,
     },
@@ -176,7 +181,7 @@ class Reader {
         id: entry.id,
         type: entry.type,
         revision: entry.revision,
-        completeness: completeness(entry),
+        completeness: logCompleteness(entry),
       }))
       expect(actual).toEqual(entries)
     }
@@ -192,7 +197,7 @@ const STREAMS = ['stream 1', 'stream 2', 'stream 3'] as const
 const appended: fc.Arbitrary<Appended> = fc.record({
   of: fc.constantFrom('run', 'monitor'),
   number: fc.nat(11),
-  parts: fc.nat(7),
+  parts: fc.nat(31),
 })
 const events = fc.array(appended, { maxLength: 6 })
 const stream = fc.constantFrom(...STREAMS)
