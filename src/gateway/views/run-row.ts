@@ -8,7 +8,7 @@ import type { Bounded } from './bounded.ts'
 import { isOlder } from './newer.ts'
 import { shownId } from './resource.ts'
 
-/** A run of the group that ended. Its path is `[group, run_id]`. */
+/** A run that ended. Its path is `[group, run_id]` in `groupView`, and `[run_id]` in `runView`. */
 export interface GroupRunRow {
   readonly kind: 'run'
   readonly run: TaskRun
