@@ -1,6 +1,12 @@
 import type { AlertFiring, AlertLate, AlertResolved, AlertUnknown } from './alert.ts'
 import type { GatewayRevoked, GatewaySearch, GatewaySession } from './gateway.ts'
 import { detached } from './detached.ts'
+import type {
+  CANDIDATE_CHANGES,
+  FindAllCandidateEvent,
+  FindAllSchemaEvent,
+  FindAllStatusEvent,
+} from './find-all.ts'
 import { isId, segment } from './id.ts'
 import { contentHash, instant } from './identity.ts'
 import type {
@@ -11,6 +17,7 @@ import type {
   MonitorSnapshotEvent,
 } from './monitor.ts'
 import { RUNS, tagRun } from './run-identity.ts'
+import type { RunProgressMessage, RunProgressStats } from './run-trace.ts'
 import type { TaskOutput } from './output.ts'
 import { rfc3339 } from './timestamp.ts'
 import type { ErrorEvent, TaskGroupStatusEvent } from './task-group.ts'
@@ -41,7 +48,7 @@ export interface Cause {
 export interface Envelope<Type extends string, Data> {
   /** Duplicates of an event have the same id, however they arrived. */
   readonly id: string
-  /** The resource of the event: `/v1/monitors/{id}`, `/v1/tasks/groups/{id}` or `/v1/tasks/runs/{id}`; `/log` for events of a log itself, `/processes/{name}` of a process. */
+  /** The resource of the event: `/v1/monitors/{id}`, `/v1/tasks/groups/{id}`, `/v1/tasks/runs/{id}` or `/v1beta/findall/runs/{id}`; `/log` for events of a log itself, `/processes/{name}` of a process. */
   readonly source: string
   /** Discriminates `data`. */
   readonly type: Type
@@ -120,6 +127,18 @@ export interface ResearchEventData {
   'monitor.error': MonitorErrorEvent
   'task_group.status': TaskGroupStatusEvent
   'task_run.state': TaskRunState
+  /** Of a single run, as the next one. */
+  'task_run.progress_stats': RunProgressStats
+  /** `data.type` is the kind of message. */
+  'task_run.progress_msg': RunProgressMessage
+  /** Of a FindAll run, as the next six. */
+  'findall.status': FindAllStatusEvent
+  'findall.candidate.generated': FindAllCandidateEvent
+  'findall.candidate.matched': FindAllCandidateEvent
+  'findall.candidate.unmatched': FindAllCandidateEvent
+  'findall.candidate.discarded': FindAllCandidateEvent
+  'findall.candidate.enriched': FindAllCandidateEvent
+  'findall.schema.updated': FindAllSchemaEvent
   error: ErrorEvent
   'stream.gap': StreamGap
   /** `cursor` is the position before the event that was skipped. */
@@ -179,6 +198,25 @@ type GroupMessageEvent =
 /** What `taskGroups.events` emits, discriminated by `type`. */
 export type GroupEvent = GroupMessageEvent | EventOf<'stream.gap'> | EventOf<'stream.oversized'>
 
+/** What `tasks.events` emits, discriminated by `type`. */
+export type RunEvent =
+  | EventOf<'task_run.state'>
+  | EventOf<'task_run.progress_stats'>
+  | EventOf<'task_run.progress_msg'>
+  | EventOf<'error'>
+  | EventOf<'stream.oversized'>
+  | EventOf<'unknown'>
+
+/** What `findAll.events` emits, discriminated by `type`. */
+export type FindAllEvent =
+  | EventOf<'findall.status'>
+  | EventOf<(typeof CANDIDATE_CHANGES)[number]>
+  | EventOf<'findall.schema.updated'>
+  | EventOf<'error'>
+  | EventOf<'stream.gap'>
+  | EventOf<'stream.oversized'>
+  | EventOf<'unknown'>
+
 /** What `taskGroups.runs` emits, discriminated by `type`. */
 export type GroupRunEvent = Exclude<GroupEvent, EventOf<'task_group.status'>>
 
@@ -215,7 +253,7 @@ export function runSource(runId: string): string {
 }
 
 /** Creates an envelope. Two literals, since a spread costs as much as the rest; only here, so that events have two shapes. */
-function envelope<Type extends ResearchEventType>(
+export function envelope<Type extends ResearchEventType>(
   type: Type,
   id: string,
   source: string,
@@ -441,6 +479,6 @@ export function isAtLeastAsComplete(first: number, second: number): boolean {
 }
 
 /** Non-empty text that UTF-8 preserves. Two different texts with lone surrogates would become equal. */
-function isWellFormedText(value: unknown): value is string {
+export function isWellFormedText(value: unknown): value is string {
   return isText(value) && value.isWellFormed()
 }

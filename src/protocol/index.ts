@@ -17,6 +17,7 @@ export type {
   Cause,
   Envelope,
   EventOf,
+  FindAllEvent,
   FollowedMonitorEvent,
   GroupEvent,
   GroupRunEvent,
@@ -27,6 +28,7 @@ export type {
   ResearchEvent,
   ResearchEventData,
   ResearchEventType,
+  RunEvent,
   SourceFailure,
   SourceLive,
   SourceLost,
@@ -36,9 +38,17 @@ export type {
 } from './event.ts'
 export type { GatewayRevoked, GatewaySearch, GatewaySession } from './gateway.ts'
 export type { Json } from './json.ts'
+export type * from './chat.ts'
+export type * from './extract.ts'
+export { findAllEvent, findAllSource } from './find-all-event.ts'
+export { FIND_ALL_GENERATORS } from './find-all.ts'
+export type * from './find-all.ts'
 export type * from './monitor.ts'
 export type * from './output.ts'
 export type * from './problem.ts'
+export type * from './response.ts'
+export { runTraceEvent } from './run-trace-event.ts'
+export type * from './run-trace.ts'
 export { SEARCH_MODES } from './search.ts'
 export type * from './search.ts'
 export type * from './standard-schema.ts'

@@ -70,6 +70,19 @@ export type CreateMonitorRequest = {
   | { readonly type: 'snapshot'; readonly settings: SnapshotSettings }
 )
 
+/** The body that updates a monitor; beyond the interface document. Only the fields that are given change. */
+export interface UpdateMonitorRequest {
+  /** A number and `h`, `d` or `w`; 1h to 30d. */
+  readonly frequency?: string
+  /** Null removes it. */
+  readonly webhook?: WebhookTarget | null
+  /** Null removes it. Keys of at most 16 characters, values of at most 512. */
+  readonly metadata?: Readonly<Record<string, string>> | null
+  /** Required with `settings`. Monitors of type `snapshot` have no settings to update. */
+  readonly type?: 'event_stream'
+  readonly settings?: Pick<EventStreamSettings, 'advanced_settings'>
+}
+
 /** The query that lists monitors; beyond the interface document. */
 export interface ListMonitorsQuery {
   /** A `next_cursor`, to begin at. Default: the beginning of the list. */

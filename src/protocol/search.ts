@@ -15,6 +15,20 @@ export const SEARCH_MODES = ['turbo', 'fast', 'basic', 'advanced'] as const
 /** The effort of a search (§4.7). */
 export type SearchMode = (typeof SEARCH_MODES)[number]
 
+/** How old a page of a cache may be; beyond the interface document. */
+export interface FetchPolicy {
+  /** At least 600. */
+  readonly max_age_seconds?: number
+  readonly timeout_seconds?: number
+  readonly disable_cache_fallback?: boolean
+}
+
+/** What a request consumed; beyond the interface document. */
+export interface Usage {
+  readonly name: string
+  readonly count: number
+}
+
 /** The body of `POST /v1/search` (§4.7). */
 export interface SearchRequest {
   /** Keyword queries, at least one. */
@@ -31,11 +45,7 @@ export interface SearchRequest {
     /** Beyond the interface document. */
     readonly excerpt_settings?: { readonly max_chars_per_result?: number }
     /** Beyond the interface document. */
-    readonly fetch_policy?: {
-      readonly max_age_seconds?: number
-      readonly timeout_seconds?: number
-      readonly disable_cache_fallback?: boolean
-    }
+    readonly fetch_policy?: FetchPolicy
   }
   /** Beyond the interface document. */
   readonly max_chars_total?: number
@@ -54,7 +64,7 @@ export interface SearchResponse {
   /** Beyond the interface document. */
   readonly session_id?: string
   /** Beyond the interface document. */
-  readonly usage?: readonly { readonly name: string; readonly count: number }[] | null
+  readonly usage?: readonly Usage[] | null
 }
 
 /** The body of `POST /v1beta/search` (§4.6). Requires an objective or a query. */

@@ -1,3 +1,4 @@
+import type { TaskOutput } from './output.ts'
 import type { Warning } from './problem.ts'
 
 /** Every status of a task run (§2.7). */
@@ -94,6 +95,12 @@ export interface RunInput {
   readonly mcp_servers?: readonly McpServer[]
   readonly enable_events?: boolean
   readonly webhook?: WebhookTarget
+}
+
+/** The response of `GET /v1/tasks/runs/{run_id}/result`; beyond the interface document. */
+export interface TaskRunResult {
+  readonly run: TaskRun
+  readonly output: TaskOutput
 }
 
 /** The body of `POST /v1/tasks/runs`; beyond the interface document. */

@@ -1,3 +1,4 @@
+import type { FindAllCandidateEvent, FindAllStatusEvent } from './find-all.ts'
 import type { MonitorErrorEvent } from './monitor.ts'
 import type { TaskRun } from './task.ts'
 
@@ -34,12 +35,19 @@ export type MonitorCompletedWebhook = MonitorWebhookBase<
 /** An execution failed (beyond the interface document). */
 export type MonitorFailedWebhook = MonitorWebhookBase<'monitor.execution.failed', Partial<MonitorErrorEvent>>
 
+/** A FindAll run or one of its candidates changed (beyond the interface document). */
+export type FindAllWebhook =
+  | Omit<FindAllStatusEvent, 'event_id'>
+  /** `findall_id` names the run. A service may omit it. */
+  | (Omit<FindAllCandidateEvent, 'event_id'> & { readonly data: { readonly findall_id?: string } })
+
 /** The bodies that the service posts, discriminated by `type` (§6). */
 export type WebhookPayload =
   | TaskRunWebhook
   | MonitorDetectedWebhook
   | MonitorCompletedWebhook
   | MonitorFailedWebhook
+  | FindAllWebhook
 
 /** A verified webhook request: its id, and its body as parsed, otherwise unchecked JSON. */
 export interface WebhookDelivery {

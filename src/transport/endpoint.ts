@@ -1,5 +1,6 @@
 import { ArgumentError, hidden, shownUrl } from '../protocol/argument-error.ts'
 import { checkDuration, checkOptions } from '../protocol/check.ts'
+import type { Quota } from '../protocol/quotas.ts'
 import { DEFAULT_TIMEOUTS } from './exchange.ts'
 import type { Timeouts, WireRequest } from './exchange.ts'
 import { createRedactor, secretsIn } from './redact.ts'
@@ -28,6 +29,8 @@ export interface ApiRequest {
   readonly mayBeEmpty?: boolean | undefined
   /** The most retries, in place of the transport's. */
   readonly retries?: number | undefined
+  /** The quota that the request counts for. Default: none. */
+  readonly quota?: Quota | undefined
   /** Whether it may be sent again even if the service may have acted on it. */
   readonly idempotent: boolean
 }

@@ -89,7 +89,9 @@ function valid(shape: Shape): fc.Arbitrary<unknown> {
       // The client refuses an empty list of inputs.
       return fc.array(valid(shape.item), { minLength: shape.limit === 'runs' ? 1 : shape.min, maxLength: 3 })
     case 'either':
-      return fc.oneof(valid(shape.text), valid(shape.object))
+      return fc.oneof(valid(shape.simple), valid(shape.other))
+    case 'nullable':
+      return fc.option(valid(shape.value))
     case 'object':
       return validObject(shape)
     case 'variants':

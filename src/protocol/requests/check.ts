@@ -2,7 +2,7 @@ import { ArgumentError, hidden } from '../argument-error.ts'
 import { checkBoolean, checkOneOf } from '../check.ts'
 import { isObject } from '../event.ts'
 import { holdsOneOf } from './schema.ts'
-import type { ListShape, NumberShape, ObjectShape, Schema, Shape, TextShape } from './schema.ts'
+import type { BooleanShape, ListShape, NumberShape, ObjectShape, Schema, Shape, TextShape } from './schema.ts'
 
 /**
  * Checks the body or the query of a request at the call. Throws an {@link ArgumentError} that names the first invalid field,
@@ -43,10 +43,18 @@ function check(shape: Shape, argument: string, value: unknown, prefix = `${argum
       return
     case 'json':
       return demand(isPlainObject(value), shape, argument, 'a plain object', value)
-    case 'either':
-      if (typeof value === 'string') return check(shape.text, argument, value)
-      demand(isObject(value), shape, argument, `${shape.text.expected} or an object`, value)
-      return check(shape.object, argument, value)
+    case 'either': {
+      const { simple, other } = shape
+      if (typeof value === (simple.kind === 'text' ? 'string' : 'boolean'))
+        return check(simple, argument, value)
+      const [isOther, expected] =
+        other.kind === 'list' ? [Array.isArray(value), 'a list'] : [isObject(value), 'an object']
+      demand(isOther, shape, argument, `${expectedOf(simple)} or ${expected}`, value)
+      return check(other, argument, value, prefix)
+    }
+    case 'nullable':
+      if (value !== null) check(shape.value, argument, value)
+      return
     case 'object':
       return checkFields(shape, argument, value, prefix)
     case 'variants': {
@@ -56,6 +64,10 @@ function check(shape: Shape, argument: string, value: unknown, prefix = `${argum
       if (variant !== undefined) checkFields(variant, argument, value, prefix)
     }
   }
+}
+
+function expectedOf(simple: TextShape | BooleanShape): string {
+  return simple.kind === 'text' ? simple.expected : 'true, false'
 }
 
 function checkList(shape: ListShape, argument: string, value: unknown): void {

@@ -2,6 +2,7 @@ import { ID_EXPECTED, isId } from '../id.ts'
 import { isCalendarDate, isCountryCode, isDomain, MAX_SECONDS } from '../limits.ts'
 import type {
   AnyOf,
+  BooleanShape,
   JsonRole,
   Limit,
   ObjectShape,
@@ -35,15 +36,17 @@ export function textThat(fits: (text: string) => boolean, expected: string): Sch
   return { kind: 'text', expected, fits }
 }
 
-/** An http or https URL without credentials. The path of a webhook is often secret too. */
-export const webUrl: Schema<string> = {
+/** The address of a page: an http or https URL without credentials. */
+export const pageUrl: Schema<string> & TextShape = {
   kind: 'text',
   expected: 'an http or https URL without credentials',
   fits: isWebUrl,
   limit: 'url',
   format: 'uri',
-  isSecret: true,
 }
+
+/** As {@link pageUrl}, of a webhook or a tool server. Its path is often secret too. */
+export const webUrl: Schema<string> = { ...pageUrl, isSecret: true }
 
 /** An ISO 3166-1 alpha-2 country code (§2.8, §4.7). */
 export const country = textThat(isCountryCode, 'a country code of two letters (ISO 3166-1 alpha-2)')
@@ -80,7 +83,7 @@ export const positive: Schema<number> = {
 }
 
 /** True or false. */
-export const flag: Schema<boolean> = { kind: 'boolean' }
+export const flag: Schema<boolean> & BooleanShape = { kind: 'boolean' }
 
 /** Anything. */
 export const unknown: Schema<unknown> = { kind: 'unknown' }
@@ -115,12 +118,17 @@ export function json(role?: JsonRole): Schema<Readonly<Record<string, unknown>>>
   return { kind: 'json', role }
 }
 
-/** A string or an object. */
-export function either<Text extends string, Fields>(
-  asText: Schema<Text> & TextShape,
-  asObject: Schema<Fields>,
-): Schema<Text | Fields> {
-  return { kind: 'either', text: asText, object: asObject }
+/** A string, or true or false; or else an object or a list. */
+export function either<Simple extends string | boolean, Other>(
+  simple: Schema<Simple> & (TextShape | BooleanShape),
+  other: Schema<Other>,
+): Schema<Simple | Other> {
+  return { kind: 'either', simple, other }
+}
+
+/** Null, or a value of the schema. */
+export function orNull<Value>(value: Schema<Value>): Schema<Value | null> {
+  return { kind: 'nullable', value }
 }
 
 /** An object with these fields. The compiler checks them against those of `T`. */

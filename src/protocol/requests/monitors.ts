@@ -6,6 +6,7 @@ import type {
   ListMonitorsQuery,
   MonitorEventsQuery,
   SnapshotSettings,
+  UpdateMonitorRequest,
 } from '../monitor.ts'
 import * as s from './kinds.ts'
 import type { OptionalFields } from './schema.ts'
@@ -25,12 +26,17 @@ const common: Pick<OptionalFields<CreateMonitorRequest>, 'processor' | 'webhook'
   metadata: s.record(s.anyText(undefined, MAX_METADATA_VALUE), 'entries', MAX_METADATA_KEY),
 }
 
+const advancedSettings = s.options<NonNullable<EventStreamSettings['advanced_settings']>>({
+  source_policy: sourcePolicy,
+  location: s.country,
+})
+
 const eventStreamSettings = s.object<EventStreamSettings>(
   { query: s.query },
   {
     output_schema: s.object({ type: s.oneOf(['json']), json_schema: s.json('schema') }, {}),
     include_backfill: s.flag,
-    advanced_settings: s.options({ source_policy: sourcePolicy, location: s.country }),
+    advanced_settings: advancedSettings,
   },
 )
 
@@ -43,6 +49,15 @@ const snapshotSettings = s.object<SnapshotSettings>(
 export const createMonitorRequest = s.variants<CreateMonitorRequest>({
   event_stream: s.object({ frequency, settings: eventStreamSettings }, common),
   snapshot: s.object({ frequency, settings: snapshotSettings }, common),
+})
+
+/** The body of `POST /v1/monitors/{monitor_id}/update`; beyond the interface document. Null removes a webhook or metadata. */
+export const updateMonitorRequest = s.options<UpdateMonitorRequest>({
+  frequency,
+  webhook: s.orNull(common.webhook),
+  metadata: s.orNull(common.metadata),
+  type: s.oneOf(['event_stream']),
+  settings: s.options({ advanced_settings: advancedSettings }),
 })
 
 /** The query of `GET /v1/monitors`; beyond the interface document. */

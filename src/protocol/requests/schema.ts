@@ -5,7 +5,7 @@
 export type Shape =
   | TextShape
   | NumberShape
-  | { readonly kind: 'boolean' }
+  | BooleanShape
   | { readonly kind: 'unknown' }
   /** One of these strings. If it is open, the client accepts others, since a service may know more values. */
   | { readonly kind: 'choice'; readonly values: readonly string[]; readonly isOpen?: boolean }
@@ -14,8 +14,11 @@ export type Shape =
   | { readonly kind: 'record'; readonly value: TextShape; readonly limit: Limit; readonly maxKey?: number }
   /** Any JSON object. */
   | { readonly kind: 'json'; readonly role?: JsonRole }
-  | { readonly kind: 'either'; readonly text: TextShape; readonly object: Shape }
+  /** Discriminated by the type in JSON. */
+  | { readonly kind: 'either'; readonly simple: TextShape | BooleanShape; readonly other: Shape }
   | ObjectShape
+  /** Null, or a value of the shape. Elsewhere, the service takes null for absent, and the client refuses it. */
+  | { readonly kind: 'nullable'; readonly value: Shape }
   /** Objects discriminated by their `type`. */
   | { readonly kind: 'variants'; readonly variants: Readonly<Record<string, ObjectShape>> }
 
@@ -28,10 +31,13 @@ export type Schema<T> = Shape & { readonly of?: (value: T) => T }
  */
 export type Limit =
   | 'choices'
+  | 'conditions'
   | 'domains'
   | 'entries'
+  | 'exclusions'
   | 'header'
   | 'headers'
+  | 'messages'
   | 'name'
   | 'queries'
   | 'query'
@@ -39,9 +45,14 @@ export type Limit =
   | 'tools'
   | 'toolServers'
   | 'url'
+  | 'urls'
 
 /** The purpose of a free JSON object. The embedded service limits its size by it. */
 export type JsonRole = 'metadata' | 'schema'
+
+export interface BooleanShape {
+  readonly kind: 'boolean'
+}
 
 export interface TextShape {
   readonly kind: 'text'

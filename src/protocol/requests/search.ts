@@ -1,5 +1,5 @@
 import { SEARCH_MODES } from '../search.ts'
-import type { SearchBetaRequest, SearchRequest } from '../search.ts'
+import type { FetchPolicy, SearchBetaRequest, SearchRequest } from '../search.ts'
 import type { SourcePolicy } from '../task.ts'
 import * as s from './kinds.ts'
 
@@ -10,6 +10,13 @@ export const sourcePolicy = s.options<SourcePolicy>({
   include_domains: s.list(s.domain, 'domains'),
   exclude_domains: s.list(s.domain, 'domains'),
   after_date: s.date,
+})
+
+/** How old a page of a cache may be; beyond the interface document. */
+export const fetchPolicy = s.options<FetchPolicy>({
+  max_age_seconds: s.integer(600),
+  timeout_seconds: s.positive,
+  disable_cache_fallback: s.flag,
 })
 
 /** The body of `POST /v1/search` (§4.7). */
@@ -23,11 +30,7 @@ export const searchRequest = s.object<SearchRequest>(
       source_policy: sourcePolicy,
       location: s.country,
       excerpt_settings: s.options({ max_chars_per_result: count }),
-      fetch_policy: s.options({
-        max_age_seconds: s.integer(600),
-        timeout_seconds: s.positive,
-        disable_cache_fallback: s.flag,
-      }),
+      fetch_policy: fetchPolicy,
     }),
     max_chars_total: count,
     session_id: s.text('name'),

@@ -5,7 +5,7 @@ import type {
   GroupRunsQuery,
 } from '../task-group.ts'
 import { RUN_STATUSES } from '../task.ts'
-import type { CreateRunRequest, RunInput, TaskSpec } from '../task.ts'
+import type { CreateRunRequest, McpServer, RunInput, TaskSpec } from '../task.ts'
 import * as s from './kinds.ts'
 import type { OptionalFields } from './schema.ts'
 import { sourcePolicy } from './search.ts'
@@ -22,6 +22,18 @@ const taskSpec = s.options<TaskSpec>({
   input_schema: s.either(s.anyText(), s.json('schema')),
 })
 
+/** Tool servers that a run may call (§2.8). */
+export const toolServers = s.list<McpServer>(
+  s.object(
+    { type: s.oneOf(['url']), url: s.webUrl, name: s.text('name') },
+    {
+      headers: s.record({ ...s.anyText('header'), isSecret: true }, 'headers'),
+      allowed_tools: s.list(s.anyText('name'), 'tools'),
+    },
+  ),
+  'toolServers',
+)
+
 const input = s.either(s.text(), s.json())
 const processor = s.text('name')
 const settings: Omit<OptionalFields<RunInput>, 'processor'> = {
@@ -31,16 +43,7 @@ const settings: Omit<OptionalFields<RunInput>, 'processor'> = {
   advanced_settings: s.options({ location: s.country }),
   task_spec: taskSpec,
   previous_interaction_id: s.anyText('name'),
-  mcp_servers: s.list(
-    s.object(
-      { type: s.oneOf(['url']), url: s.webUrl, name: s.text('name') },
-      {
-        headers: s.record({ ...s.anyText('header'), isSecret: true }, 'headers'),
-        allowed_tools: s.list(s.anyText('name'), 'tools'),
-      },
-    ),
-    'toolServers',
-  ),
+  mcp_servers: toolServers,
   enable_events: s.flag,
   webhook: s.object({ url: s.webUrl, event_types: s.list(s.openOneOf(['task_run.status']), 'choices') }, {}),
 }

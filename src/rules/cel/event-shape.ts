@@ -29,10 +29,12 @@ type ValueOf<T, Field> = T extends unknown ? (Field extends keyof T ? T[Field] :
 
 const CITATION = { url: 'value', title: 'value', excerpts: ['value'] } as const
 
+const BASIS = [{ field: 'value', reasoning: 'value', citations: [CITATION], confidence: 'value' }] as const
+
 const OUTPUT = {
   type: 'value',
   content: 'any',
-  basis: [{ field: 'value', reasoning: 'value', citations: [CITATION], confidence: 'value' }],
+  basis: BASIS,
   mcp_tool_calls: [
     {
       tool_call_id: 'value',
@@ -78,6 +80,14 @@ const RUN = {
   interaction_id: 'value',
 } as const
 
+const TOOL_SERVER = {
+  type: 'value',
+  url: 'value',
+  name: 'value',
+  headers: 'any',
+  allowed_tools: ['value'],
+} as const
+
 const INPUT = {
   input: 'any',
   processor: 'value',
@@ -90,7 +100,7 @@ const INPUT = {
     input_schema: 'any',
   },
   previous_interaction_id: 'value',
-  mcp_servers: [{ type: 'value', url: 'value', name: 'value', headers: 'any', allowed_tools: ['value'] }],
+  mcp_servers: [TOOL_SERVER],
   enable_events: 'value',
   webhook: WEBHOOK,
 } as const
@@ -107,6 +117,21 @@ const ALERT = {
   since: 'value',
   events: [CAUSE],
   episode: 'value',
+} as const
+
+const FIND_ALL_MESSAGE = { type: 'value', event_id: 'value', timestamp: 'value' } as const
+
+const CANDIDATE = {
+  ...FIND_ALL_MESSAGE,
+  data: {
+    candidate_id: 'value',
+    name: 'value',
+    url: 'value',
+    description: 'value',
+    match_status: 'value',
+    output: 'any',
+    basis: BASIS,
+  },
 } as const
 
 /** The shape of `data` of each type of event. */
@@ -135,6 +160,54 @@ export const DATA_SHAPES = {
     },
   },
   'task_run.state': { run: RUN, input: INPUT, output: OUTPUT },
+  'task_run.progress_stats': {
+    type: 'value',
+    source_stats: {
+      num_sources_considered: 'value',
+      num_sources_read: 'value',
+      sources_read_sample: ['value'],
+    },
+    progress_meter: 'value',
+  },
+  'task_run.progress_msg': { type: 'value', message: 'value', timestamp: 'value' },
+  'findall.status': {
+    ...FIND_ALL_MESSAGE,
+    data: {
+      findall_id: 'value',
+      generator: 'value',
+      status: {
+        status: 'value',
+        is_active: 'value',
+        metrics: { generated_candidates_count: 'value', matched_candidates_count: 'value' },
+        termination_reason: 'value',
+      },
+      metadata: 'any',
+      created_at: 'value',
+      modified_at: 'value',
+    },
+  },
+  'findall.candidate.generated': CANDIDATE,
+  'findall.candidate.matched': CANDIDATE,
+  'findall.candidate.unmatched': CANDIDATE,
+  'findall.candidate.discarded': CANDIDATE,
+  'findall.candidate.enriched': CANDIDATE,
+  'findall.schema.updated': {
+    ...FIND_ALL_MESSAGE,
+    data: {
+      objective: 'value',
+      entity_type: 'value',
+      match_conditions: [{ name: 'value', description: 'value' }],
+      enrichments: [
+        {
+          output_schema: { type: 'value', json_schema: 'any' },
+          processor: 'value',
+          mcp_servers: [TOOL_SERVER],
+        },
+      ],
+      generator: 'value',
+      match_limit: 'value',
+    },
+  },
   error: {
     type: 'value',
     event_id: 'value',

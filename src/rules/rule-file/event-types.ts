@@ -10,6 +10,15 @@ const TYPES = {
   'monitor.cancelled': true,
   'task_group.status': true,
   'task_run.state': true,
+  'task_run.progress_stats': true,
+  'task_run.progress_msg': true,
+  'findall.status': true,
+  'findall.candidate.generated': true,
+  'findall.candidate.matched': true,
+  'findall.candidate.unmatched': true,
+  'findall.candidate.discarded': true,
+  'findall.candidate.enriched': true,
+  'findall.schema.updated': true,
   error: true,
   'stream.gap': true,
   'stream.oversized': true,
@@ -31,7 +40,7 @@ export const RULE_EVENT_TYPES = Object.keys(TYPES) as (keyof typeof TYPES)[]
  * are none of its: those are types that the service may get later, or misspelled ones.
  */
 export const OWN_EVENT_TYPE =
-  /^(?!(?:monitor|task_group|task_run|stream|source|log|alert|gateway)\.)[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}$/
+  /^(?!(?:monitor|task_group|task_run|findall|stream|source|log|alert|gateway)\.)[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}$/
 
 /** Whether rules can read events of this type: one of ours, or one that is not like ours with a mistake in it. */
 export function isEventType(type: string): boolean {

@@ -12,12 +12,18 @@ import type { JsonRole, Limit } from '../../protocol/requests/schema.ts'
 export const LIMITS = {
   /** Event types of a webhook, values of a repeatable filter. */
   choices: 10,
+  /** Conditions of a FindAll run. */
+  conditions: 20,
   domains: 200,
   /** Metadata. */
   entries: 100,
+  /** Entities that a FindAll run excludes. */
+  exclusions: 1_000,
   /** The value of a header for a tool server. */
   header: 8_192,
   headers: 50,
+  /** Messages of a conversation. */
+  messages: 500,
   /** An id, a name or a key that a caller chooses. */
   name: 512,
   queries: 50,
@@ -27,6 +33,8 @@ export const LIMITS = {
   tools: 200,
   toolServers: 20,
   url: 2_048,
+  /** Pages of an extraction. */
+  urls: 20,
 } as const satisfies Readonly<Record<Limit, number>>
 
 /** Maximum number of issues in a 422, and of warnings about unknown fields of a search. */

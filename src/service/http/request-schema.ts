@@ -35,7 +35,9 @@ function toZod(shape: Shape): z.ZodType {
     case 'json':
       return jsonObject(shape.role)
     case 'either':
-      return z.union([text(shape.text), toZod(shape.object)], { error: eitherError(shape.text) })
+      return z.union([toZod(shape.simple), toZod(shape.other)], { error: eitherError(shape) })
+    case 'nullable':
+      return toZod(shape.value).nullable()
     case 'object':
       return object(shape)
     case 'variants': {
@@ -64,12 +66,18 @@ function text({ expected, fits, min, max, limit, format }: TextShape): z.ZodType
     : formatted.refine(fits, { error, when: ({ issues }) => issues.length === 0 })
 }
 
-/** The object's first issue, or an error if it is neither a string nor an object. */
-function eitherError({ expected }: TextShape): z.core.$ZodErrorMap<z.core.$ZodIssueInvalidUnion> {
+/** The first issue of the variant that the input is, or an error if it is neither. */
+function eitherError({
+  simple,
+  other,
+}: Extract<Shape, { readonly kind: 'either' }>): z.core.$ZodErrorMap<z.core.$ZodIssueInvalidUnion> {
+  const isList = other.kind === 'list'
+  const expected = simple.kind === 'text' ? simple.expected : 'true, false'
   return ({ input, errors }) => {
-    const issue = isObject(input) ? errors?.[1]?.[0] : undefined
-    if (issue === undefined) return `Expected ${expected} or an object`
-    const found = issue.path.reduce<unknown>((value, key) => isObject(value) && value[String(key)], input)
+    const isOther = isList ? Array.isArray(input) : isObject(input)
+    const issue = isOther ? errors?.[1]?.[0] : undefined
+    if (issue === undefined) return `Expected ${expected} or ${isList ? 'a list' : 'an object'}`
+    const found = issue.path.reduce<unknown>((value, key) => Object(value)[key], input)
     return `${issue.path.join('.')}: ${found === undefined ? 'Field required' : issue.message}`
   }
 }
@@ -95,7 +103,11 @@ function object(shape: ObjectShape): z.ZodType {
 function fields({ required, optional }: ObjectShape): Record<string, z.ZodType> {
   return {
     ...mapFields(required, toZod),
-    ...mapFields(optional, (shape) => z.preprocess((value) => value ?? undefined, toZod(shape).optional())),
+    ...mapFields(optional, (shape) =>
+      shape.kind === 'nullable'
+        ? toZod(shape).optional()
+        : z.preprocess((value) => value ?? undefined, toZod(shape).optional()),
+    ),
   }
 }
 

@@ -29,7 +29,7 @@ export interface SourceOptions {
 }
 
 /**
- * A {@link Source} that emits one response and completes, so it can also be awaited. Each `await` and each subscription makes
+ * A {@link Source} that can also be awaited: it emits one response and completes, or what happens until its result is there. Each `await` and each subscription makes
  * its own request; without either, nothing is requested.
  *
  * ```ts
@@ -42,21 +42,24 @@ export interface SourceOptions {
  * `pipe` returns a plain Observable. An `await` rejects with the source's error, or with the reason of its `signal`. It is a
  * thenable: an `async` function that returns it resolves to the response, and `Promise.resolve` makes the request.
  */
-export class AwaitableSource<T> extends Source<T> implements PromiseLike<T> {
-  readonly #response: () => Promise<T>
+export class AwaitableSource<T, Result = T> extends Source<T> implements PromiseLike<Result> {
+  readonly #result: () => Promise<Result>
 
-  constructor(subscribe: (subscriber: Subscriber<T>) => TeardownLogic, join: Join<T>) {
+  constructor(
+    subscribe: (subscriber: Subscriber<T>) => TeardownLogic,
+    result: (source: Observable<T>) => Promise<Result>,
+  ) {
     super(subscribe)
-    this.#response = () => lastValueFrom(this.pipe(reduce(join)))
+    this.#result = () => result(this)
   }
 
   // Awaiting subscribes, as awaiting a query builder runs its query.
   // oxlint-disable-next-line unicorn/no-thenable
-  then<Fulfilled = T, Rejected = never>(
-    onFulfilled?: ((value: T) => Fulfilled | PromiseLike<Fulfilled>) | null,
+  then<Fulfilled = Result, Rejected = never>(
+    onFulfilled?: ((value: Result) => Fulfilled | PromiseLike<Fulfilled>) | null,
     onRejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
   ): Promise<Fulfilled | Rejected> {
-    return this.#response().then(onFulfilled, onRejected)
+    return this.#result().then(onFulfilled, onRejected)
   }
 }
 
@@ -78,7 +81,20 @@ export function awaitable<T>(
   signal?: AbortSignal,
   join: Join<T> = (_, last) => last,
 ): AwaitableSource<T> {
-  return new AwaitableSource(subscribing(observable, signal), join)
+  return awaitableAs(observable, signal, (source) => lastValueFrom(source.pipe(reduce(join))))
+}
+
+/**
+ * Makes a source of many values from an observable, of which an `await` returns a result: the answer whose progress it emits.
+ *
+ * @param result Subscribes to the source, once, and resolves with the result.
+ */
+export function awaitableAs<T, Result>(
+  observable: Observable<T>,
+  signal: AbortSignal | undefined,
+  result: (source: Observable<T>) => Promise<Result>,
+): AwaitableSource<T, Result> {
+  return new AwaitableSource(subscribing(observable, signal), result)
 }
 
 function subscribing<T>(

@@ -1,0 +1,73 @@
+import { envelope, isObject, isWellFormedText, unknownEvent } from './event.ts'
+import type { FindAllEvent, Via } from './event.ts'
+import { CANDIDATE_CHANGES } from './find-all.ts'
+import type { FindAllCandidateEvent, FindAllSchemaEvent, FindAllStatusEvent } from './find-all.ts'
+import { segment } from './id.ts'
+import { contentHash } from './identity.ts'
+
+/** `/v1beta/findall/runs/{id}`: the source of the events of a FindAll run and of its candidates. */
+export function findAllSource(findAllId: string): string {
+  return `/v1beta/findall/runs/${segment(findAllId)}`
+}
+
+/**
+ * The event of a message of a FindAll run's stream or of its webhook; beyond the interface document. The ids are made of what
+ * happened, since a webhook has no `event_id`: a candidate reaches each status once, an enrichment is known by its output, a
+ * run's state by its status and counts. `receivedAt` is Unix time in ms.
+ */
+export function findAllEvent(
+  findAllId: string,
+  wire: unknown,
+  via: Via,
+  position?: string,
+  receivedAt: number = Date.now(),
+): Exclude<FindAllEvent, { readonly type: 'stream.gap' | 'stream.oversized' }> {
+  const source = findAllSource(findAllId)
+  const eventId = isObject(wire) ? wire['event_id'] : undefined
+  const cursor = isWellFormedText(eventId) ? eventId : position === '' ? undefined : position
+  if (!isObject(wire)) return unknownEvent(source, wire, via, cursor, receivedAt)
+  const { type, data } = wire
+  const time = isWellFormedText(wire['timestamp']) ? wire['timestamp'] : null
+  const problem = wire['error']
+  if (type === 'error' && isObject(problem)) {
+    const ref = isWellFormedText(problem['ref_id']) ? problem['ref_id'] : contentHash(wire)
+    const failure = wire as unknown as Extract<FindAllEvent, { readonly type: 'error' }>['data']
+    return envelope('error', `${findAllId}:error:${ref}`, source, null, failure, receivedAt, via, cursor)
+  }
+  if (!isObject(data)) return unknownEvent(source, wire, via, cursor, receivedAt)
+  if (STATUS_TYPES.has(type) && isObject(data['status'])) {
+    const id = `${findAllId}:status:${contentHash(data['status'])}`
+    const status = wire as unknown as FindAllStatusEvent
+    return envelope('findall.status', id, source, time, status, receivedAt, via, cursor)
+  }
+  const change = CANDIDATE_CHANGES.find((known) => known === type)
+  const candidateId = data['candidate_id']
+  if (change !== undefined && isWellFormedText(candidateId)) {
+    const kind = change.slice('findall.candidate.'.length)
+    const again = change === 'findall.candidate.enriched' ? `:${contentHash(data['output'])}` : ''
+    const candidate = wire as unknown as FindAllCandidateEvent
+    return envelope(
+      change,
+      `${candidateId}:${kind}${again}`,
+      source,
+      time,
+      candidate,
+      receivedAt,
+      via,
+      cursor,
+    )
+  }
+  if (type === 'findall.schema.updated') {
+    const id = `${findAllId}:schema:${contentHash(data)}`
+    const schema = wire as unknown as FindAllSchemaEvent
+    return envelope('findall.schema.updated', id, source, time, schema, receivedAt, via, cursor)
+  }
+  return unknownEvent(source, wire, via, cursor, receivedAt)
+}
+
+const STATUS_TYPES: ReadonlySet<unknown> = new Set<FindAllStatusEvent['type']>([
+  'findall.status',
+  'findall.run.completed',
+  'findall.run.cancelled',
+  'findall.run.failed',
+])

@@ -1,0 +1,170 @@
+import type { FieldBasis } from './output.ts'
+import type { JsonSchemaSpec, McpServer, RunStatus, WebhookTarget } from './task.ts'
+
+/* Shapes of FindAll. All of this file is beyond the interface document. */
+
+/** Every generator, from the cheapest to the most thorough. */
+export const FIND_ALL_GENERATORS = ['preview', 'base', 'core', 'pro'] as const
+
+/** The effort with which candidates are generated. */
+export type FindAllGenerator = (typeof FIND_ALL_GENERATORS)[number]
+
+/** A condition that an entity must meet. */
+export interface MatchCondition {
+  readonly name: string
+  readonly description: string
+}
+
+/** What to find out about each matched candidate. */
+export interface FindAllEnrichment {
+  readonly output_schema: JsonSchemaSpec
+  /** Default `core`. */
+  readonly processor?: string
+  readonly mcp_servers?: readonly McpServer[]
+}
+
+/** What a FindAll run looks for. */
+export interface FindAllSchema {
+  readonly objective: string
+  /** The kind of entity, such as `companies`. */
+  readonly entity_type: string
+  readonly match_conditions: readonly MatchCondition[]
+  readonly enrichments?: readonly FindAllEnrichment[] | null
+  readonly generator?: FindAllGenerator
+  readonly match_limit?: number | null
+}
+
+/** The body of `POST /v1beta/findall/ingest`. */
+export interface IngestRequest {
+  /** What to find, in natural language. */
+  readonly objective: string
+}
+
+/** The body of `POST /v1beta/findall/runs`. */
+export interface FindAllRequest {
+  readonly objective: string
+  readonly entity_type: string
+  readonly match_conditions: readonly MatchCondition[]
+  readonly generator: FindAllGenerator
+  /** The maximum number of matches, 5 to 1,000. */
+  readonly match_limit: number
+  /** Entities that are not candidates. */
+  readonly exclude_list?: readonly { readonly name: string; readonly url: string }[]
+  readonly metadata?: Readonly<Record<string, unknown>>
+  readonly webhook?: WebhookTarget
+}
+
+/** The body of `POST /v1beta/findall/runs/{findall_id}/extend`. */
+export interface ExtendRequest {
+  /** How many matches more, at least 1. */
+  readonly additional_match_limit: number
+}
+
+/** Every reason for which a run ends. A service may add others. */
+export const TERMINATION_REASONS = [
+  'low_match_rate',
+  'match_limit_met',
+  'candidates_exhausted',
+  'user_cancelled',
+  'error_occurred',
+  'timeout',
+  'insufficient_funds',
+] as const
+
+/** The state of a FindAll run. */
+export interface FindAllRunStatus {
+  readonly status: RunStatus
+  readonly is_active: boolean
+  readonly metrics: {
+    readonly generated_candidates_count: number
+    readonly matched_candidates_count: number
+  }
+  /** Null while it is active. */
+  readonly termination_reason: (typeof TERMINATION_REASONS)[number] | (string & {}) | null
+}
+
+/** A search for entities that match conditions. */
+export interface FindAllRun {
+  readonly findall_id: string
+  readonly generator: FindAllGenerator
+  readonly status: FindAllRunStatus
+  readonly metadata?: Readonly<Record<string, unknown>> | null
+  readonly created_at?: string | null
+  readonly modified_at?: string | null
+}
+
+/** What was found out about a candidate, for a condition or an enrichment. */
+export interface CandidateOutput {
+  readonly value: unknown
+  readonly type: 'match_condition' | 'enrichment' | (string & {})
+  /** Only of a condition. */
+  readonly is_matched?: boolean | null
+}
+
+/** An entity that may match. */
+export interface FindAllCandidate {
+  readonly candidate_id: string
+  readonly name: string
+  readonly url: string
+  readonly description?: string | null
+  readonly match_status: 'generated' | 'matched' | 'unmatched' | 'discarded'
+  /** By the name of the condition or of the enrichment's field. */
+  readonly output?: Readonly<Record<string, CandidateOutput>> | null
+  readonly basis?: readonly FieldBasis[] | null
+}
+
+/** A run with its candidates at the time of the request. */
+export interface FindAllResult {
+  readonly run: FindAllRun
+  readonly candidates: readonly FindAllCandidate[]
+  /** The position in the stream of events up to which the candidates are complete; absent or null for its beginning. */
+  readonly last_event_id?: string | null
+}
+
+/** The query of `GET /v1beta/findall/runs/{findall_id}/events`. */
+export interface FindAllEventsQuery {
+  /** Resume after this event. */
+  readonly last_event_id?: string
+  /** Seconds after which the service closes the stream. */
+  readonly timeout?: number
+}
+
+interface FindAllMessage<Type extends string, Data> {
+  readonly type: Type
+  /** Absent from webhooks. */
+  readonly event_id?: string
+  readonly timestamp: string
+  readonly data: Data
+}
+
+/** The state of a run changed, or is repeated, which happens every 10 s. */
+export type FindAllStatusEvent = FindAllMessage<
+  'findall.status' | 'findall.run.completed' | 'findall.run.cancelled' | 'findall.run.failed',
+  FindAllRun
+>
+
+/** Every change of a candidate. */
+export const CANDIDATE_CHANGES = [
+  'findall.candidate.generated',
+  'findall.candidate.matched',
+  'findall.candidate.unmatched',
+  'findall.candidate.discarded',
+  'findall.candidate.enriched',
+] as const
+
+/** A candidate changed. */
+export type FindAllCandidateEvent = FindAllMessage<(typeof CANDIDATE_CHANGES)[number], FindAllCandidate>
+
+/** What the run looks for changed: it was extended or enriched. */
+export type FindAllSchemaEvent = FindAllMessage<'findall.schema.updated', FindAllSchema>
+
+/** Every type of a FindAll run's webhooks. */
+export const FIND_ALL_WEBHOOKS = [
+  'findall.candidate.generated',
+  'findall.candidate.matched',
+  'findall.candidate.unmatched',
+  'findall.candidate.enriched',
+  'findall.run.completed',
+  'findall.run.cancelled',
+  'findall.run.failed',
+] as const

@@ -1,0 +1,24 @@
+import type { ChatFormat, ChatMessage, ChatRequest } from '../chat.ts'
+import * as s from './kinds.ts'
+
+const message = s.object<ChatMessage>(
+  { role: s.oneOf(['system', 'user', 'assistant']), content: s.anyText() },
+  {},
+)
+
+/** The body of `POST /v1beta/chat/completions`; beyond the interface document. */
+export const chatRequest = s.object<ChatRequest>(
+  { model: s.text('name'), messages: s.list(message, 'messages', 1) },
+  {
+    response_format: s.variants<ChatFormat>({
+      text: s.options({}),
+      json_object: s.options({}),
+      json_schema: s.object(
+        { json_schema: s.object({ schema: s.json('schema') }, { name: s.anyText('name') }) },
+        {},
+      ),
+    }),
+    previous_interaction_id: s.anyText('name'),
+    stream: s.flag,
+  },
+)
