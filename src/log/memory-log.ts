@@ -335,6 +335,7 @@ class OpenLog implements MemoryLog {
   #processStore({ claims, processes }: Contents): ProcessStore {
     return {
       memo: (name) => this.#call(() => processes.memo(name)),
+      holdsRetention: (name) => this.#call(() => processes.holdsRetention(name)),
       states: (name, keys) => this.#call(() => processes.states(name, keys)),
       timers: (name, options) => this.#call(() => processes.timers(name, options)),
       start: () => this.#call(() => processes.positions.start),

@@ -1075,6 +1075,50 @@ describe('a process, where entries after its position were deleted', () => {
     expect(letters).toMatchObject([{ entry: { type: 'log.gap' } }])
   })
 
+  it('keeps an entry as a dead letter that the log deletes before the commit', async () => {
+    const { store, log } = await opened()
+    await append(store, [change('1')])
+    let trimmed: Promise<unknown> | undefined
+    // The commit comes after the deletion, however the calls are ordered.
+    log.process('p', {
+      ...counting,
+      holdsRetention: false,
+      onError: 'dead-letter',
+      event: () => {
+        trimmed = store.retention.trim({ limit: 1 })
+        throw new Error('a fault')
+      },
+    })
+    await caughtUp(store)
+    expect(await trimmed).toMatchObject({ deleted: 1 })
+    const letters = await store.deadLetters.list('process:p', null, 10)
+    expect(letters).toMatchObject([
+      { entry: { id: '1' }, error: { message: expect.stringMatching(/a fault/) } },
+    ])
+  })
+
+  it('goes on while it is built again, where the log need not keep its entries', async () => {
+    const { store, log } = await opened()
+    await append(store, [change('1'), change('2'), change('3')])
+    const first = log.process('p', counting)
+    await caughtUp(store)
+    await first.stop()
+    let trimmed: Promise<unknown> | undefined
+    const where = () => {
+      trimmed ??= store.retention.trim({ limit: 2 })
+      return true
+    }
+    // One entry is a page: the next ones are deleted before they are read.
+    const read: typeof store.read = (after, options) => reading(after, { ...options, limit: 1 })
+    const reading = store.read.bind(store)
+    store.read = read
+    const next = log.process('p', { ...counting, where, version: 2, rebuild: true, holdsRetention: false })
+    while (trimmed === undefined) await turn()
+    await caughtUp(store)
+    expect(await trimmed).toMatchObject({ deleted: 2 })
+    expect([await next.get(M), await next.get('/log')]).toEqual([{ seen: 2 }, { seen: 1 }])
+  })
+
   it('is not built again', async () => {
     const { store, log } = await opened()
     await append(store, [change('1'), change('2'), change('3')])

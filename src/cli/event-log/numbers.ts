@@ -91,7 +91,7 @@ async function printReaders({ readers }: LogStats, kind: ReaderStats['kind'], ou
 
 /** `consumer    billing  3 behind, 12 s  1 dead letter  runs in process 42 on vm`. */
 function readerLine(
-  { kind, name, lag, deadLetters, isPaused, owner }: ReaderStats,
+  { kind, name, lag, deadLetters, holdsRetention, isPaused, owner }: ReaderStats,
   { paint }: Pick<Output, 'paint'>,
 ) {
   const parts = [
@@ -101,6 +101,7 @@ function readerLine(
       ? []
       : [paint('red', `${count(deadLetters)} ${deadLetters === 1 ? 'dead letter' : 'dead letters'}`)]),
     ...(isPaused ? [paint('yellow', 'waits until the log is smaller')] : []),
+    ...(holdsRetention ? [] : [paint('dim', 'retention does not wait')]),
     paint('dim', owner === null ? 'not running' : `runs in ${oneLine(owner, NAME_WIDTH)}`),
   ]
   return parts.join('  ')

@@ -35,6 +35,10 @@ export class Processes {
     return this.#processes.get(name)?.memo
   }
 
+  holdsRetention(name: string): boolean {
+    return this.#processes.get(name)?.holdsRetention ?? true
+  }
+
   states(name: string, keys: readonly string[]): (string | null)[] {
     const process = this.#processes.get(name)
     return keys.map((key) => process?.states.get(key)?.state ?? null)
@@ -107,7 +111,8 @@ export class Processes {
     this.#processes.delete(name)
   }
 
-  commit(name: string, { memo, reset = false, state, timers }: ProcessCommit): void {
+  commit(name: string, commit: ProcessCommit): void {
+    const { memo, reset = false, holdsRetention = true, state, timers } = commit
     let process = this.#processes.get(name)
     if (reset || process === undefined) {
       this.#generations += 1
@@ -115,6 +120,7 @@ export class Processes {
       this.#processes.set(name, process)
     }
     process.memo = memo
+    process.holdsRetention = holdsRetention
     process.pausedToken = undefined
     for (const change of state) process.set(change)
     for (const timer of timers) process.timers.set(timer)
@@ -130,6 +136,7 @@ interface NumberedState extends StateChange {
 class Process implements ProcessChanges {
   readonly generation: number
   memo = ''
+  holdsRetention = true
   /** Of the claim that waits for room. */
   pausedToken: number | undefined
   lastChange = 0

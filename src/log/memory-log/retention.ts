@@ -75,6 +75,7 @@ export class MemoryRetention implements RetentionStore {
             oldestUnacknowledged: oldest,
             acknowledgedAhead: acknowledged.length,
             deadLetters: counts.get(name) ?? 0,
+            holdsRetention: processes.holdsRetention(name),
             isPaused: claims.isHeld({ name, token: processes.pausedToken(name) ?? -1 }),
             owner: claims.ownerOf(name),
           }
@@ -146,8 +147,10 @@ export class MemoryRetention implements RetentionStore {
     })
   }
 
-  /** The cursors of readers. */
+  /** The cursors of the readers for which retention waits. */
   get #cursors(): ReadonlyMap<string, Position> {
-    return new Map(Array.from(this.#contents.readers, ([name, { cursor }]) => [name, cursor]))
+    const { readers, processes } = this.#contents
+    const cursors = Array.from(readers, ([name, { cursor }]) => [name, cursor] as const)
+    return new Map(cursors.filter(([name]) => processes.holdsRetention(name)))
   }
 }

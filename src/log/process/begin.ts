@@ -19,7 +19,10 @@ export interface Standing {
 }
 
 /** What decides how a process begins. */
-type Settings = Pick<ProcessOptions<unknown>, 'version' | 'startAt' | 'migrate' | 'rebuild'>
+type Settings = Pick<
+  ProcessOptions<unknown>,
+  'version' | 'startAt' | 'migrate' | 'rebuild' | 'holdsRetention'
+>
 
 /** The process whose state is read. */
 interface Claimed {
@@ -38,18 +41,18 @@ interface Claimed {
 export async function begin(claimed: Claimed, settings: Settings): Promise<Standing> {
   const { store, fence, name } = claimed
   const [reader, memo] = [await store.reader(fence.name), await store.processes.memo(fence.name)]
-  const { version, startAt = 'start', migrate, rebuild = false } = settings
+  const { version, startAt = 'start', migrate, rebuild = false, holdsRetention = true } = settings
   if (reader === undefined || memo === undefined) {
     const beginAt = async (start: Position, expect: Position | null): Promise<Standing> => {
       const progress: Progress = { version, start, clocks: NO_TIME }
-      const process = { memo: memoOf(progress), state: [], timers: [] }
+      const process = { memo: memoOf(progress), holdsRetention, state: [], timers: [] }
       await store.commit(fence, { expect, cursor: start, acknowledged: [], process })
       return { cursor: start, progress }
     }
     const standing = await beginAt(await store.positionAt(startAt), reader?.cursor ?? null)
     // What was appended since the process was there belongs to it.
     if (startAt === 'end') return standing
-    // Entries may have been deleted before the process was there to keep them. From now on it keeps them.
+    // Entries may have been deleted before the process was there to keep them.
     const start = await store.positionAt(startAt)
     return start === standing.cursor ? standing : beginAt(start, standing.cursor)
   }
@@ -58,11 +61,18 @@ export async function begin(claimed: Claimed, settings: Settings): Promise<Stand
   const refused = (problem: string) => new ProcessVersionError(name, progress.version, version, problem)
   if (version < progress.version) throw refused('start the newer program, or give this one a higher version')
   const { migration } = progress
-  if (version === progress.version && migration === undefined) return { cursor, progress }
-  if (migrate !== undefined && (migration === undefined || version === progress.version)) {
-    return { cursor, progress: await migrated(claimed, cursor, progress, { version, migrate }) }
+  if (version === progress.version && migration === undefined) {
+    if (holdsRetention !== (await store.processes.holdsRetention(fence.name))) {
+      const process = { memo, holdsRetention, state: [], timers: [] }
+      await store.commit(fence, { expect: cursor, cursor, acknowledged: [], process })
+    }
+    return { cursor, progress }
   }
-  if (rebuild) return restarted(claimed, cursor, progress, version)
+  if (migrate !== undefined && (migration === undefined || version === progress.version)) {
+    const target = { version, migrate, holdsRetention }
+    return { cursor, progress: await migrated(claimed, cursor, progress, target) }
+  }
+  if (rebuild !== false) return restarted(claimed, cursor, progress, { version, rebuild, holdsRetention })
   if (migration !== undefined) {
     throw refused(
       `the migration of its states from version ${migration.from} is not finished. Run it in version ${progress.version} ` +
@@ -77,20 +87,24 @@ async function restarted(
   { store, fence, name }: Claimed,
   cursor: Position,
   progress: Progress,
-  version: number,
+  {
+    version,
+    rebuild: how,
+    holdsRetention,
+  }: Required<Pick<Settings, 'version' | 'rebuild' | 'holdsRetention'>>,
 ): Promise<Standing> {
   const { start, rebuild = cursor } = progress
   const { gap } = await store.read(start, { limit: 1 })
-  if (gap !== undefined) {
+  if (gap !== undefined && how !== 'available') {
     throw new ProcessVersionError(
       name,
       progress.version,
       version,
-      'it cannot be built again, because the log no longer has its beginning. Give it `migrate`, or another name',
+      'it cannot be built again, because the log no longer has its beginning. Give it `migrate`, `rebuild: "available"`, or another name',
     )
   }
   const next: Progress = { version, start, clocks: NO_TIME, rebuild }
-  const process = { memo: memoOf(next), reset: true, state: [], timers: [] }
+  const process = { memo: memoOf(next), reset: true, holdsRetention, state: [], timers: [] }
   await store.commit(fence, { expect: cursor, cursor: start, acknowledged: [], process })
   return { cursor: start, progress: next }
 }
@@ -103,7 +117,7 @@ async function migrated(
   { store, fence, name, signal }: Claimed,
   cursor: Position,
   before: Progress,
-  { version, migrate }: Required<Pick<Settings, 'version' | 'migrate'>>,
+  { version, migrate, holdsRetention }: Required<Pick<Settings, 'version' | 'migrate' | 'holdsRetention'>>,
 ): Promise<Progress> {
   const { processes } = store
   let progress = before
@@ -113,7 +127,7 @@ async function migrated(
     until: await processes.end(fence.name),
   }
   const save = async (next: Progress, state: readonly StateChange[]) => {
-    const process = { memo: memoOf(next), state, timers: [] }
+    const process = { memo: memoOf(next), holdsRetention, state, timers: [] }
     await store.commit(fence, { expect: cursor, cursor, acknowledged: [], process })
     progress = next
   }

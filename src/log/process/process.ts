@@ -91,9 +91,16 @@ export interface ProcessOptions<State, Type extends ResearchEventType = Research
   readonly migrate?: (state: unknown, fromVersion: number, key: string) => State | null
   /**
    * Builds the state of another version again from where the process began, where there is no `migrate`. What the earlier version has
-   * appended is not appended again. Refused where the log no longer has these entries. Default false.
+   * appended is not appended again. Refused where the log no longer has these entries; with `available` it is built from those that
+   * the log still has, after a `log.gap`. Default false.
    */
-  readonly rebuild?: boolean
+  readonly rebuild?: boolean | 'available'
+  /**
+   * Whether the log keeps the entries that the process has not processed, running or not. With false, retention does not wait for
+   * it, and a `log.gap` comes in the place of entries that were deleted before it has read them. Each start stores it until the
+   * next one. Default true.
+   */
+  readonly holdsRetention?: boolean
   /** How late entries may come by their event time, in ms: the watermark is so much behind the latest one. Default 0. */
   readonly lateness?: number
   /** Removes a state that was not set for so long, in ms between recordings. Default: never. */
@@ -133,7 +140,10 @@ export class RunningProcess<State> extends StoredProcessState<State> implements 
 /** {@link ProcessOptions} with their defaults. */
 export type ProcessSettings<State, Type extends ResearchEventType> = ProcessOptions<State, Type> &
   Required<
-    Pick<ProcessOptions<State, Type>, 'startAt' | 'rebuild' | 'lateness' | 'maxStateBytes' | 'onError'>
+    Pick<
+      ProcessOptions<State, Type>,
+      'startAt' | 'rebuild' | 'holdsRetention' | 'lateness' | 'maxStateBytes' | 'onError'
+    >
   >
 
 const OPTIONS = Object.keys({
@@ -147,6 +157,7 @@ const OPTIONS = Object.keys({
   timer: true,
   migrate: true,
   rebuild: true,
+  holdsRetention: true,
   lateness: true,
   timeToLive: true,
   maxStateBytes: true,
@@ -164,6 +175,7 @@ export function processSettings<State, Type extends ResearchEventType>(
   const settings = {
     startAt: 'start',
     rebuild: false,
+    holdsRetention: true,
     lateness: 0,
     maxStateBytes: 64 * 1024,
     onError: 'stop',
@@ -180,7 +192,8 @@ export function processSettings<State, Type extends ResearchEventType>(
   for (const [option, value] of Object.entries({ where, timer, migrate })) {
     if (value !== undefined) checkFunction(option, value)
   }
-  checkBoolean('rebuild', settings.rebuild)
+  checkOneOf('rebuild', settings.rebuild, [true, false, 'available'])
+  checkBoolean('holdsRetention', settings.holdsRetention)
   checkDuration('lateness', settings.lateness)
   if (timeToLive !== undefined) checkInteger('timeToLive', timeToLive, 1)
   checkInteger('maxStateBytes', settings.maxStateBytes, 1, 256 * 1024)

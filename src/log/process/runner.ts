@@ -11,6 +11,7 @@ import { deadLetterError, errorText } from '../consume/dead-letter-error.ts'
 import { LogClosedError, LogError, LogGapError, ProcessError } from '../errors.ts'
 import { macrotask } from '../macrotask.ts'
 import type { LogObserver } from '../observer.ts'
+import { deadLetterBytes } from '../store/prepared-commit.ts'
 import type { Timer } from '../store/process-store.ts'
 import { hasRoom } from '../retention.ts'
 import type { ProcessSettings } from './process.ts'
@@ -133,11 +134,6 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       const until = this.#progress.rebuild
       const page = await this.#store.read(this.#cursor, { limit: PAGE, until })
       this.#checkGap(page)
-      if (until !== undefined && page.gap !== undefined) {
-        throw new LogError(
-          `the process ${JSON.stringify(this.#name)} cannot be built again: the log deletes its entries meanwhile`,
-        )
-      }
       await this.#runPage(fence, page)
       if (this.#stop.aborted) return
       if (page.isEnd && until !== undefined) {
@@ -152,9 +148,15 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
 
   /** Entries that were deleted are an entry of their own, unless its type is not wanted. */
   #checkGap({ gap }: Page): void {
-    const wanted: readonly string[] | undefined = this.#settings.types
-    if (gap !== undefined && wanted?.includes('log.gap') === false)
-      throw new LogGapError(`process:${this.#name}`, gap)
+    if (gap === undefined) return
+    const { rebuild, holdsRetention, types } = this.#settings
+    const wanted: readonly string[] | undefined = types
+    if (wanted?.includes('log.gap') === false) throw new LogGapError(`process:${this.#name}`, gap)
+    const isStrict = holdsRetention && rebuild !== 'available'
+    if (this.#progress.rebuild === undefined || !isStrict) return
+    throw new LogError(
+      `the process ${JSON.stringify(this.#name)} cannot be built again: the log deletes its entries meanwhile`,
+    )
   }
 
   /** Processes a page. What was processed before a failure is committed. */
@@ -348,13 +350,11 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     const isTheirs = cause instanceof Error && !(cause instanceof RefusedEffect)
     const { name } = deadLetterError(isTheirs ? cause : error)
     const { message } = deadLetterError(error)
-    const letter = {
-      position: entry.position,
-      error: { name, message },
-      attempts: 1,
-      // The log has no entry for a gap.
-      ...(entry.type === 'log.gap' && { entry }),
-    }
+    const bare = { position: entry.position, error: { name, message }, attempts: 1 }
+    const whole = { ...bare, entry }
+    // The log has no entry for a gap, and may delete one that a process has read which does not hold retention.
+    const mayBeGone = entry.type === 'log.gap' || !this.#settings.holdsRetention
+    const letter = mayBeGone && deadLetterBytes(whole) <= MAX_EFFECT_BYTES ? whole : bare
     if (!this.#batch.hasRoomForLetter(letter)) await this.#commit(fence)
     this.#batch.addLetter(letter)
     this.#isChanged = true
@@ -384,7 +384,12 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       expect: this.#saved,
       cursor: this.#cursor,
       acknowledged: [],
-      process: { memo: memoOf({ ...this.#progress, within: this.#within }), state, timers },
+      process: {
+        memo: memoOf({ ...this.#progress, within: this.#within }),
+        holdsRetention: this.#settings.holdsRetention,
+        state,
+        timers,
+      },
       entries,
       deadLetters,
     })

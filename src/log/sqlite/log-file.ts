@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { hasWalResetBug, walResetBugMessage } from '../../protocol/wal-reset-bug.ts'
 import { LogFileError } from '../errors.ts'
 import { createPrivateFile, FileIdentity, isFolder, networkFileSystemOf } from './file-system.ts'
-import { CHECKED_TABLES, LAYOUT, SCHEMA } from './schema.ts'
+import { ADDED_COLUMNS, CHECKED_TABLES, LAYOUT, SCHEMA } from './schema.ts'
 import { damaged, isBusy } from './sqlite-error.ts'
 
 /** How surely a commit survives a power cut: `FULL` syncs it before it becomes visible. */
@@ -66,6 +66,7 @@ export class LogFile {
       this.#useWal()
       if (isNew) this.#create()
       else this.#checkWritable()
+      this.#addColumns()
       const epoch = this.database.prepare('SELECT epoch FROM rivulet_log').get()?.['epoch']
       if (typeof epoch !== 'string') throw damaged(name, 'it has no epoch')
       this.epoch = epoch
@@ -199,6 +200,23 @@ export class LogFile {
         )
         .run(LAYOUT, randomBytes(8).toString('hex'))
     })
+  }
+
+  /** Brings a file of an earlier version up to date. Programs of that version, which may have it open, go on. */
+  #addColumns(): void {
+    const missing = () => ADDED_COLUMNS.filter(([table, column]) => !this.#hasColumn(table, column))
+    if (missing().length === 0) return
+    this.#transaction('BEGIN IMMEDIATE', () => {
+      // Another process may have been faster.
+      for (const [table, column, type] of missing()) {
+        this.database.exec(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`)
+      }
+    })
+  }
+
+  #hasColumn(table: string, column: string): boolean {
+    const found = this.database.prepare('SELECT 1 FROM pragma_table_info(?) WHERE name = ?')
+    return found.get(table, column) !== undefined
   }
 
   /** A file without write permission is reported when it is opened, not by the first append. */

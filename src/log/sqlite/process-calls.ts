@@ -24,6 +24,10 @@ export class ProcessCalls implements ProcessStore {
     return this.#transactions.read(({ processes }) => processes.memo(name))
   }
 
+  holdsRetention(name: string): Promise<boolean> {
+    return this.#transactions.read(({ processes }) => processes.holdsRetention(name))
+  }
+
   states(name: string, keys: readonly string[]): Promise<readonly (string | null)[]> {
     return this.#transactions.read(({ processes }) => processes.states(name, keys))
   }

@@ -45,6 +45,10 @@ export class Processes {
     return this.#find(name)?.memo
   }
 
+  holdsRetention(name: string): boolean {
+    return this.#statements.holdsRetention.get(storedText(name))?.['holds_retention'] !== 0
+  }
+
   states(name: string, keys: readonly string[]): (string | null)[] {
     const process = this.#find(name)
     if (process === undefined) return keys.map(() => null)
@@ -142,7 +146,8 @@ export class Processes {
     this.#statements.drop.run(storedText(name))
   }
 
-  commit(name: string, { memo, reset = false, state, timers }: ProcessCommit): void {
+  commit(name: string, commit: ProcessCommit): void {
+    const { memo, reset = false, holdsRetention = true, state, timers } = commit
     const found = this.#find(name)
     const statements = this.#statements
     if (reset || found === undefined) {
@@ -159,7 +164,7 @@ export class Processes {
     }
     for (const timer of timers) this.#setTimer(generation, timer)
     const forgotten = this.#forget(process, state)
-    statements.save.run(change, forgotten, memo, generation)
+    statements.save.run(change, forgotten, memo, Number(holdsRetention), generation)
   }
 
   /** The claim of this token waits until its next commit. */
@@ -213,10 +218,12 @@ function prepare({ database }: LogFile) {
   const sql = (text: string) => database.prepare(text)
   return {
     find: sql('SELECT generation, last_change, forgotten, memo FROM rivulet_process WHERE name = ?'),
+    holdsRetention: sql('SELECT holds_retention FROM rivulet_process WHERE name = ?'),
     create: sql('INSERT INTO rivulet_process (name, last_change, forgotten, memo) VALUES (?, 0, 0, ?)'),
     drop: sql('UPDATE rivulet_process SET name = NULL WHERE name = ?'),
     save: sql(
-      `UPDATE rivulet_process SET last_change = ?, forgotten = ?, memo = ?, paused_token = NULL WHERE generation = ?`,
+      `UPDATE rivulet_process SET last_change = ?, forgotten = ?, memo = ?, holds_retention = ?, paused_token = NULL
+       WHERE generation = ?`,
     ),
     pause: sql('UPDATE rivulet_process SET paused_token = ? WHERE name = ?'),
     state: sql('SELECT state FROM rivulet_state WHERE generation = ? AND key = ?'),

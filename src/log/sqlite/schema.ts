@@ -123,7 +123,8 @@ export const SCHEMA = `
     last_change INTEGER NOT NULL,
     forgotten INTEGER NOT NULL, -- the last change of a removed key whose row was deleted
     memo TEXT NOT NULL,
-    paused_token INTEGER -- of the claim that waits for room
+    paused_token INTEGER, -- of the claim that waits for room
+    holds_retention INTEGER NOT NULL DEFAULT 1 -- whether entries after its cursor stay
   ) STRICT;
 
   CREATE TABLE rivulet_state (
@@ -156,6 +157,12 @@ export const SCHEMA = `
     instance TEXT -- of the open log that holds the slot
   ) WITHOUT ROWID, STRICT;
 `
+
+/**
+ * Columns that were added later, which earlier versions of the same layout neither read nor write. A file without one gets it
+ * when it is opened.
+ */
+export const ADDED_COLUMNS = [['rivulet_process', 'holds_retention', 'INTEGER NOT NULL DEFAULT 1']] as const
 
 /** Small tables that are checked for damage whenever the log is opened. A check of all entries would take seconds. */
 export const CHECKED_TABLES = [

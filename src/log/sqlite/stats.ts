@@ -37,6 +37,7 @@ export class Stats {
     const counts = deadLetters.counts()
     const oldest = first.get(0)?.['recorded']
     const end = entries.end()
+    const ends = { trimmed: Number(row?.['trimmed_position']), last: end.position }
     const isEmpty = oldest === undefined
     const pausedBy = row?.['paused_by']
     const owners = this.#log.claims.owners()
@@ -48,7 +49,7 @@ export class Stats {
       walBytes,
       oldest: isEmpty ? null : Number(oldest),
       newest: isEmpty ? null : end.recorded,
-      readers: readers.all().map((reader) => this.#reader(reader, end.position, counts, owners)),
+      readers: readers.all().map((reader) => this.#reader(reader, ends, counts, owners)),
       streams: streams.all().map(({ name, position }) => {
         const original = originalText(String(name))
         return { name: original, position: originalText(String(position)), owner: owners(original) }
@@ -60,7 +61,7 @@ export class Stats {
 
   #reader(
     row: Row,
-    end: number,
+    { trimmed, last }: { readonly trimmed: number; readonly last: number },
     deadLetters: ReadonlyMap<string, number>,
     owners: (name: string) => string | null,
   ): StoreStats['readers'][number] {
@@ -73,10 +74,11 @@ export class Stats {
     return {
       name,
       cursor: this.#log.entries.positions.format(cursor),
-      behind: next === undefined ? 0 : Math.max(0, end - cursor - acknowledgedAhead),
+      behind: next === undefined ? 0 : Math.max(0, last - Math.max(cursor, trimmed) - acknowledgedAhead),
       oldestUnacknowledged: next === undefined ? null : Number(next),
       acknowledgedAhead,
       deadLetters: deadLetters.get(name) ?? 0,
+      holdsRetention: row['holds_retention'] !== 0,
       // The token of an earlier run says nothing of this one.
       isPaused: owner !== null && row['is_paused'] === 1,
       owner,
@@ -86,12 +88,12 @@ export class Stats {
 
 function prepare({ file: { database } }: Parts) {
   return {
-    log: database.prepare('SELECT entries, paused_by FROM rivulet_log'),
+    log: database.prepare('SELECT entries, paused_by, trimmed_position FROM rivulet_log'),
     first: database.prepare(
       'SELECT recorded FROM rivulet_entry WHERE position > ? ORDER BY position LIMIT 1',
     ),
     readers: database.prepare(
-      `SELECT name, cursor, acknowledged, paused_token = token AS is_paused
+      `SELECT name, cursor, acknowledged, holds_retention, paused_token = token AS is_paused
        FROM rivulet_reader LEFT JOIN rivulet_process USING (name) LEFT JOIN rivulet_claim USING (name) ORDER BY name`,
     ),
     streams: database.prepare('SELECT name, position FROM rivulet_stream ORDER BY name'),

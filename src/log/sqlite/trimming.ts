@@ -184,7 +184,10 @@ function prepare({ database }: LogFile) {
     maxBytes: database.prepare('SELECT max_bytes FROM rivulet_log'),
     setPaused: database.prepare('UPDATE rivulet_log SET paused_by = ?, max_bytes = ?'),
     trimmed: database.prepare('SELECT trimmed_position FROM rivulet_log'),
-    slowest: database.prepare('SELECT name, cursor FROM rivulet_reader ORDER BY cursor LIMIT 1'),
+    slowest: database.prepare(
+      `SELECT name, cursor FROM rivulet_reader LEFT JOIN rivulet_process USING (name)
+       WHERE holds_retention IS NOT 0 ORDER BY cursor LIMIT 1`,
+    ),
     // The length in bytes is in the header of the row: the event is not read.
     oldest: database.prepare(
       `SELECT position, recorded, octet_length(event) AS bytes FROM rivulet_entry WHERE position > ?

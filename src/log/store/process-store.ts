@@ -35,6 +35,8 @@ export interface ProcessCommit {
    * from then on. Default false.
    */
   readonly reset?: boolean
+  /** Whether retention waits for the process, from this commit on. Default true. */
+  readonly holdsRetention?: boolean
   /** In the order of the last change. Each is a change of its own, with its own position. */
   readonly state: readonly StateChange[]
   readonly timers: readonly TimerChange[]
@@ -115,6 +117,8 @@ export interface TimersOptions {
 export interface ProcessStore {
   /** The memo of the last commit; undefined for an unknown process. */
   memo(name: string): Promise<string | undefined>
+  /** Whether retention waits for a process, as its last commit said. True for an unknown one. */
+  holdsRetention(name: string): Promise<boolean>
   /** The states of keys, as JSON; null where there is none. */
   states(name: string, keys: readonly string[]): Promise<readonly (string | null)[]>
   /** Timers, in the order of `compareTimers`: fewer than the limit only where there are no more. */

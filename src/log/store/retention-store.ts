@@ -14,7 +14,7 @@ export interface LogUsage {
 export interface LogRoom extends LogUsage {
   /** Of the last recorder; null before the first one. */
   readonly maxBytes: number | null
-  /** The reader that needs the oldest entry; null for none. */
+  /** The reader that needs the oldest entry; null for none. Without those that do not hold retention. */
   readonly neededBy: string | null
 }
 
@@ -68,7 +68,8 @@ export interface RetentionStore {
   /** Whether entries were ever trimmed, so that a reader from the start does not see all. */
   isTrimmed(): Promise<boolean>
   /**
-   * Deletes the oldest entries in one short transaction. Entries after the cursor of a reader stay. Identities stay too, and
+   * Deletes the oldest entries in one short transaction. Entries after the cursor of a reader stay, unless it is a process
+   * that does not hold retention. Identities stay too, and
    * `positionAt('start')` moves on.
    */
   trim(limit: TrimLimit): Promise<Trimmed>

@@ -17,6 +17,8 @@ export interface ReaderStats {
   /** Number of acknowledged entries after it. */
   readonly acknowledgedAhead: number
   readonly deadLetters: number
+  /** Whether retention waits for it. */
+  readonly holdsRetention: boolean
   /** A process that waits until the log is smaller, since its output has used up the reserve above `maxBytes`. */
   readonly isPaused: boolean
   /** Process and host where it runs, or the name that was given to the log; null where it does not run. */

@@ -1,6 +1,9 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { openLog } from 'rivulet'
+import type { ProcessOptions } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import type { LogStore } from '../../../src/log/store/contract.ts'
-import { FencedError, LogPositionError } from '../../../src/log/errors.ts'
+import { FencedError, LogPositionError, ProcessVersionError } from '../../../src/log/errors.ts'
 import { ArgumentError } from '../../../src/protocol/argument-error.ts'
 import { completedRun } from '../sqlite/events.ts'
 import { change } from '../../operators/events.ts'
@@ -82,6 +85,83 @@ export function describeRetention(name: string, open: Open): void {
       await move(log, 'process:fast', at(5))
       expect(await second.retention.trim({ limit: 9 })).toMatchObject({ deleted: 1, blockedBy: null })
       expect((await log.reader('consumer:slow'))?.cursor).toBe(at(5))
+    })
+
+    /** Runs a process until it has read everything, and returns the ids that it has got since it was new. */
+    const run = async (store: LogStore, options: Partial<ProcessOptions<readonly string[]>>) => {
+      const log = await openLog(store)
+      const process = log.process<readonly string[]>('seen', {
+        version: 1,
+        key: () => 'ids',
+        init: () => [],
+        event: (ids, { id, type }, context) => context.set([...ids, type === 'log.gap' ? 'gap' : id]),
+        ...options,
+      })
+      const behind = async () => (await log.stats()).readers.find(({ name: each }) => each === 'seen')?.lag
+      while ((await behind())?.entries !== 0) await Promise.race([turn(), process.done])
+      await process.stop()
+      const ids = await process.get('ids')
+      await log.close()
+      return ids
+    }
+
+    it('does not wait for a process that does not hold it, which gets a gap and goes on', async () => {
+      const { log, connect, fence } = await withEntries()
+      const options = { holdsRetention: false }
+      expect(await run(await connect('second'), options)).toEqual(['1', '2', '3', '4', '5'])
+      await append(log, fence, change('6'), change('7'), change('8'))
+      const own = { name: 'process:seen', holdsRetention: false }
+      expect((await log.retention.stats()).readers).toMatchObject([{ ...own, behind: 3 }])
+
+      expect((await log.retention.room()).neededBy).toBeNull()
+      expect(await log.retention.trim({ limit: 7 })).toEqual({ deleted: 7, isDone: false, blockedBy: null })
+      expect((await log.retention.stats()).readers).toMatchObject([{ ...own, behind: 1 }])
+      expect(await run(await connect('third'), options)).toEqual(['1', '2', '3', '4', '5', 'gap', '8'])
+    })
+
+    it('waits for a process, or no longer, as its last start has said', async () => {
+      const { log, connect, fence } = await withEntries()
+      const holder = async () => (await log.retention.trim({ limit: 9 })).blockedBy
+      const next = async (holdsRetention: boolean, id: string) => {
+        await run(await connect(id), { holdsRetention })
+        await append(log, fence, change(id))
+      }
+      await next(true, '6')
+      expect(await holder()).toBe('process:seen')
+      // Nothing is left to read when it starts.
+      await run(await connect('free'), { holdsRetention: false })
+      await append(log, fence, change('free'))
+      expect(await holder()).toBeNull()
+      await next(true, '7')
+      expect(await holder()).toBe('process:seen')
+      expect((await log.retention.room()).neededBy).toBe('process:seen')
+      await next(false, '8')
+      // Another version begins a new generation.
+      await run(await connect('built'), { holdsRetention: false, version: 2, rebuild: 'available' })
+      await append(log, fence, change('9'))
+      expect(await holder()).toBeNull()
+    })
+
+    it('is not held by a process of the name of one that was removed', async () => {
+      const { log, connect, fence } = await withEntries()
+      await run(await connect('second'), { holdsRetention: false })
+      await log.retention.remove('process:seen')
+      expect(await log.processes.holdsRetention('process:seen')).toBe(true)
+      await run(await connect('third'), {})
+      await append(log, fence, change('6'))
+      expect((await log.retention.trim({ limit: 9 })).blockedBy).toBe('process:seen')
+    })
+
+    it('builds a process again from what is left, after a gap, where it says so', async () => {
+      const { log, connect, fence } = await withEntries()
+      await run(await connect('second'), {})
+      await log.retention.trim({ limit: 3 })
+      await expect(run(await connect('third'), { version: 2, rebuild: true })).rejects.toBeInstanceOf(
+        ProcessVersionError,
+      )
+      await append(log, fence, change('6'))
+      const ids = await run(await connect('fourth'), { version: 2, rebuild: 'available' })
+      expect(ids).toEqual(['gap', '4', '5', '6'])
     })
 
     it('gives the rest of the entries as before, at their positions', async () => {

@@ -232,6 +232,33 @@ it('a database of the user can have a log beside its own tables', async () => {
   await expect(readAll(log)).resolves.toHaveLength(2)
 })
 
+it('a log of an earlier version gets what it lacks, and a program of that version goes on beside', async () => {
+  const file = scratchFile()
+  const log = openLog(file)
+  await appendTo(log, detections(1, 3), '3')
+  const cursor = await log.positionAt('start')
+  const state = { memo: 'm', state: [{ key: 'a', state: '1' }], timers: [] }
+  const fence = await log.claim('process:kept')
+  await log.commit(fence, { expect: null, cursor, acknowledged: [], process: state })
+  await log.close()
+  const earlier = connection(file)
+  earlier.exec('ALTER TABLE rivulet_process DROP COLUMN holds_retention')
+  const create = earlier.prepare(
+    'INSERT INTO rivulet_process (name, last_change, forgotten, memo) VALUES (?, 0, 0, ?)',
+  )
+
+  const [next, another] = [openLog(file), openLog(file)]
+  expect(await next.processes.states('process:kept', ['a'])).toEqual(['1'])
+  expect(await another.processes.holdsRetention('process:kept')).toBe(true)
+  expect(await next.retention.trim({ limit: 9 })).toMatchObject({ deleted: 0, blockedBy: 'process:kept' })
+  create.run('process:older', 'm')
+  expect(await next.processes.holdsRetention('process:older')).toBe(true)
+  const own = await next.claim('process:kept')
+  const process = { ...state, holdsRetention: false }
+  await next.commit(own, { expect: cursor, cursor, acknowledged: [], process })
+  expect(await another.retention.trim({ limit: 9 })).toMatchObject({ deleted: 3, blockedBy: null })
+})
+
 it('a path is a path, whatever it looks like', async () => {
   const folder = scratchFolder()
   const file = join(folder, 'file:a?mode=memory#%41 é.db')

@@ -518,6 +518,7 @@ function logStatus(now: number): DashboardStatus {
     oldestUnacknowledged: entries === 0 ? null : now - seconds * 1_000,
     acknowledgedAhead: 0,
     deadLetters,
+    holdsRetention: true,
     isPaused,
     owner,
   })
