@@ -1103,9 +1103,9 @@ describe('a process, where entries after its position were deleted', () => {
     const first = log.process('p', counting)
     await caughtUp(store)
     await first.stop()
-    let trimmed: Promise<unknown> | undefined
-    const where = () => {
-      trimmed ??= store.retention.trim({ limit: 2 })
+    const trimmed = Promise.withResolvers<unknown>()
+    const where = ({ id }: { readonly id: string }) => {
+      if (id === '1') trimmed.resolve(store.retention.trim({ limit: 2 }))
       return true
     }
     // One entry is a page: the next ones are deleted before they are read.
@@ -1113,9 +1113,8 @@ describe('a process, where entries after its position were deleted', () => {
     const reading = store.read.bind(store)
     store.read = read
     const next = log.process('p', { ...counting, where, version: 2, rebuild: true, holdsRetention: false })
-    while (trimmed === undefined) await turn()
+    expect(await trimmed.promise).toMatchObject({ deleted: 2 })
     await caughtUp(store)
-    expect(await trimmed).toMatchObject({ deleted: 2 })
     expect([await next.get(M), await next.get('/log')]).toEqual([{ seen: 2 }, { seen: 1 }])
   })
 
