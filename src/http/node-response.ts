@@ -39,11 +39,12 @@ export async function streamResponse(
   if (isGone(incoming, outgoing)) return cancel()
   let resume = () => {}
   let failure: { readonly error: unknown } | undefined
-  const write = async (chunk: Uint8Array) => {
+  /** Returns a promise only where the socket is full. */
+  const write = (chunk: Uint8Array): Promise<void> | undefined => {
     // The chunk was read before the stream failed.
     if (failure !== undefined) throw failure.error
-    if (outgoing.write(chunk) || isGone(incoming, outgoing)) return
-    await new Promise<void>((resolve) => {
+    if (outgoing.write(chunk) || isGone(incoming, outgoing)) return undefined
+    return new Promise<void>((resolve) => {
       resume = resolve
     })
   }
@@ -68,7 +69,10 @@ export async function streamResponse(
     if (response.headers !== undefined) setHeaders(incoming, outgoing, response.headers)
     outgoing.writeHead(response.status)
     await write(first.value)
-    for (let chunk = await second; !chunk.done; chunk = await reader.read()) await write(chunk.value)
+    for (let chunk = await second; !chunk.done; chunk = await reader.read()) {
+      const drained = write(chunk.value)
+      if (drained !== undefined) await drained
+    }
     endResponse(incoming, outgoing)
   } finally {
     stop()

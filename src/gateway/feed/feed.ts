@@ -67,6 +67,11 @@ export class Feed {
     return this.#kept.get(position)
   }
 
+  /** Whether a position is known to be the end of the latest segment. */
+  isLatest(position: Position): boolean {
+    return position === this.#head
+  }
+
   /**
    * The segment after a position; undefined where there is none yet, and followers are called then. Rejects with a
    * `LogPositionError`.

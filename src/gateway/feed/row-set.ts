@@ -40,16 +40,16 @@ export class RowSet {
 
   /** What an access sees. The functions of this object are called by others of the same {@link VisibleRows.sameFor} too. */
   visibleTo(access: Access): VisibleRows {
-    const isVisible = this.#sources.map((source) => access.maySeeSource(source))
-    const count = isVisible.filter(Boolean).length
-    const which = count === isVisible.length ? 'all' : isVisible.map(Number).join('')
+    // As text, since this is called for each client and segment.
+    let visible = ''
+    for (const source of this.#sources) visible += access.maySeeSource(source) ? '1' : '0'
     return {
-      sameFor: `${which} ${access.shape}`,
-      isEmpty: count === 0,
+      sameFor: `${visible} ${access.shape}`,
+      isEmpty: !visible.includes('1'),
       json: () => {
         const texts: string[] = []
         for (const [index, { key, state }] of this.#rows.entries()) {
-          if (isVisible[this.#sourceOf[index] ?? -1] !== true) continue
+          if (visible[this.#sourceOf[index] ?? -1] !== '1') continue
           texts.push(`[${JSON.stringify(key)},${state === null ? 'null' : shaped(state, access)}]`)
         }
         return `[${texts.join()}]`

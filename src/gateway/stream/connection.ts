@@ -5,6 +5,7 @@ import { bytesOf, frameText } from '../feed/frames.ts'
 import type { FeedFollower } from '../feed/feed.ts'
 import { eventId, withId } from './event-id.ts'
 import { Subscription } from './subscription.ts'
+import type { NextFrames } from './subscription.ts'
 
 /** How long a client may take to read the end of its stream, in ms. */
 const GRACE = 5_000
@@ -50,7 +51,9 @@ export class Connection {
   /** Small frames, at most one of each kind and view. */
   readonly #frames: string[] = []
   #isPulling = false
-  #wake = () => {}
+  /** Whether there may be more since {@link Connection.#next} was called. */
+  #isAwake = false
+  #resume = () => {}
   #isHeartbeatDue = false
   #timer: ReturnType<typeof setTimeout> | undefined
   #closing: CloseReason | undefined
@@ -131,23 +134,30 @@ export class Connection {
     this.#ready.delete(subscription)
   }
 
+  #wake(): void {
+    this.#isAwake = true
+    this.#resume()
+  }
+
   async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     this.#isPulling = true
     try {
       while (!this.#isClosed) {
-        const woken = new Promise<void>((resolve) => {
-          this.#wake = resolve
-        })
-        const frames = await this.#next()
+        this.#isAwake = false
+        const next = this.#next()
+        const frames = next instanceof Promise ? await next : next
         if (this.#isClosed) return
         // What was read while the grant ended is not sent any more.
         if (this.#closing !== undefined) return this.#finish()
-        if (frames !== undefined) {
+        if (frames instanceof Uint8Array) {
           this.#hasSent = true
           this.#options.onSent(frames.byteLength)
           return controller.enqueue(frames)
         }
-        await woken
+        if (frames === 'again' || this.#isAwake) continue
+        await new Promise<void>((resolve) => {
+          this.#resume = resolve
+        })
       }
     } catch {
       // The log is closed, or its file fails. A new connection finds out whether that lasts.
@@ -155,25 +165,36 @@ export class Connection {
       this.#finish()
     } finally {
       this.#isPulling = false
-      this.#wake = () => {}
+      this.#resume = () => {}
     }
   }
 
-  /** The next frames that the client may have; undefined for none at the moment. */
-  async #next(): Promise<Uint8Array | undefined> {
+  /**
+   * The next frames that the client may have; `again` where there may be some; undefined for none at the moment. A promise only
+   * where something is read: with many clients, promises would be most of the memory that an event takes.
+   */
+  #next(): NextFrames | Promise<NextFrames> {
     if (this.#frames.length > 0) return this.#withId(this.#frames.splice(0).join(''))
     if (this.#closing !== undefined) return undefined
     if (this.#isHeartbeatDue) return this.#heartbeat()
     for (const subscription of this.#ready) {
       // To the end of the queue, so that a busy view does not keep the others waiting.
       this.#ready.delete(subscription)
-      const frames = await subscription.next()
-      if (!this.#subscriptions.has(subscription)) continue
-      if (frames !== undefined) this.#ready.add(subscription)
-      if (frames instanceof Uint8Array) return this.#withIdBytes(frames)
-      if (this.#closing !== undefined || this.#isHeartbeatDue || this.#frames.length > 0) return this.#next()
+      const next = subscription.next()
+      if (next instanceof Promise) {
+        return next.then((frames) => this.#taken(subscription, frames) ?? 'again')
+      }
+      const frames = this.#taken(subscription, next)
+      if (frames !== undefined) return frames
     }
     return undefined
+  }
+
+  /** What the client gets of what a subscription has given. */
+  #taken(subscription: Subscription, frames: NextFrames): Uint8Array | undefined {
+    if (!this.#subscriptions.has(subscription)) return undefined
+    if (frames !== undefined) this.#ready.add(subscription)
+    return frames instanceof Uint8Array ? this.#withIdBytes(frames) : undefined
   }
 
   async #heartbeat(): Promise<Uint8Array> {

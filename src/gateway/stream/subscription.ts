@@ -27,6 +27,9 @@ type Phase =
   | { readonly at: 'catch-up'; readonly position: Position; readonly until: Position }
   | { readonly at: 'changes'; readonly position: Position }
 
+/** Frames; `again` where there may be some although there are none now; undefined where the client has all. */
+export type NextFrames = Uint8Array | 'again' | undefined
+
 /** One view of a connection: a position that moves when the connection asks for more. */
 export class Subscription {
   readonly scope: Scope
@@ -57,10 +60,27 @@ export class Subscription {
   }
 
   /**
-   * The next frames; `again` where there may be more although there are none now; undefined where the client has all. Where
-   * the position is refused, a gap and a snapshot follow.
+   * The next frames; a promise where they are not in memory. Where the position is refused, a gap and a snapshot follow.
    */
-  async next(): Promise<Uint8Array | 'again' | undefined> {
+  next(): NextFrames | Promise<NextFrames> {
+    if (this.#phase.at === 'changes') {
+      const { position } = this.#phase
+      const { feed } = this.#view
+      const segment = this.#isCurrent || position !== this.#end ? feed.peek(position) : undefined
+      if (segment !== undefined) return this.#take(segment) ?? 'again'
+      if (this.#isCurrent && feed.isLatest(position)) return undefined
+    }
+    return this.#read()
+  }
+
+  /** A frame with the position; empty where it has not moved since the last one. */
+  positionFrame(): string {
+    if (this.position === undefined || this.position === this.#sent) return ''
+    this.#sent = this.position
+    return frameText('position', { view: this.scope.address, position: this.position })
+  }
+
+  async #read(): Promise<NextFrames> {
     try {
       const { at } = this.#phase
       if (at === 'changes') return await this.#changes(this.#phase.position)
@@ -74,17 +94,10 @@ export class Subscription {
     }
   }
 
-  /** A frame with the position; empty where it has not moved since the last one. */
-  positionFrame(): string {
-    if (this.position === undefined || this.position === this.#sent) return ''
-    this.#sent = this.position
-    return frameText('position', { view: this.scope.address, position: this.position })
-  }
-
-  async #changes(position: Position): Promise<Uint8Array | 'again' | undefined> {
+  async #changes(position: Position): Promise<NextFrames> {
     const { feed } = this.#view
     if (this.#isCurrent || position !== this.#end) {
-      const segment = feed.peek(position) ?? (await feed.read(position))
+      const segment = await feed.read(position)
       if (segment !== undefined) return this.#take(segment) ?? 'again'
       if (this.#isCurrent) return undefined
       if (this.#end === undefined) {
