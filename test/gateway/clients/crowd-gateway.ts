@@ -1,6 +1,6 @@
 /**
  * A gateway for many clients, in a process of its own: `crowd-gateway.ts BULK`, the size of a row of its larger view in bytes. Sends its port and tokens; appends an event for
- * each message `append`, and answers `memory` with what it uses.
+ * each message `append`, and answers `state` with what it uses, what it has counted and how many connections are open.
  */
 import { createServer } from 'node:http'
 import { memoryLog, openLog } from 'rivulet'
@@ -25,7 +25,12 @@ const views = { events: rows(1_000), bulk: rows(Number(bytes)) }
 const gateway = createGateway({ log, views, tokens: { secret: 's'.repeat(32) }, maxConnections: 1_000 })
 let encoded = 0
 let sent = 0
+let open = 0
 gateway.observe({
+  connected: () => {
+    open += 1
+    return () => void (open -= 1)
+  },
   encoded: () => void (encoded += 1),
   sent: (size) => void (sent += size),
 })
@@ -48,8 +53,8 @@ process.on('message', (message) => {
   if (message === 'append') void appendOne()
   else {
     globalThis.gc?.()
-    const { heapUsed, external, rss } = process.memoryUsage()
-    process.send?.({ used: heapUsed + external, rss, encoded, sent })
+    const { heapUsed, heapTotal, external, rss } = process.memoryUsage()
+    process.send?.({ used: heapUsed + external, heap: heapTotal + external, rss, encoded, sent, open })
   }
 })
 process.on('disconnect', () => process.exit())

@@ -16,6 +16,8 @@ export interface CrowdOptions {
   readonly bytes: number
   /** Between two events, in ms. */
   readonly interval: number
+  /** `--max-semi-space-size` of the gateway's process, in MB. Default: that of Node. */
+  readonly semiSpace?: number | undefined
 }
 
 /** What a crowd has shown. */
@@ -37,6 +39,8 @@ export interface CrowdResult extends CrowdOptions {
   readonly used_over_idle_mb: number
   /** The same with all clients connected, before the first event. */
   readonly connected_over_idle_mb: number
+  /** What V8 has reserved for its heap, and memory outside of it, at most. Most of it is the young generation, whose size V8 chooses. */
+  readonly heap_over_idle_mb: number
   readonly rss_over_idle_mb: number
 }
 
@@ -53,14 +57,18 @@ const MB = 1024 * 1024
 
 /** A gateway with many clients, some of which never read. */
 export async function crowd(options: CrowdOptions): Promise<CrowdResult> {
-  const { clients, stalled, events, bytes, interval } = options
+  const { clients, stalled, events, bytes, interval, semiSpace } = options
   const child = fork(fileURLToPath(new URL('crowd-gateway.ts', import.meta.url)), [`${bytes}`], {
-    execArgv: ['--conditions=rivulet-source', '--expose-gc'],
+    execArgv: [
+      '--conditions=rivulet-source',
+      '--expose-gc',
+      ...(semiSpace === undefined ? [] : [`--max-semi-space-size=${semiSpace}`]),
+    ],
   })
   const open: Client[] = []
   try {
     const { port, tokens } = Object(await messageOf(child, 'the gateway', 'listened'))
-    const idle = await memoryOf(child)
+    const idle = await stateOf(child)
     for (let at = 0; at < clients; at++) {
       const client = new Client(port, tokens[at % SHAPES], at < stalled)
       open.push(client)
@@ -68,21 +76,21 @@ export async function crowd(options: CrowdOptions): Promise<CrowdResult> {
       await client.connected
     }
     const readers = open.slice(stalled)
-    await until(() => readers.every((each) => each.isOpen))
-    await setTimeout(200)
-    const connected = await memoryOf(child)
-    let used = connected.used
-    let rss = connected.rss
+    await until(async () => (await stateOf(child)).open === clients)
+    await until(() => readers.every((each) => each.isCurrent))
+    const connected = await stateOf(child)
+    const all = [connected]
     for (let event = 0; event < events; event++) {
       child.send('append')
       await setTimeout(interval)
       if (event % 50 !== 49) continue
-      const now = await memoryOf(child)
-      used = Math.max(used, now.used)
-      rss = Math.max(rss, now.rss)
+      all.push(await stateOf(child))
     }
     await until(() => readers.every(({ rows }) => rows >= events))
-    const last = await memoryOf(child)
+    const last = await stateOf(child)
+    all.push(last)
+    const overIdle = (which: 'used' | 'heap' | 'rss') =>
+      rounded((Math.max(...all.map((each) => each[which])) - idle[which]) / MB)
     const taken = readers.reduce((sum, { bytes: read }) => sum + read, 0)
     const [late] = open
     late?.read()
@@ -98,9 +106,10 @@ export async function crowd(options: CrowdOptions): Promise<CrowdResult> {
       p50_ms: rounded(quantile(latencies, 0.5)),
       p99_ms: rounded(quantile(latencies, 0.99)),
       encoded_per_event: rounded((last.encoded - connected.encoded) / events / SHAPES / VIEWS),
-      used_over_idle_mb: rounded((Math.max(used, last.used) - idle.used) / MB),
+      used_over_idle_mb: overIdle('used'),
       connected_over_idle_mb: rounded((connected.used - idle.used) / MB),
-      rss_over_idle_mb: rounded((Math.max(rss, last.rss) - idle.rss) / MB),
+      heap_over_idle_mb: overIdle('heap'),
+      rss_over_idle_mb: overIdle('rss'),
     }
   } finally {
     for (const client of open) client.close()
@@ -134,7 +143,8 @@ class Client {
   readonly latencies: number[] = []
   readonly #seen = new Set<string>()
   #rest = ''
-  isOpen = false
+  /** Whether it has got all rows that there were when it connected. */
+  isCurrent = false
 
   constructor(port: number, token: string, isStalled: boolean) {
     const body = JSON.stringify({ views: [{ view: isStalled ? 'bulk' : 'events' }] })
@@ -174,9 +184,9 @@ class Client {
   }
 
   #take(text: string): void {
-    this.isOpen = true
     const now = process.hrtime.bigint()
     const all = this.#rest + text
+    this.isCurrent ||= all.includes('event: current')
     let end = 0
     for (const found of all.matchAll(/\["(\d+)",\{"at":"(\d+)"/g)) {
       const [row, key = '', at = ''] = found
@@ -189,18 +199,26 @@ class Client {
   }
 }
 
-async function memoryOf(
-  child: ChildProcess,
-): Promise<{ used: number; rss: number; encoded: number; sent: number }> {
-  child.send('memory')
-  const { used, rss, encoded, sent } = Object(await messageOf(child, 'the gateway', 'answered'))
-  return { used: Number(used), rss: Number(rss), encoded: Number(encoded), sent: Number(sent) }
+/** What the gateway's process says of itself: memory in bytes after a collection, counters, and the open connections. */
+type GatewayState = Record<'used' | 'heap' | 'rss' | 'encoded' | 'sent' | 'open', number>
+
+async function stateOf(child: ChildProcess): Promise<GatewayState> {
+  child.send('state')
+  const { used, heap, rss, encoded, sent, open } = Object(await messageOf(child, 'the gateway', 'answered'))
+  return {
+    used: Number(used),
+    heap: Number(heap),
+    rss: Number(rss),
+    encoded: Number(encoded),
+    sent: Number(sent),
+    open: Number(open),
+  }
 }
 
 /** Resolves once the condition holds, or after a while. */
-async function until(condition: () => boolean): Promise<void> {
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = performance.now() + PATIENCE
-  while (!condition() && performance.now() < deadline) await setTimeout(10)
+  while (!(await condition()) && performance.now() < deadline) await setTimeout(10)
 }
 
 function rounded(value: number): number {
