@@ -2,13 +2,14 @@ import { MAX_LIVE_TEXT, MAX_LIVE_VIEWS, viewAddress } from '../protocol/live.ts'
 import type { ViewRequest } from '../protocol/live.ts'
 import { callAll } from './call-all.ts'
 import { Connection } from './connection.ts'
+import type { ConnectionOwner } from './connection.ts'
 import type { Environment, PageEvent } from './environment.ts'
 import type { Frame } from './frames.ts'
 import type { ConnectOptions, LiveInspection, LiveState, LiveStatus, ViewSnapshot } from './live.ts'
 import { LiveError } from './live-error.ts'
-import type { Offline } from './offline.ts'
+import type { Offline, OfflineOwner } from './offline.ts'
 import { errorOf } from './refusal.ts'
-import type { Tabs } from './tabs.ts'
+import type { joinTabs, Tabs, TabsOwner } from './tabs.ts'
 import { Tokens } from './tokens.ts'
 import { ViewStore } from './view-store.ts'
 
@@ -30,8 +31,13 @@ const TOO_MANY = new LiveError('too_many', `A page follows up to ${MAX_LIVE_VIEW
 /** From the best one to the worst one. */
 const STATES: readonly LiveState[] = ['live', 'connecting', 'stale', 'offline', 'denied']
 
+/** Of the code that is loaded later. */
+interface TabsModule {
+  readonly joinTabs: typeof joinTabs
+}
+
 /** The views of one tab, and what brings their rows: its own connection, or that of another tab. */
-export class Client {
+export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
   readonly tokens: Tokens
   readonly url: string
   readonly statusListeners = new Set<(status: LiveStatus) => void>()
@@ -49,7 +55,7 @@ export class Client {
   #tabs: Tabs | undefined
   #inspection: LiveInspection | undefined
   #offline: Offline | undefined
-  #loadingTabs: Promise<{ readonly Tabs: typeof Tabs } | undefined> | undefined
+  #loadingTabs: Promise<TabsModule | undefined> | undefined
   #loadingOffline: Promise<void> | undefined
   #isStarted = false
   #isClosed = false
@@ -60,18 +66,20 @@ export class Client {
     this.#environment = environment
     this.url = options.url.replace(/\/+$/, '')
     this.tokens = new Tokens(options.getToken)
-    this.tokens.onOtherRights = () => this.#forget()
-    this.#connection = new Connection(
-      this.url,
-      this.tokens,
-      {
-        mayConnect: () => this.#mayConnect(),
-        wanted: () => [...this.#stores.values()].slice(0, MAX_LIVE_VIEWS).map((store) => store.resume()),
-        take: (frame) => this.#take(frame),
-        changed: () => this.#connectionChanged(),
-      },
-      environment,
-    )
+    this.tokens.onOtherRights = () => this.forget()
+    this.#connection = new Connection(this.url, this.tokens, this, environment)
+  }
+
+  get rights(): string | undefined {
+    return this.tokens.rights
+  }
+
+  get stores(): readonly ViewStore[] {
+    return [...this.#stores.values()]
+  }
+
+  get wanted(): readonly ViewStore[] {
+    return this.stores.slice(0, MAX_LIVE_VIEWS)
   }
 
   /** The same one for the same view and params, while anything has it. Throws a `TypeError` for params that no gateway takes. */
@@ -102,7 +110,7 @@ export class Client {
       if (isRefused && this.#environment.now() - store.lastFrame > ASK_AGAIN) this.#endLinger(store)
       store.listeners.add(own)
       this.#start()
-      this.#want(store)
+      this.want(store)
     }
     callAll([listener], store.snapshot)
     return () => {
@@ -168,16 +176,14 @@ export class Client {
     this.#isStarted = true
     this.#endPageEvents = this.#environment.onPageEvent((event) => this.#onPageEvent(event))
     const { indexedDB, locks } = this.#environment
+    const { share = true, offline = false } = this.#options
     // Both are loaded beside the first token.
-    if (this.#options.share !== false && locks !== undefined) {
-      this.#loadingTabs = this.#loadTabs()
-    }
-    if (this.#options.offline === true && indexedDB !== undefined)
-      this.#loadingOffline = this.#loadOffline(indexedDB)
+    if (share && locks !== undefined) this.#loadingTabs = this.#loadTabs()
+    if (offline && indexedDB !== undefined) this.#loadingOffline = this.#loadOffline(indexedDB)
   }
 
   /** Undefined where it cannot be loaded, such as after another version was deployed: this tab has a connection of its own then. */
-  #loadTabs(): Promise<{ readonly Tabs: typeof Tabs } | undefined> {
+  #loadTabs(): Promise<TabsModule | undefined> {
     return new Promise((resolve) => {
       const giveUp = () => resolve(undefined)
       const cancel = this.#environment.later(LOAD_TIMEOUT, giveUp)
@@ -189,12 +195,7 @@ export class Client {
   async #loadOffline(indexedDB: IDBFactory): Promise<void> {
     const loaded = await import('./offline.ts').catch(() => undefined)
     if (loaded === undefined) return
-    this.#offline = new loaded.Offline(indexedDB, this.url, this.#environment, {
-      rights: () => this.tokens.rights,
-      stores: () => this.#stores.values(),
-      seeded: () => this.#settle(),
-      forget: () => this.#forget(),
-    })
+    this.#offline = new loaded.Offline(indexedDB, this.url, this.#environment, this)
   }
 
   #onPageEvent(event: PageEvent): void {
@@ -205,7 +206,7 @@ export class Client {
       this.#tabs?.wake()
       if (!this.#follows) this.#connection.wake()
     }
-    this.#settle()
+    this.settle()
   }
 
   /** Whether another tab brings the rows. */
@@ -213,10 +214,10 @@ export class Client {
     return this.#tabs !== undefined && !this.#tabs.isLeader
   }
 
-  #want(store: ViewStore): void {
+  want(store: ViewStore): void {
     if (this.#stores.get(store.address) === store) return
     this.#stores.set(store.address, store)
-    for (const other of this.#stores.values()) {
+    for (const other of this.stores) {
       if (other.lingers && this.#stores.size > MAX_LIVE_VIEWS) this.#endLinger(other)
     }
     if (this.#stores.size > MAX_LIVE_VIEWS) this.#tabs?.makeRoom()
@@ -227,10 +228,10 @@ export class Client {
   /** Keeps a view without a listener no longer. */
   #endLinger(store: ViewStore): void {
     store.lingers = false
-    this.#drop(store)
+    this.drop(store)
   }
 
-  #drop(store: ViewStore): void {
+  drop(store: ViewStore): void {
     if (store.isWanted || !this.#stores.delete(store.address)) return
     store.status = {
       state: store.position === undefined ? 'connecting' : 'stale',
@@ -246,46 +247,30 @@ export class Client {
     if (this.#follows) this.#tabs?.want()
     else this.#connection.viewsChanged(delay)
     // Others may be within what a connection carries, or beyond it.
-    this.#settle()
+    this.settle()
   }
 
-  async #mayConnect(): Promise<boolean> {
+  async mayConnect(): Promise<boolean> {
     this.#offline?.seed()
-    const { locks, BroadcastChannel } = this.#environment
-    const { rights } = this.tokens
-    const module = await this.#loadingTabs
-    if (module === undefined || locks === undefined || BroadcastChannel === undefined || rights === undefined)
-      return true
-    // Other versions of this code may run in other tabs. The number is that of what tabs send to each other.
-    const name = `rivulet live 1 ${this.url} ${rights}`
-    if (this.#tabs?.name === name) return this.#tabs.isLeader
+    const { rights } = this
+    const tabs = await this.#loadingTabs
+    if (tabs === undefined || rights === undefined) return true
+    if (this.#tabs?.rights === rights) return this.#tabs.isLeader
     this.#leaveTabs()
     if (this.#isClosed) return false
-    let channel
-    try {
-      channel = new BroadcastChannel(name)
-    } catch {
-      // The browser blocks it, such as in a frame of another origin.
-      return true
-    }
-    this.#tabs = new module.Tabs(name, this.#environment, locks, channel, {
-      stores: () => [...this.#stores.values()],
-      store: (request) => this.store(request),
-      want: (store) => this.#want(store),
-      drop: (store) => this.#drop(store),
-      elected: (isLeader) => this.#elected(isLeader),
-      changed: () => this.#changed(),
-      tick: () => this.#connection.tick(),
-      excluded: () => this.#goAlone(),
-    })
-    return false
+    this.#tabs = tabs.joinTabs(this.url, rights, this.#environment, this)
+    return this.#tabs === undefined
+  }
+
+  tick(): void {
+    this.#connection.tick()
   }
 
   /** Shares no connection any more. */
-  #goAlone(): void {
+  excluded(): void {
     this.#loadingTabs = undefined
     this.#leaveTabs()
-    this.#elected(true)
+    this.elected(true)
   }
 
   /** The page stops to run: other tabs need its locks, and its connection would die unnoticed. */
@@ -298,14 +283,14 @@ export class Client {
     if (this.#tabs === undefined) return
     this.#tabs.leave()
     this.#tabs = undefined
-    this.#elected(false)
+    this.elected(false)
   }
 
   /** The token is of another subject, or of other rights: its rows are others. */
-  #forget(): void {
+  forget(): void {
     this.#offline?.forget()
-    for (const store of this.#stores.values()) store.clear()
-    this.#settle()
+    for (const store of this.stores) store.clear()
+    this.settle()
     if (this.#tabs === undefined) {
       // It is of the token before.
       this.#connection.drop()
@@ -315,22 +300,22 @@ export class Client {
     this.#connection.viewsChanged(0)
   }
 
-  #elected(isLeader: boolean): void {
+  elected(isLeader: boolean): void {
     if (isLeader) {
       this.#connection.grace()
       this.#connection.viewsChanged(0)
       return
     }
-    for (const store of this.#stores.values()) {
+    for (const store of this.stores) {
       store.tabs.clear()
-      this.#drop(store)
+      this.drop(store)
     }
     this.#connection.park()
   }
 
-  #take(frame: Frame): boolean {
+  take(frame: Frame): boolean {
     if (!('view' in frame)) {
-      this.#changed()
+      this.changed()
       return false
     }
     const store = this.#stores.get(frame.view)
@@ -342,26 +327,26 @@ export class Client {
       this.#offline?.forget(frame.view)
     }
     this.#tabs?.pass(store, frame)
-    this.#settle()
+    this.settle()
     return isProgress
   }
 
-  #connectionChanged(): void {
+  connectionChanged(): void {
     if (this.#connection.isDenied) this.#offline?.forget()
     if (!this.#connection.isOpen) {
-      for (const store of this.#stores.values()) store.disconnected()
+      for (const store of this.stores) store.disconnected()
       const grace = this.#connection.graceLeft
-      if (grace > 0) this.#environment.later(grace, () => this.#settle())
+      if (grace > 0) this.#environment.later(grace, () => this.settle())
     }
-    this.#settle()
+    this.settle()
   }
 
   /** Brings the states up to date. */
-  #settle(): void {
-    this.#changed()
+  settle(): void {
+    this.changed()
     if (this.#follows) return
     const now = this.#environment.now()
-    const changed = [...this.#stores.values()].filter((store, index) => {
+    const changed = this.stores.filter((store, index) => {
       const [state, error] = index < MAX_LIVE_VIEWS ? this.#stateOf(store) : (['denied', TOO_MANY] as const)
       const { status } = store
       if (state === status.state && error === status.error) return false
@@ -381,13 +366,13 @@ export class Client {
     return [store.position === undefined ? 'connecting' : 'stale', error]
   }
 
-  #changed(): void {
+  changed(): void {
     if (!this.#isClosed) this.#cancelFrame ??= this.#environment.nextFrame(() => this.#publish())
   }
 
   #publish(): void {
     this.#cancelFrame = undefined
-    const changed = [...this.#stores.values()].filter((store) => store.publish())
+    const changed = this.stores.filter((store) => store.publish())
     const status = this.#worst()
     const hasStatusChanged = status.state !== this.status.state || status.error !== this.status.error
     if (hasStatusChanged) this.status = status

@@ -1,5 +1,5 @@
 import { backoffDelay } from '../protocol/backoff.ts'
-import { LIVE_PROTOCOL, viewAddress } from '../protocol/live.ts'
+import { LIVE_PROTOCOL } from '../protocol/live.ts'
 import type { ViewRequest } from '../protocol/live.ts'
 import type { Environment } from './environment.ts'
 import { readFrames } from './frames.ts'
@@ -8,18 +8,24 @@ import type { LiveInspection } from './live.ts'
 import { LiveError } from './live-error.ts'
 import { refusalOf } from './refusal.ts'
 import type { Tokens } from './tokens.ts'
-import { untilAborted } from './until-aborted.ts'
 
 /** What a connection needs of the client. */
 export interface ConnectionOwner {
   /** Whether this tab may connect, asked once its rights are known. Where it may not, it calls `viewsChanged` when it may. */
   mayConnect(): Promise<boolean>
-  /** The views to follow, each with the position that the client has. */
-  wanted(): readonly ViewRequest[]
+  /** The views to follow. */
+  readonly wanted: readonly FollowedView[]
   /** Takes a frame about a view, or of the connection. Returns whether it is progress. */
   take(frame: Frame): boolean
   /** The connection is open or not any more, or its error is another one. */
-  changed(): void
+  connectionChanged(): void
+}
+
+/** A view that a connection follows. */
+export interface FollowedView {
+  readonly address: string
+  /** What to ask of the gateway, with the position that the client has. */
+  resume(): ViewRequest
 }
 
 /** The longest wait for the first frame, in ms. */
@@ -42,8 +48,8 @@ const HURRY_DELAY = 250
 /** How late a heartbeat may be before the page, which has just woken up, takes the connection for dead, in ms. */
 const LATE = 2_000
 
-/** A token that was not sent is good for a connection for so long, in ms. */
-const SPARE = 5_000
+/** How long a token that was not sent can be used for a connection, in ms. */
+const UNSENT = 5_000
 
 /** Why a connection is ended by the client itself. */
 type Restart = 'views' | 'dead'
@@ -68,8 +74,8 @@ export class Connection {
   #attempt: AbortController | undefined
   /** The reason for which the client itself has ended it. */
   #restart: Restart | undefined
-  /** A token that was not sent. */
-  #spare: { readonly token: string; readonly until: number } | undefined
+  /** Until when the last token can be used, since it was not sent, in Unix ms. */
+  #unsentUntil = 0
   #isRunning = false
   #endPause = () => {}
   #pausedUntil = 0
@@ -113,7 +119,7 @@ export class Connection {
     const change = () => {
       this.isParked = false
       if (!this.#isRunning) void this.#run()
-      else if (this.#carried !== addressesOf(this.#owner.wanted())) this.#end('views')
+      else if (this.#carried !== addressesOf(this.#owner.wanted)) this.#end('views')
     }
     // Timers of a hidden page may be late by a minute.
     if (delay === 0 || this.#environment.isHidden()) change()
@@ -145,7 +151,7 @@ export class Connection {
   /** Views that are live stay live for a moment: a connection of this tab goes on where that of another one was. */
   grace(): void {
     this.#graceSince = this.#environment.now()
-    this.#owner.changed()
+    this.#owner.connectionChanged()
   }
 
   /** Ends the connection until `viewsChanged` or `wake`. */
@@ -159,14 +165,14 @@ export class Connection {
   /** Ends the connection for another one. One whose request is not sent yet asks for what is wanted then. */
   #end(restart: Restart): void {
     if (this.#attempt === undefined) return
-    if (this.#carried === undefined && this.#owner.wanted().length > 0) return
+    if (this.#carried === undefined && this.#owner.wanted.length > 0) return
     this.#restart = restart
     this.#attempt.abort(new LiveError('network', 'Closed'))
   }
 
   async #run(): Promise<void> {
     this.#isRunning = true
-    while (!this.isParked && this.#owner.wanted().length > 0) {
+    while (!this.isParked && this.#owner.wanted.length > 0) {
       const delay = await this.#connectOnce()
       if (delay > 0 && !this.isParked) await this.#pause(delay)
     }
@@ -189,7 +195,7 @@ export class Connection {
       const token = await this.#token(attempt.signal)
       if (!(await this.#owner.mayConnect())) {
         this.isParked = true
-        this.#spare = { token, until: environment.now() + SPARE }
+        this.#unsentUntil = environment.now() + UNSENT
         throw new LiveError('closed', 'Closed')
       }
       const body = await this.#request(token, attempt.signal)
@@ -231,7 +237,7 @@ export class Connection {
     // Where connections are short, those of progress are followed quickly, but not at once.
     if (hasProgressed) this.#failures = wasGood ? 0 : Math.min(this.#failures, 2)
     const delay = this.#nextDelay(wasGood && isOrderly)
-    this.#owner.changed()
+    this.#owner.connectionChanged()
     return delay
   }
 
@@ -251,26 +257,24 @@ export class Connection {
   }
 
   async #token(signal: AbortSignal): Promise<string> {
-    const spare = this.#spare
-    this.#spare = undefined
-    return spare !== undefined && this.#environment.now() < spare.until
-      ? spare.token
-      : this.#tokens.take(signal)
+    const isUnsent = this.#environment.now() < this.#unsentUntil
+    this.#unsentUntil = 0
+    return isUnsent ? this.#tokens.last : this.#tokens.take(signal)
   }
 
   async #request(token: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-    const views = this.#owner.wanted()
-    this.#carried = addressesOf(views)
+    const { wanted } = this.#owner
+    this.#carried = addressesOf(wanted)
     const response = await this.#environment.fetch(`${this.#url}/stream`, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${token}`,
         'content-type': 'application/json',
       },
-      body: JSON.stringify({ views }),
+      body: JSON.stringify({ views: wanted.map((view) => view.resume()) }),
       signal,
     })
-    if (!response.ok) throw await untilAborted(refusalOf(response, this.#environment), signal)
+    if (!response.ok) throw await refusalOf(response, this.#environment, signal)
     const type = `${response.headers.get('content-type')}`
     if (response.body === null || !type.startsWith('text/event-stream')) {
       throw new LiveError('protocol', `Received ${type}`)
@@ -287,7 +291,7 @@ export class Connection {
     this.isOpen = true
     this.error = undefined
     this.#refusals = 0
-    this.#owner.changed()
+    this.#owner.connectionChanged()
   }
 
   /** Ends the connection when nothing has come for too long, by the clock of the day, which goes on while the machine sleeps. */
@@ -340,6 +344,9 @@ function asLiveError(error: unknown): LiveError {
   return error instanceof LiveError ? error : new LiveError('network', 'No connection', { cause: error })
 }
 
-function addressesOf(views: readonly ViewRequest[]): string {
-  return JSON.stringify(views.map(({ view, params }) => viewAddress(view, params)).toSorted())
+function addressesOf(views: readonly FollowedView[]): string {
+  return views
+    .map(({ address }) => address)
+    .toSorted()
+    .join(' ')
 }

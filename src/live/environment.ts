@@ -79,19 +79,17 @@ function onPageEvent(listener: (event: PageEvent) => void): () => void {
   if (document === undefined) return () => {}
   const ended = new AbortController()
   const { signal } = ended
-  const on = (target: EventTarget, name: string, event: PageEvent) =>
-    target.addEventListener(name, () => listener(event), { signal })
-  on(globalThis, 'online', 'wake')
-  on(globalThis, 'offline', 'offline')
-  on(document, 'resume', 'wake')
-  on(document, 'freeze', 'sleep')
-  document.addEventListener(
-    'visibilitychange',
-    () => listener(document.visibilityState === 'hidden' ? 'hide' : 'wake'),
-    { signal },
-  )
-  globalThis.addEventListener('pageshow', () => listener('wake'), { signal })
+  const on = (target: EventTarget, name: string, eventOf: () => PageEvent) =>
+    target.addEventListener(name, () => listener(eventOf()), { signal })
+  const wake = () => 'wake' as const
+  const sleep = () => 'sleep' as const
+  on(globalThis, 'online', wake)
+  on(globalThis, 'offline', () => 'offline')
+  on(globalThis, 'pageshow', wake)
   // The page may be kept for the back button. One that is not kept ends with its connection and its locks.
-  globalThis.addEventListener('pagehide', () => listener('sleep'), { signal })
+  on(globalThis, 'pagehide', sleep)
+  on(document, 'resume', wake)
+  on(document, 'freeze', sleep)
+  on(document, 'visibilitychange', () => (document.visibilityState === 'hidden' ? 'hide' : 'wake'))
   return () => ended.abort()
 }

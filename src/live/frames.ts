@@ -2,7 +2,7 @@ import { createParser } from 'eventsource-parser'
 import type { LiveFrames } from '../protocol/live.ts'
 import { isRecord } from './is-record.ts'
 import { LiveError } from './live-error.ts'
-import { untilAborted } from './until-aborted.ts'
+import { readText } from './read-text.ts'
 
 /** A frame of a gateway with its kind. */
 export type Frame = {
@@ -15,10 +15,8 @@ export type ViewFrame = Extract<Frame, { readonly view: string }>
 /** The longest frame, in characters. */
 const MAX_FRAME = 16 * 1024 * 1024
 
-type Fields = Readonly<Record<string, unknown>>
-
 /** Reads the frames of a response's body until it ends. A frame that is malformed or too long is an error; one of unknown kind is skipped. */
-export async function readFrames(
+export function readFrames(
   body: ReadableStream<Uint8Array>,
   onFrame: (frame: Frame) => void,
   onBytes: () => void,
@@ -34,24 +32,15 @@ export async function readFrames(
       if (error.type === 'max-buffer-size-exceeded') throw malformed('a frame above 16 MB')
     },
   })
-  const decoder = new TextDecoder()
-  const reader = body.getReader()
-  try {
-    for (;;) {
-      const { done, value } = await untilAborted(reader.read(), signal)
-      if (done) return
-      onBytes()
-      parser.feed(decoder.decode(value, { stream: true }))
-    }
-  } finally {
-    // The connection ends with its reader, whatever the gateway does.
-    reader.cancel().catch(() => {})
-  }
+  return readText(body, signal, (text) => {
+    onBytes()
+    parser.feed(text)
+  })
 }
 
 /** Undefined for a frame of unknown kind, which a later gateway may send. */
 function readFrame(kind = 'message', data: string): Frame | undefined {
-  if (!Object.hasOwn(CHECKS, kind)) return undefined
+  if (!isKind(kind)) return undefined
   let value: unknown
   try {
     value = JSON.parse(data)
@@ -67,31 +56,31 @@ function malformed(what: string, cause?: unknown): LiveError {
   return new LiveError('protocol', `Received ${what}`, { cause })
 }
 
-const isText = (value: unknown) => typeof value === 'string'
-const isTime = (value: unknown) => Number.isFinite(value)
+type Check = (value: unknown) => boolean
 
-function areRows(value: unknown): boolean {
-  return Array.isArray(value) && value.every((row) => Array.isArray(row) && isText(row[0]) && row.length > 1)
-}
+const isText: Check = (value) => typeof value === 'string'
+const isTime: Check = (value) => Number.isFinite(value)
+const isTextOrAbsent: Check = (value) => value === undefined || isText(value)
+const areRows: Check = (value) =>
+  Array.isArray(value) && value.every((row) => Array.isArray(row) && isText(row[0]) && row.length > 1)
 
 /** What each frame must have. Fields that the client does not use are not checked. */
-const CHECKS: Readonly<Record<keyof LiveFrames, (frame: Fields) => boolean>> = {
-  open: ({ protocol, heartbeat }) => isTime(protocol) && isTime(heartbeat),
-  snapshot: ({ view, rows, position }) =>
-    isText(view) && areRows(rows) && (position === undefined || isText(position)),
-  changes: ({ view, rows, position }) => isText(view) && areRows(rows) && isText(position),
-  position: ({ view, position }) => isText(view) && isText(position),
-  current: ({ view }) => isText(view),
-  gap: ({ view, reason }) => isText(view) && isText(reason),
-  denied: ({ view, problem }) => isText(view) && isRecord(problem),
-  heartbeat: () => true,
-  close: ({ reason }) => isText(reason),
+const FIELDS: Readonly<Record<Frame['kind'], Readonly<Record<string, Check>>>> = {
+  open: { protocol: isTime, heartbeat: isTime },
+  snapshot: { view: isText, rows: areRows, position: isTextOrAbsent },
+  changes: { view: isText, rows: areRows, position: isText },
+  position: { view: isText, position: isText },
+  current: { view: isText },
+  gap: { view: isText, reason: isText },
+  denied: { view: isText, problem: isRecord },
+  heartbeat: {},
+  close: { reason: isText },
 }
 
-function isKind(kind: unknown): kind is keyof LiveFrames {
-  return typeof kind === 'string' && Object.hasOwn(CHECKS, kind)
+function isKind(kind: string): kind is Frame['kind'] {
+  return Object.hasOwn(FIELDS, kind)
 }
 
-function isFrame(frame: Fields): frame is Frame {
-  return isKind(frame['kind']) && CHECKS[frame['kind']](frame)
+function isFrame(frame: { readonly kind: Frame['kind']; readonly [field: string]: unknown }): frame is Frame {
+  return Object.entries(FIELDS[frame.kind]).every(([field, check]) => check(frame[field]))
 }

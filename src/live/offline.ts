@@ -11,10 +11,10 @@ const PATIENCE = 1_000
 /** What the copy on the disk needs of the client. */
 export interface OfflineOwner {
   /** The rights of the token; undefined before the first one. */
-  rights(): string | undefined
-  stores(): Iterable<ViewStore>
+  readonly rights: string | undefined
+  readonly stores: readonly ViewStore[]
   /** Rows have come from the disk. */
-  seeded(): void
+  settle(): void
   /** The rows that came from the disk are those of another subject. */
   forget(): void
 }
@@ -53,7 +53,7 @@ export class Offline {
   /** Gives rows of the disk to the views without rows. */
   seed(): void {
     const kept = this.#kept
-    const rights = this.#owner.rights()
+    const rights = this.#owner.rights
     if (kept === undefined || (rights === undefined && !this.#isLate)) return
     if (rights !== undefined && rights !== kept.rights) {
       this.forget()
@@ -62,13 +62,13 @@ export class Offline {
     }
     this.#hasGuessed ||= rights === undefined
     let hasSeeded = false
-    for (const store of this.#owner.stores()) {
+    for (const store of this.#owner.stores) {
       const rows = kept.views.get(store.address)
       if (rows === undefined || store.position !== undefined || store.refusal !== undefined) continue
       store.replace(rows)
       hasSeeded = true
     }
-    if (hasSeeded) this.#owner.seeded()
+    if (hasSeeded) this.#owner.settle()
   }
 
   /** Rows have changed. */
@@ -79,11 +79,11 @@ export class Offline {
   save(): void {
     this.#cancelSave?.()
     this.#cancelSave = undefined
-    const rights = this.#owner.rights()
+    const rights = this.#owner.rights
     if (rights === undefined) return
     if (this.#isSaving) return this.changed()
     const views = new Map<string, StoredRows>()
-    for (const store of this.#owner.stores()) {
+    for (const store of this.#owner.stores) {
       if (store.position === undefined || this.#saved.get(store.address) === store.position) continue
       const rows = store.stored()
       if (rows === undefined) continue

@@ -2,6 +2,7 @@ import type { RefusalCode } from '../protocol/live.ts'
 import type { Environment } from './environment.ts'
 import { isRecord } from './is-record.ts'
 import { LiveError } from './live-error.ts'
+import { readText } from './read-text.ts'
 
 /** What a status means where the body does not say it. */
 const BY_STATUS: Readonly<Record<number, RefusalCode>> = {
@@ -17,8 +18,12 @@ const MAX_ERROR = 65_536
 const MAX_RETRY_AFTER = 600_000
 
 /** The error of a response that is not ok, from its body `{ error: Refusal }` and its `Retry-After`. */
-export async function refusalOf(response: Response, environment: Environment): Promise<LiveError> {
-  const body = await jsonOf(response, MAX_ERROR).catch(() => undefined)
+export async function refusalOf(
+  response: Response,
+  environment: Environment,
+  signal: AbortSignal,
+): Promise<LiveError> {
+  const body = await jsonOf(response, MAX_ERROR, signal).catch(() => undefined)
   const { status, headers } = response
   const fallback = BY_STATUS[status] ?? (status < 500 ? 'invalid' : 'unavailable')
   const header = headers.get('retry-after') ?? ''
@@ -27,19 +32,13 @@ export async function refusalOf(response: Response, environment: Environment): P
 }
 
 /** The body of a response. Rejects where it is no JSON, or longer than `max` characters: the rest of it is not read. */
-export async function jsonOf({ body }: Response, max: number): Promise<unknown> {
-  const reader = body?.getReader()
-  const decoder = new TextDecoder()
+export async function jsonOf({ body }: Response, max: number, signal: AbortSignal): Promise<unknown> {
   let text = ''
-  for (;;) {
-    const { done, value } = (await reader?.read()) ?? { done: true }
-    if (done) return JSON.parse(text)
-    text += decoder.decode(value, { stream: true })
-    if (text.length > max) {
-      reader?.cancel().catch(() => {})
-      throw new LiveError('protocol', 'The answer is too long')
-    }
-  }
+  await readText(body, signal, (part) => {
+    text += part
+    if (text.length > max) throw new LiveError('protocol', 'The answer is too long')
+  })
+  return JSON.parse(text)
 }
 
 /** The error of a `Refusal`, which a gateway has sent. */

@@ -45,8 +45,8 @@ export async function askGateway(
       await response.body?.cancel()
       response = await send(await tokens.take(both))
     }
-    if (!response.ok) throw await refusalOf(response, environment)
-    const answer = await jsonOf(response, MAX_ANSWER)
+    if (!response.ok) throw await refusalOf(response, environment, both)
+    const answer = await jsonOf(response, MAX_ANSWER, both)
     if (!isRecord(answer)) throw new LiveError('protocol', 'The answer is no object')
     return answer
   } catch (cause) {

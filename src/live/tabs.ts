@@ -11,7 +11,7 @@ import type { Holding, StoredRows, ViewStore } from './view-store.ts'
 /** What the tabs of a group need of this tab's views. */
 export interface TabsOwner {
   /** Those that are wanted. */
-  stores(): readonly ViewStore[]
+  readonly stores: readonly ViewStore[]
   store(request: ViewRequest): ViewStore
   /** A view is wanted that maybe was not. */
   want(store: ViewStore): void
@@ -54,21 +54,42 @@ type Sent =
   /** The connection does not carry the views of this tab. */
   | { readonly kind: 'full'; readonly to: string }
 
+/** Joins the tabs whose tokens have the same rights. Undefined where the browser does not let tabs share. */
+export function joinTabs(
+  gateway: string,
+  rights: string,
+  environment: Environment,
+  owner: TabsOwner,
+): Tabs | undefined {
+  const { locks, BroadcastChannel } = environment
+  if (locks === undefined || BroadcastChannel === undefined) return undefined
+  // Other versions of this code may run in other tabs. The number is that of what tabs send to each other.
+  const name = `rivulet live 1 ${gateway} ${rights}`
+  try {
+    const channel = new BroadcastChannel(name)
+    return new Tabs(name, rights, environment, locks, channel, owner)
+  } catch {
+    // The browser blocks it, such as in a frame of another origin.
+    return undefined
+  }
+}
+
 /** The views of all tabs that share a connection. The leader passes on what comes from the gateway. */
 export class Tabs {
-  readonly name: string
+  readonly rights: string
   readonly #environment: Environment
   readonly #owner: TabsOwner
   readonly #election: Election<Wish, Sent>
 
   constructor(
     name: string,
+    rights: string,
     environment: Environment,
     locks: LockManager,
     channel: BroadcastChannel,
     owner: TabsOwner,
   ) {
-    this.name = name
+    this.rights = rights
     this.#environment = environment
     this.#owner = owner
     this.#election = new Election<Wish, Sent>(name, environment, locks, channel, {
@@ -105,11 +126,11 @@ export class Tabs {
 
   /** Sends what this tab wants to the leader. */
   want(): void {
-    this.#election.want(this.#owner.stores().map(({ request, holding }) => ({ request, holding })))
+    this.#election.want(this.#owner.stores.map(({ request, holding }) => ({ request, holding })))
   }
 
   #led(): void {
-    for (const store of this.#owner.stores()) if (store.position !== undefined) store.holding = 'old'
+    for (const store of this.#owner.stores) if (store.position !== undefined) store.holding = 'old'
     this.want()
   }
 
@@ -139,7 +160,7 @@ export class Tabs {
   }
 
   #find(address: string): ViewStore | undefined {
-    return this.#owner.stores().find((store) => store.address === address)
+    return this.#owner.stores.find((store) => store.address === address)
   }
 
   // As the tab that leads.
@@ -158,26 +179,25 @@ export class Tabs {
 
   /** The connection has no room for more views of this tab, so tabs that follow must have their own. */
   makeRoom(): void {
-    while (this.#owner.stores().length > MAX_LIVE_VIEWS) {
-      const tab = this.#owner
-        .stores()
+    while (this.#owner.stores.length > MAX_LIVE_VIEWS) {
+      const tab = this.#owner.stores
         .findLast(({ tabs }) => tabs.size > 0)
         ?.tabs.keys()
         .next().value
       if (tab === undefined) return
       this.#exclude(tab)
-      for (const store of this.#owner.stores()) this.#owner.drop(store)
+      for (const store of this.#owner.stores) this.#owner.drop(store)
     }
   }
 
   #exclude(tab: string): void {
-    for (const store of this.#owner.stores()) store.tabs.delete(tab)
+    for (const store of this.#owner.stores) store.tabs.delete(tab)
     this.#election.send({ kind: 'full', to: tab })
   }
 
   #wanted(tab: string, wish: Wish): void {
-    for (const store of this.#owner.stores()) store.tabs.delete(tab)
-    const addresses = this.#owner.stores().flatMap(({ address, isWanted }) => (isWanted ? address : []))
+    for (const store of this.#owner.stores) store.tabs.delete(tab)
+    const addresses = this.#owner.stores.flatMap(({ address, isWanted }) => (isWanted ? address : []))
     const wished = wish.map(({ request: { view, params } }) => viewAddress(view, params))
     const isFull = new Set([...addresses, ...wished]).size > MAX_LIVE_VIEWS
     if (isFull) this.#exclude(tab)
@@ -187,8 +207,8 @@ export class Tabs {
       this.#owner.want(store)
       this.#offer(store)
     }
-    for (const store of this.#owner.stores()) this.#owner.drop(store)
-    this.sendStatuses(this.#owner.stores())
+    for (const store of this.#owner.stores) this.#owner.drop(store)
+    this.sendStatuses(this.#owner.stores)
   }
 
   /** Sends the rows to the tabs that do not have them. Those with rows of another leader get them once they are current. */
