@@ -44,7 +44,7 @@ export interface GatewayOptions<V extends Views> {
   readonly origins?: readonly string[]
   /** For the requests that grants allow, such as a client of `createClient`. Default: all of them are refused. */
   readonly client?: GatewayClient
-  /** Connections of one subject at the same time. Default 20. */
+  /** Connections of one subject at the same time, and reads of the log beside them. Default 20. */
   readonly maxConnections?: number
   /** How often a connection gets a `heartbeat` at least, in ms. Default 15,000. */
   readonly heartbeat?: number

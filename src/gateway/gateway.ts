@@ -98,7 +98,10 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
       : streams.respond(request, access, admitted)
   })
   const readLog = granted((request, access) =>
-    logStream.respond(request, access, () => authority.admit(access)),
+    logStream.respond(request, access, {
+      live: () => authority.admit(access),
+      read: () => authority.admitRead(access),
+    }),
   )
   const endpoints = new Map<string, Endpoint>([
     ['/stream', { methods: ['GET', 'POST'], answer: stream }],

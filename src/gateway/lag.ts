@@ -8,20 +8,25 @@ const MAX_AGE = 1_000
 export class Lag {
   readonly #log: EventLog
   #read = -Infinity
-  #behind: Promise<ReadonlyMap<string, number>> | undefined
+  #behind: Promise<ReadonlyMap<string, number> | undefined> | undefined
 
   constructor(log: EventLog) {
     this.#log = log
   }
 
-  /** How long ago the oldest entry was recorded that one of these views has not processed, in ms; 0 for none. */
-  async of(views: readonly string[]): Promise<number> {
+  /**
+   * How long ago the oldest entry was recorded that one of these views has not processed, in ms; 0 for none; undefined while the
+   * log cannot say so.
+   */
+  async of(views: readonly string[]): Promise<number | undefined> {
     const now = performance.now()
     if (this.#behind === undefined || now - this.#read > MAX_AGE) {
       this.#read = now
-      this.#behind = this.#stats()
+      // The views themselves find out whether the log still works.
+      this.#behind = this.#stats().catch(() => undefined)
     }
     const behind = await this.#behind
+    if (behind === undefined) return undefined
     return Math.max(0, ...views.map((view) => behind.get(viewProcessName(view)) ?? 0))
   }
 

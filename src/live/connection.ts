@@ -213,7 +213,7 @@ export class Connection {
             isOrderly = true
             attempt.abort(new LiveError('network', `Closed: ${frame.reason}`))
           } else {
-            if (frame.kind === 'heartbeat') this.behind = frame.behind
+            if (frame.kind === 'heartbeat') this.behind = frame.behind ?? this.behind
             if (this.#owner.take(frame)) hasProgressed = true
           }
         },

@@ -125,8 +125,11 @@ export interface LiveFrames {
   gap: { readonly view: string; readonly reason: GapReason }
   /** The client cannot follow this view. The other views of the connection go on. */
   denied: { readonly view: string; readonly problem: Refusal }
-  /** `behind` is how long ago the oldest entry was recorded that a view of this connection has not processed, in ms; 0 for none. */
-  heartbeat: { readonly now: number; readonly behind: number }
+  /**
+   * `behind` is how long ago the oldest entry was recorded that a view of this connection has not processed, in ms; 0 for none.
+   * It is left out where the gateway cannot read that at the moment.
+   */
+  heartbeat: { readonly now: number; readonly behind?: number }
   /** The last frame. */
   close: { readonly reason: CloseReason }
 }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { openStream } from './client.ts'
 import { served, setItem } from './fixture.ts'
 
@@ -27,6 +27,20 @@ describe('a stream of a gateway', () => {
     const { data } = await stream.until('heartbeat')
 
     expect(data.behind).toBe(0)
+  })
+
+  it('goes on without that while the log cannot say it, and has it again later', async () => {
+    const { url, token, log, append } = await served({ heartbeat: 5 })
+    const stats = vi.spyOn(log, 'stats').mockRejectedValue(new Error('the disk fails'))
+    const stream = await openStream(url, await token(), [{ view: 'everything' }])
+
+    const { data } = await stream.until('heartbeat')
+    stats.mockRestore()
+    await append(setItem('a', 'x', '1'))
+    await stream.untilRows((model) => model.rows('everything')['a/x'] !== undefined)
+    await stream.until('heartbeat', (frame) => frame.data.behind === 0)
+
+    expect(data).toEqual({ now: expect.any(Number) })
   })
 
   it('says that it ends when the gateway is closed', async () => {

@@ -68,7 +68,10 @@ export async function streamServer(longPoll: number): Promise<string> {
   }
   const read = (request: Request, { reads }: TestStream) => {
     const access = authority.accessOf({ sub: 'test', types: ['unknown'], sources: ['*'] })
-    return reads.respond(request, access, () => authority.admit(access))
+    return reads.respond(request, access, {
+      live: () => authority.admit(access),
+      read: () => authority.admitRead(access),
+    })
   }
   const written = async (stream: TestStream, status: number): Promise<Response> => {
     const { headers } = await read(new Request('http://localhost/', { method: 'HEAD' }), stream)

@@ -51,6 +51,7 @@ export class Authority {
   readonly #revocations = new Revocations()
   readonly #open: OpenAccesses
   readonly #connections: SubjectConnections
+  readonly #reads: SubjectConnections
   readonly #feed: RevocationFeed
   /** What the gateway writes into its log. */
   readonly journal: Journal
@@ -65,6 +66,7 @@ export class Authority {
     this.#scheduler = scheduler
     this.#open = new OpenAccesses(scheduler, (access) => this.#revocations.has(access))
     this.#connections = new SubjectConnections(maxConnections)
+    this.#reads = new SubjectConnections(maxConnections)
     this.#cookie = new SessionCookie(path)
     this.journal = new Journal(log)
     this.#tickets = new Tickets(this.#tokens, this.journal, this.#cookie, scheduler)
@@ -146,6 +148,11 @@ export class Authority {
   /** Counts a connection of the subject until the returned function is called, or refuses it. */
   admit(access: Access): (() => void) | Response {
     return this.#connections.open(access.sub)
+  }
+
+  /** Counts a read of the log by the subject until the returned function is called, or refuses it. It is no connection. */
+  admitRead(access: Access): (() => void) | Response {
+    return this.#reads.open(access.sub)
   }
 
   /**

@@ -16,6 +16,17 @@ import { hasMore } from './waiting.ts'
 /** What of a request's grant is needed. */
 export type StreamAccess = EntryAccess & Pick<Access, 'onEnd'>
 
+/** Counts a response of a subject. Returns a function for its end, or a refusal. */
+export type Admit = () => (() => void) | Response
+
+/** What a subject may have at the same time. */
+export interface Admission {
+  /** Called before a live response. */
+  readonly live: Admit
+  /** Called before a page is read for a response that does not wait. */
+  readonly read: Admit
+}
+
 /** Settings of {@link LogStream}. */
 export interface LogStreamOptions {
   /** Aborted when the gateway is closed. */
@@ -50,25 +61,19 @@ export class LogStream {
     this.#grace = grace
   }
 
-  /**
-   * Responds to a GET or HEAD of the protocol.
-   *
-   * @param admit Called before a live response. Returns a function for its end, or a refusal.
-   */
-  async respond(
-    request: Request,
-    access: StreamAccess,
-    admit: () => (() => void) | Response,
-  ): Promise<Response> {
+  /** Responds to a GET or HEAD of the protocol. */
+  async respond(request: Request, access: StreamAccess, admission: Admission): Promise<Response> {
     const entries = new VisibleEntries(this.#log, access)
     const options = streamReadOptions(new URL(request.url).searchParams)
     if (entries.isEmpty) return refused('forbidden', 'the grant has no types of entries')
     if (typeof options === 'string') return refused('invalid', options)
     try {
       if (request.method === 'HEAD') return await this.#head()
-      if (options.live === 'none') return await this.#catchUp(request, entries, options)
-      const release = admit()
+      const release = options.live === 'none' ? admission.read() : admission.live()
       if (release instanceof Response) return release
+      if (options.live === 'none') {
+        return await this.#catchUp(request, entries, options).finally(release)
+      }
       const ending = new Ending(access.onEnd.bind(access), [this.#closing, request.signal], release)
       return options.live === 'sse'
         ? await this.#follow(entries, options, ending)

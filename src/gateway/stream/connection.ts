@@ -25,8 +25,8 @@ export interface ConnectionOptions {
   readonly heartbeat: number
   /** Whether each frame has an `id` with the positions of all views, for `EventSource`. */
   readonly hasIds: boolean
-  /** How long the oldest entry waits that one of these views has not processed, in ms. */
-  readonly behind: (views: readonly string[]) => Promise<number>
+  /** How long the oldest entry waits that one of these views has not processed, in ms; undefined where that is unknown. */
+  readonly behind: (views: readonly string[]) => Promise<number | undefined>
   /** Called for what the client has taken, with its size in bytes. */
   readonly onSent: (bytes: number) => void
   /** Called once, when the connection is over. */
@@ -203,7 +203,10 @@ export class Connection {
     const views = [...this.#subscriptions]
     const behind = await this.#options.behind(views.map(({ view }) => view.name))
     const positions = views.map((each) => each.positionFrame())
-    return this.#withId(positions.join('') + frameText('heartbeat', { now: Date.now(), behind }))
+    return this.#withId(
+      positions.join('') +
+        frameText('heartbeat', { now: Date.now(), ...(behind !== undefined && { behind }) }),
+    )
   }
 
   #startTimer(): void {

@@ -25,7 +25,7 @@ export interface StreamsOptions {
   readonly views: ReadonlyMap<string, FollowedView>
   /** In ms. */
   readonly heartbeat: number
-  readonly behind: (views: readonly string[]) => Promise<number>
+  readonly behind: (views: readonly string[]) => Promise<number | undefined>
   readonly counters: Counters
 }
 

@@ -57,7 +57,10 @@ export async function logServer({ store = memoryLog(), maxConnections, ...option
     nodeListener(async (request) => {
       const access = await authority.authenticate(request)
       if (access instanceof Response) return access
-      return streams.respond(request, access, () => admit(access))
+      return streams.respond(request, access, {
+        live: () => admit(access),
+        read: () => authority.admitRead(access),
+      })
     }),
   )
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

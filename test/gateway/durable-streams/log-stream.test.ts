@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { memoryLog } from 'rivulet'
 import type { Entry, ResearchEvent } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { LogStream } from '../../../src/gateway/durable-streams/log-stream.ts'
 import type { Grant } from '../../../src/gateway/grant.ts'
 import { append } from '../../log/append.ts'
@@ -173,7 +173,10 @@ describe('the log by Durable Streams, where retention has deleted entries', () =
     const stream = new LogStream(log, { closing: new AbortController().signal })
     await add(change('1'))
     const request = new Request('http://localhost/log?offset=-1&live=sse')
-    const response = await stream.respond(request, authority.accessOf(MONITOR), () => () => {})
+    const response = await stream.respond(request, authority.accessOf(MONITOR), {
+      live: () => () => {},
+      read: () => () => {},
+    })
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
     const first = await reader?.read()
     await add(change('2'), change('3'))
@@ -373,6 +376,46 @@ describe('a long poll', () => {
   })
 })
 
+describe('reads of one subject at the same time', () => {
+  it('are limited, apart from its live responses and from other subjects', async () => {
+    const store = memoryLog()
+    const { get, append: add, hasOpen, log } = await logServer({ store, maxConnections: 1 })
+    await add(change('1'))
+    const live = get('?offset=now&live=long-poll')
+    await hasOpen(1)
+    const begun = Promise.withResolvers<void>()
+    const held = Promise.withResolvers<void>()
+    const read = vi.spyOn(log, 'read').mockImplementationOnce(async (...of) => {
+      begun.resolve()
+      await held.promise
+      return log.read(...of)
+    })
+    const first = get()
+    await begun.promise
+
+    const second = await get()
+    const other = await get('', { grant: { ...ALL, sub: 'bob' } })
+    held.resolve()
+
+    expect([second.status, second.headers.get('retry-after')]).toEqual([429, '5'])
+    expect((await second.json()).error.code).toBe('too_many')
+    expect([other.status, (await first).status, (await get()).status]).toEqual([200, 200, 200])
+    read.mockRestore()
+    await add(change('2'))
+    expect((await live).status).toBe(200)
+  })
+
+  it('make room where one fails', async () => {
+    const { get, log } = await logServer({ maxConnections: 1 })
+    const read = vi.spyOn(log, 'read').mockRejectedValueOnce(new Error('the disk fails'))
+
+    const failed = await get()
+    read.mockRestore()
+
+    expect([failed.status, (await get()).status]).toEqual([500, 200])
+  })
+})
+
 describe('server-sent events', () => {
   it('end with an error for a client that does not read them, some time after its grant', async () => {
     const { log, authority, append: add } = await logServer()
@@ -380,7 +423,10 @@ describe('server-sent events', () => {
     const released = Promise.withResolvers<void>()
     await add(change('1'))
     const request = new Request('http://localhost/log?offset=-1&live=sse')
-    const response = await stream.respond(request, authority.accessOf(ALL), () => released.resolve)
+    const response = await stream.respond(request, authority.accessOf(ALL), {
+      live: () => released.resolve,
+      read: () => () => {},
+    })
     const reader = response.body?.getReader()
 
     await authority.revoke({ sub: ALL.sub })
