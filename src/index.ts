@@ -102,8 +102,8 @@ export type { Diagnostic } from './sources/context.ts'
 export { AwaitableSource, Source } from './sources/shapes/source.ts'
 export type { SourceOptions } from './sources/shapes/source.ts'
 export type { AddRunsOptions } from './sources/task-groups/add-runs.ts'
-export { checkOutput, outputSchema, OutputSchemaError } from './sources/task-groups/answer-schema.ts'
-export type { CheckedOutput } from './sources/task-groups/answer-schema.ts'
+export { checkOutput, outputSchema, OutputSchemaError } from './sources/shapes/answer-schema.ts'
+export type { CheckedOutput } from './sources/shapes/answer-schema.ts'
 export { ExecutionError } from './sources/task-groups/execute.ts'
 export type {
   ExecutedRun,
@@ -119,7 +119,7 @@ export type { FollowMonitorOptions } from './sources/monitors/follow.ts'
 export type { ListMonitorsOptions } from './sources/monitors/monitors.ts'
 export type { GroupEventsOptions } from './sources/task-groups/events.ts'
 export type { GroupRunsOptions } from './sources/task-groups/runs.ts'
-export { IncompleteStreamError } from './sources/task-groups/incomplete-stream-error.ts'
+export { IncompleteStreamError } from './sources/shapes/incomplete-stream-error.ts'
 export type {
   CheckedGroupRunEvent,
   CheckedRunState,

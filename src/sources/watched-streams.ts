@@ -14,7 +14,7 @@ import type { FollowMonitorOptions } from './monitors/follow.ts'
 import { groupEvents } from './task-groups/events.ts'
 import { groupRuns } from './task-groups/runs.ts'
 import type { GroupRunsOptions } from './task-groups/runs.ts'
-import { IncompleteStreamError } from './task-groups/incomplete-stream-error.ts'
+import { IncompleteStreamError } from './shapes/incomplete-stream-error.ts'
 import type { Tracking } from './shapes/tracking.ts'
 
 /** A monitor to watch: an id, optionally with options of `monitors.follow`. */

@@ -7,7 +7,7 @@ import { MAX_TIMER_DELAY } from '../../protocol/timer-limit.ts'
 import { ProtocolError } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'
 import { groupRuns } from './runs.ts'
-import { IncompleteStreamError } from './incomplete-stream-error.ts'
+import { IncompleteStreamError } from '../shapes/incomplete-stream-error.ts'
 import { withReconnect } from '../shapes/with-reconnect.ts'
 import { getTaskGroup } from './task-groups.ts'
 

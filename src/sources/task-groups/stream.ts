@@ -15,12 +15,12 @@ import { parseJson } from '../../protocol/json.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { RunStatus } from '../../protocol/task.ts'
 import { NotFoundError, ValidationError } from '../../transport/errors.ts'
-import type { RivuletError } from '../../transport/errors.ts'
+import type { RequestLine, RivuletError } from '../../transport/errors.ts'
 import type { ApiRequest, StreamMessage } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { GroupPosition } from './position.ts'
-import type { StreamKind } from './position.ts'
-import { IncompleteStreamError } from './incomplete-stream-error.ts'
+import type { Shortfall, StreamKind } from './position.ts'
+import { IncompleteStreamError } from '../shapes/incomplete-stream-error.ts'
 import { getTaskGroup } from './task-groups.ts'
 import { resumableStream } from '../shapes/resumable-stream.ts'
 import type { StreamReader } from '../shapes/resumable-stream.ts'
@@ -225,7 +225,7 @@ class GroupReader implements StreamReader<GroupEvent> {
       this.#shortfall = undefined
       return decision === 'done' || (decision === 'idle' && this.#isIdle)
     }
-    if (isOutOfPatience) throw new IncompleteStreamError(this.#request, decision, this.#context.patience)
+    if (isOutOfPatience) throw incompleteGroup(this.#request, decision, this.#context.patience)
     this.#shortfall = {
       status,
       since: this.#shortfall?.since ?? this.#now,
@@ -258,4 +258,18 @@ class GroupReader implements StreamReader<GroupEvent> {
     this.#stream.tracking?.entered(event, this.#position.snapshot)
     return event
   }
+}
+
+function incompleteGroup(
+  request: RequestLine,
+  { missing, expected }: Shortfall,
+  patience: number,
+): IncompleteStreamError {
+  const what =
+    missing === 0
+      ? `the last status of a group of ${expected} ended runs is missing`
+      : `${missing} of ${expected} ended runs are missing`
+  const advice =
+    'subscribe again, without last_event_id if the same are missing, or read a single run with tasks.result'
+  return new IncompleteStreamError(request, { missing, expected, what, advice, patience })
 }

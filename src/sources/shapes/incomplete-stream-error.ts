@@ -1,0 +1,34 @@
+import { RivuletError } from '../../transport/errors.ts'
+import type { RequestLine } from '../../transport/errors.ts'
+
+/** Why a stream is incomplete. */
+export interface Incompleteness {
+  /** Number of ended runs that are missing. */
+  readonly missing: number
+  /** Number of ended runs that the stream must send. */
+  readonly expected: number
+  /** What is missing, and what to do about it, in words. */
+  readonly what: string
+  readonly advice: string
+  /** How long no new event came, in ms. */
+  readonly patience: number
+}
+
+/**
+ * A task group or a run is done, but its stream did not send all events, although it was resumed for the client's `patience`.
+ * The emitted events are valid. Retryable: subscribe again.
+ */
+export class IncompleteStreamError extends RivuletError {
+  override readonly name = 'IncompleteStreamError'
+  readonly retryable = true
+  /** Number of ended runs that are missing; 0 if only the last status of a group is missing. */
+  readonly missing: number
+  /** Number of ended runs that the stream must send: 1 for a single run. */
+  readonly expected: number
+
+  constructor(request: RequestLine, { missing, expected, what, advice, patience }: Incompleteness) {
+    super(`${what}, and no new event came for ${patience} ms; ${advice}`, request)
+    this.missing = missing
+    this.expected = expected
+  }
+}
