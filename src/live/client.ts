@@ -232,12 +232,11 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
   }
 
   drop(store: ViewStore): void {
-    if (store.isWanted || !this.#stores.delete(store.address)) return
+    if (store.isWanted || this.#tabs?.isWantedElsewhere(store) || !this.#stores.delete(store.address)) return
     store.status = {
       state: store.position === undefined ? 'connecting' : 'stale',
       since: this.#environment.now(),
     }
-    store.holding = 'old'
     store.disconnected()
     store.publish()
     this.#wantedChanged(0)
@@ -306,10 +305,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
       this.#connection.viewsChanged(0)
       return
     }
-    for (const store of this.stores) {
-      store.tabs.clear()
-      this.drop(store)
-    }
+    for (const store of this.stores) this.drop(store)
     this.#connection.park()
   }
 

@@ -40,7 +40,11 @@ export class Election<Wish, Sent> {
   readonly #environment: Environment
   readonly #locks: LockManager
   readonly #owner: ElectionOwner<Wish, Sent>
+  readonly #Channel: typeof BroadcastChannel
+  /** Of all tabs. */
   readonly #channel: BroadcastChannel
+  /** Of this tab. */
+  readonly #own: BroadcastChannel
   readonly #left = new AbortController()
   /** Of the request that waits for the lock, and of the time that this tab leads. */
   #term = new AbortController()
@@ -56,17 +60,21 @@ export class Election<Wish, Sent> {
     name: string,
     environment: Environment,
     locks: LockManager,
-    channel: BroadcastChannel,
+    Channel: typeof BroadcastChannel,
     owner: ElectionOwner<Wish, Sent>,
   ) {
     this.name = name
     this.#environment = environment
     this.#locks = locks
     this.#owner = owner
-    this.#channel = channel
-    channel.addEventListener('message', ({ data }: MessageEvent<SentMessage<Wish, Sent>>) =>
-      this.#receive(data),
-    )
+    this.#Channel = Channel
+    this.#channel = new Channel(name)
+    this.#own = new Channel(this.#presence(this.id))
+    for (const channel of [this.#channel, this.#own]) {
+      channel.addEventListener('message', ({ data }: MessageEvent<SentMessage<Wish, Sent>>) =>
+        this.#receive(data),
+      )
+    }
     // The leader takes this lock when this tab is gone, however it ends.
     const lost = this.#hold(this.#presence(this.id), { signal: this.#left.signal }, () => {
       this.#queue()
@@ -91,6 +99,7 @@ export class Election<Wish, Sent> {
     this.#term.abort()
     this.#endTick()
     this.#channel.close()
+    this.#own.close()
     this.isLeader = false
   }
 
@@ -104,15 +113,23 @@ export class Election<Wish, Sent> {
     if (this.#others.size > 0) this.#send({ kind: 'sent', sent })
   }
 
+  /** Sends something to one tab that follows. It may come before what was sent to all of them before, or after what is sent later. */
+  sendTo(tab: string, sent: Sent): void {
+    if (this.#left.signal.aborted) return
+    const channel = new this.#Channel(this.#presence(tab))
+    this.#send({ kind: 'sent', sent }, channel)
+    channel.close()
+  }
+
   /** Looks for the leader at once. */
   wake(): void {
     this.#unanswered = 0
     this.#tick()
   }
 
-  #send(message: Message<Wish, Sent>): void {
+  #send(message: Message<Wish, Sent>, channel = this.#channel): void {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- A channel has none: it is of one origin.
-    if (!this.#left.signal.aborted) this.#channel.postMessage({ ...message, from: this.id })
+    if (!this.#left.signal.aborted) channel.postMessage({ ...message, from: this.id })
   }
 
   #receive(message: SentMessage<Wish, Sent>): void {

@@ -6,7 +6,7 @@ import type { ViewFrame } from './frames.ts'
 import type { LiveState, LiveStatus } from './live.ts'
 import { LiveError } from './live-error.ts'
 import type { LiveErrorCode } from './live-error.ts'
-import type { Holding, StoredRows, ViewStore } from './view-store.ts'
+import type { StoredRows, ViewStore } from './view-store.ts'
 
 /** What the tabs of a group need of this tab's views. */
 export interface TabsOwner {
@@ -25,6 +25,9 @@ export interface TabsOwner {
   excluded(): void
 }
 
+/** What a tab has of a view: no rows, rows of another leader, or all that the leader has sent. */
+type Holding = 'none' | 'old' | 'same'
+
 /** What a tab wants of the leader. */
 type Wish = readonly { readonly request: ViewRequest; readonly holding: Holding }[]
 
@@ -39,20 +42,32 @@ interface SentStatus {
 type Sent =
   /** A frame of the gateway, for the tabs whose rows are the leader's. */
   | { readonly kind: 'frame'; readonly frame: ViewFrame }
-  /** All rows, for some tabs. */
+  /** All rows of a view, for some tabs. Where it is for one tab, the rows come to it alone: here is their place among the frames. */
   | {
       readonly kind: 'rows'
+      readonly id: string
       readonly to: readonly string[]
       readonly address: string
-      readonly rows: StoredRows
+      readonly rows: StoredRows | undefined
       readonly gaps: number
     }
+  /** The rows that one tab gets alone. Another channel brings them, so they come before or after their place among the frames. */
+  | { readonly kind: 'alone'; readonly id: string; readonly rows: StoredRows }
   | {
       readonly kind: 'statuses'
       readonly statuses: readonly (readonly [address: string, status: SentStatus])[]
     }
   /** The connection does not carry the views of this tab. */
   | { readonly kind: 'full'; readonly to: string }
+
+/** Where rows belong among the frames, until they have come. */
+interface Place {
+  readonly address: string
+  readonly gaps: number
+  /** What came after this place. */
+  readonly frames: ViewFrame[]
+  status: LiveStatus | undefined
+}
 
 /** Joins the tabs whose tokens have the same rights. Undefined where the browser does not let tabs share. */
 export function joinTabs(
@@ -66,8 +81,7 @@ export function joinTabs(
   // Other versions of this code may run in other tabs. The number is that of what tabs send to each other.
   const name = `rivulet live 1 ${gateway} ${rights}`
   try {
-    const channel = new BroadcastChannel(name)
-    return new Tabs(name, rights, environment, locks, channel, owner)
+    return new Tabs(name, rights, environment, locks, BroadcastChannel, owner)
   } catch {
     // The browser blocks it, such as in a frame of another origin.
     return undefined
@@ -80,20 +94,30 @@ export class Tabs {
   readonly #environment: Environment
   readonly #owner: TabsOwner
   readonly #election: Election<Wish, Sent>
+  /** As a tab that follows: the views of which it has all that the leader has sent. */
+  readonly #same = new Set<ViewStore>()
+  /** Rows that are still to come, and rows whose place is still to come, by their id. */
+  readonly #places = new Map<string, Place>()
+  readonly #arrived = new Map<string, StoredRows>()
+  /** As the leader: what the other tabs want, by tab, and what they have of it. */
+  readonly #wishes = new Map<string, Map<ViewStore, Holding>>()
 
   constructor(
     name: string,
     rights: string,
     environment: Environment,
     locks: LockManager,
-    channel: BroadcastChannel,
+    Channel: typeof BroadcastChannel,
     owner: TabsOwner,
   ) {
     this.rights = rights
     this.#environment = environment
     this.#owner = owner
-    this.#election = new Election<Wish, Sent>(name, environment, locks, channel, {
-      elected: (isLeader) => owner.elected(isLeader),
+    this.#election = new Election<Wish, Sent>(name, environment, locks, Channel, {
+      elected: (isLeader) => {
+        this.#reset()
+        owner.elected(isLeader)
+      },
       led: () => this.#led(),
       received: (sent) => this.#received(sent),
       wanted: (tab, wish) => this.#wanted(tab, wish ?? []),
@@ -122,40 +146,104 @@ export class Tabs {
     this.#election.wake()
   }
 
+  /** Whether another tab wants it of this one. */
+  isWantedElsewhere(store: ViewStore): boolean {
+    return [...this.#wishes.values()].some((wish) => wish.has(store))
+  }
+
+  /** What was of another leader. */
+  #reset(): void {
+    this.#same.clear()
+    this.#places.clear()
+    this.#arrived.clear()
+    this.#wishes.clear()
+  }
+
   // As a tab that follows.
 
   /** Sends what this tab wants to the leader. */
   want(): void {
-    this.#election.want(this.#owner.stores.map(({ request, holding }) => ({ request, holding })))
+    const { stores } = this.#owner
+    for (const store of this.#same) if (!stores.includes(store)) this.#same.delete(store)
+    this.#election.want(stores.map((store) => ({ request: store.request, holding: this.#holding(store) })))
+  }
+
+  #holding(store: ViewStore): Holding {
+    if (this.#same.has(store)) return 'same'
+    return store.position === undefined ? 'none' : 'old'
   }
 
   #led(): void {
-    for (const store of this.#owner.stores) if (store.position !== undefined) store.holding = 'old'
+    this.#reset()
     this.want()
   }
 
   #received(sent: Sent): void {
-    if (sent.kind === 'statuses') {
-      for (const [address, status] of sent.statuses) {
-        const store = this.#find(address)
-        if (store !== undefined) store.status = receivedStatus(status)
-      }
-    } else if (sent.kind === 'full') {
-      if (sent.to === this.#election.id) this.#owner.excluded()
-      return
-    } else if (sent.kind === 'rows') {
-      const store = sent.to.includes(this.#election.id) ? this.#find(sent.address) : undefined
-      if (store === undefined) return
-      store.replace(sent.rows)
-      store.gaps = sent.gaps
-      store.holding = 'same'
-      store.lastFrame = this.#environment.now()
-    } else {
-      const store = this.#find(sent.frame.view)
-      if (store === undefined || (store.holding !== 'same' && sent.frame.kind !== 'denied')) return
-      store.take(sent.frame)
-      store.lastFrame = this.#environment.now()
+    switch (sent.kind) {
+      case 'statuses':
+        for (const [address, status] of sent.statuses) this.#receivedStatus(address, receivedStatus(status))
+        this.#owner.changed()
+        return
+      case 'full':
+        if (sent.to === this.#election.id) this.#owner.excluded()
+        return
+      case 'rows':
+        if (!sent.to.includes(this.#election.id)) return
+        this.#places.set(sent.id, { address: sent.address, gaps: sent.gaps, frames: [], status: undefined })
+        if (sent.rows !== undefined) this.#arrived.set(sent.id, sent.rows)
+        this.#replace(sent.id)
+        return
+      case 'alone':
+        this.#arrived.set(sent.id, sent.rows)
+        this.#replace(sent.id)
+        return
+      default:
+        this.#receivedFrame(sent.frame)
     }
+  }
+
+  #receivedFrame(frame: ViewFrame): void {
+    const place = this.#placeOf(frame.view)
+    if (place === undefined) this.#take(frame)
+    else place.frames.push(frame)
+  }
+
+  /** A view is not live before its rows have come. */
+  #receivedStatus(address: string, status: LiveStatus): void {
+    const place = this.#placeOf(address)
+    const store = this.#find(address)
+    if (place !== undefined) place.status = status
+    else if (store !== undefined) store.status = status
+  }
+
+  #placeOf(view: string): Place | undefined {
+    return [...this.#places.values()].findLast(({ address }) => address === view)
+  }
+
+  #take(frame: ViewFrame): void {
+    const store = this.#find(frame.view)
+    if (store === undefined || (!this.#same.has(store) && frame.kind !== 'denied')) return
+    store.take(frame)
+    store.lastFrame = this.#environment.now()
+    if (store.position === undefined) this.#same.delete(store)
+    this.#owner.changed()
+  }
+
+  /** Takes rows at their place, once both have come, and the frames that have come since. */
+  #replace(id: string): void {
+    const place = this.#places.get(id)
+    const rows = this.#arrived.get(id)
+    if (place === undefined || rows === undefined) return
+    this.#places.delete(id)
+    this.#arrived.delete(id)
+    const store = this.#find(place.address)
+    if (store === undefined) return
+    store.replace(rows)
+    store.gaps = place.gaps
+    store.lastFrame = this.#environment.now()
+    this.#same.add(store)
+    for (const frame of place.frames) this.#take(frame)
+    if (place.status !== undefined) store.status = place.status
     this.#owner.changed()
   }
 
@@ -167,8 +255,11 @@ export class Tabs {
 
   /** Passes a frame on that this tab has taken. */
   pass(store: ViewStore, frame: ViewFrame): void {
-    if (store.tabs.size === 0) return
+    if (!this.isWantedElsewhere(store)) return
     this.#election.send({ kind: 'frame', frame })
+    if (store.position === undefined) {
+      for (const wish of this.#wishes.values()) if (wish.has(store)) wish.set(store, 'none')
+    }
     this.#offer(store)
   }
 
@@ -180,47 +271,58 @@ export class Tabs {
   /** The connection has no room for more views of this tab, so tabs that follow must have their own. */
   makeRoom(): void {
     while (this.#owner.stores.length > MAX_LIVE_VIEWS) {
-      const tab = this.#owner.stores
-        .findLast(({ tabs }) => tabs.size > 0)
-        ?.tabs.keys()
-        .next().value
+      const tab = [...this.#wishes.keys()].at(-1)
       if (tab === undefined) return
       this.#exclude(tab)
-      for (const store of this.#owner.stores) this.#owner.drop(store)
+      this.#dropAll()
     }
   }
 
   #exclude(tab: string): void {
-    for (const store of this.#owner.stores) store.tabs.delete(tab)
+    this.#wishes.delete(tab)
     this.#election.send({ kind: 'full', to: tab })
   }
 
   #wanted(tab: string, wish: Wish): void {
-    for (const store of this.#owner.stores) store.tabs.delete(tab)
-    const addresses = this.#owner.stores.flatMap(({ address, isWanted }) => (isWanted ? address : []))
+    this.#wishes.delete(tab)
+    const addresses = this.#owner.stores.flatMap((store) =>
+      store.isWanted || this.isWantedElsewhere(store) ? store.address : [],
+    )
     const wished = wish.map(({ request: { view, params } }) => viewAddress(view, params))
-    const isFull = new Set([...addresses, ...wished]).size > MAX_LIVE_VIEWS
-    if (isFull) this.#exclude(tab)
-    for (const { request, holding } of isFull ? [] : wish) {
-      const store = this.#owner.store(request)
-      store.tabs.set(tab, holding)
-      this.#owner.want(store)
-      this.#offer(store)
+    if (new Set([...addresses, ...wished]).size > MAX_LIVE_VIEWS) this.#exclude(tab)
+    else if (wish.length > 0) {
+      const stores = wish.map(({ request, holding }) => [this.#owner.store(request), holding] as const)
+      this.#wishes.set(tab, new Map(stores))
+      for (const [store] of stores) {
+        this.#owner.want(store)
+        this.#offer(store)
+      }
     }
-    for (const store of this.#owner.stores) this.#owner.drop(store)
+    this.#dropAll()
     this.sendStatuses(this.#owner.stores)
+  }
+
+  #dropAll(): void {
+    for (const store of this.#owner.stores) this.#owner.drop(store)
   }
 
   /** Sends the rows to the tabs that do not have them. Those with rows of another leader get them once they are current. */
   #offer(store: ViewStore): void {
-    const { address, tabs, gaps } = store
-    const to = [...tabs].flatMap(([tab, holding]) =>
-      holding === 'none' || (holding === 'old' && store.isCurrent) ? tab : [],
-    )
-    const rows = to.length === 0 ? undefined : store.stored()
+    const { address, gaps } = store
+    const lacking = [...this.#wishes].filter(([, wish]) => {
+      const holding = wish.get(store)
+      return holding === 'none' || (holding === 'old' && store.isCurrent)
+    })
+    const rows = lacking.length === 0 ? undefined : store.stored()
     if (rows === undefined) return
-    for (const tab of to) tabs.set(tab, 'same')
-    this.#election.send({ kind: 'rows', to, address, rows, gaps })
+    for (const [, wish] of lacking) wish.set(store, 'same')
+    const id = crypto.randomUUID()
+    const to = lacking.map(([tab]) => tab)
+    const [tab, ...more] = to
+    // All tabs clone what the channel of all brings, so many rows for one tab come by its own.
+    const isAlone = tab !== undefined && more.length === 0
+    this.#election.send({ kind: 'rows', id, to, address, gaps, rows: isAlone ? undefined : rows })
+    if (isAlone) this.#election.sendTo(tab, { kind: 'alone', id, rows })
   }
 }
 

@@ -4,9 +4,6 @@ import { LiveError } from './live-error.ts'
 import type { ViewFrame } from './frames.ts'
 import { isSame } from './same.ts'
 
-/** What a tab has of a view: no rows, rows of another leader, or all that the leader has sent. */
-export type Holding = 'none' | 'old' | 'same'
-
 /** All that is known of a view's rows at one moment. */
 export interface StoredRows {
   readonly rows: readonly RowState[]
@@ -20,10 +17,6 @@ export class ViewStore {
   /** What the page has of it. As long as the page has that, it has these rows. */
   view: ObservableView<unknown> | undefined
   readonly listeners = new Set<(snapshot: ViewSnapshot<unknown>) => void>()
-  /** The other tabs that want the view of this one, and what they have of it. */
-  readonly tabs = new Map<string, Holding>()
-  /** What this tab has, as far as it follows another one. */
-  holding: Holding = 'none'
   /** It stays wanted for a while although no listener is left. */
   lingers = false
   /** Cancels the end of that. */
@@ -60,8 +53,9 @@ export class ViewStore {
     this.snapshot = this.initial
   }
 
+  /** Whether this tab wants it. */
   get isWanted(): boolean {
-    return this.listeners.size + this.tabs.size > 0 || this.lingers
+    return this.listeners.size > 0 || this.lingers
   }
 
   get size(): number {
@@ -132,8 +126,6 @@ export class ViewStore {
     this.#haveRowsChanged ||= this.#rows.size > 0
     this.#rows = new Map()
     this.position = undefined
-    this.holding = 'none'
-    for (const tab of this.tabs.keys()) this.tabs.set(tab, 'none')
     this.disconnected()
   }
 

@@ -18,9 +18,12 @@ export class TestPage implements Environment {
   BroadcastChannel: typeof BroadcastChannel | undefined
   indexedDB: IDBFactory | undefined
 
-  /** Messages that have come while the page hangs. */
-  readonly #undelivered: (() => void)[] = []
-  #hangs = false
+  /** What has come by channels. */
+  readonly received: { readonly channel: string; readonly data: unknown }[] = []
+  /** The names of channels whose messages wait. */
+  #held: (channel: string) => boolean = () => false
+  /** Messages that wait. */
+  readonly #undelivered: { readonly channel: string; readonly deliver: () => void }[] = []
 
   constructor(features: { readonly tabs?: boolean; readonly indexedDB?: IDBFactory } = {}) {
     if (features.tabs === true) {
@@ -30,25 +33,32 @@ export class TestPage implements Environment {
     this.indexedDB = features.indexedDB
   }
 
-  /** Whether its messages wait, as where its main thread is busy or stopped. Its clock is moved by the test anyway. */
-  get hangs(): boolean {
-    return this.#hangs
+  /** Its messages wait, as where its main thread is busy or stopped. Its clock is moved by the test anyway. */
+  set hangs(hangs: boolean) {
+    this.holdChannels(() => hangs)
   }
 
-  set hangs(hangs: boolean) {
-    this.#hangs = hangs
-    if (!hangs) for (const deliver of this.#undelivered.splice(0)) deliver()
+  /** Messages of these channels wait, and those of others are delivered. */
+  holdChannels(held: (channel: string) => boolean): void {
+    this.#held = held
+    const waiting = this.#undelivered.splice(0)
+    this.#undelivered.push(...waiting.filter(({ channel }) => held(channel)))
+    for (const { channel, deliver } of waiting) if (!held(channel)) deliver()
   }
 
   #channelClass(): typeof BroadcastChannel {
-    const whenItRuns = (deliver: () => void) => {
-      if (this.#hangs) this.#undelivered.push(deliver)
+    const whenItMay = (channel: string, deliver: () => void) => {
+      if (this.#held(channel)) this.#undelivered.push({ channel, deliver })
       else deliver()
     }
+    const { received } = this
     return class extends BroadcastChannel {
       override addEventListener(type: string, listener: unknown) {
         super.addEventListener(type, (event: Event) => {
-          whenItRuns(() => typeof listener === 'function' && listener(event))
+          whenItMay(this.name, () => {
+            if (event instanceof MessageEvent) received.push({ channel: this.name, data: event.data })
+            if (typeof listener === 'function') listener(event)
+          })
         })
       }
     }

@@ -50,6 +50,61 @@ describe('tabs of an origin', () => {
     expect(server.requests).toBe(1)
   })
 
+  it('do not get the rows that only a tab which joins needs', async () => {
+    const pages = [newPage(), newPage(), newPage()]
+    const [, second, third] = pages
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+    const views = pages.map((page) => connectTo(server.url, page, { getToken }).view('groups'))
+    for (const view of views) {
+      follow(view)
+      await soon(pages, () => view.status().state === 'live')
+    }
+
+    const hasRows = (page: TestPage | undefined) =>
+      page?.received.filter(({ data }) => JSON.stringify(data).includes('"rows":{')).length
+    expect([hasRows(second), hasRows(third)]).toEqual([1, 1])
+  })
+
+  it.each(['after', 'before'] as const)(
+    'have all rows and changes where the rows of a later tab come %s what all of them get',
+    async (order) => {
+      const pages = [newPage(), newPage()] as const
+      const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+      const [one, two] = [
+        connectTo(server.url, pages[0], { getToken }),
+        connectTo(server.url, pages[1], { getToken }),
+      ]
+      const other = one.view('group', { group: 'g' })
+      const first = one.view('groups')
+      const second = two.view('groups')
+      follow(other)
+      follow(first)
+      await soon(pages, () => first.status().state === 'live')
+      // The second one has met its leader.
+      const met = two.view('group', { group: 'g' })
+      follow(met)
+      await soon(pages, () => met.status().state === 'live')
+
+      const shared = pages[1].received[0]?.channel
+      const { received } = pages[1]
+      const before = received.length
+      pages[1].holdChannels((channel) => (channel === shared) === (order === 'before'))
+      const { snapshots } = follow(second)
+      await soon(pages, () => received.length > before)
+      const stream = await server.stream(0)
+      stream.send('changes', { view: 'groups', rows: [['b', { n: 2 }]], position: '2' })
+      await soon(pages, () => first.getSnapshot().rows.size === 2)
+      await turns()
+      expect(second.getSnapshot().ready).toBe(false)
+      pages[1].holdChannels(() => false)
+      await soon(pages, () => second.getSnapshot().rows.size === 2)
+
+      expect(rowsOf(second)).toEqual({ a: { n: 1 }, b: { n: 2 } })
+      expect(second.status()).toEqual(first.status())
+      expect(snapshots.filter(({ ready, status }) => status.state === 'live' && !ready)).toEqual([])
+    },
+  )
+
   it('follow the views of all of them over the one connection', async () => {
     const pages = [newPage(), newPage()]
     const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })

@@ -108,8 +108,20 @@ async function startBrowser(): Promise<Context> {
   return chromium.context
 }
 
+/** Counts the messages with all rows of a view that come to a page. */
+const COUNT_COPIES = `
+  window.copies = 0
+  globalThis.BroadcastChannel = class extends BroadcastChannel {
+    constructor(name) {
+      super(name)
+      super.addEventListener('message', ({ data }) => data.sent?.rows && window.copies++)
+    }
+  }
+`
+
 async function openPage(context: Context, url: string): Promise<Page> {
   const page = await context.newPage()
+  await page.addInitScript({ content: COUNT_COPIES })
   await page.goto(url)
   return page
 }
@@ -139,9 +151,15 @@ it('eight tabs hold one connection, and another follows within 2 s when the lead
   await app.set('a', '1')
   const context = await startBrowser()
   let pages: Page[] = []
-  for (let count = 0; count < 8; count++) pages.push(await openPage(context, app.url))
-  await Promise.all(pages.map((page) => shows(page, { a: '1' })))
+  for (let count = 0; count < 8; count++) {
+    const page = await openPage(context, app.url)
+    await shows(page, { a: '1' })
+    pages.push(page)
+  }
   await expect.poll(app.streams).toEqual({ open: 1, opened: 1 })
+  // The rows of each tab that joined came to it alone.
+  const copies = await Promise.all(pages.map((page) => page.evaluate<number>('window.copies')))
+  expect(copies.toSorted()).toEqual([0, 1, 1, 1, 1, 1, 1, 1])
   await app.set('a', '2')
   await Promise.all(pages.map((page) => shows(page, { a: '2' })))
 
