@@ -15,9 +15,10 @@ export type {
 export { DataFileError } from './database.ts'
 export type { DocumentFolder } from './corpus/sites.ts'
 export type { DeletedGroup, Fault, FaultKind, Faults } from './faults/faults.ts'
+export type { Turn } from './interactions/interactions.ts'
 export type { ListenOptions } from './listen-options.ts'
 export type { MonitorRecord } from './monitors/event-log.ts'
-export type { Processor, RunResult, RunTask } from './processor/processor.ts'
+export type { Processor, RunProgress, RunResult, RunTask } from './processor/processor.ts'
 export {
   createResearchService,
   type ResearchService,

@@ -13,6 +13,7 @@ import { refuseDeletedGroup } from './faults/deleted-group.ts'
 import { Faults, type Fault } from './faults/faults.ts'
 import { openFaultyGroupStream } from './faults/group-stream-faults.ts'
 import { persistentClock } from './persistent-clock.ts'
+import { Interactions } from './interactions/interactions.ts'
 import type { ListenOptions } from './listen-options.ts'
 import { createListener } from './listener.ts'
 import type { MonitorRecord } from './monitors/event-log.ts'
@@ -156,11 +157,13 @@ async function assemble(
   opened.push(() => outbox.close())
   const monitors = createMonitors({ database, clock, corpus, outbox, onError })
   opened.push(() => monitors.close())
+  const interactions = new Interactions(database)
   const { processor = extractiveProcessor(corpus) } = options
   const tasks = createTasks({
     database,
     clock,
     outbox,
+    interactions,
     openStream: openFaultyGroupStream(faults),
     beforeRequest: (groupId) => refuseDeletedGroup(faults, groupId),
     processor,

@@ -104,7 +104,10 @@ function valid(shape: Shape): fc.Arbitrary<unknown> {
 }
 
 function validObject({ required, optional, anyOf }: ObjectShape): fc.Arbitrary<Record<string, unknown>> {
-  const fields = Object.entries({ ...required, ...optional }).map(([name, shape]) => [name, valid(shape)])
+  const fields = Object.entries({ ...required, ...optional })
+    // Only the service knows which interactions there are.
+    .filter(([name]) => name !== 'previous_interaction_id')
+    .map(([name, shape]) => [name, valid(shape)])
   const record = fc.record<Record<string, unknown>>(Object.fromEntries(fields), {
     requiredKeys: Object.keys(required),
   })
@@ -230,6 +233,11 @@ describe('the client deliberately accepts what the embedded service refuses', ()
     ['more than one of its limits allows', 'search', { search_queries: texts(51) }],
     ['a run that is too long', 'adding runs', { inputs: [{ input: 'a'.repeat(25_001) }] }],
     ['more than 1,000 inputs', 'adding runs', { inputs: Array(1_001).fill(inputs[0]) }],
+    [
+      'an interaction that there is not',
+      'adding runs',
+      { inputs: [{ input: query, previous_interaction_id: 'intr_unknown' }] },
+    ],
     ['an unknown webhook event of a run', 'adding runs', { inputs: [{ input: query, webhook: hook }] }],
     ['an unknown webhook event of a monitor', 'creating a monitor', { ...monitor, webhook: hook }],
     [

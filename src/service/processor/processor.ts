@@ -1,11 +1,35 @@
 import type { TaskOutput } from '../../protocol/output.ts'
 import type { Warning } from '../../protocol/problem.ts'
 import type { RunInput } from '../../protocol/task.ts'
+import type { Turn } from '../interactions/interactions.ts'
+
+/** What a run has done so far, for its event stream. Fields that are absent do not change. */
+export interface RunProgress {
+  /** A message to add to the run's trace. */
+  readonly message?: {
+    readonly kind: 'plan' | 'search' | 'result' | 'tool_call' | 'exec_status'
+    readonly text: string
+  }
+  /** Number of sources found so far. */
+  readonly sourcesConsidered?: number
+  /** Number of sources read so far. */
+  readonly sourcesRead?: number
+  /** URLs of some of the sources read. */
+  readonly sourcesSample?: readonly string[]
+  /** How much of the work is done, from 0 to 100. */
+  readonly meter?: number
+}
 
 /** A run to execute. Its input includes the group's default task spec. */
 export interface RunTask {
   readonly run_id: string
   readonly input: RunInput
+  /** The earlier turns of the run's interaction, oldest first; bounded. */
+  readonly context: readonly Turn[]
+  /** Whether the basis has an entry for each element of a list too (§2.3). Default false. */
+  readonly elementBasis?: boolean
+  /** Reports progress. Never throws. */
+  readonly report: (progress: RunProgress) => void
 }
 
 /** The result of a run. */

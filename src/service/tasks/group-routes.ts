@@ -16,7 +16,7 @@ import { type HttpProblem, invalidRequest, problem } from '../http/problem.ts'
 import { bodySchema, querySchema } from '../http/request-schema.ts'
 import { issue, readJson, readQuery } from '../http/validation.ts'
 import type { GroupStream, LogView } from './group-log.ts'
-import { newRuns } from './run-request.ts'
+import { newRuns, unknownInteractions } from './run-request.ts'
 import type { TaskStore } from './task-store.ts'
 
 /** A request for a group's stream. */
@@ -92,7 +92,12 @@ export function groupRoutes(options: GroupRoutesOptions) {
     const { refresh_status = true } = readQuery(c, addRunsParameters, invalidRequest)
     const { inputs, default_task_spec } = await readJson(c, addRunsBody, invalidRequest)
     const { runs, issues } = newRuns(inputs, default_task_spec)
-    if (issues.length > 0) throw invalidRequest(issues)
+    const unknown = unknownInteractions(
+      inputs,
+      (id) => store.isInteraction(id),
+      (index) => ['body', 'inputs', String(index)],
+    )
+    if (issues.length + unknown.length > 0) throw invalidRequest([...issues, ...unknown])
     const added = store.addRuns(group.taskgroup_id, runs)
     onRuns()
     return c.json(refresh_status ? added : { ...added, status: group.status })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { isObject } from '../../protocol/event.ts'
 import type { Clock } from '../clock.ts'
 import type { Processor, RunTask } from '../processor/processor.ts'
-import type { RunOutcome, TaskStore } from './task-store.ts'
+import type { ClaimedRun, RunOutcome, TaskStore } from './task-store.ts'
 
 /** How long to wait when the database fails, in ms of the clock. */
 const PAUSE = 5_000
@@ -68,11 +68,25 @@ export class RunPool {
     }
   }
 
-  async #execute(task: RunTask): Promise<void> {
+  async #execute(claimed: ClaimedRun): Promise<void> {
     const controller = new AbortController()
     this.#running.add(controller)
+    const task = { ...claimed, report: this.#reporter(claimed.run_id) }
+    task.report({ message: { kind: 'exec_status', text: 'The run has started' } })
     const outcome = await attempt(this.#options.processor, task, controller.signal)
     this.#end(task, outcome, controller)
+  }
+
+  /** Reports to the run's trace. What a processor reports wrongly does not fail its run. */
+  #reporter(runId: string): RunTask['report'] {
+    return (progress) => {
+      if (this.#stopped) return
+      try {
+        this.#options.store.report(runId, progress)
+      } catch (error) {
+        this.#options.onError(error)
+      }
+    }
   }
 
   /** Stores the outcome. The run counts as in flight until then, so that outcomes do not pile up while the database fails. */

@@ -47,6 +47,22 @@ export function newRuns(
   }
 }
 
+/** The issues of inputs that continue an unknown interaction: without its context, they would be about another subject. */
+export function unknownInteractions(
+  inputs: readonly RunInput[],
+  isKnown: (id: string) => boolean,
+  locOf: (index: number) => readonly string[],
+): ValidationIssue[] {
+  const unknown = (id: string | undefined) => id !== undefined && !isKnown(id)
+  return inputs
+    .flatMap(({ previous_interaction_id: id }, index) =>
+      unknown(id)
+        ? [issue([...locOf(index), 'previous_interaction_id'], `There is no interaction with the id ${id}`)]
+        : [],
+    )
+    .slice(0, MAX_REPORTED_ISSUES)
+}
+
 /** A task spec, with its length and warnings. */
 interface ReadSpec {
   readonly spec: TaskSpec | undefined

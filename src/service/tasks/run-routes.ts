@@ -7,7 +7,7 @@ import type { Clock } from '../clock.ts'
 import { problem } from '../http/problem.ts'
 import { bodySchema, querySchema } from '../http/request-schema.ts'
 import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts'
-import { newRun } from './run-request.ts'
+import { newRun, unknownInteractions } from './run-request.ts'
 import type { TaskStore } from './task-store.ts'
 
 /** Settings of {@link runRoutes}. */
@@ -38,7 +38,12 @@ export function runRoutes({ store, clock, onRuns, closing }: RunRoutesOptions) {
       throw unprocessable([issue(['body', 'webhook'], message)])
     }
     const { run, issues } = newRun(input)
-    if (issues.length > 0) throw unprocessable(issues)
+    const unknown = unknownInteractions(
+      [input],
+      (id) => store.isInteraction(id),
+      () => ['body'],
+    )
+    if (issues.length + unknown.length > 0) throw unprocessable([...issues, ...unknown])
     const added = store.addRun(run)
     onRuns()
     return c.json(added, 202)

@@ -7,16 +7,21 @@ import { RUN_STATUSES } from '../../protocol/task.ts'
 import type { RunInput, RunStatus, TaskRun, TaskRunError } from '../../protocol/task.ts'
 import type { Clock } from '../clock.ts'
 import { transaction, truncateLog } from '../database.ts'
-import type { RunTask } from '../processor/processor.ts'
+import type { Interactions, Turn } from '../interactions/interactions.ts'
+import type { RunProgress, RunTask } from '../processor/processor.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
 import { GroupLog } from './group-log.ts'
 import { Listeners } from './listeners.ts'
+import { RunTrace, type StoredTrace } from './run-trace.ts'
 
 /** A run to store: its input and its warnings. */
 export interface NewRun {
   readonly input: RunInput & { readonly processor: string }
   readonly warnings: readonly Warning[]
 }
+
+/** A run that is to be executed. */
+export type ClaimedRun = Omit<RunTask, 'report'>
 
 /** How a run ended. */
 export type RunOutcome =
@@ -48,14 +53,18 @@ export class TaskStore {
   readonly #database: DatabaseSync
   readonly #clock: Clock
   readonly #outbox: Outbox
+  readonly #interactions: Interactions
   readonly #sql
+  /** The traces of running runs that send progress events. */
+  readonly #traces = new Map<string, RunTrace>()
   /** Whether the write-ahead log may hold deleted credentials. */
   #credentialsInLog = false
 
-  constructor(database: DatabaseSync, clock: Clock, outbox: Outbox) {
+  constructor(database: DatabaseSync, clock: Clock, outbox: Outbox, interactions: Interactions) {
     this.#database = database
     this.#clock = clock
     this.#outbox = outbox
+    this.#interactions = interactions
     createTables(database)
     this.log = new GroupLog(database)
     this.#sql = prepareAll(database)
@@ -121,8 +130,29 @@ export class TaskStore {
     return output === null ? undefined : parse(output)
   }
 
-  /** Takes the oldest queued run, and marks it as running. */
-  claim(): RunTask | undefined {
+  /** Whether a run can continue this interaction: its run may still be active. */
+  isInteraction(id: string): boolean {
+    return this.#interactions.turns(id) !== undefined || this.run(runIdOf(id)) !== undefined
+  }
+
+  /** The progress of a run that sends progress events; undefined before it is executed, and if it sends none. */
+  trace(runId: string): StoredTrace | undefined {
+    const running = this.#traces.get(runId)
+    if (running !== undefined) return running
+    const stored = this.#sql.trace.get(runId)?.['trace']
+    return stored === undefined ? undefined : parse(stored)
+  }
+
+  /** Adds progress to the trace of a running run. Progress of others is ignored. */
+  report(runId: string, progress: RunProgress): void {
+    const trace = this.#traces.get(runId)
+    if (trace === undefined) return
+    trace.add(progress, timestamp(this.#clock.now()))
+    this.changes.notify(runId)
+  }
+
+  /** Takes the oldest queued run whose earlier turn is not active, and marks it as running. */
+  claim(): ClaimedRun | undefined {
     const row = transaction(this.#database, () => {
       const now = this.#clock.now()
       const claimed = this.#sql.claim.get(now)
@@ -132,9 +162,13 @@ export class TaskStore {
     if (row === undefined) return undefined
     const input: RunInput = parse(row['input'])
     const servers = row['mcp_servers'] ?? null
+    const run_id = String(row['run_id'])
+    if (input.enable_events === true) this.#traces.set(run_id, new RunTrace())
+    this.changes.notify(run_id)
     return {
-      run_id: String(row['run_id']),
+      run_id,
       input: servers === null ? input : { ...input, mcp_servers: parse(servers) },
+      context: this.#context(input.previous_interaction_id),
     }
   }
 
@@ -167,10 +201,13 @@ export class TaskStore {
         this.log.appendRun(finished.taskgroup_id, finished)
         this.#groupChanged(finished.taskgroup_id, now)
       }
+      this.#storeTurn(finished)
+      this.#storeTrace(runId)
       this.#announce(finished)
       return finished
     })
     if (run === undefined) return
+    this.#traces.delete(runId)
     this.changes.notify(runId)
     if (run.taskgroup_id != null) this.changes.notify(run.taskgroup_id)
   }
@@ -186,6 +223,7 @@ export class TaskStore {
 
   /** Queues running runs again, after their execution was interrupted. */
   requeue(): void {
+    this.#traces.clear()
     this.#sql.requeue.run(this.#clock.now())
   }
 
@@ -196,6 +234,36 @@ export class TaskStore {
       taskgroup_id: row['taskgroup_id'] == null ? null : String(row['taskgroup_id']),
       status: toStatus(row['status']),
     }))
+  }
+
+  #context(previous: string | undefined): readonly Turn[] {
+    if (previous === undefined) return []
+    return this.#interactions.turns(previous) ?? this.#endedTurn(runIdOf(previous))
+  }
+
+  /** The turn of an ended run, which a version of the service without interactions has stored. */
+  #endedTurn(runId: string): readonly Turn[] {
+    const run = this.run(runId)
+    return run === undefined || run.is_active ? [] : [this.#turn(runId)]
+  }
+
+  #turn(runId: string): Turn {
+    const content = this.output(runId)?.content
+    return { question: asText(this.input(runId)?.input), answer: asText(content) }
+  }
+
+  /** Stores the question and the answer of an ended run, so that others can continue from them. */
+  #storeTurn({ run_id, interaction_id }: TaskRun): void {
+    if (interaction_id === undefined) return
+    const previous = this.input(run_id)?.previous_interaction_id
+    this.#interactions.add({ id: interaction_id, previous, ...this.#turn(run_id) })
+  }
+
+  #storeTrace(runId: string): void {
+    const trace = this.#traces.get(runId)
+    if (trace === undefined) return
+    const { messages, stats } = trace
+    this.#sql.insertTrace.run(runId, JSON.stringify({ messages, stats } satisfies StoredTrace))
   }
 
   #get(id: string): TaskRun {
@@ -283,6 +351,11 @@ function createTables(database: DatabaseSync): void {
     CREATE INDEX IF NOT EXISTS task_runs_of_group ON task_runs (taskgroup_id) WHERE taskgroup_id IS NOT NULL;
     CREATE INDEX IF NOT EXISTS task_runs_queued ON task_runs (number) WHERE status = 'queued';
 
+    CREATE TABLE IF NOT EXISTS task_run_traces (
+      run_id TEXT PRIMARY KEY REFERENCES task_runs (run_id),
+      trace TEXT NOT NULL
+    ) STRICT;
+
     -- Counting the runs of a large group at each change would be quadratic.
     CREATE TABLE IF NOT EXISTS task_group_counts (
       taskgroup_id TEXT NOT NULL REFERENCES task_groups,
@@ -323,13 +396,21 @@ function prepareAll(database: DatabaseSync) {
     credentials: database.prepare('SELECT mcp_servers FROM task_runs WHERE run_id = ?'),
     claim: database.prepare(
       `UPDATE task_runs SET status = 'running', modified_at = ?
-       WHERE number = (SELECT number FROM task_runs WHERE status = 'queued' ORDER BY number LIMIT 1)
+       WHERE number = (
+         SELECT number FROM task_runs AS queued WHERE status = 'queued' AND NOT EXISTS (
+           SELECT 1 FROM task_runs AS earlier
+           WHERE earlier.run_id = 'trun_' || substr(queued.input ->> '$.previous_interaction_id', 6)
+           AND earlier.status IN ('queued', 'running')
+         ) ORDER BY number LIMIT 1
+       )
        RETURNING run_id, taskgroup_id, input, mcp_servers`,
     ),
     finish: database.prepare(
       `UPDATE task_runs SET status = ?, output = ?, error = ?, warnings = ?, mcp_servers = NULL, modified_at = ?
        WHERE run_id = ? AND status = 'running'`,
     ),
+    trace: database.prepare('SELECT trace FROM task_run_traces WHERE run_id = ?'),
+    insertTrace: database.prepare('INSERT OR REPLACE INTO task_run_traces (run_id, trace) VALUES (?, ?)'),
     requeue: database.prepare(
       `UPDATE task_runs SET status = 'queued', modified_at = ? WHERE status = 'running'`,
     ),
@@ -342,7 +423,7 @@ function toRun(row: Row): TaskRun {
   const status = toStatus(row['status'])
   return {
     run_id,
-    interaction_id: run_id.replace(/^trun_/, 'intr_'),
+    interaction_id: interactionIdOf(run_id),
     taskgroup_id: row['taskgroup_id'] == null ? null : String(row['taskgroup_id']),
     status,
     is_active: ACTIVE.has(status),
@@ -353,6 +434,19 @@ function toRun(row: Row): TaskRun {
     created_at: timestamp(row['created_at']),
     modified_at: timestamp(row['modified_at']),
   }
+}
+
+/** Each run is one turn of an interaction. The ids differ in their prefix only, which {@link TaskStore.claim} relies on. */
+function interactionIdOf(runId: string): string {
+  return runId.replace(/^trun_/, 'intr_')
+}
+
+function runIdOf(interactionId: string): string {
+  return interactionId.replace(/^intr_/, 'trun_')
+}
+
+function asText(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 }
 
 function toStatus(value: unknown): RunStatus {

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { type Clock, realTimeOf } from '../clock.ts'
+import type { Interactions } from '../interactions/interactions.ts'
 import type { Processor } from '../processor/processor.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
 import { groupRoutes, type GroupRoutesOptions } from './group-routes.ts'
@@ -12,6 +13,7 @@ export interface TasksOptions extends Pick<GroupRoutesOptions, 'openStream' | 'b
   readonly database: DatabaseSync
   readonly clock: Clock
   readonly outbox: Outbox
+  readonly interactions: Interactions
   readonly processor: Processor
   /** Maximum number of runs executed at once. */
   readonly concurrency: number
@@ -33,8 +35,9 @@ export interface Tasks {
 }
 
 export function createTasks(options: TasksOptions): Tasks {
-  const { database, clock, outbox, openStream, beforeRequest, streamDuration, onError } = options
-  const store = new TaskStore(database, clock, outbox)
+  const { database, clock, outbox, interactions, openStream, beforeRequest, streamDuration, onError } =
+    options
+  const store = new TaskStore(database, clock, outbox, interactions)
   const { processor, concurrency } = options
   const pool = new RunPool({ store, clock, processor, concurrency, onError })
   const streams = new Set<() => void>()

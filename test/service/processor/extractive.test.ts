@@ -46,7 +46,8 @@ It supports TypeScript out of the box.
 }
 
 function run(corpus: Corpus, input: RunInput): Promise<RunResult> {
-  return extractiveProcessor(corpus).run({ run_id: 'trun_1', input }, new AbortController().signal)
+  const task = { run_id: 'trun_1', input, context: [], report() {} }
+  return extractiveProcessor(corpus).run(task, new AbortController().signal)
 }
 
 async function fieldsOf(
@@ -371,7 +372,7 @@ describe('an aborted run', () => {
   it('stops before it starts', async () => {
     const corpus = await corpusOf(PACKAGES)
     const running = extractiveProcessor(corpus).run(
-      { run_id: 'trun_1', input: { input: 'rxjs' } },
+      { run_id: 'trun_1', input: { input: 'rxjs' }, context: [], report() {} },
       AbortSignal.abort(new Error('called off')),
     )
     await expect(running).rejects.toThrow('called off')
@@ -398,6 +399,8 @@ describe('an aborted run', () => {
     const running = extractiveProcessor(counting).run(
       {
         run_id: 'trun_1',
+        context: [],
+        report() {},
         input: { input: 'rxjs', task_spec: { output_schema: { type: 'json', json_schema } } },
       },
       controller.signal,

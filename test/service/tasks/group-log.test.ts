@@ -4,6 +4,7 @@ import { openDatabase } from '../../../src/service/database.ts'
 import { framesOf } from '../../../src/http/event-batch.ts'
 import type { GroupLog, GroupStream, LogView } from '../../../src/service/tasks/group-log.ts'
 import { newRun } from '../../../src/service/tasks/run-request.ts'
+import { Interactions } from '../../../src/service/interactions/interactions.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'
 import { answerTo } from '../running.ts'
 
@@ -13,7 +14,7 @@ const MANY = 700
 function openStore() {
   const database = openDatabase(':memory:')
   onTestFinished(() => database.close())
-  return new TaskStore(database, new ManualClock(), { post() {} })
+  return new TaskStore(database, new ManualClock(), { post() {} }, new Interactions(database))
 }
 
 /** Adds runs to a group, which end at once; every seventh one fails. */

@@ -216,6 +216,8 @@ describe('adding runs', () => {
   it('accepts every field of a run input, and passes all to the processor', async () => {
     const processor = new HeldProcessor()
     const { group, get, post } = await running({ processor })
+    const before = await post<TaskRun>('/v1/tasks/runs', { input: 'before', processor: 'lite' })
+    ;(await processor.next()).complete()
     const input = {
       input: { company: 'Example' },
       processor: 'core',
@@ -231,7 +233,7 @@ describe('adding runs', () => {
         output_schema: { type: 'json', json_schema: { type: 'object', properties: {} } },
         input_schema: 'a company',
       },
-      previous_interaction_id: 'intr_before',
+      previous_interaction_id: before.body.interaction_id,
       mcp_servers: [
         {
           type: 'url',
@@ -248,7 +250,12 @@ describe('adding runs', () => {
     const run = await processor.next()
     const shown = await get<RunInput>(`/v1/tasks/runs/${run.task.run_id}/input`)
 
-    expect(run.task).toEqual({ run_id: added.body.run_ids[0], input })
+    expect(run.task).toEqual({
+      run_id: added.body.run_ids[0],
+      input,
+      context: [{ question: 'before', answer: 'Answer to before' }],
+      report: expect.any(Function),
+    })
     expect(JSON.stringify(shown.body)).not.toContain('credential')
     expect(shown.body).toMatchObject({ ...input, mcp_servers: [{ name: 'tools', allowed_tools: ['look'] }] })
   })

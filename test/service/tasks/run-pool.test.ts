@@ -3,6 +3,7 @@ import { ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { RunPool } from '../../../src/service/tasks/run-pool.ts'
 import { newRun } from '../../../src/service/tasks/run-request.ts'
+import { Interactions } from '../../../src/service/interactions/interactions.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'
 import { answerTo } from '../running.ts'
 
@@ -10,7 +11,7 @@ import { answerTo } from '../running.ts'
 function startPool(refused: 'running' | 'completed') {
   const database = openDatabase(':memory:')
   const clock = new ManualClock()
-  const store = new TaskStore(database, clock, { post() {} })
+  const store = new TaskStore(database, clock, { post() {} }, new Interactions(database))
   database.exec(`
     CREATE TRIGGER refuse BEFORE UPDATE OF status ON task_runs WHEN new.status = '${refused}' BEGIN
       SELECT RAISE(ABORT, 'the disk is full');
@@ -52,7 +53,9 @@ function startPool(refused: 'running' | 'completed') {
 
 function ended(store: TaskStore, runId: string): Promise<void> {
   return new Promise((resolve) => {
-    store.changes.on(runId, () => resolve())
+    store.changes.on(runId, () => {
+      if (store.run(runId)?.is_active === false) resolve()
+    })
   })
 }
 

@@ -7,13 +7,17 @@ import { ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { framesOf, NO_EVENTS } from '../../../src/http/event-batch.ts'
 import { newRun } from '../../../src/service/tasks/run-request.ts'
+import { Interactions } from '../../../src/service/interactions/interactions.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'
 import { answerTo, temporaryFolder } from '../running.ts'
 
 function openStore() {
   const database = openDatabase(':memory:')
   onTestFinished(() => database.close())
-  return { database, store: new TaskStore(database, new ManualClock(), { post() {} }) }
+  return {
+    database,
+    store: new TaskStore(database, new ManualClock(), { post() {} }, new Interactions(database)),
+  }
 }
 
 const CREDENTIAL = 'Bearer of-the-tool-server'
@@ -46,7 +50,7 @@ describe('the files of a service', () => {
     const folder = await temporaryFolder()
     const database = openDatabase(join(folder, 'service.db'))
     onTestFinished(() => database.close())
-    const store = new TaskStore(database, new ManualClock(), { post() {} })
+    const store = new TaskStore(database, new ManualClock(), { post() {} }, new Interactions(database))
     const credential = (index: number) => `credential-${index}-${'x'.repeat(index * 7)}`
     const inputs = Array.from({ length: 400 }, (_, index) => ({
       input: 'one',
@@ -84,7 +88,7 @@ describe('the files of a service', () => {
     const database = openDatabase(file)
     const reader = new DatabaseSync(file)
     onTestFinished(() => (reader.close(), database.close()))
-    const store = new TaskStore(database, new ManualClock(), { post() {} })
+    const store = new TaskStore(database, new ManualClock(), { post() {} }, new Interactions(database))
     const { run_id } = store.addRun(newRun({ input: 'one', mcp_servers: servers }).run)
     store.claim()
     reader.exec('BEGIN; SELECT * FROM task_runs')
