@@ -7,6 +7,7 @@ import { refusalResponse } from '../gateway/http-answer.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
 import { checkObject, checkOptions, checkText } from '../protocol/check.ts'
+import { MAX_RUNS_PER_REQUEST } from '../protocol/limits.ts'
 import { Assets, htmlResponse } from './assets.ts'
 import { DashboardKey } from './dashboard-key.ts'
 import { findDocument } from './documents.ts'
@@ -139,9 +140,12 @@ function grantOf(hasClient: boolean): Grant {
     sub: SUBJECT,
     views: Object.keys(dashboardViews),
     sources: ['*'],
-    // It searches while its user types.
+    // It searches while its user types, and adds as many runs as fit into a request.
     ...(hasClient && {
-      requests: { search: { perMinute: 120 }, addRuns: { groups: ['*'], processors: ['*'] } },
+      requests: {
+        search: { perMinute: 120 },
+        addRuns: { groups: ['*'], processors: ['*'], perMinute: MAX_RUNS_PER_REQUEST },
+      },
     }),
   }
 }

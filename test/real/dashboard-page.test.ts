@@ -46,6 +46,18 @@ async function openRun(page: Page): Promise<void> {
   await page.locator('.rows summary').first().click()
 }
 
+async function openForm(page: Page): Promise<void> {
+  await page.locator('.add-runs summary').click()
+}
+
+function addRuns(text: string) {
+  return async (page: Page) => {
+    await openForm(page)
+    await page.locator('.add-runs textarea').fill(text)
+    await page.locator('.add-runs button').click()
+  }
+}
+
 function openQuote(index: number) {
   return async (page: Page) => {
     await openRun(page)
@@ -80,6 +92,22 @@ const STATES = [
   ['group-hostile', '/?rows=hostile#/group/tgrp_companies', 'texts and lists are cut', openRun],
   ['group-unknown', '/?rows=empty#/group/tgrp_other', 'Nothing is known of this group'],
   ['group-loading', '/?rows=none#/group/tgrp_other', 'tgrp_other'],
+  ['group-add', '/#/group/tgrp_companies', 'One input a line', openForm],
+  ['group-add-problem', '/#/group/tgrp_companies', 'Line 2 is not JSON', addRuns('one\n{"a": }')],
+  ['group-add-pending', '/#/group/tgrp_companies', 'Adding…', addRuns('never')],
+  ['group-add-failed', '/#/group/tgrp_companies', 'Try again in 41 s.', addRuns('fail')],
+  ['group-add-uncertain', '/#/group/tgrp_companies', 'It is not known whether', addRuns('cut')],
+  [
+    'group-added',
+    '/#/group/tgrp_companies',
+    'trun_added_2',
+    addRuns(`Who leads it?\n{"q":"${'W'.repeat(200)}"}`),
+  ],
+  ['group-add-off', '/?without-service#/group/tgrp_companies', 'no connection to the service', openForm],
+  ['runs', '/#/runs', 'trun_alone_1'],
+  ['runs-empty', '/?rows=empty#/runs', 'No runs of their own yet'],
+  ['run', '/#/run/trun_alone_1', 'not in the sources of 2026'],
+  ['run-unknown', '/#/run/trun_other', 'Nothing is known of this run'],
   ['document-passage', '/#/group/tgrp_companies', 'Chapter 12.', openQuote(1)],
   ['document-failed', '/#/group/tgrp_companies', 'could not be loaded', openQuote(2)],
   ['document-missing', '/#/monitor/monitor_ports', 'no copy of the document', openChange],
@@ -219,6 +247,39 @@ it('announces a lost connection and alerts to a screen reader, and nothing else 
   await page.getByText('861 completed').waitFor()
   await page.getByText('Connection lost. Reconnecting.').waitFor({ state: 'attached' })
   expect(await page.evaluate('said')).toEqual(['Connection lost. Reconnecting.'])
+})
+
+it('adds runs by the keyboard alone, names what is wrong, and shows what was added until it ends', async () => {
+  const { page, problems } = await open('/#/group/tgrp_companies')
+  const focused = () => page.evaluate<string>('document.activeElement.outerHTML.slice(0, 60)')
+  await page.locator('.add-runs summary').focus()
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('Tab')
+  expect(await focused()).toMatch(/^<textarea/)
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await page.locator('[role=alert]').getByText('Write at least one input.').waitFor()
+  expect(await focused()).toMatch(/^<textarea/)
+  expect(await page.evaluate('document.activeElement.getAttribute("aria-invalid")')).toBe('true')
+
+  await page.keyboard.type('Who leads it?')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await page.locator('[role=status]').getByText('1 run was added.').waitFor({ state: 'attached' })
+  const waiting = page.getByRole('list', { name: 'Added runs that have not ended' })
+  await waiting.getByText('Who leads it?').waitFor()
+  expect(await page.evaluate('document.querySelector("textarea").value')).toBe('')
+
+  await page.evaluate(`harness.setRow('group?group=tgrp_companies', 'tgrp_companies/trun_added_1', {
+    kind: 'run', output: null, input: { input: 'Who leads it?' }, recorded: Date.now(),
+    run: { run_id: 'trun_added_1', status: 'completed', is_active: false, processor: 'base', created_at: null, modified_at: null },
+  })`)
+  await page.getByText('1 of 1 has ended.').waitFor()
+  await waiting.waitFor({ state: 'detached' })
+  expect(await page.getByText('Who leads it?').count()).toBe(1)
+  expect(problems).toEqual([])
 })
 
 it('runs nothing of what the service sends, and links only to pages', async () => {

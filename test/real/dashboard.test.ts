@@ -3,10 +3,12 @@ import type { AddressInfo } from 'node:net'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { openLog } from 'rivulet'
-import type { ResearchEvent } from 'rivulet'
+import { createClient, openLog } from 'rivulet'
+import type { ResearchEvent, TaskRun } from 'rivulet'
 import { createDashboard } from 'rivulet/dashboard'
+import type { GatewayClient } from 'rivulet/gateway'
 import { sqliteLog } from 'rivulet/log/sqlite'
+import { createResearchService } from 'rivulet/service'
 import { nodeListener } from 'rivulet/webhooks'
 import { expect, it, onTestFinished } from 'vitest'
 import { groupEvent, monitorEvent, runEvent } from '../../src/protocol/event.ts'
@@ -22,8 +24,16 @@ const CITED = 'https://yard.example/history'
 const PASSAGE = 'The yard was founded in 1998, when two docks became one.'
 const HISTORY = `# History\n\n${'The river froze that winter. '.repeat(400)}\n\n${PASSAGE}\n\n${'The ice went in March. '.repeat(400)}`
 
+/** A client that finds one document, and adds no runs. */
+const SEARCHING: GatewayClient = {
+  search: async ({ search_queries: [query] }) => ({
+    results: [{ url: CITED, title: `Found for ${query}`, publish_date: '2026-01-31', excerpts: [PASSAGE] }],
+  }),
+  taskGroups: { addRuns: () => Promise.reject(new Error('no runs are added here')) },
+}
+
 /** The dashboard of a log in a file, behind a server that can be cut off. */
-async function servedDashboard() {
+async function servedDashboard(client: GatewayClient = SEARCHING) {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-dashboard-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const store = sqliteLog(join(folder, 'log.db'))
@@ -32,14 +42,7 @@ async function servedDashboard() {
   const dashboard = createDashboard({
     log,
     documents: (url) => (url === CITED ? { title: 'History of the yard', text: HISTORY } : undefined),
-    client: {
-      search: async ({ search_queries: [query] }) => ({
-        results: [
-          { url: CITED, title: `Found for ${query}`, publish_date: '2026-01-31', excerpts: [PASSAGE] },
-        ],
-      }),
-      taskGroups: { addRuns: () => Promise.reject(new Error('no runs are added here')) },
-    },
+    client,
   })
   onTestFinished(() => dashboard.close())
 
@@ -57,6 +60,7 @@ async function servedDashboard() {
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     base,
+    log,
     address: dashboard.address(base),
     append: (...events: readonly ResearchEvent[]) => append(store, events),
     cut() {
@@ -68,9 +72,9 @@ async function servedDashboard() {
 }
 
 /** The dashboard in a browser that has its key. `expected` matches messages of the console that the test provokes. */
-async function openedDashboard(expected?: RegExp) {
+async function openedDashboard(expected?: RegExp, client?: GatewayClient) {
   await mkdir(ARTIFACTS, { recursive: true })
-  const served = await servedDashboard()
+  const served = await servedDashboard(client)
   const chromium = await startChromium()
   onTestFinished(() => chromium[Symbol.asyncDispose]())
   const { page, problems } = await watchedPage(chromium.context, served.base, expected)
@@ -251,6 +255,83 @@ it('searches as its user types', async () => {
 
   await page.getByRole('searchbox').fill('')
   await page.getByRole('link', { name: 'frozen river' }).waitFor()
+  expect(problems).toEqual([])
+})
+
+it('adds runs to a group of a service, and shows each when it ends', async () => {
+  const docs = await mkdtemp(join(tmpdir(), 'rivulet-dashboard-docs-'))
+  onTestFinished(() => rm(docs, { recursive: true, force: true }))
+  const release = new Map<string, () => void>()
+  const service = await createResearchService({
+    docs,
+    processor: {
+      run: async ({ input: { input } }, signal) => {
+        const name = JSON.stringify(input)
+        await new Promise<void>((done, fail) => {
+          release.set(name, done)
+          signal.addEventListener('abort', () => fail(new Error('the service is closed')))
+        })
+        return { output: { type: 'text', content: `Found for ${name}`, basis: [] } }
+      },
+    },
+  })
+  onTestFinished(() => service.close())
+  const client = createClient({ apiKey: service.apiKey, baseUrl: await service.listen() })
+  const { taskgroup_id: group } = await client.taskGroups.create()
+  await client.taskGroups.addRuns(group, { inputs: [{ input: 'the first' }] })
+  const { page, problems, log } = await openedDashboard(undefined, client)
+  const recording = client.record({ taskGroups: [group], log })
+  onTestFinished(() => recording.stop())
+
+  await page.getByRole('link', { name: new RegExp(group) }).click()
+  await page.getByText('0% of 1 runs').waitFor()
+  await page.getByText('Add runs').first().click()
+  await page.locator('textarea').fill('Who leads it?\n{"company":"Nordhavn"}')
+  await page.getByRole('button', { name: 'Add runs' }).click()
+  const waiting = page.getByRole('list', { name: 'Added runs that have not ended' })
+  await waiting.getByText('Who leads it?').waitFor()
+  await waiting.getByText('{"company":"Nordhavn"}').waitFor()
+  await page.getByText('0% of 3 runs').waitFor()
+  await page.screenshot({ path: join(ARTIFACTS, 'served-added.png') })
+
+  await expect.poll(() => release.has('{"company":"Nordhavn"}')).toBe(true)
+  release.get('{"company":"Nordhavn"}')?.()
+  await page.getByText('Found for {"company":"Nordhavn"}').waitFor()
+  await waiting.getByText('{"company":"Nordhavn"}').waitFor({ state: 'detached' })
+  await waiting.getByText('Who leads it?').waitFor()
+  await page.getByText('33% of 3 runs').waitFor()
+  expect(await findings(page)).toEqual([])
+  expect(problems).toEqual([])
+})
+
+it('shows a run without a group, and moves it to its group when that is known', async () => {
+  const { page, problems, append: appendEvents } = await openedDashboard()
+  const alone = (fields: Partial<TaskRun>) =>
+    runEvent(
+      {
+        run: {
+          run_id: 'trun_alone',
+          status: 'completed',
+          is_active: false,
+          processor: 'base',
+          created_at: null,
+          modified_at: null,
+          ...fields,
+        },
+      },
+      'webhook',
+    )
+  await goTo(page, 'Runs')
+  await page.getByText('No runs of their own yet').waitFor()
+  await appendEvents(alone({}))
+  await page.getByRole('link', { name: /trun_alone/ }).click()
+  await page.getByText('The events of this run brought no output.').waitFor()
+
+  await appendEvents(alone({ taskgroup_id: 'tgrp_yards' }))
+  await page.getByText('Nothing is known of this run').waitFor()
+  await goTo(page, 'Groups')
+  await page.getByRole('link', { name: /tgrp_yards/ }).click()
+  await page.getByText('trun_alone').waitFor()
   expect(problems).toEqual([])
 })
 

@@ -14,6 +14,7 @@ import { Overview } from './overview.tsx'
 import { Notice } from './parts/notice.tsx'
 import { useRoute } from './route.ts'
 import type { Route } from './route.ts'
+import { RunsSection } from './runs/runs-section.tsx'
 import { SearchSection } from './search/search-section.tsx'
 import { ConnectionBanner } from './status.tsx'
 
@@ -52,6 +53,8 @@ const Section = memo(function Section({ route }: { readonly route: Route }): Rea
       return <MonitorsSection monitor={route.monitor} />
     case 'groups':
       return <GroupsSection group={route.group} run={route.run} />
+    case 'runs':
+      return <RunsSection run={route.run} />
     case 'alerts':
       return <AlertsSection />
     case 'search':
@@ -82,13 +85,22 @@ function focusMain(event: { preventDefault(): void }, main: HTMLElement | null):
 function placeOf(route: Route): string {
   if (route.section === 'monitors') return `monitors/${route.monitor ?? ''}`
   if (route.section === 'groups') return `groups/${route.group ?? ''}`
+  if (route.section === 'runs') return `runs/${route.run ?? ''}`
   return route.section
+}
+
+/** The id of what is shown; undefined for a section as a whole. */
+function idOf(route: Route): string | undefined {
+  if (route.section === 'monitors') return route.monitor
+  if (route.section === 'groups') return route.group
+  return route.section === 'runs' ? route.run : undefined
 }
 
 const TITLES: Readonly<Record<Route['section'], string>> = {
   overview: 'Overview',
   monitors: 'Monitors',
   groups: 'Task groups',
+  runs: 'Runs',
   alerts: 'Alerts',
   search: 'Search',
   log: 'Log',
@@ -98,8 +110,7 @@ const TITLES: Readonly<Record<Route['section'], string>> = {
 /** The title says where the page is, and the focus follows to its subject: the heading, or the field of the search. */
 function useTitleAndFocus(route: Route, main: { readonly current: HTMLElement | null }): void {
   const place = placeOf(route)
-  const id =
-    route.section === 'monitors' ? route.monitor : route.section === 'groups' ? route.group : undefined
+  const id = idOf(route)
   const title = `${id === undefined ? '' : `${id} · `}${TITLES[route.section]} · Rivulet`
   useEffect(() => {
     document.title = title

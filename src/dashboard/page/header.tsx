@@ -13,6 +13,7 @@ const SECTIONS: readonly (readonly [route: Route, name: string])[] = [
   [{ section: 'overview' }, 'Overview'],
   [{ section: 'monitors' }, 'Monitors'],
   [{ section: 'groups' }, 'Groups'],
+  [{ section: 'runs' }, 'Runs'],
   [{ section: 'alerts' }, 'Alerts'],
   [{ section: 'search', query: '' }, 'Search'],
   [{ section: 'log' }, 'Log'],

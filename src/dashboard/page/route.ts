@@ -5,6 +5,7 @@ export type Route =
   | { readonly section: 'overview' | 'alerts' | 'log' }
   | { readonly section: 'monitors'; readonly monitor?: string }
   | { readonly section: 'groups'; readonly group?: string; readonly run?: string }
+  | { readonly section: 'runs'; readonly run?: string }
   | { readonly section: 'search'; readonly query: string }
   | { readonly section: 'unknown' }
 
@@ -16,13 +17,14 @@ export function parseRoute(hash: string): Route {
   if (section === undefined || section === '') return { section: 'overview' }
   if (section === 'alerts' || section === 'log') return { section }
   if (section === 'monitors') return { section }
-  if (section === 'groups') return { section }
+  if (section === 'groups' || section === 'runs') return { section }
   if (section === 'monitor' && id !== undefined && id !== '') return { section: 'monitors', monitor: id }
   if (section === 'group' && id !== undefined && id !== '') {
     return run === undefined || run === ''
       ? { section: 'groups', group: id }
       : { section: 'groups', group: id, run }
   }
+  if (section === 'run' && id !== undefined && id !== '') return { section: 'runs', run: id }
   if (section === 'search') return { section, query: new URLSearchParams(query).get('q') ?? '' }
   return { section: 'unknown' }
 }
@@ -38,6 +40,8 @@ export function hashOf(route: Route): string {
     case 'groups':
       if (route.group === undefined) return '#/groups'
       return `#/group/${[route.group, ...(route.run === undefined ? [] : [route.run])].map(encodeURIComponent).join('/')}`
+    case 'runs':
+      return route.run === undefined ? '#/runs' : `#/run/${encodeURIComponent(route.run)}`
     case 'search':
       return route.query === ''
         ? '#/search'

@@ -9,6 +9,10 @@ export type GroupRow = RowOf<DashboardViews['group']>
 export type GroupRunRow = Extract<GroupRow, { readonly kind: 'run' }>
 export type NoticeRow = Extract<GroupRow, { readonly kind: 'notice' }>
 
+/** A run without a group: what a list has of it, and all of it. */
+export type RunsRow = RowOf<DashboardViews['runs']>
+export type RunRow = RowOf<DashboardViews['run']>
+
 /** A monitor: what it has reported, and whether it can be reached. */
 export type MonitorsRow = RowOf<DashboardViews['monitors']>
 

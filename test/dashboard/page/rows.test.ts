@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import type { OpenAlert } from 'rivulet/rules'
 import { alertsByState } from '../../../src/dashboard/page/alerts/alerts.ts'
+import type { RulesAt } from '../../../src/dashboard/page/alerts/alerts.ts'
 import { progressOf } from '../../../src/dashboard/page/groups/progress.ts'
 import { noticeText } from '../../../src/dashboard/page/monitors/source-notice.tsx'
 import { timelineEntry } from '../../../src/dashboard/page/monitors/timeline.ts'
@@ -40,6 +42,21 @@ describe('the progress of a group', () => {
   })
 })
 
+function rulesAt(alerts: readonly OpenAlert[]): RulesAt {
+  const none = {
+    pending: 0,
+    firing: 0,
+    unknown: 0,
+    keys: 1,
+    missing: 0,
+    errors: 0,
+    cut: 0,
+    late: 0,
+    overflow: 0,
+  }
+  return { now: NOW, rules: { alerts, isCut: false, rules: [{ alert: 'Ice', ...none }] } }
+}
+
 describe('alerts by state', () => {
   const row = (state: AlertRow['state'], change: Partial<AlertRow>): AlertRow => ({
     state,
@@ -71,7 +88,7 @@ describe('alerts by state', () => {
   it('are those of the log, and the pending ones of the rules', () => {
     const alerts = alertsByState(
       [['a', row('firing', { value: 3, annotations: { summary: 'It breaks' } })]],
-      [open('firing', { monitor: 'm' }), open('pending', { monitor: 'n' })],
+      rulesAt([open('firing', { monitor: 'm' }), open('pending', { monitor: 'n' })]),
       NOW,
     )
     expect(alerts.firing).toHaveLength(1)
@@ -90,11 +107,75 @@ describe('alerts by state', () => {
       [id, row('resolved', { changed: NOW - age, resolved: 'expired' })] as const
     const alerts = alertsByState(
       [resolved('a', 2 * HOUR), resolved('b', HOUR), resolved('c', 25 * HOUR)],
-      [],
+      undefined,
       NOW,
     )
     expect(alerts.resolved.map(({ id }) => id)).toEqual(['b', 'a'])
     expect(alerts.resolved[0]?.reason).toBe('expired')
+  })
+})
+
+describe('an alert whose state is unknown', () => {
+  const row = (change: Partial<AlertRow> = {}): AlertRow => ({
+    state: 'unknown',
+    alert: 'Ice',
+    group: null,
+    key: { monitor: 'm', kind: 'a' },
+    labels: { alertname: 'Ice', monitor: 'm' },
+    annotations: {},
+    value: null,
+    since: '2026-01-31T10:00:00Z',
+    events: [],
+    episode: null,
+    resolved: null,
+    unknown: 'lost',
+    changed: NOW - HOUR,
+    ...change,
+  })
+  const open = (state: OpenAlert['state'], unknown: OpenAlert['unknown']): OpenAlert => ({
+    alert: 'Ice',
+    state,
+    key: { kind: 'a', monitor: 'm' },
+    labels: null,
+    annotations: null,
+    value: null,
+    since: null,
+    unknown,
+  })
+  const shown = (given: AlertRow, status: RulesAt | undefined) =>
+    alertsByState([['a', given]], status, NOW).unknown.length
+
+  it('is shown while its rule does not know', () => {
+    expect(shown(row(), rulesAt([open('unknown', 'lost')]))).toBe(1)
+  })
+
+  it('is gone when its rule knows again', () => {
+    expect(shown(row(), rulesAt([]))).toBe(0)
+    expect(shown(row(), rulesAt([open('pending', null)]))).toBe(0)
+  })
+
+  it('is shown while the rules have not been asked since, or have more than was read', () => {
+    expect(shown(row(), undefined)).toBe(1)
+    expect(shown(row({ changed: NOW }), rulesAt([]))).toBe(1)
+    expect(shown(row(), { ...rulesAt([]), rules: { ...rulesAt([]).rules, isCut: true } })).toBe(1)
+  })
+
+  it('is shown for a day where no rule can say more', () => {
+    for (const change of [{ alert: 'Another' }, { key: {}, unknown: 'gap' }] as const) {
+      expect(shown(row(change), rulesAt([]))).toBe(1)
+      expect(shown(row({ ...change, changed: NOW - 25 * HOUR }), rulesAt([]))).toBe(0)
+    }
+  })
+
+  it('is shown for good while its rule has too many keys', () => {
+    expect(shown(row({ key: {}, unknown: 'keys', changed: NOW - 25 * HOUR }), rulesAt([]))).toBe(1)
+  })
+
+  it('fires without a reason when its rule knows again', () => {
+    const firing = row({ state: 'firing' })
+    const reason = (status: RulesAt) => alertsByState([['a', firing]], status, NOW).firing[0]?.reason
+    expect(reason(rulesAt([open('firing', 'lost')]))).toBe('lost')
+    expect(reason(rulesAt([open('firing', null)]))).toBeUndefined()
   })
 })
 

@@ -1,6 +1,6 @@
-import { viewAddress } from 'rivulet/live'
+import { LiveError, viewAddress } from 'rivulet/live'
 import type { LiveState, LiveStatus, LiveView, ViewSnapshot } from 'rivulet/live'
-import type { SearchResponse } from 'rivulet'
+import type { AddRunsRequest, AddRunsResponse, SearchResponse } from 'rivulet'
 import { LogStatus } from '../../../src/dashboard/page/log-status.ts'
 import { mount } from '../../../src/dashboard/page/mount.tsx'
 import { emptyFixture, fullFixture, hostileFixture } from './rows.ts'
@@ -8,7 +8,7 @@ import type { Fixture } from './rows.ts'
 
 /**
  * The page over rows of this file instead of a gateway's, so that a test can bring it into each state: `?rows=full` (or `empty`,
- * `hostile`, `many`, `none` for rows that never come) and `&state=stale`, and `harness.setState('denied')` later.
+ * `hostile`, `many`, `none` for rows that never come) and `&state=stale`, `&without-service`, and `harness.setState('denied')` later.
  */
 class FakeView implements LiveView<unknown> {
   readonly address: string
@@ -87,6 +87,30 @@ async function search(request: { readonly search_queries: readonly string[] }): 
   }
 }
 
+let addedRuns = 0
+
+async function addRuns(_group: string, { inputs }: AddRunsRequest): Promise<AddRunsResponse> {
+  const asked = inputs[0]?.input
+  if (asked === 'never') return new Promise(() => {})
+  if (asked === 'fail') throw new LiveError('too_many', 'at most 1000 runs a minute', { retryAfter: 41_000 })
+  if (asked === 'cut') {
+    throw new LiveError('uncertain', 'the request failed, and the service may have acted on it')
+  }
+  const status = {
+    num_task_runs: inputs.length,
+    task_run_status_counts: { queued: inputs.length },
+    is_active: true,
+    status_message: null,
+    modified_at: null,
+  }
+  return {
+    status,
+    run_ids: inputs.map(() => `trun_added_${++addedRuns}`),
+    run_cursor: null,
+    event_cursor: null,
+  }
+}
+
 Object.assign(globalThis, {
   harness: {
     setState(state: string) {
@@ -123,7 +147,7 @@ mount(root, {
       getSnapshot: () => ({ role: 'idle', followers: 0, views: [] }),
     },
     search,
-    addRuns: () => Promise.reject(new Error('not in the harness')),
+    addRuns,
     close() {},
     [Symbol.dispose]() {},
   },
@@ -132,7 +156,13 @@ mount(root, {
     return fixture.documents[url]
   },
   logStatus: new LogStatus(() =>
-    wanted === 'none' ? new Promise(() => {}) : Promise.resolve({ ...fixture.status, now: Date.now() }),
+    wanted === 'none'
+      ? new Promise(() => {})
+      : Promise.resolve({
+          ...fixture.status,
+          now: Date.now(),
+          ...(query.has('without-service') && { can: { search: false, addRuns: false, documents: false } }),
+        }),
   ),
   access: {
     subscribe(listener: () => void) {

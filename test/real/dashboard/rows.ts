@@ -6,6 +6,8 @@ import type {
   GroupsRow,
   MonitorRow,
   MonitorsRow,
+  RunRow,
+  RunsRow,
   SearchesRow,
 } from '../../../src/dashboard/page/rows.ts'
 import { rowKey } from 'rivulet/live'
@@ -47,6 +49,7 @@ export function fullFixture(now: number, runs = 40, events = 60): Fixture {
   const views = {
     groups: groups(now),
     'group?group=tgrp_companies': runsOf(now, runs),
+    ...runsAlone(now),
     monitors: monitors(now),
     'monitor?monitor=monitor_ports': timeline(now, events),
     alerts: alerts(now),
@@ -81,7 +84,7 @@ export function emptyFixture(now: number): Fixture {
   }
   return {
     views: Object.fromEntries(
-      ['groups', 'monitors', 'alerts', 'activity', 'searches'].map((name) => [name, new Map()]),
+      ['groups', 'runs', 'monitors', 'alerts', 'activity', 'searches'].map((name) => [name, new Map()]),
     ),
     status: { ...none, log, rules: { alerts: [], isCut: false, rules: [] } },
     documents: {},
@@ -170,6 +173,63 @@ function groups(now: number): Map<string, GroupsRow> {
     row('tgrp_patents_q3', { completed: 240 }, false, 3 * HOUR),
     row('tgrp_suppliers', { completed: 51, failed: 2, cancelled: 7 }, false, 26 * HOUR),
   ])
+}
+
+/** Runs without a group, as a list and each by itself. */
+function runsAlone(now: number): Record<string, ReadonlyMap<string, unknown>> {
+  const created = (age: number) => new Date(now - age).toISOString()
+  const all: readonly RunRow[] = [
+    {
+      kind: 'run',
+      run: {
+        run_id: 'trun_alone_1',
+        status: 'completed',
+        is_active: false,
+        processor: 'core',
+        created_at: created(6 * MINUTE),
+        modified_at: created(4 * MINUTE),
+        warnings: [{ type: 'warning', message: 'The field founded is not in the sources of 2026.' }],
+      },
+      input: {
+        input: `When was Nordhavn Robotics founded, and by whom? ${'Say where it says so. '.repeat(12)}`,
+      },
+      output: {
+        type: 'json',
+        content: { founded: 2016, city: 'Aarhus' },
+        basis: [
+          {
+            field: 'founded',
+            reasoning: 'The page about the company names the year.',
+            confidence: 'high',
+            citations: [
+              { url: 'https://nordhavn-robotics.example/about', title: 'About', excerpts: ['Chapter 12.'] },
+            ],
+          },
+        ],
+      },
+      recorded: now - 4 * MINUTE,
+    },
+    {
+      kind: 'run',
+      run: {
+        run_id: 'trun_alone_2_with_an_id_that_is_quite_long_and_has_no_place_to_break',
+        status: 'failed',
+        is_active: false,
+        processor: 'base',
+        created_at: created(3 * HOUR),
+        modified_at: created(2 * HOUR),
+        error: { message: 'No source could be read.' },
+      },
+      output: null,
+      recorded: now - 2 * HOUR,
+    },
+  ]
+  const listed = all.map(({ run, input, recorded }): [string, RunsRow] => [
+    rowKey([run.run_id]),
+    { run, ...(input !== undefined && { input }), updated: recorded },
+  ])
+  const each = all.map((row) => [`run?run=${row.run.run_id}`, new Map([[rowKey([row.run.run_id]), row]])])
+  return { runs: new Map(listed), ...Object.fromEntries(each) }
 }
 
 function runsOf(now: number, runs: number): Map<string, GroupRow> {

@@ -36,8 +36,7 @@ export function useAlerts() {
   const snapshot = useView(live.view('alerts'))
   const { status } = useLogStatus()
   const now = useNow()
-  const open = status?.rules.alerts
-  const alerts = useMemo(() => alertsByState(snapshot.rows, open ?? [], now), [snapshot.rows, open, now])
+  const alerts = useMemo(() => alertsByState(snapshot.rows, status, now), [snapshot.rows, status, now])
   return { snapshot, alerts, rules: status?.rules }
 }
 

@@ -2,6 +2,7 @@ import { isObject } from '../evidence/evidence.ts'
 import { instantOf } from '../parts/format.ts'
 import type { AlertRow } from '../rows.ts'
 import type { OpenAlert } from 'rivulet/rules'
+import type { DashboardStatus } from '../../status.ts'
 
 /** States of alerts in the order of their urgency. */
 export type AlertState = 'firing' | 'pending' | 'unknown' | 'resolved'
@@ -24,16 +25,47 @@ export interface ShownAlert {
   readonly reason: string | undefined
 }
 
-/** How long resolved alerts are shown, in ms. */
+/** How long resolved alerts are shown, and those of which it cannot be found out whether they are known again, in ms. */
 const LATELY = 24 * 3_600_000
+
+/** What the rules know, and when that was read, in Unix ms. */
+export type RulesAt = Pick<DashboardStatus, 'now' | 'rules'>
+
+/**
+ * Whether it is still not known whether a condition holds. No event says that it is known again, so the state of the rules decides,
+ * once it is newer than the row. A rule without a state there may be of another process, or removed, and that a whole rule missed
+ * entries ends with no state: such rows are shown for a day.
+ */
+function unknownNow(status: RulesAt | undefined, now: number): (row: AlertRow) => boolean {
+  const unknown = new Set<string>()
+  for (const each of status?.rules.alerts ?? []) if (each.unknown !== null) unknown.add(identityOf(each))
+  const names = new Set(status?.rules.rules.map(({ alert }) => alert))
+  return (row) => {
+    if (row.unknown === null) return false
+    if (status === undefined || status.rules.isCut || row.truncated === true) return true
+    if (row.changed >= status.now || unknown.has(identityOf(row))) return true
+    if (row.unknown === 'keys') return true
+    const isOfKey = names.has(row.alert) && Object.keys(row.key).length > 0
+    return !isOfKey && now - row.changed < LATELY
+  }
+}
+
+/** A rule and a key, as text. */
+function identityOf({ alert, key }: Pick<AlertRow, 'alert' | 'key'>): string {
+  return JSON.stringify([alert, [...texts(key)].toSorted(([a], [b]) => (a < b ? -1 : 1))])
+}
 
 /** Alerts by state: firing, pending, unknown, and those that were resolved in the last 24 hours; the latest first. */
 export function alertsByState(
   rows: Iterable<readonly [key: string, row: AlertRow]>,
-  open: readonly OpenAlert[],
+  status: RulesAt | undefined,
   now: number,
 ): Readonly<Record<AlertState, readonly ShownAlert[]>> {
-  const shown = [...rows].map(([key, row]) => fromRow(key, row)).concat(open.filter(isPending).map(fromOpen))
+  const isUnknown = unknownNow(status, now)
+  const shown = [...rows]
+    .filter(([, row]) => row.state !== 'unknown' || isUnknown(row))
+    .map(([key, row]) => fromRow(key, row, isUnknown(row)))
+    .concat(status?.rules.alerts.filter(isPending).map(fromOpen) ?? [])
   const of = (state: AlertState) =>
     shown.filter((alert) => alert.state === state).toSorted((a, b) => time(b) - time(a))
   return {
@@ -52,7 +84,7 @@ function isPending({ state }: OpenAlert): boolean {
   return state === 'pending'
 }
 
-function fromRow(key: string, row: AlertRow): ShownAlert {
+function fromRow(key: string, row: AlertRow, isUnknown: boolean): ShownAlert {
   const annotations = texts(row.annotations)
   return {
     id: key,
@@ -64,7 +96,7 @@ function fromRow(key: string, row: AlertRow): ShownAlert {
     value: row.value,
     since: instantOf(row.since),
     until: row.state === 'resolved' ? row.changed : undefined,
-    reason: (row.state === 'resolved' ? row.resolved : row.unknown) ?? undefined,
+    reason: (row.state === 'resolved' ? row.resolved : isUnknown ? row.unknown : null) ?? undefined,
   }
 }
 

@@ -10,9 +10,11 @@ import { RelativeTime } from '../parts/time.tsx'
 import { MissedNotice, useInstead } from '../parts/view-rows.tsx'
 import type { GroupRow, GroupRunRow, NoticeRow } from '../rows.ts'
 import { SourceNotice } from '../monitors/source-notice.tsx'
+import { AddRuns } from './add-runs.tsx'
 import { ProgressBar, StatusCounts } from './progress-bar.tsx'
 import { progressOf } from './progress.ts'
-import { RunItem } from './run-item.tsx'
+import { RunItem } from '../runs/run-item.tsx'
+import { hashOf } from '../route.ts'
 
 /** A task group: its progress and its runs, the last ones first. */
 export function GroupDetail({
@@ -82,6 +84,7 @@ export function GroupDetail({
               ))}
             </ul>
           )}
+          <AddRuns group={group} runs={runs} />
           {runs.length === 0 ? (
             <Notice
               icon="clock"
@@ -147,7 +150,12 @@ function RunList({
     <>
       <ul className="rows">
         {shown.map((row) => (
-          <RunItem key={row.run.run_id} row={row} group={group} isSelected={row.run.run_id === selected} />
+          <RunItem
+            key={row.run.run_id}
+            row={row}
+            href={hashOf({ section: 'groups', group, run: row.run.run_id })}
+            isSelected={row.run.run_id === selected}
+          />
         ))}
       </ul>
       {more}

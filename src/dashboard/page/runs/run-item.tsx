@@ -14,18 +14,19 @@ import { Value } from '../evidence/value.tsx'
 import { formats, instantOf } from '../parts/format.ts'
 import { Icon } from '../parts/icon.tsx'
 import { ClockTime, RelativeTime } from '../parts/time.tsx'
-import { hashOf } from '../route.ts'
 import type { GroupRunRow } from '../rows.ts'
 import { RunStatusBadge } from './run-status.tsx'
+import { questionOf } from './question.ts'
 
 /** A run in a line, which opens to its input, output and evidence. */
 export const RunItem = memo(function RunItem({
   row,
-  group,
+  href,
   isSelected,
 }: {
   readonly row: GroupRunRow
-  readonly group: string
+  /** Its address. */
+  readonly href: string
   readonly isSelected: boolean
 }): ReactNode {
   const { run, output, recorded } = row
@@ -41,7 +42,7 @@ export const RunItem = memo(function RunItem({
   const evidence = shown.kind === 'none' ? [] : shown.evidence
   const confidence = lowestConfidence(evidence)
   const sources = countSources(evidence)
-  const question = inputText(row) ?? textOf(row.run.metadata)
+  const question = questionOf(row)
   const answer = run.error == null ? summaryOf(output) : oneLine(String(run.error.message), 200)
   return (
     <li ref={item}>
@@ -73,13 +74,23 @@ export const RunItem = memo(function RunItem({
             </span>
           </span>
         </summary>
-        {isOpen && <RunDetail row={row} group={group} />}
+        {isOpen && <RunBody row={row} href={href} question={question} />}
       </details>
     </li>
   )
 })
 
-function RunDetail({ row, group }: { readonly row: GroupRunRow; readonly group: string }): ReactNode {
+/** All of a run: its error, input, output with evidence, and facts. */
+export function RunBody({
+  row,
+  href,
+  question,
+}: {
+  readonly row: GroupRunRow
+  readonly href: string
+  /** What the reader sees of the input already. */
+  readonly question?: string | undefined
+}): ReactNode {
   const { run, output, input, recorded } = row
   const created = instantOf(run.created_at)
   const modified = instantOf(run.modified_at)
@@ -91,7 +102,12 @@ function RunDetail({ row, group }: { readonly row: GroupRunRow; readonly group: 
         </p>
       )}
       {row.truncated === true && <TruncatedNote />}
-      {input !== undefined && isObject(input.input) && (
+      {warningsOf(run.warnings).map((message, index) => (
+        <p key={index} className="note warn" dir="auto">
+          <strong>Warning.</strong> {message}
+        </p>
+      ))}
+      {input?.input !== undefined && input.input !== question && (
         <section>
           <h3>Input</h3>
           <Value value={input.input} />
@@ -110,7 +126,7 @@ function RunDetail({ row, group }: { readonly row: GroupRunRow; readonly group: 
         <div>
           <dt>Run</dt>
           <dd className="mono">
-            <a href={hashOf({ section: 'groups', group, run: run.run_id })}>
+            <a href={href}>
               <bdi>{run.run_id}</bdi>
             </a>
           </dd>
@@ -159,20 +175,17 @@ function RunDetail({ row, group }: { readonly row: GroupRunRow; readonly group: 
   )
 }
 
+/** The messages of a run's warnings. The service may send anything. */
+function warningsOf(warnings: unknown): readonly string[] {
+  if (!Array.isArray(warnings)) return []
+  return warnings.flatMap((warning: unknown) =>
+    isObject(warning) && typeof warning['message'] === 'string' ? [warning['message']] : [],
+  )
+}
+
 /** Says that a row has only a part of its event. */
 export function TruncatedNote(): ReactNode {
   return (
     <p className="note">This was too long for the page: texts and lists are cut. The log has all of it.</p>
   )
-}
-
-function inputText({ input }: GroupRunRow): string | undefined {
-  const value = input?.input
-  return typeof value === 'string' ? oneLine(value, 200) : textOf(value)
-}
-
-function textOf(value: unknown): string | undefined {
-  if (!isObject(value)) return undefined
-  const texts = Object.values(value).filter((each) => typeof each === 'string' || typeof each === 'number')
-  return texts.length === 0 ? undefined : oneLine(texts.join(' · '), 200)
 }

@@ -1,0 +1,213 @@
+import { useId, useRef, useState } from 'react'
+import type { FormEvent, ReactNode } from 'react'
+import { LiveError } from 'rivulet/live'
+import { useAddRuns } from 'rivulet/react'
+import { useDashboard, useLogStatus } from '../dashboard.ts'
+import { oneLine } from '../evidence/evidence.ts'
+import { Badge } from '../parts/badge.tsx'
+import { formats } from '../parts/format.ts'
+import { Icon } from '../parts/icon.tsx'
+import { useMore } from '../parts/more.tsx'
+import type { GroupRunRow } from '../rows.ts'
+import { readInputs } from './run-inputs.ts'
+import type { Asked } from './run-inputs.ts'
+
+/** A run that was added from this page. */
+interface AddedRun {
+  readonly id: string
+  readonly asked: Asked | undefined
+}
+
+const PROCESSORS = ['lite', 'base', 'core', 'pro', 'ultra']
+
+/** A form that adds runs to a group, and those of its runs that have not ended. */
+export function AddRuns({
+  group,
+  runs,
+}: {
+  readonly group: string
+  /** The runs that have ended, the last ones first. */
+  readonly runs: readonly GroupRunRow[]
+}): ReactNode {
+  const { status } = useLogStatus()
+  const canAdd = status?.can.addRuns ?? true
+  const [added, setAdded] = useState<readonly AddedRun[]>([])
+  const ended = new Set(runs.map(({ run }) => run.run_id))
+  const waiting = added.filter(({ id }) => !ended.has(id))
+  const add = (more: readonly AddedRun[]) => setAdded((before) => [...more, ...before])
+  return (
+    <section className="add-runs" aria-label="Adding runs">
+      <details>
+        <summary>
+          <Icon name="chevron" />
+          Add runs
+        </summary>
+        {canAdd ? (
+          <AddRunsForm group={group} processor={runs[0]?.run.processor || 'base'} onAdded={add} />
+        ) : (
+          <p className="add-runs-body muted">
+            This dashboard has no connection to the service, so it cannot add runs.{' '}
+            <code>rivulet dashboard</code> takes one from <code>--base-url</code>, or from the same settings
+            as the other commands.
+          </p>
+        )}
+      </details>
+      {added.length > 0 && <AddedRuns count={added.length} waiting={waiting} />}
+    </section>
+  )
+}
+
+function AddRunsForm({
+  group,
+  processor,
+  onAdded,
+}: {
+  readonly group: string
+  /** What the field for the processor has at first. */
+  readonly processor: string
+  readonly onAdded: (added: readonly AddedRun[]) => void
+}): ReactNode {
+  const id = useId()
+  const { live } = useDashboard()
+  const { addRuns, status, error, response } = useAddRuns(live)
+  const [text, setText] = useState('')
+  const [chosen, setChosen] = useState<string>()
+  const [problem, setProblem] = useState<string>()
+  const field = useRef<HTMLTextAreaElement>(null)
+  const isPending = status === 'pending'
+  const shown = problem ?? (error && failureText(error))
+
+  const submit = async (event: FormEvent) => {
+    event.preventDefault()
+    if (isPending) return
+    const { inputs, problem: found } = readInputs(text)
+    setProblem(found)
+    if (inputs === undefined) return field.current?.focus()
+    const name = (chosen ?? processor).trim()
+    const answer = await addRuns(group, {
+      inputs: inputs.map((input) => (name === '' ? { input } : { input, processor: name })),
+    })
+    if (answer === undefined) return
+    onAdded(answer.run_ids.map((run, index) => ({ id: run, asked: inputs[index] })))
+    // What was typed meanwhile stays.
+    setText((now) => (now === text ? '' : now))
+  }
+
+  return (
+    <form className="add-runs-body" onSubmit={(event) => void submit(event)} noValidate>
+      <div className="form-field">
+        <label htmlFor={`${id}-inputs`}>Inputs</label>
+        <p id={`${id}-hint`} className="muted small">
+          One input a line, or JSON: an object for an input with fields, an array for several.
+        </p>
+        <textarea
+          id={`${id}-inputs`}
+          ref={field}
+          rows={4}
+          value={text}
+          spellCheck={false}
+          aria-describedby={problem === undefined ? `${id}-hint` : `${id}-problem ${id}-hint`}
+          aria-invalid={problem !== undefined}
+          onChange={(event) => {
+            setText(event.target.value)
+            setProblem(undefined)
+          }}
+        />
+      </div>
+      <div className="form-line">
+        <div className="form-field">
+          <label htmlFor={`${id}-processor`}>Processor</label>
+          <input
+            id={`${id}-processor`}
+            type="text"
+            list={`${id}-processors`}
+            value={chosen ?? processor}
+            autoComplete="off"
+            spellCheck={false}
+            onChange={(event) => setChosen(event.target.value)}
+          />
+          <datalist id={`${id}-processors`}>
+            {PROCESSORS.map((name) => (
+              <option key={name} value={name} />
+            ))}
+          </datalist>
+        </div>
+        {/* A disabled button would lose the focus. */}
+        <button type="submit" className="button primary" aria-disabled={isPending}>
+          {isPending ? 'Adding…' : 'Add runs'}
+        </button>
+      </div>
+      <div role="alert">
+        {shown !== undefined && (
+          <p id={`${id}-problem`} className="note bad">
+            {shown}
+          </p>
+        )}
+      </div>
+      <p className="visually-hidden" role="status">
+        {response !== undefined && countText(response.run_ids.length)}
+      </p>
+    </form>
+  )
+}
+
+function countText(count: number): string {
+  return `${formats.number(count)} ${count === 1 ? 'run was' : 'runs were'} added.`
+}
+
+function failureText(error: Error): string {
+  if (error instanceof LiveError && error.code === 'uncertain') {
+    return `It is not known whether the runs were added: ${error.message}. Look at the number of runs before you add them again.`
+  }
+  const wait = error instanceof LiveError ? error.retryAfter : undefined
+  const again = wait === undefined ? '' : ` Try again in ${formats.duration(wait)}.`
+  return `The runs were not added: ${error.message}.${again}`
+}
+
+/** How many runs were added, and those that have not ended. */
+function AddedRuns({
+  count,
+  waiting,
+}: {
+  readonly count: number
+  readonly waiting: readonly AddedRun[]
+}): ReactNode {
+  const { shown, more } = useMore(waiting, 10)
+  const ended = count - waiting.length
+  return (
+    <div className="added">
+      <p className="small muted">
+        {countText(count)}{' '}
+        {ended === 0
+          ? 'Each appears below when it ends and the log has it.'
+          : `${formats.number(ended)} of ${formats.number(count)} ${ended === 1 ? 'has' : 'have'} ended.`}
+      </p>
+      {waiting.length > 0 && (
+        <ul className="rows" aria-label="Added runs that have not ended">
+          {shown.map(({ id, asked }) => (
+            <li key={id} className="run added-run">
+              <span className="run-status">
+                <Badge tone="busy" icon="run">
+                  added
+                </Badge>
+              </span>
+              <span className="run-text">
+                <span className="run-question">
+                  <bdi>{asked === undefined ? id : askedText(asked)}</bdi>
+                </span>
+                <span className="run-answer mono">
+                  <bdi>{id}</bdi>
+                </span>
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+      {more}
+    </div>
+  )
+}
+
+function askedText(asked: Asked): string {
+  return oneLine(typeof asked === 'string' ? asked : JSON.stringify(asked), 200)
+}
