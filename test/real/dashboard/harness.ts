@@ -96,19 +96,15 @@ async function addRuns(_group: string, { inputs }: AddRunsRequest): Promise<AddR
   if (asked === 'cut') {
     throw new LiveError('uncertain', 'the request failed, and the service may have acted on it')
   }
-  const status = {
+  const added = {
     num_task_runs: inputs.length,
     task_run_status_counts: { queued: inputs.length },
     is_active: true,
     status_message: null,
     modified_at: null,
   }
-  return {
-    status,
-    run_ids: inputs.map(() => `trun_added_${++addedRuns}`),
-    run_cursor: null,
-    event_cursor: null,
-  }
+  const run_ids = inputs.map(() => `trun_added_${++addedRuns}`)
+  return { status: added, run_ids, run_cursor: null, event_cursor: null }
 }
 
 Object.assign(globalThis, {
