@@ -3,9 +3,9 @@ import type { RequestLine } from '../../transport/errors.ts'
 
 /** Why a stream is incomplete. */
 export interface Incompleteness {
-  /** Number of ended runs that are missing. */
+  /** Number of ended runs, or of candidates, that are missing. */
   readonly missing: number
-  /** Number of ended runs that the stream must send. */
+  /** Number of them that the stream must send. */
   readonly expected: number
   /** What is missing, and what to do about it, in words. */
   readonly what: string
@@ -15,15 +15,15 @@ export interface Incompleteness {
 }
 
 /**
- * A task group or a run is done, but its stream did not send all events, although it was resumed for the client's `patience`.
+ * A task group, a run or a FindAll run is done, but its stream did not send all events, although it was resumed for the client's `patience`.
  * The emitted events are valid. Retryable: subscribe again.
  */
 export class IncompleteStreamError extends RivuletError {
   override readonly name = 'IncompleteStreamError'
   readonly retryable = true
-  /** Number of ended runs that are missing; 0 if only the last status of a group is missing. */
+  /** Number of ended runs, or of candidates of a FindAll run, that are missing; 0 if only the last status is missing. */
   readonly missing: number
-  /** Number of ended runs that the stream must send: 1 for a single run. */
+  /** Number of them that the stream must send: 1 for a single run. */
   readonly expected: number
 
   constructor(request: RequestLine, { missing, expected, what, advice, patience }: Incompleteness) {

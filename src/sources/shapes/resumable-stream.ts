@@ -24,8 +24,13 @@ export interface StreamReader<Event> {
   open(): void
   /** Called when bytes arrive, before their messages are read. */
   received(): void
-  /** Returns the event of a message; undefined if the message is malformed and the connection must be retried. */
-  read(message: StreamMessage): Event | undefined
+  /**
+   * Returns the event of a message; null for a repeat that is not emitted; undefined if the message is malformed and the
+   * connection must be retried.
+   */
+  read(message: StreamMessage): Event | null | undefined
+  /** Whether a repeat shows that nothing more comes, so that the connection is closed. Read after each repeat. */
+  readonly isOver: boolean
   /** Returns the event that reports a skipped one, which is longer than `limit` characters. */
   skip(limit: number): Event
   /** Called when the service advances the position without an event. */
@@ -138,8 +143,10 @@ class Connection<Event> implements MessageSink {
     // A keep-alive, or only a position.
     if (message.data === '') return this.id(message.id ?? '')
     const event = this.#reader.read(message)
-    if (event !== undefined) return this.#subscriber.next(event)
+    if (event != null) return this.#subscriber.next(event)
+    if (event === null && !this.#reader.isOver) return
     this.flow?.abort()
+    if (event === null) return this.#subscriber.complete()
     this.error(new ProtocolError('an event is not JSON', this.#request))
   }
 

@@ -4,6 +4,7 @@ import { parseJson } from '../../protocol/json.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { RunStatus } from '../../protocol/task.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
+import type { Decision, ReaderPosition, Shortfall, SkippedEvent } from '../shapes/positioned-reader.ts'
 import { SeenEvents } from './seen.ts'
 import type { EndedCounts, SeenSnapshot } from './seen.ts'
 
@@ -20,29 +21,6 @@ const IDLE_CONNECTIONS_UNCERTAIN = 3
 /** A group has two streams. The events stream sends the group's statuses too. */
 export type StreamKind = 'runs' | 'events'
 
-/** What is missing from the stream of an inactive group. */
-export interface Shortfall {
-  /** Number of ended runs that are missing; 0 if only the group's last status is missing. */
-  readonly missing: number
-  /** Number of ended runs that the stream must send. */
-  readonly expected: number
-}
-
-/** An oversized event that was skipped. */
-export interface SkippedEvent {
-  readonly isNew: boolean
-  /** The cursor of the event before it. */
-  readonly cursor: string | undefined
-  /** How many events were skipped after that cursor, including this one. */
-  readonly count: number
-}
-
-/**
- * What to do after a clean close. A shortfall means that events are missing. `idle` means that completeness is unknown, and
- * that several connections had no new event.
- */
-export type Decision = 'reconnect' | 'done' | 'idle' | Shortfall
-
 /**
  * The position of a group's stream, kept across connections and, as text, across restarts.
  *
@@ -54,7 +32,7 @@ export type Decision = 'reconnect' | 'done' | 'idle' | Shortfall
  * has these counts. If fewer were seen, events are missing.
  * docs/architecture.md, "Sources", lists when completeness is unknown; then time without a new event decides.
  */
-export class GroupPosition {
+export class GroupPosition implements ReaderPosition<TaskGroupStatus> {
   /** The cursor of the last new event, or the caller's. */
   cursor: string | undefined
   readonly #kind: StreamKind

@@ -1,0 +1,296 @@
+import { catchError, map, of, throwError } from 'rxjs'
+import type { Observable } from 'rxjs'
+import { isRetryable } from '../../protocol/backoff.ts'
+import { detached } from '../../protocol/detached.ts'
+import { gapEvent, isObject, oversizedEvent } from '../../protocol/event.ts'
+import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
+import { parseJson } from '../../protocol/json.ts'
+import type { StreamPosition } from '../../protocol/stream-position.ts'
+import { NotFoundError, ValidationError } from '../../transport/errors.ts'
+import type { RivuletError } from '../../transport/errors.ts'
+import type { ApiRequest, StreamMessage } from '../../transport/transport.ts'
+import type { Context } from '../context.ts'
+import { IncompleteStreamError } from './incomplete-stream-error.ts'
+import { ProtocolErrorLimit } from './protocol-error-limit.ts'
+import type { StreamReader } from './resumable-stream.ts'
+import type { Tracking } from './tracking.ts'
+
+/** What is missing from the stream of a resource that is done. */
+export interface Shortfall {
+  /** Number of missing runs or candidates; 0 if only the last status is missing. */
+  readonly missing: number
+  /** Number of them that the stream must send. */
+  readonly expected: number
+}
+
+/** An oversized event that was skipped. */
+export interface SkippedEvent {
+  readonly isNew: boolean
+  /** The cursor of the event before it. */
+  readonly cursor: string | undefined
+  /** How many events were skipped after that cursor, including this one. */
+  readonly count: number
+}
+
+/**
+ * What to do after a clean close. A shortfall means that events are missing. `idle` means that completeness is unknown, and
+ * that several connections had no new event.
+ */
+export type Decision = 'reconnect' | 'done' | 'idle' | Shortfall
+
+/** The position of a stream, whose last event id the service resumes from, and what was seen before it. */
+export interface ReaderPosition<State> {
+  /** The `last_event_id` to resume after; undefined for the beginning. */
+  readonly cursor: string | undefined
+  /** An immutable copy. */
+  readonly snapshot: StreamPosition
+  /** Called before each connection. */
+  connect(): void
+  /** Called before each event is emitted. Returns whether it is new. */
+  advance(event: ResearchEvent): boolean
+  /** Called for each oversized event. The service sends it again when the stream resumes. */
+  skip(): SkippedEvent
+  /** Called when the service advances the position without an event. Returns whether the cursor is new. */
+  moveTo(cursor: string): boolean
+  /** Counts a malformed event. Returns whether to reconnect for it. */
+  permitsRetry(): boolean
+  /** Resets the cursor to the beginning of the stream. Returns false, without a reset, for the caller's own cursor. */
+  rewind(): boolean
+  /**
+   * Decides what to do after a clean close.
+   *
+   * @param state The resource's state after it; undefined if the service lacks that endpoint.
+   * @param hasNoContent Whether the service answered with 204, a request not to reconnect.
+   */
+  decide(state: State | undefined, hasNoContent: boolean): Decision
+}
+
+/** The request of a stream, and when the stream completes. */
+export interface PositionedStream {
+  readonly path: string
+  readonly query: ApiRequest['query']
+  readonly betas?: readonly string[] | undefined
+  /** When to complete: `closed` means never. Default `done`. */
+  readonly until?: 'done' | 'closed' | undefined
+  readonly tracking?: Tracking | undefined
+}
+
+/** The least number of clean closes in a row without a new event before an {@link IncompleteStreamError}. */
+const MIN_CLOSES = 3
+
+/** How long without a new event until a stream is done, if the number of its events is unknown, in ms. */
+const IDLE_TIME = 10_000
+
+/** What a stream emits on its own. */
+type Report = EventOf<'stream.gap'> | EventOf<'stream.oversized'>
+
+/**
+ * Reads a stream that the service resumes after the last event id, and maintains its position.
+ *
+ * If the service rejects a position that it sent, the stream reports a gap and restarts from the beginning. If the resource is
+ * done and events are missing, the stream errors with an {@link IncompleteStreamError} after the client's `patience` without a
+ * new event. A subclass makes the events, reads the resource's state, and has the position that decides what is missing.
+ */
+export abstract class PositionedReader<
+  Event extends ResearchEvent,
+  State extends object,
+> implements StreamReader<Event | Report> {
+  serverDelay: number | undefined
+  isNew = false
+  abstract readonly source: string
+  readonly #context: Context
+  readonly #stream: PositionedStream
+  readonly #position: ReaderPosition<State>
+  /** When the last new event arrived; at first, when the stream was subscribed. */
+  #newAt: number
+  /** When the current bytes arrived. */
+  #receivedAt = 0
+  /** Set while events are missing: the resource's state, since when, and after how many clean closes. */
+  #shortfall: { readonly state: State; readonly since: number; closes: number } | undefined
+  /** Whether the service answered the current connection with 204. */
+  #hasNoContent = false
+  /** Whether the last request was for the resource, not for its stream. */
+  #isReadingState = false
+  readonly #stateErrors = new ProtocolErrorLimit()
+  readonly #streamErrors = new ProtocolErrorLimit()
+  /** Failures since the stream was open. */
+  #failures = 0
+  /** Whether the service has just rejected the position, and the stream restarts. */
+  #isRewound = false
+
+  constructor(context: Context, stream: PositionedStream, position: ReaderPosition<State>) {
+    this.#context = context
+    this.#stream = stream
+    this.#position = position
+    this.#newAt = this.#now
+  }
+
+  /** The event of a message. `receivedAt` is Unix time in ms. */
+  protected abstract eventOf(wire: unknown, id: string | undefined, receivedAt: number): Event
+
+  /** Reads the resource's state, which may be anything. */
+  protected abstract readState(): Observable<State | undefined>
+
+  /** The error for missing events. */
+  protected abstract incomplete(
+    request: ApiRequest,
+    shortfall: Shortfall,
+    patience: number,
+  ): IncompleteStreamError
+
+  /** Whether to emit the event. Default: every event. */
+  protected emits(_event: Event, _isNew: boolean): boolean {
+    return true
+  }
+
+  get isOver(): boolean {
+    return false
+  }
+
+  /** Called when the stream is complete. */
+  protected completed(): void {}
+
+  connect(): ApiRequest {
+    this.#position.connect()
+    this.#isReadingState = this.#hasNoContent = this.#isRewound = false
+    return this.#request
+  }
+
+  get #request() {
+    const { path, query, betas } = this.#stream
+    const timeout = query?.['timeout']
+    return {
+      method: 'GET',
+      path,
+      query: { ...query, last_event_id: this.#position.cursor },
+      ...(betas !== undefined && { betas }),
+      idempotent: true,
+      // The service may send nothing until its own timeout.
+      ...(typeof timeout === 'number' && { minSilence: timeout * 1_000 + 5_000 }),
+    } as const
+  }
+
+  open(): void {
+    this.#streamErrors.reset()
+    this.#failures = 0
+    this.#stream.tracking?.reached()
+  }
+
+  reconnecting(cause: unknown): void {
+    if (cause === undefined) return
+    this.#failures += 1
+    // An open stream may break; it is lost when it cannot be opened again.
+    if (this.#failures > 1) this.#stream.tracking?.lost(cause)
+  }
+
+  received(): void {
+    this.#receivedAt = this.#now
+  }
+
+  read({ id, data }: StreamMessage): Event | null | undefined {
+    const wire = parseJson(data)
+    if (wire === undefined && id !== undefined && this.#position.permitsRetry()) return undefined
+    const event = this.eventOf(wire === undefined ? detached(data) : wire, id, this.#receivedAt)
+    const isNew = this.#position.advance(event)
+    return this.emits(event, isNew) ? this.#track(event, isNew) : null
+  }
+
+  skip(limit: number): Report {
+    const { isNew, cursor, count } = this.#position.skip()
+    const event = oversizedEvent(this.source, { limit }, 'stream', cursor, this.#receivedAt)
+    // Consecutive skipped events have the same cursor, so their ids need a count.
+    return this.#track(count === 1 ? event : { ...event, id: `${event.id}:${count}` }, isNew)
+  }
+
+  moveTo(cursor: string): void {
+    if (!this.#position.moveTo(cursor)) return
+    this.#shortfall = undefined
+    this.#newAt = this.#receivedAt
+  }
+
+  rewind(error: RivuletError): Report | undefined {
+    if (!(error instanceof ValidationError)) return undefined
+    const rejected = this.#position.cursor ?? ''
+    if (!this.#position.rewind()) return undefined
+    this.#isRewound = true
+    const reason = 'the service no longer knows the position; the stream restarts from the beginning'
+    const key = `${this.#stream.path} ${rejected}`
+    const gap = gapEvent(this.source, { from: null, to: null, reason }, 'stream', key, this.#now)
+    return this.#track(gap, false)
+  }
+
+  noContent(): void {
+    this.#hasNoContent = true
+  }
+
+  isRetryable(error: unknown): boolean {
+    if (error instanceof IncompleteStreamError) return false
+    const errors = this.#isReadingState ? this.#stateErrors : this.#streamErrors
+    return errors.permitsRetry(error) && (this.#isRewound || isRetryable(error))
+  }
+
+  /**
+   * Emits whether the stream is complete. Errors with an {@link IncompleteStreamError} if events are missing and no new one
+   * came within the client's patience.
+   */
+  isDone(): Observable<boolean> {
+    if (this.#stream.until === 'closed') return of(false)
+    const { state } = this.#shortfall ?? {}
+    // No new event came, so the last decision still holds. The resource is read again before the stream errors.
+    if (state !== undefined && !this.#isOutOfPatience) return of(this.#decide(state))
+    this.#isReadingState = true
+    return this.readState().pipe(
+      // Some deployments lack this endpoint. If the resource itself was deleted, the stream gets a 404 too.
+      catchError((error: unknown) =>
+        error instanceof NotFoundError ? of(undefined) : throwError(() => error),
+      ),
+      map((current) => {
+        this.#stateErrors.reset()
+        return this.#decide(isObject(current) ? current : undefined)
+      }),
+    )
+  }
+
+  #decide(state: State | undefined): boolean {
+    const isOutOfPatience = this.#isOutOfPatience
+    const decision = this.#position.decide(state, this.#hasNoContent)
+    if (typeof decision === 'string' || state === undefined) {
+      this.#shortfall = undefined
+      const isDone = decision === 'done' || (decision === 'idle' && this.#isIdle)
+      if (isDone) this.completed()
+      return isDone
+    }
+    if (isOutOfPatience) throw this.incomplete(this.#request, decision, this.#context.patience)
+    this.#shortfall = {
+      state,
+      since: this.#shortfall?.since ?? this.#now,
+      closes: (this.#shortfall?.closes ?? 0) + 1,
+    }
+    return false
+  }
+
+  get #isIdle(): boolean {
+    return this.#now - this.#newAt >= Math.min(IDLE_TIME, this.#context.patience)
+  }
+
+  /** Requires several closes, since a suspended process may find its time over at the first one. */
+  get #isOutOfPatience(): boolean {
+    if (this.#shortfall === undefined) return false
+    const { since, closes } = this.#shortfall
+    return closes >= MIN_CLOSES && this.#now - since >= this.#context.patience
+  }
+
+  get #now(): number {
+    return this.#context.scheduler.now()
+  }
+
+  #track<Emitted extends Event | Report>(event: Emitted, isNew: boolean): Emitted {
+    this.isNew = isNew
+    if (isNew) {
+      this.#shortfall = undefined
+      this.#newAt = this.#receivedAt
+    }
+    this.#stream.tracking?.entered(event, this.#position.snapshot)
+    return event
+  }
+}
