@@ -21,6 +21,8 @@ const COLLECT = 25
 const LOAD_TIMEOUT = 5_000
 /** A view that was denied is asked for again by a new listener after so long, in ms. */
 const ASK_AGAIN = 1_000
+/** A view that the gateway could not make is asked for again after so long, in ms, where the gateway does not say when. */
+const ASK_AGAIN_UNAVAILABLE = 60_000
 
 /** The status of a connection that follows nothing. */
 const NOTHING: LiveStatus = { state: 'connecting', since: 0 }
@@ -311,6 +313,8 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
 
   take(frame: Frame): boolean {
     if (!('view' in frame)) {
+      // With a heartbeat: a timer of a hidden page would be late as well.
+      if (this.stores.some((store) => this.#isDue(store))) this.#connection.renew()
       this.changed()
       return false
     }
@@ -320,11 +324,17 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     const isProgress = store.take(frame)
     if (frame.kind === 'denied') {
       store.refusal = errorOf(frame.problem, 'forbidden', frame.view)
-      this.#offline?.forget(frame.view)
+      if (!isUnavailable(store)) this.#offline?.forget(frame.view)
     }
     this.#tabs?.pass(store, frame)
     this.settle()
     return isProgress
+  }
+
+  /** Whether to ask again for a view that the gateway could not make. */
+  #isDue(store: ViewStore): boolean {
+    const wait = store.refusal?.retryAfter ?? ASK_AGAIN_UNAVAILABLE
+    return isUnavailable(store) && this.#environment.now() - store.lastFrame >= wait
   }
 
   connectionChanged(): void {
@@ -355,11 +365,12 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
 
   #stateOf(store: ViewStore): readonly [LiveState, LiveError?] {
     const { isOpen, isDenied, error, graceLeft } = this.#connection
-    if (store.refusal !== undefined) return ['denied', store.refusal]
+    const withoutGateway = store.position === undefined ? 'connecting' : 'stale'
+    if (store.refusal !== undefined) return [isUnavailable(store) ? withoutGateway : 'denied', store.refusal]
     if ((isOpen && store.isCurrent) || (store.status.state === 'live' && graceLeft > 0)) return ['live']
     if (isDenied) return ['denied', error]
     if (!isOpen && !this.#environment.isOnline()) return ['offline', error]
-    return [store.position === undefined ? 'connecting' : 'stale', error]
+    return [withoutGateway, error]
   }
 
   changed(): void {
@@ -389,4 +400,8 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     }
     return worst ?? NOTHING
   }
+}
+
+function isUnavailable({ refusal }: ViewStore): boolean {
+  return refusal?.code === 'unavailable'
 }

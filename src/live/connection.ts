@@ -148,6 +148,11 @@ export class Connection {
     this.#end('dead')
   }
 
+  /** Another connection asks for the views again. They stay as they are meanwhile. */
+  renew(): void {
+    this.#end('views')
+  }
+
   /** Views that are live stay live for a moment: a connection of this tab goes on where that of another one was. */
   grace(): void {
     this.#graceSince = this.#environment.now()

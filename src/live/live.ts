@@ -24,7 +24,7 @@ export interface ConnectOptions {
 }
 
 /**
- * `connecting`: no rows yet. `live`: the rows are up to date. `stale`: the connection was lost, and the rows are as of then.
+ * `connecting`: no rows yet. `live`: the rows are up to date. `stale`: the connection was lost, or the gateway cannot make the view now; the rows are as of then.
  * `offline`: the browser has no network. `denied`: the gateway refuses this view or the token, the view is one of more than 64
  * (`too_many`), or `close` was called before its rows came (`closed`).
  */

@@ -23,7 +23,7 @@ export class ViewStore {
   cancelLinger = () => {}
   /** Whether the connection has sent all that there was. */
   isCurrent = false
-  /** Why the gateway refuses the view. */
+  /** Why the gateway refuses the view, or cannot make it now. */
   refusal: LiveError | undefined
   /** When the last frame came, in Unix ms; 0 before. */
   lastFrame = 0
@@ -102,7 +102,9 @@ export class ViewStore {
         else this.gaps++
         break
       case 'denied':
-        this.clear()
+        // A view that cannot be made now may go on from its position.
+        if (frame.problem.code === 'unavailable') this.isCurrent = false
+        else this.clear()
     }
     return this.position !== before
   }

@@ -23,12 +23,21 @@ export interface ViewRequest {
   readonly after?: string
 }
 
-/** The address of a view with its params, by which frames name it: `group?group=tgrp_1`. Params are in the order of their names. */
+/**
+ * The address of a view with its params, by which frames name it: `group?group=tgrp_1`. Params are in
+ * the order of their names. Throws a `TypeError` for a text with a lone surrogate.
+ */
 export function viewAddress(view: string, params: Readonly<Record<string, string>> = {}): string {
   const query = Object.entries(params)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
-  return query.length === 0 ? encodeURIComponent(view) : `${encodeURIComponent(view)}?${query.join('&')}`
+    .map((param) => param.map(encoded).join('='))
+    .join('&')
+  return query === '' ? encoded(view) : `${encoded(view)}?${query}`
+}
+
+function encoded(text: string): string {
+  if (!text.isWellFormed()) throw new TypeError(`${JSON.stringify(text)} has a lone surrogate`)
+  return encodeURIComponent(text)
 }
 
 /** The view and the params of an address, undefined for a text that is none. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { viewAddress } from 'rivulet/live'
 import { TestPage, until } from './environment.ts'
 import { connectTo, follow, rowsOf, soon, tokenOf } from './pages.ts'
 import { streamServer } from './stream-server.ts'
@@ -384,6 +385,68 @@ describe('a gateway that refuses', () => {
     await soon(page, () => group.status().state === 'denied')
     expect(groups.status().state).toBe('live')
     expect(live.status.getSnapshot()).toMatchObject({ state: 'denied', error: { code: 'forbidden' } })
+  })
+})
+
+it.each([{ group: '\ud800' }, { '\udc00': 'x' }])(
+  'params with a lone surrogate are a TypeError at once',
+  (params) => {
+    const live = connectTo('/live', new TestPage())
+    expect(() => live.view('group', params as never)).toThrow(TypeError)
+    expect(() => viewAddress('group', params as never)).toThrow(/^"\\u[d][8c]00" has a lone surrogate$/)
+  },
+)
+
+describe('a view that the gateway cannot make now', () => {
+  const problem = { code: 'unavailable', message: 'The view has failed' } as const
+
+  it.each([
+    ['with a heartbeat after a minute', undefined, 60_000],
+    ['once the time is over that the gateway gave', 5_000, 5_000],
+  ])('is stale with its rows, and is asked for again %s', async (_, retryAfter, wait) => {
+    const page = new TestPage()
+    const server = await streamServer({
+      onStream: (stream) => {
+        stream.open({ heartbeat: 120_000 })
+        if (server.streams.length > 1) stream.send('current', { view: 'groups' })
+        else {
+          stream
+            .send('snapshot', { view: 'groups', first: true, rows: [['a', { n: 1 }]], position: '1' })
+            .send('current', { view: 'groups' })
+        }
+      },
+    })
+    const live = connectTo(server.url, page)
+    const view = live.view('groups')
+    follow(view)
+    await soon(page, () => view.status().state === 'live')
+    const stream = await server.stream(0)
+    const refusal = retryAfter === undefined ? problem : { ...problem, retryAfter }
+    stream.send('denied', { view: 'groups', problem: refusal })
+    await until(() => view.status().state !== 'live')
+    expect(view.status()).toMatchObject({ state: 'stale', error: { code: 'unavailable' } })
+    expect(rowsOf(view)).toEqual({ a: { n: 1 } })
+
+    page.advance(wait - 10)
+    stream.send('heartbeat', { now: 0, behind: 1 })
+    await until(() => live.inspect.getSnapshot().connection?.behind === 1)
+    expect(stream.isClosed).toBe(false)
+    page.advance(10)
+    stream.send('heartbeat', { now: 0, behind: 2 })
+    await soon(page, () => view.status().state === 'live')
+    expect(server.streams[1]?.views).toEqual([{ view: 'groups', after: '1' }])
+    expect(rowsOf(view)).toEqual({ a: { n: 1 } })
+  })
+
+  it('is connecting where it has no rows yet', async () => {
+    const page = new TestPage()
+    const server = await streamServer({
+      onStream: (stream) => stream.open().send('denied', { view: 'groups', problem }),
+    })
+    const view = connectTo(server.url, page).view('groups')
+    follow(view)
+    await soon(page, () => view.status().error !== undefined)
+    expect(view.status()).toMatchObject({ state: 'connecting', error: { code: 'unavailable' } })
   })
 })
 

@@ -321,7 +321,7 @@ describe('tabs of an origin', () => {
     await soon(pages, () => one.status().state === 'live')
     follow(two)
     await soon(pages, () => two.status().state === 'live')
-    const problem = { code: 'unavailable', message: 'The view has failed' } as const
+    const problem = { code: 'forbidden', message: 'Not yours' } as const
     server.streams[0]?.send('denied', { view: 'groups', problem })
     await soon(pages, () => two.status().state === 'denied')
     server.streams[0]?.end()
@@ -329,6 +329,26 @@ describe('tabs of an origin', () => {
 
     await soon(pages, () => two.getSnapshot().rows.size > 0)
     expect(rowsOf(two)).toEqual({ a: { n: 2 } })
+  })
+
+  it('keep the rows of a view that is unavailable for a while', async () => {
+    const pages = [newPage(), newPage()]
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, server.streams.length) })
+    const [one, two] = pages.map((page) => connectTo(server.url, page, { getToken }).view('groups'))
+    if (one === undefined || two === undefined) throw new Error('no views')
+    follow(one)
+    await soon(pages, () => one.status().state === 'live')
+    follow(two)
+    await soon(pages, () => two.status().state === 'live')
+    const problem = { code: 'unavailable', message: 'The view has failed' } as const
+    server.streams[0]?.send('denied', { view: 'groups', problem })
+    await soon(pages, () => two.status().state === 'stale')
+    expect(two.status().error).toMatchObject({ code: 'unavailable' })
+    expect(rowsOf(two)).toEqual({ a: { n: 1 } })
+    server.streams[0]?.end()
+    await soon(pages, () => two.status().state === 'live' && rowsOf(two)['a']?.n === 2)
+
+    expect(rowsOf(one)).toEqual({ a: { n: 2 } })
   })
 
   it('ask again for a view that was refused, when it has a new listener', async () => {
