@@ -45,6 +45,8 @@ export class Stream {
   readonly response: Response
   readonly model: ClientModel
   readonly frames: Frame[] = []
+  /** How much it has read. */
+  bytes = 0
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
   readonly #parser
   readonly #decoder = new TextDecoder()
@@ -69,6 +71,7 @@ export class Stream {
     while (this.#taken === this.frames.length) {
       const { done, value } = await this.#reader.read()
       if (done) return undefined
+      this.bytes += value.byteLength
       this.#parser.feed(this.#decoder.decode(value, { stream: true }))
     }
     return this.frames[this.#taken++]

@@ -1,11 +1,10 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
-import type { Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Grant } from 'rivulet/gateway'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { openStream } from './client.ts'
 import { everything, held, processed, served, setItem } from './fixture.ts'
+import { stalledClient } from './stalled-client.ts'
 
 const EVERYTHING = [{ view: 'everything' }]
 
@@ -88,31 +87,12 @@ describe('changes of a view', () => {
 })
 
 describe('a client that does not read', () => {
-  /** Opens a stream over a socket, and reads nothing of it. */
-  async function stalled(url: string, token: string): Promise<Socket> {
-    const { port, host } = new URL(url)
-    const socket = connect(Number(port), '127.0.0.1').on('error', () => undefined)
-    onTestFinished(() => void socket.destroy())
-    await once(socket, 'connect')
-    socket.pause()
-    const body = JSON.stringify({ views: EVERYTHING })
-    const lines = [
-      'POST /live/stream HTTP/1.1',
-      `Host: ${host}`,
-      `Authorization: Bearer ${token}`,
-      'Content-Type: application/json',
-      `Content-Length: ${body.length}`,
-    ]
-    socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`)
-    return socket
-  }
-
   it('is sent no more than its socket takes, does not delay the others, and gets all of it once it reads', async () => {
     const { set, url, token } = await held()
     const own = await token()
     const others = await openStream(url, own, EVERYTHING)
     await others.until('current')
-    const slow = await stalled(url, own)
+    const slow = await stalledClient(url, own, EVERYTHING)
     // 24 MB, more than the buffers of a socket take.
     for (let n = 0; n < 800; n++) {
       await set({ [`r${n % 40}`]: `${n}:${'x'.repeat(30_000)}` })
@@ -130,7 +110,7 @@ describe('a client that does not read', () => {
 
   it('is cut off when the gateway has ended its stream and it does not take the end', async () => {
     const { append, url, token, gateway } = await served({ views: { everything } })
-    const slow = await stalled(url, await token())
+    const slow = await stalledClient(url, await token(), EVERYTHING)
     const counts = counted(gateway)
     // Until its socket takes no more.
     for (let n = 0, before = -1; before !== counts.sent || n < 100; n++) {
