@@ -1,24 +1,17 @@
-import { fork } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
 import { isDeepStrictEqual } from 'node:util'
-import { fileURLToPath } from 'node:url'
-import { setTimeout } from 'node:timers/promises'
 import { openLog } from 'rivulet'
 import type { EventLog } from 'rivulet'
 import { connect, rowKey } from 'rivulet/live'
 import type { LiveView } from 'rivulet/live'
 import { sqliteLog } from 'rivulet/log/sqlite'
-import { ended, messageOf } from '../../../bench/child.ts'
 import { randomOf } from '../../../bench/random.ts'
 import { expectedCells, LISTS } from './cells.ts'
 import type { Cell, views } from './cells.ts'
+import { KilledGateway, LimitedRecorder, until } from './processes.ts'
 import { UnreliableProxy } from './unreliable-proxy.ts'
 
 /** How many events are recorded until the browser has to have got one of them. */
 const SLICE = 25
-
-/** How long the browser may take to have everything, after the last event was appended, in ms. */
-const PATIENCE = 60_000
 
 export interface GatewaySoakOptions {
   /** Of the log. It does not exist yet. */
@@ -134,86 +127,6 @@ export function complaintsAbout(soaked: GatewaySoakResult): string[] {
     ...(soaked.cuts === 0 ? ['no connection was cut'] : []),
     ...(soaked.stalls === 0 ? ['no connection has stalled'] : []),
   ]
-}
-
-function start(name: string, args: readonly string[]): ChildProcess {
-  return fork(fileURLToPath(new URL(name, import.meta.url)), args, {
-    execArgv: ['--conditions=rivulet-source'],
-  })
-}
-
-/** A recorder in a process of its own. */
-class LimitedRecorder {
-  readonly #child: ChildProcess
-  /** How many events it has appended. */
-  appended = 0
-
-  constructor(file: string, events: number, seed: number) {
-    this.#child = start('recorder-process.ts', [file, `${events}`, `${seed}`])
-    this.#child.on('message', (appended) => {
-      this.appended = Number(appended)
-    })
-  }
-
-  /** Lets it append up to this number of events, or some more. */
-  limit(count: number): void {
-    this.#child.send(count)
-  }
-
-  /** Resolves once it has appended this many. */
-  async record(count: number): Promise<void> {
-    this.limit(count)
-    await until(() => this.appended >= count)
-  }
-
-  kill(): void {
-    this.#child.kill('SIGKILL')
-  }
-}
-
-/** A gateway in a process of its own. */
-class KilledGateway {
-  readonly port: number
-  readonly #child: ChildProcess
-  readonly #granted = new Map<number, (token: string) => void>()
-  #requests = 0
-
-  private constructor(child: ChildProcess, port: number) {
-    this.#child = child
-    this.port = port
-    child.on('message', (message) => {
-      const { request, token } = Object(message)
-      this.#granted.get(request)?.(token)
-    })
-  }
-
-  static async start(file: string): Promise<KilledGateway> {
-    const child = start('gateway-process.ts', [file])
-    const { port } = Object(await messageOf(child, 'the gateway', 'listened'))
-    return new KilledGateway(child, Number(port))
-  }
-
-  /** A token. Rejects where it is killed meanwhile. */
-  async token(): Promise<string> {
-    const id = (this.#requests += 1)
-    const { promise, resolve } = Promise.withResolvers<string>()
-    this.#granted.set(id, resolve)
-    if (this.#child.connected) this.#child.send(id)
-    const gone = ended(this.#child).then(() => Promise.reject(new Error('the gateway was killed')))
-    return Promise.race([promise, gone])
-  }
-
-  async kill(): Promise<void> {
-    const gone = ended(this.#child)
-    this.#child.kill('SIGKILL')
-    await gone
-  }
-}
-
-/** Resolves once the condition holds, or after a while. */
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + PATIENCE
-  while (!(await condition()) && performance.now() < deadline) await setTimeout(20)
 }
 
 /** The cells of the log's own view. */
