@@ -8,6 +8,8 @@ export const DEFAULT_PAGE_LIMIT = 20
 export const MAX_RUNS_PER_REQUEST = 1_000
 /** How long the service keeps a group's event stream open, in ms (§4.4). */
 export const MAX_STREAM_DURATION = 3_600_000
+/** How long the service keeps a single run's event stream open, in ms; beyond the interface document. */
+export const MAX_RUN_STREAM_DURATION = 570_000
 /** Maximum length of a key of a monitor's metadata, in characters (§2.1). */
 export const MAX_METADATA_KEY = 16
 /** Maximum length of a value of a monitor's metadata, in characters (§2.1). */

@@ -11,6 +11,7 @@ import { checkFolders, type DocumentFolder } from './corpus/sites.ts'
 import { openDatabase } from './database.ts'
 import { refuseDeletedGroup } from './faults/deleted-group.ts'
 import { Faults, type Fault } from './faults/faults.ts'
+import { openFaultyWriter } from './faults/faulty-event-writer.ts'
 import { openFaultyGroupStream } from './faults/group-stream-faults.ts'
 import { persistentClock } from './persistent-clock.ts'
 import { Interactions } from './interactions/interactions.ts'
@@ -55,7 +56,10 @@ export interface ResearchServiceOptions {
   readonly concurrency?: number
   /** Faults that are armed from the start. Default: none. */
   readonly faults?: readonly Fault[]
-  /** Maximum duration of a group's stream, in ms of real time. Default: an hour (§4.4). */
+  /**
+   * Maximum duration of an event stream, in ms of real time. Default: an hour (§4.4). That of a single run lasts 570 s at
+   * most.
+   */
   readonly streamDuration?: number
   /** Whether POSTs that create something are rate-limited, per minute. Default true. Beyond the interface document. */
   readonly quotas?: boolean
@@ -164,6 +168,7 @@ async function assemble(
     clock,
     outbox,
     interactions,
+    openWriter: (path) => openFaultyWriter(faults, path),
     openStream: openFaultyGroupStream(faults),
     beforeRequest: (groupId) => refuseDeletedGroup(faults, groupId),
     processor,
@@ -180,7 +185,10 @@ async function assemble(
       onError,
       mount: (app) => {
         app.route('/', searchRoutes(corpus))
-        for (const prefix of ['/v1', '/v1beta']) app.route(`${prefix}/tasks/groups`, tasks.groups)
+        for (const prefix of ['/v1', '/v1beta']) {
+          app.route(`${prefix}/tasks/groups`, tasks.groups)
+          app.route(`${prefix}/tasks/runs`, tasks.runEvents)
+        }
         app.route('/v1/tasks/runs', tasks.runs)
         app.route('/v1/monitors', monitors.routes())
       },

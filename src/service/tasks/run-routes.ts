@@ -1,14 +1,34 @@
 import type { HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { Hono } from 'hono'
+import type { OpenEventWriter } from '../../http/node-event-writer.ts'
+import { MAX_RUN_STREAM_DURATION } from '../../protocol/limits.ts'
 import { createRunRequest, runResultQuery } from '../../protocol/requests/tasks.ts'
 import type { TaskRun } from '../../protocol/task.ts'
 import { WEBHOOK_BETA } from '../../protocol/betas.ts'
 import type { Clock } from '../clock.ts'
+import { streamEvents } from '../http/event-stream.ts'
 import { problem } from '../http/problem.ts'
 import { bodySchema, querySchema } from '../http/request-schema.ts'
 import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts'
+import { runFeed } from './run-feed.ts'
 import { newRun, unknownInteractions } from './run-request.ts'
 import type { TaskStore } from './task-store.ts'
+
+/** Settings of {@link runEventRoutes}. */
+export interface RunEventRoutesOptions {
+  readonly store: TaskStore
+  /** The clock of connections: real time, except in tests. */
+  readonly clock: Clock
+  /** Opens the writer of a stream, by the path of its request. Default: without faults. */
+  readonly openWriter?: ((path: string) => OpenEventWriter) | undefined
+  /** Maximum duration of a stream, in ms of real time. */
+  readonly streamDuration: number
+  /** Called with errors of a stream, and the `ref_id` that the client got. */
+  readonly onError: (error: unknown, ref_id: string) => void
+  /** The functions that end open streams, for closing the service. */
+  readonly streams: Set<() => void>
+}
 
 /** Settings of {@link runRoutes}. */
 export interface RunRoutesOptions {
@@ -89,6 +109,28 @@ export function runRoutes({ store, clock, onRuns, closing }: RunRoutesOptions) {
       outgoing.on('close', finish)
     })
   }
+
+  return routes
+}
+
+/** The route of a run's events, mounted under both prefixes; beyond the interface document. */
+export function runEventRoutes(options: RunEventRoutesOptions) {
+  const { store, clock, openWriter, streamDuration, onError, streams } = options
+  const routes = new Hono<{ Bindings: HttpBindings }>()
+
+  routes.get('/:run_id/events', (c) => {
+    const { run_id } = existing(store, c.req.param('run_id'))
+    const { outgoing } = c.env
+    const end = streamEvents(outgoing, runFeed(store, run_id), {
+      clock,
+      duration: Math.min(streamDuration, MAX_RUN_STREAM_DURATION),
+      onError,
+      ...(openWriter !== undefined && { openWriter: openWriter(c.req.path) }),
+    })
+    streams.add(end)
+    outgoing.on('close', () => streams.delete(end))
+    return RESPONSE_ALREADY_SENT
+  })
 
   return routes
 }

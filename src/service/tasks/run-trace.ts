@@ -52,6 +52,15 @@ export class RunTrace implements StoredTrace {
     }
   }
 
+  /** The trace of an execution that has ended, to store. `timestamp` is RFC 3339. */
+  ended(status: 'completed' | 'failed', timestamp: string): StoredTrace {
+    const message = `The run has ${status}`
+    return {
+      messages: [...this.#messages, { type: 'task_run.progress_msg.exec_status', message, timestamp }],
+      stats: status === 'completed' ? { ...this.#stats, progress_meter: 100 } : this.#stats,
+    }
+  }
+
   #addMessage(kind: string, text: string, timestamp: string): void {
     const { length } = this.#messages
     if (length > MAX_MESSAGES) return

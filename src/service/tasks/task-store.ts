@@ -202,7 +202,7 @@ export class TaskStore {
         this.#groupChanged(finished.taskgroup_id, now)
       }
       this.#storeTurn(finished)
-      this.#storeTrace(runId)
+      this.#storeTrace(runId, outcome.status, now)
       this.#announce(finished)
       return finished
     })
@@ -259,11 +259,10 @@ export class TaskStore {
     this.#interactions.add({ id: interaction_id, previous, ...this.#turn(run_id) })
   }
 
-  #storeTrace(runId: string): void {
+  #storeTrace(runId: string, status: RunOutcome['status'], now: number): void {
     const trace = this.#traces.get(runId)
     if (trace === undefined) return
-    const { messages, stats } = trace
-    this.#sql.insertTrace.run(runId, JSON.stringify({ messages, stats } satisfies StoredTrace))
+    this.#sql.insertTrace.run(runId, JSON.stringify(trace.ended(status, timestamp(now))))
   }
 
   #get(id: string): TaskRun {

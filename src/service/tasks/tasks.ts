@@ -5,11 +5,14 @@ import type { Processor } from '../processor/processor.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
 import { groupRoutes, type GroupRoutesOptions } from './group-routes.ts'
 import { RunPool } from './run-pool.ts'
-import { runRoutes } from './run-routes.ts'
+import { runEventRoutes, type RunEventRoutesOptions, runRoutes } from './run-routes.ts'
 import { TaskStore, type RunRecord } from './task-store.ts'
 
 /** Settings of {@link createTasks}. */
-export interface TasksOptions extends Pick<GroupRoutesOptions, 'openStream' | 'beforeRequest'> {
+export interface TasksOptions
+  extends
+    Pick<GroupRoutesOptions, 'openStream' | 'beforeRequest'>,
+    Pick<RunEventRoutesOptions, 'openWriter'> {
   readonly database: DatabaseSync
   readonly clock: Clock
   readonly outbox: Outbox
@@ -17,7 +20,7 @@ export interface TasksOptions extends Pick<GroupRoutesOptions, 'openStream' | 'b
   readonly processor: Processor
   /** Maximum number of runs executed at once. */
   readonly concurrency: number
-  /** Maximum duration of a group's stream, in ms of real time (§4.4). */
+  /** Maximum duration of a stream, in ms of real time (§4.4); 570 s at most for the stream of a single run. */
   readonly streamDuration: number
   /** Called with errors, and with the `ref_id` of the response if there is one. */
   readonly onError: (error: unknown, ref_id?: string) => void
@@ -27,6 +30,7 @@ export interface TasksOptions extends Pick<GroupRoutesOptions, 'openStream' | 'b
 export interface Tasks {
   readonly groups: ReturnType<typeof groupRoutes>
   readonly runs: ReturnType<typeof runRoutes>
+  readonly runEvents: ReturnType<typeof runEventRoutes>
   /** Starts to execute runs, beginning with those of an earlier process. */
   start(): void
   records(): RunRecord[]
@@ -55,6 +59,14 @@ export function createTasks(options: TasksOptions): Tasks {
       streams,
     }),
     runs: runRoutes({ store, clock: realTimeOf(clock), onRuns, closing: closing.signal }),
+    runEvents: runEventRoutes({
+      store,
+      clock: realTimeOf(clock),
+      openWriter: options.openWriter,
+      streamDuration,
+      onError,
+      streams,
+    }),
     start: () => pool.start(),
     records: () => store.records(),
     close() {
