@@ -99,6 +99,9 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     createGateway({
       log,
       views: dashboardViews,
+      name: 'dashboard',
+      // It may never be opened again.
+      holdsRetention: false,
       // Its tokens end with it. A page that is still open gets another one.
       tokens: { secret: randomBytes(32).toString('base64url'), audience: 'rivulet-dashboard' },
       path: LIVE,

@@ -35,6 +35,16 @@ export interface GatewayOptions<V extends Views> {
   readonly log: EventLog
   readonly views: V
   readonly tokens: TokenOptions
+  /**
+   * Another one for each gateway of the log whose views are not the same: the processes of the views are named `view:NAME/VIEW`. Gateways
+   * of one name share them. Up to 64 letters, digits, `.`, `_` and `-`. Default: none, and processes named `view:VIEW`.
+   */
+  readonly name?: string
+  /**
+   * Whether the log keeps the entries that a view has not processed, also while no gateway runs. With false, retention does not wait for
+   * the views, and one that it has overtaken reports a gap `missed`. Default true.
+   */
+  readonly holdsRetention?: boolean
   /** Where it is mounted. Default `/live`. */
   readonly path?: string
   /**

@@ -1,4 +1,12 @@
-import { checkDuration, checkInteger, checkObject, checkOptions, checkText } from '../protocol/check.ts'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import {
+  checkBoolean,
+  checkDuration,
+  checkInteger,
+  checkObject,
+  checkOptions,
+  checkText,
+} from '../protocol/check.ts'
 import type { LiveSnapshot } from '../protocol/live.ts'
 import { asyncScheduler } from 'rxjs'
 import type { Access } from './access/access.ts'
@@ -6,6 +14,7 @@ import { Authority } from './access/authority.ts'
 import { LogStream } from './durable-streams/log-stream.ts'
 import { Counters } from './feed/counters.ts'
 import { FollowedView } from './feed/followed-view.ts'
+import { viewProcess, viewProcessName } from './feed/view-process.ts'
 import type { Gateway, GatewayOptions, Views } from './gateway-options.ts'
 import type { Grant } from './grant.ts'
 import { refusalResponse } from './http-answer.ts'
@@ -20,6 +29,8 @@ import { Streams, unavailable } from './stream/streams.ts'
 const OPTIONS = Object.keys({
   log: true,
   views: true,
+  name: true,
+  holdsRetention: true,
   tokens: true,
   path: true,
   origins: true,
@@ -60,6 +71,9 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
   checkOptions('options', options, OPTIONS)
   const { log, views, tokens, path = '/live', origins, client, maxConnections, heartbeat = 15_000 } = options
   checkObject('views', views)
+  const { name: own, holdsRetention = true } = options
+  checkNames(own, Object.keys(views))
+  checkBoolean('holdsRetention', holdsRetention)
   checkText('path', path)
   checkDuration('heartbeat', heartbeat)
   checkInteger('heartbeat', heartbeat, 1)
@@ -76,12 +90,17 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
   const followed = new Map(
     Object.entries(views).map(([name, { definition }]) => [
       name,
-      new FollowedView(name, definition, log.states, counters),
+      new FollowedView({ name, process: viewProcessName(own, name) }, definition, log.states, counters),
     ]),
   )
   const requests = new GatewayRequests({ client, journal: authority.journal, scheduler: asyncScheduler })
   const lag = new Lag(log)
-  const streams = new Streams({ views: followed, heartbeat, behind: (names) => lag.of(names), counters })
+  const streams = new Streams({
+    views: followed,
+    heartbeat,
+    behind: (names) => lag.of(names.map((name) => viewProcessName(own, name))),
+    counters,
+  })
   const closing = new AbortController()
   const logStream = new LogStream(log, { keepAlive: heartbeat, closing: closing.signal })
   let isClosed = false
@@ -129,7 +148,7 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
 
   const running = Object.entries(views).map(async ([name, { definition }]) => {
     try {
-      await runView(log, name, definition, closing.signal)
+      await runView(log, viewProcessName(own, name), viewProcess(definition, holdsRetention), closing.signal)
     } catch (error) {
       const view = followed.get(name)
       if (view !== undefined) view.failure = error
@@ -159,4 +178,14 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
     close,
     [Symbol.asyncDispose]: close,
   })
+}
+
+/** Names are parts of those of processes, which a `/` separates. */
+function checkNames(gateway: unknown, views: readonly string[]): void {
+  if (gateway !== undefined && !(typeof gateway === 'string' && /^[a-z\d][\w.-]{0,63}$/i.test(gateway))) {
+    const expected = 'a letter or digit, and up to 63 letters, digits, `.`, `_` and `-` after it'
+    throw new ArgumentError('name', expected, gateway)
+  }
+  const wrong = views.find((view) => view.includes('/'))
+  if (wrong !== undefined) throw new ArgumentError('views', 'views with names without a `/`', wrong)
 }

@@ -1,5 +1,4 @@
 import type { EventLog } from '../log/event-log.ts'
-import { viewProcessName } from './feed/view-process.ts'
 
 /** For how long the numbers of a log are good, in ms: reading them takes some of them. */
 const MAX_AGE = 1_000
@@ -15,10 +14,10 @@ export class Lag {
   }
 
   /**
-   * How long ago the oldest entry was recorded that one of these views has not processed, in ms; 0 for none; undefined while the
+   * How long ago the oldest entry was recorded that one of these processes has not processed, in ms; 0 for none; undefined while the
    * log cannot say so.
    */
-  async of(views: readonly string[]): Promise<number | undefined> {
+  async of(processes: readonly string[]): Promise<number | undefined> {
     const now = performance.now()
     if (this.#behind === undefined || now - this.#read > MAX_AGE) {
       this.#read = now
@@ -27,7 +26,7 @@ export class Lag {
     }
     const behind = await this.#behind
     if (behind === undefined) return undefined
-    return Math.max(0, ...views.map((view) => behind.get(viewProcessName(view)) ?? 0))
+    return Math.max(0, ...processes.map((name) => behind.get(name) ?? 0))
   }
 
   async #stats(): Promise<ReadonlyMap<string, number>> {

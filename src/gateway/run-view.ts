@@ -1,7 +1,6 @@
 import { FencedError, LogFileError, LogInUseError } from '../log/errors.ts'
 import type { EventLog } from '../log/event-log.ts'
-import { viewProcess, viewProcessName } from './feed/view-process.ts'
-import type { ViewDefinition } from './view.ts'
+import type { ProcessOptions } from '../log/process/process.ts'
 
 /** How long after a failure that may be over a view is run again, in ms. */
 const RETRY = 1_000
@@ -9,17 +8,19 @@ const RETRY = 1_000
 /**
  * Runs the process of a view until the signal is aborted or the log closed. Waits while another gateway runs it, in any process
  * that opens the log, and goes on where that ends. Rejects when the view cannot be made any more.
+ *
+ * @param name Of the process.
  */
 export async function runView(
   log: EventLog,
   name: string,
-  definition: ViewDefinition,
+  options: ProcessOptions<unknown>,
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
     // It waits for its name until it is stopped.
     const wait = new AbortController().signal
-    const process = log.process(viewProcessName(name), { ...viewProcess(definition), wait })
+    const process = log.process(name, { ...options, wait })
     const stop = () => void process.stop().catch(() => {})
     signal.addEventListener('abort', stop)
     try {

@@ -286,7 +286,7 @@ describe('the status of a dashboard', () => {
     await append(store, [running])
     const { fetch: fetchPage } = await served({ log, rules: 'own-rules' })
     await fetchPage('/token', { method: 'POST' })
-    await firstValueFrom(log.state('view:groups').changes())
+    await firstValueFrom(log.state('view:dashboard/groups').changes())
 
     const states = log.state<{ readonly s?: number }>('own-rules')
     // Since when the condition holds.
@@ -295,7 +295,7 @@ describe('the status of a dashboard', () => {
 
     expect(status.rules.alerts).toMatchObject([{ alert: 'Busy', state: 'pending' }])
     expect(status.log.readers.map(({ name }: { name: string }) => name)).toEqual(
-      expect.arrayContaining(['own-rules', 'view:groups', 'view:activity']),
+      expect.arrayContaining(['own-rules', 'view:dashboard/groups', 'view:dashboard/activity']),
     )
     await rules.stop()
   })
@@ -358,7 +358,7 @@ describe('createDashboard', () => {
     await append(store, [running])
     const { dashboard, fetch: fetchPage } = await served({ log })
     await fetchPage('/token', { method: 'POST' })
-    await firstValueFrom(log.state('view:groups').changes())
+    await firstValueFrom(log.state('view:dashboard/groups').changes())
     await dashboard.close()
 
     expect((await log.stats()).readers.filter(({ owner }) => owner !== null)).toEqual([])

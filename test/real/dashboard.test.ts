@@ -210,7 +210,7 @@ it('shows what is in the log, and what is appended to it while it is open', asyn
   await page.locator('nav').getByText('1 firing').waitFor()
 
   await goTo(page, 'Log')
-  await page.getByText('view:groups').waitFor()
+  await page.getByText('view:dashboard/groups').waitFor()
 
   await goTo(page, 'Overview')
   await page.getByText('7 in the last hour').waitFor()

@@ -39,7 +39,7 @@ function Lag(): ReactNode {
 }
 
 function lagOfViews(readers: LogStats['readers']): number | undefined {
-  const views = readers.filter(({ kind, name }) => kind === 'process' && name.startsWith('view:'))
+  const views = readers.filter(({ kind, name }) => kind === 'process' && name.startsWith('view:dashboard/'))
   return views.length === 0 ? undefined : Math.max(...views.map(({ lag }) => lag.seconds))
 }
 

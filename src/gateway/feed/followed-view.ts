@@ -5,7 +5,6 @@ import type { ViewDefinition } from '../view.ts'
 import type { Counters } from './counters.ts'
 import { Feed } from './feed.ts'
 import { SnapshotParts } from './snapshot-parts.ts'
-import { viewProcessName } from './view-process.ts'
 import type { Scope, ViewRows } from './view-rows.ts'
 
 /** A source that no grant names, for rows whose own cannot be found out. */
@@ -14,6 +13,8 @@ const NO_SOURCE = '\0'
 /** A view as connections follow it. */
 export class FollowedView implements ViewRows {
   readonly name: string
+  /** The name of the process that makes it. */
+  readonly process: string
   readonly reader: string
   readonly states: StoredStates
   readonly counters: Counters
@@ -24,9 +25,15 @@ export class FollowedView implements ViewRows {
   readonly #definition: ViewDefinition
   readonly #params: readonly string[]
 
-  constructor(name: string, definition: ViewDefinition, states: StoredStates, counters: Counters) {
+  constructor(
+    { name, process }: { readonly name: string; readonly process: string },
+    definition: ViewDefinition,
+    states: StoredStates,
+    counters: Counters,
+  ) {
     this.name = name
-    this.reader = `process:${viewProcessName(name)}`
+    this.process = process
+    this.reader = `process:${process}`
     this.states = states
     this.counters = counters
     this.feed = new Feed(this, () => this.parts.clear())

@@ -14,20 +14,25 @@ const EXPIRY = 'expiry'
 /** The largest row, as JSON in bytes. */
 const MAX_ROW_BYTES = 256 * 1024
 
-/** The name of the process that makes a view. */
-export function viewProcessName(view: string): string {
-  return `view:${view}`
+/**
+ * The name of the process that makes a view. Neither name has a `/`.
+ *
+ * @param gateway The name of the gateway; undefined for one without a name.
+ */
+export function viewProcessName(gateway: string | undefined, view: string): string {
+  return gateway === undefined ? `view:${view}` : `view:${gateway}/${view}`
 }
 
 /** The process that makes a view: its states are the rows, by {@link RowKey}. */
-export function viewProcess(definition: ViewDefinition): ProcessOptions<unknown> {
+export function viewProcess(definition: ViewDefinition, holdsRetention = true): ProcessOptions<unknown> {
   const { version, types, where, key, reduce, startAt, timeToLive, params = [] } = definition
   // A view gets the gaps of the log as entries only where it asks for them.
   const isOwn = ({ type }: Entry) => type !== 'log.gap' || types?.includes('log.gap') === true
   const wanted = (entry: Entry) => isOwn(entry) && (where === undefined || where(entry))
   return {
     version,
-    rebuild: true,
+    rebuild: 'available',
+    holdsRetention,
     maxStateBytes: MAX_ROW_BYTES,
     ...(types !== undefined && { types: [...new Set([...types, 'log.gap'] as const)] }),
     ...(startAt !== undefined && { startAt }),

@@ -594,7 +594,7 @@ function logStatus(now: number): DashboardStatus {
         reader('consumer', 'billing', 0, 0, '4711@research-1'),
         reader('consumer', 'warehouse', 12_480, 1_310, '4712@research-1', 3),
         reader('process', 'rules', 2, 0.4, '4711@research-1'),
-        reader('process', 'view:groups', 0, 0, '4720@research-1'),
+        reader('process', 'view:dashboard/groups', 0, 0, '4720@research-1'),
         reader('consumer', 'migration-2025', 88_010, 9 * 86_400, null),
       ],
       streams: [
