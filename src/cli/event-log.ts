@@ -3,6 +3,7 @@ import { addBackup } from './event-log/backup.ts'
 import { addDeadLetters } from './event-log/dead-letters.ts'
 import { addRead, addTail } from './event-log/entries.ts'
 import { addConsumers, addProcesses, addStats } from './event-log/numbers.ts'
+import { addRemoveReader } from './event-log/remove-reader.ts'
 
 const EXAMPLES = `
 The log may be recorded by another process at the same time. A missing file is an error, and is not created.
@@ -23,5 +24,6 @@ export function addEventLog(program: Command, signal: AbortSignal): void {
   addConsumers(group, signal)
   addProcesses(group, signal)
   addDeadLetters(group, signal)
+  addRemoveReader(group, signal)
   addBackup(group, signal)
 }

@@ -209,6 +209,61 @@ describe('rivulet log tail', () => {
   })
 })
 
+describe('rivulet log remove-reader', () => {
+  /** A log with a process that has read one of two entries, and ran before. */
+  async function logWithReader() {
+    const { file, add } = await logOf([run('trun_1')])
+    const log = await openLog(sqliteLog(file))
+    onTestFinished(() => log.close())
+    const start = () =>
+      log.process('view:\u001B[2Jgroups', { version: 1, key: () => 'all', init: () => 0, event: () => {} })
+    const readers = async () => (await log.stats()).readers
+    const ran = start()
+    while ((await readers())[0]?.lag.entries !== 0) await Promise.race([turn(), ran.done])
+    await ran.stop()
+    await add(run('trun_2'))
+    const command = (...args: readonly string[]) =>
+      rivulet(['log', 'remove-reader', '--log', file, ...args]).ended
+    return { start, readers, command }
+  }
+  const NAME = ['--process', 'view:\u001B[2Jgroups']
+
+  it('removes one that is gone, and says what that was', async () => {
+    const { readers, command } = await logWithReader()
+    const { code, stdout, stderr } = await command(...NAME)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(
+      /^The process view:groups is removed\. It was 1 entry behind and had 0 dead letters\.\n$/,
+    )
+    expect(stdout).not.toContain('\u001B')
+    expect(await readers()).toEqual([])
+  })
+
+  it('prints it as JSON', async () => {
+    const { command } = await logWithReader()
+    const { stdout } = await command(...NAME, '--json')
+    const removed = { kind: 'process', name: 'view:\u001B[2Jgroups', behind: 1, deadLetters: 0 }
+    expect(JSON.parse(stdout)).toEqual({ removed })
+  })
+
+  it('removes none that runs', async () => {
+    const { start, readers, command } = await logWithReader()
+    const running = start()
+    while ((await readers())[0]?.owner === null) await Promise.race([turn(), running.done])
+    const { code, stdout, stderr } = await command(...NAME)
+    expect({ code, stdout }).toEqual({ code: 6, stdout: '' })
+    expect(stderr).toMatch(/is held by/)
+    expect(await readers()).toHaveLength(1)
+  })
+
+  it('names those that there are for an unknown one', async () => {
+    const { command } = await logWithReader()
+    const { code, stdout, stderr } = await command('--process', 'view:groups')
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toBe('rivulet: the log has no process "view:groups": it has "view:\\u001b[2Jgroups"\n')
+  })
+})
+
 describe('rivulet log dead-letters', () => {
   /** A log whose consumer could not handle two of three entries. */
   async function logOfLetters() {

@@ -83,6 +83,8 @@ describe('an invalid command line', () => {
     [['log', 'read'], /--log <file>' not specified/],
     [['log', 'read', '--log', 'x.db', '--from', 'yesterday'], /Expected start, end, or a time/],
     [['log', 'read', '--log', 'x.db', '--from', 'start', '--after', 'p'], /cannot be used with/],
+    [['log', 'remove-reader', '--log', 'x.db'], /remove-reader needs --consumer or --process/],
+    [['log', 'remove-reader', '--log', 'x.db', '--consumer', 'c', '--process', 'p'], /cannot be used with/],
     [['log', 'dead-letters', '--log', 'x.db', '--redeliver', 'all'], /--redeliver needs --consumer/],
     [
       ['log', 'dead-letters', '--log', 'x.db', '--process', 'p', '--redeliver', 'all'],

@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
-import type { EventLog, LogReader, LogStore, StoredDeadLetter } from 'rivulet'
+import type { LogReader, LogStore, StoredDeadLetter } from 'rivulet'
 import { resourceOf } from '../event-line.ts'
 import { UsageError } from '../exit.ts'
 import { openLogFile } from '../log-file.ts'
@@ -9,6 +9,7 @@ import type { CommonOptions } from '../options.ts'
 import { createOutput } from '../output.ts'
 import type { Output } from '../output.ts'
 import { oneLine } from '../plain.ts'
+import { knownReader, readerOf } from './known-reader.ts'
 
 interface DeadLettersOptions extends CommonOptions {
   readonly log: string
@@ -66,28 +67,12 @@ async function deadLetters(options: DeadLettersOptions, signal: AbortSignal): Pr
   await using file = await openLogFile(options.log)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
   const { log, store } = file
-  if (reader !== undefined) await checkKnown(log, reader)
+  if (reader !== undefined) await knownReader(log, reader)
   if (which === undefined || reader === undefined) return list(store, reader, output)
   const count = await log.deadLetters(reader)[change](which)
   if (output.json) return output.value({ [change === 'remove' ? 'removed' : 'redelivered']: count })
   const letters = count === 1 ? '1 dead letter is' : `${count} dead letters are`
   await output.line(`${letters} ${change === 'remove' ? 'removed' : 'handed out again'}.`)
-}
-
-/** The reader that was named; undefined for all. */
-function readerOf({ consumer, process: name }: DeadLettersOptions): LogReader | undefined {
-  if (name !== undefined) return { process: name }
-  return consumer === undefined ? undefined : { consumer }
-}
-
-/** Throws a UsageError that has the known names, unless the log knows the reader. */
-async function checkKnown(log: EventLog, { consumer, process: name = consumer }: LogReader): Promise<void> {
-  const kind = consumer === undefined ? 'process' : 'consumer'
-  const { readers } = await log.stats()
-  const names = readers.filter((reader) => reader.kind === kind).map((reader) => reader.name)
-  if (name === undefined || names.includes(name)) return
-  const known = names.length === 0 ? 'none' : names.map((each) => JSON.stringify(each)).join(', ')
-  throw new UsageError(oneLine(`the log has no ${kind} ${JSON.stringify(name)}: it has ${known}`, Infinity))
 }
 
 /** Prints the dead letters of one reader, or of all. */

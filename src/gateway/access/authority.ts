@@ -157,7 +157,7 @@ export class Authority {
 
   /**
    * Ends the connections of these grants, and refuses their tokens, tickets and cookies from now on, in each gateway of the log.
-   * Resolves once that survives a crash. Where it rejects with an error of the log, it holds in this gateway alone.
+   * Resolves once that survives a crash and the retention of the log. Where it rejects with an error of the log, it holds in this gateway alone.
    */
   async revoke(revocation: Revocation): Promise<void> {
     const checked = await this.#checked(revocation)
@@ -165,7 +165,9 @@ export class Authority {
     this.#revocations.add(checked, now, now)
     this.#open.endRevoked()
     const data = 'sub' in checked ? { sub: checked.sub, grant: null } : { sub: null, grant: checked.grant }
-    await this.journal.record(revokedEvent(data, crypto.randomUUID(), now))
+    await this.#feed.keep(checked, now, () =>
+      this.journal.record(revokedEvent(data, crypto.randomUUID(), now)),
+    )
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,18 @@
-import type { SchedulerLike } from 'rxjs'
+import {
+  concatWith,
+  defer,
+  filter,
+  firstValueFrom,
+  fromEvent,
+  map,
+  merge,
+  Subject,
+  throwError,
+  timeout,
+} from 'rxjs'
+import type { Observable, SchedulerLike } from 'rxjs'
 import type { EventLog } from '../../log/event-log.ts'
-import { LogClosedError, LogInUseError } from '../../log/errors.ts'
+import { LogClosedError, LogError, LogInUseError } from '../../log/errors.ts'
 import type { Entry, Position } from '../../log/store/contract.ts'
 import { isText } from '../../protocol/event.ts'
 import type { GatewayRevoked } from '../../protocol/gateway.ts'
@@ -17,6 +29,12 @@ const PAUSE = 100
 /** How long to wait after the log has failed, in ms. */
 const RETRY = 1_000
 
+/** How long a revocation may take until the process has kept it, in ms. Another gateway that runs the process may be suspended. */
+const KEEP_TIMEOUT = 30_000
+
+/** The key under which the process counts the gaps of the log that it has met. No revocation has a `?` at its beginning. */
+const GAPS_KEY = '?gaps'
+
 /** A revocation as the process keeps it. */
 interface KeptRevocation {
   readonly revocation: Revocation
@@ -24,7 +42,16 @@ interface KeptRevocation {
   readonly at: number
 }
 
-/** Follows the revocations in a log, of all gateways. */
+/** A state of the process: of a revocation, or of {@link GAPS_KEY}. */
+type KeptState = KeptRevocation | { readonly gaps: number }
+
+/**
+ * Follows the revocations in a log, of all gateways.
+ *
+ * A process keeps them, for which retention does not wait. So an entry may be deleted before the process has read it: the gateway that
+ * revokes waits until its revocation is kept, and records it again where entries were deleted meanwhile. Each gateway follows the log,
+ * which is faster, and what the process has kept, which has each revocation that the log has deleted.
+ */
 export class RevocationFeed {
   readonly #log: EventLog
   readonly #scheduler: SchedulerLike
@@ -33,6 +60,10 @@ export class RevocationFeed {
   readonly #stopping = new AbortController()
   readonly #running: Promise<void>
   readonly #failure = Promise.withResolvers<never>()
+  /** Emits when entries were deleted before this feed has read them. */
+  readonly #overtaken = new Subject<void>()
+  #keeping: Promise<void> | undefined
+  #followingKept: Promise<void> | undefined
   /** Resolves once the log was read for the first time, or could not be. */
   readonly #first = Promise.withResolvers<void>()
   /** Why the log cannot be read at the moment. */
@@ -59,6 +90,35 @@ export class RevocationFeed {
     return this.#failure.promise
   }
 
+  /**
+   * Records a revocation, and resolves once the process has kept it.
+   *
+   * @param at When it was made, in Unix ms.
+   * @param record Appends its entry.
+   */
+  async keep(revocation: Revocation, at: number, record: () => Promise<void>): Promise<void> {
+    const key = revocationKey(revocation)
+    // The time of an entry has whole milliseconds.
+    const since = Math.floor(at)
+    let isKept = false
+    while (!isKept) {
+      const position = await this.#log.positionAt('end')
+      const before = await this.#log.states.end(`process:${PROCESS}`)
+      const cancelled = new Subject<never>()
+      const outcome = this.#outcome(key, since, before, cancelled)
+      outcome.catch(() => {})
+      try {
+        await record()
+        // Without waiting for the next look of the feed. It begins to keep what it finds.
+        await this.#follow(position)
+      } catch (error) {
+        cancelled.error(error)
+        throw error
+      }
+      isKept = await outcome
+    }
+  }
+
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#running
@@ -66,7 +126,6 @@ export class RevocationFeed {
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping
-    const keeping = this.#keep()
     let position: Position | undefined
     let isOver = false
     while (!signal.aborted && !isOver) {
@@ -84,7 +143,7 @@ export class RevocationFeed {
       }
     }
     this.#failed(new TypeError('the gateway is closed'))
-    await keeping
+    await Promise.all([this.#followingKept, this.#keeping])
   }
 
   /** Reads what the process has kept. Returns the position up to which it has read the log. */
@@ -92,9 +151,10 @@ export class RevocationFeed {
     const { readers } = await this.#log.stats()
     const process = readers.find(({ kind, name }) => kind === 'process' && name === PROCESS)
     const now = this.#scheduler.now()
-    const { state } = await this.#log.state<KeptRevocation>(PROCESS).snapshot({ limit: 10_000_000 })
-    for (const { revocation, at } of state.values()) this.#revocations.add(revocation, at, now)
-    if (state.size > 0) this.#onRevoked()
+    const { state } = await this.#log.state<KeptState>(PROCESS).snapshot({ limit: 10_000_000 })
+    for (const each of state.values()) this.#take(each)
+    // It has kept revocations before. Where an earlier version has run it, retention waits for it until it runs again.
+    if (process !== undefined) this.#beginToKeep(now - REVOCATION_AGE)
     return process?.cursor ?? this.#log.positionAt({ time: now - REVOCATION_AGE })
   }
 
@@ -103,20 +163,98 @@ export class RevocationFeed {
     let position = from
     for (;;) {
       const page = await this.#log.read(position, { limit: 1_000, types: ['gateway.revoked'] })
-      const kept = page.entries.flatMap((entry) => keptOf(entry) ?? [])
-      for (const { revocation, at } of kept) this.#revocations.add(revocation, at, this.#scheduler.now())
-      if (kept.length > 0) this.#onRevoked()
+      for (const entry of page.entries) {
+        const kept = keptOf(entry)
+        if (kept === undefined) continue
+        this.#take(kept)
+        // From this entry on: a new process need not read what comes before.
+        this.#beginToKeep(entry.recorded)
+      }
+      if (page.gap !== undefined) {
+        // What was deleted is among what the process keeps, or is recorded again.
+        this.#followingKept ??= this.#followKept()
+        this.#overtaken.next()
+      }
       position = page.position
       if (page.isEnd) return position
     }
   }
 
+  /** Follows what the process keeps, wherever it runs. */
+  async #followKept(): Promise<void> {
+    const { signal } = this.#stopping
+    const state = this.#log.state<KeptState>(PROCESS)
+    for (let isOver = false; !signal.aborted && !isOver;) {
+      isOver = await new Promise<boolean>((resolve) => {
+        const following = state.changes().subscribe({
+          next: ({ state: each }) => each !== null && this.#take(each),
+          // The process was removed, or the log could not be read. What is read twice is harmless.
+          error: () => resolve(false),
+          // The log was closed.
+          complete: () => resolve(true),
+        })
+        signal.addEventListener('abort', () => {
+          following.unsubscribe()
+          resolve(true)
+        })
+      })
+      if (!isOver) await this.#pause(RETRY)
+    }
+  }
+
+  #take(kept: KeptState): void {
+    if ('gaps' in kept) return
+    this.#revocations.add(kept.revocation, kept.at, this.#scheduler.now())
+    this.#onRevoked()
+  }
+
+  /** True once the process has kept a revocation, false once entries were deleted before they were read. Rejects with why neither is so. */
+  #outcome(key: string, since: number, before: Position, cancelled: Observable<never>): Promise<boolean> {
+    const changes = this.#log.state<KeptState>(PROCESS).changes(before)
+    const isKept: Observable<boolean> = changes.pipe(
+      filter(({ key: each, state }) => state !== null && (each === key || each === GAPS_KEY)),
+      map(({ state }) => state !== null && !('gaps' in state) && state.at >= since),
+      concatWith(throwError(() => new TypeError('the log is closed'))),
+    )
+    const isOver = fromEvent(this.#stopping.signal, 'abort').pipe(
+      map(() => {
+        throw new TypeError('the gateway is closed')
+      }),
+    )
+    const tooLate = () =>
+      throwError(
+        () =>
+          new LogError(
+            'the revocation is recorded, and not kept beyond the retention of the log yet: revoke again',
+          ),
+      )
+    return firstValueFrom(
+      merge(
+        isKept,
+        cancelled,
+        this.#overtaken.pipe(map(() => false)),
+        isOver,
+        defer(() => this.#failure.promise),
+      ).pipe(timeout({ first: KEEP_TIMEOUT, scheduler: this.#scheduler, with: tooLate })),
+    )
+  }
+
+  /**
+   * Runs the process from now on.
+   *
+   * @param from Where it begins if it is new, in Unix ms.
+   */
+  #beginToKeep(from: number): void {
+    this.#followingKept ??= this.#followKept()
+    this.#keeping ??= this.#keep(from)
+  }
+
   /** Runs the process here, unless or until another gateway of the log does. */
-  async #keep(): Promise<void> {
+  async #keep(from: number): Promise<void> {
     const { signal } = this.#stopping
     while (!signal.aborted) {
       try {
-        await this.#process(signal)
+        await this.#process(signal, from)
         return
       } catch (error) {
         if (signal.aborted || error instanceof LogClosedError) return
@@ -127,22 +265,28 @@ export class RevocationFeed {
     }
   }
 
-  async #process(signal: AbortSignal): Promise<void> {
-    const startAt = { time: Math.max(0, this.#scheduler.now() - REVOCATION_AGE) }
-    const process = this.#log.process<KeptRevocation | null, 'gateway.revoked'>(PROCESS, {
+  async #process(signal: AbortSignal, from: number): Promise<void> {
+    const process = this.#log.process<KeptState | null, 'gateway.revoked' | 'log.gap'>(PROCESS, {
       version: 1,
-      types: ['gateway.revoked'],
-      startAt,
+      types: ['gateway.revoked', 'log.gap'],
+      startAt: { time: Math.max(0, from) },
+      holdsRetention: false,
       key: (entry) => {
+        if (entry.type === 'log.gap') return GAPS_KEY
         const kept = keptOf(entry)
         return kept && revocationKey(kept.revocation)
       },
       init: () => null,
       event: (earlier, entry, context) => {
+        if (entry.type === 'log.gap') {
+          const gaps = earlier !== null && 'gaps' in earlier ? earlier.gaps : 0
+          return context.set({ gaps: gaps + 1 })
+        }
         const kept = keptOf(entry)
         if (kept === undefined) return
         // The clocks of two gateways may differ.
-        context.set({ ...kept, at: Math.max(kept.at, earlier?.at ?? 0) })
+        const before = earlier !== null && 'at' in earlier ? earlier.at : 0
+        context.set({ ...kept, at: Math.max(kept.at, before) })
       },
       timeToLive: REVOCATION_AGE,
       wait: signal,

@@ -1,8 +1,9 @@
 import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import { memoryLog } from 'rivulet'
 import type { EventLog, LogStore } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
-import { firstValueFrom, VirtualTimeScheduler } from 'rxjs'
+import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Access } from '../../../src/gateway/access/access.ts'
 import type { Authority } from '../../../src/gateway/access/authority.ts'
@@ -90,13 +91,102 @@ describe.each(KINDS)('gateways over one log %s', (_, create) => {
     const first = await authority({ log })
     const token = await first.sign(GRANT)
     await first.revoke({ sub: 'ada' })
-    // The process has it once its state does.
-    await firstValueFrom(log.state('gateway:revocations').changes())
     await log.forget({ source: '/gateway' })
     await first.close()
 
     const next = await authority({ log: await logOf(stores()) })
     expect(await codeOf(await next.authenticate(bearing(token)))).toEqual([401, 'revoked'])
+  })
+})
+
+describe.each(KINDS)('retention of a log %s', (_, create) => {
+  /** The ids of what a store has, from its first entry. */
+  const idsIn = async (store: LogStore) =>
+    (await store.read(await store.positionAt('start'), { limit: 100 })).entries.map(({ id }) => id)
+
+  /** Deletes the entries of the next appends as soon as they are there, so many times. */
+  function deleting(store: LogStore, times: number): LogStore {
+    const append = store.append.bind(store)
+    let left = times
+    store.append = async (...of) => {
+      const appended = await append(...of)
+      const { deleted } = left > 0 ? await store.retention.trim({ limit: 9 }) : { deleted: 1 }
+      if (deleted !== 1) throw new RangeError(`${deleted} entries were deleted`)
+      left -= 1
+      return appended
+    }
+    return store
+  }
+
+  it('waits for no gateway, and there is no process where nothing was ever revoked', async () => {
+    const stores = await create()
+    const store = stores()
+    const own = await authority({ log: await logOf(store) })
+    expect(await codeOf(await own.authenticate(bearing(await own.sign(GRANT))))).toBe('admitted')
+    expect((await store.retention.stats()).readers).toEqual([])
+
+    await own.revoke({ sub: 'ada' })
+    const kept = { name: 'process:gateway:revocations', holdsRetention: false }
+    expect((await store.retention.stats()).readers).toMatchObject([kept])
+    await own.revoke({ sub: 'bob' })
+    expect((await store.retention.trim({ limit: 9 })).blockedBy).toBeNull()
+  })
+
+  it('takes no revocation away, also one that is deleted as soon as it is there', async () => {
+    const stores = await create()
+    const store = deleting(stores(), 3)
+    const first = await authority({ log: await logOf(store) })
+    const other = await authority({ log: await logOf(stores()) })
+    const token = await first.sign(GRANT)
+    expect(await codeOf(await other.authenticate(bearing(token)))).toBe('admitted')
+    const ended = endOf(await accessOf(other, GRANT))
+    await first.revoke({ sub: 'ada' })
+    expect(await ended).toBe('revoked')
+    await store.retention.trim({ limit: 9 })
+    expect(await idsIn(store)).toEqual([])
+
+    const next = await authority({ log: await logOf(stores()) })
+    for (const own of [first, other, next]) {
+      expect(await codeOf(await own.authenticate(bearing(token)))).toEqual([401, 'revoked'])
+    }
+  })
+
+  it('takes no later revocation away from a gateway that was started again', async () => {
+    const stores = await create()
+    const first = await authority({ log: await logOf(stores()) })
+    await first.revoke({ sub: 'ada' })
+    await first.close()
+    const store = deleting(stores(), 1)
+    await store.retention.trim({ limit: 9 })
+    const second = await authority({ log: await logOf(store) })
+    const token = await second.sign(GRANT)
+    await second.revoke({ sub: 'ada' })
+    await store.retention.trim({ limit: 9 })
+    await second.close()
+
+    const third = await authority({ log: await logOf(stores()) })
+    expect(await codeOf(await third.authenticate(bearing(token)))).toEqual([401, 'revoked'])
+  })
+
+  it('waits no longer for the process of an earlier version, once a gateway runs', async () => {
+    const stores = await create()
+    const store = stores()
+    const log = await logOf(store)
+    const earlier = log.process('gateway:revocations', {
+      version: 1,
+      types: ['gateway.revoked'],
+      key: () => undefined,
+      init: () => null,
+      event: () => {},
+    })
+    while ((await store.retention.stats()).readers.length === 0) await Promise.race([turn(), earlier.done])
+    await earlier.stop()
+    expect((await store.retention.stats()).readers).toMatchObject([{ holdsRetention: true }])
+
+    await authority({ log })
+    await expect
+      .poll(async () => (await store.retention.stats()).readers)
+      .toMatchObject([{ holdsRetention: false }])
   })
 })
 

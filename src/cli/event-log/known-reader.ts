@@ -1,0 +1,27 @@
+import type { EventLog, LogReader, LogStats } from 'rivulet'
+import { UsageError } from '../exit.ts'
+import { oneLine } from '../plain.ts'
+
+/** The reader that the options name; undefined where they name none. */
+export function readerOf(options: {
+  readonly consumer?: string
+  readonly process?: string
+}): LogReader | undefined {
+  const { consumer, process: name } = options
+  if (name !== undefined) return { process: name }
+  return consumer === undefined ? undefined : { consumer }
+}
+
+/** The numbers of a reader. Throws a UsageError that has the known names, where the log does not know it. */
+export async function knownReader(
+  log: EventLog,
+  { consumer, process: name = consumer }: LogReader,
+): Promise<LogStats['readers'][number]> {
+  const kind = consumer === undefined ? 'process' : 'consumer'
+  const { readers } = await log.stats()
+  const ofKind = readers.filter((reader) => reader.kind === kind)
+  const found = ofKind.find((reader) => reader.name === name)
+  if (found !== undefined) return found
+  const known = ofKind.length === 0 ? 'none' : ofKind.map((each) => JSON.stringify(each.name)).join(', ')
+  throw new UsageError(oneLine(`the log has no ${kind} ${JSON.stringify(name)}: it has ${known}`, Infinity))
+}

@@ -1,0 +1,55 @@
+import { Option } from 'commander'
+import type { Command } from 'commander'
+import { UsageError } from '../exit.ts'
+import { openLogFile } from '../log-file.ts'
+import { addCommonOptions } from '../options.ts'
+import type { CommonOptions } from '../options.ts'
+import { createOutput } from '../output.ts'
+import { oneLine } from '../plain.ts'
+import { knownReader, readerOf } from './known-reader.ts'
+
+interface RemoveReaderOptions extends CommonOptions {
+  readonly log: string
+  readonly consumer?: string
+  readonly process?: string
+}
+
+const EXAMPLES = `
+It deletes the position of the reader, its dead letters, and the state of a process. Retention does not wait for it any more. A reader that
+runs is not removed: end it first. The name begins anew where it is used again.
+
+Examples:
+  $ rivulet log remove-reader --log rivulet.db --consumer "an old report"
+  $ rivulet log remove-reader --log rivulet.db --process view:groups`
+
+/** `rivulet log remove-reader`: deletes a consumer or a process that is gone. */
+export function addRemoveReader(group: Command, signal: AbortSignal): void {
+  const command = group
+    .command('remove-reader')
+    .description(
+      'Delete a consumer or a process that is not used any more, so that the log keeps nothing for it.',
+    )
+    .requiredOption('--log <file>', 'SQLite file of the log')
+    .option('--consumer <name>', 'the consumer to delete')
+    .addOption(new Option('--process <name>', 'the process to delete').conflicts('consumer'))
+  addCommonOptions(command, 'print what was deleted as one line of JSON')
+    .addHelpText('after', EXAMPLES)
+    .action((options: RemoveReaderOptions) => removeReader(options, signal))
+}
+
+async function removeReader(options: RemoveReaderOptions, signal: AbortSignal): Promise<void> {
+  const reader = readerOf(options)
+  if (reader === undefined) throw new UsageError('remove-reader needs --consumer or --process')
+  await using file = await openLogFile(options.log)
+  const { kind, name, lag, deadLetters } = await knownReader(file.log, reader)
+  await file.log.remove(reader)
+  const output = createOutput(process.stdout, { json: options.json === true, signal })
+  if (output.json) return output.value({ removed: { kind, name, behind: lag.entries, deadLetters } })
+  const behind = `It was ${counted(lag.entries, 'entry', 'entries')} behind`
+  const letters = `had ${counted(deadLetters, 'dead letter', 'dead letters')}`
+  await output.line(`The ${kind} ${oneLine(name, 200)} is removed. ${behind} and ${letters}.`)
+}
+
+function counted(count: number, one: string, several: string): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? one : several}`
+}
