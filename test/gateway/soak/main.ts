@@ -1,7 +1,7 @@
 /**
  * Kills a gateway while a browser's store follows it: `npm run gateway-soak -- --events 20000 --kills 10 --seed 1 --json`.
  *
- * Prints a `GatewaySoakResult`. Exits with 1 and the reasons when the browser does not have what the log has, or when a part of the
+ * With `--keep 200`, retention deletes all but the last 200 entries meanwhile. Prints a `GatewaySoakResult`. Exits with 1 and the reasons when the browser does not have what the log has, or when a part of the
  * plan did not happen.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -15,6 +15,7 @@ const { values } = parseArgs({
     events: { type: 'string', default: '20000' },
     kills: { type: 'string', default: '10' },
     seed: { type: 'string', default: '1' },
+    keep: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
 })
@@ -25,6 +26,7 @@ try {
     events: Number(values.events),
     kills: Number(values.kills),
     seed: Number(values.seed),
+    ...(values.keep !== undefined && { keep: Number(values.keep) }),
     onStep: (text) => process.stderr.write(`${text}\n`),
   })
   for (const complaint of complaintsAbout(result)) {

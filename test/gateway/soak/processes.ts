@@ -18,11 +18,16 @@ export class LimitedRecorder {
   readonly #child: ChildProcess
   /** How many events it has appended. */
   appended = 0
+  /** How many of them it has deleted. */
+  deleted = 0
 
-  constructor(file: string, events: number, seed: number) {
-    this.#child = start('recorder-process.ts', [file, `${events}`, `${seed}`])
-    this.#child.on('message', (appended) => {
+  /** @param keep How many entries it keeps. Default: all of them. */
+  constructor(file: string, events: number, seed: number, keep = 0) {
+    this.#child = start('recorder-process.ts', [file, `${events}`, `${seed}`, `${keep}`])
+    this.#child.on('message', (message) => {
+      const { appended, deleted } = Object(message)
       this.appended = Number(appended)
+      this.deleted = Number(deleted)
     })
   }
 

@@ -10,4 +10,19 @@ describe('a browser behind an unreliable network', () => {
     expect(result.rows).toBeGreaterThan(300)
     expect(result.cuts + result.stalls).toBeGreaterThan(0)
   }, 60_000)
+
+  it('has each row also where retention deletes entries meanwhile, which waits for the views', async () => {
+    const result = await soakGateway({
+      file: scratchFile(),
+      events: 600,
+      kills: 1,
+      seed: 2,
+      bytes: 4_000,
+      keep: 50,
+    })
+
+    expect(result).toMatchObject({ wrong_in_log: 0, wrong_in_browser: 0, backwards: 0 })
+    expect(result).toMatchObject({ missed: 0, silent: 0 })
+    expect(result.deleted).toBeGreaterThan(50)
+  }, 60_000)
 })

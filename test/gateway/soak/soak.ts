@@ -21,6 +21,8 @@ export interface GatewaySoakOptions {
   readonly seed: number
   /** After how many bytes a connection is cut or stalls, on average. Default 20,000. */
   readonly bytes?: number
+  /** How many entries retention keeps. Default: all of them. */
+  readonly keep?: number
   readonly onStep?: (text: string) => void
 }
 
@@ -33,6 +35,12 @@ export interface GatewaySoakResult {
   readonly connections: number
   readonly cuts: number
   readonly stalls: number
+  /** How many entries retention has deleted. */
+  readonly deleted: number
+  /** How often the log's view of all has missed entries. Without that, its rows are exactly what the events say. */
+  readonly missed: number
+  /** Views in the browser that have not reported that they missed entries, although they have, or the other way round. */
+  readonly silent: number
   /** How often the rows of the browser's views have changed. */
   readonly notifications: number
   readonly rows: number
@@ -47,14 +55,14 @@ export interface GatewaySoakResult {
 
 /** Kills a gateway while a recorder appends and a browser's store follows over an unreliable network, and compares them in the end. */
 export async function soakGateway(options: GatewaySoakOptions): Promise<GatewaySoakResult> {
-  const { file, events, kills, seed, bytes = 20_000, onStep = () => {} } = options
+  const { file, events, kills, seed, bytes = 20_000, keep, onStep = () => {} } = options
   const began = performance.now()
   const random = randomOf(seed)
   await using proxy = new UnreliableProxy(random, bytes)
   const port = await proxy.listen()
   // It is there before the first process opens it.
   await using log = await openLog(sqliteLog(file))
-  const recorder = new LimitedRecorder(file, events, seed)
+  const recorder = new LimitedRecorder(file, events, seed, keep)
   let gateway = await KilledGateway.start(file)
   proxy.target = gateway.port
   try {
@@ -73,6 +81,8 @@ export async function soakGateway(options: GatewaySoakOptions): Promise<GatewayS
       }
       recorder.limit(target + SLICE)
       await gateway.kill()
+      // More than what retention keeps: it waits for the views, or they miss something.
+      if (keep !== undefined) await recorder.record(Math.min(target + 2 * keep, events))
       gateway = await KilledGateway.start(file)
       proxy.target = gateway.port
       onStep(
@@ -83,15 +93,15 @@ export async function soakGateway(options: GatewaySoakOptions): Promise<GatewayS
     proxy.isReliable = true
 
     const expected = expectedCells(events, seed)
-    let inLog = await cellsIn(log)
-    const isWhole = async () => {
-      inLog = await cellsIn(log)
-      return wrong(inLog, keyed(expected)) === 0
-    }
-    await until(isWhole)
+    let inLog = await viewIn(log)
+    await until(async () => {
+      inLog = await viewIn(log)
+      return inLog.isWhole
+    })
+    const { cells, missed } = inLog
     const wrongInBrowser = () =>
       followed.reduce(
-        (sum, view, at) => sum + wrong(cellsOf(view), at === 0 ? inLog : ofList(inLog, LISTS[at - 1])),
+        (sum, view, at) => sum + wrong(cellsOf(view), at === 0 ? cells : ofList(cells, LISTS[at - 1])),
         0,
       )
     await until(() => wrongInBrowser() === 0)
@@ -102,9 +112,12 @@ export async function soakGateway(options: GatewaySoakOptions): Promise<GatewayS
       connections: proxy.connections,
       cuts: proxy.cuts,
       stalls: proxy.stalls,
+      deleted: recorder.deleted,
+      missed,
+      silent: followed.filter((view) => view.getSnapshot().gaps > 0 !== missed > 0).length,
       notifications: watches.reduce((sum, { changes }) => sum + changes(), 0),
       rows: expected.size,
-      wrong_in_log: wrong(inLog, keyed(expected)),
+      wrong_in_log: missed > 0 ? 0 : wrong(cells, keyed(expected)),
       wrong_in_browser: wrongInBrowser(),
       backwards: watches.reduce((sum, { backwards }) => sum + backwards(), 0),
       ms: Math.round(performance.now() - began),
@@ -123,15 +136,27 @@ export function complaintsAbout(soaked: GatewaySoakResult): string[] {
       ? [`${soaked.wrong_in_browser} rows of the browser are not those of the log`]
       : []),
     ...(soaked.backwards > 0 ? [`${soaked.backwards} rows went back in the browser`] : []),
+    ...(soaked.silent > 0
+      ? [`${soaked.silent} views of the browser do not say whether they have missed entries`]
+      : []),
     ...(soaked.rows === 0 ? ['there were no rows'] : []),
     ...(soaked.cuts === 0 ? ['no connection was cut'] : []),
     ...(soaked.stalls === 0 ? ['no connection has stalled'] : []),
   ]
 }
 
-/** The cells of the log's own view. */
-async function cellsIn(log: EventLog): Promise<ReadonlyMap<string, Cell>> {
-  return (await log.state<Cell>('view:all').snapshot()).state
+/** The log's own view: its cells, how often it has missed entries, and whether it has processed all that there is. */
+async function viewIn(log: EventLog) {
+  const { readers } = await log.stats()
+  const isWhole = readers.some(({ name, lag }) => name === 'view:all' && lag.entries === 0)
+  const { state } = await log.state<Cell | { readonly gaps: number }>('view:all').snapshot()
+  const cells = new Map<string, Cell>()
+  let missed = 0
+  for (const [key, value] of state) {
+    if ('gaps' in value) missed = value.gaps
+    else cells.set(key, value)
+  }
+  return { cells, missed, isWhole }
 }
 
 /** Follows a view, and sees that no cell goes back. */
