@@ -284,7 +284,7 @@ it('adds runs to a group of a service, and shows each when it ends', async () =>
   onTestFinished(() => recording.stop())
 
   await page.getByRole('link', { name: new RegExp(group) }).click()
-  await page.getByText('0% of 1 runs').waitFor()
+  await page.getByText('0% of 1 run ended').waitFor()
   await page.getByText('Add runs').first().click()
   await page.locator('textarea').fill('Who leads it?\n{"company":"Nordhavn"}')
   await page.getByRole('button', { name: 'Add runs' }).click()

@@ -99,7 +99,7 @@ function AlertItem({ alert }: { readonly alert: ShownAlert }): ReactNode {
       <div className="alert-side">
         {value !== null && (
           <span className="alert-value">
-            <span className="visually-hidden">Value: </span>
+            <span className="muted small">value </span>
             {typeof value === 'number' ? formats.number(value) : <bdi>{value}</bdi>}
           </span>
         )}

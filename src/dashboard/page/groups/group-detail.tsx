@@ -56,7 +56,7 @@ export function GroupDetail({
               )}
               <span>
                 {formats.percent(progress.total === 0 ? 0 : progress.ended / progress.total)} of{' '}
-                {formats.number(progress.total)} runs
+                {formats.number(progress.total)} {progress.total === 1 ? 'run' : 'runs'} ended
               </span>
               {updated !== undefined && (
                 <span className="muted">

@@ -84,7 +84,8 @@ const GroupCard = memo(function GroupCard({
           <ProgressBar progress={progress} name={`Runs of ${row.group}`} />
           <span className="card-line muted small">
             <span>
-              {formats.number(progress.ended)} of {formats.number(progress.total)} runs ended
+              {formats.number(progress.ended)} of {formats.number(progress.total)}{' '}
+              {progress.total === 1 ? 'run' : 'runs'} ended
             </span>
             {failed !== undefined && <span className="bad-text">{formats.number(failed)} failed</span>}
           </span>

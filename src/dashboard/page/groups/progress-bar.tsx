@@ -19,7 +19,7 @@ export function ProgressBar({
       aria-valuemin={0}
       aria-valuemax={Math.max(1, total)}
       aria-valuenow={ended}
-      aria-valuetext={`${formats.number(ended)} of ${formats.number(total)} runs ended`}
+      aria-valuetext={`${formats.number(ended)} of ${formats.number(total)} ${total === 1 ? 'run' : 'runs'} ended`}
     >
       {counts.map(([status, count]) => (
         <span key={status} className={`part status-${status}`} style={{ flexGrow: count }} />

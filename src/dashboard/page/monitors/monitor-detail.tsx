@@ -45,7 +45,10 @@ export function MonitorDetail({ monitor }: { readonly monitor: string }): ReactN
               {formats.number(summary.events)} {summary.events === 1 ? 'change' : 'changes'}
             </span>
             {summary.completions > 0 && (
-              <span className="muted">{formats.number(summary.completions)} runs without</span>
+              <span className="muted">
+                {formats.number(summary.completions)} {summary.completions === 1 ? 'run' : 'runs'} without a
+                change
+              </span>
             )}
             {summary.last !== null && (
               <span className="muted">

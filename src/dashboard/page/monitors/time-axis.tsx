@@ -1,6 +1,7 @@
 import { useLayoutEffect, useRef, useState } from 'react'
 import type { ReactNode } from 'react'
 import { formats } from '../parts/format.ts'
+import { useNow } from '../parts/time.tsx'
 import { timeTicks } from '../plot/ticks.ts'
 import type { TimelineEntry } from './timeline.ts'
 
@@ -25,6 +26,7 @@ export function TimeAxis({
     observer.observe(current)
     return () => observer.disconnect()
   }, [])
+  const now = useNow()
   if (entries.length === 0) return null
 
   const times = entries.map(timeOf)
@@ -32,7 +34,8 @@ export function TimeAxis({
   const last = times.reduce((a, b) => Math.max(a, b))
   const padding = Math.max((last - first) * 0.02, HOUR / 2)
   const from = first - padding
-  const to = last + padding
+  // Nothing was found in the future, but a date may be there.
+  const to = last > now ? last + padding : Math.min(last + padding, Math.max(now, last + 0.05 * padding))
   const x = (at: number) => ((at - from) / (to - from)) * width
   const ticks = timeTicks(from, to, Math.max(2, Math.floor(width / 84)))
   const isOfDays = to - from > 48 * HOUR
@@ -44,7 +47,7 @@ export function TimeAxis({
           width={width}
           height={HEIGHT}
           role="img"
-          aria-label={`${formats.number(entries.length)} events from ${formats.exact(first)} to ${formats.exact(last)}`}
+          aria-label={`${formats.number(entries.length)} ${entries.length === 1 ? 'event' : 'events'} from ${formats.exact(first)} to ${formats.exact(last)}`}
         >
           {ticks.map((at) => (
             <g key={at} transform={`translate(${x(at)} 0)`}>

@@ -80,7 +80,12 @@ export function SearchSection({ query }: { readonly query: string }): ReactNode 
 
 function announcementOf({ status, results }: UseSearchResult, query: string): string {
   if (status !== 'success') return ''
-  return `${results.length === 0 ? 'No results' : `${formats.number(results.length)} results`} for ${query}`
+  return `${resultsText(results.length)} for ${query}`
+}
+
+function resultsText(count: number): string {
+  if (count === 0) return 'No results'
+  return count === 1 ? '1 result' : `${formats.number(count)} results`
 }
 
 function Results({ found, query }: { readonly found: UseSearchResult; readonly query: string }): ReactNode {
@@ -115,7 +120,7 @@ function Results({ found, query }: { readonly found: UseSearchResult; readonly q
   return (
     <div className="results" aria-busy={status === 'pending'}>
       <p className="muted small">
-        {formats.number(response.results.length)} {response.results.length === 1 ? 'result' : 'results'} for{' '}
+        {resultsText(response.results.length)} for{' '}
         <q>
           <bdi>{query}</bdi>
         </q>
@@ -157,7 +162,8 @@ function Result({ result }: { readonly result: SearchResult }): ReactNode {
       ))}
       {shown.length < excerpts.length && (
         <button type="button" className="button small" onClick={() => setWhole(true)}>
-          {formats.number(excerpts.length - shown.length)} more excerpts
+          {formats.number(excerpts.length - shown.length)} more{' '}
+          {excerpts.length - shown.length === 1 ? 'excerpt' : 'excerpts'}
         </button>
       )}
     </li>
