@@ -22,7 +22,7 @@ export interface ConnectionOwner {
 }
 
 /** A view that a connection follows. */
-export interface FollowedView {
+interface FollowedView {
   readonly address: string
   /** What to ask of the gateway, with the position that the client has. */
   resume(): ViewRequest
