@@ -128,7 +128,8 @@ export interface EventLog extends AsyncDisposable {
    * Resolves with the number of deleted entries. Positions of readers stay, and no gap is reported.
    *
    * What it does not do: it keeps hashes of the events' identities, so that they are not recorded again; new events of the
-   * source are recorded, so stop that first; processes keep their state, so rebuild them; and backups keep what they have.
+   * source are recorded, so stop that first; processes, and so views, keep their state, so {@link remove} those that may have
+   * some of it before; and backups keep what they have.
    *
    * After a crash, and where it rejects, call it again.
    */
