@@ -28,6 +28,8 @@ export interface OutboxOptions {
   readonly faults: Faults
   /** Returns the current webhook secrets. Called at every attempt, so that they can be rotated. */
   readonly secrets: () => readonly string[]
+  /** Whether a webhook may be sent to this IP address. Called before each connection. Default: to any. */
+  readonly isAllowed?: (address: string) => boolean
   /** How long an attempt may take, in ms of real time. Default 10,000. */
   readonly timeout?: number
   /** Called when the database fails; delivery then pauses for 5 s. Default: the error is thrown, uncaught. */
@@ -57,8 +59,9 @@ export interface DeliveringOutbox extends Outbox {
  */
 export function createOutbox(options: OutboxOptions): DeliveringOutbox {
   const { database, clock, faults, secrets, timeout = ATTEMPT_TIMEOUT, onError } = options
+  const { isAllowed = () => true } = options
   const store = new WebhookStore(database)
-  const poster = createPoster(timeout)
+  const poster = createPoster(timeout, isAllowed)
   const alarm = createAlarm(clock, startDue, onError)
   const inFlight = new Map<string, { readonly origin: string; readonly done: Promise<void> }>()
   /** Webhooks that the `reorder` fault delays, by URL. */

@@ -1,4 +1,5 @@
-import { Agent, request } from 'undici'
+import { request } from 'undici'
+import { createGuardedAgent } from '../web/guarded-agent.ts'
 
 /** Sends webhooks over its own connections. */
 export interface Poster {
@@ -14,9 +15,12 @@ export interface Poster {
 /** Maximum size of a response body that is read to reuse the connection, in bytes. */
 const BODY_LIMIT = 16_384
 
-/** Creates a poster. `timeout` is the limit of a whole attempt, in ms of real time. */
-export function createPoster(timeout: number): Poster {
-  const agent = new Agent({ connect: { timeout } })
+/**
+ * Creates a poster. `timeout` is the limit of a whole attempt, in ms of real time. `isAllowed` is called with each IP address
+ * before a connection to it.
+ */
+export function createPoster(timeout: number, isAllowed: (address: string) => boolean): Poster {
+  const agent = createGuardedAgent({ isAllowed, timeout })
   return {
     async post(url, headers, body) {
       const response = await request(url, {
