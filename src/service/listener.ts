@@ -6,6 +6,8 @@ import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkInteger, checkText } from '../protocol/check.ts'
 import type { ListenOptions } from './listen-options.ts'
 
+const DEFAULT_HOST = '127.0.0.1'
+
 /** How long closing waits for open responses before it destroys their connections, in ms of real time. */
 const CLOSE_GRACE = 1_000
 
@@ -40,7 +42,7 @@ export function createListener(app: Hono<{ Bindings: HttpBindings }>): Listener 
   }) as Server
 
   return {
-    async listen({ port = 0, host = '127.0.0.1', allowRemote = false }) {
+    async listen({ port = 0, host = DEFAULT_HOST, allowRemote = false }) {
       checkInteger('port', port, 0, 65_535)
       checkText('host', host)
       if (!allowRemote && !isLoopback(host)) {
@@ -66,6 +68,11 @@ export function createListener(app: Hono<{ Bindings: HttpBindings }>): Listener 
       await Promise.allSettled(pending)
     },
   }
+}
+
+/** Whether other machines can reach a service that listens like this. */
+export function isExposed({ host = DEFAULT_HOST }: ListenOptions): boolean {
+  return !isLoopback(host)
 }
 
 function isLoopback(host: string): boolean {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkDuration, checkInteger, checkList, checkText } from '../protocol/check.ts'
+import { checkBoolean, checkDuration, checkInteger, checkList, checkText } from '../protocol/check.ts'
 import { monitorEvent } from '../protocol/event.ts'
 import { MAX_STREAM_DURATION } from '../protocol/limits.ts'
 import { createApp } from './app.ts'
@@ -16,7 +16,7 @@ import { openFaultyGroupStream } from './faults/group-stream-faults.ts'
 import { persistentClock } from './persistent-clock.ts'
 import { Interactions } from './interactions/interactions.ts'
 import type { ListenOptions } from './listen-options.ts'
-import { createListener } from './listener.ts'
+import { createListener, isExposed } from './listener.ts'
 import type { MonitorRecord } from './monitors/event-log.ts'
 import { createMonitors } from './monitors/monitors.ts'
 import { extractiveProcessor } from './processor/extractive.ts'
@@ -24,6 +24,7 @@ import type { Processor } from './processor/processor.ts'
 import { searchRoutes } from './search/search-routes.ts'
 import { createTasks } from './tasks/tasks.ts'
 import type { RunRecord } from './tasks/task-store.ts'
+import { isPublicAddress } from './web/public-address.ts'
 import { createOutbox } from './webhooks/delivery.ts'
 
 /** Settings of {@link createResearchService}. */
@@ -61,6 +62,17 @@ export interface ResearchServiceOptions {
    * most.
    */
   readonly streamDuration?: number
+  /**
+   * Whether Extract may fetch pages from addresses of this machine and its network. Default false: only from those of the
+   * public Internet, checked after DNS and for each redirect. Beyond the interface document.
+   */
+  readonly allowPrivateAddresses?: boolean
+  /**
+   * Whether webhooks may be sent to addresses of this machine and its network. Default: true until the service listens on a
+   * host that other machines can reach, then false. A service that resumes webhooks before it listens like this needs an
+   * explicit false. Beyond the interface document.
+   */
+  readonly allowPrivateWebhooks?: boolean
   /** Whether POSTs that create something are rate-limited, per minute. Default true. Beyond the interface document. */
   readonly quotas?: boolean
   /**
@@ -157,7 +169,15 @@ async function assemble(
   const { clock } = time
   const corpus = await openCorpus(database, { folders, include, enter })
   opened.push(() => corpus.close())
-  const outbox = createOutbox({ database, clock, faults, secrets: () => secrets, onError })
+  let allowPrivateWebhooks = options.allowPrivateWebhooks ?? true
+  const outbox = createOutbox({
+    database,
+    clock,
+    faults,
+    secrets: () => secrets,
+    isAllowed: (address) => allowPrivateWebhooks || isPublicAddress(address),
+    onError,
+  })
   opened.push(() => outbox.close())
   const monitors = createMonitors({ database, clock, corpus, outbox, onError })
   opened.push(() => monitors.close())
@@ -211,6 +231,8 @@ async function assemble(
     async listen(where = {}) {
       if (closed !== undefined) throw new Error('the service is closed: create another one')
       if (url !== undefined) throw new Error(`the service listens already, at ${url}`)
+      // Before the first request can register a webhook.
+      if (isExposed(where)) allowPrivateWebhooks = options.allowPrivateWebhooks ?? false
       url = await listener.listen(where)
       return url
     },
@@ -252,6 +274,9 @@ function checked(options: ResearchServiceOptions) {
     throw new ArgumentError('speed', 'a number of at least 1', speed)
   if (clock !== undefined && options.speed !== undefined) {
     throw new ArgumentError('speed', 'left out where a clock is given', speed)
+  }
+  for (const name of ['allowPrivateAddresses', 'allowPrivateWebhooks'] as const) {
+    if (options[name] !== undefined) checkBoolean(name, options[name])
   }
   checkInteger('concurrency', concurrency, 1)
   checkDuration('streamDuration', streamDuration)

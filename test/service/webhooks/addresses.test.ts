@@ -1,0 +1,50 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { createResearchService, ManualClock } from '../../../src/service/index.ts'
+import type { ListenOptions, ResearchServiceOptions } from '../../../src/service/index.ts'
+import { answer, serve } from '../../support/serve.ts'
+import { documentFolder } from '../running.ts'
+
+/** How many webhooks a receiver on this machine got from a run of a service, after its outbox tried once. */
+async function received(options: Partial<ResearchServiceOptions>, where?: ListenOptions): Promise<number> {
+  let webhooks = 0
+  const url = await serve((_, response) => {
+    webhooks += 1
+    answer(response, {})
+  })
+  const clock = new ManualClock(Date.now())
+  const service = await createResearchService({ docs: await documentFolder(), clock, ...options })
+  onTestFinished(() => service.close())
+  const baseUrl = await service.listen(where)
+  const headers = {
+    'x-api-key': service.apiKey,
+    'content-type': 'application/json',
+    'service-beta': 'webhook-2025-08-12',
+  }
+  const body = {
+    input: 'What are tides?',
+    processor: 'base',
+    webhook: { url, event_types: ['task_run.status'] },
+  }
+  await fetch(`${baseUrl}/v1/tasks/runs`, { method: 'POST', headers, body: JSON.stringify(body) })
+  await vi.waitUntil(() => service.records().runs.every(({ status }) => status === 'completed'))
+  // The running attempt ends before the outbox is closed.
+  await service.close()
+  return webhooks
+}
+
+describe('a webhook to this machine', () => {
+  it('is sent by a service that only this machine can reach', async () => {
+    expect(await received({})).toBe(1)
+  })
+
+  it('is not sent when the setting closes it', async () => {
+    expect(await received({ allowPrivateWebhooks: false })).toBe(0)
+  })
+
+  it('is not sent by a service that other machines can reach, unless it is allowed', async () => {
+    const where = { host: '0.0.0.0', allowRemote: true }
+
+    expect(await received({}, where)).toBe(0)
+    expect(await received({ allowPrivateWebhooks: true }, where)).toBe(1)
+  })
+})
