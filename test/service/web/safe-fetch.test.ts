@@ -1,8 +1,8 @@
-import type { LookupAddress } from 'node:dns'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { ResolveHost } from '../../../src/service/web/guarded-agent.ts'
 import { createWeb } from '../../../src/service/web/safe-fetch.ts'
 import type { WebOptions, WebRequest } from '../../../src/service/web/safe-fetch.ts'
 import { WebError } from '../../../src/service/web/web-error.ts'
@@ -31,7 +31,7 @@ async function failureOf(url: string, options?: WebOptions, request: Partial<Web
 }
 
 const resolvingTo = (...answers: string[][]) => {
-  const resolve = vi.fn((): Promise<LookupAddress[]> => {
+  const resolve = vi.fn<ResolveHost>(() => {
     const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? []
     return Promise.resolve(answer.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })))
   })
