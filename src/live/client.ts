@@ -357,7 +357,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
       const { status } = store
       if (state === status.state && error === status.error) return false
       const since = state === status.state ? status.since : now
-      store.status = error === undefined ? { state, since } : { state, since, error }
+      store.status = { state, since, error }
       return true
     })
     this.#tabs?.sendStatuses(changed)

@@ -41,15 +41,15 @@ export function readFrames(
 /** Undefined for a frame of unknown kind, which a later gateway may send. */
 function readFrame(kind = 'message', data: string): Frame | undefined {
   if (!isKind(kind)) return undefined
-  let value: unknown
+  let cause: unknown
   try {
-    value = JSON.parse(data)
-  } catch (cause) {
-    throw malformed(`a malformed ${kind} frame`, cause)
+    const value: unknown = JSON.parse(data)
+    const frame = { ...(isRecord(value) ? value : {}), kind }
+    if (isFrame(frame)) return frame
+  } catch (error) {
+    cause = error
   }
-  const frame = { ...(isRecord(value) ? value : {}), kind }
-  if (!isFrame(frame)) throw malformed(`a malformed ${kind} frame`)
-  return frame
+  throw malformed(`a malformed ${kind} frame`, cause)
 }
 
 function malformed(what: string, cause?: unknown): LiveError {

@@ -36,7 +36,7 @@ export interface LiveStatus {
   /** Since when, in Unix ms. */
   readonly since: number
   /** Why it is stale, offline or denied. */
-  readonly error?: Error
+  readonly error?: Error | undefined
 }
 
 /** A view at one moment. Immutable, and the same object until something changes. */
