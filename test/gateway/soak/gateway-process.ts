@@ -1,13 +1,19 @@
-/** A gateway over a log, which is killed: `gateway-process.ts FILE`. Sends its port, and a token for each message. */
+/** A gateway over a log, which is killed: `gateway-process.ts FILE HOLDS-RETENTION`. Sends its port, and a token for each message. */
 import { createServer } from 'node:http'
 import { openLog } from 'rivulet'
 import { createGateway, nodeListener } from 'rivulet/gateway'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { views } from './cells.ts'
 
-const [, , file = ''] = process.argv
+const [, , file = '', holdsRetention = ''] = process.argv
 const log = await openLog(sqliteLog(file))
-const gateway = createGateway({ log, views, tokens: { secret: 's'.repeat(32) }, heartbeat: 300 })
+const gateway = createGateway({
+  log,
+  views,
+  tokens: { secret: 's'.repeat(32) },
+  heartbeat: 300,
+  holdsRetention: holdsRetention === 'true',
+})
 // Only the process waits for it, and ends with it.
 gateway.done.catch((error: unknown) => {
   process.stderr.write(`${error}\n`)

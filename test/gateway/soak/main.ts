@@ -1,7 +1,8 @@
 /**
  * Kills a gateway while a browser's store follows it: `npm run gateway-soak -- --events 20000 --kills 10 --seed 1 --json`.
  *
- * With `--keep 200`, retention deletes all but the last 200 entries meanwhile. Prints a `GatewaySoakResult`. Exits with 1 and the reasons when the browser does not have what the log has, or when a part of the
+ * With `--keep 200`, retention deletes all but the last 200 entries meanwhile; with
+ * `--overtakes` too, it does not wait for the views. Prints a `GatewaySoakResult`. Exits with 1 and the reasons when the browser does not have what the log has, or when a part of the
  * plan did not happen.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -16,6 +17,7 @@ const { values } = parseArgs({
     kills: { type: 'string', default: '10' },
     seed: { type: 'string', default: '1' },
     keep: { type: 'string' },
+    overtakes: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
 })
@@ -26,6 +28,7 @@ try {
     events: Number(values.events),
     kills: Number(values.kills),
     seed: Number(values.seed),
+    overtakes: values.overtakes,
     ...(values.keep !== undefined && { keep: Number(values.keep) }),
     onStep: (text) => process.stderr.write(`${text}\n`),
   })

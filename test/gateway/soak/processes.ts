@@ -52,10 +52,12 @@ export class KilledGateway {
   readonly port: number
   readonly #child: ChildProcess
   readonly #granted = new Map<number, (token: string) => void>()
+  readonly #gone: Promise<void>
   #requests = 0
 
   private constructor(child: ChildProcess, port: number) {
     this.#child = child
+    this.#gone = ended(child)
     this.port = port
     child.on('message', (message) => {
       const { request, token } = Object(message)
@@ -63,8 +65,9 @@ export class KilledGateway {
     })
   }
 
-  static async start(file: string): Promise<KilledGateway> {
-    const child = start('gateway-process.ts', [file])
+  /** @param holdsRetention Whether the log keeps what its views have not processed. */
+  static async start(file: string, holdsRetention = true): Promise<KilledGateway> {
+    const child = start('gateway-process.ts', [file, String(holdsRetention)])
     const { port } = Object(await messageOf(child, 'the gateway', 'listened'))
     return new KilledGateway(child, Number(port))
   }
@@ -75,7 +78,7 @@ export class KilledGateway {
     const { promise, resolve } = Promise.withResolvers<string>()
     this.#granted.set(id, resolve)
     if (this.#child.connected) this.#child.send(id)
-    const gone = ended(this.#child).then(() => Promise.reject(new Error('the gateway was killed')))
+    const gone = this.#gone.then(() => Promise.reject(new Error('the gateway was killed')))
     return Promise.race([promise, gone])
   }
 
@@ -84,9 +87,8 @@ export class KilledGateway {
   }
 
   async kill(): Promise<void> {
-    const gone = ended(this.#child)
     this.#child.kill('SIGKILL')
-    await gone
+    await this.#gone
   }
 }
 

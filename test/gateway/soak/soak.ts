@@ -23,6 +23,8 @@ export interface GatewaySoakOptions {
   readonly bytes?: number
   /** How many entries retention keeps. Default: all of them. */
   readonly keep?: number
+  /** Whether retention does not wait for the views. Default: it does. */
+  readonly overtakes?: boolean
   readonly onStep?: (text: string) => void
 }
 
@@ -37,7 +39,7 @@ export interface GatewaySoakResult {
   readonly stalls: number
   /** How many entries retention has deleted. */
   readonly deleted: number
-  /** How often the log's view of all has missed entries. Without that, its rows are exactly what the events say. */
+  /** How often views have missed entries. Without that, their rows are exactly what the events say. */
   readonly missed: number
   /** Views in the browser that have not reported that they missed entries, although they have, or the other way round. */
   readonly silent: number
@@ -55,7 +57,7 @@ export interface GatewaySoakResult {
 
 /** Kills a gateway while a recorder appends and a browser's store follows over an unreliable network, and compares them in the end. */
 export async function soakGateway(options: GatewaySoakOptions): Promise<GatewaySoakResult> {
-  const { file, events, kills, seed, bytes = 20_000, keep, onStep = () => {} } = options
+  const { file, events, kills, seed, bytes = 20_000, keep, overtakes = false, onStep = () => {} } = options
   const began = performance.now()
   const random = randomOf(seed)
   await using proxy = new UnreliableProxy(random, bytes)
@@ -63,7 +65,7 @@ export async function soakGateway(options: GatewaySoakOptions): Promise<GatewayS
   // It is there before the first process opens it.
   await using log = await openLog(sqliteLog(file))
   const recorder = new LimitedRecorder(file, events, seed, keep)
-  let gateway = await KilledGateway.start(file)
+  let gateway = await KilledGateway.start(file, !overtakes)
   proxy.target = gateway.port
   try {
     const getToken = () => gateway.token()
@@ -82,8 +84,8 @@ export async function soakGateway(options: GatewaySoakOptions): Promise<GatewayS
       recorder.limit(target + SLICE)
       await gateway.kill()
       // More than what retention keeps: it waits for the views, or they miss something.
-      if (keep !== undefined) await recorder.record(Math.min(target + 2 * keep, events))
-      gateway = await KilledGateway.start(file)
+      if (keep !== undefined) await recorder.record(Math.min(target + 3 * keep, events))
+      gateway = await KilledGateway.start(file, !overtakes)
       proxy.target = gateway.port
       onStep(
         `kill ${kill}: ${recorder.appended} events, ${proxy.connections} connections, ${proxy.cuts} cuts, ${proxy.stalls} stalls`,
@@ -93,17 +95,21 @@ export async function soakGateway(options: GatewaySoakOptions): Promise<GatewayS
     proxy.isReliable = true
 
     const expected = expectedCells(events, seed)
-    let inLog = await viewIn(log)
+    let all = await viewIn(log, 'all')
+    let list = await viewIn(log, 'list')
     await until(async () => {
-      inLog = await viewIn(log)
-      return inLog.isWhole
+      all = await viewIn(log, 'all')
+      list = await viewIn(log, 'list')
+      return all.isWhole && list.isWhole
     })
-    const { cells, missed } = inLog
     const wrongInBrowser = () =>
       followed.reduce(
-        (sum, view, at) => sum + wrong(cellsOf(view), at === 0 ? cells : ofList(cells, LISTS[at - 1])),
+        (sum, view, at) =>
+          sum + wrong(cellsOf(view), at === 0 ? all.cells : ofList(list.cells, LISTS[at - 1])),
         0,
       )
+    const isSilent = (view: LiveView<Cell>, at: number) =>
+      view.getSnapshot().gaps > 0 !== (at === 0 ? all : list).missed > 0
     await until(() => wrongInBrowser() === 0)
     return {
       events,
@@ -113,11 +119,14 @@ export async function soakGateway(options: GatewaySoakOptions): Promise<GatewayS
       cuts: proxy.cuts,
       stalls: proxy.stalls,
       deleted: recorder.deleted,
-      missed,
-      silent: followed.filter((view) => view.getSnapshot().gaps > 0 !== missed > 0).length,
+      missed: all.missed + list.missed,
+      silent: followed.filter(isSilent).length,
       notifications: watches.reduce((sum, { changes }) => sum + changes(), 0),
       rows: expected.size,
-      wrong_in_log: missed > 0 ? 0 : wrong(cells, keyed(expected)),
+      wrong_in_log: [all, list].reduce(
+        (sum, { missed, cells }) => sum + (missed > 0 ? 0 : wrong(cells, keyed(expected))),
+        0,
+      ),
       wrong_in_browser: wrongInBrowser(),
       backwards: watches.reduce((sum, { backwards }) => sum + backwards(), 0),
       ms: Math.round(performance.now() - began),
@@ -145,11 +154,11 @@ export function complaintsAbout(soaked: GatewaySoakResult): string[] {
   ]
 }
 
-/** The log's own view: its cells, how often it has missed entries, and whether it has processed all that there is. */
-async function viewIn(log: EventLog) {
+/** A view as the log has it: its cells, how often it has missed entries, and whether it has processed all that there is. */
+async function viewIn(log: EventLog, view: 'all' | 'list') {
   const { readers } = await log.stats()
-  const isWhole = readers.some(({ name, lag }) => name === 'view:all' && lag.entries === 0)
-  const { state } = await log.state<Cell | { readonly gaps: number }>('view:all').snapshot()
+  const isWhole = readers.some(({ name, lag }) => name === `view:${view}` && lag.entries === 0)
+  const { state } = await log.state<Cell | { readonly gaps: number }>(`view:${view}`).snapshot()
   const cells = new Map<string, Cell>()
   let missed = 0
   for (const [key, value] of state) {
