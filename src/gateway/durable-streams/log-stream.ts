@@ -17,7 +17,7 @@ import { hasMore } from './waiting.ts'
 export type StreamAccess = EntryAccess & Pick<Access, 'onEnd'>
 
 /** Counts a response of a subject. Returns a function for its end, or a refusal. */
-export type Admit = () => (() => void) | Response
+type Admit = () => (() => void) | Response
 
 /** What a subject may have at the same time. */
 export interface Admission {
