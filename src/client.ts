@@ -54,6 +54,8 @@ import { createTaskGroup, getTaskGroup } from './sources/task-groups/task-groups
 import type { CreateTaskGroupOptions } from './sources/task-groups/task-groups.ts'
 import { createRuns } from './sources/task-groups/typed-runs.ts'
 import type { CheckedGroupRunEvent, TypedGroupRunsOptions } from './sources/task-groups/typed-runs.ts'
+import { taskCalls } from './sources/tasks/tasks.ts'
+import type { TaskCalls } from './sources/tasks/tasks.ts'
 import { untypedGet, untypedPost, untypedStream } from './sources/untyped.ts'
 import type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
 import { record } from './sources/record.ts'
@@ -120,6 +122,7 @@ export interface ResearchClient {
     /** Runs a monitor once, now. Beyond the interface document. */
     trigger(monitorId: string, options?: SourceOptions): AwaitableSource<void>
   }
+  readonly tasks: TaskCalls
   readonly taskGroups: {
     /** Adds any number of runs (§4.3). Emits a response for each request of at most 1,000; an `await` returns one for all. */
     addRuns(
@@ -218,6 +221,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
       list: (own) => listMonitors(context, own),
       trigger: (id, own) => triggerMonitor(context, id, own),
     },
+    tasks: taskCalls(context),
     taskGroups: {
       addRuns: (id, request, own) => addRuns(context, id, request, own),
       execute: createExecute(context),

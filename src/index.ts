@@ -126,6 +126,16 @@ export type {
   TypedGroupRunsOptions,
 } from './sources/task-groups/typed-runs.ts'
 export type { CreateTaskGroupOptions } from './sources/task-groups/task-groups.ts'
+export type { CreateRunOptions } from './sources/tasks/create.ts'
+export {
+  RunFailedError,
+  RunInterruptedError,
+  RunTimeoutError,
+  UncertainRunError,
+} from './sources/tasks/errors.ts'
+export type { CheckedRunResult, RunResultOptions, TypedRunResultOptions } from './sources/tasks/result.ts'
+export type { RunTaskOptions, TypedRunTaskOptions } from './sources/tasks/run.ts'
+export type { TaskCalls } from './sources/tasks/tasks.ts'
 export type { Logger } from './sources/log-diagnostic.ts'
 export type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
 export type { RecordedLists, RecordedWebhooks, Recording, RecordOptions } from './sources/record.ts'

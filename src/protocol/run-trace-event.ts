@@ -3,7 +3,12 @@ import type { RunEvent, TaskRunState, Via } from './event.ts'
 import { contentHash } from './identity.ts'
 import type { RunProgressMessage, RunProgressStats } from './run-trace.ts'
 
-/** The event of a message of a run's own stream; beyond the interface document. `receivedAt` is Unix time in ms. */
+/**
+ * The event of a message of a run's own stream; beyond the interface document. `receivedAt` is Unix time in ms.
+ *
+ * The trace has no ids, so a message's id is made from its content. The client's stream appends `:2` to that of the second
+ * message with equal content, and so on.
+ */
 export function runTraceEvent(
   runId: string,
   wire: unknown,
@@ -13,7 +18,8 @@ export function runTraceEvent(
   const source = runSource(runId)
   if (!isObject(wire)) return unknownEvent(source, wire, via, undefined, receivedAt)
   const { type } = wire
-  if (type === 'task_run.state' && isRun(wire['run']))
+  const run = wire['run']
+  if (type === 'task_run.state' && isRun(run) && run.run_id === runId)
     return runEvent(wire as unknown as TaskRunState, via, undefined, receivedAt)
   if (type === 'task_run.progress_stats') {
     const id = `${runId}:stats:${contentHash(wire)}`
@@ -22,7 +28,6 @@ export function runTraceEvent(
   }
   if (isWellFormedText(type) && type.startsWith('task_run.progress_msg.')) {
     const time = isWellFormedText(wire['timestamp']) ? wire['timestamp'] : null
-    // The trace is sent again on each connection, without ids.
     const id = `${runId}:message:${contentHash(wire)}`
     const data = wire as unknown as RunProgressMessage
     return envelope('task_run.progress_msg', id, source, time, data, receivedAt, via, undefined)

@@ -23,6 +23,8 @@ export interface ApiRequest {
   readonly betas?: readonly string[] | undefined
   /** Override the transport's, for a request that takes longer. */
   readonly timeouts?: Partial<Timeouts> | undefined
+  /** The least `timeouts.headers`, in ms, for a request that the service keeps waiting. Default: none. */
+  readonly minHeaders?: number | undefined
   /** The least `timeouts.silence`, in ms: a shorter one of the transport is raised to it. Default: none. */
   readonly minSilence?: number | undefined
   /** Whether the response may have no body. Default false: an empty body is a ProtocolError. */
@@ -117,6 +119,7 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
       }
       if (body !== undefined) headers['content-type'] = 'application/json'
       const requestTimeouts = readTimeouts(request.timeouts, timeouts)
+      const headersTimeout = Math.max(requestTimeouts.headers, request.minHeaders ?? 0)
       const silence = Math.max(requestTimeouts.silence, request.minSilence ?? 0)
       const requested = [headers[beta] ?? [], readBetas(betas)].flat()
       if (requested.length > 0) headers[beta] = requested.join(',')
@@ -126,7 +129,7 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
         method,
         headers,
         ...(body !== undefined && { body }),
-        timeouts: { ...requestTimeouts, silence },
+        timeouts: { ...requestTimeouts, headers: headersTimeout, silence },
       }
     },
     redactorOf: ({ headers }) => redactorOf(headers),

@@ -21,11 +21,20 @@ export class OutputSchemaError extends Error {
   readonly issues: readonly StandardIssue[]
   /** The output as received; null for a run without one. */
   readonly output: TaskOutput | null
+  /** The run of the output; undefined where the output was checked alone. */
+  readonly run_id: string | undefined
 
-  constructor(issues: readonly StandardIssue[], output: TaskOutput | null, options?: ErrorOptions) {
-    super(`the output does not fit the schema: ${issues.map(textOf).join('; ')}`, options)
+  constructor(
+    issues: readonly StandardIssue[],
+    output: TaskOutput | null,
+    options: ErrorOptions & { readonly run_id?: string } = {},
+  ) {
+    const { run_id, ...own } = options
+    const of = run_id === undefined ? '' : ` of the run ${run_id}`
+    super(`the output${of} does not fit the schema: ${issues.map(textOf).join('; ')}`, own)
     this.issues = issues
     this.output = output
+    this.run_id = run_id
   }
 }
 

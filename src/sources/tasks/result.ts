@@ -1,0 +1,206 @@
+import { catchError, concatMap, defer, firstValueFrom, map, takeUntil, throwError, timer } from 'rxjs'
+import type { MonoTypeOperatorFunction, Observable } from 'rxjs'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { isRetryable } from '../../protocol/backoff.ts'
+import { checkId, checkOptions, checkWait } from '../../protocol/check.ts'
+import { isObject, isRun, runSource } from '../../protocol/event.ts'
+import type { TaskOutput } from '../../protocol/output.ts'
+import type { AnswerSchema } from '../../protocol/standard-schema.ts'
+import type { TaskRun, TaskRunResult } from '../../protocol/task.ts'
+import { ApiError, NotFoundError, ProtocolError } from '../../transport/errors.ts'
+import type { Context } from '../context.ts'
+import { checkOutput, OutputSchemaError, validatorOf } from '../shapes/answer-schema.ts'
+import type { CheckedOutput } from '../shapes/answer-schema.ts'
+import { fromAsync } from '../shapes/from-async.ts'
+import { ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
+import { awaitable, sourceOf } from '../shapes/source.ts'
+import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
+import { withReconnect } from '../shapes/with-reconnect.ts'
+import { hasEnded } from './ended.ts'
+import { RunFailedError, RunTimeoutError } from './errors.ts'
+import { runAt } from './read.ts'
+
+/** Options of `tasks.result`. */
+export interface RunResultOptions extends SourceOptions {
+  /** How long to wait for the end of the run, in ms; then a {@link RunTimeoutError}. `Infinity` for no limit. Default Infinity. */
+  readonly timeout?: number
+}
+
+/** Options of `tasks.result` with a schema for the output. */
+export interface TypedRunResultOptions<Content> extends RunResultOptions {
+  /** Validates the output: the schema that was sent with the run. It is not sent here. */
+  readonly schema: AnswerSchema<Content>
+}
+
+/** A completed run with its output, as the schema returned it. */
+export interface CheckedRunResult<Content> {
+  readonly run: TaskRun
+  readonly output: CheckedOutput<Content>
+}
+
+/**
+ * How long one request waits for the end of a run, in s. Many proxies close a connection without a byte after 60 s, so the
+ * wait is shorter than that and than the service's own default of 600 s.
+ */
+const RESULT_WAIT = 50
+
+/** How much later than the wait the response may come, in ms. */
+const RESPONSE_TIME = 10_000
+
+/**
+ * Creates `tasks.result`, which emits the result of a run when it has completed; beyond the interface document. It asks again
+ * while the run is active, and after failures, with backoff.
+ *
+ * Errors with a {@link RunFailedError} for a run that failed or was cancelled, with a {@link RunTimeoutError} after the
+ * `timeout`, and with an `OutputSchemaError` for an output that does not match the `schema`.
+ */
+export function createResult(context: Context) {
+  function result<Content>(
+    runId: string,
+    options: TypedRunResultOptions<Content>,
+  ): AwaitableSource<CheckedRunResult<Content>>
+  function result(runId: string, options?: RunResultOptions): AwaitableSource<TaskRunResult>
+  function result(
+    runId: string,
+    options: RunResultOptions & { readonly schema?: AnswerSchema<unknown> } = {},
+  ): AwaitableSource<TaskRunResult | CheckedRunResult<unknown>> {
+    checkId('runId', runId)
+    checkOptions('tasks.result', options, ['timeout', 'schema', 'signal'])
+    const { timeout = Infinity, schema, signal } = options
+    checkTimeout(timeout)
+    const answered = resultOf(context, runId, timeout)
+    if (schema === undefined) return awaitable<TaskRunResult | CheckedRunResult<unknown>>(answered, signal)
+    validatorOf(schema)
+    return awaitable(answered.pipe(concatMap((ended) => checkedResult(schema, ended))), signal)
+  }
+  return result
+}
+
+/** A time in ms, more than 0, or `Infinity`. */
+export function checkTimeout(timeout: unknown): void {
+  checkWait('timeout', timeout, true)
+  if (timeout === 0) throw new ArgumentError('timeout', 'more than 0 ms; Infinity for no limit', 0)
+}
+
+/** Validates the output of a run. Rejects with an `OutputSchemaError` that has the run's id. */
+export async function checkedResult<Content>(
+  schema: AnswerSchema<Content>,
+  { run, output }: TaskRunResult,
+): Promise<CheckedRunResult<Content>> {
+  try {
+    return { run, output: await checkOutput(schema, output) }
+  } catch (error) {
+    if (!(error instanceof OutputSchemaError)) throw error
+    const { issues, cause } = error
+    throw new OutputSchemaError(issues, output, { cause, run_id: run.run_id })
+  }
+}
+
+/** Emits the result of a run once it has ended. `timeout` is in ms. */
+export function resultOf(context: Context, runId: string, timeout: number): Observable<TaskRunResult> {
+  return defer(() => {
+    const errors = new ProtocolErrorLimit()
+    const deadline = context.scheduler.now() + timeout
+    return fromAsync<TaskRunResult>(async (subscriber, signal) => {
+      subscriber.next(await askUntilEnded(context, runId, deadline, errors, signal))
+    }).pipe(
+      withReconnect(context, runSource(runId), {
+        retryable: (error) => errors.permitsRetry(error) && isRetryable(error),
+      }),
+      endingAfter(context, runId, timeout),
+    )
+  })
+}
+
+/** Errors with a {@link RunTimeoutError} if the source has not completed after this time, in ms. */
+export function endingAfter<T>(
+  { scheduler }: Context,
+  runId: string,
+  timeout: number,
+): MonoTypeOperatorFunction<T> {
+  if (timeout === Infinity) return (source) => source
+  const request = { method: 'GET', path: `${runSource(runId)}/result` }
+  const over = timer(timeout, scheduler).pipe(
+    map(() => {
+      throw new RunTimeoutError(request, runId, timeout)
+    }),
+  )
+  return takeUntil(over)
+}
+
+/** Requests the result until the run has ended. A 408 is the service's answer for an active run, and no failure. */
+async function askUntilEnded(
+  context: Context,
+  runId: string,
+  deadline: number,
+  errors: ProtocolErrorLimit,
+  signal: AbortSignal,
+): Promise<TaskRunResult> {
+  const { transport, scheduler, backoff } = context
+  for (;;) {
+    const askedAt = scheduler.now()
+    const wait = Math.min(RESULT_WAIT, Math.max(1, Math.ceil((deadline - askedAt) / 1_000)))
+    const request = {
+      method: 'GET',
+      path: `${runSource(runId)}/result`,
+      query: { timeout: wait },
+      minHeaders: wait * 1_000 + RESPONSE_TIME,
+      // The transport would count a 408 as a failure.
+      retries: 0,
+      idempotent: true,
+    } as const
+    let retryAfter = 0
+    try {
+      const { body } = await transport.request(request, signal)
+      const result = resultIn(request, runId, body)
+      if (result !== undefined) return result
+      errors.reset()
+    } catch (error) {
+      if (error instanceof NotFoundError) throw await reasonFor(context, runId, error, signal)
+      if (!(error instanceof ApiError) || error.status !== 408) throw error
+      errors.reset()
+      retryAfter = error.retryAfter ?? 0
+    }
+    // A service that does not wait would be asked in a hot loop.
+    const pause = Math.max(retryAfter, backoff.initialDelay - (scheduler.now() - askedAt))
+    if (pause > 0) await firstValueFrom(sourceOf(timer(pause, scheduler), signal))
+  }
+}
+
+/** Reads a response; undefined if the run is still active. */
+function resultIn(
+  request: { readonly method: string; readonly path: string },
+  runId: string,
+  body: unknown,
+): TaskRunResult | undefined {
+  if (!isObject(body) || !isRun(body['run'])) throw new ProtocolError('the result has no run', request)
+  const { run, output } = body
+  if (run.run_id !== runId)
+    throw new ProtocolError('the result is of another run', request, { retryable: false })
+  if (!hasEnded(run)) return undefined
+  if (run.status !== 'completed') throw new RunFailedError(request, run)
+  if (!isOutput(output)) throw new ProtocolError('the result has no output', request)
+  return { ...body, run, output }
+}
+
+/** Whether the value can be an output: an object with a type. */
+export function isOutput(value: unknown): value is TaskOutput {
+  return isObject(value) && typeof value['type'] === 'string'
+}
+
+/** The service answers with 404 for a run without a result too: then the run has the reason. */
+function reasonFor(
+  context: Context,
+  runId: string,
+  notFound: NotFoundError,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const { method, path } = notFound
+  const reason = runAt(context, runSource(runId), runId).pipe(
+    map((run) =>
+      hasEnded(run) && run.status !== 'completed' ? new RunFailedError({ method, path }, run) : notFound,
+    ),
+    catchError((error: unknown) => (error instanceof NotFoundError ? [notFound] : throwError(() => error))),
+  )
+  return firstValueFrom(sourceOf(reason, signal))
+}

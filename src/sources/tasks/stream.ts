@@ -1,0 +1,275 @@
+import { catchError, concat, defer, EMPTY, filter, map, of, takeWhile, throwError } from 'rxjs'
+import type { Observable } from 'rxjs'
+import { isRetryable } from '../../protocol/backoff.ts'
+import { detached } from '../../protocol/detached.ts'
+import { oversizedEvent, runSource } from '../../protocol/event.ts'
+import type { EventOf, RunEvent } from '../../protocol/event.ts'
+import { parseJson } from '../../protocol/json.ts'
+import { runTraceEvent } from '../../protocol/run-trace-event.ts'
+import type { StreamPosition } from '../../protocol/stream-position.ts'
+import { ConnectionError, NotFoundError } from '../../transport/errors.ts'
+import type { ApiRequest, StreamMessage } from '../../transport/transport.ts'
+import type { Context } from '../context.ts'
+import { IncompleteStreamError } from '../shapes/incomplete-stream-error.ts'
+import { ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
+import { resumableStream } from '../shapes/resumable-stream.ts'
+import type { StreamReader } from '../shapes/resumable-stream.ts'
+import type { Tracking } from '../shapes/tracking.ts'
+import { hasEnded } from './ended.ts'
+import { runAt } from './read.ts'
+import { isOutput } from './result.ts'
+import { SeenTrace } from './seen-trace.ts'
+
+/** Options of {@link runStream}. */
+export interface RunStreamOptions {
+  readonly tracking?: Tracking | undefined
+  /** The id of a state that was emitted already. */
+  readonly seen?: string | undefined
+}
+
+/**
+ * The stream of one run's events over any number of connections, until the last state; beyond the interface document. It cannot
+ * be resumed: each connection sends the trace from its beginning, and what was emitted already is dropped.
+ *
+ * If the run has ended and its last state is missing, it errors with an {@link IncompleteStreamError} after the client's
+ * `patience` without a new event.
+ */
+export function runStream(
+  context: Context,
+  runId: string,
+  { tracking, seen }: RunStreamOptions = {},
+): Observable<RunEvent> {
+  return defer(() => {
+    const { position } = tracking ?? {}
+    if (position === ENDED.text()) return EMPTY
+    if (tracking !== undefined && position !== undefined) throw tracking.unreadable()
+    const reader = new RunReader(context, runId, tracking, seen)
+    const events = resumableStream<Step>(context, () => reader).pipe(
+      catchError((error: unknown) => (reader.isEndedBy(error) ? EMPTY : throwError(() => error))),
+      takeWhile(() => !reader.isDoneReading, true),
+      filter((step) => step !== REPEATED),
+    )
+    return concat(
+      events,
+      defer(() => reader.lastState()),
+    )
+  })
+}
+
+/** A message that an earlier connection had. */
+const REPEATED = Symbol('repeated')
+type Step = RunEvent | typeof REPEATED
+
+/** The saved position of a run that has ended. */
+const ENDED: StreamPosition = { text: () => 'ended' }
+
+/** The least number of clean closes in a row without a new event before an {@link IncompleteStreamError}. */
+const MIN_CLOSES = 3
+
+/** The most states of one run whose ids are remembered. */
+const MAX_STATES = 1_000
+
+/** Reads a run's stream. */
+class RunReader implements StreamReader<Step> {
+  serverDelay: number | undefined
+  isNew = false
+  /** Whether the last state was read, and no other event follows it. */
+  isDoneReading = false
+  readonly #context: Context
+  readonly #runId: string
+  readonly #tracking: Tracking | undefined
+  readonly #trace = new SeenTrace()
+  readonly #states = new Set<string>()
+  /** Whether no message of this connection was read. */
+  #isAtStart = true
+  /** The id of this connection's last progress. */
+  #lastStats: string | undefined
+  /** Whether the last message was too long to read. It may have been the last state. */
+  #isAfterSkipped = false
+  /** The end of the run, read as the first message of a connection: the trace and the last state follow it. */
+  #held: EventOf<'task_run.state'> | undefined
+  /** When the current bytes arrived. */
+  #receivedAt = 0
+  /** Set while the run has ended and its last state is missing: since when, and after how many clean closes. */
+  #shortfall: { readonly since: number; closes: number } | undefined
+  /** Whether the last request was for the run, not for its stream. */
+  #isReadingRun = false
+  readonly #runErrors = new ProtocolErrorLimit()
+  readonly #streamErrors = new ProtocolErrorLimit()
+  /** Failures since the stream was open. */
+  #failures = 0
+
+  constructor(context: Context, runId: string, tracking: Tracking | undefined, seen: string | undefined) {
+    this.#context = context
+    this.#runId = runId
+    this.#tracking = tracking
+    if (seen !== undefined) this.#states.add(seen)
+  }
+
+  get source(): string {
+    return runSource(this.#runId)
+  }
+
+  connect(): ApiRequest {
+    this.#trace.connect()
+    this.#isAtStart = true
+    this.#isReadingRun = this.#isAfterSkipped = false
+    this.#lastStats = undefined
+    return this.#request
+  }
+
+  get #request() {
+    return { method: 'GET', path: `${this.source}/events`, idempotent: true } as const
+  }
+
+  open(): void {
+    this.#streamErrors.reset()
+    this.#failures = 0
+    this.#tracking?.reached()
+  }
+
+  reconnecting(cause: unknown): void {
+    if (cause === undefined) return
+    this.#failures += 1
+    // An open stream may break; it is lost when it cannot be opened again.
+    if (this.#failures > 1) this.#tracking?.lost(cause)
+  }
+
+  received(): void {
+    this.#receivedAt = this.#now
+  }
+
+  read({ data }: StreamMessage): Step {
+    const wire = parseJson(data)
+    const content = wire === undefined ? detached(data) : wire
+    const event = runTraceEvent(this.#runId, content, 'stream', this.#receivedAt)
+    const isFirst = this.#isAtStart
+    this.#isAtStart = this.#isAfterSkipped = false
+    if (event.type === 'task_run.state') return this.#readState(event, isFirst)
+    if (event.type === 'task_run.progress_stats') {
+      if (event.id === this.#lastStats) return this.#repeated()
+      this.#lastStats = event.id
+    }
+    return this.#readEntry(event)
+  }
+
+  #readState(event: EventOf<'task_run.state'>, isFirst: boolean): Step {
+    if (hasEnded(event.data.run)) {
+      if (isFirst) {
+        this.#held = event
+        return this.#repeated()
+      }
+      this.#held = undefined
+      this.isDoneReading = true
+      return this.#emitted(event, ENDED)
+    }
+    if (this.#states.has(event.id)) return this.#repeated()
+    this.#states.add(event.id)
+    for (const oldest of this.#states) {
+      if (this.#states.size <= MAX_STATES) break
+      this.#states.delete(oldest)
+    }
+    return this.#emitted(event, undefined)
+  }
+
+  /** Reads an event that a later connection sends again. */
+  #readEntry(event: RunEvent): Step {
+    const occurrence = this.#trace.add(event.id)
+    // An error has an id of its own, so an equal one is the same.
+    if (occurrence === undefined || (event.type === 'error' && occurrence > 1)) return this.#repeated()
+    return this.#emitted(occurrence === 1 ? event : { ...event, id: `${event.id}:${occurrence}` }, undefined)
+  }
+
+  skip(limit: number): Step {
+    this.#isAtStart = false
+    this.#isAfterSkipped = true
+    return this.#readEntry(oversizedEvent(this.source, { limit }, 'stream', undefined, this.#receivedAt))
+  }
+
+  moveTo(): void {}
+
+  noContent(): void {}
+
+  rewind(): undefined {
+    return undefined
+  }
+
+  isRetryable(error: unknown): boolean {
+    if (error instanceof IncompleteStreamError || this.isEndedBy(error)) return false
+    const errors = this.#isReadingRun ? this.#runErrors : this.#streamErrors
+    return errors.permitsRetry(error) && isRetryable(error)
+  }
+
+  /** Whether the stream is complete, although the service did not close it: nothing came after the held state. */
+  isEndedBy(error: unknown): boolean {
+    return error instanceof ConnectionError && error.failure === 'silence' && this.#holdsLast
+  }
+
+  /** Emits the held state, at the end of the stream. */
+  lastState(): Observable<RunEvent> {
+    if (this.#held === undefined) return EMPTY
+    this.#tracking?.entered(this.#held, ENDED)
+    return of(this.#held)
+  }
+
+  /** Whether the held state can be the last one: that of a completed run has the output. */
+  get #holdsLast(): boolean {
+    if (this.#held === undefined) return false
+    const { run, output } = this.#held.data
+    return run.status !== 'completed' || isOutput(output)
+  }
+
+  /**
+   * Emits whether the stream is complete. Errors with an {@link IncompleteStreamError} if the run has ended and its last state
+   * did not come within the client's patience.
+   */
+  isDone(): Observable<boolean> {
+    if (this.#holdsLast) return of(true)
+    this.#isReadingRun = true
+    return runAt(this.#context, this.source, this.#runId).pipe(
+      map(hasEnded),
+      // Some deployments may lack this endpoint. If the run itself was deleted, the stream gets a 404 too.
+      catchError((error: unknown) => (error instanceof NotFoundError ? of(true) : throwError(() => error))),
+      map((isEnded) => {
+        this.#runErrors.reset()
+        if (isEnded && this.#isAfterSkipped) return true
+        this.#countClose(isEnded)
+        return false
+      }),
+    )
+  }
+
+  #countClose(isEnded: boolean): void {
+    if (!isEnded) {
+      this.#shortfall = undefined
+      return
+    }
+    const { since = this.#now, closes = 0 } = this.#shortfall ?? {}
+    const { patience } = this.#context
+    // Several closes, since a suspended process may find its time over at the first one.
+    if (closes >= MIN_CLOSES && this.#now - since >= patience) throw incompleteRun(this.#request, patience)
+    this.#shortfall = { since, closes: closes + 1 }
+  }
+
+  get #now(): number {
+    return this.#context.scheduler.now()
+  }
+
+  #repeated(): typeof REPEATED {
+    this.isNew = false
+    return REPEATED
+  }
+
+  #emitted(event: RunEvent, position: StreamPosition | undefined): RunEvent {
+    this.isNew = true
+    this.#shortfall = undefined
+    this.#tracking?.entered(event, position)
+    return event
+  }
+}
+
+function incompleteRun(request: ApiRequest, patience: number): IncompleteStreamError {
+  const what = 'the run has ended, its last state is missing'
+  const advice = 'read its result with tasks.result'
+  return new IncompleteStreamError(request, { missing: 1, expected: 1, what, advice, patience })
+}
