@@ -46,7 +46,7 @@ const rows = (page.split('## All endpoints')[1] ?? '').split('\n').flatMap((line
 /** A request in the table's notation, with the names of its ids instead of `m`, `g` and `r`. */
 function endpointOf({ method, path }: { readonly method: string; readonly path: string }): string {
   const single = path.replace('/groups/g/runs/r', '/groups/g/runs/{run_id}')
-  return `${method} ${single.replaceAll(/\/(m|g|r|r2)(?=\/|$)/g, '/{id}')}`
+  return `${method} ${single.replaceAll(/\/(m|g|r|r2|r3)(?=\/|$)/g, '/{id}')}`
 }
 
 /** A route of the service in the table's notation. Groups are also served under `/v1beta`, which the table has for one route only. */
@@ -74,6 +74,12 @@ const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unk
   'taskGroups.events': (c) => c.taskGroups.events('g'),
   'taskGroups.runs': (c) => c.taskGroups.runs('g'),
   'taskGroups.progress': (c) => c.taskGroups.progress('g'),
+  'tasks.run': (c) => c.tasks.run('x'),
+  'tasks.create': (c) => c.tasks.create({ input: 'x', processor: 'base' }),
+  'tasks.get': (c) => c.tasks.get('r'),
+  'tasks.input': (c) => c.tasks.input('r'),
+  'tasks.result': (c) => c.tasks.result('r'),
+  'tasks.events': (c) => c.tasks.events('r3'),
   watch: (c) =>
     c.watch({
       monitors: ['m'],
@@ -135,13 +141,14 @@ function methodsOf(name: string, object: object): string[] {
 describe('the table of all endpoints', () => {
   it('names each method of the client', () => {
     const client = createClient({ baseUrl: 'http://127.0.0.1:1', apiKey: 'key' })
-    const { monitors, taskGroups } = client
+    const { monitors, taskGroups, tasks } = client
     const all = [
       ...Object.keys(monitors).map((name) => `monitors.${name}`),
       ...Object.keys(taskGroups).map((name) => `taskGroups.${name}`),
+      ...Object.keys(tasks).map((name) => `tasks.${name}`),
       // The untyped calls accept any path, and diagnostics and observers request nothing.
       ...Object.keys(client).filter(
-        (name) => !/^(monitors|taskGroups|get|post|stream|diagnostics|observe)$/.test(name),
+        (name) => !/^(monitors|taskGroups|tasks|get|post|stream|diagnostics|observe)$/.test(name),
       ),
     ]
 

@@ -40,6 +40,9 @@ function answerTo(method: string, path: string): object {
   if (path.endsWith('/search')) return { search_id: 's', session_id: 's', results: [] }
   if (path === '/v1/monitors') return method === 'POST' ? monitor : { monitors: [monitor] }
   if (path.startsWith('/v1/monitors/')) return path.endsWith('/events') ? { events: [] } : monitor
+  if (path === '/v1/tasks/runs') return run
+  if (path.endsWith('/input')) return { input: 'x', processor: 'base' }
+  if (/\/runs\/\w+$/.test(path)) return { ...run, run_id: path.split('/').at(-1) }
   if (path.endsWith('/result')) return { run, output: { type: 'text', content: '', basis: [] } }
   if (path.endsWith('/runs')) return { status, run_ids: ['r'], run_cursor: null, event_cursor: null }
   return group
@@ -67,7 +70,8 @@ export async function recordingService(): Promise<RecordingService> {
       for (const look of waiting) look()
       if (headers.accept === 'text/event-stream') {
         openStream(response)
-        response.end(sse(pathname.endsWith('/runs') ? runEvent : statusEvent))
+        const isGroup = pathname.includes('/groups/')
+        response.end(sse(isGroup && pathname.endsWith('/events') ? statusEvent : runEvent))
       } else if (pathname.endsWith('/trigger')) response.writeHead(204).end()
       else answer(response, answerTo(method, pathname), pathname === '/v1/monitors' ? 201 : 200)
     })

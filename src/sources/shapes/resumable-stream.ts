@@ -31,8 +31,8 @@ export interface StreamReader<Event> {
   read(message: StreamMessage): Event | null | undefined
   /** Whether a repeat shows that nothing more comes, so that the connection is closed. Read after each repeat. */
   readonly isOver: boolean
-  /** Returns the event that reports a skipped one, which is longer than `limit` characters. */
-  skip(limit: number): Event
+  /** Returns the event that reports a skipped one, which is longer than `limit` characters; null for a repeat. */
+  skip(limit: number): Event | null
   /** Called when the service advances the position without an event. */
   moveTo(cursor: string): void
   /** Called when the service answers with 204, a request not to reconnect. */
@@ -151,7 +151,8 @@ class Connection<Event> implements MessageSink {
   }
 
   oversized(limit: number): void {
-    this.#subscriber.next(this.#reader.skip(limit))
+    const event = this.#reader.skip(limit)
+    if (event !== null) this.#subscriber.next(event)
   }
 
   id(id: string): void {

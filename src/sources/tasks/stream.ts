@@ -1,4 +1,4 @@
-import { catchError, concat, defer, EMPTY, filter, map, of, takeWhile, throwError } from 'rxjs'
+import { catchError, concat, defer, EMPTY, map, of, takeWhile, throwError } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { isRetryable } from '../../protocol/backoff.ts'
 import { detached } from '../../protocol/detached.ts'
@@ -44,10 +44,9 @@ export function runStream(
     if (position === ENDED.text()) return EMPTY
     if (tracking !== undefined && position !== undefined) throw tracking.unreadable()
     const reader = new RunReader(context, runId, tracking, seen)
-    const events = resumableStream<Step>(context, () => reader).pipe(
+    const events = resumableStream(context, () => reader).pipe(
       catchError((error: unknown) => (reader.isEndedBy(error) ? EMPTY : throwError(() => error))),
       takeWhile(() => !reader.isDoneReading, true),
-      filter((step) => step !== REPEATED),
     )
     return concat(
       events,
@@ -55,10 +54,6 @@ export function runStream(
     )
   })
 }
-
-/** A message that an earlier connection had. */
-const REPEATED = Symbol('repeated')
-type Step = RunEvent | typeof REPEATED
 
 /** The saved position of a run that has ended. */
 const ENDED: StreamPosition = { text: () => 'ended' }
@@ -70,9 +65,10 @@ const MIN_CLOSES = 3
 const MAX_STATES = 1_000
 
 /** Reads a run's stream. */
-class RunReader implements StreamReader<Step> {
+class RunReader implements StreamReader<RunEvent> {
   serverDelay: number | undefined
   isNew = false
+  readonly isOver = false
   /** Whether the last state was read, and no other event follows it. */
   isDoneReading = false
   readonly #context: Context
@@ -139,7 +135,7 @@ class RunReader implements StreamReader<Step> {
     this.#receivedAt = this.#now
   }
 
-  read({ data }: StreamMessage): Step {
+  read({ data }: StreamMessage): RunEvent | null {
     const wire = parseJson(data)
     const content = wire === undefined ? detached(data) : wire
     const event = runTraceEvent(this.#runId, content, 'stream', this.#receivedAt)
@@ -153,7 +149,7 @@ class RunReader implements StreamReader<Step> {
     return this.#readEntry(event)
   }
 
-  #readState(event: EventOf<'task_run.state'>, isFirst: boolean): Step {
+  #readState(event: EventOf<'task_run.state'>, isFirst: boolean): RunEvent | null {
     if (hasEnded(event.data.run)) {
       if (isFirst) {
         this.#held = event
@@ -173,14 +169,14 @@ class RunReader implements StreamReader<Step> {
   }
 
   /** Reads an event that a later connection sends again. */
-  #readEntry(event: RunEvent): Step {
+  #readEntry(event: RunEvent): RunEvent | null {
     const occurrence = this.#trace.add(event.id)
     // An error has an id of its own, so an equal one is the same.
     if (occurrence === undefined || (event.type === 'error' && occurrence > 1)) return this.#repeated()
     return this.#emitted(occurrence === 1 ? event : { ...event, id: `${event.id}:${occurrence}` }, undefined)
   }
 
-  skip(limit: number): Step {
+  skip(limit: number): RunEvent | null {
     this.#isAtStart = false
     this.#isAfterSkipped = true
     return this.#readEntry(oversizedEvent(this.source, { limit }, 'stream', undefined, this.#receivedAt))
@@ -255,9 +251,9 @@ class RunReader implements StreamReader<Step> {
     return this.#context.scheduler.now()
   }
 
-  #repeated(): typeof REPEATED {
+  #repeated(): null {
     this.isNew = false
-    return REPEATED
+    return null
   }
 
   #emitted(event: RunEvent, position: StreamPosition | undefined): RunEvent {
