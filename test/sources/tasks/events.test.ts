@@ -22,7 +22,12 @@ describe('the events of a run', () => {
       })
 
       expect(brief(await all(client.tasks.events('r')))).toEqual([
-        ...['queued', 'plan', 'running', 'search', 'read', 'completed'],
+        'queued',
+        'plan',
+        'running',
+        'search',
+        'read',
+        'completed',
       ])
       expect(lines()).toEqual(['GET /v1/tasks/runs/r/events', 'GET /v1/tasks/runs/r/events'])
     },
@@ -40,7 +45,12 @@ describe('the events of a run', () => {
           },
         })
         expect(brief(await all(client.tasks.events('r')))).toEqual([
-          ...['queued', 'plan', 'running', 'search', 'read', 'completed'],
+          'queued',
+          'plan',
+          'running',
+          'search',
+          'read',
+          'completed',
         ])
       }),
       { numRuns: 25 },
@@ -87,7 +97,12 @@ describe('the events of a run', () => {
     })
 
     expect(brief(await all(client.tasks.events('r')))).toEqual([
-      ...['running', '10', '20', '10', '30', 'completed'],
+      'running',
+      '10',
+      '20',
+      '10',
+      '30',
+      'completed',
     ])
   })
 
@@ -134,7 +149,12 @@ describe('the events of a run', () => {
     )
 
     expect(brief(await all(client.tasks.events('r')))).toEqual([
-      ...['running', 'queued', 'plan', 'search', 'read', 'completed'],
+      'running',
+      'queued',
+      'plan',
+      'search',
+      'read',
+      'completed',
     ])
   })
 

@@ -90,7 +90,7 @@ describe('a run from its creation to its result', () => {
     const events = [state('queued'), message('plan'), state('running'), done].join('')
     const { client, requests } = await runService({ events: (response) => response.end(events) })
     const source = client.tasks.run('What is it?')
-    expectTypeOf(source.subscribe).toBeCallableWith((_: RunEvent) => {})
+    expectTypeOf(source).toExtend<Observable<RunEvent>>()
     expect(requests).toEqual([])
 
     expect(brief(await all(source))).toEqual(['queued', 'plan', 'running', 'completed'])
