@@ -458,19 +458,34 @@ export function unknownEvent(
   return envelope('unknown', id, source, null, wire, receivedAt, via, cursor)
 }
 
-/** The fields of a run that one event can have and its duplicate lack, a bit each. */
+/** The fields of a run or a candidate that one event can have and its duplicate lack, a bit each. */
 const OUTPUT = 1
 const ERROR = 2
 const INPUT = 4
+const BASIS = 32
 
 /**
- * How complete the event is, as bits to compare with those of a duplicate: its output, error and input. A run's webhook has
- * its error but not its output; a stream has its output and its input when asked.
+ * How complete the event is, as bits to compare with those of a duplicate: a run's output, error and input, or a candidate's
+ * output and basis. A run's webhook has its error but not its output; a stream has its output and its input when asked. A
+ * candidate's webhook may lack what the stream has.
  */
 export function completeness(event: ResearchEvent): number {
-  if (event.type !== 'task_run.state') return 0
-  const { run, input, output } = event.data
-  return (output == null ? 0 : OUTPUT) | (run.error == null ? 0 : ERROR) | (input == null ? 0 : INPUT)
+  switch (event.type) {
+    case 'task_run.state': {
+      const { run, input, output } = event.data
+      return (output == null ? 0 : OUTPUT) | (run.error == null ? 0 : ERROR) | (input == null ? 0 : INPUT)
+    }
+    case 'findall.candidate.generated':
+    case 'findall.candidate.matched':
+    case 'findall.candidate.unmatched':
+    case 'findall.candidate.discarded':
+    case 'findall.candidate.enriched': {
+      const { output, basis } = event.data.data
+      return (output == null ? 0 : OUTPUT) | (basis == null ? 0 : BASIS)
+    }
+    default:
+      return 0
+  }
 }
 
 /** Whether the first completeness has every bit of the second. */

@@ -1,5 +1,6 @@
 import { isObject, isRun, isText, monitorEvent, monitorSource, runEvent, unknownEvent } from './event.ts'
 import type { EventOf, ResearchEvent } from './event.ts'
+import { findAllEvent } from './find-all-event.ts'
 import { isId } from './id.ts'
 
 /** The source of webhooks without a resource that this version knows. */
@@ -14,8 +15,9 @@ export interface Detection {
 /**
  * The event of a webhook's body (§6), made without a request to the service.
  *
- * A run has the same identity as in the group's streams; a monitor's completion or error the same as in its list of events
- * (both beyond the interface document). A detection contains no events, so it is `unknown` with the monitor as its source:
+ * A run has the same identity as in the group's streams; a monitor's completion or error the same as in its list of events;
+ * a FindAll run and its candidates the same as in the run's stream (all beyond the interface document). A candidate's webhook
+ * without a `findall_id`, in its `data` or beside it, is `unknown`, since its run is not known. A detection contains no events, so it is `unknown` with the monitor as its source:
  * see {@link detection}. Anything else is `unknown` too. Never throws. `receivedAt` is Unix time in ms.
  */
 export function webhookEvent(payload: unknown, receivedAt: number = Date.now()): ResearchEvent {
@@ -23,6 +25,8 @@ export function webhookEvent(payload: unknown, receivedAt: number = Date.now()):
   const { data } = payload
   if (payload['type'] === 'task_run.status' && isRun(data))
     return runEvent({ run: data }, 'webhook', undefined, receivedAt)
+  if (isText(payload['type']) && payload['type'].startsWith('findall.'))
+    return findAllWebhook(payload, receivedAt)
 
   const monitorId = isObject(data) ? data['monitor_id'] : undefined
   if (!isId(monitorId)) return unknownEvent(WEBHOOKS, payload, 'webhook', undefined, receivedAt)
@@ -54,6 +58,13 @@ export function isPartial(event: ResearchEvent): event is EventOf<'task_run.stat
   const { run, output } = event.data
   if (run.status === 'completed') return output == null
   return run.status === 'failed' && run.error == null
+}
+
+function findAllWebhook(payload: Readonly<Record<string, unknown>>, receivedAt: number): ResearchEvent {
+  const { data } = payload
+  const findAllId = (isObject(data) ? data['findall_id'] : undefined) ?? payload['findall_id']
+  if (!isId(findAllId)) return unknownEvent(WEBHOOKS, payload, 'webhook', undefined, receivedAt)
+  return findAllEvent(findAllId, payload, 'webhook', undefined, receivedAt)
 }
 
 /** An execution's outcome, in the same shape as in the list of events. */
