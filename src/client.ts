@@ -37,6 +37,8 @@ import type { GroupProgress, GroupProgressOptions } from './sources/task-groups/
 import type { GroupRunsOptions } from './sources/task-groups/runs.ts'
 import { monitorEvents } from './sources/monitors/events.ts'
 import type { MonitorEventsOptions } from './sources/monitors/events.ts'
+import { findAllCalls } from './sources/find-all/calls.ts'
+import type { FindAllCalls } from './sources/find-all/calls.ts'
 import { LEVELS, logDiagnostic } from './sources/log-diagnostic.ts'
 import type { Logger } from './sources/log-diagnostic.ts'
 import {
@@ -158,6 +160,8 @@ export interface ResearchClient {
     /** Reads a group. Beyond the interface document. */
     get(groupId: string, options?: SourceOptions): AwaitableSource<TaskGroup>
   }
+  /** Finds entities that match conditions. Beyond the interface document. */
+  readonly findAll: FindAllCalls
   /** Monitors, task groups and webhooks as one stream, each event once. */
   watch(options: WatchOptions): Source<ResearchEvent>
   /** Records monitors, groups and webhooks into a log of `openLog`, for any number of consumers. */
@@ -231,6 +235,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
       create: (own) => createTaskGroup(context, own),
       get: (id, own) => getTaskGroup(context, id, own),
     },
+    findAll: findAllCalls(context),
     watch: (own) => reporting(watch(context, own), 'watch'),
     record: (own) => record(context, own),
     get: (path, own) => untypedGet(context, path, own),

@@ -117,6 +117,8 @@ export type { AddedInput, WriteProgress } from './sources/task-groups/write-erro
 export type { MonitorEventsOptions } from './sources/monitors/events.ts'
 export type { FollowMonitorOptions } from './sources/monitors/follow.ts'
 export type { ListMonitorsOptions } from './sources/monitors/monitors.ts'
+export type { FindAllCalls } from './sources/find-all/calls.ts'
+export type { FindAllEventsOptions } from './sources/find-all/events.ts'
 export type { GroupEventsOptions } from './sources/task-groups/events.ts'
 export type { GroupRunsOptions } from './sources/task-groups/runs.ts'
 export { IncompleteStreamError } from './sources/shapes/incomplete-stream-error.ts'

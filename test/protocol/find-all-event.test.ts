@@ -1,7 +1,7 @@
 import { completeness, findAllEvent, findAllSource } from 'rivulet'
 import type { ResearchEvent } from 'rivulet'
 import { dedupe, mergeWebhooks } from 'rivulet/operators'
-import { lastValueFrom, of, toArray } from 'rxjs'
+import { from, lastValueFrom, of, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { logCompleteness, mergeDuplicates } from '../../src/log/store/completeness.ts'
 import { webhookEvent } from '../../src/protocol/webhook-event.ts'
@@ -111,10 +111,10 @@ describe("a candidate's webhook", () => {
       timestamp,
       data: { ...candidate, findall_id: 'f', output, basis },
     }
-    const stream = of<ResearchEvent>(
+    const stream = from<ResearchEvent[]>([
       streamed('findall.candidate.matched', { ...candidate, output, basis }),
       streamed('findall.status', run),
-    )
+    ])
     const deliveries = of({ id: 'd', timestamp: 0, payload })
 
     const events = await lastValueFrom(stream.pipe(mergeWebhooks(deliveries), toArray()))

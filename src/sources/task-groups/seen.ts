@@ -1,5 +1,5 @@
 import { hash, hashOfRunId, hashString } from '../../protocol/identity-hash.ts'
-import { BLOCK, CAPACITY, DETAIL, ENTRY, parseWords, SAVED, SeenEntries } from './seen-entries.ts'
+import { BLOCK, CAPACITY, DETAIL, ENTRY, parseWords, SAVED, SeenEntries } from '../shapes/seen-entries.ts'
 
 /** The lowest bits of an entry's detail are the status of a run; the others are a hash of the event's cursor. */
 const STATUS = 0b11

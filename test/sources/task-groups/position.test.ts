@@ -5,7 +5,7 @@ import type { ResearchEvent } from '../../../src/protocol/event.ts'
 import type { TaskGroupStatus } from '../../../src/protocol/task-group.ts'
 import type { RunStatus } from '../../../src/protocol/task.ts'
 import { GroupPosition } from '../../../src/sources/task-groups/position.ts'
-import { SAVED } from '../../../src/sources/task-groups/seen-entries.ts'
+import { SAVED } from '../../../src/sources/shapes/seen-entries.ts'
 
 const run = (n: number, status: RunStatus = 'completed') =>
   groupEvent(

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { BLOCK, SAVED } from '../../../src/sources/task-groups/seen-entries.ts'
+import { BLOCK, SAVED } from '../../../src/sources/shapes/seen-entries.ts'
 import { SeenEvents } from '../../../src/sources/task-groups/seen.ts'
 
 const COMPLETED = 1

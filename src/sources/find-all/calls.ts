@@ -1,0 +1,76 @@
+import type { FindAllEvent } from '../../protocol/event.ts'
+import { findAllSource } from '../../protocol/find-all-event.ts'
+import type {
+  ExtendRequest,
+  FindAllEnrichment,
+  FindAllRequest,
+  FindAllResult,
+  FindAllRun,
+  FindAllSchema,
+  IngestRequest,
+} from '../../protocol/find-all.ts'
+import type { Context } from '../context.ts'
+import { reportRunAhead } from '../shapes/run-ahead.ts'
+import type { AwaitableSource, Source, SourceOptions } from '../shapes/source.ts'
+import { findAllEvents } from './events.ts'
+import type { FindAllEventsOptions } from './events.ts'
+import {
+  cancelFindAll,
+  createFindAll,
+  enrichFindAll,
+  extendFindAll,
+  findAllResult,
+  findAllSchema,
+  getFindAll,
+  ingest,
+} from './requests.ts'
+
+/** The calls of `client.findAll`, which finds entities that match conditions. All of them are beyond the interface document. */
+export interface FindAllCalls {
+  /** Turns an objective into what a run looks for: conditions and the kind of entity. Creates nothing at the service. */
+  ingest(request: IngestRequest, options?: SourceOptions): AwaitableSource<FindAllSchema>
+  /**
+   * Creates a run and emits it. Never creates two: where the service may have created one, a failed request is not sent again
+   * and its error has `taken: 'maybe'`.
+   */
+  create(request: FindAllRequest, options?: SourceOptions): AwaitableSource<FindAllRun>
+  /** Reads the state of a run. */
+  get(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllRun>
+  /**
+   * Cancels a run. Emits when the service has accepted it. Errors with a `ConflictError` if the run is over, also where it was
+   * cancelled by an attempt of this call whose answer was lost.
+   */
+  cancel(findAllId: string, options?: SourceOptions): AwaitableSource<void>
+  /** Lets a run find more matches, and emits what it looks for now. A run that is over becomes active again. */
+  extend(findAllId: string, request: ExtendRequest, options?: SourceOptions): AwaitableSource<FindAllSchema>
+  /** Has each match enriched, and emits what the run looks for now. */
+  enrich(
+    findAllId: string,
+    request: FindAllEnrichment,
+    options?: SourceOptions,
+  ): AwaitableSource<FindAllSchema>
+  /** Reads what a run looks for. */
+  schema(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllSchema>
+  /** Reads a run with its candidates so far. */
+  result(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllResult>
+  /**
+   * Emits the events of a run, each once: candidates, changes of its state, what it looks for. Resumes after the last event
+   * until the run is over and every event was emitted.
+   */
+  events(findAllId: string, options?: FindAllEventsOptions): Source<FindAllEvent>
+}
+
+/** Creates `client.findAll`. */
+export function findAllCalls(context: Context): FindAllCalls {
+  return {
+    ingest: (request, own) => ingest(context, request, own),
+    create: (request, own) => createFindAll(context, request, own),
+    get: (id, own) => getFindAll(context, id, own),
+    cancel: (id, own) => cancelFindAll(context, id, own),
+    extend: (id, request, own) => extendFindAll(context, id, request, own),
+    enrich: (id, request, own) => enrichFindAll(context, id, request, own),
+    schema: (id, own) => findAllSchema(context, id, own),
+    result: (id, own) => findAllResult(context, id, own),
+    events: (id, own) => reportRunAhead(context, findAllEvents(context, id, own), findAllSource(id)),
+  }
+}
