@@ -46,7 +46,7 @@ const rows = (page.split('## All endpoints')[1] ?? '').split('\n').flatMap((line
 /** A request in the table's notation, with the names of its ids instead of `m`, `g` and `r`. */
 function endpointOf({ method, path }: { readonly method: string; readonly path: string }): string {
   const single = path.replace('/groups/g/runs/r', '/groups/g/runs/{run_id}')
-  return `${method} ${single.replaceAll(/\/(m|g|r|r2|r3)(?=\/|$)/g, '/{id}')}`
+  return `${method} ${single.replaceAll(/\/(m|g|r|r2|r3|f)(?=\/|$)/g, '/{id}')}`
 }
 
 /** A route of the service in the table's notation. Groups are also served under `/v1beta`, which the table has for one route only. */
@@ -54,6 +54,13 @@ function endpointOfRoute({ method, path }: { readonly method: string; readonly p
   const single = path.replace(/(?<=\/groups\/:\w+\/runs\/):run_id/, '{run_id}')
   return `${method} ${single.replaceAll(/:\w+/g, '{id}').replace(/^\/v1beta\/tasks\//, '/v1/tasks/')}`
 }
+
+const findAll = {
+  objective: 'x',
+  entity_type: 'companies',
+  match_conditions: [{ name: 'x', description: 'x' }],
+}
+const enrichment = { output_schema: { type: 'json', json_schema: {} } } as const
 
 /** Calls each method of our client. */
 const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unknown>>> = {
@@ -80,6 +87,15 @@ const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unk
   'tasks.input': (c) => c.tasks.input('r'),
   'tasks.result': (c) => c.tasks.result('r'),
   'tasks.events': (c) => c.tasks.events('r3'),
+  'findAll.ingest': (c) => c.findAll.ingest({ objective: 'x' }),
+  'findAll.create': (c) => c.findAll.create({ ...findAll, generator: 'base', match_limit: 5 }),
+  'findAll.get': (c) => c.findAll.get('f'),
+  'findAll.cancel': (c) => c.findAll.cancel('f'),
+  'findAll.extend': (c) => c.findAll.extend('f', { additional_match_limit: 1 }),
+  'findAll.enrich': (c) => c.findAll.enrich('f', enrichment),
+  'findAll.schema': (c) => c.findAll.schema('f'),
+  'findAll.result': (c) => c.findAll.result('f'),
+  'findAll.events': (c) => c.findAll.events('f'),
   watch: (c) =>
     c.watch({
       monitors: ['m'],
@@ -125,6 +141,15 @@ const SDK: Readonly<Record<string, (sdk: Parallel) => PromiseLike<unknown>>> = {
   'taskRun.events': (s) => s.taskRun.events('r'),
   'taskRun.result': (s) => s.taskRun.result('r'),
   'taskRun.retrieveInput': (s) => s.taskRun.retrieveInput('r'),
+  'beta.findall.ingest': (s) => s.beta.findall.ingest({ objective: 'x' }),
+  'beta.findall.create': (s) => s.beta.findall.create({ ...findAll, generator: 'base', match_limit: 5 }),
+  'beta.findall.retrieve': (s) => s.beta.findall.retrieve('f'),
+  'beta.findall.cancel': (s) => s.beta.findall.cancel('f'),
+  'beta.findall.extend': (s) => s.beta.findall.extend('f', { additional_match_limit: 1 }),
+  'beta.findall.enrich': (s) => s.beta.findall.enrich('f', enrichment),
+  'beta.findall.schema': (s) => s.beta.findall.schema('f'),
+  'beta.findall.result': (s) => s.beta.findall.result('f'),
+  'beta.findall.events': (s) => s.beta.findall.events('f'),
 }
 
 /** The names in a column of the table, sorted. */
@@ -141,16 +166,11 @@ function methodsOf(name: string, object: object): string[] {
 describe('the table of all endpoints', () => {
   it('names each method of the client', () => {
     const client = createClient({ baseUrl: 'http://127.0.0.1:1', apiKey: 'key' })
-    const { monitors, taskGroups, tasks } = client
-    const all = [
-      ...Object.keys(monitors).map((name) => `monitors.${name}`),
-      ...Object.keys(taskGroups).map((name) => `taskGroups.${name}`),
-      ...Object.keys(tasks).map((name) => `tasks.${name}`),
+    const all = Object.entries(client).flatMap(([name, value]) => {
       // The untyped calls accept any path, and diagnostics and observers request nothing.
-      ...Object.keys(client).filter(
-        (name) => !/^(monitors|taskGroups|tasks|get|post|stream|diagnostics|observe)$/.test(name),
-      ),
-    ]
+      if (/^(get|post|stream|diagnostics|observe)$/.test(name)) return []
+      return typeof value === 'function' ? [name] : Object.keys(value).map((method) => `${name}.${method}`)
+    })
 
     expect(inColumn('client')).toEqual(all.toSorted())
   })
@@ -166,6 +186,8 @@ describe('the table of all endpoints', () => {
       ...methodsOf('monitor', sdk.monitor),
       ...methodsOf('taskGroup', sdk.taskGroup),
       ...methodsOf('taskRun', sdk.taskRun),
+      // The interface has no search for entities without conditions.
+      ...methodsOf('beta.findall', sdk.beta.findall).filter((name) => !name.endsWith('.entitySearch')),
     ]
 
     const inTable = rows.flatMap((row) => row.sdk)

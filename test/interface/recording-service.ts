@@ -35,8 +35,25 @@ const run = { run_id: 'r', status: 'completed', is_active: false, processor: 'ba
 const runEvent = { type: 'task_run.state', event_id: 'r1', run }
 const statusEvent = { type: 'task_group_status', event_id: 'e1', status }
 
+const findAll = {
+  findall_id: 'f',
+  generator: 'base',
+  objective: 'x',
+  entity_type: 'x',
+  match_conditions: [],
+  status: {
+    status: 'completed',
+    is_active: false,
+    metrics: { generated_candidates_count: 0, matched_candidates_count: 0 },
+  },
+  candidates: [],
+}
+const findAllEvent = { type: 'findall.status', event_id: 'f1', timestamp: '', data: findAll }
+
 /** A minimal response for each endpoint, in the shapes of the public service's SDK. */
 function answerTo(method: string, path: string): object {
+  if (path.startsWith('/v1beta/findall/'))
+    return path.endsWith('/result') ? { ...findAll, run: findAll } : findAll
   if (path.endsWith('/search')) return { search_id: 's', session_id: 's', results: [] }
   if (path === '/v1/monitors') return method === 'POST' ? monitor : { monitors: [monitor] }
   if (path.startsWith('/v1/monitors/')) return path.endsWith('/events') ? { events: [] } : monitor
@@ -46,6 +63,11 @@ function answerTo(method: string, path: string): object {
   if (path.endsWith('/result')) return { run, output: { type: 'text', content: '', basis: [] } }
   if (path.endsWith('/runs')) return { status, run_ids: ['r'], run_cursor: null, event_cursor: null }
   return group
+}
+
+function streamedBy(path: string) {
+  if (path.startsWith('/v1beta/findall/')) return findAllEvent
+  return path.includes('/groups/') && path.endsWith('/events') ? statusEvent : runEvent
 }
 
 /** Starts a {@link RecordingService}, which stops when the test ends. */
@@ -70,8 +92,7 @@ export async function recordingService(): Promise<RecordingService> {
       for (const look of waiting) look()
       if (headers.accept === 'text/event-stream') {
         openStream(response)
-        const isGroup = pathname.includes('/groups/')
-        response.end(sse(isGroup && pathname.endsWith('/events') ? statusEvent : runEvent))
+        response.end(sse(streamedBy(pathname)))
       } else if (pathname.endsWith('/trigger')) response.writeHead(204).end()
       else answer(response, answerTo(method, pathname), pathname === '/v1/monitors' ? 201 : 200)
     })

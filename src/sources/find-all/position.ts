@@ -14,7 +14,7 @@ const MAX_MALFORMED = 6
 const IDLE_CONNECTIONS = 2
 
 /** Statuses of a run that is over, for a service that leaves out `is_active`. */
-const ENDED: readonly unknown[] = ['completed', 'failed', 'cancelled']
+const ENDED: ReadonlySet<unknown> = new Set(['completed', 'failed', 'cancelled'])
 
 /** The fields of a status that decide whether the stream is complete. */
 interface KnownStatus {
@@ -236,7 +236,7 @@ export class FindAllPosition implements ReaderPosition<FindAllRunStatus> {
 function knownStatus(status: unknown): KnownStatus | undefined {
   if (!isObject(status)) return undefined
   const { is_active, metrics } = status
-  const isActive = typeof is_active === 'boolean' ? is_active : !ENDED.includes(status['status'])
+  const isActive = typeof is_active === 'boolean' ? is_active : !ENDED.has(status['status'])
   const { generated_candidates_count: generated, matched_candidates_count: matched } = isObject(metrics)
     ? metrics
     : {}

@@ -13,7 +13,6 @@ import {
   service,
   statusEvent,
 } from './find-all-log.ts'
-import type { Wire } from './find-all-log.ts'
 
 async function clientOf(
   listener: (request: IncomingMessage, response: ServerResponse) => void,
@@ -190,12 +189,11 @@ describe('findAll.events', () => {
 
   it('drops repeats, in any order, also of events with another event id', async () => {
     const log = eventsOf(2)
-    const repeated: Wire[] = [
-      ...log.slice(0, 5),
-      log[0] ?? {},
-      log[2] ?? {},
-      { ...log[3], event_id: 'other' },
-    ].map((event) => ({ type: '', ...event }))
+    const [first, , third, fourth] = log
+    const repeats = [first, third, fourth && { ...fourth, event_id: 'other' }].filter(
+      (event) => event !== undefined,
+    )
+    const repeated = [...log.slice(0, 5), ...repeats]
     const { findAll } = await clientOf(service([...repeated, ...log.slice(5)], findAllRun(2, 1, false)))
 
     const events = await lastValueFrom(findAll.events('f').pipe(toArray()))
@@ -372,12 +370,9 @@ describe('findAll.events', () => {
   })
 
   it('skips an event that is too long, and does not count it as missing', async () => {
-    const log = eventsOf(2).map((event) =>
-      event.event_id === 'g1'
-        ? { ...event, data: { ...Object(event.data), name: 'x'.repeat(5_000) } }
-        : event,
-    )
-    const judged = log.filter(({ event_id }) => event_id !== 'j1')
+    const long = candidateEvent('g1', 'generated', 'c2', { description: 'x'.repeat(5_000) })
+    const [generated, , , , , , end] = eventsOf(2)
+    const judged = [generated, long, end].filter((event) => event !== undefined)
     const { findAll } = await clientOf(service(judged), { maxEventLength: 2_000, patience: 1 })
 
     const events = await lastValueFrom(findAll.events('f').pipe(toArray()))
