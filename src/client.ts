@@ -162,9 +162,9 @@ export interface ResearchClient {
   }
   /** Finds entities that match conditions. Beyond the interface document. */
   readonly findAll: FindAllCalls
-  /** Monitors, task groups and webhooks as one stream, each event once. */
+  /** Monitors, task groups, single runs and webhooks as one stream, each event once. */
   watch(options: WatchOptions): Source<ResearchEvent>
-  /** Records monitors, groups and webhooks into a log of `openLog`, for any number of consumers. */
+  /** Records monitors, groups, single runs and webhooks into a log of `openLog`, for any number of consumers. */
   record(options: RecordOptions): Recording
   /** `GET path`, unchecked, for endpoints that the library does not support yet. */
   get(path: string, options?: UntypedOptions): AwaitableSource<unknown>

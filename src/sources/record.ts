@@ -16,15 +16,15 @@ import { Reachability } from './record/reachability.ts'
 import { RecordedList } from './record/recorded-list.ts'
 import { streamTracking } from './record/stream-tracking.ts'
 import { WebhookDrain } from './record/webhook-drain.ts'
-import { isEmpty, watchedStreams } from './watched-streams.ts'
-import type { OpenMember, Watched, WatchedGroup, WatchedMonitor } from './watched-streams.ts'
+import { areEmpty, watchedStreams } from './watched-streams.ts'
+import type { OpenMember, Watched, WatchedGroup, WatchedMonitor, WatchedRun } from './watched-streams.ts'
 
 /** A receiver of webhooks whose inbox is that of a log. */
 export interface RecordedWebhooks {
   readonly inbox: WebhookInbox | undefined
 }
 
-/** Options of `client.record`. At least one of `monitors`, `taskGroups` and `webhooks` is required. */
+/** Options of `client.record`. At least one of `monitors`, `taskGroups`, `runs` and `webhooks` is required. */
 export interface RecordOptions {
   /**
    * Executions without news are recorded too, as `monitor.completion`. With `include_completions: false` they are not listed
@@ -33,6 +33,8 @@ export interface RecordOptions {
   readonly monitors?: Watched<WatchedMonitor>
   /** Runs come with their output unless `include_output` is false. */
   readonly taskGroups?: Watched<WatchedGroup>
+  /** Ids of single runs. A run that has ended is not requested again by a later recording. */
+  readonly runs?: Watched<WatchedRun>
   /**
    * Records the webhooks of the log's inbox: the receiver with `log.inbox`, or true where it runs in another process. The recording
    * then runs until it is stopped. One recording of a log does this at a time; the next one waits until it ends.
@@ -50,6 +52,7 @@ export interface RecordOptions {
 export interface RecordedLists {
   readonly monitors?: readonly WatchedMonitor[]
   readonly taskGroups?: readonly WatchedGroup[]
+  readonly runs?: readonly WatchedRun[]
 }
 
 /** A job that records until it is stopped or fails. */
@@ -67,38 +70,44 @@ export interface Recording extends LogJob {
 const OPTIONS = Object.keys({
   monitors: true,
   taskGroups: true,
+  runs: true,
   webhooks: true,
   log: true,
   wait: true,
   tick: true,
 } satisfies Record<keyof RecordOptions, true>)
 
-const LISTS = Object.keys({ monitors: true, taskGroups: true } satisfies Record<keyof RecordedLists, true>)
+const LISTS = Object.keys({ monitors: true, taskGroups: true, runs: true } satisfies Record<
+  keyof RecordedLists,
+  true
+>)
 
 /** Options of monitors. A completion proves that a monitor ran. */
 const MONITOR_DEFAULTS = { include_completions: true }
 
 /**
- * Records monitors, groups and webhooks into a log: each event once, in one transaction with the position of its stream. Each
+ * Records monitors, groups, single runs and webhooks into a log: each event once, in one transaction with the position of its stream. Each
  * stream resumes where the log has it.
  *
- * `done` resolves when the lists have completed, every group is done and every monitor is cancelled, and when the log is
- * closed. It rejects with a `LogInUseError` where another recording has one of the streams, with the reason of `wait` when
+ * `done` resolves when the lists have completed, every group and run is done and every monitor is cancelled, and when the
+ * log is closed. It rejects with a `LogInUseError` where another recording has one of the streams, with the reason of `wait` when
  * that is aborted first, with what the log refuses an append for, and with the errors of `client.watch`.
  */
 export function record(context: Context, options: RecordOptions): Recording {
   checkOptions('options', options ?? null, OPTIONS)
-  const { monitors = [], taskGroups = [], webhooks, log, wait, tick = 10_000 } = options
+  const { monitors = [], taskGroups = [], runs = [], webhooks, log, wait, tick = 10_000 } = options
+  const watched = { monitors, taskGroups, runs }
   checkLog(log)
   if (wait !== undefined) checkSignal('wait', wait)
   checkWait('tick', tick, true)
   if (tick < 1) throw new ArgumentError('tick', 'a number of milliseconds of at least 1', tick)
-  if (isEmpty(monitors) && isEmpty(taskGroups) && webhooks === undefined) {
-    throw new ArgumentError('options', { message: 'record needs monitors, taskGroups or webhooks' }, options)
+  if (areEmpty(watched) && webhooks === undefined) {
+    const message = 'record needs monitors, taskGroups, runs or webhooks'
+    throw new ArgumentError('options', { message }, options)
   }
   if (webhooks !== undefined) checkWebhooks(webhooks, log)
   // Checks arrays at the call.
-  watchedStreams(context, { monitors, taskGroups }, checking)
+  watchedStreams(context, watched, checking)
 
   const ending = Promise.withResolvers<void>()
   let failure: { readonly error: unknown } | undefined
@@ -130,7 +139,8 @@ export function record(context: Context, options: RecordOptions): Recording {
   }
   const monitorList = new RecordedList('monitors', monitors, endIfDone)
   const groupList = new RecordedList('taskGroups', taskGroups, endIfDone)
-  const lists = [monitorList, groupList]
+  const runList = new RecordedList('runs', runs, endIfDone)
+  const lists = [monitorList, groupList, runList]
   /** Replaces lists, which may end the recording unless one of them is empty. */
   const change = (mayEnd: boolean, effect: () => void) => {
     isChanging = true
@@ -171,7 +181,7 @@ export function record(context: Context, options: RecordOptions): Recording {
     })
   const streams = watchedStreams(
     context,
-    { monitors: monitorList.lists, taskGroups: groupList.lists },
+    { monitors: monitorList.lists, taskGroups: groupList.lists, runs: runList.lists },
     open,
     MONITOR_DEFAULTS,
   )
@@ -210,13 +220,15 @@ export function record(context: Context, options: RecordOptions): Recording {
       checkOptions('lists', given ?? null, LISTS)
       if (given.monitors !== undefined) monitorList.checkSettable()
       if (given.taskGroups !== undefined) groupList.checkSettable()
-      const { monitors: newMonitors = [], taskGroups: newGroups = [] } = given
-      watchedStreams(context, { monitors: newMonitors, taskGroups: newGroups }, checking)
+      if (given.runs !== undefined) runList.checkSettable()
+      const { monitors: newMonitors = [], taskGroups: newGroups = [], runs: newRuns = [] } = given
+      watchedStreams(context, { monitors: newMonitors, taskGroups: newGroups, runs: newRuns }, checking)
       if (stopping.signal.aborted) throw new LogError('the recording has ended: start another one')
-      const isEmptied = given.monitors?.length === 0 || given.taskGroups?.length === 0
+      const isEmptied = [given.monitors, given.taskGroups, given.runs].some((list) => list?.length === 0)
       change(!isEmptied, () => {
         if (given.monitors !== undefined) monitorList.set(given.monitors)
         if (given.taskGroups !== undefined) groupList.set(given.taskGroups)
+        if (given.runs !== undefined) runList.set(given.runs)
       })
     },
   )

@@ -13,19 +13,21 @@ import { withReconnect } from './shapes/with-reconnect.ts'
 import { sourceOf } from './shapes/source.ts'
 import type { Source, SourceOptions } from './shapes/source.ts'
 import { executionEvents, runResult } from './webhook-expansion.ts'
-import { affectsAllSources, isEmpty, watchedStreams } from './watched-streams.ts'
-import type { Watched, WatchedGroup, WatchedMonitor } from './watched-streams.ts'
+import { affectsAllSources, areEmpty, watchedStreams } from './watched-streams.ts'
+import type { Watched, WatchedGroup, WatchedMonitor, WatchedRun } from './watched-streams.ts'
 
 /** The source of webhooks. */
 export interface WatchedWebhooks {
   readonly deliveries: Observable<WebhookDelivery>
 }
 
-/** Options of `client.watch`. At least one of `monitors`, `taskGroups` and `webhooks` is required. */
+/** Options of `client.watch`. At least one of `monitors`, `taskGroups`, `runs` and `webhooks` is required. */
 export interface WatchOptions extends SourceOptions {
   readonly monitors?: Watched<WatchedMonitor>
   /** Runs come with their output unless `include_output` is false. */
   readonly taskGroups?: Watched<WatchedGroup>
+  /** Ids of single runs. Each comes with its progress, which the service has for runs with `enable_events`. */
+  readonly runs?: Watched<WatchedRun>
   /** A receiver of `rivulet/webhooks`, or another source of verified deliveries. */
   readonly webhooks?: WatchedWebhooks
   /** How long a run's webhook is held for the stream's event with the output, in ms. Default 2,000. */
@@ -33,18 +35,20 @@ export interface WatchOptions extends SourceOptions {
 }
 
 /**
- * Merges monitors, task groups and webhooks into one typed stream, each event once in its most complete form. Completes when
- * the lists have completed, every group is done and every monitor is cancelled; with only webhooks, never.
+ * Merges monitors, task groups, single runs and webhooks into one typed stream, each event once in its most complete form.
+ * Completes when the lists have completed, every group and run is done and every monitor is cancelled; with only webhooks, never.
  *
- * A monitor or group that fails permanently, such as one with a wrong id, emits `source.failed` and the others continue. It is
+ * A monitor, group or run that fails permanently, such as one with a wrong id, emits `source.failed` and the others continue. It is
  * subscribed to again after it was removed from its list and added, and by the next subscription. An error that affects all
- * errors the result: a rejected key (401). So does an `IncompleteStreamError` of a group.
+ * errors the result: a rejected key (401). So does an `IncompleteStreamError`.
  */
 export function watch(context: Context, options: WatchOptions): Source<ResearchEvent> {
   checkOptions('options', options ?? null, WATCH_OPTIONS)
-  const { monitors = [], taskGroups = [], webhooks, hold, signal } = options
-  if (isEmpty(monitors) && isEmpty(taskGroups) && webhooks === undefined) {
-    const message = 'watch has nothing to watch: give it monitors, taskGroups or webhooks'
+  const { monitors = [], taskGroups = [], runs = [], webhooks, hold, signal } = options
+  const watched = { monitors, taskGroups, runs }
+  const hasStreams = !areEmpty(watched)
+  if (!hasStreams && webhooks === undefined) {
+    const message = 'watch has nothing to watch: give it monitors, taskGroups, runs or webhooks'
     throw new ArgumentError('options', { message }, options)
   }
   if (webhooks !== undefined) {
@@ -53,9 +57,9 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
       throw new ArgumentError('webhooks.deliveries', 'an Observable', webhooks.deliveries)
   }
   const streams = merge(
-    watchedStreams(context, { monitors, taskGroups }, (_, project) => project(() => undefined)),
+    watchedStreams(context, watched, (_, project) => project(() => undefined)),
     // With webhooks only, it never completes.
-    isEmpty(monitors) && isEmpty(taskGroups) ? NEVER : EMPTY,
+    hasStreams ? EMPTY : NEVER,
   )
   const { scheduler } = context
   const onDuplicate = (event: ResearchEvent) => context.report({ kind: 'duplicate', event })
@@ -84,7 +88,7 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
   return sourceOf(merged, signal)
 }
 
-const WATCH_OPTIONS = ['monitors', 'taskGroups', 'webhooks', 'hold', 'signal']
+const WATCH_OPTIONS = ['monitors', 'taskGroups', 'runs', 'webhooks', 'hold', 'signal']
 
 /** On 404, emits nothing, and the webhook's own event is emitted. */
 function emptyOnNotFound<T>(): MonoTypeOperatorFunction<T> {

@@ -2,7 +2,7 @@ import { catchError, defer, filter, isObservable, map, merge, of } from 'rxjs'
 import type { Observable, OperatorFunction } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkId, checkOptions, malformedId } from '../protocol/check.ts'
-import { failureEvent, groupSource, isObject, monitorSource } from '../protocol/event.ts'
+import { failureEvent, groupSource, isObject, monitorSource, runSource } from '../protocol/event.ts'
 import type { ResearchEvent, Via } from '../protocol/event.ts'
 import { isId } from '../protocol/id.ts'
 import { AuthenticationError, RivuletError } from '../transport/errors.ts'
@@ -16,6 +16,7 @@ import { groupRuns } from './task-groups/runs.ts'
 import type { GroupRunsOptions } from './task-groups/runs.ts'
 import { IncompleteStreamError } from './shapes/incomplete-stream-error.ts'
 import type { Tracking } from './shapes/tracking.ts'
+import { runEvents } from './tasks/events.ts'
 
 /** A monitor to watch: an id, optionally with options of `monitors.follow`. */
 export type WatchedMonitor =
@@ -26,6 +27,9 @@ export type WatchedMonitor =
 export type WatchedGroup =
   | string
   | ({ readonly id: string } & Pick<GroupRunsOptions, 'include_input' | 'include_output' | 'until'>)
+
+/** A single run to watch: its id. */
+export type WatchedRun = string
 
 /**
  * What is watched: a list, or an Observable of lists. Each list replaces the previous one: removed entries are unsubscribed
@@ -41,6 +45,7 @@ export type Watched<Entry> = readonly Entry[] | Observable<readonly Entry[]>
 export interface WatchedStreams {
   readonly monitors: Watched<WatchedMonitor>
   readonly taskGroups: Watched<WatchedGroup>
+  readonly runs: Watched<WatchedRun>
 }
 
 /** Gives a stream what keeps its position; undefined where nothing does. `ignores` are events that another stream has as well. */
@@ -61,14 +66,14 @@ export type OpenMember = (
 ) => Observable<ResearchEvent>
 
 /**
- * Merges the streams of monitors and groups, each with its own position. A member that fails permanently emits
+ * Merges the streams of monitors, groups and single runs, each with its own position. A member that fails permanently emits
  * `source.failed`. Completes when the lists have and every stream has.
  *
  * @param defaults Options of monitors that do not have them.
  */
 export function watchedStreams(
   context: Context,
-  { monitors, taskGroups }: WatchedStreams,
+  { monitors, taskGroups, runs }: WatchedStreams,
   open: OpenMember,
   defaults: Pick<FollowMonitorOptions, 'include_completions'> = {},
 ): Observable<ResearchEvent> {
@@ -91,19 +96,28 @@ export function watchedStreams(
       return open({ source, names: [runsStream, eventsStream], isPolled: false }, (trackingOf) => {
         const tracking = trackingOf(runsStream)
         if (!isId(id)) return failed(context, source, malformedId('groupId', id), 'stream', tracking)
-        const runs = groupRuns(context, id, { include_output, ...own }, tracking)
+        const ended = groupRuns(context, id, { include_output, ...own }, tracking)
         const { until } = own
         const events = groupEvents(context, id, { until }, trackingOf(eventsStream, isRunState))
         const statuses = events.pipe(filter((event) => !isRunState(event)))
-        return merge(runs, statuses).pipe(reportFailure(context, source, 'stream', tracking))
+        return merge(ended, statuses).pipe(reportFailure(context, source, 'stream', tracking))
+      })
+    }),
+    mergeEach('runs', runs, watchedRun, ({ id }) => {
+      const stream = `runs/${id}`
+      const source = runSource(id)
+      return open({ source, names: [stream], isPolled: false }, (trackingOf) => {
+        const tracking = trackingOf(stream)
+        if (!isId(id)) return failed(context, source, malformedId('runId', id), 'stream', tracking)
+        return runEvents(context, id, {}, tracking).pipe(reportFailure(context, source, 'stream', tracking))
       })
     }),
   )
 }
 
-/** Whether the list is empty, and not an Observable of lists. */
-export function isEmpty(watched: Watched<unknown>): boolean {
-  return Array.isArray(watched) && watched.length === 0
+/** Whether all lists are empty, and none is an Observable of lists. */
+export function areEmpty(streams: WatchedStreams): boolean {
+  return Object.values(streams).every((watched) => Array.isArray(watched) && watched.length === 0)
 }
 
 /** Merges the events of the members of a list, or of an Observable of lists. */
@@ -137,6 +151,10 @@ function watchedMonitor(argument: string, entry: WatchedMonitor): Exclude<Watche
 
 function watchedGroup(argument: string, entry: WatchedGroup): Exclude<WatchedGroup, string> {
   return memberOf(argument, entry, GROUP)
+}
+
+function watchedRun(argument: string, entry: WatchedRun): Member {
+  return memberOf(argument, entry, ['id'])
 }
 
 const MONITOR = ['id', 'after', 'pollInterval', 'limit', 'include_completions']

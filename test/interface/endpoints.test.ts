@@ -100,6 +100,7 @@ const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unk
     c.watch({
       monitors: ['m'],
       taskGroups: ['g'],
+      runs: ['r3'],
       hold: 0,
       webhooks: {
         deliveries: of({
@@ -112,7 +113,7 @@ const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unk
   record: (c) =>
     from(openLog(memoryLog())).pipe(
       mergeMap((log) => {
-        const job = c.record({ monitors: ['m'], taskGroups: ['g'], log })
+        const job = c.record({ monitors: ['m'], taskGroups: ['g'], runs: ['r3'], log })
         return from(job.done).pipe(finalize(() => job.stop()))
       }),
     ),
