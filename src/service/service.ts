@@ -9,6 +9,7 @@ import type { Corpus } from './corpus/corpus.ts'
 import { openCorpus, type CorpusOptions } from './corpus/open-corpus.ts'
 import { checkFolders, type DocumentFolder } from './corpus/sites.ts'
 import { openDatabase } from './database.ts'
+import { createExtract } from './extract/extract.ts'
 import { refuseDeletedGroup } from './faults/deleted-group.ts'
 import { Faults, type Fault } from './faults/faults.ts'
 import { openFaultyWriter } from './faults/faulty-event-writer.ts'
@@ -25,6 +26,7 @@ import { searchRoutes } from './search/search-routes.ts'
 import { createTasks } from './tasks/tasks.ts'
 import type { RunRecord } from './tasks/task-store.ts'
 import { isPublicAddress } from './web/public-address.ts'
+import { createWeb } from './web/safe-fetch.ts'
 import { createOutbox } from './webhooks/delivery.ts'
 
 /** Settings of {@link createResearchService}. */
@@ -196,6 +198,9 @@ async function assemble(
     streamDuration,
     onError,
   })
+  const web = createWeb(options.allowPrivateAddresses === true ? { isAllowed: () => true } : {})
+  const extract = createExtract({ corpus, web, clock })
+  opened.push(() => extract.close())
   const listener = createListener(
     createApp({
       apiKeys,
@@ -205,6 +210,7 @@ async function assemble(
       onError,
       mount: (app) => {
         app.route('/', searchRoutes(corpus))
+        app.route('/', extract.routes)
         for (const prefix of ['/v1', '/v1beta']) {
           app.route(`${prefix}/tasks/groups`, tasks.groups)
           app.route(`${prefix}/tasks/runs`, tasks.runEvents)
@@ -214,9 +220,10 @@ async function assemble(
       },
     }),
   )
-  // Tasks are closed before the listener, which waits for their streams to end.
+  // Tasks and the web are closed before the listener, which waits for streams and requests to end.
   opened.push(
     () => listener.close(),
+    () => web.close(),
     () => tasks.close(),
   )
   outbox.start()

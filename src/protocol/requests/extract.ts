@@ -7,7 +7,7 @@ const length = s.options<{ readonly max_chars_per_result?: number }>({ max_chars
 
 /** The body of `POST /v1/extract`; beyond the interface document. */
 export const extractRequest = s.object<ExtractRequest>(
-  { urls: s.list(s.pageUrl, 'urls', 1) },
+  { urls: s.list(s.documentUrl, 'urls', 1) },
   {
     objective: s.anyText('query'),
     search_queries: s.list(s.query, 'queries'),

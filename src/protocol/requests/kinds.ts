@@ -45,6 +45,14 @@ export const pageUrl: Schema<string> & TextShape = {
   format: 'uri',
 }
 
+/** The URL of a document, as a search returns it. A document of a local folder without a site has a `file:` URL. */
+export const documentUrl: Schema<string> = {
+  kind: 'text',
+  expected: 'an http, https or file URL without credentials',
+  fits: (given) => isWebUrl(given) || (given.startsWith('file://') && URL.canParse(given)),
+  limit: 'url',
+}
+
 /** As {@link pageUrl}, of a webhook or a tool server. Its path is often secret too. */
 export const webUrl: Schema<string> = { ...pageUrl, isSecret: true }
 

@@ -86,7 +86,7 @@ function siteUrl({ root, relative }: SourceFile): string | undefined {
 }
 
 /** The stated date of a document, as YYYY-MM-DD. */
-function calendarDate(stated: string | undefined): string | undefined {
+export function calendarDate(stated: string | undefined): string | undefined {
   const iso = /^\s*(\d{4}-\d{2}-\d{2})(?!\d)/.exec(stated ?? '')?.[1]
   if (iso !== undefined) return isCalendarDate(iso) ? iso : undefined
   // Parsed as UTC: `May 3, 2021` is a day, not an instant of the local time zone.
@@ -94,7 +94,8 @@ function calendarDate(stated: string | undefined): string | undefined {
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString().slice(0, 10)
 }
 
-function oneLine(text: string): string {
+/** A title on one line, truncated. */
+export function oneLine(text: string): string {
   // oxlint-disable-next-line no-control-regex -- YAML can contain them.
   const line = text.replace(/[\s\u0000-\u001F\u007F]+/g, ' ').trim()
   return line.slice(0, MAX_TITLE_LENGTH).toWellFormed()

@@ -73,7 +73,7 @@ function excerptsOf(core: readonly number[], chosen: ReadonlyMap<number, StoredP
 }
 
 /** Truncates a text after a word. */
-function shorten(text: string, length: number): string {
+export function shorten(text: string, length: number): string {
   if (text.length <= length) return text
   const head = wholeCharacters(text.slice(0, length))
   const cut = head.search(/\s\S*$/)

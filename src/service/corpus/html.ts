@@ -24,7 +24,7 @@ const toText = compile({
  * ignored.
  */
 export function parseHtml(source: string): ParsedText {
-  const { title, heading: firstHeading, canonical, published, end } = readMetadata(source)
+  const { title, heading: firstHeading, canonical, published, end } = readHtmlMetadata(source)
   const text = toText(source.slice(0, end))
   return { text, title: title ?? firstHeading, publishDate: published, url: canonical }
 }
@@ -32,16 +32,18 @@ export function parseHtml(source: string): ParsedText {
 /** Names of meta elements with the publication date, the most reliable first. */
 const DATE_NAMES = ['article:published_time', 'datepublished', 'dc.date', 'dcterms.created', 'date']
 
-interface Metadata {
+/** What the head of an HTML document states. */
+export interface HtmlMetadata {
   readonly title: string | undefined
   readonly heading: string | undefined
   readonly canonical: string | undefined
   readonly published: string | undefined
-  /** The length of the source that is read. */
+  /** The length of the source that is not nested too deeply. */
   readonly end: number
 }
 
-function readMetadata(source: string): Metadata {
+/** Reads the metadata of HTML. */
+export function readHtmlMetadata(source: string): HtmlMetadata {
   const dates = new Map<string, string>()
   const texts = new Map<string, string>()
   let canonical: string | undefined

@@ -7,6 +7,7 @@ const MINUTE = 60_000
 /** Rate limits of POSTs that create something, per minute; the paths of an entry share its limit. Beyond the interface document. */
 export const QUOTAS = [
   { limit: 600, paths: ['/v1/search', '/v1beta/search'] },
+  { limit: 600, paths: ['/v1/extract'] },
   {
     limit: 2_000,
     paths: [

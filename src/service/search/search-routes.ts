@@ -1,11 +1,10 @@
 import type { HttpBindings } from '@hono/node-server'
 import { Hono } from 'hono'
-import type { Warning } from '../../protocol/problem.ts'
 import { searchBetaRequest, searchRequest } from '../../protocol/requests/search.ts'
 import type { SearchBetaResponse, SearchMode, SearchResponse } from '../../protocol/search.ts'
 import type { Corpus } from '../corpus/corpus.ts'
 import { JsonResponse } from '../http/json-response.ts'
-import { MAX_REPORTED_ISSUES } from '../http/request-limits.ts'
+import { ignored, ignoredFields } from '../http/parameter-warnings.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import { readJson, readJsonAndUnknown, unprocessable } from '../http/validation.ts'
 import { identifier } from '../identifier.ts'
@@ -30,14 +29,7 @@ export function searchRoutes(corpus: Corpus) {
       maxCharsTotal: body.max_chars_total,
       sourcePolicy: settings?.source_policy,
     })
-    for (const field of unknown.slice(0, MAX_REPORTED_ISSUES))
-      warnings.push(ignored(field, 'search has no such field'))
-    if (unknown.length > MAX_REPORTED_ISSUES) {
-      warnings.push({
-        type: 'warning',
-        message: `${unknown.length - MAX_REPORTED_ISSUES} more fields are ignored`,
-      })
-    }
+    warnings.push(...ignoredFields(unknown, 'search'))
     if (settings?.location !== undefined) {
       warnings.push(ignored('location', 'the documents belong to no country'))
     }
@@ -72,8 +64,4 @@ export function searchRoutes(corpus: Corpus) {
 /** Maps the processor of a beta search to a mode. `base` is the cheaper one; the interface names no others (§4.6). */
 function betaMode(processor = 'base'): SearchMode {
   return processor === 'base' ? 'basic' : 'advanced'
-}
-
-function ignored(parameter: string, reason: string): Warning {
-  return { type: 'warning', message: `${parameter} is ignored: ${reason}`, detail: { parameter } }
 }

@@ -2,6 +2,7 @@ import type { Warning } from '../../protocol/problem.ts'
 import type { SearchMode, SearchResult } from '../../protocol/search.ts'
 import type { SourcePolicy } from '../../protocol/task.ts'
 import type { Corpus, DocumentHit, ExcerptBudget } from '../corpus/corpus.ts'
+import { adjusted, MIN_CHARACTERS } from '../http/parameter-warnings.ts'
 
 /** The parameters of both search endpoints. */
 export interface Search {
@@ -26,8 +27,6 @@ export interface Found {
 const DEFAULT_RESULTS = 10
 /** Maximum number of results. */
 const MAX_RESULTS = 40
-/** Minimum length of excerpts, in characters; beyond the interface document. */
-const MIN_CHARACTERS = 1_000
 
 /** Limits of each mode: characters per result and in total, and excerpts per result. */
 const MODES = {
@@ -53,18 +52,6 @@ export function search(corpus: Corpus, request: Search): Found {
   const budget = { ...excerptBudget(request.mode, limit, perResult), charactersInTotal: total }
   const hits = corpus.search({ queries, objective, sourcePolicy, limit }, budget)
   return { results: hits.map(toResult), warnings }
-}
-
-function adjusted(warnings: Warning[], name: string, value: number, min: number, max = Infinity): number {
-  const used = Math.min(max, Math.max(min, value))
-  if (used !== value) {
-    warnings.push({
-      type: 'input_validation_warning',
-      message: `${name} was adjusted from ${value} to ${used}`,
-      detail: { parameter: name, given: value, used },
-    })
-  }
-  return used
 }
 
 function excerptBudget(mode: SearchMode, limit: number, perResult: number | undefined): ExcerptBudget {

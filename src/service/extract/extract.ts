@@ -1,0 +1,210 @@
+import type { HttpBindings } from '@hono/node-server'
+import { Hono } from 'hono'
+import type { ExtractError, ExtractRequest, ExtractResponse, ExtractResult } from '../../protocol/extract.ts'
+import type { Warning } from '../../protocol/problem.ts'
+import { extractRequest } from '../../protocol/requests/extract.ts'
+import { type Clock, realTimeOf } from '../clock.ts'
+import type { Corpus } from '../corpus/corpus.ts'
+import { wholeCharacters } from '../corpus/passages.ts'
+import { JsonResponse } from '../http/json-response.ts'
+import { adjusted, ignoredFields, MIN_CHARACTERS } from '../http/parameter-warnings.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import { readJsonAndUnknown, unprocessable } from '../http/validation.ts'
+import { identifier } from '../identifier.ts'
+import type { Web } from '../web/safe-fetch.ts'
+import { WebError } from '../web/web-error.ts'
+import { createLivePages, PageStatusError } from './live-pages.ts'
+import { createExcerptSelector } from './page-excerpts.ts'
+import type { Page } from './page.ts'
+
+/** Settings of {@link createExtract}. */
+export interface ExtractOptions {
+  readonly corpus: Corpus
+  readonly web: Web
+  readonly clock: Clock
+}
+
+/** Extraction from documents of the index and pages of the web. */
+export interface Extract {
+  /** `POST /v1/extract`; beyond the interface document. */
+  readonly routes: Hono<{ Bindings: HttpBindings }>
+  close(): void
+}
+
+const extractBody = bodySchema(extractRequest)
+
+/** How long all pages of a request may take, in s of real time. */
+const DEFAULT_TIMEOUT = 15
+const MAX_TIMEOUT = 60
+/** Default limits of excerpts, in characters: of one result, and of all that are divided among the results. */
+const PER_RESULT = 10_000
+const IN_TOTAL = 64_000
+const EXCERPTS_PER_RESULT = 8
+/** Maximum length of a full content, in characters. */
+const MAX_FULL_CONTENT = 500_000
+
+/** What became of one URL: the page with its URL, or an error. */
+type Outcome =
+  | { readonly url: string; readonly page: Page }
+  | { readonly url: string; readonly error: ExtractError }
+
+/** The limits of a request's results, in characters. */
+interface Limits {
+  readonly perResult: number
+  readonly total: number
+  /** Undefined if no full content is requested. */
+  readonly fullContent: number | undefined
+}
+
+/** Creates the extraction: documents by their URL in the index, never by a path, and other pages over the web. */
+export function createExtract({ corpus, web, clock }: ExtractOptions): Extract {
+  const livePages = createLivePages(web, () => realTimeOf(clock).now())
+  const excerpts = createExcerptSelector()
+  const routes = new Hono<{ Bindings: HttpBindings }>()
+
+  routes.post('/v1/extract', async (c) => {
+    const { body, unknown } = await readJsonAndUnknown(c, extractBody, unprocessable)
+    const warnings = ignoredFields(unknown, 'extract')
+    const urls = [...new Set(body.urls)]
+    const limits = limitsOf(body, urls.length, warnings)
+    const leaving = new AbortController()
+    const leave = () => leaving.abort(new WebError('fetch_error', 'The client has disconnected'))
+    c.env.outgoing.once('close', leave)
+    const outcomes = await outcomesOf(urls, body, warnings, leaving)
+    c.env.outgoing.off('close', leave)
+    const pages = outcomes.filter((outcome) => 'page' in outcome)
+    const results = resultsOf(pages, body, limits, warnings)
+    return new JsonResponse({
+      extract_id: identifier('extract'),
+      session_id: body.session_id ?? identifier('session'),
+      results,
+      errors: outcomes.flatMap((outcome) => ('error' in outcome ? [outcome.error] : [])),
+      warnings: warnings.length === 0 ? null : warnings,
+      usage: [{ name: 'extract', count: results.length }],
+    } satisfies ExtractResponse)
+  })
+
+  /** Loads all pages at once. Those that are not there in time are errors. */
+  async function outcomesOf(
+    urls: readonly string[],
+    { advanced_settings: settings }: ExtractRequest,
+    warnings: Warning[],
+    abort: AbortController,
+  ): Promise<Outcome[]> {
+    const policy = settings?.fetch_policy ?? {}
+    const { timeout_seconds: given = DEFAULT_TIMEOUT } = policy
+    const timeout = 1_000 * adjusted(warnings, 'timeout_seconds', given, 0, MAX_TIMEOUT)
+    const late = () => abort.abort(new WebError('timeout', `No complete response within ${timeout} ms`))
+    const timer = setTimeout(late, timeout)
+    const request = { policy, timeout, signal: abort.signal }
+    /** Different spellings of a URL are fetched once. */
+    const loading = new Map<string, Promise<Outcome>>()
+
+    async function load(url: string): Promise<Outcome> {
+      try {
+        const { page, isFallback } = await livePages.load(url, request)
+        if (isFallback) {
+          const message = `${url} could not be fetched. The result is from an earlier request`
+          warnings.push({ type: 'warning', message, detail: { url } })
+        }
+        return { url, page }
+      } catch (error) {
+        return { url, error: toError(url, error) }
+      }
+    }
+
+    async function outcomeOf(url: string): Promise<Outcome> {
+      const target = new URL(url)
+      target.hash = ''
+      const { href, protocol } = target
+      const document = corpus.document(url) ?? corpus.document(href)
+      if (document !== undefined) return { url, page: document }
+      if (protocol === 'file:') {
+        return { url, error: toError(url, new WebError('invalid_url', 'The index has no such document')) }
+      }
+      const loaded = loading.get(href) ?? load(href)
+      loading.set(href, loaded)
+      const outcome = await loaded
+      return 'page' in outcome ? { url, page: outcome.page } : { url, error: { ...outcome.error, url } }
+    }
+
+    try {
+      return await Promise.all(urls.map(outcomeOf))
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  function resultsOf(
+    pages: readonly { readonly url: string; readonly page: Page }[],
+    { objective, search_queries: queries = [] }: ExtractRequest,
+    { perResult, total, fullContent }: Limits,
+    warnings: Warning[],
+  ): ExtractResult[] {
+    let charactersLeft = total
+    return pages.map(({ url, page: { title, publishDate, text } }, index) => {
+      // The unused share of a result is divided among the results after it.
+      const share = Math.floor(charactersLeft / (pages.length - index))
+      const selected = excerpts.select(
+        text,
+        { queries, objective },
+        { charactersPerResult: Math.min(perResult, share), excerptsPerResult: EXCERPTS_PER_RESULT },
+      )
+      charactersLeft -= selected.reduce((sum, { length }) => sum + length, 0)
+      const result = { url, title, publish_date: publishDate, excerpts: selected }
+      if (fullContent === undefined) return result
+      if (text.length > fullContent) {
+        const message = `The full content of ${url} was cut from ${text.length} to ${fullContent} characters`
+        warnings.push({ type: 'warning', message, detail: { url } })
+      }
+      return { ...result, full_content: wholeCharacters(text.slice(0, fullContent)) }
+    })
+  }
+
+  return { routes, close: () => excerpts.close() }
+}
+
+function limitsOf(
+  { max_chars_total: total, advanced_settings: settings }: ExtractRequest,
+  urls: number,
+  warnings: Warning[],
+): Limits {
+  const perResult = settings?.excerpt_settings?.max_chars_per_result
+  const full = settings?.full_content ?? false
+  const fullContent =
+    typeof full === 'object' ? (full.max_chars_per_result ?? MAX_FULL_CONTENT) : MAX_FULL_CONTENT
+  return {
+    perResult:
+      perResult === undefined
+        ? Math.min(PER_RESULT, Math.max(MIN_CHARACTERS, Math.floor(IN_TOTAL / urls)))
+        : adjusted(warnings, 'max_chars_per_result', perResult, MIN_CHARACTERS),
+    total: total === undefined ? Infinity : adjusted(warnings, 'max_chars_total', total, MIN_CHARACTERS),
+    fullContent:
+      full === false
+        ? undefined
+        : adjusted(
+            warnings,
+            'full_content.max_chars_per_result',
+            fullContent,
+            MIN_CHARACTERS,
+            MAX_FULL_CONTENT,
+          ),
+  }
+}
+
+function toError(url: string, error: unknown): ExtractError {
+  if (error instanceof PageStatusError) {
+    return { url, error_type: 'http_error', http_status_code: error.status, content: error.content }
+  }
+  if (!(error instanceof WebError)) {
+    return { url, error_type: 'fetch_error', http_status_code: null, content: 'The page could not be read' }
+  }
+  const { kind, status, message } = error
+  const isStatus = status !== undefined && (status < 200 || status > 299)
+  return {
+    url,
+    error_type: isStatus ? 'http_error' : kind,
+    http_status_code: status ?? null,
+    content: message,
+  }
+}
