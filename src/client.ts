@@ -13,6 +13,7 @@ import type {
   ResearchEvent,
 } from './protocol/event.ts'
 import { groupSource, monitorSource } from './protocol/event.ts'
+import type { ExtractRequest, ExtractResponse } from './protocol/extract.ts'
 import type { CreateMonitorRequest, Monitor } from './protocol/monitor.ts'
 import type {
   SearchBetaRequest,
@@ -28,6 +29,7 @@ import type { Context, Diagnostic } from './sources/context.ts'
 import { createExecute } from './sources/task-groups/execute.ts'
 import type { ExecutedRun, ExecuteOptions, TypedExecuteOptions } from './sources/task-groups/execute.ts'
 import type { CheckedOutput } from './sources/shapes/answer-schema.ts'
+import { extract } from './sources/extract/extract.ts'
 import { followMonitor } from './sources/monitors/follow.ts'
 import type { FollowMonitorOptions } from './sources/monitors/follow.ts'
 import { groupEvents } from './sources/task-groups/events.ts'
@@ -106,6 +108,11 @@ const OPTIONS = Object.keys({
 export interface ResearchClient {
   /** Searches (§4.7). Emits the response, then completes. */
   search(request: SearchRequest, options?: SourceOptions): AwaitableSource<SearchResponse>
+  /**
+   * Extracts excerpts, or the whole content as Markdown, from up to 20 pages. Emits the response, in which each URL has a result
+   * or an error, then completes. Beyond the interface document.
+   */
+  extract(request: ExtractRequest, options?: SourceOptions): AwaitableSource<ExtractResponse>
   /** Searches with the beta interface (§4.6). Emits the response, then completes. */
   searchBeta(request: SearchBetaRequest, options?: SourceOptions): AwaitableSource<SearchBetaResponse>
   readonly monitors: {
@@ -216,6 +223,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
   return {
     search: (request, own) => search(context, request, own),
     searchBeta: (request, own) => searchBeta(context, request, own),
+    extract: (request, own) => extract(context, request, own),
     monitors: {
       events: (id, own) => reporting(monitorEvents(context, id, own), monitorSource(id)),
       follow: (id, own) => reporting(followMonitor(context, id, own), monitorSource(id)),

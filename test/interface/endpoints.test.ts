@@ -66,6 +66,7 @@ const enrichment = { output_schema: { type: 'json', json_schema: {} } } as const
 const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unknown>>> = {
   search: (c) => c.search({ search_queries: ['x'] }),
   searchBeta: (c) => c.searchBeta({ objective: 'x' }),
+  extract: (c) => c.extract({ urls: ['https://example.org'] }),
   'monitors.events': (c) => c.monitors.events('m'),
   'monitors.follow': (c) => c.monitors.follow('m'),
   'monitors.cancel': (c) => c.monitors.cancel('m'),

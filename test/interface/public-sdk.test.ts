@@ -180,6 +180,21 @@ describe('the SDK of the public service, against the embedded one', () => {
     })
   })
 
+  it('extracts documents, with an error for each URL that it cannot read', async () => {
+    const text = '# Tides\n\nThe moon pulls at the sea.'
+    const sdk = sdkFor(await research({ files: { 'sea.example.edu/tides.md': text } }))
+    const url = 'https://sea.example.edu/tides.md'
+
+    const answer = await sdk.extract({
+      urls: [url, 'http://127.0.0.1:8080/'],
+      objective: 'the moon',
+      advanced_settings: { full_content: true },
+    })
+
+    expect(answer.results).toMatchObject([{ url, title: 'Tides', full_content: text }])
+    expect(answer.errors).toMatchObject([{ error_type: 'blocked_address', http_status_code: null }])
+  })
+
   it('gets an error for what only the public service has', async () => {
     const sdk = sdkFor(await research())
 
@@ -187,15 +202,12 @@ describe('the SDK of the public service, against the embedded one', () => {
       [
         sdk.monitor.update('m', { frequency: '2d' }),
         sdk.taskRun.events('r'),
-        sdk.extract({ urls: ['https://example.org'] }),
         sdk.beta.findall.ingest({ objective: 'x' }),
         sdk.beta.memory.retrieve({}),
       ].map((call) => Promise.resolve(call).catch((error: unknown) => error)),
     )
 
-    expect(refused.map((error) => error instanceof APIError && error.status)).toEqual([
-      404, 404, 404, 404, 404,
-    ])
+    expect(refused.map((error) => error instanceof APIError && error.status)).toEqual([404, 404, 404, 404])
   })
 })
 

@@ -8,6 +8,7 @@ import { createMonitorRequest } from '../../src/protocol/requests/monitors.ts'
 import { listMonitorsQuery, monitorEventsQuery } from '../../src/protocol/requests/monitors.ts'
 import { holdsOneOf } from '../../src/protocol/requests/schema.ts'
 import type { ObjectShape, Shape } from '../../src/protocol/requests/schema.ts'
+import { extractRequest } from '../../src/protocol/requests/extract.ts'
 import { searchBetaRequest, searchRequest } from '../../src/protocol/requests/search.ts'
 import { querySchema } from '../../src/service/http/request-schema.ts'
 import { type Caller, running } from '../service/running.ts'
@@ -26,6 +27,7 @@ interface Endpoint {
 }
 
 const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
+  extract: { schema: extractRequest, call: (request) => client.extract(request), path: () => '/v1/extract' },
   search: { schema: searchRequest, call: (request) => client.search(request), path: () => '/v1/search' },
   'beta search': {
     schema: searchBetaRequest,
