@@ -3,6 +3,14 @@ import { stripVTControlCharacters } from 'node:util'
 // oxlint-disable-next-line no-control-regex -- A terminal would interpret them.
 const SPACE_AND_CONTROL = /[\s\u0000-\u001F\u007F-\u009F]+/g
 
+// oxlint-disable-next-line no-control-regex -- The same, without line feeds and tabs.
+const CONTROL = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F]+/g
+
+/** Untrusted text with its lines, without control characters and escape sequences. */
+export function plainLines(text: string): string {
+  return stripVTControlCharacters(text).replaceAll(/\r\n?/g, '\n').replace(CONTROL, ' ')
+}
+
 /** Untrusted text on one line of at most `length` characters, without control characters and escape sequences. */
 export function oneLine(text: string, length: number): string {
   const line = stripVTControlCharacters(text).replace(SPACE_AND_CONTROL, ' ').trim()

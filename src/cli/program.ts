@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { EXIT_CODES_HELP } from './exit.ts'
 import { addDashboard } from './dashboard.ts'
 import { addEventLog } from './event-log.ts'
+import { addExtract } from './extract.ts'
 import { addGroup } from './group.ts'
 import { addMonitor } from './monitor.ts'
 import { addRecord } from './record.ts'
@@ -25,6 +26,7 @@ export function createProgram(signal: AbortSignal): Command {
   addStart(program, signal)
   addServe(program, signal)
   addSearch(program, signal)
+  addExtract(program, signal)
   addRun(program, signal)
   addGroup(program, signal)
   addMonitor(program, signal)

@@ -17,10 +17,13 @@ interface ServeOptions extends CommonOptions {
   readonly site?: readonly { readonly site: string; readonly folder: string }[]
   readonly data?: string
   readonly speed: number
+  readonly allowPrivateAddresses?: boolean
   readonly fault?: readonly Fault[]
 }
 
 const LOOPBACK = '127.0.0.1'
+/** The hosts that only this machine can reach. */
+const LOOPBACKS = new Set([LOOPBACK, '::1', 'localhost'])
 
 const DOCS_HELP =
   'folder of Markdown, HTML and text files; may be repeated (default: the README and CHANGELOG files of installed packages)'
@@ -54,11 +57,20 @@ export function addServe(program: Command, signal: AbortSignal): void {
     )
     .option('--data <file>', 'SQLite file for all data (default: in memory)')
     .option('--speed <factor>', 'speed of its clock relative to real time', factor, 1)
+    .option(
+      '--allow-private-addresses',
+      'extract pages of this machine and its network, and send webhooks there (default: only webhooks, and only on loopback)',
+    )
     .option('--fault <fault>', 'a fault to inject, see below; may be repeated', collect(parseFault))
   addCommonOptions(command, 'print the address as one line of JSON')
     .addHelpText('after', FAULTS_HELP)
     .addHelpText('after', EXAMPLES)
     .action((options: ServeOptions) => serve(options, signal))
+}
+
+/** Webhooks of an earlier process are sent before the service listens, so their setting depends on the host here. */
+function privateAddresses({ host, allowPrivateAddresses = false }: ServeOptions) {
+  return { allowPrivateAddresses, allowPrivateWebhooks: allowPrivateAddresses || LOOPBACKS.has(host) }
 }
 
 async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> {
@@ -73,6 +85,7 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
     ...(docs.length + sites.length === 0 ? await installedDocuments() : { docs: [...docs, ...sites] }),
     speed,
     faults,
+    ...privateAddresses(options),
     ...(apiKey !== undefined && { apiKey }),
     ...(data !== undefined && { data }),
     ...(webhookSecret !== undefined && { webhookSecret }),

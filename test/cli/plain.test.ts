@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { oneLine, withoutMarkup } from '../../src/cli/plain.ts'
+import { oneLine, plainLines, withoutMarkup } from '../../src/cli/plain.ts'
 
 describe('untrusted text on one line', () => {
   it('has neither line breaks nor control sequences', () => {
@@ -10,6 +10,12 @@ describe('untrusted text on one line', () => {
     expect(oneLine('abcdef', 6)).toBe('abcdef')
     expect(oneLine('abcdefg', 6)).toBe('abcde…')
     expect(oneLine('abcd\u{1F525}fg', 6).isWellFormed()).toBe(true)
+  })
+})
+
+describe('untrusted text of several lines', () => {
+  it('keeps its lines, without control sequences', () => {
+    expect(plainLines('a\r\n\tb \u001B[2J\u001B]0;title\u0007c\u0007\nd\re')).toBe('a\n\tb c \nd\ne')
   })
 })
 

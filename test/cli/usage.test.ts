@@ -4,7 +4,7 @@ import { errorMessageOf, exitCodeOf } from '../../src/cli/exit.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { rivulet } from './command.ts'
 
-const COMMANDS = ['start', 'serve', 'search', 'run', 'group', 'monitor', 'watch', 'record', 'log']
+const COMMANDS = ['start', 'serve', 'search', 'extract', 'run', 'group', 'monitor', 'watch', 'record', 'log']
 
 beforeEach(() => {
   // Without the settings of this machine's user.
@@ -71,6 +71,7 @@ describe('an invalid command line', () => {
     [['serve', '--docs', './no-such-folder'], /no such folder/],
     [['search', 'rivers'], /RIVULET_BASE_URL/],
     [['search', 'rivers', '--base-url', 'http://127.0.0.1:1'], /RIVULET_API_KEY is not set/],
+    [['extract'], /missing required argument 'url'/],
     [['watch'], /--monitor, --group or --webhook-port/],
     [['record', '--group', 'g'], /--log <file>' not specified/],
     [['record', '--log', 'x.db'], /--monitor, --group, --webhook-port/],
