@@ -71,7 +71,8 @@ import { createTransport } from './transport/transport.ts'
 import type { StreamMessage, TransportSettings } from './transport/transport.ts'
 
 /** Settings of a client. */
-export interface ClientOptions extends Backoff, Partial<Omit<TransportSettings, 'backoff' | 'onRetry'>> {
+export interface ClientOptions
+  extends Backoff, Partial<Omit<TransportSettings, 'backoff' | 'onRetry' | 'onQuotaWait'>> {
   /**
    * How long an incomplete stream of a task group is resumed without a new event, in ms. Then it errors with an
    * `IncompleteStreamError`. `Infinity` resumes forever. Default 300,000.
@@ -93,6 +94,7 @@ const OPTIONS = Object.keys({
   maxDelay: true,
   maxBodyBytes: true,
   maxEventLength: true,
+  quotas: true,
   scheduler: true,
   random: true,
   fetch: true,
@@ -215,6 +217,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     apiKey: settings.apiKey === undefined ? fromEnvironment('RIVULET_API_KEY', 'apiKey') : settings.apiKey,
     backoff,
     onRetry: (info) => report({ kind: 'retry', ...info }),
+    onQuotaWait: (wait) => report({ kind: 'quota', ...wait }),
   })
   const scheduler: SchedulerLike = settings.scheduler ?? asyncScheduler
   const { random = Math.random } = settings

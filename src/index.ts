@@ -153,5 +153,6 @@ export type {
 } from './transport/exchange.ts'
 export type { Fetch } from './transport/fetch-exchange.ts'
 export type { ClientObserver, ObservedRequest, RequestObservation } from './transport/observer.ts'
+export type { QuotaSettings } from './transport/quota-limiter.ts'
 export type { StreamMessage } from './transport/transport.ts'
 export * from './transport/errors.ts'

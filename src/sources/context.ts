@@ -1,6 +1,7 @@
 import type { SchedulerLike } from 'rxjs'
 import type { Backoff } from '../protocol/backoff.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
+import type { Quota } from '../protocol/quotas.ts'
 import type { Warning } from '../protocol/problem.ts'
 import type { Transport } from '../transport/transport.ts'
 
@@ -15,6 +16,11 @@ export type Diagnostic =
       readonly delay: number
       readonly error: unknown
     }
+  /**
+   * Requests of this quota have begun to wait, since more of them would be refused. The first one waits `delay` ms. Emitted
+   * once until none waits.
+   */
+  | { readonly kind: 'quota'; readonly quota: Quota; readonly delay: number }
   /** A stream or a poll reconnects after `delay` ms. `cause` is the error, or undefined after a clean close. */
   | {
       readonly kind: 'reconnect'

@@ -4,7 +4,7 @@ import type { Diagnostic } from './context.ts'
 export interface Logger {
   /** Normal operation, such as a dropped duplicate. */
   debug(details: object, message: string): void
-  /** A recorder that was paused goes on. */
+  /** Requests wait for their quota, or a recorder that was paused goes on. */
   info(details: object, message: string): void
   /** A failure that the client handles, or a warning of the service. */
   warn(details: object, message: string): void
@@ -27,6 +27,11 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
         { method, path, attempt, delay: Math.round(delay), error: messageOf(error) },
         'request failed, retrying',
       )
+      return
+    }
+    case 'quota': {
+      const { quota, delay } = diagnostic
+      log.info({ quota, delay: Math.round(delay) }, 'requests wait for their quota')
       return
     }
     case 'reconnect': {

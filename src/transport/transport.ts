@@ -11,13 +11,18 @@ import { ResponseReader } from './response-reader.ts'
 import type { ApiResponse, Expected } from './response-reader.ts'
 import { createEndpoint } from './endpoint.ts'
 import type { ApiRequest, EndpointSettings } from './endpoint.ts'
-import { ApiError, RivuletError } from './errors.ts'
+import { ApiError, RateLimitError, RivuletError } from './errors.ts'
 import type { Exchange, Flow, WireRequest } from './exchange.ts'
 import { createExchange as createFetchExchange } from './fetch-exchange.ts'
 import type { Fetch } from './fetch-exchange.ts'
 import { MessageReaders } from './message-reader.ts'
 import { MessageStream } from './message-stream.ts'
 import type { MessageSink } from './message-stream.ts'
+import { QueuedStream } from './queued-stream.ts'
+import type { AnswerSink } from './queued-stream.ts'
+import { createQuotaLimiter } from './quota-limiter.ts'
+import type { QuotaSettings, QuotaWait } from './quota-limiter.ts'
+import type { QuotaQueue } from './quota-queue.ts'
 import type { ResponseContext } from './response-context.ts'
 import type { Redact } from './redact.ts'
 import { observeRequest } from './observer.ts'
@@ -27,17 +32,20 @@ import { mayRetry } from './retry-policy.ts'
 export type { ApiRequest } from './endpoint.ts'
 export type { StreamMessage } from './message-reader.ts'
 export type { MessageSink } from './message-stream.ts'
+export type { AnswerSink } from './queued-stream.ts'
 
 /** Sends requests to one service, with one key. */
 export interface Transport {
   /** Removes the key and the other secrets of every request's headers from a text. */
   readonly redact: Redact
   readonly observers: Observers<ClientObserver>
+  /** The largest response body, decoded, in bytes. */
+  readonly maxBodyBytes: number
   /** Throws an ArgumentError for an invalid request, without sending it. */
   check(request: ApiRequest): void
   /**
-   * Sends a request. Retries until it succeeds or the error is not retryable. Rejects with a RivuletError, or with the
-   * signal's reason; throws an ArgumentError for an invalid request.
+   * Sends a request when its quota allows. Retries until it succeeds or the error is not retryable. Rejects with a RivuletError,
+   * or with the signal's reason; throws an ArgumentError for an invalid request.
    */
   request(request: ApiRequest, signal?: AbortSignal): Promise<ApiResponse>
   /**
@@ -45,6 +53,11 @@ export interface Transport {
    * after the flow's `abort`. Throws an ArgumentError for an invalid request.
    */
   stream(request: ApiRequest, sink: MessageSink): Flow
+  /**
+   * Opens the event stream of one answer when its quota allows. Retries as {@link request}, but only until the stream is
+   * open. The sink is called as by {@link stream}.
+   */
+  answer(request: ApiRequest, sink: AnswerSink): Flow
 }
 
 /** A request that failed and is retried. */
@@ -72,12 +85,19 @@ export interface TransportSettings extends EndpointSettings {
    * and emits `stream.oversized`; `client.stream` errors with a ProtocolError.
    */
   readonly maxEventLength?: number | undefined
+  /**
+   * How many creating requests are started within a time. More of them wait for their turn. Replaces the known limits of the
+   * named quotas; `false` is no limits. Default: `QUOTAS`.
+   */
+  readonly quotas?: QuotaSettings | undefined
   /** Schedules the delays between attempts. Default asyncScheduler. */
   readonly scheduler?: SchedulerLike | undefined
   /** For jitter, from 0 up to 1. Default Math.random. */
   readonly random?: (() => number) | undefined
   /** Called before each delay between attempts. */
   readonly onRetry?: ((info: RetryInfo) => void) | undefined
+  /** Called when requests of a quota begin to wait. */
+  readonly onQuotaWait?: ((wait: QuotaWait) => void) | undefined
   /** Makes the requests, instead of undici on Node and the global `fetch` elsewhere. */
   readonly fetch?: Fetch | undefined
   /** An HTTP client for what {@link fetch} cannot do; not both. Default undici on Node and `fetch` elsewhere. */
@@ -94,6 +114,7 @@ export function createTransport(settings: TransportSettings): Transport {
     scheduler = asyncScheduler,
     random = Math.random,
     onRetry,
+    onQuotaWait = () => {},
   } = settings
   const { prepare, redact, redactorOf } = createEndpoint(settings)
   checkInteger('retries', retries, 0)
@@ -102,6 +123,7 @@ export function createTransport(settings: TransportSettings): Transport {
   if (backoff.initialDelay !== undefined) checkDuration('backoff.initialDelay', backoff.initialDelay)
   if (backoff.maxDelay !== undefined) checkDuration('backoff.maxDelay', backoff.maxDelay)
   const exchange = exchangeOf(settings)
+  const queueOf = createQuotaLimiter(settings.quotas, scheduler, onQuotaWait)
 
   const now = () => scheduler.now()
   const observers = new Observers<ClientObserver>()
@@ -114,17 +136,36 @@ export function createTransport(settings: TransportSettings): Transport {
     redact: redactorOf(request),
   })
 
+  const delayAfter = (error: RivuletError, number: number) =>
+    error.retryAfter ?? backoffDelay(number - 1, backoff, random)
+
   const withRetries = (
     wire: WireRequest,
-    { idempotent, mayBeEmpty = false, path, retries: ownRetries = retries }: ApiRequest,
+    { idempotent, mayBeEmpty = false, path, quota, retries: ownRetries = retries }: ApiRequest,
     signal: AbortSignal | undefined,
-  ) =>
-    pRetry(
-      (number) => {
-        const observation = observeRequest(observers, wire, { path, isStream: false, attempt: number })
-        const expected = mayBeEmpty ? 'JSON or nothing' : 'JSON'
-        return attempt(exchange, observation?.wire ?? wire, expected, contextOf(wire), signal, observation)
-      },
+  ) => {
+    const queue = queueOf(quota)
+    const expected = mayBeEmpty ? 'JSON or nothing' : 'JSON'
+    let delay = 0
+    return pRetry(
+      (number) =>
+        inTurn(queue, number > 1, signal, async (startedAt) => {
+          const observation = observeRequest(observers, wire, { path, isStream: false, attempt: number })
+          try {
+            return await attempt(
+              exchange,
+              observation?.wire ?? wire,
+              expected,
+              contextOf(wire),
+              signal,
+              observation,
+            )
+          } catch (error) {
+            if (error instanceof RivuletError) delay = delayAfter(error, number)
+            if (error instanceof RateLimitError) queue?.refused(startedAt, delay)
+            throw error
+          }
+        }),
       {
         retries: ownRetries,
         minTimeout: 0,
@@ -132,17 +173,26 @@ export function createTransport(settings: TransportSettings): Transport {
         // Called only while retries are left. The delay is here, on our scheduler, and not in p-retry.
         async shouldRetry({ error, attemptNumber }) {
           if (!(error instanceof RivuletError) || !mayRetry(error, idempotent)) return false
-          const delay = error.retryAfter ?? backoffDelay(attemptNumber - 1, backoff, random)
           onRetry?.({ method: wire.method, path: wire.path, attempt: attemptNumber, delay, error })
-          await wait(delay, scheduler, signal)
+          // The queue has the delay itself: a delay here would let later requests overtake this one.
+          if (queue === undefined || !(error instanceof RateLimitError)) await wait(delay, scheduler, signal)
           return true
         },
       },
     )
+  }
+
+  const connect = (wire: WireRequest, path: string, number: number, sink: MessageSink) => {
+    const observation = observeRequest(observers, wire, { path, isStream: true, attempt: number })
+    const stream = new MessageStream(contextOf(wire), sink, observation)
+    stream.flow = exchange(observation?.wire ?? wire, stream)
+    return stream
+  }
 
   return {
     redact,
     observers,
+    maxBodyBytes,
     check(request) {
       prepare(request, 'application/json', 'identity')
     },
@@ -153,10 +203,25 @@ export function createTransport(settings: TransportSettings): Transport {
     stream(request, sink) {
       // Compression would delay events until a block is full.
       const wire = prepare(request, 'text/event-stream', 'identity')
-      const observation = observeRequest(observers, wire, { path: request.path, isStream: true, attempt: 1 })
-      const stream = new MessageStream(contextOf(wire), sink, observation)
-      stream.flow = exchange(observation?.wire ?? wire, stream)
-      return stream
+      return connect(wire, request.path, 1, sink)
+    },
+    answer(request, sink) {
+      const wire = prepare(request, 'text/event-stream', 'identity')
+      const { path, quota, idempotent, retries: ownRetries = retries } = request
+      return new QueuedStream(
+        {
+          connect: (number, own) => connect(wire, path, number, own),
+          queue: queueOf(quota),
+          scheduler,
+          delayAfter,
+          retries(error, number, delay) {
+            if (number > ownRetries || !mayRetry(error, idempotent)) return false
+            onRetry?.({ method: wire.method, path: wire.path, attempt: number, delay, error })
+            return true
+          },
+        },
+        sink,
+      )
     },
   }
 }
@@ -167,6 +232,29 @@ function exchangeOf({ fetch, exchange }: TransportSettings): Exchange {
   if (fetch !== undefined && exchange !== undefined)
     throw new ArgumentError('exchange', { message: 'fetch and exchange cannot both be given' }, undefined)
   return exchange ?? (fetch === undefined ? createExchange() : createFetchExchange(fetch))
+}
+
+/** Calls `send` when the queue allows, unless the signal is aborted before. */
+function inTurn<T>(
+  queue: QuotaQueue | undefined,
+  isRetry: boolean,
+  signal: AbortSignal | undefined,
+  send: (startedAt: number) => Promise<T>,
+): Promise<T> {
+  if (queue === undefined) return send(0)
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted()
+    const aborted = () => {
+      leave()
+      reject(signal?.reason)
+    }
+    signal?.addEventListener('abort', aborted, { once: true })
+    const start = (startedAt: number) => {
+      signal?.removeEventListener('abort', aborted)
+      resolve(send(startedAt))
+    }
+    const leave = queue.enter({ isRetry, start })
+  })
 }
 
 /** Sends the request once. */

@@ -62,6 +62,7 @@ export async function research(
     baseUrl: await service.listen(),
     apiKey: service.apiKey,
     initialDelay: 0,
+    quotas: false,
     ...settings,
   })
   const diagnostics: Diagnostic[] = []

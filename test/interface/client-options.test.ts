@@ -48,8 +48,8 @@ const declared = [
   ...membersOf('src/transport/endpoint.ts', 'EndpointSettings'),
   ...membersOf('src/transport/transport.ts', 'TransportSettings'),
   ...timeouts,
-  // Set by the client: `initialDelay` and `maxDelay` are the backoff, `diagnostics` emits the retries.
-].filter(({ name }) => name !== 'backoff' && name !== 'onRetry')
+  // Set by the client: `initialDelay` and `maxDelay` are the backoff, `diagnostics` emits the retries and the waits.
+].filter(({ name }) => !['backoff', 'onRetry', 'onQuotaWait'].includes(name))
 
 // The compiler refuses a missing and an additional name.
 const OPTIONS = Object.keys({
@@ -64,6 +64,7 @@ const OPTIONS = Object.keys({
   maxDelay: true,
   maxBodyBytes: true,
   maxEventLength: true,
+  quotas: true,
   scheduler: true,
   random: true,
   fetch: true,

@@ -41,7 +41,7 @@ export class Workload {
     research: Research,
     { apiKey, events, url }: { readonly apiKey: string; readonly events: number; readonly url: string },
   ): Promise<Workload> {
-    const client = createClient({ baseUrl: research.url, apiKey })
+    const client = createClient({ baseUrl: research.url, apiKey, quotas: false })
     const monitor = client.monitors.create({
       type: 'event_stream',
       frequency: '30d',

@@ -27,7 +27,13 @@ export function createMonitor(
 ): AwaitableSource<Monitor> {
   const { signal } = onlySignal(options)
   checkRequest(createMonitorRequest, request)
-  const call = { method: 'POST', path: '/v1/monitors', body: request, idempotent: false } as const
+  const call = {
+    method: 'POST',
+    path: '/v1/monitors',
+    body: request,
+    quota: 'monitors',
+    idempotent: false,
+  } as const
   return awaitable(requestShape<Monitor>(context, call), signal)
 }
 

@@ -20,7 +20,13 @@ export function search(
 ): AwaitableSource<SearchResponse> {
   checkOptions('search', options, ['signal'])
   checkRequest(searchRequest, request)
-  const call = { method: 'POST', path: '/v1/search', body: request, idempotent: true } as const
+  const call = {
+    method: 'POST',
+    path: '/v1/search',
+    body: request,
+    quota: 'search',
+    idempotent: true,
+  } as const
   return awaitable(requestShape<SearchResponse>(context, call, ['results']), options.signal)
 }
 
@@ -32,6 +38,12 @@ export function searchBeta(
 ): AwaitableSource<SearchBetaResponse> {
   checkOptions('searchBeta', options, ['signal'])
   checkRequest(searchBetaRequest, request)
-  const call = { method: 'POST', path: '/v1beta/search', body: request, idempotent: true } as const
+  const call = {
+    method: 'POST',
+    path: '/v1beta/search',
+    body: request,
+    quota: 'search',
+    idempotent: true,
+  } as const
   return awaitable(requestShape<SearchBetaResponse>(context, call, ['results']), options.signal)
 }

@@ -62,6 +62,7 @@ export function addRunsRequest(groupId: string, body: AddRunsRequest): ApiReques
     path: `${groupSource(groupId)}/runs`,
     body,
     betas: body.inputs.some(({ webhook }) => webhook !== undefined) ? [WEBHOOK_BETA] : [],
+    quota: 'runs',
     idempotent: false,
   }
 }

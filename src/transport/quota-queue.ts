@@ -1,0 +1,107 @@
+import type { SchedulerLike, Subscription } from 'rxjs'
+import type { QuotaLimit } from '../protocol/quotas.ts'
+import { LearnedLimit } from './learned-limit.ts'
+import { SlidingWindow } from './sliding-window.ts'
+
+/** A request that waits for its quota. */
+export interface QuotaEntry {
+  /** Whether an earlier attempt has started. Such requests come before those that have not. */
+  readonly isRetry: boolean
+  /** Sends the request. `startedAt` is the time of the queue. Must not throw. */
+  readonly start: (startedAt: number) => void
+}
+
+/** The requests of one quota, started in the order of their entry. */
+export class QuotaQueue {
+  readonly #limit: QuotaLimit
+  readonly #scheduler: SchedulerLike
+  readonly #onWait: (delay: number) => void
+  readonly #window: SlidingWindow
+  readonly #retries = new Set<QuotaEntry>()
+  readonly #waiting = new Set<QuotaEntry>()
+  #timer: Subscription | undefined
+  #pausedUntil = 0
+  /** Set after a 429. */
+  #learned: LearnedLimit | undefined
+  #time = 0
+  #readAt: number
+
+  /** @param onWait Called when a queue forms, with the delay of its first request in ms. */
+  constructor(limit: QuotaLimit, scheduler: SchedulerLike, onWait: (delay: number) => void) {
+    this.#limit = limit
+    this.#scheduler = scheduler
+    this.#onWait = onWait
+    this.#window = new SlidingWindow(limit)
+    this.#readAt = scheduler.now()
+  }
+
+  /** Starts the request, at once or when the quota allows. Returns a function that removes it while it waits. */
+  enter(entry: QuotaEntry): () => void {
+    const queue = entry.isRetry ? this.#retries : this.#waiting
+    const wasEmpty = this.#isEmpty
+    queue.add(entry)
+    this.#startAllowed()
+    // Not for each request: a long queue would give thousands of reports.
+    if (wasEmpty && !this.#isEmpty) this.#onWait(this.#delay(this.#now()))
+    return () => {
+      queue.delete(entry)
+      if (this.#isEmpty) this.#stopTimer()
+    }
+  }
+
+  /** The service answered with 429: no request starts within `delay` ms. */
+  refused(startedAt: number, delay: number): void {
+    const now = this.#now()
+    this.#pausedUntil = Math.max(this.#pausedUntil, now + delay)
+    this.#learned ??= new LearnedLimit(this.#limit, this.#window)
+    this.#learned.refused(startedAt, now, this.#pausedUntil)
+    this.#stopTimer()
+    this.#startAllowed()
+  }
+
+  get #isEmpty(): boolean {
+    return this.#retries.size + this.#waiting.size === 0
+  }
+
+  /** The scheduler's time without its steps back, which would make requests wait for the length of the step. */
+  #now(): number {
+    const read = this.#scheduler.now()
+    this.#time += Math.max(0, read - this.#readAt)
+    this.#readAt = read
+    return this.#time
+  }
+
+  /** How long no request may start, in ms. */
+  #delay(now: number): number {
+    return Math.max(this.#pausedUntil, this.#window.freeAt(now), this.#learned?.freeAt(now) ?? 0) - now
+  }
+
+  #startAllowed(): void {
+    while (this.#timer === undefined) {
+      const queue = this.#retries.size > 0 ? this.#retries : this.#waiting
+      const [entry] = queue
+      if (entry === undefined) return
+      const now = this.#now()
+      const delay = this.#delay(now)
+      if (delay > 0) return this.#wait(delay)
+      queue.delete(entry)
+      this.#window.add(now)
+      if (this.#learned?.add(now) === false) this.#learned = undefined
+      entry.start(now)
+    }
+  }
+
+  #wait(delay: number): void {
+    const work = () => {
+      this.#timer = undefined
+      this.#startAllowed()
+    }
+    // Rounded up: a timer with a fraction of a millisecond fires too early, again and again.
+    this.#timer = this.#scheduler.schedule(work, Math.ceil(delay))
+  }
+
+  #stopTimer(): void {
+    this.#timer?.unsubscribe()
+    this.#timer = undefined
+  }
+}
