@@ -22,6 +22,7 @@ import type { MonitorRecord } from './monitors/event-log.ts'
 import { createMonitors } from './monitors/monitors.ts'
 import { extractiveProcessor } from './processor/extractive.ts'
 import type { Processor } from './processor/processor.ts'
+import { openApiRoute } from './openapi/route.ts'
 import { searchRoutes } from './search/search-routes.ts'
 import { createTasks } from './tasks/tasks.ts'
 import type { RunRecord } from './tasks/task-store.ts'
@@ -209,6 +210,7 @@ async function assemble(
       quotas,
       onError,
       mount: (app) => {
+        app.route('/', openApiRoute({ betaHeader: 'service-beta' }))
         app.route('/', searchRoutes(corpus))
         app.route('/', extract.routes)
         for (const prefix of ['/v1', '/v1beta']) {

@@ -31,7 +31,8 @@ const advancedSettings = s.options<NonNullable<EventStreamSettings['advanced_set
   location: s.country,
 })
 
-const eventStreamSettings = s.object<EventStreamSettings>(
+/** Settings of a monitor that tracks a search query (§2.1). */
+export const eventStreamSettings = s.object<EventStreamSettings>(
   { query: s.query },
   {
     output_schema: s.object({ type: s.oneOf(['json']), json_schema: s.json('schema') }, {}),

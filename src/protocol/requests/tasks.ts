@@ -48,9 +48,12 @@ const settings: Omit<OptionalFields<RunInput>, 'processor'> = {
   webhook: s.object({ url: s.webUrl, event_types: s.list(s.openOneOf(['task_run.status']), 'choices') }, {}),
 }
 
+/** A run to add to a group (§2.8). */
+export const runInput = s.object<RunInput>({ input }, { processor, ...settings })
+
 /** The body of `POST …/groups/{taskgroup_id}/runs` (§4.3). */
 export const addRunsRequest = s.object<AddRunsRequest>(
-  { inputs: s.list(s.object<RunInput>({ input }, { processor, ...settings }), 'runs') },
+  { inputs: s.list(runInput, 'runs') },
   { default_task_spec: taskSpec },
 )
 

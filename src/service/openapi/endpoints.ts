@@ -1,0 +1,24 @@
+import { monitorWebhooks } from './answers/monitors.ts'
+import type { AnyAnswer } from './answers/kinds.ts'
+import { taskRunWebhook } from './answers/tasks.ts'
+import type { Endpoint } from './endpoint.ts'
+import { extractEndpoints } from './endpoints/extract.ts'
+import { monitorEndpoints } from './endpoints/monitors.ts'
+import { searchEndpoints } from './endpoints/search.ts'
+import { taskGroupEndpoints } from './endpoints/task-groups.ts'
+import { taskEndpoints } from './endpoints/tasks.ts'
+
+/** Every endpoint of the service, except for that of the document itself. */
+export const ENDPOINTS: readonly Endpoint[] = [
+  ...searchEndpoints,
+  ...extractEndpoints,
+  ...taskEndpoints,
+  ...taskGroupEndpoints,
+  ...monitorEndpoints,
+]
+
+/** The bodies of webhooks, by their type (§6). */
+export const WEBHOOKS: Readonly<Record<string, AnyAnswer>> = {
+  'task_run.status': taskRunWebhook,
+  ...monitorWebhooks,
+}
