@@ -76,6 +76,13 @@ const found: Top.SearchResult = {
   results: [{ url: 'https://x.org', excerpts: [] }],
 }
 
+const extracted: Top.ExtractResponse = {
+  extract_id: 'x',
+  session_id: 's',
+  results: [{ url: 'https://x.org', excerpts: [], title: null, publish_date: null, full_content: null }],
+  errors: [{ url: 'https://y.org', error_type: 'new_kind', http_status_code: null, content: null }],
+}
+
 /** Server-sent events without any field that the format does not need. */
 function stream(response: ServerResponse, events: readonly object[]): void {
   openStream(response)
@@ -87,6 +94,7 @@ function service(request: IncomingMessage, response: ServerResponse): void {
   const isPost = request.method === 'POST'
   request.resume()
   if (pathname === '/v1/search') answer(response, found)
+  else if (pathname === '/v1/extract') answer(response, extracted)
   else if (pathname === '/v1/monitors')
     answer(response, { monitors: [monitor] } satisfies Monitors.PaginatedMonitorResponse)
   else if (pathname === '/v1/monitors/m/events') answer(response, monitorEvents)
@@ -105,9 +113,10 @@ const types = (events: readonly { readonly type: string }[]) => events.map(({ ty
 
 describe("responses with only the fields that the SDK's types require", () => {
   it('are passed on where they are emitted unchanged', async () => {
-    const { search, monitors, taskGroups } = await client()
+    const { search, extract, monitors, taskGroups } = await client()
 
     await expect(all(search({ search_queries: ['x'] }))).resolves.toEqual([found])
+    await expect(all(extract({ urls: ['https://x.org'] }))).resolves.toEqual([extracted])
     await expect(all(monitors.get('m'))).resolves.toEqual([monitor])
     await expect(all(taskGroups.get('g'))).resolves.toEqual([group])
     await expect(all(taskGroups.addRuns('g', { inputs: [{ input: 'x' }] }))).resolves.toEqual([added])

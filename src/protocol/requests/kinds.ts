@@ -37,7 +37,7 @@ export function textThat(fits: (text: string) => boolean, expected: string): Sch
 }
 
 /** The address of a page: an http or https URL without credentials. */
-export const pageUrl: Schema<string> & TextShape = {
+const pageUrl: Schema<string> & TextShape = {
   kind: 'text',
   expected: 'an http or https URL without credentials',
   fits: isWebUrl,

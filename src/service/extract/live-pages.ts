@@ -34,13 +34,13 @@ export class PageStatusError extends Error {
 }
 
 /** A page, and whether it was kept from an earlier request because it could not be fetched. */
-export interface LivePage {
+interface LivePage {
   readonly page: Page
   readonly isFallback: boolean
 }
 
 /** How a page is fetched. */
-export interface PageRequest {
+interface PageRequest {
   readonly policy: FetchPolicy
   /** In ms of real time. */
   readonly timeout: number

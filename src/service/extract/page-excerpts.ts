@@ -6,7 +6,7 @@ import { splitPassages } from '../corpus/passages.ts'
 import { TOKENIZER } from '../corpus/tables.ts'
 
 /** What excerpts are selected for. */
-export interface ExcerptQuery {
+interface ExcerptQuery {
   readonly queries: readonly string[]
   readonly objective?: string | undefined
 }

@@ -234,6 +234,17 @@ describe('quotas', () => {
     expect(free.status).toBe(200)
   })
 
+  it('counts extractions apart from searches', async () => {
+    const clock = new ManualClock(Date.UTC(2026, 0, 1, 12, 0, 15))
+    const { post } = await running({ clock })
+    const extract = () => post('/v1/extract', { urls: ['https://sea.example.edu/tides.md'] })
+    const accepted = await Promise.all(Array.from({ length: 600 }, extract))
+
+    expect(accepted.filter(({ status }) => status !== 200)).toEqual([])
+    expect((await extract()).status).toBe(429)
+    expect((await post('/v1/search', { search_queries: ['tides'] })).status).toBe(200)
+  })
+
   it('can be disabled', async () => {
     const { post } = await running({ quotas: false })
     const answers = await Promise.all(
