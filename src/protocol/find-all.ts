@@ -129,7 +129,8 @@ export interface FindAllEventsQuery {
   readonly timeout?: number
 }
 
-interface FindAllMessage<Type extends string, Data> {
+/** A message of a FindAll run's stream or webhook. */
+export interface FindAllMessage<Type extends string, Data> {
   readonly type: Type
   /** Absent from webhooks. */
   readonly event_id?: string

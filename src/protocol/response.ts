@@ -68,13 +68,15 @@ export interface ResponseObject {
   readonly previous_response_id?: string | null
 }
 
-interface Sequenced<Type extends string> {
+/** An event of a streamed response. */
+export interface Sequenced<Type extends string> {
   readonly type: Type
   /** Grows by one with each event of a stream. */
   readonly sequence_number: number
 }
 
-interface ItemPart {
+/** Which part of a response an event is about. */
+export interface ItemPart {
   readonly item_id: string
   readonly output_index: number
   readonly content_index: number
