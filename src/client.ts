@@ -14,7 +14,7 @@ import type {
 } from './protocol/event.ts'
 import { groupSource, monitorSource } from './protocol/event.ts'
 import type { ExtractRequest, ExtractResponse } from './protocol/extract.ts'
-import type { CreateMonitorRequest, Monitor } from './protocol/monitor.ts'
+import type { CreateMonitorRequest, Monitor, UpdateMonitorRequest } from './protocol/monitor.ts'
 import type {
   SearchBetaRequest,
   SearchBetaResponse,
@@ -22,7 +22,7 @@ import type {
   SearchResponse,
 } from './protocol/search.ts'
 import type { AddRunsRequest, AddRunsResponse, TaskGroup } from './protocol/task-group.ts'
-import type { RunInput } from './protocol/task.ts'
+import type { RunInput, TaskRun } from './protocol/task.ts'
 import { addRuns } from './sources/task-groups/add-runs.ts'
 import type { AddRunsOptions } from './sources/task-groups/add-runs.ts'
 import type { Context, Diagnostic } from './sources/context.ts'
@@ -49,12 +49,20 @@ import {
   getMonitor,
   listMonitors,
   triggerMonitor,
+  updateMonitor,
 } from './sources/monitors/monitors.ts'
 import type { ListMonitorsOptions } from './sources/monitors/monitors.ts'
+import { createSnapshots } from './sources/monitors/snapshots.ts'
+import type {
+  CheckedMonitorSnapshot,
+  MonitorSnapshot,
+  MonitorSnapshotsOptions,
+  TypedMonitorSnapshotsOptions,
+} from './sources/monitors/snapshots.ts'
 import { reportRunAhead } from './sources/shapes/run-ahead.ts'
 import { search, searchBeta } from './sources/search/search.ts'
 import type { AwaitableSource, Source, SourceOptions } from './sources/shapes/source.ts'
-import { createTaskGroup, getTaskGroup } from './sources/task-groups/task-groups.ts'
+import { createTaskGroup, getGroupRun, getTaskGroup } from './sources/task-groups/task-groups.ts'
 import type { CreateTaskGroupOptions } from './sources/task-groups/task-groups.ts'
 import { createRuns } from './sources/task-groups/typed-runs.ts'
 import type { CheckedGroupRunEvent, TypedGroupRunsOptions } from './sources/task-groups/typed-runs.ts'
@@ -126,6 +134,18 @@ export interface ResearchClient {
     cancel(monitorId: string, options?: SourceOptions): AwaitableSource<Monitor>
     /** Creates a monitor. Beyond the interface document. */
     create(request: CreateMonitorRequest, options?: SourceOptions): AwaitableSource<Monitor>
+    /** Emits what a snapshot monitor's output was before and after each change, oldest first, until it is cancelled. */
+    snapshots<Content>(
+      monitorId: string,
+      options: TypedMonitorSnapshotsOptions<Content>,
+    ): Source<CheckedMonitorSnapshot<Content>>
+    snapshots(monitorId: string, options?: MonitorSnapshotsOptions): Source<MonitorSnapshot>
+    /** Changes a monitor and emits it. Null removes its webhook or metadata. Beyond the interface document. */
+    update(
+      monitorId: string,
+      changes: UpdateMonitorRequest,
+      options?: SourceOptions,
+    ): AwaitableSource<Monitor>
     /** Reads a monitor. Beyond the interface document. */
     get(monitorId: string, options?: SourceOptions): AwaitableSource<Monitor>
     /** Emits each monitor, over all pages. Beyond the interface document. */
@@ -168,6 +188,8 @@ export interface ResearchClient {
     create(options?: CreateTaskGroupOptions): AwaitableSource<TaskGroup>
     /** Reads a group. Beyond the interface document. */
     get(groupId: string, options?: SourceOptions): AwaitableSource<TaskGroup>
+    /** Reads a run of a group. Beyond the interface document. */
+    getRun(groupId: string, runId: string, options?: SourceOptions): AwaitableSource<TaskRun>
   }
   /** Finds entities that match conditions. Beyond the interface document. */
   readonly findAll: FindAllCalls
@@ -232,6 +254,8 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
       follow: (id, own) => reporting(followMonitor(context, id, own), monitorSource(id)),
       cancel: (id, own) => cancelMonitor(context, id, own),
       create: (request, own) => createMonitor(context, request, own),
+      snapshots: createSnapshots(context),
+      update: (id, changes, own) => updateMonitor(context, id, changes, own),
       get: (id, own) => getMonitor(context, id, own),
       list: (own) => listMonitors(context, own),
       trigger: (id, own) => triggerMonitor(context, id, own),
@@ -245,6 +269,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
       progress: (id, own) => groupProgress(context, id, own),
       create: (own) => createTaskGroup(context, own),
       get: (id, own) => getTaskGroup(context, id, own),
+      getRun: (id, runId, own) => getGroupRun(context, id, runId, own),
     },
     findAll: findAllCalls(context),
     watch: (own) => reporting(watch(context, own), 'watch'),

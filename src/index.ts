@@ -116,6 +116,12 @@ export { PartialWriteError, UncertainWriteError } from './sources/task-groups/wr
 export type { AddedInput, WriteProgress } from './sources/task-groups/write-errors.ts'
 export type { MonitorEventsOptions } from './sources/monitors/events.ts'
 export type { FollowMonitorOptions } from './sources/monitors/follow.ts'
+export type {
+  CheckedMonitorSnapshot,
+  MonitorSnapshot,
+  MonitorSnapshotsOptions,
+  TypedMonitorSnapshotsOptions,
+} from './sources/monitors/snapshots.ts'
 export type { ListMonitorsOptions } from './sources/monitors/monitors.ts'
 export type { FindAllCalls } from './sources/find-all/calls.ts'
 export type { FindAllEventsOptions } from './sources/find-all/events.ts'

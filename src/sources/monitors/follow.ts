@@ -40,7 +40,8 @@ export interface FollowMonitorOptions
   readonly wake?: Observable<unknown>
 }
 
-const FOLLOW_OPTIONS = ['after', 'pollInterval', 'wake', 'limit', 'include_completions', 'signal']
+/** The names of {@link FollowMonitorOptions}. */
+export const FOLLOW_OPTIONS = ['after', 'pollInterval', 'wake', 'limit', 'include_completions', 'signal']
 
 /** The least time between two requests for the monitor's status, in ms. */
 const STATUS_INTERVAL = 600_000

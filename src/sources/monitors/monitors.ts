@@ -1,8 +1,18 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkId, checkOptions } from '../../protocol/check.ts'
 import { isObject, monitorSource } from '../../protocol/event.ts'
-import type { CreateMonitorRequest, ListMonitorsQuery, Monitor } from '../../protocol/monitor.ts'
+import type {
+  CreateMonitorRequest,
+  ListMonitorsQuery,
+  Monitor,
+  UpdateMonitorRequest,
+} from '../../protocol/monitor.ts'
 import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
-import { createMonitorRequest, listMonitorsQuery } from '../../protocol/requests/monitors.ts'
+import {
+  createMonitorRequest,
+  listMonitorsQuery,
+  updateMonitorRequest,
+} from '../../protocol/requests/monitors.ts'
 import { ProtocolError } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'
 import { cursorOf, pagesOf } from '../shapes/pages.ts'
@@ -35,6 +45,43 @@ export function createMonitor(
     idempotent: false,
   } as const
   return awaitable(requestShape<Monitor>(context, call), signal)
+}
+
+/**
+ * Updates a monitor and emits it; beyond the interface document. Only the given fields change, and null removes a webhook or
+ * metadata. The settings of a snapshot monitor cannot be changed.
+ */
+export function updateMonitor(
+  context: Context,
+  monitorId: string,
+  changes: UpdateMonitorRequest,
+  options: SourceOptions = {},
+): AwaitableSource<Monitor> {
+  const { signal } = onlySignal(options)
+  checkId('monitorId', monitorId)
+  checkChanges(changes)
+  const path = `${monitorSource(monitorId)}/update`
+  return awaitable(
+    requestShape<Monitor>(context, { method: 'POST', path, body: changes, idempotent: true }),
+    signal,
+  )
+}
+
+function checkChanges(changes: UpdateMonitorRequest): void {
+  // Checked as unknown, for callers without TypeScript.
+  const given: unknown = changes
+  const { type, settings }: { readonly type?: unknown; readonly settings?: unknown } = Object(given)
+  if (type === 'snapshot') {
+    const message = 'a snapshot monitor has no settings to update: leave type and settings out'
+    throw new ArgumentError('type', { message }, type)
+  }
+  checkRequest(updateMonitorRequest, given)
+  checkOptions('changes', given, namesOf(updateMonitorRequest))
+  if (settings !== undefined && type === undefined)
+    throw new ArgumentError('type', 'event_stream, the type of monitors with settings to update', type)
+  if (Object.values(Object(given)).every((value) => value === undefined)) {
+    throw new ArgumentError('changes', 'an object with at least one change', given)
+  }
 }
 
 /** Reads a monitor; beyond the interface document. */

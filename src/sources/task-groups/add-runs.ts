@@ -29,10 +29,15 @@ export interface AddRunsOptions extends SourceOptions {
    * long. Infinity sets no limit. Default an hour.
    */
   readonly settleTimeout?: number
+  /**
+   * Whether the service counts the runs again for the `status` of its response. With false it may be that before the runs were
+   * added, and the response comes sooner. Default: the service's, true. Beyond the interface document.
+   */
+  readonly refresh_status?: boolean
 }
 
 /** The names of {@link AddRunsOptions}. */
-export const ADD_RUNS_OPTIONS = ['exactlyOnce', 'settleDelay', 'settleTimeout', 'signal']
+export const ADD_RUNS_OPTIONS = ['exactlyOnce', 'settleDelay', 'settleTimeout', 'refresh_status', 'signal']
 
 /**
  * Adds any number of runs to a group (§4.3), in sequential requests of at most 1,000 inputs, and emits the response of each. A
@@ -71,11 +76,12 @@ export function prepareRuns(
   options: AddRunsOptions,
   outputSchema?: OutputSchema,
 ): RunsToWrite {
-  const { exactlyOnce = false, settleDelay = 1_000, settleTimeout = 3_600_000 } = options
+  const { exactlyOnce = false, settleDelay = 1_000, settleTimeout = 3_600_000, refresh_status } = options
   checkId('groupId', groupId)
   checkBoolean('exactlyOnce', exactlyOnce)
   checkWait('settleDelay', settleDelay)
   checkWait('settleTimeout', settleTimeout, true)
+  if (refresh_status !== undefined) checkBoolean('refresh_status', refresh_status)
   checkRequest(addRunsSchema, request)
   checkList('inputs', request.inputs)
   const { inputs, ...shared } = request
@@ -94,6 +100,7 @@ export function prepareRuns(
     entries: inputs.map((input, index) => ({ index, input })),
     shared,
     outputSchema,
+    query: { refresh_status },
     settling: exactlyOnce ? { delay: settleDelay, timeout: settleTimeout } : undefined,
   }
 }

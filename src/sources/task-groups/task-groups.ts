@@ -3,10 +3,13 @@ import { groupSource } from '../../protocol/event.ts'
 import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
 import { createGroupRequest } from '../../protocol/requests/tasks.ts'
 import type { CreateTaskGroupRequest, TaskGroup } from '../../protocol/task-group.ts'
+import type { TaskRun } from '../../protocol/task.ts'
+import { segment } from '../../protocol/id.ts'
 import type { Context } from '../context.ts'
 import { requestShape } from '../shapes/request.ts'
 import { awaitable } from '../shapes/source.ts'
 import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
+import { runAt } from '../tasks/read.ts'
 
 /** Options of `taskGroups.create`: the body of the request. */
 export interface CreateTaskGroupOptions extends CreateTaskGroupRequest, SourceOptions {}
@@ -37,4 +40,17 @@ export function getTaskGroup(
     requestShape<TaskGroup>(context, { method: 'GET', path: groupSource(groupId), idempotent: true }),
     options.signal,
   )
+}
+
+/** Reads a run of a group; beyond the interface document. */
+export function getGroupRun(
+  context: Context,
+  groupId: string,
+  runId: string,
+  options: SourceOptions = {},
+): AwaitableSource<TaskRun> {
+  checkId('groupId', groupId)
+  checkId('runId', runId)
+  checkOptions('taskGroups.getRun', options, ['signal'])
+  return awaitable(runAt(context, `${groupSource(groupId)}/runs/${segment(runId)}`, runId), options.signal)
 }

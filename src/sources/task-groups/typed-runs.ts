@@ -1,14 +1,13 @@
-import { Observable } from 'rxjs'
-import { Gate, gateOf, subscribeUnderGate } from '../../protocol/gate.ts'
 import { checkOptions } from '../../protocol/check.ts'
 import { groupSource } from '../../protocol/event.ts'
 import type { Envelope, EventOf, GroupRunEvent, TaskRunState } from '../../protocol/event.ts'
 import type { AnswerSchema } from '../../protocol/standard-schema.ts'
-import { checkedOutput, MAX_CHECKS, OutputSchemaError, validatorOf } from '../shapes/answer-schema.ts'
+import { checkedOutput, OutputSchemaError, validatorOf } from '../shapes/answer-schema.ts'
 import type { CheckedOutput } from '../shapes/answer-schema.ts'
 import type { Context } from '../context.ts'
 import { GROUP_RUNS_OPTIONS, groupRuns } from './runs.ts'
 import type { GroupRunsOptions } from './runs.ts'
+import { checkedInOrder } from '../shapes/checked-in-order.ts'
 import { reportRunAhead } from '../shapes/run-ahead.ts'
 import { sourceOf } from '../shapes/source.ts'
 import type { Source } from '../shapes/source.ts'
@@ -60,7 +59,7 @@ export function createRuns(context: Context) {
     // The signal ends the source immediately, without waiting for checks.
     const { signal, include_output = true, ...query } = own
     const unchecked = groupRuns(context, groupId, { ...query, include_output })
-    const checked = checkedRuns(unchecked, (event) => checkedRun(schema, event, include_output))
+    const checked = checkedInOrder(unchecked, (event) => checkedRun(schema, event, include_output))
     return reportRunAhead(context, sourceOf(checked, signal), groupSource(groupId))
   }
   return runs
@@ -92,54 +91,4 @@ function hasNothingToCheck(
   if (event.type !== 'task_run.state') return true
   const { run, output } = event.data
   return output == null && !(hasOutputs && run.status === 'completed')
-}
-
-/**
- * Checks each event and keeps their order, since the position follows the last emitted event: while a check is pending, all
- * later events wait. Pauses the source while `MAX_CHECKS` events wait.
- *
- * An error or completion of the source follows the waiting events. Unsubscribing drops them.
- */
-function checkedRuns<Content>(
-  source: Observable<GroupRunEvent>,
-  check: (event: GroupRunEvent) => Checked<Content>,
-): Observable<CheckedGroupRunEvent<Content>> {
-  return new Observable((subscriber) => {
-    const downstream = gateOf(subscriber)
-    const gate = new Gate()
-    let waiting = 0
-    let last: Promise<void> = Promise.resolve()
-
-    const updateGate = () => {
-      if (downstream?.closed === true || waiting >= MAX_CHECKS) gate.close()
-      else gate.open()
-    }
-    const afterWaiting = (step: () => void) => {
-      if (waiting === 0) step()
-      else void last.then(step)
-    }
-    subscriber.add(downstream?.onChange(updateGate))
-    updateGate()
-    subscriber.add(
-      subscribeUnderGate(gate, downstream, source, {
-        next(event) {
-          const checked = check(event)
-          if (waiting === 0 && !(checked instanceof Promise)) return subscriber.next(checked)
-          waiting += 1
-          updateGate()
-          // Never rejects: a schema that throws counts as a misfit.
-          const previous = last
-          last = (async () => {
-            await previous
-            const result = await checked
-            waiting -= 1
-            subscriber.next(result)
-            updateGate()
-          })()
-        },
-        error: (error: unknown) => afterWaiting(() => subscriber.error(error)),
-        complete: () => afterWaiting(() => subscriber.complete()),
-      }),
-    )
-  })
 }

@@ -36,6 +36,8 @@ export interface RunsToWrite {
   readonly entries: readonly Entry[]
   /** The fields of each request other than `inputs`. */
   readonly shared: Omit<AddRunsRequest, 'inputs'>
+  /** The query of each request. */
+  readonly query?: ApiRequest['query']
   /** The output schema of every run; undefined keeps that of each input. */
   readonly outputSchema?: OutputSchema | undefined
   /** How to determine whether an uncertain request was accepted; undefined means that it is not retried. */
@@ -56,11 +58,17 @@ export function writeRuns(context: Context, runs: RunsToWrite): Observable<Added
 }
 
 /** Returns the request that adds runs (§4.3). */
-export function addRunsRequest(groupId: string, body: AddRunsRequest): ApiRequest {
+export function addRunsRequest(
+  groupId: string,
+  body: AddRunsRequest,
+  query?: ApiRequest['query'],
+): ApiRequest {
   return {
     method: 'POST',
     path: `${groupSource(groupId)}/runs`,
+    query,
     body,
+    quota: 'runs',
     betas: body.inputs.some(({ webhook }) => webhook !== undefined) ? [WEBHOOK_BETA] : [],
     quota: 'runs',
     idempotent: false,
@@ -132,9 +140,9 @@ class RunWriter {
 
   /** Sends one request, which the transport retries if the service cannot have acted on it. */
   async #send(entries: readonly Entry[]): Promise<AddRunsResponse> {
-    const { groupId, shared } = this.#runs
+    const { groupId, shared, query } = this.#runs
     const inputs = entries.map((entry) => this.#tagged(entry, this.#withSchema(entry.input)))
-    const request = addRunsRequest(groupId, { ...shared, inputs })
+    const request = addRunsRequest(groupId, { ...shared, inputs }, query)
     const response = await this.#first(requestShape<AddRunsResponse>(this.#context, request, ['run_ids']))
     const ids = new Set(response.run_ids.filter((id: unknown) => typeof id === 'string' && id !== ''))
     if (ids.size !== entries.length || response.run_ids.length !== entries.length) {

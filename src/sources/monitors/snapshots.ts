@@ -1,0 +1,149 @@
+import { concatMap } from 'rxjs'
+import { checkOptions } from '../../protocol/check.ts'
+import { isObject, monitorSource } from '../../protocol/event.ts'
+import type { EventOf } from '../../protocol/event.ts'
+import type { FieldBasis, JsonOutput, TaskOutput } from '../../protocol/output.ts'
+import type { AnswerSchema } from '../../protocol/standard-schema.ts'
+import type { Context } from '../context.ts'
+import { checkedOutput, OutputSchemaError, validatorOf } from '../shapes/answer-schema.ts'
+import type { CheckedOutput } from '../shapes/answer-schema.ts'
+import { checkedInOrder } from '../shapes/checked-in-order.ts'
+import { reportRunAhead } from '../shapes/run-ahead.ts'
+import { sourceOf } from '../shapes/source.ts'
+import type { Source } from '../shapes/source.ts'
+import { FOLLOW_OPTIONS, followMonitor } from './follow.ts'
+import type { FollowMonitorOptions } from './follow.ts'
+
+/** Options of `monitors.snapshots`: those of `monitors.follow`. `after` is the `cursor` of a snapshot's `event`. */
+export type MonitorSnapshotsOptions = Omit<FollowMonitorOptions, 'include_completions'>
+
+/** Options of `monitors.snapshots` with a schema for the outputs. */
+export interface TypedMonitorSnapshotsOptions<Content> extends MonitorSnapshotsOptions {
+  /** Validates the outputs before and after the change: the schema of the monitored run. It is not sent here. */
+  readonly schema: AnswerSchema<Content>
+}
+
+/** A change in the output that a snapshot monitor tracks (§2.2). Each output is null where the service sent none. */
+export interface MonitorSnapshot {
+  /** The fields that changed, with their basis; a text output as a whole. */
+  readonly changed: TaskOutput | null
+  /** The whole output before the change. */
+  readonly previous: TaskOutput | null
+  /**
+   * The whole output after the change: `previous` with the changed fields and their basis. Null if it is not known, since the
+   * fields of `changed` cannot be joined with `previous`, which is missing or a text.
+   */
+  readonly current: TaskOutput | null
+  readonly event: EventOf<'monitor.snapshot'>
+}
+
+/** A change whose outputs were validated with a schema. */
+export interface CheckedMonitorSnapshot<Content> extends Pick<MonitorSnapshot, 'changed' | 'event'> {
+  /** Null if it is missing or does not match the schema. */
+  readonly previous: CheckedOutput<Content> | null
+  /** Null if it is not known or does not match the schema. */
+  readonly current: CheckedOutput<Content> | null
+  /** Set if `current`, or else `previous`, does not match the schema. The error has the output as received. */
+  readonly misfit?: OutputSchemaError
+}
+
+/**
+ * Creates `monitors.snapshots`, which emits the output of a snapshot monitor before and after each change, oldest first, each
+ * once. It follows the monitor as `monitors.follow` does, of whose events it emits only the snapshots: a failed execution and
+ * a `stream.gap` are not among them. After a gap, `previous` shows what has changed meanwhile.
+ */
+export function createSnapshots(context: Context) {
+  function snapshots<Content>(
+    monitorId: string,
+    options: TypedMonitorSnapshotsOptions<Content>,
+  ): Source<CheckedMonitorSnapshot<Content>>
+  function snapshots(monitorId: string, options?: MonitorSnapshotsOptions): Source<MonitorSnapshot>
+  function snapshots(
+    monitorId: string,
+    options: MonitorSnapshotsOptions & { readonly schema?: AnswerSchema<unknown> } = {},
+  ): Source<MonitorSnapshot | CheckedMonitorSnapshot<unknown>> {
+    const names = FOLLOW_OPTIONS.filter((name) => name !== 'include_completions')
+    checkOptions('options', options, [...names, 'schema'])
+    const { schema, signal, ...own } = options
+    const changes = followMonitor(context, monitorId, own).pipe(
+      concatMap((event) => (event.type === 'monitor.snapshot' ? [snapshotOf(event)] : [])),
+    )
+    const source = monitorSource(monitorId)
+    if (schema === undefined) return reportRunAhead(context, sourceOf(changes, signal), source)
+    validatorOf(schema)
+    const checked = checkedInOrder(changes, (snapshot) => checkedSnapshot(schema, snapshot))
+    return reportRunAhead(context, sourceOf(checked, signal), source)
+  }
+  return snapshots
+}
+
+function snapshotOf(event: EventOf<'monitor.snapshot'>): MonitorSnapshot {
+  const changed = outputIn(event.data.changed_output)
+  const previous = outputIn(event.data.previous_output)
+  return { changed, previous, current: joined(previous, changed), event }
+}
+
+/** The value as an output; null if its content is not that of its type. */
+function outputIn(output: unknown): TaskOutput | null {
+  if (!isObject(output)) return null
+  const { type, content } = output
+  const isOutput = (type === 'text' && typeof content === 'string') || (type === 'json' && isObject(content))
+  return isOutput ? (output as unknown as TaskOutput) : null
+}
+
+/** The output after a change; null if it is not known. */
+function joined(previous: TaskOutput | null, changed: TaskOutput | null): TaskOutput | null {
+  if (changed === null || changed.type === 'text') return changed
+  return previous?.type === 'json' ? joinedFields(previous, changed) : null
+}
+
+function joinedFields(previous: JsonOutput, changed: JsonOutput): JsonOutput {
+  const newBasis = basisOf(changed)
+  const changedFields = new Set([...Object.keys(changed.content), ...newBasis.map(({ field }) => field)])
+  const kept = basisOf(previous).filter(
+    ({ field }) => !changedFields.has(field) && !changedFields.has(topLevelOf(field)),
+  )
+  return {
+    ...previous,
+    ...changed,
+    content: { ...previous.content, ...changed.content },
+    basis: [...kept, ...newBasis],
+  }
+}
+
+/** The entries of a basis that name their field. */
+function basisOf({ basis }: TaskOutput): readonly FieldBasis[] {
+  // Checked as unknown, since a service may send anything.
+  const given: unknown = basis
+  if (!Array.isArray(given)) return []
+  return given.filter((entry: unknown) => isObject(entry) && typeof entry['field'] === 'string')
+}
+
+/** The top-level field of a basis: `founders` of `founders.0.name` and of `founders[0]`. */
+function topLevelOf(field: string): string {
+  return field.split(/[.[]/, 1)[0] ?? field
+}
+
+type Checked<T> = T | Promise<T>
+
+function checkedSnapshot<Content>(
+  schema: AnswerSchema<Content>,
+  { changed, previous, current, event }: MonitorSnapshot,
+): Checked<CheckedMonitorSnapshot<Content>> {
+  const check = (output: TaskOutput | null) => (output === null ? null : checkedOutput(schema, output))
+  const before = check(previous)
+  const after = check(current)
+  type Outcome = CheckedOutput<Content> | OutputSchemaError | null
+  const combine = (one: Outcome, other: Outcome): CheckedMonitorSnapshot<Content> => {
+    const misfit = [other, one].find((outcome) => outcome instanceof OutputSchemaError)
+    return {
+      changed,
+      previous: one instanceof OutputSchemaError ? null : one,
+      current: other instanceof OutputSchemaError ? null : other,
+      event,
+      ...(misfit !== undefined && { misfit }),
+    }
+  }
+  if (!(before instanceof Promise) && !(after instanceof Promise)) return combine(before, after)
+  return Promise.all([before, after]).then(([one, other]) => combine(one, other))
+}
