@@ -68,7 +68,6 @@ export function addRunsRequest(
     path: `${groupSource(groupId)}/runs`,
     query,
     body,
-    quota: 'runs',
     betas: body.inputs.some(({ webhook }) => webhook !== undefined) ? [WEBHOOK_BETA] : [],
     quota: 'runs',
     idempotent: false,
