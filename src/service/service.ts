@@ -23,6 +23,7 @@ import { createMonitors } from './monitors/monitors.ts'
 import { extractiveProcessor } from './processor/extractive.ts'
 import type { Processor } from './processor/processor.ts'
 import { openApiRoute } from './openapi/route.ts'
+import { validating } from './processor/validating.ts'
 import { searchRoutes } from './search/search-routes.ts'
 import { createTasks } from './tasks/tasks.ts'
 import type { RunRecord } from './tasks/task-store.ts'
@@ -185,7 +186,7 @@ async function assemble(
   const monitors = createMonitors({ database, clock, corpus, outbox, onError })
   opened.push(() => monitors.close())
   const interactions = new Interactions(database)
-  const { processor = extractiveProcessor(corpus) } = options
+  const processor = validating(options.processor ?? extractiveProcessor(corpus))
   const tasks = createTasks({
     database,
     clock,

@@ -1,3 +1,5 @@
+import { bounded } from './bounded.ts'
+import { isFormat } from './format.ts'
 import type { Evidence } from './judge.ts'
 import { literal } from './literal.ts'
 import type { FieldSpec } from './schema.ts'
@@ -16,6 +18,8 @@ export interface Answer {
 const MAX_ITEMS = 10
 /** Items of a list score at least this fraction of the best one. */
 const COMPARABLE = 0.75
+/** Maximum time for a regular expression of the request to search the evidence of a field, in ms of real time. */
+const MAX_PATTERN_TIME = 250
 /** Minimum coverage of a statement that answers a boolean field. */
 const STATEMENT_COVERAGE = 0.75
 
@@ -25,9 +29,31 @@ export function takeAnswer(
   evidence: readonly Evidence[],
   question: Question,
 ): Answer | undefined {
+  const found = takeFirst(spec, evidence, question)
+  if (found !== undefined) return found
+  for (const alternative of spec.alternatives) {
+    const other = takeFirst(alternative, evidence, question)
+    if (other !== undefined) return other
+  }
+  return undefined
+}
+
+function takeFirst(spec: FieldSpec, evidence: readonly Evidence[], question: Question): Answer | undefined {
   if (spec.kind === 'array') return takeList(spec, evidence, question)
+  if (spec.kind === 'null' || spec.kind === 'object') return undefined
   if (spec.allowed !== undefined) return takeAllowed(choicesOf(spec.allowed), evidence)
   if (spec.kind === 'boolean') return takeStatement(evidence)
+  const take = () => takeText(spec, evidence, question)
+  if (spec.pattern === undefined) return take()
+  try {
+    return bounded(MAX_PATTERN_TIME, take)
+  } catch {
+    // The pattern backtracks without end, or is no regular expression.
+    return undefined
+  }
+}
+
+function takeText(spec: FieldSpec, evidence: readonly Evidence[], question: Question): Answer | undefined {
   for (const candidate of evidence) {
     const value = takeValue(spec, candidate, question)
     if (value !== undefined) return { value, evidence: [candidate] }
@@ -35,12 +61,17 @@ export function takeAnswer(
   return undefined
 }
 
-/** The value of a field without an answer; undefined to omit it. */
+/** The value of a field without an answer; undefined if it is omitted, or if its schema allows no empty value. */
 export function emptyAnswer(spec: FieldSpec): unknown {
-  if (spec.nullable) return null
-  if (spec.kind === 'array') return []
-  if (spec.kind === 'string' && spec.allowed === undefined) return ''
-  return spec.required ? null : undefined
+  if (spec.nullable || spec.kind === 'null') return null
+  for (const one of [spec, ...spec.alternatives]) {
+    // The schema leaves no choice, so nothing is invented.
+    if (one.required && one.sole !== undefined) return one.sole.value
+    if (one.kind === 'array' && one.minItems === 0 && one.allowed === undefined) return []
+    const isFree = one.allowed === undefined && one.format === undefined && one.pattern === undefined
+    if (one.kind === 'string' && isFree && one.minLength === 0) return ''
+  }
+  return undefined
 }
 
 const NUMBER = /(?<![\p{L}\p{N}.,-])[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\p{L}\p{N}.,])[-−]?\d+(?:\.\d+)?/gu
@@ -54,15 +85,41 @@ const FORMS: Readonly<Record<string, RegExp>> = {
 
 function takeValue(spec: FieldSpec, { unit }: Evidence, question: Question): string | number | undefined {
   if (spec.kind === 'number' || spec.kind === 'integer') {
-    const numbers = nearest(unit.text, NUMBER, question)
+    return nearest(unit.text, NUMBER, question)
       .map((text) => Number(text.replaceAll(',', '').replace('−', '-')))
-      .filter((value) => spec.kind === 'number' || Number.isSafeInteger(value))
-    return numbers.find((value) => value >= spec.minimum && value <= spec.maximum)
+      .find((value) => fitsNumber(spec, value))
   }
-  const form = FORMS[spec.format ?? '']
-  if (form === undefined && isMereAddress(unit, question)) return undefined
-  const texts = form === undefined ? [unit.text] : nearest(unit.text, form, question)
-  return texts.find((text) => text.length >= spec.minLength && text.length <= spec.maxLength)
+  const texts = textsFor(spec, unit, question)
+  const pattern = spec.pattern === undefined ? undefined : new RegExp(spec.pattern, 'u')
+  return texts.find((text) => {
+    // JSON Schema counts code points.
+    const length =
+      text.length <= spec.minLength || text.length >= spec.maxLength ? [...text].length : text.length
+    if (length < spec.minLength || length > spec.maxLength) return false
+    if (spec.format !== undefined && !isFormat(spec.format, text)) return false
+    return pattern?.test(text) ?? true
+  })
+}
+
+function fitsNumber(spec: FieldSpec, value: number): boolean {
+  if (spec.kind === 'integer' && !Number.isSafeInteger(value)) return false
+  if (spec.multipleOf !== undefined && !Number.isInteger(value / spec.multipleOf)) return false
+  const isInside = value >= spec.minimum && value <= spec.maximum
+  return isInside && value > spec.exclusiveMinimum && value < spec.exclusiveMaximum
+}
+
+/** The texts of a unit that may be the value of a string field, best first. */
+function textsFor(spec: FieldSpec, unit: Unit, question: Question): readonly string[] {
+  const { format, pattern } = spec
+  const form = FORMS[format ?? '']
+  if (form !== undefined) return nearest(unit.text, form, question)
+  if (isMereAddress(unit, question)) return []
+  if (format === undefined && pattern === undefined) return [unit.text]
+  if (format !== undefined)
+    return [unit.text, ...nearest(unit.text, /[^\s"'`()<>]+[^\s"'`()<>.,;:]/gu, question)]
+  // What the pattern matches within the text, since an anchored pattern is for the value alone.
+  const inner = (pattern ?? '').replace(/^\^/, '').replace(/\$$/, '')
+  return [unit.text, ...nearest(unit.text, new RegExp(inner, 'gu'), question)]
 }
 
 /** Whether a unit is only a URL, and the question does not ask for one. */
@@ -143,20 +200,50 @@ function takeStatement(evidence: readonly Evidence[]): Answer | undefined {
 function takeList(spec: FieldSpec, evidence: readonly Evidence[], question: Question): Answer | undefined {
   const { items } = spec
   const [best] = evidence
-  if (best === undefined || items === undefined || items.kind === 'object' || items.kind === 'array') {
-    return undefined
-  }
+  if (best === undefined || items === undefined || spec.allowed !== undefined) return undefined
   const maxItems = Math.min(spec.maxItems, MAX_ITEMS)
   const choices = items.allowed === undefined ? undefined : choicesOf(items.allowed)
-  const values = new Map<unknown, Evidence>()
+  // By the JSON of the value, so that no value is in the list twice.
+  const values = new Map<string, { readonly value: unknown; readonly evidence: Evidence }>()
   for (const candidate of related(best, evidence)) {
-    const found =
-      choices === undefined ? [takeValue(items, candidate, question)] : allowedIn(choices, candidate)
+    const found = choices === undefined ? takeItem(items, candidate, question) : allowedIn(choices, candidate)
     for (const value of found) {
-      if (value !== undefined && values.size < maxItems && !values.has(value)) values.set(value, candidate)
+      const key = JSON.stringify(value)
+      if (values.size < maxItems && !values.has(key)) values.set(key, { value, evidence: candidate })
     }
   }
-  return values.size === 0 ? undefined : { value: [...values.keys()], evidence: [...values.values()] }
+  if (values.size < Math.max(1, spec.minItems)) return undefined
+  const all = [...values.values()]
+  return { value: all.map(({ value }) => value), evidence: all.map((item) => item.evidence) }
+}
+
+/** The item that a unit is, as a list of at most one. */
+function takeItem(items: FieldSpec, candidate: Evidence, question: Question): readonly unknown[] {
+  if (items.kind === 'object') return takeObject(items, candidate, question)
+  const value = items.kind === 'array' ? undefined : takeAnswer(items, [candidate], question)?.value
+  return value === undefined ? [] : [value]
+}
+
+/** An object whose properties are all taken from one unit. Its text is the value of one property only. */
+function takeObject(spec: FieldSpec, candidate: Evidence, question: Question): readonly unknown[] {
+  const entries: [string, unknown][] = []
+  let isTextTaken = false
+  let isAnswered = false
+  for (const property of spec.properties) {
+    const isSpent: boolean = isTextTaken && isWholeText(property)
+    const answer: Answer | undefined = isSpent ? undefined : takeAnswer(property, [candidate], question)
+    isTextTaken ||= answer?.value === candidate.unit.text
+    isAnswered ||= answer !== undefined
+    const value = answer === undefined ? emptyAnswer(property) : answer.value
+    if (value !== undefined) entries.push([property.name, value])
+    else if (property.required) return []
+  }
+  return isAnswered ? [Object.fromEntries(entries)] : []
+}
+
+/** Whether the value of a field is a whole sentence or line. */
+function isWholeText({ kind, allowed, format, pattern }: FieldSpec): boolean {
+  return kind === 'string' && allowed === undefined && format === undefined && pattern === undefined
 }
 
 /** The items of the list that contains the best evidence; else all evidence that is nearly as good. */

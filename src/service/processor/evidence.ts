@@ -14,6 +14,8 @@ export interface Findings {
   /** The name whose documents were searched; undefined for all documents. */
   readonly about: string | undefined
   readonly passages: number
+  /** The URLs of the documents of these passages. */
+  readonly sources: readonly string[]
   /** Best first. */
   readonly evidence: readonly Evidence[]
 }
@@ -48,7 +50,7 @@ export function findEvidence(search: EvidenceSearch, text: string): Findings {
     if (found.evidence.length > 0) return found
     findings ??= found
   }
-  return findings ?? { question, query: '', about: undefined, passages: 0, evidence: [] }
+  return findings ?? { question, query: '', about: undefined, passages: 0, sources: [], evidence: [] }
 }
 
 function searchScope(search: EvidenceSearch, question: Question, about: string | undefined): Findings {
@@ -72,7 +74,8 @@ function searchScope(search: EvidenceSearch, question: Question, about: string |
   }
   // A stable sort keeps the order of passages for equal scores, so that answers are deterministic.
   evidence.sort((a, b) => b.score - a.score)
-  return { question, query, about, passages: seen.size, evidence: evidence.slice(0, MAX_EVIDENCE) }
+  const sources = [...new Set(passages.map(({ url }) => url))]
+  return { question, query, about, passages: seen.size, sources, evidence: evidence.slice(0, MAX_EVIDENCE) }
 }
 
 /** The beginnings of the documents with a name; only those of its README or index if there is one. */

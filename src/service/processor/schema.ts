@@ -1,29 +1,43 @@
 import { isObject, isText } from '../../protocol/event.ts'
 import type { Warning } from '../../protocol/problem.ts'
+import { flatten, listOf, type Schema } from './flatten.ts'
 
 /** A field of the output, from its JSON schema. */
 export interface FieldSpec {
   readonly name: string
   readonly description: string
-  readonly kind: 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
+  readonly kind: (typeof KINDS)[number]
   readonly nullable: boolean
   readonly required: boolean
-  /** The allowed values, if they are restricted. */
+  /** The allowed values that can occur in a text, if the values are restricted. Empty if no value is possible. */
   readonly allowed: readonly (string | number | boolean)[] | undefined
+  /** The only value that the schema allows. */
+  readonly sole: { readonly value: unknown } | undefined
   readonly format: string | undefined
+  /** A regular expression, from the request: it may backtrack without end. */
+  readonly pattern: string | undefined
   readonly minimum: number
   readonly maximum: number
+  readonly exclusiveMinimum: number
+  readonly exclusiveMaximum: number
+  readonly multipleOf: number | undefined
   readonly minLength: number
   readonly maxLength: number
+  readonly minItems: number
   readonly maxItems: number
   /** The items of an array. */
   readonly items: FieldSpec | undefined
   /** The properties of an object. */
   readonly properties: readonly FieldSpec[]
+  /** What the field may be otherwise (`anyOf`, `oneOf`, several types), in order. */
+  readonly alternatives: readonly FieldSpec[]
 }
 
 /** The fields of a schema, and warnings about its unsupported parts. */
 export interface SchemaReading {
+  /** The content, as an object with the fields as its properties. */
+  readonly content: FieldSpec
+  /** The fields of the first alternative. */
   readonly fields: readonly FieldSpec[]
   readonly warnings: readonly Warning[]
 }
@@ -34,149 +48,152 @@ const MAX_DEPTH = 4
 const MAX_FIELDS = 100
 /** Maximum number of warnings. Many fields may refer to the same definition, and each repeats its warnings. */
 const MAX_WARNINGS = 50
-/** Maximum length of a chain of references. */
-const MAX_REFERENCES = 8
+/** Maximum number of schemas that are read, with each use of a definition counted. */
+const MAX_SCHEMAS = 5_000
 
 /** Keywords that are supported, or that do not affect the output. */
 const KNOWN_KEYWORDS = new Set(
   (
     '$schema $id $ref $defs $comment definitions title description default examples deprecated readOnly writeOnly type ' +
-    'properties required additionalProperties items enum const anyOf oneOf format minimum maximum minLength maxLength maxItems'
+    'properties required additionalProperties items enum const allOf anyOf oneOf format pattern minimum maximum ' +
+    'exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems uniqueItems'
   ).split(' '),
 )
 
-const KINDS = ['string', 'number', 'integer', 'boolean', 'array', 'object'] as const
+const KINDS = ['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'] as const
 
-type Schema = Readonly<Record<string, unknown>>
-
-/** Reads the fields of an output schema. Unsupported parts cause a warning, never an error. */
+/**
+ * Reads the fields of an output schema. Parts that do not help to find answers cause a warning, never an error: the answer
+ * is validated against the whole schema later.
+ */
 export function readSchema(root: Schema): SchemaReading {
   const messages = new Set<string>()
   let count = 0
+  let schemas = 0
 
   function warn(message: string): void {
     if (messages.size < MAX_WARNINGS) messages.add(message)
   }
 
+  function alternativesOf(given: unknown, path: string): readonly Schema[] {
+    return flatten(given, {
+      root,
+      take: () => ++schemas <= MAX_SCHEMAS,
+      warn: (message) => warn(`${path}: ${message}`),
+    })
+  }
+
   function readProperties(schema: Schema, path: string, depth: number): FieldSpec[] {
-    const properties = isObject(schema['properties']) ? Object.entries(schema['properties']) : []
-    if (depth > MAX_DEPTH && properties.length > 0) {
-      warn(`${path} is nested more than ${MAX_DEPTH} levels deep: deeper levels are omitted`)
-      return []
-    }
-    const required = new Set(Array.isArray(schema['required']) ? schema['required'] : [])
+    const properties = isObject(schema['properties']) ? schema['properties'] : {}
+    const required = new Set(listOf(schema['required']).filter(isText))
+    // A required property without a schema may be anything that `additionalProperties` allows.
+    const names = new Set([...Object.keys(properties), ...required])
+    const isTooDeep = depth > MAX_DEPTH && names.size > 0
+    if (isTooDeep) warn(`${path} is nested more than ${MAX_DEPTH} levels deep: deeper levels are omitted`)
     const fields: FieldSpec[] = []
-    for (const [name, property] of properties) {
+    for (const name of names) {
       count += 1
-      if (count > MAX_FIELDS) {
-        warn(`the schema has more than ${MAX_FIELDS} fields: the rest is omitted`)
-        break
-      }
+      const isRead = !isTooDeep && count <= MAX_FIELDS
+      if (!isTooDeep && !isRead) warn(`the schema has more than ${MAX_FIELDS} fields: the rest is omitted`)
+      if (!isRead && !required.has(name)) continue
       const field = path === '' ? name : `${path}.${name}`
-      fields.push(read(property, name, field, required.has(name), depth))
+      const given = Object.hasOwn(properties, name) ? properties[name] : schema['additionalProperties']
+      fields.push(read(isRead ? given : false, name, field, required.has(name), depth))
     }
     return fields
   }
 
   function read(given: unknown, name: string, path: string, required: boolean, depth: number): FieldSpec {
-    const { schema, nullable } = resolve(given, path)
+    const all = alternativesOf(given, path)
+    const nullable = all.some(allowsNull)
+    const filled = all.filter((schema) => schema['type'] !== 'null')
+    const [first, ...others] = (filled.length > 0 ? filled : all).map((schema) =>
+      readOne(schema, name, path, required, nullable, depth),
+    )
+    // A schema that allows no value.
+    const spec = first ?? readOne({ enum: [] }, name, path, required, false, depth)
+    return others.length === 0 ? spec : { ...spec, alternatives: others }
+  }
+
+  function readOne(
+    schema: Schema,
+    name: string,
+    path: string,
+    required: boolean,
+    nullable: boolean,
+    depth: number,
+  ): FieldSpec {
     for (const keyword of Object.keys(schema)) {
-      if (!KNOWN_KEYWORDS.has(keyword)) warn(`${path}: the keyword ${keyword} is ignored`)
+      if (!KNOWN_KEYWORDS.has(keyword)) warn(`${path}: the keyword ${keyword} is not used to find an answer`)
     }
     const kind = kindOf(schema)
-    const items = kind === 'array' ? readItems(schema['items'], name, path, depth) : undefined
-    if (items?.kind === 'object' || items?.kind === 'array') {
-      warn(`${path}: a list of ${items.kind}s cannot be extracted and stays empty`)
-    }
-    const allowed = allowedValues(schema)
+    const values = Array.isArray(schema['enum']) ? schema['enum'] : undefined
     return {
       name,
       description: [schema['title'], schema['description']].filter(isText).join('. '),
       kind,
-      nullable: nullable || (Array.isArray(schema['enum']) && schema['enum'].includes(null)),
+      nullable,
       required,
-      allowed,
+      allowed: values?.filter((value) => isOfKind(value, schema['type'] === undefined ? undefined : kind)),
+      sole: values?.length === 1 ? { value: values[0] } : undefined,
       format: isText(schema['format']) ? schema['format'] : undefined,
+      pattern: isText(schema['pattern']) ? schema['pattern'] : undefined,
       minimum: numberOr(schema['minimum'], -Infinity),
       maximum: numberOr(schema['maximum'], Infinity),
+      exclusiveMinimum: numberOr(schema['exclusiveMinimum'], -Infinity),
+      exclusiveMaximum: numberOr(schema['exclusiveMaximum'], Infinity),
+      multipleOf: typeof schema['multipleOf'] === 'number' ? schema['multipleOf'] : undefined,
       minLength: numberOr(schema['minLength'], 0),
       maxLength: numberOr(schema['maxLength'], Infinity),
+      minItems: numberOr(schema['minItems'], 0),
       maxItems: numberOr(schema['maxItems'], Infinity),
-      items,
+      items: kind === 'array' ? readItems(schema['items'], name, path, depth) : undefined,
       properties: kind === 'object' ? readProperties(schema, path, depth + 1) : [],
+      alternatives: [],
     }
   }
 
   /** The items of a list; strings by default. */
   function readItems(given: unknown, name: string, path: string, depth: number): FieldSpec | undefined {
     if (depth >= MAX_DEPTH) return undefined
-    return read(given ?? { type: 'string' }, name, `${path}[]`, true, depth + 1)
+    const items = read(given ?? { type: 'string' }, name, `${path}[]`, true, depth + 1)
+    if (items.kind === 'array') warn(`${path}: a list of lists cannot be extracted and stays empty`)
+    return items
   }
 
-  /** Resolves references, and selects one of several branches. */
-  function resolve(given: unknown, path: string): { schema: Schema; nullable: boolean } {
-    let schema: Schema = isObject(given) ? given : {}
-    let nullable = false
-    for (let hop = 0; hop < MAX_REFERENCES; hop++) {
-      nullable ||= typesOf(schema).includes('null')
-      const branches = [schema['anyOf'], schema['oneOf']].find((list) => Array.isArray(list))
-      if (isText(schema['$ref'])) {
-        const target = targetOf(root, schema['$ref'])
-        if (target === undefined) warn(`${path}: the reference ${schema['$ref']} cannot be resolved`)
-        schema = { ...target, ...without(schema, '$ref') }
-      } else if (Array.isArray(branches)) {
-        const choices = branches.filter((branch) => isObject(branch))
-        const filled = choices.filter((branch) => branch['type'] !== 'null')
-        nullable ||= filled.length < choices.length
-        if (filled.length > 1) warn(`${path}: only the first of several alternatives is used`)
-        schema = { ...without(schema, 'anyOf', 'oneOf'), ...filled[0] }
-      } else return { schema, nullable }
-    }
-    warn(`${path}: its references are circular`)
-    return { schema: {}, nullable }
+  const content = read({ allOf: [{ type: 'object' }, root] }, '', '', true, 0)
+  const objects = [content, ...content.alternatives].filter(({ kind }) => kind === 'object')
+  const fields = objects[0]?.properties ?? []
+  if (objects.every(({ properties }) => properties.length === 0)) {
+    warn('the schema names no properties, so the answer has no fields')
   }
-
-  const { schema } = resolve(root, 'the schema')
-  const fields = readProperties(schema, '', 1)
-  if (fields.length === 0) warn('the schema names no properties, so the answer has no fields')
   const warnings = [...messages].map((message) => ({ type: 'spec_validation_warning', message }))
-  return { fields, warnings }
+  return { content, fields, warnings }
+}
+
+/** Whether a value can occur in a text, and has the kind if one is given. */
+function isOfKind(value: unknown, kind: FieldSpec['kind'] | undefined): boolean {
+  const type = typeof value
+  if (type !== 'string' && type !== 'number' && type !== 'boolean') return false
+  return kind === undefined || kind === type || (kind === 'integer' && Number.isInteger(value))
+}
+
+function allowsNull({ type, enum: values }: Schema): boolean {
+  if (Array.isArray(values)) return values.includes(null) && (type === undefined || type === 'null')
+  return type === 'null'
 }
 
 function kindOf(schema: Schema): FieldSpec['kind'] {
-  const named = KINDS.find((kind) => typesOf(schema).includes(kind))
+  const [type] = listOf(schema['type'])
+  const named = KINDS.find((kind) => kind === type)
   if (named !== undefined) return named
-  if (isObject(schema['properties'])) return 'object'
+  const values = listOf(schema['enum']).filter((value) => value !== null)
+  if (Array.isArray(schema['enum']) && values.length === 0 && schema['enum'].length > 0) return 'null'
+  if (isObject(schema['properties']) || Array.isArray(schema['required'])) return 'object'
   if (schema['items'] !== undefined) return 'array'
-  const [first] = allowedValues(schema) ?? []
+  const [first] = values
   if (typeof first === 'boolean') return 'boolean'
   return typeof first === 'number' ? 'number' : 'string'
-}
-
-function typesOf(schema: Schema): readonly unknown[] {
-  const type = schema['type']
-  return Array.isArray(type) ? type : [type]
-}
-
-function allowedValues(schema: Schema): readonly (string | number | boolean)[] | undefined {
-  const values = 'const' in schema ? [schema['const']] : schema['enum']
-  if (!Array.isArray(values)) return undefined
-  return values.filter((value) => ['string', 'number', 'boolean'].includes(typeof value))
-}
-
-/** The target of a reference within the schema (`#/$defs/name`). */
-function targetOf(root: Schema, reference: string): Schema | undefined {
-  if (!reference.startsWith('#')) return undefined
-  let target: unknown = root
-  for (const step of reference.slice(1).split('/').slice(1)) {
-    const key = step.replaceAll('~1', '/').replaceAll('~0', '~')
-    target = isObject(target) && Object.hasOwn(target, key) ? target[key] : undefined
-  }
-  return isObject(target) ? target : undefined
-}
-
-function without(schema: Schema, ...names: string[]): Schema {
-  return Object.fromEntries(Object.entries(schema).filter(([name]) => !names.includes(name)))
 }
 
 function numberOr(value: unknown, otherwise: number): number {

@@ -1,5 +1,6 @@
 import type { SourcePolicy } from '../../protocol/task.ts'
 import { isObject } from '../../protocol/event.ts'
+import type { Turn } from '../interactions/interactions.ts'
 import type { Corpus } from '../corpus/corpus.ts'
 import { isStopWord, words } from '../corpus/terms.ts'
 
@@ -46,6 +47,35 @@ export function readSubject(corpus: Corpus, input: unknown, sourcePolicy: Source
     }
   }
   return { names: [...names], text: rest.join(' ') }
+}
+
+/**
+ * The subject of a question that continues an interaction: a question without a name, such as "And its licence?", is about
+ * the subject of the latest turn that has one.
+ */
+export function continued(
+  corpus: Corpus,
+  subject: Subject,
+  context: readonly Turn[],
+  sourcePolicy: SourcePolicy | undefined,
+): Subject {
+  if (subject.names.length > 0) return subject
+  for (const { question } of context.toReversed()) {
+    const { names } = readSubject(corpus, parsed(question), sourcePolicy)
+    if (names.length > 0) return { names, text: subject.text }
+  }
+  const earlier = context.at(-1)?.question
+  return earlier === undefined ? subject : { names: [], text: `${earlier} ${subject.text}` }
+}
+
+/** The input of a turn, which is JSON if it was an object. */
+function parsed(question: string): unknown {
+  if (!question.startsWith('{')) return question
+  try {
+    return JSON.parse(question)
+  } catch {
+    return question
+  }
 }
 
 /** All strings in an input, in order. */

@@ -4,6 +4,7 @@ import type { ValidationIssue, Warning } from '../../protocol/problem.ts'
 import type { RunInput, TaskSpec } from '../../protocol/task.ts'
 import { MAX_REPORTED_ISSUES } from '../http/request-limits.ts'
 import { issue } from '../http/validation.ts'
+import { compileSchema, jsonSchemaOf } from '../processor/json-schema.ts'
 import type { NewRun } from './task-store.ts'
 
 /** The default processor of runs; beyond the interface document. */
@@ -27,7 +28,7 @@ export interface CheckedRun {
 
 /** Creates a run from an input. `loc` is the path of the input in its request. */
 export function newRun(given: RunInput, loc: readonly string[] = ['body']): CheckedRun {
-  return checkedRun(given, loc, readSpec(given.task_spec))
+  return checkedRun(given, loc, readSpec(given.task_spec, [...loc, 'task_spec']))
 }
 
 /** Creates runs from inputs, with the default task spec for inputs without one. */
@@ -36,14 +37,18 @@ export function newRuns(
   defaultSpec: TaskSpec | undefined,
 ): { readonly runs: readonly NewRun[]; readonly issues: readonly ValidationIssue[] } {
   // Read once, since there may be a thousand inputs and the spec may be long.
-  const common = readSpec(defaultSpec)
+  const { issues: commonIssues, ...common } = readSpec(defaultSpec, ['body', 'default_task_spec'])
   const checked = inputs.map((given, index) => {
-    const spec = given.task_spec === undefined ? common : readSpec(given.task_spec)
-    return checkedRun(given, ['body', 'inputs', String(index)], spec)
+    const loc = ['body', 'inputs', String(index)]
+    const spec =
+      given.task_spec === undefined
+        ? { ...common, issues: [] }
+        : readSpec(given.task_spec, [...loc, 'task_spec'])
+    return checkedRun(given, loc, spec)
   })
   return {
     runs: checked.map(({ run }) => run),
-    issues: checked.flatMap(({ issues }) => issues).slice(0, MAX_REPORTED_ISSUES),
+    issues: [...commonIssues, ...checked.flatMap(({ issues }) => issues)].slice(0, MAX_REPORTED_ISSUES),
   }
 }
 
@@ -68,24 +73,42 @@ interface ReadSpec {
   readonly spec: TaskSpec | undefined
   readonly characters: number
   readonly warnings: readonly Warning[]
+  /** What is wrong with its JSON schema. */
+  readonly issues: readonly ValidationIssue[]
 }
 
-function readSpec(spec: TaskSpec | undefined): ReadSpec {
+function readSpec(spec: TaskSpec | undefined, loc: readonly string[]): ReadSpec {
   const characters = spec === undefined ? 0 : JSON.stringify(spec).length
-  return { spec, characters, warnings: specWarnings(spec) }
+  return { spec, characters, warnings: specWarnings(spec), issues: schemaIssues(spec, characters, loc) }
+}
+
+function schemaIssues(
+  spec: TaskSpec | undefined,
+  characters: number,
+  loc: readonly string[],
+): readonly ValidationIssue[] {
+  const schema = jsonSchemaOf(spec?.output_schema)
+  // A schema that is too long is refused for its length.
+  if (schema === undefined || characters > MAX_RUN_CHARACTERS) return []
+  return compileSchema(schema).issues.map(({ path, message }) =>
+    issue([...loc, 'output_schema', 'json_schema', ...path], message),
+  )
 }
 
 function checkedRun(
   { processor: named = DEFAULT_PROCESSOR, ...rest }: RunInput,
   loc: readonly string[],
-  { spec, characters, warnings }: ReadSpec,
+  { spec, characters, warnings, issues }: ReadSpec,
 ): CheckedRun {
   const asked = typeof rest.input === 'string' ? rest.input.length : JSON.stringify(rest.input).length
   const total = asked + characters
   const message = `Task spec and input have ${total} characters, more than ${MAX_RUN_CHARACTERS}`
   return {
     run: { input: { ...rest, processor: named, ...(spec !== undefined && { task_spec: spec }) }, warnings },
-    issues: total <= MAX_RUN_CHARACTERS ? [] : [issue([...loc, 'input'], message, 'too_big')],
+    issues: [
+      ...issues,
+      ...(total <= MAX_RUN_CHARACTERS ? [] : [issue([...loc, 'input'], message, 'too_big')]),
+    ],
   }
 }
 

@@ -4,7 +4,7 @@ import type { FieldBasis } from '../../../src/protocol/output.ts'
 import type { RunInput } from '../../../src/protocol/task.ts'
 import type { Corpus } from '../../../src/service/corpus/corpus.ts'
 import { extractiveProcessor } from '../../../src/service/processor/extractive.ts'
-import type { RunResult } from '../../../src/service/processor/processor.ts'
+import type { RunProgress, RunResult, RunTask } from '../../../src/service/processor/processor.ts'
 import { corpusOf, type Files } from '../corpus/folder.ts'
 
 const PACKAGES: Files = {
@@ -45,8 +45,8 @@ It supports TypeScript out of the box.
     '# other\n\nOther is a parser that works well with rxjs.\n\nInstall with `npm install other`.\n\n## License\n\nISC\n',
 }
 
-function run(corpus: Corpus, input: RunInput): Promise<RunResult> {
-  const task = { run_id: 'trun_1', input, context: [], report() {} }
+function run(corpus: Corpus, input: RunInput, more: Partial<RunTask> = {}): Promise<RunResult> {
+  const task = { run_id: 'trun_1', input, context: [], report() {}, ...more }
   return extractiveProcessor(corpus).run(task, new AbortController().signal)
 }
 
@@ -197,48 +197,84 @@ describe('a run with a JSON schema', () => {
   it('warns of unsupported parts and answers the rest', async () => {
     const { output, warnings } = await fieldsOf(
       { package: 'rxjs' },
-      { licence: { type: 'string', pattern: '^A' }, other: { minItems: 1 } },
+      { licence: { type: 'string', pattern: '^A' }, other: { contains: {} } },
     )
     expect(output.content).toMatchObject({ licence: 'Apache 2.0 License' })
-    expect(warnings?.map(({ type }) => type)).toEqual(['spec_validation_warning', 'spec_validation_warning'])
+    expect(warnings?.map(({ type }) => type)).toEqual(['spec_validation_warning'])
   })
 
-  it('warns when a required non-nullable field is null', async () => {
-    const corpus = await corpusOf(PACKAGES)
+  it('fails, with the field and the reason, when a required field has no value that its schema allows', async () => {
     const number = { type: 'number', description: 'How many zeppelins it has' }
-    const json_schema = {
-      type: 'object',
-      properties: {
-        a: number,
-        b: { type: ['number', 'null'] },
-        c: { properties: { d: number }, required: ['d'] },
-      },
-      required: ['a', 'b', 'c'],
+    const properties = {
+      b: { type: ['number', 'null'] },
+      optional: { properties: { d: number }, required: ['d'] },
+      c: { properties: { d: number }, required: ['d'] },
     }
-    const { output, warnings } = await run(corpus, {
-      input: { package: 'rxjs' },
+    const corpus = await corpusOf(PACKAGES)
+    const answer = (required: string[]) =>
+      run(corpus, {
+        input: { package: 'rxjs' },
+        task_spec: { output_schema: { type: 'json', json_schema: { type: 'object', properties, required } } },
+      })
+
+    expect((await answer(['b'])).output.content).toEqual({ b: expect.toBeOneOf([null, expect.any(Number)]) })
+    await expect(answer(['b', 'c'])).rejects.toThrow(
+      'The output schema cannot be satisfied. c.d: it is required, and nothing was found for it that its schema ' +
+        'allows (number)',
+    )
+  })
+
+  it.each([
+    ['a date', { type: 'string', format: 'date', description: 'Released on' }, '2025-02-22'],
+    ['a pattern within a sentence', { type: 'string', pattern: '^\\d{4}-\\d\\d$' }, '2025-02'],
+    [
+      'the second alternative',
+      {
+        anyOf: [
+          { type: 'boolean', const: true },
+          { type: 'integer', minimum: 3, maximum: 9 },
+        ],
+      },
+      3,
+    ],
+    ['a constant', { const: 'release' }, 'release'],
+    [
+      'a list of objects',
+      {
+        type: 'array',
+        items: { type: 'object', properties: { day: { type: 'string', format: 'date' } }, required: ['day'] },
+      },
+      [{ day: '2025-02-22' }],
+    ],
+  ])('takes %s', async (_, property, value) => {
+    const files = { 'rxjs/CHANGELOG.md': '# rxjs\n\nIts release was released on 2025-02-22 with 3 fixes.\n' }
+    const json_schema = { properties: { release: property }, required: ['release'] }
+    const { output } = await run(await corpusOf(files), {
+      input: 'rxjs',
       task_spec: { output_schema: { type: 'json', json_schema } },
     })
-    expect(output.content).toMatchObject({ a: null, c: { d: null } })
-    expect(warnings?.map(({ type, detail }) => [type, detail])).toEqual([
-      ['spec_validation_warning', { field: 'a' }],
-      ['spec_validation_warning', { field: 'c.d' }],
-    ])
+    expect(output.content).toEqual({ release: value })
+  })
+
+  it('is not held up by a pattern that backtracks without end', async () => {
+    const files = { 'rxjs/README.md': `# rxjs\n\nThe name is ${'a'.repeat(60)}!\n` }
+    const { output } = await fieldsOf('rxjs', { name: { type: 'string', pattern: '(a|a)*c$' } }, {}, files)
+    expect(output.content).toEqual({})
   })
 
   it('warns of ignored parts of the input', async () => {
     const corpus = await corpusOf(PACKAGES)
     const { warnings } = await run(corpus, {
       input: 'What does rxjs do?',
-      previous_interaction_id: 'trun_0',
       memory_scope_key: 'mine',
       mcp_servers: [{ type: 'url', url: 'https://example.org/', name: 'tools' }],
       advanced_settings: { location: 'de' },
     })
     expect(warnings?.map(({ type, detail }) => [type, detail])).toEqual(
-      ['previous_interaction_id', 'memory_scope_key', 'mcp_servers', 'advanced_settings.location'].map(
-        (parameter) => ['input_validation_warning', { parameter }],
-      ),
+      ['memory_scope_key', 'mcp_servers', 'advanced_settings.location'].map((parameter) => [
+        'input_validation_warning',
+        { parameter },
+      ]),
     )
   })
 
@@ -313,6 +349,109 @@ describe('a run with a JSON schema', () => {
       ),
       { numRuns: 60 },
     )
+  })
+})
+
+describe('a run that continues an interaction', () => {
+  it.each([
+    ['a question', 'What is @scope/tool?'],
+    ['an object', '{"package":"@scope/tool"}'],
+  ])('is about the subject of the earlier turn, %s', async (_, question) => {
+    const corpus = await corpusOf(PACKAGES)
+    const context = [{ question, answer: 'A linter for prose.' }]
+    const { output } = await run(corpus, { input: 'And its licence?' }, { context })
+    expect(output.content).toContain('MIT')
+  })
+
+  it('is about its own subject if it names one', async () => {
+    const context = [{ question: 'What is @scope/tool?', answer: 'A linter for prose.' }]
+    const { output } = await run(await corpusOf(PACKAGES), { input: 'Which license has rxjs?' }, { context })
+    expect(output.content).not.toContain('MIT')
+  })
+})
+
+describe('a run with an auto schema', () => {
+  it('answers a list of things with a field for each, and says with which schema', async () => {
+    const corpus = await corpusOf(PACKAGES)
+    const { output } = await run(corpus, {
+      input: 'What are the licence and the typescript support of rxjs?',
+    })
+    const nullable = (description: string) => ({ type: ['string', 'null'], description })
+    expect(output).toMatchObject({
+      type: 'json',
+      output_schema: {
+        type: 'object',
+        properties: { licence: nullable('licence'), typescript_support: nullable('typescript support') },
+        required: ['licence', 'typescript_support'],
+        additionalProperties: false,
+      },
+    })
+    expect(output.content).toMatchObject({ licence: 'Apache 2.0 License' })
+  })
+
+  it('answers in prose if it finds none of them, or the question lists nothing', async () => {
+    const corpus = await corpusOf(PACKAGES)
+    for (const input of ['The zeppelins and the airships of nobody', 'What does rxjs do?', 'rock and roll']) {
+      expect((await run(corpus, { input })).output.type).toBe('text')
+    }
+  })
+})
+
+describe('the basis of each element', () => {
+  const schema = {
+    properties: {
+      features: { type: 'array', items: { type: 'string' } },
+      released: {
+        description: 'Released on',
+        type: 'array',
+        items: { properties: { day: { type: 'string', format: 'date' } }, required: ['day'] },
+      },
+    },
+  }
+  const fields = async (elementBasis?: boolean) => {
+    const corpus = await corpusOf(PACKAGES)
+    const input = {
+      input: 'rxjs',
+      task_spec: { output_schema: { type: 'json' as const, json_schema: schema } },
+    }
+    const { output } = await run(corpus, input, elementBasis === undefined ? {} : { elementBasis })
+    expectCitationsToStand(corpus, output.basis)
+    return output.basis
+  }
+
+  it('follows that of its list, by index and by property', async () => {
+    const basis = await fields(true)
+    expect(basis.map(({ field }) => field)).toEqual([
+      'features',
+      'features.0',
+      'features.1',
+      'features.2',
+      'released',
+      'released.0.day',
+    ])
+    expect(basis.every(({ citations }) => citations?.length === 1)).toBe(true)
+  })
+
+  it('is only there when it is requested', async () => {
+    expect((await fields()).map(({ field }) => field)).toEqual(['features', 'released'])
+  })
+})
+
+describe('the progress of a run', () => {
+  it('is a plan, each search with its result, and the sources that were read', async () => {
+    const all: RunProgress[] = []
+    const json_schema = { properties: { licence: {}, zeppelin: { type: 'integer' } } }
+    await run(
+      await corpusOf(PACKAGES),
+      { input: 'rxjs', task_spec: { output_schema: { type: 'json', json_schema } } },
+      { report: (progress) => all.push(progress) },
+    )
+    expect(all.map(({ message }) => message?.kind)).toEqual(['plan', 'search', 'result', 'search', 'result'])
+    expect(all[0]?.message?.text).toBe('Search the documents named rxjs for licence, zeppelin')
+    expect(all[2]?.message?.text).toContain('licence: found "Apache 2.0 License" in')
+    expect(all.map(({ meter }) => meter).filter((meter) => meter !== undefined)).toEqual([0, 50, 99])
+    expect(all.at(-1)?.sourcesRead).toBeGreaterThan(0)
+    expect(all.at(-1)?.sourcesSample?.[0]).toContain('rxjs')
   })
 })
 

@@ -46,9 +46,60 @@ describe('readSchema', () => {
   })
 
   it('warns of unknown keywords', () => {
-    expect(messagesOf({ properties: { deep: { properties: { name: { pattern: '^a' } } } } })).toEqual([
-      'deep.name: the keyword pattern is ignored',
+    expect(messagesOf({ properties: { deep: { properties: { name: { not: {} } } } } })).toEqual([
+      'deep.name: the keyword not is not used to find an answer',
     ])
+  })
+
+  it('merges the parts of allOf, with the stricter of two limits', () => {
+    const { fields } = readSchema({
+      allOf: [
+        { properties: { a: { type: 'number', minimum: 2 }, b: { enum: ['x', 'y'] } }, required: ['a'] },
+        { properties: { a: { type: 'integer', minimum: 1, maximum: 9 }, b: { enum: ['y', 'z'] } } },
+      ],
+    })
+    expect(fields).toMatchObject([
+      { name: 'a', kind: 'integer', minimum: 2, maximum: 9, required: true },
+      { name: 'b', allowed: ['y'], sole: { value: 'y' }, required: false },
+    ])
+  })
+
+  it('reads every alternative of anyOf, oneOf and a list of types', () => {
+    const alternatives = (property: unknown) => {
+      const [field] = readSchema({ properties: { a: property } }).fields
+      return [field, ...(field?.alternatives ?? [])].map((one) => [one?.kind, one?.nullable])
+    }
+    expect(alternatives({ anyOf: [{ type: 'integer' }, { type: 'string' }, { type: 'null' }] })).toEqual([
+      ['integer', true],
+      ['string', true],
+    ])
+    expect(alternatives({ oneOf: [{ type: 'boolean' }, { type: 'array' }] })).toEqual([
+      ['boolean', false],
+      ['array', false],
+    ])
+    expect(alternatives({ type: ['number', 'string', 'null'] })).toEqual([
+      ['number', true],
+      ['string', true],
+    ])
+  })
+
+  it('treats a type without null as not nullable, whatever its values are', () => {
+    expect(readSchema({ properties: { a: { type: 'string', enum: ['x', null] } } }).fields[0]?.nullable).toBe(
+      false,
+    )
+    expect(
+      readSchema({ properties: { a: { type: ['string', 'null'], enum: ['x'] } } }).fields[0]?.nullable,
+    ).toBe(false)
+  })
+
+  it('is bounded for definitions that double at each step', () => {
+    const $defs = Object.fromEntries(
+      Array.from({ length: 60 }, (_, index) => {
+        const next = { $ref: `#/$defs/d${index + 1}` }
+        return [`d${index}`, { allOf: [next, next], anyOf: [next, next, next] }]
+      }),
+    )
+    expect(messagesOf({ properties: { a: { $ref: '#/$defs/d0' } }, $defs }).join()).toContain('too large')
   })
 
   it('limits its warnings, for any number of fields that refer to one definition', () => {
@@ -64,8 +115,7 @@ describe('readSchema', () => {
     [{ properties: { a: { $ref: '#/$defs/none' } } }, 'cannot be resolved'],
     [{ properties: { a: { $ref: 'https://x.example' } } }, 'cannot be resolved'],
     [{ properties: { a: { $ref: '#/properties/a' } } }, 'circular'],
-    [{ properties: { a: { anyOf: [{ type: 'string' }, { type: 'number' }] } } }, 'only the first'],
-    [{ properties: { a: { items: { type: 'object' } } } }, 'stays empty'],
+    [{ properties: { a: { items: { type: 'array' } } } }, 'stays empty'],
   ])('warns that %j is not supported', (schema, message) => {
     expect(messagesOf(schema).join()).toContain(message)
   })

@@ -1,0 +1,102 @@
+import { isObject } from '../../protocol/event.ts'
+import type { Citation, FieldBasis } from '../../protocol/output.ts'
+import type { Answer } from './answer.ts'
+import type { Findings } from './evidence.ts'
+import type { Evidence } from './judge.ts'
+import type { FieldSpec } from './schema.ts'
+
+/** The evidence for a field, and the answer taken from it. */
+export interface Searched {
+  readonly found: Findings
+  readonly answer: Answer | undefined
+}
+
+/** The search for a field that is not an object. */
+export interface Finding extends Searched {
+  readonly spec: FieldSpec
+  /** Its name, with those of its parent objects. */
+  readonly path: string
+}
+
+/** The basis of a top-level field, from the findings of the fields within it. */
+export function basisOf(spec: FieldSpec, findings: readonly Finding[]): FieldBasis {
+  const levels = new Set(findings.map(confidenceOf))
+  return {
+    field: spec.name,
+    reasoning:
+      findings.map((finding) => reasoningOf(finding.spec.name, finding)).join(' ') ||
+      'The schema has no properties to search for.',
+    citations: citationsOf(findings.flatMap(({ answer }) => answer?.evidence ?? [])),
+    // The confidence of an object is the lowest of its fields.
+    confidence: CONFIDENCES.find((level) => levels.has(level)) ?? 'low',
+  }
+}
+
+/** An entry for each element of the lists within a field; for each property, if the elements are objects (§2.3). */
+export function elementBasisOf(findings: readonly Finding[]): FieldBasis[] {
+  return findings.flatMap((finding) => {
+    const { path, found, answer } = finding
+    const { value } = answer ?? {}
+    if (answer === undefined || !Array.isArray(value)) return []
+    return value.flatMap((element, index) => {
+      // A list has one piece of evidence for each of its elements.
+      const evidence = answer.evidence.slice(index, index + 1)
+      const one: Searched = { found, answer: { value: element, evidence } }
+      const names = isObject(element) ? Object.keys(element).map((name) => `.${name}`) : ['']
+      return names.map((name) => entry(`${path}.${index}${name}`, one))
+    })
+  })
+}
+
+/** The basis of one field with one answer. */
+export function entry(field: string, searched: Searched): FieldBasis {
+  return {
+    field,
+    reasoning: reasoningOf(field, searched),
+    citations: citationsOf(searched.answer?.evidence ?? []),
+    confidence: confidenceOf(searched),
+  }
+}
+
+const CONFIDENCES = ['low', 'medium', 'high'] as const
+
+/** One citation per document, with every passage that an answer was taken from. */
+function citationsOf(evidence: readonly Evidence[]): Citation[] {
+  const citations = new Map<string, { title: string; excerpts: Set<string> }>()
+  for (const { passage } of evidence) {
+    const citation = citations.get(passage.url) ?? { title: passage.title, excerpts: new Set() }
+    citation.excerpts.add(passage.text)
+    citations.set(passage.url, citation)
+  }
+  return [...citations].map(([url, { title, excerpts }]) => ({ url, title, excerpts: [...excerpts] }))
+}
+
+function confidenceOf({ found, answer }: Searched): (typeof CONFIDENCES)[number] {
+  const [best] = answer?.evidence ?? []
+  if (best === undefined || best.coverage < 0.5) return 'low'
+  const rival = found.evidence.find(({ unit }) => unit.text !== best.unit.text)
+  const clear = rival === undefined || best.score - rival.score > 0.25
+  const sure = best.coverage >= 0.75 && best.direct && found.about !== undefined
+  return sure && clear ? 'high' : sure || best.direct || best.coverage >= 0.75 ? 'medium' : 'low'
+}
+
+function reasoningOf(field: string, { found, answer }: Searched): string {
+  const { question, query, about, passages } = found
+  const where = about === undefined ? 'all documents' : `the documents named ${about}`
+  const target =
+    question.terms.length === 0 ? 'a definition' : question.terms.map(({ word }) => word).join(', ')
+  const words = query === '' ? '' : ` for “${query}”`
+  const search = `${field}: searched ${where}${words} and read ${count(passages, 'passage')} for ${target}.`
+  const [best] = answer?.evidence ?? []
+  if (best === undefined) return `${search} Nothing answers it, so it is left empty.`
+  const { unit, passage, coverage } = best
+  const heading = unit.heading === '' ? '' : `, under “${unit.heading.trim()}”`
+  const others = (answer?.evidence.length ?? 0) - 1
+  const more = others > 0 ? `, with ${count(others, 'more')} like it` : ''
+  const matched = `${Math.round(coverage * 100)} % of the question`
+  return `${search} The best ${unit.kind} is in “${passage.title}”${heading}${more}; it matches ${matched}.`
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 || noun === 'more' ? '' : 's'}`
+}

@@ -1,0 +1,146 @@
+import { setImmediate } from 'node:timers/promises'
+import type { FieldBasis } from '../../protocol/output.ts'
+import { emptyAnswer, takeAnswer } from './answer.ts'
+import { basisOf, elementBasisOf, type Finding } from './basis.ts'
+import { type EvidenceSearch, findEvidence } from './evidence.ts'
+import type { RunResult } from './processor.ts'
+import type { Reporter } from './reporter.ts'
+import { type FieldSpec, readSchema } from './schema.ts'
+import { splitName } from './vocabulary.ts'
+
+/** Settings of {@link extractFields}. */
+export interface FieldsOptions {
+  readonly search: EvidenceSearch
+  readonly schema: Readonly<Record<string, unknown>>
+  /** Whether the basis has an entry for each element of a list too (§2.3). */
+  readonly elementBasis: boolean
+  readonly reporter: Reporter
+  readonly signal: AbortSignal
+}
+
+/**
+ * Searches for each field of a schema. Throws if a required field has no value that its schema allows; the answer may still
+ * violate rules between fields.
+ */
+export async function extractFields(options: FieldsOptions): Promise<RunResult> {
+  const { content: spec, warnings } = readSchema(options.schema)
+  const objects = [spec, ...spec.alternatives].filter(({ kind }) => kind === 'object')
+  options.reporter.plan(Math.max(0, ...objects.map(countFields)), fieldNames(objects))
+  const extraction = await extractField(options, spec, [])
+  if (extraction.missing !== undefined)
+    throw new Error(`The output schema cannot be satisfied. ${extraction.missing}`)
+
+  const basis: FieldBasis[] = []
+  for (const property of extraction.spec.properties) {
+    const findings = extraction.findings.filter(({ top }) => top === property.name)
+    basis.push(basisOf(property, findings))
+    if (options.elementBasis) basis.push(...elementBasisOf(findings))
+  }
+  return {
+    output: { type: 'json', content: Object.fromEntries(extraction.entries), basis },
+    ...(warnings.length > 0 && { warnings }),
+  }
+}
+
+/** A finding, with the name of its top-level field. */
+interface FieldFinding extends Finding {
+  readonly top: string
+}
+
+/** The value of a field, found or empty. */
+interface Extraction {
+  /** The alternative that the value follows. */
+  readonly spec: FieldSpec
+  /** Undefined to omit the field. */
+  readonly value: unknown
+  /** The members of the value, if it is an object. */
+  readonly entries: readonly [string, unknown][]
+  /** One for each field that is not an object. */
+  readonly findings: readonly FieldFinding[]
+  /** Why there is no value that the schema allows. */
+  readonly missing: string | undefined
+}
+
+async function extractField(
+  options: FieldsOptions,
+  spec: FieldSpec,
+  names: readonly string[],
+): Promise<Extraction> {
+  const choices = [spec, ...spec.alternatives]
+  if (!choices.some(({ kind }) => kind === 'object')) return await extractValue(options, spec, names)
+
+  let best: Extraction | undefined
+  for (const choice of choices) {
+    const one = { ...choice, alternatives: [] }
+    const extraction =
+      choice.kind === 'object'
+        ? await extractObject(options, one, names)
+        : await extractValue(options, one, names)
+    const isAnswered = extraction.findings.some(({ answer }) => answer !== undefined)
+    if (extraction.missing === undefined && isAnswered) return extraction
+    if (best === undefined || (best.missing !== undefined && extraction.missing === undefined))
+      best = extraction
+  }
+  return best ?? (await extractObject(options, spec, names))
+}
+
+async function extractObject(
+  options: FieldsOptions,
+  spec: FieldSpec,
+  names: readonly string[],
+): Promise<Extraction> {
+  const entries: [string, unknown][] = []
+  const findings: FieldFinding[] = []
+  let missing: string | undefined
+  for (const property of spec.properties) {
+    const inner = await extractField(options, property, [...names, property.name])
+    if (inner.missing === undefined && inner.value !== undefined) entries.push([property.name, inner.value])
+    findings.push(...inner.findings)
+    if (property.required) missing ??= inner.missing
+  }
+  const content = { spec, entries, findings }
+  if (missing === undefined) return { ...content, value: Object.fromEntries(entries), missing }
+  // An object that cannot be complete is null or omitted, if its schema allows that.
+  if (spec.nullable) return { ...content, value: null, missing: undefined }
+  return { ...content, value: undefined, missing }
+}
+
+async function extractValue(
+  { search, reporter, signal }: FieldsOptions,
+  spec: FieldSpec,
+  names: readonly string[],
+): Promise<Extraction> {
+  // Yields to the event loop between two fields.
+  await setImmediate()
+  signal.throwIfAborted()
+  const path = names.join('.')
+  const found = findEvidence(search, `${names.map(splitName).join(' ')} ${spec.description}`)
+  const answer = takeAnswer(spec, found.evidence, found.question)
+  reporter.searched(path, found, answer)
+  const value = answer === undefined ? emptyAnswer(spec) : answer.value
+  const missing =
+    value === undefined && spec.required
+      ? `${path || 'The content'}: it is required, and nothing was found for it that its schema allows (${expected(spec)})`
+      : undefined
+  return { spec, value, entries: [], findings: [{ spec, path, found, answer, top: names[0] ?? '' }], missing }
+}
+
+/** What a field may be, in words. */
+function expected(spec: FieldSpec): string {
+  return [spec, ...spec.alternatives]
+    .map(({ kind, allowed, format, pattern }) => {
+      if (allowed !== undefined) return allowed.length === 0 ? 'no value' : 'one of its values'
+      return [kind, format && `of the format ${format}`, pattern !== undefined && 'of its pattern']
+        .filter((part) => typeof part === 'string')
+        .join(' ')
+    })
+    .join(' or ')
+}
+
+function countFields({ properties, kind }: FieldSpec): number {
+  return kind === 'object' ? properties.reduce((sum, property) => sum + countFields(property), 0) : 1
+}
+
+function fieldNames(objects: readonly FieldSpec[]): string[] {
+  return [...new Set(objects.flatMap(({ properties }) => properties.map(({ name }) => name)))]
+}
