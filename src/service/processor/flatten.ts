@@ -141,7 +141,7 @@ function withoutConst({ const: only, ...schema }: Schema): Schema {
 /** One schema for each type that the schema names. */
 function byType(schema: Schema): readonly Schema[] {
   const types = listOf(schema['type'])
-  return types.length < 2 ? [schema] : types.map((type) => ({ ...schema, type }))
+  return types.length < 2 ? [schema] : types.map((type) => Object.assign({}, schema, { type }))
 }
 
 /** A keyword's value as a list. */
