@@ -9,8 +9,10 @@ import {
   groupEventsQuery,
   groupRunsQuery,
 } from '../../protocol/requests/tasks.ts'
+import { FIELD_BASIS_BETA } from '../../protocol/betas.ts'
 import type { TaskGroup } from '../../protocol/task-group.ts'
 import type { Clock } from '../clock.ts'
+import { hasBeta } from '../http/betas.ts'
 import { streamEvents, type EventFeed, type EventStreamOptions } from '../http/event-stream.ts'
 import { type HttpProblem, invalidRequest, problem } from '../http/problem.ts'
 import { bodySchema, querySchema } from '../http/request-schema.ts'
@@ -98,7 +100,11 @@ export function groupRoutes(options: GroupRoutesOptions) {
       (index) => ['body', 'inputs', String(index)],
     )
     if (issues.length + unknown.length > 0) throw invalidRequest([...issues, ...unknown])
-    const added = store.addRuns(group.taskgroup_id, runs)
+    const elementBasis = hasBeta(c, FIELD_BASIS_BETA)
+    const added = store.addRuns(
+      group.taskgroup_id,
+      runs.map((run) => Object.assign(run, { elementBasis })),
+    )
     onRuns()
     return c.json(refresh_status ? added : { ...added, status: group.status })
   })

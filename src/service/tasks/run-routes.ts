@@ -5,8 +5,9 @@ import type { OpenEventWriter } from '../../http/node-event-writer.ts'
 import { MAX_RUN_STREAM_DURATION } from '../../protocol/limits.ts'
 import { createRunRequest, runResultQuery } from '../../protocol/requests/tasks.ts'
 import type { TaskRun } from '../../protocol/task.ts'
-import { WEBHOOK_BETA } from '../../protocol/betas.ts'
+import { FIELD_BASIS_BETA, WEBHOOK_BETA } from '../../protocol/betas.ts'
 import type { Clock } from '../clock.ts'
+import { BETA_HEADER, hasBeta } from '../http/betas.ts'
 import { streamEvents } from '../http/event-stream.ts'
 import { problem } from '../http/problem.ts'
 import { bodySchema, querySchema } from '../http/request-schema.ts'
@@ -53,8 +54,8 @@ export function runRoutes({ store, clock, onRuns, closing }: RunRoutesOptions) {
 
   routes.post('/', async (c) => {
     const input = await readJson(c, createRunBody, unprocessable)
-    if (input.webhook !== undefined && !betas(c.req.header('service-beta')).includes(WEBHOOK_BETA)) {
-      const message = `Webhooks are in beta: send the header service-beta with the value ${WEBHOOK_BETA}`
+    if (input.webhook !== undefined && !hasBeta(c, WEBHOOK_BETA)) {
+      const message = `Webhooks are in beta: send the header ${BETA_HEADER} with the value ${WEBHOOK_BETA}`
       throw unprocessable([issue(['body', 'webhook'], message)])
     }
     const { run, issues } = newRun(input)
@@ -64,7 +65,7 @@ export function runRoutes({ store, clock, onRuns, closing }: RunRoutesOptions) {
       () => ['body'],
     )
     if (issues.length + unknown.length > 0) throw unprocessable([...issues, ...unknown])
-    const added = store.addRun(run)
+    const added = store.addRun({ ...run, elementBasis: hasBeta(c, FIELD_BASIS_BETA) })
     onRuns()
     return c.json(added, 202)
   })
@@ -139,9 +140,4 @@ function existing(store: TaskStore, id: string): TaskRun {
   const run = store.run(id)
   if (run === undefined) throw problem(404, `Task run not found: ${id}`)
   return run
-}
-
-/** The beta features in a header, which may have several. */
-function betas(header: string | undefined): string[] {
-  return (header ?? '').split(',').map((name) => name.trim())
 }

@@ -18,6 +18,8 @@ import { RunTrace, type StoredTrace } from './run-trace.ts'
 export interface NewRun {
   readonly input: RunInput & { readonly processor: string }
   readonly warnings: readonly Warning[]
+  /** Whether its basis has an entry for each element of a list too (§2.3). Default false. */
+  readonly elementBasis?: boolean
 }
 
 /** A run that is to be executed. */
@@ -109,7 +111,7 @@ export class TaskStore {
 
   /** Adds a run without a group. */
   addRun(run: NewRun): TaskRun {
-    const id = this.#insertRun(null, run, this.#clock.now())
+    const id = transaction(this.#database, () => this.#insertRun(null, run, this.#clock.now()))
     return this.#get(id)
   }
 
@@ -169,6 +171,7 @@ export class TaskStore {
       run_id,
       input: servers === null ? input : { ...input, mcp_servers: parse(servers) },
       context: this.#context(input.previous_interaction_id),
+      ...(this.#sql.hasElementBasis.get(run_id) !== undefined && { elementBasis: true }),
     }
   }
 
@@ -271,7 +274,7 @@ export class TaskStore {
     return run
   }
 
-  #insertRun(groupId: string | null, { input, warnings }: NewRun, now: number): string {
+  #insertRun(groupId: string | null, { input, warnings, elementBasis }: NewRun, now: number): string {
     const id = identifier('trun')
     const { mcp_servers: servers, ...rest } = input
     // Clients may read the input, so credentials are stored separately, for the execution only.
@@ -287,6 +290,7 @@ export class TaskStore {
       now,
       now,
     )
+    if (elementBasis === true) this.#sql.insertElementBasis.run(id)
     return id
   }
 
@@ -355,6 +359,11 @@ function createTables(database: DatabaseSync): void {
       trace TEXT NOT NULL
     ) STRICT;
 
+    -- The runs whose request had the beta feature.
+    CREATE TABLE IF NOT EXISTS task_run_element_basis (
+      run_id TEXT PRIMARY KEY REFERENCES task_runs (run_id)
+    ) STRICT, WITHOUT ROWID;
+
     -- Counting the runs of a large group at each change would be quadratic.
     CREATE TABLE IF NOT EXISTS task_group_counts (
       taskgroup_id TEXT NOT NULL REFERENCES task_groups,
@@ -408,6 +417,8 @@ function prepareAll(database: DatabaseSync) {
       `UPDATE task_runs SET status = ?, output = ?, error = ?, warnings = ?, mcp_servers = NULL, modified_at = ?
        WHERE run_id = ? AND status = 'running'`,
     ),
+    hasElementBasis: database.prepare('SELECT 1 FROM task_run_element_basis WHERE run_id = ?'),
+    insertElementBasis: database.prepare('INSERT INTO task_run_element_basis (run_id) VALUES (?)'),
     trace: database.prepare('SELECT trace FROM task_run_traces WHERE run_id = ?'),
     insertTrace: database.prepare('INSERT OR REPLACE INTO task_run_traces (run_id, trace) VALUES (?, ?)'),
     requeue: database.prepare(

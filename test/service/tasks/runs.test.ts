@@ -77,6 +77,21 @@ describe('POST /v1/tasks/runs', () => {
   })
 })
 
+describe('a basis for each element of a list', () => {
+  it('is asked for by the beta header, of a run and of runs in a group', async () => {
+    const processor = new HeldProcessor()
+    const { group, post } = await running({ processor, concurrency: 4 })
+    const beta = { 'service-beta': 'field-basis-2025-11-25' }
+    const body = { input: 'x', processor: 'base' }
+    await post('/v1/tasks/runs', body)
+    await post('/v1/tasks/runs', body, beta)
+    await post(`/v1/tasks/groups/${await group()}/runs`, { inputs: [body] }, beta)
+    const runs = [await processor.next(), await processor.next(), await processor.next()]
+
+    expect(runs.map(({ task }) => task.elementBasis)).toEqual([undefined, true, true])
+  })
+})
+
 describe('GET /v1/tasks/runs/{id}', () => {
   it.each(['', '/input', '/result'])('%s of an unknown run is a 404', async (rest) => {
     const { get } = await running()
