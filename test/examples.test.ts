@@ -127,6 +127,14 @@ describe('the examples', () => {
     expect(stdout).toContain('1 of 2 runs did not complete')
   })
 
+  it('follow a single run to its answer', async () => {
+    const { stdout } = await inClone('single-run.js')
+
+    expect(stdout).toMatch(/^(trun_\w+) queued/)
+    expect(stdout).toMatch(/trun_\w+ completed .*1949/)
+    expect(stdout).toMatch(/anvils/)
+  })
+
   it('read a log twice, each consumer from its own position', async () => {
     const { stdout } = await inClone('event-log.js')
 
