@@ -124,6 +124,14 @@ export type {
 } from './sources/monitors/snapshots.ts'
 export type { ListMonitorsOptions } from './sources/monitors/monitors.ts'
 export type { FindAllCalls } from './sources/find-all/calls.ts'
+export type {
+  CheckedEnrichment,
+  CheckedFindAllEvent,
+  CheckedFindAllResult,
+  EnrichedCandidate,
+} from './sources/find-all/enrichment.ts'
+export { FindAllFailedError, FindAllInterruptedError } from './sources/find-all/errors.ts'
+export type { EnrichedFindAllOptions, RunFindAllOptions } from './sources/find-all/run.ts'
 export type { FindAllEventsOptions } from './sources/find-all/events.ts'
 export type { GroupEventsOptions } from './sources/task-groups/events.ts'
 export type { GroupRunsOptions } from './sources/task-groups/runs.ts'

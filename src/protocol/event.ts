@@ -210,7 +210,7 @@ export type RunEvent =
 /** What `findAll.events` emits, discriminated by `type`. */
 export type FindAllEvent =
   | EventOf<'findall.status'>
-  | EventOf<(typeof CANDIDATE_CHANGES)[number]>
+  | { [Change in (typeof CANDIDATE_CHANGES)[number]]: EventOf<Change> }[(typeof CANDIDATE_CHANGES)[number]]
   | EventOf<'findall.schema.updated'>
   | EventOf<'error'>
   | EventOf<'stream.gap'>

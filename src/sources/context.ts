@@ -45,6 +45,8 @@ export type Diagnostic =
   | { readonly kind: 'retention'; readonly pausedBy: string | null }
   /** The events of a webhook could not be fetched. `event` is the webhook's own event, which is emitted instead. */
   | { readonly kind: 'expansion'; readonly error: unknown; readonly event: ResearchEvent }
+  /** A run that was unsubscribed from could not be cancelled. It goes on at the service. */
+  | { readonly kind: 'cancellation'; readonly source: string; readonly error: unknown }
 
 /** What every source needs: the transport, time, randomness and diagnostics. */
 export interface Context {

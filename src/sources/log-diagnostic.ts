@@ -68,6 +68,11 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
         'could not fetch the events of a webhook',
       )
       return
+    case 'cancellation': {
+      const { source, error } = diagnostic
+      log.warn({ source, error: messageOf(error) }, 'could not cancel a run')
+      return
+    }
     default:
       diagnostic satisfies never
   }

@@ -91,6 +91,7 @@ const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unk
   'tasks.input': (c) => c.tasks.input('r'),
   'tasks.result': (c) => c.tasks.result('r'),
   'tasks.events': (c) => c.tasks.events('r3'),
+  'findAll.run': (c) => c.findAll.run('x'),
   'findAll.ingest': (c) => c.findAll.ingest({ objective: 'x' }),
   'findAll.create': (c) => c.findAll.create({ ...findAll, generator: 'base', match_limit: 5 }),
   'findAll.get': (c) => c.findAll.get('f'),

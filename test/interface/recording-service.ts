@@ -40,7 +40,7 @@ const findAll = {
   generator: 'base',
   objective: 'x',
   entity_type: 'x',
-  match_conditions: [],
+  match_conditions: [{ name: 'x', description: 'x' }],
   status: {
     status: 'completed',
     is_active: false,

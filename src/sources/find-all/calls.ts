@@ -12,8 +12,11 @@ import type {
 import type { Context } from '../context.ts'
 import { reportRunAhead } from '../shapes/run-ahead.ts'
 import type { AwaitableSource, Source, SourceOptions } from '../shapes/source.ts'
+import type { CheckedFindAllEvent, CheckedFindAllResult } from './enrichment.ts'
 import { findAllEvents } from './events.ts'
 import type { FindAllEventsOptions } from './events.ts'
+import { createFindAllRun } from './run.ts'
+import type { EnrichedFindAllOptions, RunFindAllOptions } from './run.ts'
 import {
   cancelFindAll,
   createFindAll,
@@ -27,6 +30,25 @@ import {
 
 /** The calls of `client.findAll`, which finds entities that match conditions. All of them are beyond the interface document. */
 export interface FindAllCalls {
+  /**
+   * Finds the entities that meet an objective: creates a run and emits its events; an `await` returns its result with all
+   * candidates. Unsubscribing does not cancel the run, unless `cancelOnUnsubscribe` is true.
+   *
+   * ```ts
+   * import { createClient } from 'rivulet'
+   *
+   * const { candidates } = await createClient().findAll.run('Companies that make solid state batteries')
+   * ```
+   */
+  run(
+    objective: string | FindAllRequest,
+    options?: RunFindAllOptions,
+  ): AwaitableSource<FindAllEvent, FindAllResult>
+  /** The same with a schema for what to find out about each match: it is sent, and each `enrichment` has its type. */
+  run<Content>(
+    objective: string | FindAllRequest,
+    options: EnrichedFindAllOptions<Content>,
+  ): AwaitableSource<CheckedFindAllEvent<Content>, CheckedFindAllResult<Content>>
   /** Turns an objective into what a run looks for: conditions and the kind of entity. Creates nothing at the service. */
   ingest(request: IngestRequest, options?: SourceOptions): AwaitableSource<FindAllSchema>
   /**
@@ -63,6 +85,7 @@ export interface FindAllCalls {
 /** Creates `client.findAll`. */
 export function findAllCalls(context: Context): FindAllCalls {
   return {
+    run: createFindAllRun(context),
     ingest: (request, own) => ingest(context, request, own),
     create: (request, own) => createFindAll(context, request, own),
     get: (id, own) => getFindAll(context, id, own),
