@@ -156,7 +156,13 @@ export type { Logger } from './sources/log-diagnostic.ts'
 export type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
 export type { RecordedLists, RecordedWebhooks, Recording, RecordOptions } from './sources/record.ts'
 export type { WatchedWebhooks, WatchOptions } from './sources/watch.ts'
-export type { Watched, WatchedGroup, WatchedMonitor, WatchedRun } from './sources/watched-streams.ts'
+export type {
+  Watched,
+  WatchedFindAll,
+  WatchedGroup,
+  WatchedMonitor,
+  WatchedRun,
+} from './sources/watched-streams.ts'
 export type {
   Exchange,
   Flow,

@@ -17,14 +17,21 @@ import { RecordedList } from './record/recorded-list.ts'
 import { streamTracking } from './record/stream-tracking.ts'
 import { WebhookDrain } from './record/webhook-drain.ts'
 import { areEmpty, watchedStreams } from './watched-streams.ts'
-import type { OpenMember, Watched, WatchedGroup, WatchedMonitor, WatchedRun } from './watched-streams.ts'
+import type {
+  OpenMember,
+  Watched,
+  WatchedFindAll,
+  WatchedGroup,
+  WatchedMonitor,
+  WatchedRun,
+} from './watched-streams.ts'
 
 /** A receiver of webhooks whose inbox is that of a log. */
 export interface RecordedWebhooks {
   readonly inbox: WebhookInbox | undefined
 }
 
-/** Options of `client.record`. At least one of `monitors`, `taskGroups`, `runs` and `webhooks` is required. */
+/** Options of `client.record`. At least one of `monitors`, `taskGroups`, `runs`, `findAlls` and `webhooks` is required. */
 export interface RecordOptions {
   /**
    * Executions without news are recorded too, as `monitor.completion`. With `include_completions: false` they are not listed
@@ -35,6 +42,8 @@ export interface RecordOptions {
   readonly taskGroups?: Watched<WatchedGroup>
   /** Ids of single runs. A run that has ended is not requested again by a later recording. */
   readonly runs?: Watched<WatchedRun>
+  /** Ids of FindAll runs. A run that is over is not requested again by a later recording, unless its `until` is `closed`. */
+  readonly findAlls?: Watched<WatchedFindAll>
   /**
    * Records the webhooks of the log's inbox: the receiver with `log.inbox`, or true where it runs in another process. The recording
    * then runs until it is stopped. One recording of a log does this at a time; the next one waits until it ends.
@@ -53,6 +62,7 @@ export interface RecordedLists {
   readonly monitors?: readonly WatchedMonitor[]
   readonly taskGroups?: readonly WatchedGroup[]
   readonly runs?: readonly WatchedRun[]
+  readonly findAlls?: readonly WatchedFindAll[]
 }
 
 /** A job that records until it is stopped or fails. */
@@ -71,13 +81,14 @@ const OPTIONS = Object.keys({
   monitors: true,
   taskGroups: true,
   runs: true,
+  findAlls: true,
   webhooks: true,
   log: true,
   wait: true,
   tick: true,
 } satisfies Record<keyof RecordOptions, true>)
 
-const LISTS = Object.keys({ monitors: true, taskGroups: true, runs: true } satisfies Record<
+const LISTS = Object.keys({ monitors: true, taskGroups: true, runs: true, findAlls: true } satisfies Record<
   keyof RecordedLists,
   true
 >)
@@ -86,7 +97,7 @@ const LISTS = Object.keys({ monitors: true, taskGroups: true, runs: true } satis
 const MONITOR_DEFAULTS = { include_completions: true }
 
 /**
- * Records monitors, groups, single runs and webhooks into a log: each event once, in one transaction with the position of its stream. Each
+ * Records monitors, groups, single and FindAll runs and webhooks into a log: each event once, in one transaction with the position of its stream. Each
  * stream resumes where the log has it.
  *
  * `done` resolves when the lists have completed, every group and run is done and every monitor is cancelled, and when the
@@ -95,14 +106,23 @@ const MONITOR_DEFAULTS = { include_completions: true }
  */
 export function record(context: Context, options: RecordOptions): Recording {
   checkOptions('options', options ?? null, OPTIONS)
-  const { monitors = [], taskGroups = [], runs = [], webhooks, log, wait, tick = 10_000 } = options
-  const watched = { monitors, taskGroups, runs }
+  const {
+    monitors = [],
+    taskGroups = [],
+    runs = [],
+    findAlls = [],
+    webhooks,
+    log,
+    wait,
+    tick = 10_000,
+  } = options
+  const watched = { monitors, taskGroups, runs, findAlls }
   checkLog(log)
   if (wait !== undefined) checkSignal('wait', wait)
   checkWait('tick', tick, true)
   if (tick < 1) throw new ArgumentError('tick', 'a number of milliseconds of at least 1', tick)
   if (areEmpty(watched) && webhooks === undefined) {
-    const message = 'record needs monitors, taskGroups, runs or webhooks'
+    const message = 'record needs monitors, taskGroups, runs, findAlls or webhooks'
     throw new ArgumentError('options', { message }, options)
   }
   if (webhooks !== undefined) checkWebhooks(webhooks, log)
@@ -140,7 +160,8 @@ export function record(context: Context, options: RecordOptions): Recording {
   const monitorList = new RecordedList('monitors', monitors, endIfDone)
   const groupList = new RecordedList('taskGroups', taskGroups, endIfDone)
   const runList = new RecordedList('runs', runs, endIfDone)
-  const lists = [monitorList, groupList, runList]
+  const findAllList = new RecordedList('findAlls', findAlls, endIfDone)
+  const lists = [monitorList, groupList, runList, findAllList]
   /** Replaces lists, which may end the recording unless one of them is empty. */
   const change = (mayEnd: boolean, effect: () => void) => {
     isChanging = true
@@ -181,7 +202,12 @@ export function record(context: Context, options: RecordOptions): Recording {
     })
   const streams = watchedStreams(
     context,
-    { monitors: monitorList.lists, taskGroups: groupList.lists, runs: runList.lists },
+    {
+      monitors: monitorList.lists,
+      taskGroups: groupList.lists,
+      runs: runList.lists,
+      findAlls: findAllList.lists,
+    },
     open,
     MONITOR_DEFAULTS,
   )
@@ -221,14 +247,20 @@ export function record(context: Context, options: RecordOptions): Recording {
       if (given.monitors !== undefined) monitorList.checkSettable()
       if (given.taskGroups !== undefined) groupList.checkSettable()
       if (given.runs !== undefined) runList.checkSettable()
-      const { monitors: newMonitors = [], taskGroups: newGroups = [], runs: newRuns = [] } = given
-      watchedStreams(context, { monitors: newMonitors, taskGroups: newGroups, runs: newRuns }, checking)
+      if (given.findAlls !== undefined) findAllList.checkSettable()
+      const { monitors: newMonitors = [], taskGroups: newGroups = [] } = given
+      const { runs: newRuns = [], findAlls: newFindAlls = [] } = given
+      const newLists = { monitors: newMonitors, taskGroups: newGroups, runs: newRuns, findAlls: newFindAlls }
+      watchedStreams(context, newLists, checking)
       if (stopping.signal.aborted) throw new LogError('the recording has ended: start another one')
-      const isEmptied = [given.monitors, given.taskGroups, given.runs].some((list) => list?.length === 0)
+      const isEmptied = [given.monitors, given.taskGroups, given.runs, given.findAlls].some(
+        (list) => list?.length === 0,
+      )
       change(!isEmptied, () => {
         if (given.monitors !== undefined) monitorList.set(given.monitors)
         if (given.taskGroups !== undefined) groupList.set(given.taskGroups)
         if (given.runs !== undefined) runList.set(given.runs)
+        if (given.findAlls !== undefined) findAllList.set(given.findAlls)
       })
     },
   )

@@ -14,20 +14,22 @@ import { sourceOf } from './shapes/source.ts'
 import type { Source, SourceOptions } from './shapes/source.ts'
 import { executionEvents, runResult } from './webhook-expansion.ts'
 import { affectsAllSources, areEmpty, watchedStreams } from './watched-streams.ts'
-import type { Watched, WatchedGroup, WatchedMonitor, WatchedRun } from './watched-streams.ts'
+import type { Watched, WatchedFindAll, WatchedGroup, WatchedMonitor, WatchedRun } from './watched-streams.ts'
 
 /** The source of webhooks. */
 export interface WatchedWebhooks {
   readonly deliveries: Observable<WebhookDelivery>
 }
 
-/** Options of `client.watch`. At least one of `monitors`, `taskGroups`, `runs` and `webhooks` is required. */
+/** Options of `client.watch`. At least one of `monitors`, `taskGroups`, `runs`, `findAlls` and `webhooks` is required. */
 export interface WatchOptions extends SourceOptions {
   readonly monitors?: Watched<WatchedMonitor>
   /** Runs come with their output unless `include_output` is false. */
   readonly taskGroups?: Watched<WatchedGroup>
   /** Ids of single runs. Each comes with its progress, which the service has for runs with `enable_events`. */
   readonly runs?: Watched<WatchedRun>
+  /** Ids of FindAll runs. */
+  readonly findAlls?: Watched<WatchedFindAll>
   /** A receiver of `rivulet/webhooks`, or another source of verified deliveries. */
   readonly webhooks?: WatchedWebhooks
   /** How long a run's webhook is held for the stream's event with the output, in ms. Default 2,000. */
@@ -35,7 +37,7 @@ export interface WatchOptions extends SourceOptions {
 }
 
 /**
- * Merges monitors, task groups, single runs and webhooks into one typed stream, each event once in its most complete form.
+ * Merges monitors, task groups, single and FindAll runs and webhooks into one typed stream, each event once in its most complete form.
  * Completes when the lists have completed, every group and run is done and every monitor is cancelled; with only webhooks, never.
  *
  * A monitor, group or run that fails permanently, such as one with a wrong id, emits `source.failed` and the others continue. It is
@@ -44,11 +46,11 @@ export interface WatchOptions extends SourceOptions {
  */
 export function watch(context: Context, options: WatchOptions): Source<ResearchEvent> {
   checkOptions('options', options ?? null, WATCH_OPTIONS)
-  const { monitors = [], taskGroups = [], runs = [], webhooks, hold, signal } = options
-  const watched = { monitors, taskGroups, runs }
+  const { monitors = [], taskGroups = [], runs = [], findAlls = [], webhooks, hold, signal } = options
+  const watched = { monitors, taskGroups, runs, findAlls }
   const hasStreams = !areEmpty(watched)
   if (!hasStreams && webhooks === undefined) {
-    const message = 'watch has nothing to watch: give it monitors, taskGroups, runs or webhooks'
+    const message = 'watch has nothing to watch: give it monitors, taskGroups, runs, findAlls or webhooks'
     throw new ArgumentError('options', { message }, options)
   }
   if (webhooks !== undefined) {
@@ -88,7 +90,7 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
   return sourceOf(merged, signal)
 }
 
-const WATCH_OPTIONS = ['monitors', 'taskGroups', 'runs', 'webhooks', 'hold', 'signal']
+const WATCH_OPTIONS = ['monitors', 'taskGroups', 'runs', 'findAlls', 'webhooks', 'hold', 'signal']
 
 /** On 404, emits nothing, and the webhook's own event is emitted. */
 function emptyOnNotFound<T>(): MonoTypeOperatorFunction<T> {

@@ -4,11 +4,14 @@ import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkId, checkOptions, malformedId } from '../protocol/check.ts'
 import { failureEvent, groupSource, isObject, monitorSource, runSource } from '../protocol/event.ts'
 import type { ResearchEvent, Via } from '../protocol/event.ts'
+import { findAllSource } from '../protocol/find-all-event.ts'
 import { isId } from '../protocol/id.ts'
 import { AuthenticationError, RivuletError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
 import { mergeMembers, setOf } from './merge-members.ts'
 import type { Member } from './merge-members.ts'
+import { findAllEvents } from './find-all/events.ts'
+import type { FindAllEventsOptions } from './find-all/events.ts'
 import { followMonitor } from './monitors/follow.ts'
 import type { FollowMonitorOptions } from './monitors/follow.ts'
 import { groupEvents } from './task-groups/events.ts'
@@ -28,6 +31,9 @@ export type WatchedGroup =
   | string
   | ({ readonly id: string } & Pick<GroupRunsOptions, 'include_input' | 'include_output' | 'until'>)
 
+/** A FindAll run to watch: an id, optionally with options of `findAll.events`. */
+export type WatchedFindAll = string | ({ readonly id: string } & Pick<FindAllEventsOptions, 'until'>)
+
 /** A single run to watch: its id. */
 export type WatchedRun = string
 
@@ -46,6 +52,7 @@ export interface WatchedStreams {
   readonly monitors: Watched<WatchedMonitor>
   readonly taskGroups: Watched<WatchedGroup>
   readonly runs: Watched<WatchedRun>
+  readonly findAlls: Watched<WatchedFindAll>
 }
 
 /** Gives a stream what keeps its position; undefined where nothing does. `ignores` are events that another stream has as well. */
@@ -66,14 +73,14 @@ export type OpenMember = (
 ) => Observable<ResearchEvent>
 
 /**
- * Merges the streams of monitors, groups and single runs, each with its own position. A member that fails permanently emits
+ * Merges the streams of monitors, groups, single runs and FindAll runs, each with its own position. A member that fails permanently emits
  * `source.failed`. Completes when the lists have and every stream has.
  *
  * @param defaults Options of monitors that do not have them.
  */
 export function watchedStreams(
   context: Context,
-  { monitors, taskGroups, runs }: WatchedStreams,
+  { monitors, taskGroups, runs, findAlls }: WatchedStreams,
   open: OpenMember,
   defaults: Pick<FollowMonitorOptions, 'include_completions'> = {},
 ): Observable<ResearchEvent> {
@@ -101,6 +108,16 @@ export function watchedStreams(
         const events = groupEvents(context, id, { until }, trackingOf(eventsStream, isRunState))
         const statuses = events.pipe(filter((event) => !isRunState(event)))
         return merge(ended, statuses).pipe(reportFailure(context, source, 'stream', tracking))
+      })
+    }),
+    mergeEach('findAlls', findAlls, watchedFindAll, ({ id, ...own }) => {
+      const stream = `find-alls/${id}`
+      const source = findAllSource(id)
+      return open({ source, names: [stream], isPolled: false }, (trackingOf) => {
+        const tracking = trackingOf(stream)
+        if (!isId(id)) return failed(context, source, malformedId('findAllId', id), 'stream', tracking)
+        const events = findAllEvents(context, id, own, tracking)
+        return events.pipe(reportFailure(context, source, 'stream', tracking))
       })
     }),
     mergeEach('runs', runs, watchedRun, ({ id }) => {
@@ -151,6 +168,10 @@ function watchedMonitor(argument: string, entry: WatchedMonitor): Exclude<Watche
 
 function watchedGroup(argument: string, entry: WatchedGroup): Exclude<WatchedGroup, string> {
   return memberOf(argument, entry, GROUP)
+}
+
+function watchedFindAll(argument: string, entry: WatchedFindAll): Exclude<WatchedFindAll, string> {
+  return memberOf(argument, entry, ['id', 'until'])
 }
 
 function watchedRun(argument: string, entry: WatchedRun): Member {

@@ -106,6 +106,7 @@ const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unk
       monitors: ['m'],
       taskGroups: ['g'],
       runs: ['r3'],
+      findAlls: ['f'],
       hold: 0,
       webhooks: {
         deliveries: of({
@@ -118,7 +119,7 @@ const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unk
   record: (c) =>
     from(openLog(memoryLog())).pipe(
       mergeMap((log) => {
-        const job = c.record({ monitors: ['m'], taskGroups: ['g'], runs: ['r3'], log })
+        const job = c.record({ monitors: ['m'], taskGroups: ['g'], runs: ['r3'], findAlls: ['f'], log })
         return from(job.done).pipe(finalize(() => job.stop()))
       }),
     ),
