@@ -16,5 +16,6 @@ export default defineConfig({
     testTimeout: 20_000,
     // Much of a test's time is spent waiting for sockets and child processes.
     maxWorkers: 2,
+    setupFiles: ['test/support/held-answers.setup.ts'],
   },
 })

@@ -1,0 +1,23 @@
+import { afterAll, afterEach, vi } from 'vitest'
+
+/** Each response of an embedded service is validated against its OpenAPI document. A test with one that deviates fails. */
+const deviations = vi.hoisted((): string[] => [])
+
+vi.mock(import('../../src/service/app.ts'), async (original) => {
+  const module = await original()
+  const { heldToDocument } = await import('./held-answers.ts')
+  return {
+    ...module,
+    createApp: (options) =>
+      heldToDocument(module.createApp(options), options.faults, (deviation) => deviations.push(deviation)),
+  }
+})
+
+function failForDeviations() {
+  const found = deviations.splice(0)
+  if (found.length > 0) throw new Error(`The service deviated from /openapi.json:\n${found.join('\n')}`)
+}
+
+afterEach(failForDeviations)
+// For what is sent while a test ends.
+afterAll(failForDeviations)
