@@ -1,3 +1,6 @@
+import { ArgumentError } from './argument-error.ts'
+import { checkInteger, checkOptions } from './check.ts'
+
 /** How many requests that create something a service accepts; beyond the interface document. */
 export interface QuotaLimit {
   readonly requests: number
@@ -6,6 +9,8 @@ export interface QuotaLimit {
 }
 
 const MINUTE = 60_000
+/** The longest window, in ms: an hour. */
+const MAX_WINDOW = 60 * MINUTE
 
 /** The known quotas. Each counts the POSTs that create something, of one key. */
 export const QUOTAS = {
@@ -21,3 +26,20 @@ export const QUOTAS = {
 
 /** What a quota counts. */
 export type Quota = keyof typeof QUOTAS
+
+/** Limits of some quotas, in place of the known ones. */
+export type QuotaLimits = Readonly<Partial<Record<Quota, QuotaLimit>>>
+
+/** The limit of each quota. Throws an ArgumentError that names the first invalid one. */
+export function quotaLimits(given: QuotaLimits): Readonly<Record<Quota, QuotaLimit>> {
+  checkOptions('quotas', given, Object.keys(QUOTAS))
+  const limits = Object.entries(given).filter(([, limit]) => limit !== undefined)
+  for (const [name, limit] of limits) {
+    if (typeof limit !== 'object' || limit === null)
+      throw new ArgumentError(`quotas.${name}`, 'an object with requests and window', limit)
+    checkOptions(`quotas.${name}`, limit, ['requests', 'window'])
+    checkInteger(`quotas.${name}.requests`, limit.requests, 1)
+    checkInteger(`quotas.${name}.window`, limit.window, 1, MAX_WINDOW)
+  }
+  return { ...QUOTAS, ...Object.fromEntries(limits) }
+}

@@ -2,13 +2,15 @@ import { randomUUID } from 'node:crypto'
 import type { HttpBindings } from '@hono/node-server'
 import { Hono } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { QuotaLimits } from '../protocol/quotas.ts'
 import type { Clock } from './clock.ts'
 import type { Faults } from './faults/faults.ts'
 import { sendResponses } from './http/json-response.ts'
 import { authenticate } from './http/authentication.ts'
 import { limitBody } from './http/body.ts'
 import { HttpProblem, problem } from './http/problem.ts'
-import { quota, QUOTAS } from './http/quota.ts'
+import { quota } from './http/quota.ts'
+import { ENDPOINTS } from './openapi/endpoints.ts'
 import { answerInsteadOfRoute, refuseCursors } from './faults/request-faults.ts'
 import { damageResponses } from './faults/response-faults.ts'
 
@@ -20,8 +22,8 @@ export interface AppOptions {
   readonly apiKeys: readonly string[]
   readonly clock: Clock
   readonly faults: Faults
-  /** Whether requests are rate-limited, per minute. */
-  readonly quotas: boolean
+  /** The limits of requests that create something. */
+  readonly quotas: QuotaLimits
   /** Mounts the routes of each area. */
   readonly mount: (app: Routes) => void
   /** Called with each error that was answered with a 500, and the `ref_id` of the response. */
@@ -43,8 +45,9 @@ export function createApp({ apiKeys, clock, faults, quotas, mount, onError }: Ap
     await next()
   })
   app.use(refuseCursors(faults))
-  if (quotas) {
-    for (const { limit, paths } of QUOTAS) app.on('POST', [...paths], quota(clock, limit))
+  for (const [name, limit] of Object.entries(quotas)) {
+    const paths = ENDPOINTS.filter((endpoint) => endpoint.quota === name).map(({ path }) => path)
+    if (limit !== undefined) app.on('POST', paths, quota(clock, limit))
   }
   app.use(limitBody())
   app.use(sendResponses())

@@ -16,6 +16,7 @@ import { openFaultyWriter } from './faults/faulty-event-writer.ts'
 import { openFaultyGroupStream } from './faults/group-stream-faults.ts'
 import { persistentClock } from './persistent-clock.ts'
 import { Interactions } from './interactions/interactions.ts'
+import { serviceLimits, type ServiceQuotas } from './http/quota.ts'
 import type { ListenOptions } from './listen-options.ts'
 import { createListener, isExposed } from './listener.ts'
 import type { MonitorRecord } from './monitors/event-log.ts'
@@ -77,8 +78,17 @@ export interface ResearchServiceOptions {
    * explicit false. Beyond the interface document.
    */
   readonly allowPrivateWebhooks?: boolean
-  /** Whether POSTs that create something are rate-limited, per minute. Default true. Beyond the interface document. */
-  readonly quotas?: boolean
+  /**
+   * The quotas of POSTs that create something: those of `QUOTAS`, or none if false. An object replaces the limits of the named
+   * quotas: `{ search: { requests: 10, window: 1_000 } }`, with the window in ms of real time. More requests get 429 with
+   * `Retry-After`. Default true. Beyond the interface document.
+   */
+  readonly quotas?: ServiceQuotas
+  /**
+   * How many task runs may be active at once, alone and in groups: each reserves a credit until it ends. A request for more
+   * gets 402 with `Retry-After`. Default: without a limit. Beyond the interface document.
+   */
+  readonly credit?: number
   /**
    * Called with internal errors: of requests that got a 500, with the `ref_id` of the response, and of background work.
    * Default: a process warning.
@@ -156,10 +166,10 @@ async function closeAll(opened: Closer[]): Promise<void> {
 /** Opens the components in order, and adds the closer of each to `opened`. */
 async function assemble(
   options: ResearchServiceOptions,
-  { folders, apiKeys, secrets, speed, concurrency, streamDuration }: ReturnType<typeof checked>,
+  { folders, apiKeys, secrets, speed, concurrency, streamDuration, quotas }: ReturnType<typeof checked>,
   opened: Closer[],
 ): Promise<ResearchService> {
-  const { data = ':memory:', include, enter, quotas = true, onError = warn } = options
+  const { data = ':memory:', include, enter, onError = warn } = options
 
   const faults = new Faults()
   for (const fault of options.faults ?? []) faults.add(fault)
@@ -198,6 +208,7 @@ async function assemble(
     processor,
     concurrency,
     streamDuration,
+    credit: options.credit,
     onError,
   })
   const web = createWeb(options.allowPrivateAddresses === true ? { isAllowed: () => true } : {})
@@ -278,6 +289,7 @@ function checked(options: ResearchServiceOptions) {
     speed = 1,
     concurrency = 4,
     streamDuration = MAX_STREAM_DURATION,
+    quotas = true,
   } = options
   if (data !== undefined) checkText('data', data)
   if (!(Number.isFinite(speed) && speed >= 1))
@@ -289,6 +301,7 @@ function checked(options: ResearchServiceOptions) {
     if (options[name] !== undefined) checkBoolean(name, options[name])
   }
   checkInteger('concurrency', concurrency, 1)
+  if (options.credit !== undefined) checkInteger('credit', options.credit, 0)
   checkDuration('streamDuration', streamDuration)
   return {
     folders: foldersOf(docs),
@@ -297,6 +310,7 @@ function checked(options: ResearchServiceOptions) {
     speed,
     concurrency,
     streamDuration,
+    quotas: serviceLimits(quotas),
   }
 }
 

@@ -1,10 +1,8 @@
 import type { SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkInteger, checkOptions } from '../protocol/check.ts'
-import { QUOTAS } from '../protocol/quotas.ts'
-import type { Quota, QuotaLimit } from '../protocol/quotas.ts'
+import { quotaLimits } from '../protocol/quotas.ts'
+import type { Quota, QuotaLimits } from '../protocol/quotas.ts'
 import { QuotaQueue } from './quota-queue.ts'
-import { MAX_RETRY_AFTER } from './retry-policy.ts'
 
 /** Requests of a quota have begun to wait. */
 export interface QuotaWait {
@@ -14,7 +12,7 @@ export interface QuotaWait {
 }
 
 /** Limits of quotas, in place of the known ones; false for no limits. */
-export type QuotaSettings = false | Readonly<Partial<Record<Quota, QuotaLimit>>>
+export type QuotaSettings = false | QuotaLimits
 
 /** Returns the queue of a quota; undefined where there is no limit. */
 export type QuotaLimiter = (quota: Quota | undefined) => QuotaQueue | undefined
@@ -26,7 +24,9 @@ export function createQuotaLimiter(
   onWait: (wait: QuotaWait) => void,
 ): QuotaLimiter {
   if (settings === false) return () => undefined
-  const limits = readLimits(settings)
+  if (typeof settings !== 'object' || settings === null)
+    throw new ArgumentError('quotas', 'an object, or false for no limits', settings)
+  const limits = quotaLimits(settings)
   const queues = new Map<Quota, QuotaQueue>()
   return (quota) => {
     if (quota === undefined) return undefined
@@ -36,19 +36,4 @@ export function createQuotaLimiter(
     queues.set(quota, queue)
     return queue
   }
-}
-
-function readLimits(settings: Exclude<QuotaSettings, false>): Readonly<Record<Quota, QuotaLimit>> {
-  if (typeof settings !== 'object' || settings === null)
-    throw new ArgumentError('quotas', 'an object, or false for no limits', settings)
-  checkOptions('quotas', settings, Object.keys(QUOTAS))
-  const given = Object.entries(settings).filter(([, limit]) => limit !== undefined)
-  for (const [name, limit] of given) {
-    if (typeof limit !== 'object' || limit === null)
-      throw new ArgumentError(`quotas.${name}`, 'an object with requests and window', limit)
-    checkOptions(`quotas.${name}`, limit, ['requests', 'window'])
-    checkInteger(`quotas.${name}.requests`, limit.requests, 1)
-    checkInteger(`quotas.${name}.window`, limit.window, 1, MAX_RETRY_AFTER)
-  }
-  return { ...QUOTAS, ...Object.fromEntries(given) }
 }

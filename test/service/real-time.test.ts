@@ -45,7 +45,7 @@ describe('on a clock that runs an hour in a millisecond', () => {
       schedule: (delay, task) => fast.schedule(delay, task),
       realTime,
     }
-    const app = new Hono().use(quota(clock, 1))
+    const app = new Hono().use(quota(clock, { requests: 1, window: 60_000 }))
     app.onError((error) => new Response(null, { status: error instanceof HttpProblem ? error.status : 500 }))
     app.get('/', (c) => c.text('ok'))
     const ask = async () => (await app.request('/')).status

@@ -1,40 +1,44 @@
 import type { MiddlewareHandler } from 'hono'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { isObject } from '../../protocol/event.ts'
+import { type QuotaLimit, type QuotaLimits, quotaLimits } from '../../protocol/quotas.ts'
 import { type Clock, realTimeOf } from '../clock.ts'
 import { problem } from './problem.ts'
 
-const MINUTE = 60_000
+/** True for the known quotas, false for none, or limits that replace the known ones of the named quotas. */
+export type ServiceQuotas = boolean | QuotaLimits
 
-/** Rate limits of POSTs that create something, per minute; the paths of an entry share its limit. Beyond the interface document. */
-export const QUOTAS = [
-  { limit: 600, paths: ['/v1/search', '/v1beta/search'] },
-  { limit: 600, paths: ['/v1/extract'] },
-  {
-    limit: 2_000,
-    paths: [
-      '/v1/tasks/runs',
-      '/v1/tasks/groups/:taskgroup_id/runs',
-      '/v1beta/tasks/groups/:taskgroup_id/runs',
-    ],
-  },
-  { limit: 300, paths: ['/v1/monitors'] },
-] as const
+/** The limit of each quota. Throws an ArgumentError for an invalid setting. */
+export function serviceLimits(quotas: ServiceQuotas): QuotaLimits {
+  if (quotas === false) return {}
+  if (quotas === true) return quotaLimits({})
+  if (!isObject(quotas)) throw new ArgumentError('quotas', 'true, false or an object', quotas)
+  return quotaLimits(quotas)
+}
 
-/** Allows `limit` requests in each minute of real time, and responds to others with 429 and a `Retry-After` in seconds. */
-export function quota(clock: Clock, limit: number): MiddlewareHandler {
-  let minute = 0
-  let used = 0
-  return async (_, next) => {
+/**
+ * Allows a number of requests of each key in each window of real time, and responds to others with 429 and a `Retry-After` in
+ * seconds. Windows begin at multiples of their length.
+ */
+export function quota(clock: Clock, { requests, window }: QuotaLimit): MiddlewareHandler {
+  let started = 0
+  // Requests in the current window. The keys are valid ones, so there are few.
+  const used = new Map<string, number>()
+  return async (c, next) => {
     const now = realTimeOf(clock).now()
-    const current = Math.floor(now / MINUTE)
-    if (current !== minute) {
-      minute = current
-      used = 0
+    const current = Math.floor(now / window)
+    if (current !== started) {
+      started = current
+      used.clear()
     }
-    if (used >= limit) {
-      const wait = Math.ceil(((current + 1) * MINUTE - now) / 1_000)
-      throw problem(429, `More than ${limit} requests in a minute`, null, { 'retry-after': String(wait) })
+    const key = c.req.header('x-api-key') ?? ''
+    const count = used.get(key) ?? 0
+    if (count >= requests) {
+      const wait = Math.ceil(((current + 1) * window - now) / 1_000)
+      const message = `More than ${requests} requests in ${window / 1_000} s`
+      throw problem(429, message, null, { 'retry-after': String(wait) })
     }
-    used += 1
+    used.set(key, count + 1)
     await next()
   }
 }

@@ -49,6 +49,8 @@ export interface GroupRoutesOptions {
   readonly beforeRequest?: ((groupId: string) => void) | undefined
   /** Maximum duration of a stream, in ms of real time (§4.4). */
   readonly streamDuration: number
+  /** Called before runs are added, with their number. What it throws is the response. */
+  readonly beforeRuns: (count: number) => void
   /** Called when runs were added. */
   readonly onRuns: () => void
   /** Called with errors of a stream, and the `ref_id` that the client got. */
@@ -65,7 +67,7 @@ const runsQuery = querySchema(groupRunsQuery)
 
 /** Routes of task groups (§4.3, §4.4, §4.5), mounted under both prefixes; creating and getting one is beyond the interface document. */
 export function groupRoutes(options: GroupRoutesOptions) {
-  const { store, onRuns, beforeRequest } = options
+  const { store, onRuns, beforeRequest, beforeRuns } = options
   const requested = (id: string): TaskGroup => {
     const group = existing(store, id)
     beforeRequest?.(id)
@@ -100,6 +102,7 @@ export function groupRoutes(options: GroupRoutesOptions) {
       (index) => ['body', 'inputs', String(index)],
     )
     if (issues.length + unknown.length > 0) throw invalidRequest([...issues, ...unknown])
+    beforeRuns(runs.length)
     const elementBasis = hasBeta(c, FIELD_BASIS_BETA)
     const added = store.addRuns(
       group.taskgroup_id,

@@ -36,6 +36,8 @@ export interface RunRoutesOptions {
   readonly store: TaskStore
   /** The clock of connections: real time, except in tests. */
   readonly clock: Clock
+  /** Called before runs are added, with their number. What it throws is the response. */
+  readonly beforeRuns: (count: number) => void
   /** Called when a run was added. */
   readonly onRuns: () => void
   /** Aborted when the service closes; ends requests that wait for results. */
@@ -49,7 +51,7 @@ const resultQuery = querySchema(runResultQuery)
 const DEFAULT_WAIT = 600
 
 /** Routes of single task runs; beyond the interface document, except for the webhook's header (§6.1). */
-export function runRoutes({ store, clock, onRuns, closing }: RunRoutesOptions) {
+export function runRoutes({ store, clock, beforeRuns, onRuns, closing }: RunRoutesOptions) {
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
   routes.post('/', async (c) => {
@@ -65,6 +67,7 @@ export function runRoutes({ store, clock, onRuns, closing }: RunRoutesOptions) {
       () => ['body'],
     )
     if (issues.length + unknown.length > 0) throw unprocessable([...issues, ...unknown])
+    beforeRuns(1)
     const added = store.addRun({ ...run, elementBasis: hasBeta(c, FIELD_BASIS_BETA) })
     onRuns()
     return c.json(added, 202)

@@ -109,6 +109,11 @@ export class TaskStore {
     return answer
   }
 
+  /** The number of runs that have not ended. */
+  active(): number {
+    return Number(this.#sql.active.get()?.['count'] ?? 0)
+  }
+
   /** Adds a run without a group. */
   addRun(run: NewRun): TaskRun {
     const id = transaction(this.#database, () => this.#insertRun(null, run, this.#clock.now()))
@@ -354,6 +359,8 @@ function createTables(database: DatabaseSync): void {
     CREATE INDEX IF NOT EXISTS task_runs_of_group ON task_runs (taskgroup_id) WHERE taskgroup_id IS NOT NULL;
     CREATE INDEX IF NOT EXISTS task_runs_queued ON task_runs (number) WHERE status = 'queued';
 
+    CREATE INDEX IF NOT EXISTS task_runs_active ON task_runs (number) WHERE status IN ('queued', 'running');
+
     CREATE TABLE IF NOT EXISTS task_run_traces (
       run_id TEXT PRIMARY KEY REFERENCES task_runs (run_id),
       trace TEXT NOT NULL
@@ -387,6 +394,7 @@ function createTables(database: DatabaseSync): void {
 
 function prepareAll(database: DatabaseSync) {
   return {
+    active: database.prepare(`SELECT count(*) AS count FROM task_runs WHERE status IN ('queued', 'running')`),
     insertGroup: database.prepare(
       'INSERT INTO task_groups (taskgroup_id, metadata, created_at, modified_at) VALUES (?, ?, ?, ?)',
     ),

@@ -3,6 +3,7 @@ import { type Clock, realTimeOf } from '../clock.ts'
 import type { Interactions } from '../interactions/interactions.ts'
 import type { Processor } from '../processor/processor.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
+import { requireCredit } from './credit.ts'
 import { groupRoutes, type GroupRoutesOptions } from './group-routes.ts'
 import { RunPool } from './run-pool.ts'
 import { runEventRoutes, type RunEventRoutesOptions, runRoutes } from './run-routes.ts'
@@ -20,6 +21,8 @@ export interface TasksOptions
   readonly processor: Processor
   /** Maximum number of runs executed at once. */
   readonly concurrency: number
+  /** Maximum number of active runs; undefined is without a limit. */
+  readonly credit?: number | undefined
   /** Maximum duration of a stream, in ms of real time (§4.4); 570 s at most for the stream of a single run. */
   readonly streamDuration: number
   /** Called with errors, and with the `ref_id` of the response if there is one. */
@@ -47,18 +50,21 @@ export function createTasks(options: TasksOptions): Tasks {
   const streams = new Set<() => void>()
   const closing = new AbortController()
   const onRuns = () => pool.wake()
+  const { credit = Infinity } = options
+  const beforeRuns = (count: number) => requireCredit(store, credit, count)
   return {
     groups: groupRoutes({
       store,
       clock: realTimeOf(clock),
       openStream,
       beforeRequest,
+      beforeRuns,
       streamDuration,
       onRuns,
       onError,
       streams,
     }),
-    runs: runRoutes({ store, clock: realTimeOf(clock), onRuns, closing: closing.signal }),
+    runs: runRoutes({ store, clock: realTimeOf(clock), beforeRuns, onRuns, closing: closing.signal }),
     runEvents: runEventRoutes({
       store,
       clock: realTimeOf(clock),

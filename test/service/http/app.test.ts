@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { AddRunsResponse, ValidationErrorResponse } from '../../../src/protocol/index.ts'
+import { ArgumentError } from '../../../src/protocol/argument-error.ts'
+import type { AddRunsResponse, TaskGroup, ValidationErrorResponse } from '../../../src/protocol/index.ts'
 import { MAX_BODY } from '../../../src/service/http/body.ts'
 import { ManualClock } from '../../../src/service/index.ts'
 import { HeldProcessor, running } from '../running.ts'
@@ -251,5 +252,98 @@ describe('quotas', () => {
       Array.from({ length: 620 }, () => post('/v1/search', { search_queries: ['tides'] })),
     )
     expect(answers.filter(({ status }) => status !== 200)).toEqual([])
+  })
+
+  it.each([
+    ['a number', 5],
+    ['an unknown quota', { searches: { requests: 1, window: 1_000 } }],
+    ['a limit of no requests', { search: { requests: 0, window: 1_000 } }],
+    ['a limit without a window', { search: { requests: 1 } }],
+  ])('are checked at the start: %s', async (_, quotas) => {
+    const options: object = { quotas }
+    await expect(running(options)).rejects.toThrow(ArgumentError)
+  })
+
+  it('of one name can be replaced, and the others keep the known limits', async () => {
+    const clock = new ManualClock(Date.UTC(2026, 0, 1))
+    const { post } = await running({ clock, quotas: { search: { requests: 1, window: 2_500 } } })
+    const search = () => post('/v1/search', { search_queries: ['tides'] })
+    const accepted = await search()
+    const refused = await search()
+    const group = await post('/v1/tasks/runs', { input: 'x', processor: 'base' })
+    clock.advance(2_500)
+    const later = await search()
+
+    expect([accepted.status, refused.status, group.status, later.status]).toEqual([200, 429, 202, 200])
+    expect(refused.headers.get('retry-after')).toBe('3')
+  })
+
+  it('count the requests of each key', async () => {
+    const quotas = { search: { requests: 1, window: 60_000 } }
+    const { send } = await running({ apiKey: ['key_one', 'key_two'], quotas })
+    const search = async (key: string) => {
+      const init = { method: 'POST', headers: { 'x-api-key': key }, body: '{"search_queries":["tides"]}' }
+      return (await send('/v1/search', init)).status
+    }
+
+    expect([await search('key_one'), await search('key_one'), await search('key_two')]).toEqual([
+      200, 429, 200,
+    ])
+  })
+
+  it('count GETs and requests that create nothing not at all', async () => {
+    const limit = { requests: 1, window: 60_000 }
+    const { get, post } = await running({ quotas: { monitors: limit, runs: limit } })
+    const answers = await Promise.all([
+      ...Array.from({ length: 5 }, () => get('/v1/monitors')),
+      ...Array.from({ length: 5 }, () => post('/v1/tasks/groups', {})),
+    ])
+
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([])
+  })
+})
+
+describe('credit', () => {
+  const create = { input: 'x', processor: 'base' }
+
+  it('is reserved by active runs, alone and in groups: more of them are a 402 with Retry-After', async () => {
+    const processor = new HeldProcessor()
+    const { post, group, add } = await running({ processor, credit: 2, concurrency: 1 })
+    const id = await group()
+    await add(id, 'one')
+    const second = await post('/v1/tasks/runs', create)
+
+    const refused = await post('/v1/tasks/runs', create)
+    const inGroup = await post(`/v1/tasks/groups/${id}/runs`, { inputs: [{ input: 'two' }] })
+
+    expect([second.status, refused.status, inGroup.status]).toEqual([202, 402, 402])
+    expect(refused.headers.get('retry-after')).toBe('1')
+    expect(refused.body).toMatchObject({
+      type: 'error',
+      error: { detail: { credit: 2, reserved: 2, needed: 1 } },
+    })
+  })
+
+  it('is free again when a run ends', async () => {
+    const processor = new HeldProcessor()
+    const { post, get } = await running({ processor, credit: 1 })
+    const { body } = await post<{ run_id: string }>('/v1/tasks/runs', create)
+    const held = await processor.next()
+    const refused = await post('/v1/tasks/runs', create)
+    held.complete()
+    await get(`/v1/tasks/runs/${body.run_id}/result`)
+    const accepted = await post('/v1/tasks/runs', create)
+
+    expect([refused.status, accepted.status]).toEqual([402, 202])
+  })
+
+  it('refuses a request that needs more than all of it, and adds none of its runs', async () => {
+    const { post, get, group } = await running({ credit: 2 })
+    const id = await group()
+    const inputs = ['one', 'two', 'three'].map((input) => ({ input }))
+    const answer = await post(`/v1/tasks/groups/${id}/runs`, { inputs })
+    const { body } = await get<TaskGroup>(`/v1/tasks/groups/${id}`)
+
+    expect([answer.status, body.status.num_task_runs]).toEqual([402, 0])
   })
 })

@@ -55,6 +55,7 @@ function endpointsUnder(prefix: string, suffix: string): Endpoint[] {
       body: { name: 'AddRunsRequest', schema: addRunsRequest },
       answer: addRunsResponse,
       quota: 'runs',
+      errors: { 402: 'Active runs reserve the credit' },
       betas: [FIELD_BASIS_BETA],
     },
     {

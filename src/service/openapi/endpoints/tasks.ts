@@ -17,6 +17,7 @@ export const taskEndpoints: readonly Endpoint[] = [
     status: 202,
     answer: taskRun,
     quota: 'runs',
+    errors: { 402: 'Active runs reserve the credit' },
     betas: [WEBHOOK_BETA, FIELD_BASIS_BETA],
   },
   {
