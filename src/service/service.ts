@@ -13,7 +13,8 @@ import { createExtract } from './extract/extract.ts'
 import { refuseDeletedGroup } from './faults/deleted-group.ts'
 import { Faults, type Fault } from './faults/faults.ts'
 import { openFaultyWriter } from './faults/faulty-event-writer.ts'
-import { openFaultyGroupStream } from './faults/group-stream-faults.ts'
+import { openFaultyGroupStream, repeated } from './faults/group-stream-faults.ts'
+import { createFindAll } from './find-all/find-all.ts'
 import { persistentClock } from './persistent-clock.ts'
 import { Interactions } from './interactions/interactions.ts'
 import { serviceLimits, type ServiceQuotas } from './http/quota.ts'
@@ -214,6 +215,17 @@ async function assemble(
   const web = createWeb(options.allowPrivateAddresses === true ? { isAllowed: () => true } : {})
   const extract = createExtract({ corpus, web, clock })
   opened.push(() => extract.close())
+  const findAll = createFindAll({
+    database,
+    clock,
+    corpus,
+    outbox,
+    processor,
+    openWriter: (path) => openFaultyWriter(faults, path),
+    startAt: (path, position) => repeated(faults, path, position),
+    streamDuration,
+    onError,
+  })
   const listener = createListener(
     createApp({
       apiKeys,
@@ -231,18 +243,21 @@ async function assemble(
         }
         app.route('/v1/tasks/runs', tasks.runs)
         app.route('/v1/monitors', monitors.routes())
+        app.route('/v1beta/findall', findAll.routes)
       },
     }),
   )
-  // Tasks and the web are closed before the listener, which waits for streams and requests to end.
+  // Tasks, FindAll and the web are closed before the listener, which waits for streams and requests to end.
   opened.push(
     () => listener.close(),
     () => web.close(),
     () => tasks.close(),
+    () => findAll.close(),
   )
   outbox.start()
   monitors.start()
   tasks.start()
+  findAll.start()
 
   let url: string | undefined
   let closed: Promise<void> | undefined

@@ -119,8 +119,10 @@ export class Caller {
     return answer.body
   }
 
-  readonly stream = async (path: string): Promise<EventReader> => {
-    const response = await fetch(this.url + path, { headers: { 'x-api-key': this.service.apiKey } })
+  readonly stream = async (path: string, headers: Record<string, string> = {}): Promise<EventReader> => {
+    const response = await fetch(this.url + path, {
+      headers: { 'x-api-key': this.service.apiKey, ...headers },
+    })
     const reader = new EventReader(response)
     onTestFinished(() => reader.close())
     return reader

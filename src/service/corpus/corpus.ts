@@ -31,6 +31,16 @@ export interface DocumentHit extends DocumentSource {
   readonly score: number
 }
 
+/** A thing that documents are about: a package with its README and its changelog, or a single document. */
+export interface CorpusEntity {
+  /** The name of the folder, with its scope; the title of a single document. */
+  readonly name: string
+  /** The URL of its first document. */
+  readonly url: string
+  /** The README first. */
+  readonly documents: readonly DocumentSource[]
+}
+
 /** A search query. */
 export interface CorpusQuery {
   readonly queries: readonly string[]
@@ -67,6 +77,11 @@ export interface Corpus {
   passages(query: CorpusQuery): Passage[]
   /** The document with this URL; undefined if the index has none. */
   document(url: string): CorpusDocument | undefined
+  /**
+   * What the document with this URL is about: the innermost folder with a README, with at most `limit` of its documents, or
+   * the document alone; undefined if the index has none.
+   */
+  entity(url: string, limit: number): CorpusEntity | undefined
   /**
    * Scans the folders, and resolves when every change made before the call is in the index. Rejects when one of the folders
    * cannot be read; the index is then unchanged.

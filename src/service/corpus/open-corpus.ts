@@ -8,6 +8,7 @@ import { transaction } from '../database.ts'
 import { batchesOf } from './batches.ts'
 import type { Corpus, CorpusDocument } from './corpus.ts'
 import { parseDocument } from './document.ts'
+import { Entities } from './entities.ts'
 import { FileIndex, type KnownFile } from './file-index.ts'
 import {
   checkRoots,
@@ -119,6 +120,7 @@ class IndexedCorpus implements Corpus {
   readonly search: Corpus['search']
   readonly passages: Corpus['passages']
   readonly document: Corpus['document']
+  readonly entity: Corpus['entity']
 
   constructor(database: DatabaseSync, roots: readonly string[], sites: readonly Site[], filter: FileFilter) {
     this.#database = database
@@ -131,6 +133,8 @@ class IndexedCorpus implements Corpus {
     this.search = (query, budget) => this.#search.search(query, budget)
     this.passages = (query) => this.#search.passages(query)
     this.document = (url) => this.#search.document(url)
+    const entities = new Entities(database)
+    this.entity = (url, limit) => entities.of(url, limit)
   }
 
   get size(): number {

@@ -198,6 +198,7 @@ function hashOf(url: string, text: string): string {
   return createHash('sha256').update(`${url}\0${text}`).digest('hex')
 }
 
-function toSource({ url, title, publish_date: date }: Record<string, SQLOutputValue>): DocumentSource {
+/** The source of a row with `url`, `title` and `publish_date`. */
+export function toSource({ url, title, publish_date: date }: Record<string, SQLOutputValue>): DocumentSource {
   return { url: String(url), title: String(title), publishDate: typeof date === 'string' ? date : null }
 }

@@ -13,7 +13,7 @@ export function openFaultyGroupStream(faults: Faults): OpenGroupStream {
 }
 
 /** The fault `repeat-events`: an earlier position. */
-function repeated(faults: Faults, path: string, position: number): number {
+export function repeated(faults: Faults, path: string, position: number): number {
   // At the beginning there is nothing to repeat.
   if (position === 0) return position
   const fault = faults.take('repeat-events', (armed) => concerns(armed, path))

@@ -55,6 +55,10 @@ export class FakeCorpus implements Corpus {
     throw new Error('monitors search for passages')
   }
 
+  entity(): never {
+    throw new Error('monitors search for passages')
+  }
+
   document(url: string): CorpusDocument | undefined {
     const found = this.#documents.get(url)
     if (found === undefined) return undefined

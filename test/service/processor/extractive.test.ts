@@ -525,6 +525,7 @@ describe('an aborted run', () => {
       size: corpus.size,
       search: corpus.search,
       document: corpus.document,
+      entity: corpus.entity,
       passages(query) {
         searches += 1
         controller.abort(new Error('called off'))

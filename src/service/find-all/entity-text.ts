@@ -1,0 +1,33 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Corpus } from '../corpus/corpus.ts'
+import { splitPassages, wholeCharacters } from '../corpus/passages.ts'
+import type { SourcePassage } from '../processor/judge.ts'
+import { stemsOf } from '../processor/vocabulary.ts'
+import type { Effort } from './generators.ts'
+
+/** A passage about an entity, with the stems of its words and of its document's title. */
+export interface EntityPassage extends SourcePassage {
+  readonly stems: ReadonlySet<string>
+}
+
+/**
+ * The passages of the entity at a URL, in the order of its documents; none if the index has lost it. Yields to the event loop
+ * between documents.
+ */
+export async function readEntity(corpus: Corpus, url: string, effort: Effort): Promise<EntityPassage[]> {
+  const passages: EntityPassage[] = []
+  let charactersLeft = effort.characters
+  for (const source of corpus.entity(url, effort.documents)?.documents ?? []) {
+    const document = corpus.document(source.url)
+    if (document === undefined || charactersLeft <= 0) continue
+    const text = wholeCharacters(document.text.slice(0, charactersLeft))
+    charactersLeft -= text.length
+    for (const { start, end } of splitPassages(text)) {
+      const passage = text.slice(start, end)
+      const { url: at, title } = source
+      passages.push({ url: at, title, text: passage, stems: stemsOf(`${title} ${passage}`) })
+    }
+    await setImmediate()
+  }
+  return passages
+}

@@ -1,0 +1,197 @@
+import type {
+  CandidateOutput,
+  FindAllCandidate,
+  FindAllRequest,
+  MatchCondition,
+} from '../../protocol/find-all.ts'
+import type { Citation, FieldBasis } from '../../protocol/output.ts'
+import { words } from '../corpus/terms.ts'
+import { type Evidence, Judge } from '../processor/judge.ts'
+import { type Question, questionOf, splitName, stemsOf } from '../processor/vocabulary.ts'
+import { type Comparison, readComparison } from './comparison.ts'
+import type { EntityPassage } from './entity-text.ts'
+
+/** Number of passages that are judged for a condition. */
+const MAX_PASSAGES = 12
+/** Maximum number of statements of a passage that together meet a condition. */
+const MAX_STATEMENTS = 3
+/** Minimum coverage of a single statement that meets a condition. */
+const COVERAGE = 0.6
+/** Minimum coverage of several statements of one passage. */
+const JOINT_COVERAGE = 0.75
+/** Number of passages at the beginning that are searched for a description. */
+const LEADS = 4
+
+/** Words of a condition that name the entity or require something, but are not what is required. */
+const CONDITION_WORDS = words(
+  'must should shall needs need required requires condition entity entities candidate match matches satisfy satisfies meet meets ' +
+    'has have having does provide provides offer offers',
+)
+const NEGATION =
+  /\b(?:no|not|never|none|neither|nor|without|cannot|lacks?|lacking|unsupported|zero)\b|n['’]t\b/i
+
+/** The result of a condition. */
+interface Verdict {
+  readonly output: CandidateOutput
+  readonly basis: FieldBasis
+}
+
+/** Evaluates each condition on the passages of a candidate. It is deterministic, and cites verbatim text only. */
+export function evaluate(
+  candidate: FindAllCandidate,
+  request: FindAllRequest,
+  passages: readonly EntityPassage[],
+): FindAllCandidate {
+  const verdicts = request.match_conditions.map((condition): [string, Verdict] => [
+    condition.name,
+    judgeCondition(condition, candidate, request, passages),
+  ])
+  const matched = verdicts.every(([, { output }]) => output.is_matched === true)
+  return {
+    ...candidate,
+    match_status: matched ? 'matched' : 'unmatched',
+    output: Object.fromEntries(verdicts.map(([name, { output }]) => [name, output])),
+    basis: verdicts.map(([, { basis }]) => basis),
+  }
+}
+
+/** The sentence that describes an entity best; null if there is none. */
+export function describe(name: string, passages: readonly EntityPassage[]): string | null {
+  const judge = new Judge(questionOf(''), { names: [name], text: '' }, name)
+  const [best] = passages
+    .slice(0, LEADS)
+    .flatMap((passage, rank) => judge.read(passage, rank))
+    .toSorted((a, b) => b.score - a.score)
+  return best?.unit.text ?? null
+}
+
+function judgeCondition(
+  condition: MatchCondition,
+  { name }: FindAllCandidate,
+  { entity_type }: FindAllRequest,
+  passages: readonly EntityPassage[],
+): Verdict {
+  const { text, comparison } = readComparison(condition.description)
+  const except = [
+    ...CONDITION_WORDS,
+    ...formsOf(entity_type),
+    ...words('no not never none without cannot lack zero'),
+  ]
+  const asked = questionOf(text, except)
+  const question = asked.terms.length > 0 ? asked : questionOf(splitName(condition.name), except)
+  const judge = new Judge(question, { names: [name], text: '' }, name)
+  const found = relevant(passages, question).map((passage, rank) => judge.read(passage, rank))
+  const wantsAbsence = NEGATION.test(condition.description)
+  const statements = bestOf(found, question, comparison)
+  const isDenied = statements.some(({ unit }) => NEGATION.test(unit.text))
+  const isMatched = statements.length === 0 ? wantsAbsence : isDenied === wantsAbsence
+  const value = statements.length === 0 ? null : statements.map(({ unit }) => unit.text).join(' ')
+  return {
+    output: { value, type: 'match_condition', is_matched: isMatched },
+    basis: {
+      field: condition.name,
+      reasoning: reasoningOf({
+        question,
+        statements,
+        isDenied,
+        isMatched,
+        comparison,
+        passages: passages.length,
+      }),
+      citations: citationsOf(statements),
+      confidence: confidenceOf(statements, question),
+    },
+  }
+}
+
+/** The words of a type of entity, in singular and plural. */
+function formsOf(entityType: string): string[] {
+  return words(entityType).flatMap((word) => [
+    word,
+    `${word}s`,
+    word.replace(/s$/, ''),
+    word.replace(/ies$/, 'y'),
+  ])
+}
+
+/** The passages that have most terms of the question, in a stable order. */
+function relevant(passages: readonly EntityPassage[], { terms }: Question): EntityPassage[] {
+  const count = ({ stems, text }: EntityPassage) =>
+    terms.filter(
+      (term) => [...term.stems].some((wanted) => stems.has(wanted)) || term.answer?.test(text) === true,
+    ).length
+  return passages
+    .map((passage) => ({ passage, count: count(passage) }))
+    .filter((entry) => entry.count > 0)
+    .toSorted((a, b) => b.count - a.count)
+    .slice(0, MAX_PASSAGES)
+    .map(({ passage }) => passage)
+}
+
+/** The statement that meets the condition, else a few of one passage that meet it together; none if there are none. */
+function bestOf(
+  found: readonly (readonly Evidence[])[],
+  question: Question,
+  comparison: Comparison | undefined,
+): readonly Evidence[] {
+  const fits = ({ unit }: Evidence) => comparison === undefined || comparison.holds(unit.text)
+  const [single] = found
+    .flat()
+    .filter((evidence) => evidence.direct && evidence.coverage >= COVERAGE && fits(evidence))
+    .toSorted((a, b) => b.coverage - a.coverage || b.score - a.score)
+  if (single !== undefined) return [single]
+  for (const evidence of found) {
+    const joint = jointly(evidence, question)
+    if (joint.length > 0 && (comparison === undefined || joint.some(fits))) return joint
+  }
+  return []
+}
+
+/** A few statements of one passage that together have enough terms of the question; none if there are none. */
+function jointly(evidence: readonly Evidence[], { terms }: Question): readonly Evidence[] {
+  const missing = new Set(terms)
+  const taken: Evidence[] = []
+  for (const candidate of evidence) {
+    if (taken.length === MAX_STATEMENTS) break
+    const stems = stemsOf(candidate.unit.text)
+    const news = [...missing].filter((term) => [...term.stems].some((wanted) => stems.has(wanted)))
+    if (news.length === 0) continue
+    for (const term of news) missing.delete(term)
+    taken.push(candidate)
+  }
+  return terms.length > 0 && 1 - missing.size / terms.length >= JOINT_COVERAGE ? taken : []
+}
+
+function citationsOf(statements: readonly Evidence[]): Citation[] {
+  const [first] = statements
+  // All statements are of one passage.
+  return first === undefined
+    ? []
+    : [{ url: first.passage.url, title: first.passage.title, excerpts: [first.passage.text] }]
+}
+
+function confidenceOf(statements: readonly Evidence[], { terms }: Question): 'low' | 'medium' | 'high' {
+  const [first] = statements
+  if (first === undefined || statements.length > 1) return 'low'
+  return first.coverage >= 0.9 && terms.length > 1 ? 'high' : 'medium'
+}
+
+interface Judgement {
+  readonly question: Question
+  readonly statements: readonly Evidence[]
+  readonly isDenied: boolean
+  readonly isMatched: boolean
+  readonly comparison: Comparison | undefined
+  readonly passages: number
+}
+
+function reasoningOf({ question, statements, isDenied, isMatched, comparison, passages }: Judgement): string {
+  const terms = question.terms.map(({ word }) => word).join(', ')
+  const number = comparison === undefined ? '' : `, with a number ${comparison.text}`
+  const read = `Read ${passages} passages of its documents for ${terms}${number}.`
+  const verdict = isMatched ? 'The condition is met' : 'The condition is not met'
+  const [first] = statements
+  if (first === undefined) return `${read} No statement has enough of these words. ${verdict}.`
+  const how = isDenied ? 'denies it' : 'states it'
+  return `${read} A ${first.unit.kind} in “${first.passage.title}” ${how}. ${verdict}.`
+}

@@ -1,0 +1,205 @@
+import type { HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { Hono } from 'hono'
+import type { OpenEventWriter } from '../../http/node-event-writer.ts'
+import { FIND_ALL_BETA } from '../../protocol/betas.ts'
+import type { FindAllRequest, FindAllRun } from '../../protocol/find-all.ts'
+import type { ValidationIssue } from '../../protocol/problem.ts'
+import {
+  enrichRequest,
+  extendRequest,
+  findAllEventsQuery,
+  findAllRequest,
+  ingestRequest,
+} from '../../protocol/requests/find-all.ts'
+import type { Clock } from '../clock.ts'
+import { BETA_HEADER, hasBeta } from '../http/betas.ts'
+import { streamEvents } from '../http/event-stream.ts'
+import { problem } from '../http/problem.ts'
+import { bodySchema, querySchema } from '../http/request-schema.ts'
+import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts'
+import { fieldsOf } from './enrich.ts'
+import { findAllFeed } from './feed.ts'
+import { ingest } from './ingest.ts'
+import type { FindAllStore, StoredRun } from './store.ts'
+
+/** Settings of {@link findAllRoutes}. */
+export interface FindAllRoutesOptions {
+  readonly store: FindAllStore
+  /** The clock of connections: real time, except in tests. */
+  readonly clock: Clock
+  /** Called when there is work for a run. */
+  readonly onWork: () => void
+  /** Called when a run is being cancelled. */
+  readonly onCancel: (id: string) => void
+  /** Opens the writer of a stream, by the path of its request. Default: without faults. */
+  readonly openWriter?: ((path: string) => OpenEventWriter) | undefined
+  /** Returns the position at which a stream really starts. Default: the requested one. */
+  readonly startAt?: ((path: string, position: number) => number) | undefined
+  /** Maximum duration of a stream, in ms of real time. */
+  readonly streamDuration: number
+  /** Called with errors of a stream, and the `ref_id` that the client got. */
+  readonly onError: (error: unknown, ref_id: string) => void
+  /** The functions that end open streams, for closing the service. */
+  readonly streams: Set<() => void>
+}
+
+/** Maximum number of matches of a run, with all its extensions. */
+const MAX_MATCHES = 1_000
+/** Maximum number of enrichments of a run. */
+const MAX_ENRICHMENTS = 10
+
+const ingestBody = bodySchema(ingestRequest)
+const createBody = bodySchema(findAllRequest)
+const extendBody = bodySchema(extendRequest)
+const enrichBody = bodySchema(enrichRequest)
+const eventsQuery = querySchema(findAllEventsQuery)
+
+/** Routes of FindAll, mounted under `/v1beta/findall`; all beyond the interface document. */
+export function findAllRoutes(options: FindAllRoutesOptions) {
+  const { store, clock, onWork, onCancel, openWriter, startAt, streamDuration, onError, streams } = options
+  const routes = new Hono<{ Bindings: HttpBindings }>()
+
+  routes.use(async (c, next) => {
+    if (!hasBeta(c, FIND_ALL_BETA)) {
+      const message = `FindAll is in beta: send the header ${BETA_HEADER} with the value ${FIND_ALL_BETA}`
+      throw unprocessable([issue(['header', BETA_HEADER], message, 'missing')])
+    }
+    await next()
+  })
+
+  routes.post('/ingest', async (c) => {
+    const { objective } = await readJson(c, ingestBody, unprocessable)
+    return c.json(ingest(objective))
+  })
+
+  routes.post('/runs', async (c) => {
+    const request = await readJson(c, createBody, unprocessable)
+    const issues = repeatedNames(request)
+    if (issues.length > 0) throw unprocessable(issues)
+    const run = store.create(request)
+    onWork()
+    return c.json(run, 202)
+  })
+
+  routes.get('/runs/:findall_id', (c) => c.json(existing(c.req.param('findall_id'))))
+
+  routes.get('/runs/:findall_id/schema', (c) => {
+    const { findall_id } = existing(c.req.param('findall_id'))
+    return c.json(store.schema(findall_id))
+  })
+
+  routes.get('/runs/:findall_id/result', (c) => {
+    const run = existing(c.req.param('findall_id'))
+    const { findall_id: id } = run
+    // The candidates are stored as text: parsing and serializing them would cost more than everything else.
+    const members = [
+      `"run":${JSON.stringify(run)}`,
+      `"candidates":${store.candidates(id)}`,
+      `"last_event_id":${JSON.stringify(store.log.cursor(id))}`,
+    ]
+    return c.body(`{${members.join(',')}}`, 200, { 'content-type': 'application/json' })
+  })
+
+  routes.post('/runs/:findall_id/cancel', (c) => {
+    const { findall_id: id, status } = existing(c.req.param('findall_id'))
+    if (!status.is_active) throw problem(409, `FindAll run ${id} is over: its status is ${status.status}`)
+    if (status.status !== 'cancelling') store.cancel(id)
+    onCancel(id)
+    return c.json(existing(id))
+  })
+
+  routes.post('/runs/:findall_id/extend', async (c) => {
+    const { findall_id: id } = existing(c.req.param('findall_id'))
+    const { additional_match_limit: additional } = await readJson(c, extendBody, unprocessable)
+    const { status, reason, matchLimit } = stored(id)
+    if (status !== 'completed' || reason !== 'match_limit_met') {
+      const state = status === 'completed' ? `it ended with ${reason}` : `its status is ${status}`
+      throw problem(409, `FindAll run ${id} cannot be extended: ${state}, and not with match_limit_met`)
+    }
+    if (matchLimit + additional > MAX_MATCHES) {
+      const message = `Expected at most ${MAX_MATCHES - matchLimit}, since a run has at most ${MAX_MATCHES} matches`
+      throw unprocessable([issue(['body', 'additional_match_limit'], message, 'too_big')])
+    }
+    store.extend(id, additional)
+    onWork()
+    return c.json(store.schema(id))
+  })
+
+  routes.post('/runs/:findall_id/enrich', async (c) => {
+    const { findall_id } = existing(c.req.param('findall_id'))
+    const enrichment = await readJson(c, enrichBody, unprocessable)
+    const run = stored(findall_id)
+    if (!['queued', 'running', 'completed'].includes(run.status)) {
+      throw problem(409, `FindAll run ${run.id} cannot be enriched: its status is ${run.status}`)
+    }
+    const issues = enrichmentIssues(run, fieldsOf(enrichment.output_schema.json_schema))
+    if (issues.length > 0) throw unprocessable(issues)
+    store.enrich(run.id, enrichment)
+    onWork()
+    return c.json(store.schema(run.id))
+  })
+
+  routes.get('/runs/:findall_id/events', (c) => {
+    const { findall_id: id } = existing(c.req.param('findall_id'))
+    const { last_event_id = '', timeout } = readQuery(c, eventsQuery, unprocessable)
+    const requested = store.log.position(id, last_event_id)
+    if (requested === undefined) {
+      const message = `This stream has given out no event with the id ${last_event_id}`
+      throw unprocessable([issue(['query', 'last_event_id'], message)])
+    }
+    const position = startAt?.(c.req.path, requested) ?? requested
+    const { outgoing } = c.env
+    const end = streamEvents(outgoing, findAllFeed(store, id, position, clock), {
+      clock,
+      duration: Math.min(streamDuration, timeout === undefined ? Infinity : timeout * 1_000),
+      onError,
+      ...(openWriter !== undefined && { openWriter: openWriter(c.req.path) }),
+    })
+    streams.add(end)
+    outgoing.on('close', () => streams.delete(end))
+    return RESPONSE_ALREADY_SENT
+  })
+
+  function existing(id: string): FindAllRun {
+    const run = store.run(id)
+    if (run === undefined) throw problem(404, `FindAll run not found: ${id}`)
+    return run
+  }
+
+  function stored(id: string): StoredRun {
+    const run = store.stored(id)
+    if (run === undefined) throw problem(404, `FindAll run not found: ${id}`)
+    return run
+  }
+
+  function enrichmentIssues({ id, request }: StoredRun, fields: readonly string[]): ValidationIssue[] {
+    const { enrichments } = store.schema(id)
+    const loc = ['body', 'output_schema', 'json_schema', 'properties']
+    if ((enrichments ?? []).length >= MAX_ENRICHMENTS) {
+      return [issue(['body'], `A run has at most ${MAX_ENRICHMENTS} enrichments`, 'too_big')]
+    }
+    if (fields.length === 0) return [issue(loc, 'Expected at least one property')]
+    const taken = new Set([
+      ...request.match_conditions.map(({ name }) => name),
+      ...(enrichments ?? []).flatMap(({ output_schema }) => fieldsOf(output_schema.json_schema)),
+    ])
+    return fields
+      .filter((field) => taken.has(field))
+      .map((field) => issue([...loc, field], 'The output of a candidate has this field already'))
+  }
+
+  return routes
+}
+
+/** The issues of conditions with the same name, which is the name of a field of the output. */
+function repeatedNames({ match_conditions }: FindAllRequest): ValidationIssue[] {
+  const seen = new Set<string>()
+  return match_conditions.flatMap(({ name }, index) => {
+    if (!seen.has(name)) {
+      seen.add(name)
+      return []
+    }
+    return [issue(['body', 'match_conditions', String(index), 'name'], `Another condition is named ${name}`)]
+  })
+}
