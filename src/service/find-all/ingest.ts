@@ -1,4 +1,5 @@
 import type { FindAllSchema, MatchCondition } from '../../protocol/find-all.ts'
+import { wholeCharacters } from '../corpus/passages.ts'
 import { words } from '../corpus/terms.ts'
 
 /** The words before what an objective looks for. */
@@ -14,6 +15,10 @@ const NEXT_CLAUSE =
 const MAX_CONDITIONS = 20
 /** Maximum number of words of a condition's name. */
 const NAME_WORDS = 6
+/** Maximum length of a type of entity and of a condition's name, in characters. */
+const MAX_NAME = 200
+/** Maximum length of a condition, in characters. */
+const MAX_CONDITION = 4_000
 
 /**
  * Reads the type of the entities and their conditions out of an objective, from its form alone: `packages that parse XML and
@@ -23,10 +28,10 @@ export function ingest(objective: string): FindAllSchema {
   const wanted = objective.replace(REQUEST, '').replace(/[\s.?!]+$/, '') || objective.trim()
   const [head = wanted, ...rest] = wanted.split(CLAUSE)
   const clauses = rest.length === 0 ? [] : wanted.slice(head.length).trim().split(NEXT_CLAUSE)
-  const entity_type = head.trim()
+  const entity_type = wholeCharacters(head.trim().slice(0, MAX_NAME))
   const kind = singular(words(entity_type).at(-1) ?? 'entity')
   const conditions = clauses
-    .map((clause) => clause.trim())
+    .map((clause) => wholeCharacters(clause.trim().slice(0, MAX_CONDITION)))
     .filter((clause) => clause !== '')
     .slice(0, MAX_CONDITIONS)
     .map((clause) => ({
@@ -46,7 +51,8 @@ function withoutPronoun(clause: string): string {
 }
 
 function nameOf(clause: string): string {
-  return words(withoutPronoun(clause)).slice(0, NAME_WORDS).join('_') || 'condition'
+  const name = words(withoutPronoun(clause)).slice(0, NAME_WORDS).join('_')
+  return wholeCharacters(name.slice(0, MAX_NAME)) || 'condition'
 }
 
 function singular(word: string): string {

@@ -43,7 +43,7 @@ export function openApiDocument({ betaHeader }: DocumentOptions): OpenApiDocumen
       title: 'Web research',
       version: VERSION,
       description:
-        'Search, task runs, task groups and monitors, as the embedded service of Rivulet implements them. ' +
+        'Search, Extract, task runs, task groups, monitors and FindAll, as the embedded service of Rivulet implements them. ' +
         'Null for an optional field of a request means that it is absent.',
     },
     servers: [{ url: '/' }],

@@ -1,8 +1,10 @@
+import { findAllWebhooks } from './answers/find-all.ts'
 import { monitorWebhooks } from './answers/monitors.ts'
 import type { AnyAnswer } from './answers/kinds.ts'
 import { taskRunWebhook } from './answers/tasks.ts'
 import type { Endpoint } from './endpoint.ts'
 import { extractEndpoints } from './endpoints/extract.ts'
+import { findAllEndpoints } from './endpoints/find-all.ts'
 import { monitorEndpoints } from './endpoints/monitors.ts'
 import { searchEndpoints } from './endpoints/search.ts'
 import { taskGroupEndpoints } from './endpoints/task-groups.ts'
@@ -15,10 +17,12 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...taskEndpoints,
   ...taskGroupEndpoints,
   ...monitorEndpoints,
+  ...findAllEndpoints,
 ]
 
 /** The bodies of webhooks, by their type (§6). */
 export const WEBHOOKS: Readonly<Record<string, AnyAnswer>> = {
   'task_run.status': taskRunWebhook,
   ...monitorWebhooks,
+  ...findAllWebhooks,
 }
