@@ -38,12 +38,12 @@ async function startProcess(docs: string, data: string) {
 describe('a FindAll run', () => {
   it('loses and doubles nothing when its service is killed several times', { timeout: 120_000 }, async () => {
     const docs = await packageFolder(manyPackages(24))
-    const data = join(await temporaryFolder(), 'service.db')
+    const file = join(await temporaryFolder(), 'service.db')
     const { url, received } = await startReceiver()
     const types = ['generated', 'matched', 'unmatched', 'enriched'].map(
       (change) => `findall.candidate.${change}`,
     )
-    let service = await startProcess(docs, data)
+    let service = await startProcess(docs, file)
     const webhook = { url, event_types: [...types, 'findall.run.completed'] }
     const created = await service.request('/runs', { ...LIBRARIES, match_limit: 20, webhook })
     const { findall_id: id }: FindAllRun = await created.json()
@@ -66,7 +66,7 @@ describe('a FindAll run', () => {
     for (const count of [0, 5, 13, 2]) {
       await read(count)
       await service.kill()
-      service = await startProcess(docs, data)
+      service = await startProcess(docs, file)
     }
     expect(await read(Infinity)).toBe(true)
     const answer = await service.request(`/runs/${id}/result`)
