@@ -5,10 +5,16 @@ import type { FieldBasis } from './output.ts'
 /** Every model of chat completions; all but `speed` are processors of task runs. */
 export const CHAT_MODELS = ['speed', 'lite', 'base', 'core'] as const
 
+/** A part of a message's content. Generated clients send a list of them instead of a string. */
+export interface ChatTextPart {
+  readonly type: 'text'
+  readonly text: string
+}
+
 /** One message of a conversation. */
 export interface ChatMessage {
   readonly role: 'system' | 'user' | 'assistant'
-  readonly content: string
+  readonly content: string | readonly ChatTextPart[]
 }
 
 /** The form of the answer. */

@@ -3,10 +3,16 @@
 /** Every effort of a response's reasoning (§1). */
 export const REASONING_EFFORTS = ['low', 'medium', 'high'] as const
 
-/** One message of a response's input (§1). */
+/** A part of a message's content: `output_text` is that of an earlier response. Beyond the interface document. */
+export interface ResponseTextPart {
+  readonly type: 'input_text' | 'output_text'
+  readonly text: string
+}
+
+/** One message of a response's input (§1). Messages of an earlier response's output are accepted too. */
 export interface ResponseMessage {
   readonly role: 'system' | 'developer' | 'user' | 'assistant'
-  readonly content: string
+  readonly content: string | readonly ResponseTextPart[]
 }
 
 /** The body of `POST /v1/responses` (§1). */
@@ -30,7 +36,10 @@ export interface ResponseRequest {
   readonly stream?: boolean
 }
 
-/** A citation within the text of a response (§1). The indexes are those of its characters. */
+/**
+ * A citation within the text of a response (§1). `text.slice(start_index, end_index)` is the cited part: the embedded service
+ * counts UTF-16 code units, as JavaScript does.
+ */
 export interface UrlCitation {
   readonly type: 'url_citation'
   readonly url: string

@@ -5,6 +5,7 @@ import { monitorEvent } from '../protocol/event.ts'
 import { MAX_STREAM_DURATION } from '../protocol/limits.ts'
 import { createApp } from './app.ts'
 import type { Clock } from './clock.ts'
+import { createConversations } from './conversations/conversations.ts'
 import type { Corpus } from './corpus/corpus.ts'
 import { openCorpus, type CorpusOptions } from './corpus/open-corpus.ts'
 import { checkFolders, type DocumentFolder } from './corpus/sites.ts'
@@ -26,6 +27,7 @@ import { extractiveProcessor } from './processor/extractive.ts'
 import type { Processor } from './processor/processor.ts'
 import { openApiRoute } from './openapi/route.ts'
 import { validating } from './processor/validating.ts'
+import { ProcessorSlots } from './processor/slots.ts'
 import { searchRoutes } from './search/search-routes.ts'
 import { createTasks } from './tasks/tasks.ts'
 import type { RunRecord } from './tasks/task-store.ts'
@@ -59,7 +61,7 @@ export interface ResearchServiceOptions {
   readonly speed?: number
   /** Executes task runs. Default: a processor that extracts answers from the documents. */
   readonly processor?: Processor
-  /** Maximum number of task runs executed at once. Default 4. */
+  /** Maximum number of task runs, chats and responses executed at once; the latter two first. Default 4. */
   readonly concurrency?: number
   /** Faults that are armed from the start. Default: none. */
   readonly faults?: readonly Fault[]
@@ -198,6 +200,7 @@ async function assemble(
   opened.push(() => monitors.close())
   const interactions = new Interactions(database)
   const processor = validating(options.processor ?? extractiveProcessor(corpus))
+  const slots = new ProcessorSlots(concurrency)
   const tasks = createTasks({
     database,
     clock,
@@ -207,9 +210,20 @@ async function assemble(
     openStream: openFaultyGroupStream(faults),
     beforeRequest: (groupId) => refuseDeletedGroup(faults, groupId),
     processor,
-    concurrency,
-    streamDuration,
+    slots,
     credit: options.credit,
+    streamDuration,
+    onError,
+  })
+  const conversations = createConversations({
+    database,
+    clock,
+    interactions,
+    previous: tasks.interactions,
+    openWriter: (path) => openFaultyWriter(faults, path),
+    processor,
+    slots,
+    streamDuration,
     onError,
   })
   const web = createWeb(options.allowPrivateAddresses === true ? { isAllowed: () => true } : {})
@@ -244,15 +258,18 @@ async function assemble(
         app.route('/v1/tasks/runs', tasks.runs)
         app.route('/v1/monitors', monitors.routes())
         app.route('/v1beta/findall', findAll.routes)
+        app.route('/v1beta/chat/completions', conversations.chat)
+        app.route('/v1/responses', conversations.responses)
       },
     }),
   )
-  // Tasks, FindAll and the web are closed before the listener, which waits for streams and requests to end.
+  // Tasks, FindAll, conversations and the web are closed before the listener, which waits for streams and requests to end.
   opened.push(
     () => listener.close(),
     () => web.close(),
     () => tasks.close(),
     () => findAll.close(),
+    () => conversations.close(),
   )
   outbox.start()
   monitors.start()

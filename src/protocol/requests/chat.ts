@@ -1,8 +1,10 @@
-import type { ChatFormat, ChatMessage, ChatRequest } from '../chat.ts'
+import type { ChatFormat, ChatMessage, ChatRequest, ChatTextPart } from '../chat.ts'
 import * as s from './kinds.ts'
 
+const parts = s.list<ChatTextPart>(s.object({ type: s.oneOf(['text']), text: s.anyText() }, {}), 'entries', 1)
+
 const message = s.object<ChatMessage>(
-  { role: s.oneOf(['system', 'user', 'assistant']), content: s.anyText() },
+  { role: s.oneOf(['system', 'user', 'assistant']), content: s.either(s.anyText(), parts) },
   {},
 )
 

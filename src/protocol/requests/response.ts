@@ -1,9 +1,18 @@
 import { REASONING_EFFORTS } from '../response.ts'
-import type { ResponseMessage, ResponseRequest } from '../response.ts'
+import type { ResponseMessage, ResponseRequest, ResponseTextPart } from '../response.ts'
 import * as s from './kinds.ts'
 
+const parts = s.list<ResponseTextPart>(
+  s.object({ type: s.oneOf(['input_text', 'output_text']), text: s.anyText() }, {}),
+  'entries',
+  1,
+)
+
 const message = s.object<ResponseMessage>(
-  { role: s.oneOf(['system', 'developer', 'user', 'assistant']), content: s.anyText() },
+  {
+    role: s.oneOf(['system', 'developer', 'user', 'assistant']),
+    content: s.either(s.anyText(), parts),
+  },
   {},
 )
 

@@ -1,7 +1,7 @@
 import type { CutPoint } from './faults.ts'
 
-/** The start of the data of a framed event. JSON has no line breaks, so it occurs once. */
-const DATA = '\ndata: '
+/** The start of the data of a framed event. Its first occurrence, since no id and no type contains it. */
+const DATA = 'data: '
 /** The end of an event. */
 const END = '\n\n'
 

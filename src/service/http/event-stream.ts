@@ -19,6 +19,8 @@ export interface EventFeed {
 export interface EventStreamOptions {
   /** Real time, except in tests. */
   readonly clock: Clock
+  /** Text before the first event, with which the headers are sent. Default: the `retry` field of a stream that resumes. */
+  readonly opening?: string
   /** Default: a {@link NodeEventWriter}. */
   readonly openWriter?: OpenEventWriter
   /** Ends the stream after this long, in ms of real time. */
@@ -32,7 +34,7 @@ export interface EventStreamOptions {
 /** Interval of comments on an idle stream, in ms of real time, so that proxies do not close it. */
 const HEARTBEAT = 15_000
 /** The `retry:` of the stream, in ms. Short, since the service usually runs on the same machine. */
-const RETRY = 20
+const RETRY = 'retry: 20\n\n'
 
 /**
  * Sends the feed's events to one client, with backpressure: at most one batch is buffered in memory. The response ends
@@ -41,7 +43,7 @@ const RETRY = 20
 export function streamEvents(
   outgoing: ServerResponse,
   feed: EventFeed,
-  { clock, openWriter = openPlain, duration, silence, onError }: EventStreamOptions,
+  { clock, opening = RETRY, openWriter = openPlain, duration, silence, onError }: EventStreamOptions,
 ): () => void {
   let closed = false
   let blocked = false
@@ -111,7 +113,7 @@ export function streamEvents(
 
   const writer = openWriter(outgoing, { onDrain, onEnd: stop })
   // Sends the headers at once, since the first event may be late.
-  writer.writeRaw(`retry: ${RETRY}\n\n`)
+  writer.writeRaw(opening)
   const heartbeat = setInterval(() => {
     if (!blocked) blocked = !writer.writeRaw(': still here\n\n')
   }, HEARTBEAT)

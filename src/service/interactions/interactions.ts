@@ -21,6 +21,19 @@ const MAX_TEXT = 8_000
 /** Maximum length of all turns that {@link Interactions.turns} returns, in characters. */
 const MAX_CONTEXT = 32_000
 
+/** The latest turns, in the same order: at most 16, each clipped, of 32,000 characters together. */
+export function latestTurns(turns: readonly Turn[]): readonly Turn[] {
+  const latest: Turn[] = []
+  let characters = 0
+  for (const { question, answer } of turns.slice(-MAX_TURNS).toReversed()) {
+    const turn = { question: question.slice(0, MAX_TEXT), answer: answer.slice(0, MAX_TEXT) }
+    characters += turn.question.length + turn.answer.length
+    if (characters > MAX_CONTEXT) break
+    latest.unshift(turn)
+  }
+  return latest
+}
+
 /** Questions and answers of runs, chats and responses, from which a later request continues. Beyond the interface document. */
 export class Interactions {
   readonly #insert

@@ -43,7 +43,8 @@ export function openApiDocument({ betaHeader }: DocumentOptions): OpenApiDocumen
       title: 'Web research',
       version: VERSION,
       description:
-        'Search, Extract, task runs, task groups, monitors and FindAll, as the embedded service of Rivulet implements them. ' +
+        'Search, Extract, task runs, task groups, monitors, FindAll, chat completions and responses, as the embedded service of ' +
+        'Rivulet implements them. ' +
         'Null for an optional field of a request means that it is absent.',
     },
     servers: [{ url: '/' }],

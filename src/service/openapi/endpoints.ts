@@ -3,9 +3,11 @@ import { monitorWebhooks } from './answers/monitors.ts'
 import type { AnyAnswer } from './answers/kinds.ts'
 import { taskRunWebhook } from './answers/tasks.ts'
 import type { Endpoint } from './endpoint.ts'
+import { chatEndpoints } from './endpoints/chat.ts'
 import { extractEndpoints } from './endpoints/extract.ts'
 import { findAllEndpoints } from './endpoints/find-all.ts'
 import { monitorEndpoints } from './endpoints/monitors.ts'
+import { responseEndpoints } from './endpoints/responses.ts'
 import { searchEndpoints } from './endpoints/search.ts'
 import { taskGroupEndpoints } from './endpoints/task-groups.ts'
 import { taskEndpoints } from './endpoints/tasks.ts'
@@ -18,6 +20,8 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...taskGroupEndpoints,
   ...monitorEndpoints,
   ...findAllEndpoints,
+  ...chatEndpoints,
+  ...responseEndpoints,
 ]
 
 /** The bodies of webhooks, by their type (§6). */

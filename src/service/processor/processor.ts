@@ -20,10 +20,13 @@ export interface RunProgress {
   readonly meter?: number
 }
 
-/** A run to execute. Its input includes the group's default task spec. */
+/** A run to execute. Its input includes the group's default task spec. Chats and responses are executed as runs too. */
 export interface RunTask {
+  /** The id of the run, chat completion or response. */
   readonly run_id: string
   readonly input: RunInput
+  /** The system messages of a chat, or the instructions of a response. The built-in processor ignores them. */
+  readonly instructions?: string
   /** The earlier turns of the run's interaction, oldest first; bounded. */
   readonly context: readonly Turn[]
   /** Whether the basis has an entry for each element of a list too (§2.3). Default false. */
@@ -40,6 +43,9 @@ export interface RunResult {
 
 /** Executes runs. An error that it throws fails the run, with the error's message. */
 export interface Processor {
-  /** Executes one run. The signal is aborted when the service closes; the next start executes the run again. */
+  /**
+   * Executes one run. The signal is aborted when the service closes; the next start executes the run again. For a chat or a
+   * response it is also aborted when the client disconnects, and it is not executed again.
+   */
   run(task: RunTask, signal: AbortSignal): Promise<RunResult>
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { isObject } from '../../protocol/event.ts'
 import type { Clock } from '../clock.ts'
 import type { Processor, RunTask } from '../processor/processor.ts'
+import type { ProcessorSlots } from '../processor/slots.ts'
 import type { ClaimedRun, RunOutcome, TaskStore } from './task-store.ts'
 
 /** How long to wait when the database fails, in ms of the clock. */
@@ -12,8 +13,8 @@ export interface RunPoolOptions {
   readonly store: TaskStore
   readonly clock: Clock
   readonly processor: Processor
-  /** Maximum number of runs executed at once. */
-  readonly concurrency: number
+  /** The executions in flight, of runs and of requests. */
+  readonly slots: ProcessorSlots
   /** Called when the database fails; the operation is retried 5 s later. */
   readonly onError: (error: unknown) => void
 }
@@ -30,6 +31,7 @@ export class RunPool {
 
   constructor(options: RunPoolOptions) {
     this.#options = options
+    options.slots.onFree(() => this.wake())
   }
 
   /** Starts to execute runs, including those that an earlier process did not finish. */
@@ -56,11 +58,12 @@ export class RunPool {
 
   #fill(): void {
     this.#scheduled = undefined
-    const { store, concurrency } = this.#options
+    const { store, slots } = this.#options
     try {
-      while (!this.#stopped && this.#running.size < concurrency) {
+      while (!this.#stopped && slots.isFree) {
         const task = store.claim()
         if (task === undefined) return
+        slots.take()
         void this.#execute(task)
       }
     } catch (error) {
@@ -99,7 +102,7 @@ export class RunPool {
     }
     this.#running.delete(controller)
     this.#forgetCredentials()
-    this.wake()
+    this.#options.slots.release()
   }
 
   #forgetCredentials(): void {

@@ -142,6 +142,12 @@ export class TaskStore {
     return this.#interactions.turns(id) !== undefined || this.run(runIdOf(id)) !== undefined
   }
 
+  /** The turns of the interaction that a request continues, oldest first. */
+  context(previous: string | undefined): readonly Turn[] {
+    if (previous === undefined) return []
+    return this.#interactions.turns(previous) ?? this.#endedTurn(runIdOf(previous))
+  }
+
   /** The progress of a run that sends progress events; undefined before it is executed, and if it sends none. */
   trace(runId: string): StoredTrace | undefined {
     const running = this.#traces.get(runId)
@@ -175,7 +181,7 @@ export class TaskStore {
     return {
       run_id,
       input: servers === null ? input : { ...input, mcp_servers: parse(servers) },
-      context: this.#context(input.previous_interaction_id),
+      context: this.context(input.previous_interaction_id),
       ...(this.#sql.hasElementBasis.get(run_id) !== undefined && { elementBasis: true }),
     }
   }
@@ -242,11 +248,6 @@ export class TaskStore {
       taskgroup_id: row['taskgroup_id'] == null ? null : String(row['taskgroup_id']),
       status: toStatus(row['status']),
     }))
-  }
-
-  #context(previous: string | undefined): readonly Turn[] {
-    if (previous === undefined) return []
-    return this.#interactions.turns(previous) ?? this.#endedTurn(runIdOf(previous))
   }
 
   /** The turn of an ended run, which a version of the service without interactions has stored. */
@@ -459,7 +460,8 @@ function interactionIdOf(runId: string): string {
   return runId.replace(/^trun_/, 'intr_')
 }
 
-function runIdOf(interactionId: string): string {
+/** The run of an interaction. */
+export function runIdOf(interactionId: string): string {
   return interactionId.replace(/^intr_/, 'trun_')
 }
 

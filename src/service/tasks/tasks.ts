@@ -1,13 +1,14 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { type Clock, realTimeOf } from '../clock.ts'
-import type { Interactions } from '../interactions/interactions.ts'
+import type { Interactions, Turn } from '../interactions/interactions.ts'
 import type { Processor } from '../processor/processor.ts'
+import type { ProcessorSlots } from '../processor/slots.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
 import { requireCredit } from './credit.ts'
 import { groupRoutes, type GroupRoutesOptions } from './group-routes.ts'
 import { RunPool } from './run-pool.ts'
 import { runEventRoutes, type RunEventRoutesOptions, runRoutes } from './run-routes.ts'
-import { TaskStore, type RunRecord } from './task-store.ts'
+import { runIdOf, TaskStore, type RunRecord } from './task-store.ts'
 
 /** Settings of {@link createTasks}. */
 export interface TasksOptions
@@ -19,8 +20,8 @@ export interface TasksOptions
   readonly outbox: Outbox
   readonly interactions: Interactions
   readonly processor: Processor
-  /** Maximum number of runs executed at once. */
-  readonly concurrency: number
+  /** The executions in flight, of runs and of requests. */
+  readonly slots: ProcessorSlots
   /** Maximum number of active runs; undefined is without a limit. */
   readonly credit?: number | undefined
   /** Maximum duration of a stream, in ms of real time (§4.4); 570 s at most for the stream of a single run. */
@@ -29,11 +30,23 @@ export interface TasksOptions
   readonly onError: (error: unknown, ref_id?: string) => void
 }
 
+/** The interactions that a request may continue, also while their runs are active. */
+export interface PreviousInteractions {
+  isKnown(id: string): boolean
+  /**
+   * Resolves with the turns of a known interaction, oldest first, once its run has ended.
+   *
+   * @throws The signal's reason if it is aborted first.
+   */
+  turns(id: string, signal: AbortSignal): Promise<readonly Turn[]>
+}
+
 /** Task runs and groups: their routes and their execution. */
 export interface Tasks {
   readonly groups: ReturnType<typeof groupRoutes>
   readonly runs: ReturnType<typeof runRoutes>
   readonly runEvents: ReturnType<typeof runEventRoutes>
+  readonly interactions: PreviousInteractions
   /** Starts to execute runs, beginning with those of an earlier process. */
   start(): void
   records(): RunRecord[]
@@ -45,8 +58,8 @@ export function createTasks(options: TasksOptions): Tasks {
   const { database, clock, outbox, interactions, openStream, beforeRequest, streamDuration, onError } =
     options
   const store = new TaskStore(database, clock, outbox, interactions)
-  const { processor, concurrency } = options
-  const pool = new RunPool({ store, clock, processor, concurrency, onError })
+  const { processor, slots } = options
+  const pool = new RunPool({ store, clock, processor, slots, onError })
   const streams = new Set<() => void>()
   const closing = new AbortController()
   const onRuns = () => pool.wake()
@@ -73,6 +86,10 @@ export function createTasks(options: TasksOptions): Tasks {
       onError,
       streams,
     }),
+    interactions: {
+      isKnown: (id) => store.isInteraction(id),
+      turns: (id, signal) => turnsOf(store, id, signal),
+    },
     start: () => pool.start(),
     records: () => store.records(),
     close() {
@@ -81,4 +98,27 @@ export function createTasks(options: TasksOptions): Tasks {
       for (const end of streams) end()
     },
   }
+}
+
+function turnsOf(store: TaskStore, id: string, signal: AbortSignal): Promise<readonly Turn[]> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted()
+    const runId = runIdOf(id)
+    const isActive = () => store.run(runId)?.is_active === true
+    if (!isActive()) return resolve(store.context(id))
+    const finish = () => {
+      unsubscribe()
+      signal.removeEventListener('abort', abort)
+    }
+    const abort = () => {
+      finish()
+      reject(signal.reason)
+    }
+    const unsubscribe = store.changes.on(runId, () => {
+      if (isActive()) return
+      finish()
+      resolve(store.context(id))
+    })
+    signal.addEventListener('abort', abort)
+  })
 }

@@ -4,6 +4,7 @@ import { openDatabase } from '../../../src/service/database.ts'
 import { RunPool } from '../../../src/service/tasks/run-pool.ts'
 import { newRun } from '../../../src/service/tasks/run-request.ts'
 import { Interactions } from '../../../src/service/interactions/interactions.ts'
+import { ProcessorSlots } from '../../../src/service/processor/slots.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'
 import { answerTo } from '../running.ts'
 
@@ -23,7 +24,7 @@ function startPool(refused: 'running' | 'completed') {
   const pool = new RunPool({
     store,
     clock,
-    concurrency: 1,
+    slots: new ProcessorSlots(1),
     processor: {
       async run({ input }) {
         carriedOut += 1

@@ -1,0 +1,61 @@
+import { isObject } from '../../protocol/event.ts'
+import type { FieldBasis, TaskOutput } from '../../protocol/output.ts'
+
+/** The form of an answer. `object` is any JSON object. */
+export type AnswerForm =
+  | { readonly type: 'text' }
+  | { readonly type: 'object' }
+  | { readonly type: 'schema'; readonly schema: Readonly<Record<string, unknown>> }
+
+/** Where a part of an answer is within its text, in UTF-16 code units. */
+export interface Span {
+  readonly start: number
+  readonly end: number
+}
+
+/** An answer as text. */
+export interface AnswerContent {
+  readonly text: string
+  /** Where each top-level field of a JSON answer is. */
+  readonly fields: ReadonlyMap<string, Span>
+  readonly basis: readonly FieldBasis[]
+  /** Whether anything was found. */
+  readonly isFound: boolean
+}
+
+/** The answer in prose to a question that the documents do not answer. */
+const NOTHING_FOUND = 'No answer was found.'
+
+/** Converts an output to text. Throws for an output that has no content of its type, since a processor may be anybody's. */
+export function contentOf(output: TaskOutput, form: AnswerForm): AnswerContent {
+  const basis = Array.isArray(output.basis) ? output.basis : []
+  if (output.type === 'json' && isObject(output.content)) {
+    return { ...writeObject(output.content), basis, isFound: true }
+  }
+  if (output.type !== 'text' || typeof output.content !== 'string') {
+    throw new TypeError('the processor returned no content')
+  }
+  const { content } = output
+  if (form.type === 'schema') throw new TypeError('the processor returned text where a schema was given')
+  if (form.type !== 'text') return { ...writeObject({ answer: content }), basis, isFound: content !== '' }
+  return { text: content || NOTHING_FOUND, fields: new Map(), basis, isFound: content !== '' }
+}
+
+/** Writes the object like `JSON.stringify`, and notes where the value of each field is. */
+function writeObject(content: Readonly<Record<string, unknown>>): Pick<AnswerContent, 'text' | 'fields'> {
+  const fields = new Map<string, Span>()
+  let text = '{'
+  for (const [name, value] of Object.entries(content)) {
+    const json: string | undefined = JSON.stringify(value)
+    if (json === undefined) continue
+    text += `${text === '{' ? '' : ','}${JSON.stringify(name)}:`
+    fields.set(name, { start: text.length, end: text.length + json.length })
+    text += json
+  }
+  return { text: `${text}}`, fields }
+}
+
+/** The words of a text with the space before them. Together they are exactly the text; a long word is several pieces. */
+export function* piecesOf(text: string): Generator<string> {
+  for (const [piece] of text.matchAll(/\s{0,16}\S{1,256}|\s{1,256}/gu)) yield piece
+}

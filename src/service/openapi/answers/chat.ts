@@ -1,0 +1,65 @@
+import type { ChatChunk, ChatCompletion, FinishReason } from '../../../protocol/chat.ts'
+import * as s from './kinds.ts'
+import { fieldBasis } from './outputs.ts'
+import { errorResponse } from './problems.ts'
+
+type Choice = ChatCompletion['choices'][number]
+type ChunkChoice = ChatChunk['choices'][number]
+
+const finishReason = s.orNull(s.openOneOf<FinishReason>(['stop', 'length']))
+const ofInteraction = { basis: s.orNull(s.list(fieldBasis)), interaction_id: s.orNull(s.id) }
+
+/** A chat completion; beyond the interface document. */
+export const chatCompletion = s.component(
+  'ChatCompletion',
+  s.object<ChatCompletion>(
+    {
+      id: s.id,
+      object: s.oneOf(['chat.completion']),
+      created: s.count,
+      model: s.text,
+      choices: s.list(
+        s.object<Choice>(
+          {
+            index: s.count,
+            message: s.object<Choice['message']>(
+              { role: s.oneOf(['assistant']), content: s.orNull(s.text) },
+              {},
+            ),
+            finish_reason: finishReason,
+          },
+          {},
+        ),
+      ),
+    },
+    ofInteraction,
+  ),
+)
+
+const chunk = s.component(
+  'ChatChunk',
+  s.object<ChatChunk>(
+    {
+      id: s.id,
+      object: s.oneOf(['chat.completion.chunk']),
+      created: s.count,
+      model: s.text,
+      choices: s.list(
+        s.object<ChunkChoice>(
+          {
+            index: s.count,
+            delta: s.object<ChunkChoice['delta']>(
+              {},
+              { role: s.orNull(s.oneOf(['assistant'])), content: s.orNull(s.text) },
+            ),
+          },
+          { finish_reason: finishReason },
+        ),
+      ),
+    },
+    ofInteraction,
+  ),
+)
+
+/** What the stream of a chat completion sends before `[DONE]`: chunks, or an error in place of the rest. */
+export const chatStreamMessage = s.component('ChatStreamMessage', { anyOf: [chunk, errorResponse] })

@@ -1,0 +1,19 @@
+import { responseRequest } from '../../../protocol/requests/response.ts'
+import { responseObject, responseStreamEvent } from '../answers/responses.ts'
+import type { Endpoint } from '../endpoint.ts'
+
+/** The endpoint of responses (§1). */
+export const responseEndpoints: readonly Endpoint[] = [
+  {
+    method: 'POST',
+    path: '/v1/responses',
+    operationId: 'createResponse',
+    summary: 'Answers the last message of the input, with citations',
+    area: 'Responses',
+    body: { name: 'ResponseRequest', schema: responseRequest },
+    answer: responseObject,
+    events: responseStreamEvent,
+    errors: { 503: 'Too many questions wait for an answer' },
+    quota: 'chat',
+  },
+]

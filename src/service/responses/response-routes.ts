@@ -1,0 +1,77 @@
+import type { HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { Hono } from 'hono'
+import { responseRequest } from '../../protocol/requests/response.ts'
+import type { ResponseRequest } from '../../protocol/response.ts'
+import type { Answerer, Question } from '../conversations/answerer.ts'
+import type { AnswerForm } from '../conversations/content.ts'
+import type { OpenRequests } from '../conversations/open-requests.ts'
+import { readConversation } from '../conversations/question.ts'
+import { streamAnswer, type StreamAnswerOptions } from '../conversations/stream-answer.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import { readJson, unprocessable } from '../http/validation.ts'
+import { identifier } from '../identifier.ts'
+import { completed, responseEvents } from './response-events.ts'
+
+/** Settings of {@link responseRoutes}. */
+export interface ResponseRoutesOptions extends StreamAnswerOptions {
+  readonly answerer: Answerer
+  readonly requests: OpenRequests
+}
+
+/** The processor of each effort of reasoning. */
+const PROCESSORS = { low: 'lite', medium: 'base', high: 'core' } as const
+
+const body = bodySchema(responseRequest)
+
+/** The route of responses (§1). */
+export function responseRoutes({ answerer, requests, ...streaming }: ResponseRoutesOptions) {
+  const routes = new Hono<{ Bindings: HttpBindings }>()
+
+  routes.post('/', async (c) => {
+    const request = await readJson(c, body, unprocessable)
+    const { model, input, previous_response_id: previous } = request
+    const messages = typeof input === 'string' ? [{ role: 'user', content: input } as const] : input
+    const conversation = readConversation(messages, ['body', 'input'])
+    if ('issues' in conversation) throw unprocessable(conversation.issues)
+    const id = identifier('resp')
+    const { instructions } = conversation
+    const question: Question = {
+      ...conversation,
+      instructions: [request.instructions ?? '', instructions].filter((text) => text !== '').join('\n\n'),
+      id,
+      interactionId: id,
+      previous,
+      processor: PROCESSORS[request.reasoning?.effort ?? 'medium'],
+      form: formOf(request.text?.format),
+    }
+    const issues = answerer.issuesOf(question, {
+      question: ['body', 'input'],
+      schema: ['body', 'text', 'format', 'schema'],
+      previous: ['body', 'previous_response_id'],
+    })
+    if (issues.length > 0) throw unprocessable(issues)
+    answerer.refuseIfBusy()
+
+    const { outgoing } = c.env
+    const answer = answerer.answer(question, requests.open(outgoing))
+    const head = {
+      id,
+      itemId: identifier('msg'),
+      created_at: Math.floor(streaming.clock.now() / 1_000),
+      model,
+      previous_response_id: previous ?? null,
+    }
+    if (request.stream === true) {
+      streamAnswer(outgoing, c.req.path, answer, responseEvents(head), streaming)
+      return RESPONSE_ALREADY_SENT
+    }
+    return c.json(completed(head, await answer))
+  })
+
+  return routes
+}
+
+function formOf(format: NonNullable<ResponseRequest['text']>['format']): AnswerForm {
+  return format?.type === 'json_schema' ? { type: 'schema', schema: format.schema } : { type: 'text' }
+}
