@@ -195,6 +195,31 @@ describe('the SDK of the public service, against the embedded one', () => {
     expect(answer.errors).toMatchObject([{ error_type: 'blocked_address', http_status_code: null }])
   })
 
+  it('finds entities, with the beta header of the interface', async () => {
+    const headers = { 'service-beta': 'findall-2025-09-15' }
+    const { findall } = sdkFor(await research({ files }), { headers }).beta
+
+    const { objective, entity_type, match_conditions } = await findall.ingest({
+      objective: 'Find all texts about the moon',
+    })
+    const generator = 'preview'
+    const request = { objective, entity_type, match_conditions, generator, match_limit: 5 } as const
+    const { findall_id } = await findall.create(request)
+    const events = await listOf(await findall.events(findall_id))
+    const { run, candidates } = await findall.result(findall_id)
+
+    expect(events.map(({ type }) => type)).toEqual([
+      'findall.status',
+      'findall.status',
+      'findall.candidate.generated',
+      'findall.candidate.matched',
+      'findall.status',
+    ])
+    expect(run.status).toMatchObject({ status: 'completed', termination_reason: 'candidates_exhausted' })
+    expect(candidates).toMatchObject([{ name: 'Tides', match_status: 'matched' }])
+    await expect(findall.cancel(findall_id)).rejects.toMatchObject({ status: 409 })
+  })
+
   it('gets an error for what only the public service has', async () => {
     const sdk = sdkFor(await research())
 
@@ -202,12 +227,11 @@ describe('the SDK of the public service, against the embedded one', () => {
       [
         sdk.monitor.update('m', { frequency: '2d' }),
         sdk.taskRun.events('r'),
-        sdk.beta.findall.ingest({ objective: 'x' }),
         sdk.beta.memory.retrieve({}),
       ].map((call) => Promise.resolve(call).catch((error: unknown) => error)),
     )
 
-    expect(refused.map((error) => error instanceof APIError && error.status)).toEqual([404, 404, 404, 404])
+    expect(refused.map((error) => error instanceof APIError && error.status)).toEqual([404, 404, 404])
   })
 })
 

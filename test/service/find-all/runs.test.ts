@@ -189,6 +189,15 @@ describe('a FindAll run', () => {
     expect(repeated.body.error.message).toContain('match_conditions.1.name')
   })
 
+  it('is refused beyond the quota of its key, with the time to wait', async () => {
+    const service = await findAllService({ quotas: { findAll: { requests: 1, window: 3_600_000 } } })
+    await service.create()
+    const { status, headers } = await service.post('/runs', LIBRARIES)
+    const ingested = await service.post('/ingest', { objective: 'libraries' })
+
+    expect([status, headers.get('retry-after'), ingested.status]).toEqual([429, '3600', 200])
+  })
+
   it('is not found under an unknown id', async () => {
     const service = await findAllService()
     const answers = await Promise.all([
