@@ -3,6 +3,7 @@ import { EXIT_CODES_HELP } from './exit.ts'
 import { addDashboard } from './dashboard.ts'
 import { addEventLog } from './event-log.ts'
 import { addExtract } from './extract.ts'
+import { addFindAll } from './find-all.ts'
 import { addGroup } from './group.ts'
 import { addMonitor } from './monitor.ts'
 import { addRecord } from './record.ts'
@@ -27,6 +28,7 @@ export function createProgram(signal: AbortSignal): Command {
   addServe(program, signal)
   addSearch(program, signal)
   addExtract(program, signal)
+  addFindAll(program, signal)
   addRun(program, signal)
   addGroup(program, signal)
   addMonitor(program, signal)

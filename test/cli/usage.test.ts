@@ -4,7 +4,19 @@ import { errorMessageOf, exitCodeOf } from '../../src/cli/exit.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { rivulet } from './command.ts'
 
-const COMMANDS = ['start', 'serve', 'search', 'extract', 'run', 'group', 'monitor', 'watch', 'record', 'log']
+const COMMANDS = [
+  'start',
+  'serve',
+  'search',
+  'extract',
+  'find-all',
+  'run',
+  'group',
+  'monitor',
+  'watch',
+  'record',
+  'log',
+]
 
 beforeEach(() => {
   // Without the settings of this machine's user.

@@ -19,13 +19,14 @@ const REQUEST: FindAllRequest = {
   match_limit: 20,
 }
 
-/** The type of each event, and its candidate. */
+type CandidateEvent = Extract<FindAllEvent, { readonly type: `findall.candidate.${string}` }>
+
+const isCandidate = (event: FindAllEvent): event is CandidateEvent =>
+  event.type.startsWith('findall.candidate.')
+
+/** The type of each event of a candidate, and the candidate. */
 const brief = (events: readonly FindAllEvent[]) =>
-  events.flatMap((event) =>
-    event.type.startsWith('findall.candidate.') && 'data' in event.data && 'name' in event.data.data
-      ? [`${event.type} ${event.data.data.name}`]
-      : [],
-  )
+  events.filter(isCandidate).map(({ type, data }) => `${type} ${data.data.name}`)
 
 describe('FindAll, from the client to the documents', () => {
   it('turns an objective into candidates as they match, and awaits the result', async () => {
