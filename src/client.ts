@@ -66,6 +66,10 @@ import { createTaskGroup, getGroupRun, getTaskGroup } from './sources/task-group
 import type { CreateTaskGroupOptions } from './sources/task-groups/task-groups.ts'
 import { createRuns } from './sources/task-groups/typed-runs.ts'
 import type { CheckedGroupRunEvent, TypedGroupRunsOptions } from './sources/task-groups/typed-runs.ts'
+import { chatCalls } from './sources/chat/chat.ts'
+import type { ChatCalls } from './sources/chat/chat.ts'
+import { responseCalls } from './sources/responses/responses.ts'
+import type { ResponseCalls } from './sources/responses/responses.ts'
 import { taskCalls } from './sources/tasks/tasks.ts'
 import type { TaskCalls } from './sources/tasks/tasks.ts'
 import { untypedGet, untypedPost, untypedStream } from './sources/untyped.ts'
@@ -153,6 +157,8 @@ export interface ResearchClient {
     /** Runs a monitor once, now. Beyond the interface document. */
     trigger(monitorId: string, options?: SourceOptions): AwaitableSource<void>
   }
+  readonly chat: ChatCalls
+  readonly responses: ResponseCalls
   readonly tasks: TaskCalls
   readonly taskGroups: {
     /** Adds any number of runs (§4.3). Emits a response for each request of at most 1,000; an `await` returns one for all. */
@@ -260,6 +266,8 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
       list: (own) => listMonitors(context, own),
       trigger: (id, own) => triggerMonitor(context, id, own),
     },
+    chat: chatCalls(context),
+    responses: responseCalls(context),
     tasks: taskCalls(context),
     taskGroups: {
       addRuns: (id, request, own) => addRuns(context, id, request, own),

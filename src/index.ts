@@ -152,6 +152,17 @@ export {
 export type { CheckedRunResult, RunResultOptions, TypedRunResultOptions } from './sources/tasks/result.ts'
 export type { RunTaskOptions, TypedRunTaskOptions } from './sources/tasks/run.ts'
 export type { TaskCalls } from './sources/tasks/tasks.ts'
+export type { ChatCalls, CheckedCompletion, TypedAnswerOptions } from './sources/chat/chat.ts'
+export type { CheckedResponse, ResponseCalls } from './sources/responses/responses.ts'
+export { ResponseFailedError } from './sources/responses/response-failed-error.ts'
+export type { StreamedResponseEvent, UnknownResponseEvent } from './sources/responses/response-reader.ts'
+export { responseText } from './sources/responses/response-text.ts'
+export {
+  AnswerFailedError,
+  AnswerInterruptedError,
+  AnswerSchemaError,
+} from './sources/shapes/answer-errors.ts'
+export type { TextProgress } from './sources/shapes/streamed-answer.ts'
 export type { Logger } from './sources/log-diagnostic.ts'
 export type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
 export type { RecordedLists, RecordedWebhooks, Recording, RecordOptions } from './sources/record.ts'

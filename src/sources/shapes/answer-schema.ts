@@ -31,7 +31,7 @@ export class OutputSchemaError extends Error {
   ) {
     const { run_id, ...own } = options
     const of = run_id === undefined ? '' : ` of the run ${run_id}`
-    super(`the output${of} does not fit the schema: ${issues.map(textOf).join('; ')}`, own)
+    super(`the output${of} does not fit the schema: ${issuesText(issues)}`, own)
     this.issues = issues
     this.output = output
     this.run_id = run_id
@@ -128,7 +128,8 @@ export function validatorOf<Content>(schema: AnswerSchema<Content>): StandardSch
   return validator
 }
 
-function jsonSchemaOf(schema: AnswerSchema<unknown>): Readonly<Record<string, unknown>> {
+/** The JSON Schema of a schema. Throws an ArgumentError for a schema without one. */
+export function jsonSchemaOf(schema: AnswerSchema<unknown>): Readonly<Record<string, unknown>> {
   validatorOf(schema)
   if ('jsonSchema' in schema) {
     if (!isObject(schema.jsonSchema))
@@ -153,6 +154,11 @@ function jsonSchemaOf(schema: AnswerSchema<unknown>): Readonly<Record<string, un
     { message: `schema cannot be written as JSON Schema${why}` },
     typeof schema,
   )
+}
+
+/** The issues of a value in one line. */
+export function issuesText(issues: readonly StandardIssue[]): string {
+  return issues.map(textOf).join('; ')
 }
 
 /** `address.city: Required`; only the message for an issue of the whole output. */
