@@ -15,12 +15,7 @@ import type {
 import { groupSource, monitorSource } from './protocol/event.ts'
 import type { ExtractRequest, ExtractResponse } from './protocol/extract.ts'
 import type { CreateMonitorRequest, Monitor, UpdateMonitorRequest } from './protocol/monitor.ts'
-import type {
-  SearchBetaRequest,
-  SearchBetaResponse,
-  SearchRequest,
-  SearchResponse,
-} from './protocol/search.ts'
+import type { SearchBetaRequest, SearchBetaResponse } from './protocol/search.ts'
 import type { AddRunsRequest, AddRunsResponse, TaskGroup } from './protocol/task-group.ts'
 import type { RunInput, TaskRun } from './protocol/task.ts'
 import { addRuns } from './sources/task-groups/add-runs.ts'
@@ -60,7 +55,9 @@ import type {
   TypedMonitorSnapshotsOptions,
 } from './sources/monitors/snapshots.ts'
 import { reportRunAhead } from './sources/shapes/run-ahead.ts'
-import { search, searchBeta } from './sources/search/search.ts'
+import { searchCalls } from './sources/search/calls.ts'
+import type { SearchCalls } from './sources/search/calls.ts'
+import { searchBeta } from './sources/search/search.ts'
 import type { AwaitableSource, Source, SourceOptions } from './sources/shapes/source.ts'
 import { createTaskGroup, getGroupRun, getTaskGroup } from './sources/task-groups/task-groups.ts'
 import type { CreateTaskGroupOptions } from './sources/task-groups/task-groups.ts'
@@ -120,8 +117,7 @@ const OPTIONS = Object.keys({
  * subscribed to or, for a single response, awaited.
  */
 export interface ResearchClient {
-  /** Searches (§4.7). Emits the response, then completes. */
-  search(request: SearchRequest, options?: SourceOptions): AwaitableSource<SearchResponse>
+  readonly search: SearchCalls
   /**
    * Extracts excerpts, or the whole content as Markdown, from up to 20 pages. Emits the response, in which each URL has a result
    * or an error, then completes. Beyond the interface document.
@@ -252,7 +248,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
   const context: Context = { transport, backoff, scheduler, random, patience, report }
   const reporting = <T>(source: Source<T>, name: string) => reportRunAhead(context, source, name)
   return {
-    search: (request, own) => search(context, request, own),
+    search: searchCalls(context),
     searchBeta: (request, own) => searchBeta(context, request, own),
     extract: (request, own) => extract(context, request, own),
     monitors: {

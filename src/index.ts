@@ -163,6 +163,8 @@ export {
   AnswerSchemaError,
 } from './sources/shapes/answer-errors.ts'
 export type { TextProgress } from './sources/shapes/streamed-answer.ts'
+export type { SearchCalls } from './sources/search/calls.ts'
+export type { SearchEachOptions, SearchOutcome, SearchQueries, SearchQuery } from './sources/search/each.ts'
 export type { Logger } from './sources/log-diagnostic.ts'
 export type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
 export type { RecordedLists, RecordedWebhooks, Recording, RecordOptions } from './sources/record.ts'

@@ -65,8 +65,13 @@ const enrichment = { output_schema: { type: 'json', json_schema: {} } } as const
 /** Calls each method of our client. */
 const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unknown>>> = {
   search: (c) => c.search({ search_queries: ['x'] }),
+  'search.each': (c) => c.search.each(['x']),
   searchBeta: (c) => c.searchBeta({ objective: 'x' }),
   extract: (c) => c.extract({ urls: ['https://example.org'] }),
+  'chat.complete': (c) => c.chat.complete({ model: 'x', messages: [{ role: 'user', content: 'x' }] }),
+  'chat.stream': (c) => c.chat.stream({ model: 'x', messages: [{ role: 'user', content: 'x' }] }),
+  'responses.create': (c) => c.responses.create({ model: 'x', input: 'x' }),
+  'responses.stream': (c) => c.responses.stream({ model: 'x', input: 'x' }),
   'monitors.events': (c) => c.monitors.events('m'),
   'monitors.follow': (c) => c.monitors.follow('m'),
   'monitors.cancel': (c) => c.monitors.cancel('m'),
@@ -176,7 +181,8 @@ describe('the table of all endpoints', () => {
     const all = Object.entries(client).flatMap(([name, value]) => {
       // The untyped calls accept any path, and diagnostics and observers request nothing.
       if (/^(get|post|stream|diagnostics|observe)$/.test(name)) return []
-      return typeof value === 'function' ? [name] : Object.keys(value).map((method) => `${name}.${method}`)
+      const methods = Object.keys(value).map((method) => `${name}.${method}`)
+      return typeof value === 'function' ? [name, ...methods] : methods
     })
 
     expect(inColumn('client')).toEqual(all.toSorted())
