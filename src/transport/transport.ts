@@ -32,7 +32,6 @@ import { mayRetry } from './retry-policy.ts'
 export type { ApiRequest } from './endpoint.ts'
 export type { StreamMessage } from './message-reader.ts'
 export type { MessageSink } from './message-stream.ts'
-export type { AnswerSink } from './queued-stream.ts'
 
 /** Sends requests to one service, with one key. */
 export interface Transport {

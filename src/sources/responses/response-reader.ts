@@ -132,7 +132,7 @@ function hasResponse({ response }: Wire): boolean {
 }
 
 /** Whether the value can be a response: an object with a list `output`. */
-export function isResponse(value: unknown): value is ResponseObject {
+function isResponse(value: unknown): value is ResponseObject {
   return isObject(value) && Array.isArray(value['output'])
 }
 

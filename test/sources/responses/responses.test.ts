@@ -50,7 +50,7 @@ const EVENTS = [
   { type: 'response.output_text.delta', ...place, delta: 'stream.' },
   { type: 'response.output_text.done', ...place, text: 'A small stream.' },
   { type: 'response.completed', response: responseOf('A small stream.') },
-].map((event, sequence_number) => ({ ...event, sequence_number }))
+].map((event, sequence_number) => Object.assign(event, { sequence_number }))
 
 const lines = (events: readonly object[] = EVENTS) => events.map((event) => JSON.stringify(event))
 
