@@ -124,11 +124,8 @@ describe('client.responses.stream', () => {
 
   it('passes on events of an unknown type, with a number or without', async () => {
     const unknown = { type: 'response.reasoning.delta', delta: 5, error: 'of a tool' }
-    const numbered = [...EVENTS.slice(0, 5), unknown, ...EVENTS.slice(5)].map((event, index) => ({
-      ...event,
-      sequence_number: index,
-    }))
     const unnumbered = [...EVENTS.slice(0, 5), unknown, ...EVENTS.slice(5)]
+    const numbered = unnumbered.map((event, sequence_number) => Object.assign({}, event, { sequence_number }))
     for (const events of [numbered, unnumbered]) {
       const { client } = await answerServer([streaming(...lines(events))])
 
