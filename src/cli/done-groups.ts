@@ -1,5 +1,6 @@
 import type { ResearchClient } from 'rivulet'
 import { firstValueFrom } from 'rxjs'
+import type { WatchedIds } from './source-options.ts'
 
 /**
  * The groups that are done. Reads every resource once, so that a wrong address or id fails immediately; a stream would
@@ -7,13 +8,14 @@ import { firstValueFrom } from 'rxjs'
  */
 export async function doneGroups(
   client: ResearchClient,
-  monitors: readonly string[],
-  groups: readonly string[],
+  { monitors, taskGroups, runs, findAlls }: WatchedIds,
   signal: AbortSignal,
 ): Promise<ReadonlySet<string>> {
   const [found] = await Promise.all([
-    Promise.all(groups.map((id) => firstValueFrom(client.taskGroups.get(id, { signal })))),
+    Promise.all(taskGroups.map((id) => firstValueFrom(client.taskGroups.get(id, { signal })))),
     Promise.all(monitors.map((id) => firstValueFrom(client.monitors.get(id, { signal })))),
+    Promise.all(runs.map((id) => firstValueFrom(client.tasks.get(id, { signal })))),
+    Promise.all(findAlls.map((id) => firstValueFrom(client.findAll.get(id, { signal })))),
   ])
   const done = found.filter(({ status }) => !status.is_active && status.num_task_runs > 0)
   return new Set(done.map(({ taskgroup_id }) => taskgroup_id))

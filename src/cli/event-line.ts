@@ -1,4 +1,13 @@
-import type { AlertData, EventOf, ResearchEvent, TaskGroupStatus, TaskOutput } from 'rivulet'
+import type {
+  AlertData,
+  EventOf,
+  FindAllCandidate,
+  FindAllRunStatus,
+  ResearchEvent,
+  RunProgressStats,
+  TaskGroupStatus,
+  TaskOutput,
+} from 'rivulet'
 import { jsonText } from './json-text.ts'
 import type { Output, Style } from './output.ts'
 import { oneLine, withoutMarkup } from './plain.ts'
@@ -68,6 +77,26 @@ function describe(event: ResearchEvent): Description {
       return { sign: '▸', style: 'blue', kind: 'group', text: statusText(event.data.status) }
     case 'task_run.state':
       return describeRun(event)
+    case 'task_run.progress_stats':
+      return { sign: '▸', style: 'blue', kind: 'progress', text: progressText(event.data) }
+    case 'task_run.progress_msg': {
+      const { type, message } = event.data
+      return { sign: '▸', style: 'dim', kind: oneLine(lastPart(type), TYPE_WIDTH), text: message }
+    }
+    case 'findall.status':
+      return { sign: '▸', style: 'blue', kind: 'find-all', text: findAllText(event.data.data.status) }
+    case 'findall.candidate.generated':
+      return { sign: '◇', style: 'dim', kind: 'candidate', text: candidateText(event.data.data) }
+    case 'findall.candidate.matched':
+      return { sign: '✔', style: 'green', kind: 'matched', text: candidateText(event.data.data) }
+    case 'findall.candidate.unmatched':
+      return { sign: '✖', style: 'dim', kind: 'unmatched', text: candidateText(event.data.data) }
+    case 'findall.candidate.discarded':
+      return { sign: '✖', style: 'dim', kind: 'discarded', text: candidateText(event.data.data) }
+    case 'findall.candidate.enriched':
+      return { sign: '◆', style: 'magenta', kind: 'enriched', text: candidateText(event.data.data) }
+    case 'findall.schema.updated':
+      return { sign: '▸', style: 'blue', kind: 'schema', text: event.data.data.objective }
     case 'error':
       return { sign: '✖', style: 'red', kind: 'error', text: event.data.error.message }
     case 'stream.gap':
@@ -121,6 +150,34 @@ function describeRun({ data: { run, output } }: EventOf<'task_run.state'>): Desc
   const text = run.error?.message ?? (output == null ? '' : outputText(output) || 'an empty answer')
   if (run.status === 'completed') return { sign: '✔', style: 'green', kind: run.status, text }
   return { sign: '✖', style: run.status === 'failed' ? 'red' : 'yellow', kind: run.status, text }
+}
+
+/** The last part of a type: `search` of `task_run.progress_msg.search`. */
+function lastPart(type: string): string {
+  return type.slice(type.lastIndexOf('.') + 1)
+}
+
+/** The progress of a run: `40 %, 3 of 12 sources read`. */
+export function progressText({ progress_meter, source_stats: stats }: RunProgressStats): string {
+  const { num_sources_read: read, num_sources_considered: considered } = stats
+  const sources = read === null ? '' : `, ${read}${considered === null ? '' : ` of ${considered}`} sources read`
+  return `${Math.round(progress_meter)} %${sources}`
+}
+
+/** The state of a FindAll run: `completed (match_limit_met), 3 of 12 candidates matched`. */
+export function findAllText({ status, metrics, termination_reason: reason }: FindAllRunStatus): string {
+  const { matched_candidates_count: matched, generated_candidates_count: generated } = metrics
+  return `${status}${reason === null ? '' : ` (${reason})`}, ${matched} of ${generated} candidates matched`
+}
+
+/** A candidate: `Acme (https://acme.example): founded 2020 ✔ · employees: 30`. */
+export function candidateText({ name, url, output }: FindAllCandidate): string {
+  const outputs = Object.entries(output ?? {}).map(([field, { value, is_matched }]) => {
+    const sign = is_matched == null ? '' : is_matched ? ' ✔' : ' ✖'
+    return `${field}: ${typeof value === 'string' ? withoutMarkup(value) : jsonText(value)}${sign}`
+  })
+  const title = `${name} (${url})`
+  return outputs.length === 0 ? title : `${title}: ${outputs.join(' · ')}`
 }
 
 /** `monitor=/v1/monitors/m, 3: three errors in an hour`. */

@@ -9,8 +9,8 @@ import { invocation } from './invocation.ts'
 import { openLogFile } from './log-file.ts'
 import type { Logger } from './log.ts'
 import { byteSize, timeSpan } from './options.ts'
-import { addSourceOptions, sourceFields } from './source-options.ts'
-import type { SourceOptions } from './source-options.ts'
+import { addSourceOptions, hasNoIds, sourceFields, watchedIds } from './source-options.ts'
+import type { SourceOptions, WatchedIds } from './source-options.ts'
 import { openWebhookEndpoint, webhookSecret } from './webhook-endpoint.ts'
 import { createProgress } from './progress.ts'
 import type { Progress } from './progress.ts'
@@ -27,28 +27,29 @@ interface RecordCommandOptions extends ConnectionOptions, SourceOptions {
 const CHECK_TIMEOUT = 5_000
 
 const EXAMPLES = `
-The file is created if it is missing. Each monitor and group resumes after its last recorded event, and nothing is recorded
-twice. Any number of processes can read the log meanwhile, with "rivulet log" or with the library.
+The file is created if it is missing. Each source resumes after its last recorded event, and nothing is recorded
+twice. A run that has ended is recorded once. Any number of processes can read the log meanwhile, with "rivulet log" or with the library.
 
-It ends when every task group is done, unless it also records monitors or webhooks. Webhooks are stored in the log before they
-are answered. If a monitor or a group fails permanently, it logs and records the failure, continues with the others, and ends
-with the exit code of the failure. A service that cannot be reached is waited for, also at the start.
+It ends when every task group is done and every run has ended, unless it also records monitors or webhooks. Webhooks are
+stored in the log before they are answered. If a source fails permanently, it logs and records the failure, continues with the
+others, and ends with the exit code of the failure. A service that cannot be reached is waited for, also at the start.
 
-Only one process at a time can record a monitor or a group into a log: another one ends with exit code 6, or waits with --wait.
+Only one process at a time can record a source into a log: another one ends with exit code 6, or waits with --wait.
 
 Ctrl-C or SIGTERM ends it after the events that were received are stored; a second one ends it immediately.
 
 Examples:
   $ rivulet record --log rivulet.db --monitor monitor_123
   $ rivulet record --log rivulet.db --group tgrp_1 --group tgrp_2
+  $ rivulet record --log rivulet.db --run trun_1 --find-all findall_1
   $ RIVULET_WEBHOOK_SECRET=… rivulet record --log rivulet.db --monitor monitor_123 --webhook-port 3000
   $ rivulet log tail --log rivulet.db`
 
-/** `rivulet record`: monitors and task groups into an event log. */
+/** `rivulet record`: monitors, task groups, single runs and FindAll runs into an event log. */
 export function addRecord(program: Command, signal: AbortSignal): void {
   const command = program
     .command('record')
-    .description('Record monitors and task groups into an event log, each event once.')
+    .description('Record monitors, task groups, runs and FindAll runs into an event log, each event once.')
     .requiredOption('--log <file>', 'SQLite file of the log')
   addSourceOptions(command, 'record')
     .option('--webhooks', 'record the webhooks that another process receives into the log')
@@ -65,16 +66,19 @@ export function addRecord(program: Command, signal: AbortSignal): void {
 
 /** Resolves when everything is stored and closed, after the last event or after the signal aborts. */
 async function record(options: RecordCommandOptions, signal: AbortSignal): Promise<void> {
-  const { monitor: monitors = [], group: taskGroups = [], log: file, wait = false, maxAge, maxSize } = options
+  const { log: file, wait = false, maxAge, maxSize } = options
+  const ids = watchedIds(options)
   const { webhookPort: port, webhookHost: host, webhooks: areReceivedElsewhere = false } = options
   const hasWebhooks = port !== undefined || areReceivedElsewhere
-  if (monitors.length === 0 && taskGroups.length === 0 && !hasWebhooks) {
-    throw new UsageError('nothing to record: use --monitor, --group, --webhook-port or --webhooks')
+  if (hasNoIds(ids) && !hasWebhooks) {
+    throw new UsageError(
+      'nothing to record: use --monitor, --group, --run, --find-all, --webhook-port or --webhooks',
+    )
   }
   const secret = port === undefined ? '' : webhookSecret()
   // Without the signal for the output, since the last line is printed after it.
   const { client, log, output } = connect(options)
-  await checkSources(client, options, log, signal)
+  await checkSources(client, ids, log, signal)
   await using opened = await openLogFile(file, {
     retention: {
       ...(maxAge !== undefined && { maxAge }),
@@ -86,12 +90,11 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
       ? undefined
       : await openWebhookEndpoint(secret, { port, host, inbox: opened.log.inbox })
   if (endpoint !== undefined) log.info({ url: endpoint.url }, 'receiving webhooks')
-  log.info({ log: file, ...sourceFields(options) }, 'recording')
+  log.info({ log: file, ...sourceFields(ids) }, 'recording')
   const progress = createProgress()
   const counted = countEntries(opened.log, log, progress)
   const job = client.record({
-    monitors,
-    taskGroups,
+    ...ids,
     ...(hasWebhooks && { webhooks: endpoint?.receiver ?? true }),
     log: opened.log,
     ...(wait && { wait: signal }),
@@ -125,13 +128,13 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
  */
 async function checkSources(
   client: ResearchClient,
-  { monitor = [], group = [] }: SourceOptions,
+  ids: WatchedIds,
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
   const timeout = AbortSignal.timeout(CHECK_TIMEOUT)
   try {
-    await doneGroups(client, monitor, group, AbortSignal.any([signal, timeout]))
+    await doneGroups(client, ids, AbortSignal.any([signal, timeout]))
   } catch (error) {
     signal.throwIfAborted()
     const mayBeReachable = error instanceof RivuletError && error.retryable

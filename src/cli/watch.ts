@@ -12,8 +12,8 @@ import type { Output } from './output.ts'
 import { mergeByTime } from './merge-by-time.ts'
 import { createProgress } from './progress.ts'
 import type { Progress } from './progress.ts'
-import { addSourceOptions, sourceFields } from './source-options.ts'
-import type { SourceOptions } from './source-options.ts'
+import { addSourceOptions, hasNoIds, sourceFields, watchedIds } from './source-options.ts'
+import type { SourceOptions, WatchedIds } from './source-options.ts'
 import { openWebhookEndpoint, webhookSecret } from './webhook-endpoint.ts'
 
 interface WatchCommandOptions extends ConnectionOptions, SourceOptions {}
@@ -22,8 +22,8 @@ interface WatchCommandOptions extends ConnectionOptions, SourceOptions {}
 const DRAIN_TIMEOUT = 10_000
 
 const EXAMPLES = `
-It ends when every task group is done, unless it also watches monitors or webhooks. If a monitor or a group fails
-permanently, it prints the failure, continues with the others, and ends with the exit code of the failure.
+It ends when every task group is done and every run has ended, unless it also watches monitors or webhooks. If one of them
+fails permanently, it prints the failure, continues with the others, and ends with the exit code of the failure.
 
 Groups that are already done are printed first, in the order of time. Other events are printed as they arrive. Nothing is
 stored: the next start prints the same events again. To resume, use rivulet record --log, and read the log.
@@ -33,13 +33,14 @@ Ctrl-C or SIGTERM ends it after the current line, or after ${DRAIN_TIMEOUT / 1_0
 Examples:
   $ rivulet watch --monitor monitor_123
   $ rivulet watch --group tgrp_1 --group tgrp_2 --json | jq -c 'select(.type == "task_run.state") | .data.output'
+  $ rivulet watch --run trun_1 --find-all findall_1
   $ RIVULET_WEBHOOK_SECRET=… rivulet watch --monitor monitor_123 --webhook-port 3000`
 
-/** `rivulet watch`: monitors, task groups and webhooks as one stream of events. */
+/** `rivulet watch`: monitors, task groups, single runs, FindAll runs and webhooks as one stream of events. */
 export function addWatch(program: Command, signal: AbortSignal): void {
   const command = program
     .command('watch')
-    .description('Follow monitors, task groups and webhooks as one stream of events, each once.')
+    .description('Follow monitors, task groups, runs, FindAll runs and webhooks as one stream of events, each once.')
   addConnectionOptions(addSourceOptions(command, 'follow'), 'print each event as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: WatchCommandOptions) => {
@@ -50,19 +51,20 @@ export function addWatch(program: Command, signal: AbortSignal): void {
 
 /** Resolves when everything is closed, after the last event or after the signal aborts. */
 async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise<void> {
-  const { monitor: monitors = [], group: taskGroups = [], webhookPort: port, webhookHost: host } = options
-  if (monitors.length === 0 && taskGroups.length === 0 && port === undefined) {
-    throw new UsageError('nothing to watch: use --monitor, --group or --webhook-port')
+  const { webhookPort: port, webhookHost: host } = options
+  const ids = watchedIds(options)
+  if (hasNoIds(ids) && port === undefined) {
+    throw new UsageError('nothing to watch: use --monitor, --group, --run, --find-all or --webhook-port')
   }
   // Without the signal for the output: the current line is written to its end.
   const { client, log, output } = connect(options)
   const secret = port === undefined ? '' : webhookSecret()
 
-  const done = await doneGroups(client, monitors, taskGroups, signal)
+  const done = await doneGroups(client, ids, signal)
   await using endpoint = port === undefined ? undefined : await openWebhookEndpoint(secret, { port, host })
   if (endpoint !== undefined) log.info({ url: endpoint.url }, 'receiving webhooks')
   // Logged, since the first event may take an hour.
-  if (monitors.length > 0 || taskGroups.length > 0) log.info(sourceFields(options), 'watching')
+  if (!hasNoIds(ids)) log.info(sourceFields(ids), 'watching')
 
   const webhooks = endpoint?.receiver
   const progress = createProgress()
@@ -72,7 +74,7 @@ async function watch(options: WatchCommandOptions, signal: AbortSignal): Promise
     return print(event, output, progress)
   }
   try {
-    const watched = { monitors, taskGroups, ...(webhooks !== undefined && { webhooks }) }
+    const watched = { ...ids, ...(webhooks !== undefined && { webhooks }) }
     await doneFirst(client, watched, done)
       .pipe(
         deliver(handle, {
@@ -107,7 +109,7 @@ async function print(event: ResearchEvent, output: Output, progress: Progress): 
 /** Emits the events of done groups in the order of time, then all others. A done group has its events in two finite streams. */
 function doneFirst(
   client: ResearchClient,
-  watched: Pick<WatchOptions, 'webhooks'> & Readonly<Record<'monitors' | 'taskGroups', readonly string[]>>,
+  watched: Pick<WatchOptions, 'webhooks'> & WatchedIds,
   done: ReadonlySet<string>,
 ): Observable<ResearchEvent> {
   const past = [...done].flatMap((id) => [
@@ -116,8 +118,9 @@ function doneFirst(
     client.taskGroups.events(id).pipe(filter(({ type }) => type !== 'task_run.state')),
   ])
   const taskGroups = watched.taskGroups.filter((id) => !done.has(id))
-  const isAll = watched.monitors.length === 0 && taskGroups.length === 0 && watched.webhooks === undefined
-  const rest = isAll ? EMPTY : client.watch({ ...watched, taskGroups })
+  const open = { ...watched, taskGroups }
+  const { webhooks, ...ids } = open
+  const rest = hasNoIds(ids) && webhooks === undefined ? EMPTY : client.watch(open)
   // A webhook may duplicate an event of a done group.
   return past.length === 0 ? rest : concat(mergeByTime(past), rest).pipe(dedupe())
 }

@@ -2,6 +2,8 @@ import { groupEvent, monitorEvent } from 'rivulet'
 import type { EventOf } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import { eventJson, eventLine } from '../../src/cli/event-line.ts'
+import { findAllEvent } from '../../src/protocol/find-all-event.ts'
+import { runTraceEvent } from '../../src/protocol/run-trace-event.ts'
 
 const plain = { width: 100, paint: (_style: unknown, text: string) => text }
 const noon = new Date(2026, 0, 1, 12, 0, 0).valueOf()
@@ -64,6 +66,72 @@ describe('an event for a person', () => {
     )
 
     expect(eventLine(event, plain)).toContain('tgrp_1: 1 of 3 ended, 1 completed, 2 running')
+  })
+
+  it.each([
+    [
+      {
+        type: 'task_run.progress_stats',
+        source_stats: { num_sources_considered: 12, num_sources_read: 3, sources_read_sample: [] },
+        progress_meter: 41.6,
+      },
+      '▸ progress   trun_1: 42 %, 3 of 12 sources read',
+    ],
+    [
+      {
+        type: 'task_run.progress_stats',
+        source_stats: { num_sources_considered: null, num_sources_read: null, sources_read_sample: null },
+        progress_meter: 0,
+      },
+      '▸ progress   trun_1: 0 %',
+    ],
+    [
+      { type: 'task_run.progress_msg.search', message: 'Searched for\nberths', timestamp: null },
+      '▸ search     trun_1: Searched for berths',
+    ],
+    [{ type: 'task_run.progress_stats' }, '• task_run.progress_stats  trun_1: {"type":"task_run.progress_stats"}'],
+  ])('shows the progress of a run: %o', (wire, line) => {
+    expect(eventLine(runTraceEvent('trun_1', wire, 'stream', noon), plain)).toBe(`12:00:00  ${line}  stream`)
+  })
+
+  const candidate = { candidate_id: 'c', name: 'Acme', url: 'https://acme.example', match_status: 'matched' }
+  const status = {
+    status: 'completed',
+    is_active: false,
+    metrics: { generated_candidates_count: 12, matched_candidates_count: 3 },
+    termination_reason: 'match_limit_met',
+  }
+
+  it.each([
+    ['findall.status', { status }, '▸ find-all   f: completed (match_limit_met), 3 of 12 candidates matched'],
+    ['findall.candidate.generated', candidate, '◇ candidate  f: Acme (https://acme.example)'],
+    [
+      'findall.candidate.matched',
+      {
+        ...candidate,
+        output: { founded: { value: '2020', type: 'match_condition', is_matched: true } },
+      },
+      '✔ matched    f: Acme (https://acme.example): founded: 2020 ✔',
+    ],
+    [
+      'findall.candidate.unmatched',
+      {
+        ...candidate,
+        output: { founded: { value: null, type: 'match_condition', is_matched: false } },
+      },
+      '✖ unmatched  f: Acme (https://acme.example): founded: null ✖',
+    ],
+    ['findall.candidate.discarded', candidate, '✖ discarded  f: Acme (https://acme.example)'],
+    [
+      'findall.candidate.enriched',
+      { ...candidate, output: { staff: { value: 30, type: 'enrichment' } } },
+      '◆ enriched   f: Acme (https://acme.example): staff: 30',
+    ],
+    ['findall.schema.updated', { objective: 'Find companies' }, '▸ schema     f: Find companies'],
+  ])('shows %s', (type, data, line) => {
+    const event = findAllEvent('f', { type, data, timestamp: '' }, 'stream', undefined, noon)
+
+    expect(eventLine(event, plain)).toBe(`12:00:00  ${line}  stream`)
   })
 
   it('shows an unknown event as JSON, truncated to the width', () => {

@@ -11,6 +11,7 @@ import { signedRequest } from 'rivulet/webhooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { HeldRuns, research } from '../e2e/research.ts'
 import type { Research } from '../e2e/research.ts'
+import { LIBRARIES, PACKAGES } from '../service/find-all/caller.ts'
 import { rivulet } from './command.ts'
 
 /** The path of a log's file, removed after the test. */
@@ -48,6 +49,43 @@ async function firstRunIn(file: string): Promise<void> {
 }
 
 describe('rivulet record', () => {
+  it('records a single run with its progress and a FindAll run, and ends with both', async () => {
+    const both = await research({ files: PACKAGES })
+    const { run_id } = await both.client.tasks.create({
+      input: 'What is a rivulet?',
+      processor: 'base',
+      enable_events: true,
+    })
+    const { findall_id } = await both.client.findAll.create(LIBRARIES)
+    const file = await logFile()
+    const ids = ['--run', run_id, '--find-all', findall_id]
+    const first = await record(both, file, [], ...ids).ended
+    const again = await record(both, file, [], ...ids).ended
+    await using log = await openLog(sqliteLog(file, { create: false }))
+    const { entries } = await log.read(await log.positionAt('start'), { limit: 10_000 })
+    const types = entries.map(({ type }) => type)
+
+    expect(first).toMatchObject({ code: 0 })
+    expect(types).toEqual(
+      expect.arrayContaining(['task_run.progress_msg', 'task_run.state', 'findall.candidate.matched']),
+    )
+    expect(types.filter((type) => type === 'task_run.state')).toHaveLength(1)
+    expect(entries.findLast(({ type }) => type === 'findall.status')).toMatchObject({
+      data: { data: { status: { status: 'completed' } } },
+    })
+    expect(again).toMatchObject({ code: 0 })
+    expect(new Set(entries.map(({ source, id }) => `${source} ${id}`)).size).toBe(entries.length)
+  })
+
+  it('ends at once for an unknown FindAll run, and creates no file', async () => {
+    const both = await research()
+    const file = await logFile()
+    const { code } = await record(both, file, [], '--find-all', 'findall_other').ended
+
+    expect(code).not.toBe(0)
+    expect(existsSync(file)).toBe(false)
+  })
+
   it('records each event once, also after a restart, and ends with the groups', async () => {
     const both = await research()
     const id = await both.group('a', 'b', 'c')

@@ -3,6 +3,8 @@ import { createResearchService } from 'rivulet/service'
 import type { Processor } from 'rivulet/service'
 import { signedRequest } from 'rivulet/webhooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { research } from '../e2e/research.ts'
+import { LIBRARIES, PACKAGES } from '../service/find-all/caller.ts'
 import { DOCUMENTS, folderOf, rivulet } from './command.ts'
 
 const SECRET = 'whsec_of_the_test'
@@ -39,6 +41,22 @@ describe('rivulet watch', () => {
     })
     expect(code).toBe(130)
     expect(stderr).not.toContain(SECRET)
+  })
+
+  it('prints the progress of a single run and the candidates of a FindAll run, and ends with both', async () => {
+    const { service, client } = await research({ files: PACKAGES })
+    const { run_id } = await client.tasks.create({ input: 'Why?', processor: 'base', enable_events: true })
+    const { findall_id } = await client.findAll.create(LIBRARIES)
+    const { code, stdout } = await rivulet(['watch', '--run', run_id, '--find-all', findall_id], {
+      RIVULET_BASE_URL: service.url ?? '',
+      RIVULET_API_KEY: service.apiKey,
+    }).ended
+
+    expect(code).toBe(0)
+    expect(stdout).toMatch(new RegExp(`exec_status  ${run_id}: The run has started`))
+    expect(stdout).toMatch(new RegExp(`✔ completed  ${run_id}: about "Why\\?"`))
+    expect(stdout).toMatch(new RegExp(`✔ matched    ${findall_id}: `))
+    expect(stdout).toMatch(new RegExp(`▸ find-all   ${findall_id}: completed \\(`))
   })
 
   it('ends without an error when the reader closes its output', async () => {

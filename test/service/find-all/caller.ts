@@ -11,7 +11,8 @@ import type { ErrorResponse } from '../../../src/protocol/index.ts'
 import type { ResearchServiceOptions } from '../../../src/service/index.ts'
 import { type Answer, type Caller, type EventReader, running, temporaryFolder } from '../running.ts'
 
-const PACKAGES = {
+/** Documents about packages. Those of `streams` and `queue` are for TypeScript. */
+export const PACKAGES = {
   'streams/README.md': `# streams
 
 A library of streams for TypeScript. It runs in Node.js and in browsers. It has no dependencies.
