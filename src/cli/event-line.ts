@@ -160,7 +160,8 @@ function lastPart(type: string): string {
 /** The progress of a run: `40 %, 3 of 12 sources read`. */
 export function progressText({ progress_meter, source_stats: stats }: RunProgressStats): string {
   const { num_sources_read: read, num_sources_considered: considered } = stats
-  const sources = read === null ? '' : `, ${read}${considered === null ? '' : ` of ${considered}`} sources read`
+  const sources =
+    read === null ? '' : `, ${read}${considered === null ? '' : ` of ${considered}`} sources read`
   return `${Math.round(progress_meter)} %${sources}`
 }
 

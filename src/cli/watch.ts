@@ -40,7 +40,9 @@ Examples:
 export function addWatch(program: Command, signal: AbortSignal): void {
   const command = program
     .command('watch')
-    .description('Follow monitors, task groups, runs, FindAll runs and webhooks as one stream of events, each once.')
+    .description(
+      'Follow monitors, task groups, runs, FindAll runs and webhooks as one stream of events, each once.',
+    )
   addConnectionOptions(addSourceOptions(command, 'follow'), 'print each event as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: WatchCommandOptions) => {

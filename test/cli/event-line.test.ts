@@ -89,7 +89,10 @@ describe('an event for a person', () => {
       { type: 'task_run.progress_msg.search', message: 'Searched for\nberths', timestamp: null },
       '▸ search     trun_1: Searched for berths',
     ],
-    [{ type: 'task_run.progress_stats' }, '• task_run.progress_stats  trun_1: {"type":"task_run.progress_stats"}'],
+    [
+      { type: 'task_run.progress_stats' },
+      '• task_run.progress_stats  trun_1: {"type":"task_run.progress_stats"}',
+    ],
   ])('shows the progress of a run: %o', (wire, line) => {
     expect(eventLine(runTraceEvent('trun_1', wire, 'stream', noon), plain)).toBe(`12:00:00  ${line}  stream`)
   })
