@@ -5,7 +5,7 @@ import { CHAT_MODELS, type ChatCompletion, type ChatFormat } from '../../protoco
 import { chatRequest } from '../../protocol/requests/chat.ts'
 import type { Answerer, Question } from '../conversations/answerer.ts'
 import type { AnswerForm } from '../conversations/content.ts'
-import type { OpenRequests } from '../conversations/open-requests.ts'
+import { type OpenRequests, unlessGone } from '../conversations/open-requests.ts'
 import { readConversation } from '../conversations/question.ts'
 import { streamAnswer, type StreamAnswerOptions } from '../conversations/stream-answer.ts'
 import { problem } from '../http/problem.ts'
@@ -59,7 +59,9 @@ export function chatRoutes({ answerer, requests, ...streaming }: ChatRoutesOptio
       streamAnswer(outgoing, c.req.path, answer, chunksOf(head), streaming)
       return RESPONSE_ALREADY_SENT
     }
-    const { text, basis } = await answer
+    const content = await unlessGone(answer, outgoing)
+    if (content === undefined) return RESPONSE_ALREADY_SENT
+    const { text, basis } = content
     const completion: ChatCompletion = {
       id: question.id,
       object: 'chat.completion',

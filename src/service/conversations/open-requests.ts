@@ -11,7 +11,7 @@ export class OpenRequests {
     this.#controllers.add(controller)
     outgoing.on('close', () => {
       this.#controllers.delete(controller)
-      // No client receives it. The status is that of nginx for this case.
+      // No client receives it.
       controller.abort(problem(499, 'The client has disconnected'))
     })
     return controller.signal
@@ -20,5 +20,15 @@ export class OpenRequests {
   /** Aborts the work for every open request. */
   close(): void {
     for (const controller of this.#controllers) controller.abort(problem(503, 'The service is closing'))
+  }
+}
+
+/** Resolves with the answer, or with undefined when the client has disconnected and needs none. */
+export async function unlessGone<T>(answer: Promise<T>, outgoing: ServerResponse): Promise<T | undefined> {
+  try {
+    return await answer
+  } catch (error) {
+    if (outgoing.destroyed) return undefined
+    throw error
   }
 }

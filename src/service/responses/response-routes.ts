@@ -5,7 +5,7 @@ import { responseRequest } from '../../protocol/requests/response.ts'
 import type { ResponseRequest } from '../../protocol/response.ts'
 import type { Answerer, Question } from '../conversations/answerer.ts'
 import type { AnswerForm } from '../conversations/content.ts'
-import type { OpenRequests } from '../conversations/open-requests.ts'
+import { type OpenRequests, unlessGone } from '../conversations/open-requests.ts'
 import { readConversation } from '../conversations/question.ts'
 import { streamAnswer, type StreamAnswerOptions } from '../conversations/stream-answer.ts'
 import { bodySchema } from '../http/request-schema.ts'
@@ -66,7 +66,8 @@ export function responseRoutes({ answerer, requests, ...streaming }: ResponseRou
       streamAnswer(outgoing, c.req.path, answer, responseEvents(head), streaming)
       return RESPONSE_ALREADY_SENT
     }
-    return c.json(completed(head, await answer))
+    const content = await unlessGone(answer, outgoing)
+    return content === undefined ? RESPONSE_ALREADY_SENT : c.json(completed(head, content))
   })
 
   return routes

@@ -1,0 +1,213 @@
+import OpenAI from 'openai'
+import { describe, expect, it } from 'vitest'
+import type { ResponseEvent, ResponseObject } from '../../../src/protocol/index.ts'
+import type { Processor } from '../../../src/service/index.ts'
+import { answerTo, type Caller, HeldProcessor, running } from '../running.ts'
+import { wire } from '../wire.ts'
+
+const PATH = '/v1/responses'
+
+function ask(caller: Caller, input: unknown, more: object = {}) {
+  return caller.post<ResponseObject>(PATH, { model: 'research', input, ...more })
+}
+
+function eventsIn(text: string): ResponseEvent[] {
+  return [...text.matchAll(/^event: (.*)\ndata: (.*)$/gm)].map(([, type, data = '']) => {
+    const event: ResponseEvent = JSON.parse(data)
+    expect(event.type).toBe(type)
+    return event
+  })
+}
+
+const textOf = ({ output }: ResponseObject) => output[0]?.content[0]?.text ?? ''
+const citationsOf = ({ output }: ResponseObject) => output[0]?.content[0]?.annotations ?? []
+
+describe('a response', () => {
+  it('answers from the documents, with citations of the paragraphs that they support', async () => {
+    const { status, body } = await ask(await running({ processor: undefined }), 'Why do tides rise and fall?')
+    const [citation] = citationsOf(body)
+
+    expect(status).toBe(200)
+    expect(body).toMatchObject({
+      id: expect.stringMatching(/^resp_/),
+      object: 'response',
+      created_at: Date.UTC(2026, 0, 1) / 1_000,
+      status: 'completed',
+      model: 'research',
+      error: null,
+      previous_response_id: null,
+      output: [{ type: 'message', role: 'assistant', status: 'completed' }],
+    })
+    expect(citation).toMatchObject({ type: 'url_citation', url: 'https://sea.example.edu/tides.md' })
+    expect(textOf(body).slice(citation?.start_index, citation?.end_index)).toContain('the moon and the sun')
+  })
+
+  it('cites each paragraph from the page whose excerpt contains it, and the whole text otherwise', async () => {
+    const processor: Processor = {
+      run: async () => ({
+        output: {
+          type: 'text',
+          content: 'First 🌊 point.\n\nSecond point.',
+          basis: [
+            {
+              field: 'output',
+              reasoning: '',
+              citations: [
+                { url: 'https://b.example', excerpts: ['Before. Second\npoint. After'] },
+                { url: 'https://a.example', title: 'A', excerpts: ['First 🌊 point.'] },
+                { url: 'https://c.example' },
+              ],
+            },
+          ],
+        },
+      }),
+    }
+    const { body } = await ask(await running({ processor }), 'x')
+    const cited = citationsOf(body).map(({ url, start_index, end_index }) => [
+      url,
+      textOf(body).slice(start_index, end_index),
+    ])
+
+    expect(cited).toEqual([
+      ['https://a.example', 'First 🌊 point.'],
+      ['https://c.example', 'First 🌊 point.\n\nSecond point.'],
+      ['https://b.example', 'Second point.'],
+    ])
+  })
+
+  it('with a JSON schema has content that satisfies it, and citations of the values', async () => {
+    const schema = {
+      type: 'object',
+      properties: { cause: { type: 'string', description: 'why tides rise' } },
+      required: ['cause'],
+    }
+    const { body } = await ask(await running({ processor: undefined }), 'Tides', {
+      text: { format: { type: 'json_schema', name: 'cause', schema } },
+    })
+    const { cause } = JSON.parse(textOf(body))
+    const [citation] = citationsOf(body)
+
+    expect(cause).toContain('moon')
+    expect(textOf(body).slice(citation?.start_index, citation?.end_index)).toBe(JSON.stringify(cause))
+  })
+
+  it.each([
+    ['low', 'lite'],
+    ['medium', 'base'],
+    ['high', 'core'],
+    [undefined, 'base'],
+  ])('of the effort %s is executed by the processor %s', async (effort, expected) => {
+    const processor = new HeldProcessor()
+    const caller = await running({ processor })
+    const answer = ask(caller, 'x', { reasoning: { effort } })
+    const { task, complete } = await processor.next()
+    complete()
+    await answer
+    expect(task.input.processor).toBe(expected)
+  })
+
+  it('continues an earlier one, and accepts its output as input', async () => {
+    const processor = new HeldProcessor()
+    const caller = await running({ processor })
+    const first = ask(caller, 'one')
+    ;(await processor.next()).complete()
+    const { id, output } = (await first).body
+    const second = ask(caller, 'two', { previous_response_id: id, instructions: 'Be brief' })
+    const continued = await processor.next()
+    continued.complete()
+    const input = [{ role: 'user', content: 'one' }, ...output, { role: 'user', content: 'two' }]
+    const third = ask(caller, input)
+    const resent = await processor.next()
+    resent.complete()
+    await third
+
+    const context = [{ question: 'one', answer: 'Answer to one' }]
+    expect((await second).body.previous_response_id).toBe(id)
+    expect(continued.task).toMatchObject({ context, instructions: 'Be brief' })
+    expect(resent.task).toMatchObject({ context, input: { input: 'two' } })
+  })
+
+  it.each([
+    ['an unknown response to continue', { previous_response_id: 'resp_none' }, 'previous_response_id'],
+    ['an empty input', { input: [] }, 'input'],
+    ['an unknown effort', { reasoning: { effort: 'extreme' } }, 'effort'],
+  ])('is refused with %s', async (_, body, message) => {
+    const answer = await (await running()).post(PATH, { model: 'm', input: 'x', ...body })
+    expect([answer.status, answer.body.error.message]).toEqual([422, expect.stringContaining(message)])
+  })
+})
+
+describe('a streamed response', () => {
+  const stream = (input: string) => JSON.stringify({ model: 'research', input, stream: true })
+
+  it('sends its events in order, numbered from 0, and the deltas are exactly the text', async () => {
+    const answer = await wire(await running(), PATH, 'POST', stream('a b'))
+    const events = eventsIn(answer.content.toString())
+    const last = events.at(-1)
+    const deltas = events.map((event) => (event.type === 'response.output_text.delta' ? event.delta : ''))
+
+    expect(events.map(({ type }) => type.replace('response.', ''))).toEqual([
+      'created',
+      'in_progress',
+      'output_item.added',
+      'content_part.added',
+      ...['Answer', ' to', ' a', ' b'].map(() => 'output_text.delta'),
+      'output_text.done',
+      'content_part.done',
+      'output_item.done',
+      'completed',
+    ])
+    expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index))
+    expect(deltas.join('')).toBe('Answer to a b')
+    expect(last?.type === 'response.completed' && textOf(last.response)).toBe('Answer to a b')
+  })
+
+  it('ends with response.failed when the processor fails', async () => {
+    const answer = await wire(await running(), PATH, 'POST', stream('fail'))
+    const events = eventsIn(answer.content.toString())
+
+    expect(events.map(({ type }) => type)).toEqual([
+      'response.created',
+      'response.in_progress',
+      'response.failed',
+    ])
+    expect(events.at(-1)).toMatchObject({
+      sequence_number: 2,
+      response: { status: 'failed', error: { message: expect.stringContaining('It was asked to fail') } },
+    })
+  })
+
+  it('ends with response.failed when the service closes', async () => {
+    const processor = new HeldProcessor()
+    const caller = await running({ processor })
+    const answer = wire(caller, PATH, 'POST', stream('x'))
+    await processor.next()
+    await caller.service.close()
+
+    expect(eventsIn((await answer).content.toString()).at(-1)?.type).toBe('response.failed')
+  })
+
+  it('that is cut has neither response.completed nor response.failed', async () => {
+    const caller = await running({ faults: [{ kind: 'cut', path: PATH, after: 5 }] })
+    const answer = await wire(caller, PATH, 'POST', stream('x'))
+    const types = eventsIn(answer.content.toString()).map(({ type }) => type)
+
+    expect(types).toHaveLength(5)
+    expect(types).not.toContain('response.completed')
+  })
+})
+
+it('the common client gets a response, whole and streamed', async () => {
+  const { service, url } = await running({ processor: { run: async ({ input }) => answerTo(input.input) } })
+  const { responses } = new OpenAI({
+    apiKey: 'unused',
+    baseURL: `${url}/v1`,
+    defaultHeaders: { 'x-api-key': service.apiKey },
+    maxRetries: 0,
+  })
+  const whole = await responses.create({ model: 'research', input: [{ role: 'user', content: 'x' }] })
+  const stream = responses.stream({ model: 'research', input: 'y', previous_response_id: whole.id })
+  const streamed = await stream.finalResponse()
+
+  expect([whole.output_text, streamed.output_text]).toEqual(['Answer to x', 'Answer to y'])
+})
