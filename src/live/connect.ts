@@ -40,7 +40,7 @@ export function connectIn<V extends ViewShapes>(options: ConnectOptions, environ
     const { askGateway } = await import('./requests.ts').catch((cause: unknown) => {
       throw new LiveError('network', 'The code of requests could not be loaded', { cause })
     })
-    return askGateway(client.url + path, body, signal, client.tokens, environment)
+    return askGateway(client.url + path, body, signal, client.tokens, environment, path === '/runs')
   }
   return {
     // The gateway sends rows and answers of these types.

@@ -17,15 +17,20 @@ const MAX_ERROR = 65_536
 /** The longest wait that a gateway may ask for, in ms. */
 const MAX_RETRY_AFTER = 600_000
 
-/** The error of a response that is not ok, from its body `{ error: Refusal }` and its `Retry-After`. */
+/**
+ * The error of a response that is not ok, from its body `{ error: Refusal }` and its `Retry-After`.
+ *
+ * @param failed The code of a failed server whose body does not say it, such as that of a proxy.
+ */
 export async function refusalOf(
   response: Response,
   environment: Environment,
   signal: AbortSignal,
+  failed: RefusalCode = 'unavailable',
 ): Promise<LiveError> {
   const body = await jsonOf(response, MAX_ERROR, signal).catch(() => undefined)
   const { status, headers } = response
-  const fallback = BY_STATUS[status] ?? (status < 500 ? 'invalid' : 'unavailable')
+  const fallback = BY_STATUS[status] ?? (status < 500 ? 'invalid' : failed)
   const header = headers.get('retry-after') ?? ''
   const wait = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - environment.now()
   return errorOf(isRecord(body) ? body['error'] : undefined, fallback, `HTTP ${status}`, wait)

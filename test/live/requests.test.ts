@@ -132,8 +132,9 @@ describe('addRuns', () => {
 
   it.each([
     ['is cut off', 'cut', 'network'],
-    ['fails in the gateway', [502, ''], 'unavailable'],
-    ['is refused for now', [503, {}, '1'], 'unavailable'],
+    ['fails in a proxy', [502, '<html>'], 'uncertain'],
+    ['gets no reason', [503, {}, '1'], 'uncertain'],
+    ['is refused for now', [503, { error: { code: 'unavailable', message: '' } }, '1'], 'unavailable'],
     [
       'has an uncertain end',
       [504, { error: { code: 'uncertain', message: 'It may have been taken' } }],

@@ -1,6 +1,5 @@
 import { useId, useRef, useState } from 'react'
 import type { FormEvent, ReactNode } from 'react'
-import { LiveError } from 'rivulet/live'
 import { useAddRuns } from 'rivulet/react'
 import { useDashboard, useLogStatus } from '../dashboard.ts'
 import { oneLine } from '../evidence/evidence.ts'
@@ -9,6 +8,7 @@ import { formats } from '../parts/format.ts'
 import { Icon } from '../parts/icon.tsx'
 import { useMore } from '../parts/more.tsx'
 import type { GroupRunRow } from '../rows.ts'
+import { addRunsFailure } from './add-runs-failure.ts'
 import { readInputs } from './run-inputs.ts'
 import type { Asked } from './run-inputs.ts'
 
@@ -75,7 +75,7 @@ function AddRunsForm({
   const [problem, setProblem] = useState<string>()
   const field = useRef<HTMLTextAreaElement>(null)
   const isPending = status === 'pending'
-  const shown = problem ?? (error && failureText(error))
+  const shown = problem ?? (error && addRunsFailure(error))
 
   const submit = async (event: FormEvent) => {
     event.preventDefault()
@@ -153,15 +153,6 @@ function AddRunsForm({
 
 function countText(count: number): string {
   return `${formats.number(count)} ${count === 1 ? 'run was' : 'runs were'} added.`
-}
-
-function failureText(error: Error): string {
-  if (error instanceof LiveError && error.code === 'uncertain') {
-    return `It is not known whether the runs were added: ${error.message}. Look at the number of runs before you add them again.`
-  }
-  const wait = error instanceof LiveError ? error.retryAfter : undefined
-  const again = wait === undefined ? '' : ` Try again in ${formats.duration(wait)}.`
-  return `The runs were not added: ${error.message}.${again}`
 }
 
 /** How many runs were added, and those that have not ended. */
