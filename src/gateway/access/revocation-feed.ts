@@ -4,9 +4,13 @@ import {
   filter,
   firstValueFrom,
   fromEvent,
+  ignoreElements,
+  lastValueFrom,
   map,
   merge,
   Subject,
+  takeUntil,
+  tap,
   throwError,
   timeout,
 } from 'rxjs'
@@ -100,12 +104,14 @@ export class RevocationFeed {
     const key = revocationKey(revocation)
     // The time of an entry has whole milliseconds.
     const since = Math.floor(at)
-    let isKept = false
-    while (!isKept) {
+    let isDone = false
+    while (!isDone) {
       const position = await this.#log.positionAt('end')
       const before = await this.#log.states.end(`process:${PROCESS}`)
+      // Its state does not change where it has kept one as late, such as of a gateway whose clock is ahead.
+      const wasKept = isKept(await this.#log.state<KeptState>(PROCESS).get(key), since)
       const cancelled = new Subject<never>()
-      const outcome = this.#outcome(key, since, before, cancelled)
+      const outcome = wasKept ? Promise.resolve(true) : this.#outcome(key, since, before, cancelled)
       outcome.catch(() => {})
       try {
         await record()
@@ -115,7 +121,7 @@ export class RevocationFeed {
         cancelled.error(error)
         throw error
       }
-      isKept = await outcome
+      isDone = await outcome
     }
   }
 
@@ -184,21 +190,19 @@ export class RevocationFeed {
   async #followKept(): Promise<void> {
     const { signal } = this.#stopping
     const state = this.#log.state<KeptState>(PROCESS)
-    for (let isOver = false; !signal.aborted && !isOver;) {
-      isOver = await new Promise<boolean>((resolve) => {
-        const following = state.changes().subscribe({
-          next: ({ state: each }) => each !== null && this.#take(each),
-          // The process was removed, or the log could not be read. What is read twice is harmless.
-          error: () => resolve(false),
-          // The log was closed.
-          complete: () => resolve(true),
-        })
-        signal.addEventListener('abort', () => {
-          following.unsubscribe()
-          resolve(true)
-        })
-      })
-      if (!isOver) await this.#pause(RETRY)
+    const taken = state.changes().pipe(
+      tap(({ state: each }) => each !== null && this.#take(each)),
+      ignoreElements(),
+      takeUntil(fromEvent(signal, 'abort')),
+    )
+    while (!signal.aborted) {
+      try {
+        // It ends where the log is closed.
+        return await lastValueFrom(taken, { defaultValue: undefined })
+      } catch {
+        // The process was removed, or the log could not be read. What is read twice is harmless.
+        await this.#pause(RETRY)
+      }
     }
   }
 
@@ -211,9 +215,9 @@ export class RevocationFeed {
   /** True once the process has kept a revocation, false once entries were deleted before they were read. Rejects with why neither is so. */
   #outcome(key: string, since: number, before: Position, cancelled: Observable<never>): Promise<boolean> {
     const changes = this.#log.state<KeptState>(PROCESS).changes(before)
-    const isKept: Observable<boolean> = changes.pipe(
+    const kept: Observable<boolean> = changes.pipe(
       filter(({ key: each, state }) => state !== null && (each === key || each === GAPS_KEY)),
-      map(({ state }) => state !== null && !('gaps' in state) && state.at >= since),
+      map(({ state }) => isKept(state, since)),
       concatWith(throwError(() => new TypeError('the log is closed'))),
     )
     const isOver = fromEvent(this.#stopping.signal, 'abort').pipe(
@@ -230,7 +234,7 @@ export class RevocationFeed {
       )
     return firstValueFrom(
       merge(
-        isKept,
+        kept,
         cancelled,
         this.#overtaken.pipe(map(() => false)),
         isOver,
@@ -328,4 +332,9 @@ function keptOf(entry: Entry): KeptRevocation | undefined {
   const revocation = isText(sub) ? { sub } : isText(grant) ? { grant } : undefined
   if (revocation === undefined || revocationKey(revocation).length > 512) return undefined
   return { revocation, at: Number.isNaN(time) ? entry.recorded : time }
+}
+
+/** Whether a state has a revocation that was made then or later. */
+function isKept(state: KeptState | null | undefined, since: number): boolean {
+  return state != null && 'at' in state && state.at >= since
 }

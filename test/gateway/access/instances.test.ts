@@ -85,6 +85,21 @@ describe.each(KINDS)('gateways over one log %s', (_, create) => {
     }
   })
 
+  it('keep a revocation that one of a later clock has made already', async () => {
+    const stores = await create()
+    const scheduler = new VirtualTimeScheduler()
+    const ahead = await authority({ log: await logOf(stores()) })
+    const behind = await authority({ log: await logOf(stores()), scheduler })
+    const token = await ahead.sign(GRANT)
+    await ahead.revoke({ sub: 'ada' })
+
+    await behind.revoke({ sub: 'ada' })
+    await Promise.all([behind.revoke({ sub: 'bob' }), behind.revoke({ sub: 'bob' })])
+    await behind.revoke({ sub: 'bob' })
+
+    expect(await codeOf(await ahead.authenticate(bearing(token)))).toEqual([401, 'revoked'])
+  })
+
   it('know a revocation that the log itself has deleted', async () => {
     const stores = await create()
     const log = await logOf(stores())
