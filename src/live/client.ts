@@ -19,7 +19,7 @@ const LINGER = 5_000
 const COLLECT = 25
 /** How long the code of the tabs is waited for, in ms. */
 const LOAD_TIMEOUT = 5_000
-/** A view that was denied is asked for again by a new listener after so long, in ms. */
+/** A view that was denied is asked for again after so long at least, in ms. */
 const ASK_AGAIN = 1_000
 /** A view that the gateway could not make is asked for again after so long, in ms, where the gateway does not say when. */
 const ASK_AGAIN_UNAVAILABLE = 60_000
@@ -333,7 +333,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
 
   /** Whether to ask again for a view that the gateway could not make. */
   #isDue(store: ViewStore): boolean {
-    const wait = store.refusal?.retryAfter ?? ASK_AGAIN_UNAVAILABLE
+    const wait = Math.max(ASK_AGAIN, store.refusal?.retryAfter ?? ASK_AGAIN_UNAVAILABLE)
     return isUnavailable(store) && this.#environment.now() - store.lastFrame >= wait
   }
 

@@ -400,6 +400,29 @@ it.each([{ group: '\ud800' }, { '\udc00': 'x' }])(
 describe('a view that the gateway cannot make now', () => {
   const problem = { code: 'unavailable', message: 'The view has failed' } as const
 
+  it('is not asked for in a loop, whatever the gateway says', async () => {
+    const page = new TestPage()
+    const server = await streamServer({
+      onStream: (stream) =>
+        stream
+          .open()
+          .send('denied', { view: 'groups', problem: { ...problem, retryAfter: 0 } })
+          .send('heartbeat', { now: 0, behind: server.streams.length }),
+    })
+    const live = connectTo(server.url, page)
+    follow(live.view('groups'))
+    page.advance(100)
+    await until(() => live.inspect.getSnapshot().connection?.behind === 1 || server.requests > 10)
+    const stream = await server.stream(0)
+    stream.send('heartbeat', { now: 0, behind: 2 })
+    await until(() => live.inspect.getSnapshot().connection?.behind === 2 || server.requests > 10)
+    expect(server.requests).toBe(1)
+
+    page.advance(1_000)
+    stream.send('heartbeat', { now: 0, behind: 3 })
+    await until(() => server.requests === 2)
+  })
+
   it.each([
     ['with a heartbeat after a minute', undefined, 60_000],
     ['once the time is over that the gateway gave', 5_000, 5_000],
