@@ -1097,6 +1097,41 @@ describe('a process, where entries after its position were deleted', () => {
     ])
   })
 
+  it('gets the gap for each key where it was stopped within the entry that was deleted', async () => {
+    const names = Array.from({ length: 1_200 }, (_, n) => `k${n}`)
+    const several: ProcessOptions<Count> = {
+      ...counting,
+      holdsRetention: false,
+      key: () => names,
+      event: ({ seen }, { type }, context) => context.set({ seen: seen + (type === 'log.gap' ? 10 : 1) }),
+    }
+    const found = new Set<string>()
+    for (let crash = 4; crash < 12; crash++) {
+      const { store, log } = await opened()
+      await append(store, [change('1')])
+      let writes = 0
+      const faults = () => {
+        if ((writes += 1) === crash) throw new Error('crashed')
+      }
+      const crashing = store.connect({ faults })
+      const { done } = (await openLog(crashing)).process('p', several)
+      await Promise.race([done.catch(() => {}), caughtUp(store)])
+      crashing.loseClaims()
+      await store.retention.trim({ limit: 1 })
+
+      const process = log.process('p', several)
+      await append(store, [change('2')])
+      await caughtUp(store)
+      const { state } = await process.snapshot()
+      found.add(
+        String([...new Set(Array.from(state.values(), ({ seen }) => seen))].toSorted((a, b) => a - b)),
+      )
+      await log.close()
+    }
+    // Before the first commit of the entry, within it, and after it.
+    expect([...found]).toEqual(['11', '11,12', '2'])
+  })
+
   it('goes on while it is built again, where the log need not keep its entries', async () => {
     const { store, log } = await opened()
     await append(store, [change('1'), change('2'), change('3')])

@@ -39,6 +39,8 @@ export interface WithinEntry {
   readonly position: Position
   /** The keys up to this one, in the order of texts, are processed. Their order does not change where `key` does. */
   readonly key: string
+  /** Whether it is a `log.gap`, which has the position of the last entry that was deleted. */
+  readonly isGap: boolean
 }
 
 /** The clocks before the first entry. */
@@ -88,8 +90,9 @@ function timeOf(value: unknown): number {
 
 function withinOf(value: unknown): WithinEntry | undefined {
   if (!isObject(value)) return undefined
-  const { position, key } = value
-  return typeof position === 'string' && typeof key === 'string' ? { position, key } : undefined
+  const { position, key, isGap = false } = value
+  if (typeof position !== 'string' || typeof key !== 'string') return undefined
+  return { position, key, isGap: isGap === true }
 }
 
 function migrationOf(value: unknown): Migration | undefined {

@@ -209,7 +209,9 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     if (keys === undefined) return this.#moveTo(entry.position, this.#progress.clocks)
     const clocks = advanced(this.#progress.clocks, entry)
     const within = this.#within
-    const isBegun = within?.position === entry.position
+    const { position } = entry
+    const isGap = entry.type === 'log.gap'
+    const isBegun = within?.position === position && within.isGap === isGap
     // What an earlier key has started does not fire before the others: it did not where the process was not stopped.
     const due = this.#due(clocks)
     if (!isBegun) await this.#fireTimers(fence, entry, due, last)
@@ -224,9 +226,9 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
         await this.#states.load(rest.slice(index, index + KEYS_AHEAD))
       }
       await this.#runEvent(fence, entry, key, due)
-      if (keys.length > 1) this.#within = { position: entry.position, key }
+      if (keys.length > 1) this.#within = { position, key, isGap }
     }
-    this.#moveTo(entry.position, clocks)
+    this.#moveTo(position, clocks)
   }
 
   #isOwn({ cause }: Entry): boolean {
