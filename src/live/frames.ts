@@ -60,6 +60,7 @@ type Check = (value: unknown) => boolean
 
 const isText: Check = (value) => typeof value === 'string'
 const isTime: Check = (value) => Number.isFinite(value)
+const isTimeOrAbsent: Check = (value) => value === undefined || isTime(value)
 const isTextOrAbsent: Check = (value) => value === undefined || isText(value)
 const areRows: Check = (value) =>
   Array.isArray(value) && value.every((row) => Array.isArray(row) && isText(row[0]) && row.length > 1)
@@ -73,7 +74,7 @@ const FIELDS: Readonly<Record<Frame['kind'], Readonly<Record<string, Check>>>> =
   current: { view: isText },
   gap: { view: isText, reason: isText },
   denied: { view: isText, problem: isRecord },
-  heartbeat: {},
+  heartbeat: { behind: isTimeOrAbsent },
   close: { reason: isText },
 }
 

@@ -62,7 +62,8 @@ type Sent =
 
 /** Where rows belong among the frames, until they have come. */
 interface Place {
-  readonly address: string
+  /** Of the view; empty where later rows of it have come first. */
+  address: string
   readonly gaps: number
   /** What came after this place. */
   readonly frames: ViewFrame[]
@@ -234,9 +235,14 @@ export class Tabs {
     const place = this.#places.get(id)
     const rows = this.#arrived.get(id)
     if (place === undefined || rows === undefined) return
+    const { address } = place
+    for (const each of this.#places.values()) {
+      if (each === place) break
+      if (each.address === address) each.address = ''
+    }
     this.#places.delete(id)
     this.#arrived.delete(id)
-    const store = this.#find(place.address)
+    const store = this.#find(address)
     if (store === undefined) return
     store.replace(rows)
     store.gaps = place.gaps

@@ -480,6 +480,7 @@ describe('a frame', () => {
     ['with rows that are none', 'event: changes\ndata: {"view":"groups","rows":[["a"]],"position":"2"}\n\n'],
     ['of a change without a position', 'event: changes\ndata: {"view":"groups","rows":[]}\n\n'],
     ['of rows in place of a list', 'event: snapshot\ndata: {"view":"groups","rows":{},"first":true}\n\n'],
+    ['of a heartbeat whose delay is none', 'event: heartbeat\ndata: {"now":0,"behind":{"toString":1}}\n\n'],
     ['of more than 16 MB', `event: changes\ndata: "${'x'.repeat(17 * 1024 * 1024)}"\n\n`],
     [
       'of more than 16 MB in small lines',

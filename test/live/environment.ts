@@ -39,9 +39,10 @@ export class TestPage implements Environment {
   }
 
   /** Messages of these channels wait, and those of others are delivered. */
-  holdChannels(held: (channel: string) => boolean): void {
+  holdChannels(held: (channel: string) => boolean, order?: 'last first'): void {
     this.#held = held
     const waiting = this.#undelivered.splice(0)
+    if (order === 'last first') waiting.reverse()
     this.#undelivered.push(...waiting.filter(({ channel }) => held(channel)))
     for (const { channel, deliver } of waiting) if (!held(channel)) deliver()
   }

@@ -105,6 +105,46 @@ describe('tabs of an origin', () => {
     },
   )
 
+  it('keep the latest rows where those sent to one of them before come later', async () => {
+    const pages = [newPage(), newPage()] as const
+    const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
+    const [one, two] = [
+      connectTo(server.url, pages[0], { getToken }),
+      connectTo(server.url, pages[1], { getToken }),
+    ]
+    const first = one.view('groups')
+    const others = ['g', 'h'].map((group) => one.view('group', { group }))
+    for (const view of [...others, first]) follow(view)
+    await soon(pages, () => first.status().state === 'live')
+    const second = two.view('groups')
+    const met = two.view('group', { group: 'g' })
+    follow(met)
+    await soon(pages, () => met.status().state === 'live')
+    const { received } = pages[1]
+    const shared = received[0]?.channel
+    const rowsSent = () =>
+      received.filter(({ data }) => JSON.stringify(data).includes('"kind":"rows"')).length
+
+    // It asks again for what it does not have, since the set of its views has changed.
+    const before = rowsSent()
+    pages[1].holdChannels((channel) => channel !== shared)
+    follow(second)
+    await soon(pages, () => rowsSent() === before + 1)
+    const stream = server.streams.at(-1)
+    stream?.send('changes', { view: 'groups', rows: [['b', { n: 2 }]], position: '2' })
+    await soon(pages, () => first.getSnapshot().rows.size === 2)
+    follow(two.view('group', { group: 'h' }))
+    await soon(pages, () => rowsSent() > before + 1)
+    stream?.send('changes', { view: 'groups', rows: [['c', { n: 3 }]], position: '3' })
+    await soon(pages, () => first.getSnapshot().rows.size === 3)
+    await turns()
+    pages[1].holdChannels(() => false, 'last first')
+    await soon(pages, () => second.status().state === 'live')
+    await turns()
+
+    expect(rowsOf(second)).toEqual(rowsOf(first))
+  })
+
   it('follow the views of all of them over the one connection', async () => {
     const pages = [newPage(), newPage()]
     const server = await streamServer({ onStream: (stream) => answerAll(stream, 1) })
