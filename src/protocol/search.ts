@@ -81,4 +81,6 @@ export interface SearchBetaRequest {
 export interface SearchBetaResponse {
   readonly search_id: string
   readonly results: readonly SearchResult[]
+  /** Beyond the interface document. */
+  readonly warnings?: readonly Warning[] | null
 }

@@ -7,6 +7,7 @@ import type { Clock } from './clock.ts'
 import type { Faults } from './faults/faults.ts'
 import { sendResponses } from './http/json-response.ts'
 import { authenticate } from './http/authentication.ts'
+import { readBetasFrom } from './http/betas.ts'
 import { limitBody } from './http/body.ts'
 import { HttpProblem, problem } from './http/problem.ts'
 import { quota } from './http/quota.ts'
@@ -22,6 +23,8 @@ export interface AppOptions {
   readonly apiKeys: readonly string[]
   readonly clock: Clock
   readonly faults: Faults
+  /** The name of the beta header (§9). */
+  readonly betaHeader: string
   /** The limits of requests that create something. */
   readonly quotas: QuotaLimits
   /** Mounts the routes of each area. */
@@ -31,7 +34,15 @@ export interface AppOptions {
 }
 
 /** Creates the application: authentication, limits, faults and error responses of all endpoints (§5, §7). */
-export function createApp({ apiKeys, clock, faults, quotas, mount, onError }: AppOptions): Routes {
+export function createApp({
+  apiKeys,
+  clock,
+  faults,
+  betaHeader,
+  quotas,
+  mount,
+  onError,
+}: AppOptions): Routes {
   const app: Routes = new Hono()
 
   // The order matters: each middleware wraps those below it. Faults that imitate a proxy answer first, without a key. Others
@@ -41,9 +52,11 @@ export function createApp({ apiKeys, clock, faults, quotas, mount, onError }: Ap
   app.use(authenticate(apiKeys))
   app.use(async (c, next) => {
     // Hono handles HEAD as GET, which would start a stream.
-    if (c.env.incoming.method === 'HEAD') throw methodNotAllowed('HEAD', ['GET', 'POST'])
+    const allowed = c.env.incoming.method === 'HEAD' ? methodsAt(app, c.req.path) : []
+    if (allowed.length > 0) throw methodNotAllowed('HEAD', allowed)
     await next()
   })
+  app.use(readBetasFrom(betaHeader))
   app.use(refuseCursors(faults))
   for (const [name, limit] of Object.entries(quotas)) {
     const paths = ENDPOINTS.filter((endpoint) => endpoint.quota === name).map(({ path }) => path)
@@ -84,6 +97,15 @@ function refuseOtherMethods(app: Routes): void {
       throw methodNotAllowed(c.req.method, allowed)
     })
   }
+}
+
+/** The methods of the routes that serve a path. */
+function methodsAt({ routes }: Routes, requested: string): string[] {
+  const serving = routes.filter(({ method, path }) => {
+    const pattern = path.replaceAll(/:\w+/g, '[^/]+')
+    return method !== 'ALL' && new RegExp(`^${pattern}$`).test(requested)
+  })
+  return [...new Set(serving.map(({ method }) => method))]
 }
 
 function methodNotAllowed(method: string, allowed: readonly string[]) {

@@ -18,6 +18,7 @@ import { openFaultyGroupStream, repeated } from './faults/group-stream-faults.ts
 import { createFindAll } from './find-all/find-all.ts'
 import { persistentClock } from './persistent-clock.ts'
 import { Interactions } from './interactions/interactions.ts'
+import { BETA_HEADER } from './http/betas.ts'
 import { serviceLimits, type ServiceQuotas } from './http/quota.ts'
 import type { ListenOptions } from './listen-options.ts'
 import { createListener, isExposed } from './listener.ts'
@@ -87,6 +88,8 @@ export interface ResearchServiceOptions {
    * `Retry-After`. Default true. Beyond the interface document.
    */
   readonly quotas?: ServiceQuotas
+  /** The name of the header whose value names beta features (§9). Default `service-beta`. */
+  readonly betaHeader?: string
   /**
    * How many task runs may be active at once, alone and in groups: each reserves a credit until it ends. A request for more
    * gets 402 with `Retry-After`. Default: without a limit. Beyond the interface document.
@@ -169,7 +172,16 @@ async function closeAll(opened: Closer[]): Promise<void> {
 /** Opens the components in order, and adds the closer of each to `opened`. */
 async function assemble(
   options: ResearchServiceOptions,
-  { folders, apiKeys, secrets, speed, concurrency, streamDuration, quotas }: ReturnType<typeof checked>,
+  {
+    folders,
+    apiKeys,
+    secrets,
+    speed,
+    concurrency,
+    streamDuration,
+    quotas,
+    betaHeader,
+  }: ReturnType<typeof checked>,
   opened: Closer[],
 ): Promise<ResearchService> {
   const { data = ':memory:', include, enter, onError = warn } = options
@@ -245,10 +257,11 @@ async function assemble(
       apiKeys,
       clock,
       faults,
+      betaHeader,
       quotas,
       onError,
       mount: (app) => {
-        app.route('/', openApiRoute({ betaHeader: 'service-beta' }))
+        app.route('/', openApiRoute({ betaHeader }))
         app.route('/', searchRoutes(corpus))
         app.route('/', extract.routes)
         for (const prefix of ['/v1', '/v1beta']) {
@@ -322,6 +335,7 @@ function checked(options: ResearchServiceOptions) {
     concurrency = 4,
     streamDuration = MAX_STREAM_DURATION,
     quotas = true,
+    betaHeader = BETA_HEADER,
   } = options
   if (data !== undefined) checkText('data', data)
   if (!(Number.isFinite(speed) && speed >= 1))
@@ -332,6 +346,8 @@ function checked(options: ResearchServiceOptions) {
   for (const name of ['allowPrivateAddresses', 'allowPrivateWebhooks'] as const) {
     if (options[name] !== undefined) checkBoolean(name, options[name])
   }
+  if (typeof betaHeader !== 'string' || !/^[\w-]+$/.test(betaHeader))
+    throw new ArgumentError('betaHeader', 'the name of a header', betaHeader)
   checkInteger('concurrency', concurrency, 1)
   if (options.credit !== undefined) checkInteger('credit', options.credit, 0)
   checkDuration('streamDuration', streamDuration)
@@ -343,6 +359,7 @@ function checked(options: ResearchServiceOptions) {
     concurrency,
     streamDuration,
     quotas: serviceLimits(quotas),
+    betaHeader: betaHeader.toLowerCase(),
   }
 }
 

@@ -94,6 +94,8 @@ function valid(shape: Shape): fc.Arbitrary<unknown> {
       return fc.oneof(valid(shape.simple), valid(shape.other))
     case 'nullable':
       return fc.option(valid(shape.value))
+    case 'defaulted':
+      return valid(shape.value)
     case 'object':
       return validObject(shape)
     case 'variants':

@@ -55,6 +55,8 @@ function check(shape: Shape, argument: string, value: unknown, prefix = `${argum
     case 'nullable':
       if (value !== null) check(shape.value, argument, value)
       return
+    case 'defaulted':
+      return check(shape.value, argument, value, prefix)
     case 'object':
       return checkFields(shape, argument, value, prefix)
     case 'variants': {

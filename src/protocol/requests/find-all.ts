@@ -24,7 +24,13 @@ export const findAllRequest = s.object<FindAllRequest>(
   {
     exclude_list: s.list(s.object({ name: s.anyText('name'), url: s.anyText('url') }, {}), 'exclusions'),
     metadata: s.json('metadata'),
-    webhook: s.object({ url: s.webUrl, event_types: s.list(s.openOneOf(FIND_ALL_WEBHOOKS), 'choices') }, {}),
+    webhook: s.object(
+      {
+        url: s.webUrl,
+        event_types: s.withDefault(s.list(s.openOneOf(FIND_ALL_WEBHOOKS), 'choices'), FIND_ALL_WEBHOOKS),
+      },
+      {},
+    ),
   },
 )
 
@@ -33,7 +39,12 @@ export const extendRequest = s.object<ExtendRequest>({ additional_match_limit: s
 
 /** The body of `POST /v1beta/findall/runs/{findall_id}/enrich`. */
 export const enrichRequest = s.object<FindAllEnrichment>(
-  { output_schema: s.object({ type: s.oneOf(['json']), json_schema: s.json('schema') }, {}) },
+  {
+    output_schema: s.object(
+      { type: s.withDefault(s.oneOf(['json']), 'json'), json_schema: s.json('schema') },
+      {},
+    ),
+  },
   { processor: s.text('name'), mcp_servers: toolServers },
 )
 

@@ -32,7 +32,7 @@ export function text(limit?: Limit): Schema<string> & TextShape {
 export const query: Schema<string> = { ...text('query'), fits: isFilled }
 
 /** A string that passes the test. */
-export function textThat(fits: (text: string) => boolean, expected: string): Schema<string> {
+export function textThat(fits: (text: string) => boolean, expected: string): Schema<string> & TextShape {
   return { kind: 'text', expected, fits }
 }
 
@@ -57,7 +57,10 @@ export const documentUrl: Schema<string> = {
 export const webUrl: Schema<string> = { ...pageUrl, isSecret: true }
 
 /** An ISO 3166-1 alpha-2 country code (§2.8, §4.7). */
-export const country = textThat(isCountryCode, 'a country code of two letters (ISO 3166-1 alpha-2)')
+export const country: Schema<string> = {
+  ...textThat(isCountryCode, 'a country code of two letters (ISO 3166-1 alpha-2)'),
+  format: 'country',
+}
 
 /** A calendar date (§2.8). */
 export const date = textThat(isCalendarDate, 'a date, YYYY-MM-DD')
@@ -139,6 +142,11 @@ export function orNull<Value>(value: Schema<Value>): Schema<Value | null> {
   return { kind: 'nullable', value }
 }
 
+/** A value that the service lets a caller omit: it takes `fallback` then. The client requires it, as its types do. */
+export function withDefault<Value>(value: Schema<Value>, fallback: Value): Schema<Value> {
+  return { kind: 'defaulted', value, fallback }
+}
+
 /** An object with these fields. The compiler checks them against those of `T`. */
 export function object<T>(required: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> & ObjectShape {
   return { kind: 'object', required, optional }
@@ -152,11 +160,17 @@ export function options<T>(
   return { kind: 'object', required: {}, optional, anyOf }
 }
 
-/** Objects discriminated by their `type`. The compiler checks each against its member of the union `T`. */
-export function variants<T extends { readonly type: string }>(objects: {
-  readonly [Type in T['type']]: Schema<Omit<Extract<T, { readonly type: Type }>, 'type'>> & ObjectShape
-}): Schema<T> {
-  return { kind: 'variants', variants: objects }
+/**
+ * Objects discriminated by their `type`. The compiler checks each against its member of the union `T`. The service takes
+ * `fallback` for an absent type.
+ */
+export function variants<T extends { readonly type: string }>(
+  objects: {
+    readonly [Type in T['type']]: Schema<Omit<Extract<T, { readonly type: Type }>, 'type'>> & ObjectShape
+  },
+  fallback?: T['type'],
+): Schema<T> {
+  return { kind: 'variants', variants: objects, fallback }
 }
 
 function isFilled(given: string): boolean {

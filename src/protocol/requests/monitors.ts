@@ -22,7 +22,15 @@ const WEBHOOK_TYPES = ['monitor.event.detected', 'monitor.execution.completed', 
 
 const common: Pick<OptionalFields<CreateMonitorRequest>, 'processor' | 'webhook' | 'metadata'> = {
   processor: s.oneOf(MONITOR_PROCESSORS),
-  webhook: s.object({ url: s.webUrl, event_types: s.list(s.openOneOf(WEBHOOK_TYPES), 'choices', 1) }, {}),
+  webhook: s.object(
+    {
+      url: s.webUrl,
+      event_types: s.withDefault(s.list(s.openOneOf(WEBHOOK_TYPES), 'choices', 1), [
+        'monitor.event.detected',
+      ]),
+    },
+    {},
+  ),
   metadata: s.record(s.anyText(undefined, MAX_METADATA_VALUE), 'entries', MAX_METADATA_KEY),
 }
 
@@ -35,7 +43,10 @@ const advancedSettings = s.options<NonNullable<EventStreamSettings['advanced_set
 export const eventStreamSettings = s.object<EventStreamSettings>(
   { query: s.query },
   {
-    output_schema: s.object({ type: s.oneOf(['json']), json_schema: s.json('schema') }, {}),
+    output_schema: s.object(
+      { type: s.withDefault(s.oneOf(['json']), 'json'), json_schema: s.json('schema') },
+      {},
+    ),
     include_backfill: s.flag,
     advanced_settings: advancedSettings,
   },

@@ -19,8 +19,14 @@ export type Shape =
   | ObjectShape
   /** Null, or a value of the shape. Elsewhere, the service takes null for absent, and the client refuses it. */
   | { readonly kind: 'nullable'; readonly value: Shape }
-  /** Objects discriminated by their `type`. */
-  | { readonly kind: 'variants'; readonly variants: Readonly<Record<string, ObjectShape>> }
+  /** The service takes `fallback` for an absent or null value. The client requires the value, as its types do. */
+  | { readonly kind: 'defaulted'; readonly value: Shape; readonly fallback: unknown }
+  /** Objects discriminated by their `type`. The service takes `fallback` for an absent one, as of `defaulted`. */
+  | {
+      readonly kind: 'variants'
+      readonly variants: Readonly<Record<string, ObjectShape>>
+      readonly fallback?: string | undefined
+    }
 
 /** The schema of a `T`. `of` is never set: it only makes schemas of different types incompatible for the compiler. */
 export type Schema<T> = Shape & { readonly of?: (value: T) => T }
@@ -64,7 +70,8 @@ export interface TextShape {
   /** The maximum number of characters. */
   readonly max?: number
   readonly limit?: Limit
-  readonly format?: 'uri'
+  /** The embedded service also checks that a country exists. */
+  readonly format?: 'uri' | 'country'
   /** Whether it may contain a credential. Errors do not show the value, nor a value that may contain it. */
   readonly isSecret?: boolean
 }

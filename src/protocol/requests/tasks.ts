@@ -13,11 +13,14 @@ import { sourcePolicy } from './search.ts'
 const taskSpec = s.options<TaskSpec>({
   output_schema: s.either(
     s.text(),
-    s.variants({
-      json: s.object({ json_schema: s.json('schema') }, {}),
-      text: s.options({ description: s.anyText() }),
-      auto: s.options({}),
-    }),
+    s.variants(
+      {
+        json: s.object({ json_schema: s.json('schema') }, {}),
+        text: s.options({ description: s.anyText() }),
+        auto: s.options({}),
+      },
+      'json',
+    ),
   ),
   input_schema: s.either(s.anyText(), s.json('schema')),
 })
@@ -25,7 +28,7 @@ const taskSpec = s.options<TaskSpec>({
 /** Tool servers that a run may call (§2.8). */
 export const toolServers = s.list<McpServer>(
   s.object(
-    { type: s.oneOf(['url']), url: s.webUrl, name: s.text('name') },
+    { type: s.withDefault(s.oneOf(['url']), 'url'), url: s.webUrl, name: s.text('name') },
     {
       headers: s.record({ ...s.anyText('header'), isSecret: true }, 'headers'),
       allowed_tools: s.list(s.anyText('name'), 'tools'),
@@ -45,7 +48,13 @@ const settings: Omit<OptionalFields<RunInput>, 'processor'> = {
   previous_interaction_id: s.anyText('name'),
   mcp_servers: toolServers,
   enable_events: s.flag,
-  webhook: s.object({ url: s.webUrl, event_types: s.list(s.openOneOf(['task_run.status']), 'choices') }, {}),
+  webhook: s.object(
+    {
+      url: s.webUrl,
+      event_types: s.withDefault(s.list(s.openOneOf(['task_run.status']), 'choices'), ['task_run.status']),
+    },
+    {},
+  ),
 }
 
 /** A run to add to a group (§2.8). */

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { isObject } from '../../protocol/event.ts'
 import { holdsOneOf } from '../../protocol/requests/schema.ts'
 import type { NumberShape, ObjectShape, Schema, Shape, TextShape } from '../../protocol/requests/schema.ts'
+import { isCountry } from './countries.ts'
 import { atMost, jsonObject, LIMITS, list, record } from './request-limits.ts'
 
 /** The zod schema of a request's body, with the limits of this service. Null means that an optional field is absent. */
@@ -38,17 +39,30 @@ function toZod(shape: Shape): z.ZodType {
       return z.union([toZod(shape.simple), toZod(shape.other)], { error: eitherError(shape) })
     case 'nullable':
       return toZod(shape.value).nullable()
+    case 'defaulted':
+      return z.preprocess((value) => value ?? undefined, toZod(shape.value).default(shape.fallback))
     case 'object':
       return object(shape)
-    case 'variants': {
-      const [first, ...others] = Object.entries(shape.variants).map(([type, variant]) =>
-        z.object({ type: z.literal(type), ...fields(variant) }),
-      )
-      if (first === undefined) throw new TypeError('there are no variants')
-      return z.discriminatedUnion('type', [first, ...others])
-    }
+    case 'variants':
+      return variants(shape)
   }
 }
+
+/** Objects discriminated by their `type`, which may have a default. */
+function variants({ variants: objects, fallback }: ShapeOf<'variants'>): z.ZodType {
+  const [first, ...others] = Object.entries(objects).map(([type, variant]) =>
+    z.object({ type: z.literal(type), ...fields(variant) }),
+  )
+  if (first === undefined) throw new TypeError('there are no variants')
+  const union = z.discriminatedUnion('type', [first, ...others])
+  if (fallback === undefined) return union
+  return z.preprocess(
+    (value) => (isObject(value) && value['type'] == null ? { ...value, type: fallback } : value),
+    union,
+  )
+}
+
+type ShapeOf<Kind extends Shape['kind']> = Extract<Shape, { readonly kind: Kind }>
 
 /** A string. A string that is too long is not tested further. */
 function text({ expected, fits, min, max, limit, format }: TextShape): z.ZodType<string> {
@@ -61,16 +75,18 @@ function text({ expected, fits, min, max, limit, format }: TextShape): z.ZodType
     format === 'uri'
       ? schema.pipe(z.url({ protocol: /^https?$/, error })).meta({ format, maxLength: most })
       : schema
-  return fits === undefined
-    ? formatted
-    : formatted.refine(fits, { error, when: ({ issues }) => issues.length === 0 })
+  if (fits === undefined) return formatted
+  const when = ({ issues }: z.core.ParsePayload) => issues.length === 0
+  const fitting = formatted.refine(fits, { error, when })
+  if (format !== 'country') return fitting
+  return fitting.refine(isCountry, { error: 'There is no such country in ISO 3166-1', when })
 }
 
 /** The first issue of the variant that the input is, or an error if it is neither. */
 function eitherError({
   simple,
   other,
-}: Extract<Shape, { readonly kind: 'either' }>): z.core.$ZodErrorMap<z.core.$ZodIssueInvalidUnion> {
+}: ShapeOf<'either'>): z.core.$ZodErrorMap<z.core.$ZodIssueInvalidUnion> {
   const isList = other.kind === 'list'
   const expected = simple.kind === 'text' ? simple.expected : 'true, false'
   return ({ input, errors }) => {
@@ -78,8 +94,16 @@ function eitherError({
     const issue = isOther ? errors?.[1]?.[0] : undefined
     if (issue === undefined) return `Expected ${expected} or ${isList ? 'a list' : 'an object'}`
     const found = issue.path.reduce<unknown>((value, key) => Object(value)[key], input)
-    return `${issue.path.join('.')}: ${found === undefined ? 'Field required' : issue.message}`
+    const message = `${issue.path.join('.')}: ${found === undefined ? 'Field required' : issue.message}`
+    const variant = other.kind === 'variants' ? variantOf(other, input) : undefined
+    return variant === undefined ? message : `as ${variant}, ${message}`
   }
+}
+
+/** The type of the variant that the input is, if there is such a variant. */
+function variantOf({ variants: objects, fallback }: ShapeOf<'variants'>, input: unknown): string | undefined {
+  const type = isObject(input) ? (input['type'] ?? fallback) : undefined
+  return typeof type === 'string' && Object.hasOwn(objects, type) ? type : undefined
 }
 
 function number({ expected, isInteger, min, isMinExcluded, max }: NumberShape): z.ZodNumber {
@@ -120,8 +144,15 @@ function mapFields(
 
 /** A query parameter, unless it is a list. If such a parameter is repeated, the first value is used. */
 function parameter(shape: Shape): z.ZodType {
-  if (shape.kind === 'list') return toZod(shape)
+  if (shape.kind === 'list') return z.preprocess(splitAtCommas, toZod(shape))
   return z.preprocess((values) => (Array.isArray(values) ? values[0] : undefined), parsed(shape).optional())
+}
+
+/** A list in a query: repeated, or written with commas. An empty entry of several is an absent one. */
+function splitAtCommas(values: unknown): unknown {
+  if (!Array.isArray(values)) return values
+  const entries = values.flatMap((value) => String(value).split(','))
+  return entries.length === 1 ? entries : entries.filter((entry) => entry !== '')
 }
 
 /** A value of a query parameter, parsed. */

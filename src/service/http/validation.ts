@@ -52,14 +52,16 @@ async function readBody(c: Context, refuse: Refuse): Promise<unknown> {
   return parseJson(bytes, refuse)
 }
 
-/** Reads and validates the query parameters, except for the ignored ones. */
+/** Reads and validates the query parameters, except for the ignored ones. An empty value is an absent one. */
 export function readQuery<Query>(
   c: Context,
   schema: z.ZodType<Query>,
   refuse: Refuse,
   ignored: readonly string[] = [],
 ): Query {
-  const given = Object.entries(c.req.queries()).filter(([name]) => !ignored.includes(name))
+  const given = Object.entries(c.req.queries())
+    .map(([name, values]): [string, string[]] => [name, values.filter((value) => value !== '')])
+    .filter(([name, values]) => values.length > 0 && !ignored.includes(name))
   return check(Object.fromEntries(given), schema, 'query', refuse)
 }
 

@@ -88,7 +88,7 @@ export function monitorRoutes({ store, log, create, trigger }: MonitorRoutesOpti
 
   function readPage(c: Context, id: string): LogPage {
     // An execution has a single page. Paging parameters are ignored, even invalid ones (§4.1).
-    const ignored = c.req.query('event_group_id') === undefined ? [] : ['cursor', 'limit']
+    const ignored = (c.req.query('event_group_id') ?? '') === '' ? [] : ['cursor', 'limit']
     const query = readQuery(c, eventsQuery, unprocessable, ignored)
     const { event_group_id, cursor, limit = DEFAULT_PAGE_LIMIT, include_completions = false } = query
     if (event_group_id !== undefined) return log.execution(id, event_group_id, include_completions)

@@ -47,7 +47,7 @@ export function searchRoutes(corpus: Corpus) {
 
   routes.post('/v1beta/search', async (c) => {
     const body = await readJson(c, searchBetaBody, unprocessable)
-    const { results } = search(corpus, {
+    const { results, warnings } = search(corpus, {
       queries: body.search_queries ?? [],
       objective: body.objective,
       mode: betaMode(body.processor),
@@ -55,7 +55,11 @@ export function searchRoutes(corpus: Corpus) {
       maxCharsPerResult: body.max_chars_per_result,
       sourcePolicy: body.source_policy,
     })
-    return new JsonResponse({ search_id: identifier('search'), results } satisfies SearchBetaResponse)
+    return new JsonResponse({
+      search_id: identifier('search'),
+      results,
+      ...(warnings.length > 0 && { warnings }),
+    } satisfies SearchBetaResponse)
   })
 
   return routes

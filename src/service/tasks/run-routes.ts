@@ -7,7 +7,7 @@ import { createRunRequest, runResultQuery } from '../../protocol/requests/tasks.
 import type { TaskRun } from '../../protocol/task.ts'
 import { FIELD_BASIS_BETA, WEBHOOK_BETA } from '../../protocol/betas.ts'
 import type { Clock } from '../clock.ts'
-import { BETA_HEADER, hasBeta } from '../http/betas.ts'
+import { betaHeaderOf, hasBeta } from '../http/betas.ts'
 import { streamEvents } from '../http/event-stream.ts'
 import { problem } from '../http/problem.ts'
 import { bodySchema, querySchema } from '../http/request-schema.ts'
@@ -57,7 +57,7 @@ export function runRoutes({ store, clock, beforeRuns, onRuns, closing }: RunRout
   routes.post('/', async (c) => {
     const input = await readJson(c, createRunBody, unprocessable)
     if (input.webhook !== undefined && !hasBeta(c, WEBHOOK_BETA)) {
-      const message = `Webhooks are in beta: send the header ${BETA_HEADER} with the value ${WEBHOOK_BETA}`
+      const message = `Webhooks are in beta: send the header ${betaHeaderOf(c)} with the value ${WEBHOOK_BETA}`
       throw unprocessable([issue(['body', 'webhook'], message)])
     }
     const { run, issues } = newRun(input)

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { WEBHOOK_HORIZON } from '../../protocol/limits.ts'
+import type { WebhookPayload } from '../../protocol/webhook.ts'
 import { createAlarm } from '../alarm.ts'
 import type { Clock } from '../clock.ts'
 import { identifier } from '../identifier.ts'
@@ -55,7 +56,7 @@ export interface DeliveringOutbox extends Outbox {
  * for 48 hours, until the receiver responds with 2xx. Pending webhooks are in the database and survive a restart.
  *
  * Retries and their 48 hours use the service's clock. The `webhook-timestamp` header is always real time, since receivers
- * compare it with their own clock.
+ * compare it with their own clock. On a clock with a speed, the `timestamp` of a body is real time too.
  */
 export function createOutbox(options: OutboxOptions): DeliveringOutbox {
   const { database, clock, faults, secrets, timeout = ATTEMPT_TIMEOUT, onError } = options
@@ -80,6 +81,12 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
       isWakeQueued = false
       alarm.wake()
     })
+  }
+
+  /** The body's timestamp is real time, as the header's is, on a clock with another speed too. */
+  function atRealTime(payload: WebhookPayload): WebhookPayload {
+    if (clock.realTime === undefined) return payload
+    return { ...payload, timestamp: new Date(clock.realTime.now()).toISOString() }
   }
 
   function startDue(now: number): number | undefined {
@@ -202,7 +209,7 @@ export function createOutbox(options: OutboxOptions): DeliveringOutbox {
 
   return {
     post(url, payload) {
-      store.add(identifier('whk'), url, JSON.stringify(payload), clock.now())
+      store.add(identifier('whk'), url, JSON.stringify(atRealTime(payload)), clock.now())
       queueWake()
     },
     start() {

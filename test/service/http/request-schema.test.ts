@@ -85,9 +85,12 @@ describe('a string or an object', () => {
   it.each([
     [5, 'Expected a non-empty string or an object'],
     [{ type: 'xml' }, "type: Invalid discriminator value. Expected 'json' | 'text' | 'auto'"],
-    [{ type: 'json' }, 'json_schema: Field required'],
-    [{}, 'type: Field required'],
-    [{ type: 'json', json_schema: 5 }, 'json_schema: Invalid input: expected record, received number'],
+    [{ type: 'json' }, 'as json, json_schema: Field required'],
+    [{}, 'as json, json_schema: Field required'],
+    [
+      { type: 'json', json_schema: 5 },
+      'as json, json_schema: Invalid input: expected record, received number',
+    ],
   ])('is refused with what is wrong in it: %j', (output_schema, message) => {
     const { error } = bodySchema(tasks.createRunRequest).safeParse({
       input: 'x',
@@ -106,6 +109,16 @@ describe('a query', () => {
     const query = { limit: ['7', '8'], type: ['snapshot', 'event_stream'], other: ['x'] }
 
     expect(taken(query).data).toEqual({ limit: 7, type: ['snapshot', 'event_stream'] })
+  })
+
+  it('may have a list with commas', () => {
+    expect(taken({ status: ['active,cancelled'], type: ['snapshot', 'event_stream,snapshot'] }).data).toEqual(
+      {
+        status: ['active', 'cancelled'],
+        type: ['snapshot', 'event_stream', 'snapshot'],
+      },
+    )
+    expect(taken({ status: ['active,paused'] }).success).toBe(false)
   })
 
   it.each(['0', '10001', '1.5', '-1', '1e3', '', 'x', '0x10', '9'.repeat(16), '9'.repeat(400)])(

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { WebhookPayload } from '../../../src/protocol/webhook.ts'
-import { ManualClock } from '../../../src/service/clock.ts'
+import { type Clock, ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase, transaction } from '../../../src/service/database.ts'
 import { Faults } from '../../../src/service/faults/faults.ts'
 import { createOutbox } from '../../../src/service/webhooks/delivery.ts'
@@ -103,6 +103,25 @@ describe('a webhook', () => {
     await outbox.settled()
 
     expect(receiver.received.map(({ timestamp }) => timestamp)).toEqual([1_000, 2_000])
+  })
+
+  it('has the same time in its header and its body, at any speed of the clock', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 })
+    const receiver = await startReceiver()
+    const fast = new ManualClock()
+    const clock: Clock = {
+      now: () => fast.now(),
+      schedule: (delay, task) => fast.schedule(delay, task),
+      realTime: new ManualClock(1_000_000),
+    }
+    const { outbox } = startOutbox({ clock })
+    outbox.post(receiver.url, completed('m'))
+    await outbox.settled()
+
+    const sent = receiver.received.map(({ timestamp, body }) => {
+      return [timestamp, JSON.parse(body.toString()).timestamp]
+    })
+    expect(sent).toEqual([[1_000, new Date(1_000_000).toISOString()]])
   })
 
   it('is not sent when its transaction is rolled back', async () => {

@@ -30,5 +30,8 @@ export const searchResponse = s.component(
 /** The response of `POST /v1beta/search` (§4.6). */
 export const searchBetaResponse = s.component(
   'SearchBetaResponse',
-  s.object<SearchBetaResponse>({ search_id: s.id, results: s.list(result) }, {}),
+  s.object<SearchBetaResponse>(
+    { search_id: s.id, results: s.list(result) },
+    { warnings: s.orNull(s.list(warning)) },
+  ),
 )
