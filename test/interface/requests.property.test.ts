@@ -135,7 +135,9 @@ function placesOf(value: unknown, path: readonly string[] = []): (readonly strin
   const places: (readonly string[])[] = []
   for (const [name, member] of Object.entries(value)) {
     const place = path.concat(name)
-    if (name !== 'json_schema' && name !== 'event_types') places.push(place, ...placesOf(member, place))
+    // The service has a default for a nested type.
+    const differs = name === 'json_schema' || name === 'event_types' || (name === 'type' && path.length > 0)
+    if (!differs) places.push(place, ...placesOf(member, place))
   }
   return places
 }
@@ -242,6 +244,11 @@ describe('the client deliberately accepts what the embedded service refuses', ()
       'adding runs',
       { inputs: [{ input: query, previous_interaction_id: 'intr_unknown' }] },
     ],
+    [
+      'a country that there is not',
+      'search',
+      { search_queries: [query], advanced_settings: { location: 'QQ' } },
+    ],
     ['an unknown webhook event of a run', 'adding runs', { inputs: [{ input: query, webhook: hook }] }],
     ['an unknown webhook event of a monitor', 'creating a monitor', { ...monitor, webhook: hook }],
     [
@@ -292,6 +299,21 @@ describe('the client deliberately refuses what the embedded service accepts', ()
   })
 
   it.each<[string, string, unknown]>([
+    [
+      'a JSON schema without its type',
+      'adding runs',
+      { inputs: [{ input: 'tides', task_spec: { output_schema: { json_schema: JSON_SCHEMA } } }] },
+    ],
+    [
+      'a tool server without its type',
+      'adding runs',
+      { inputs: [{ input: 'tides', mcp_servers: [{ url: 'https://127.0.0.1:9/', name: 'x' }] }] },
+    ],
+    [
+      'a webhook without its event types',
+      'adding runs',
+      { inputs: [{ input: 'tides', webhook: { url: 'https://127.0.0.1:9/' } }] },
+    ],
     ['no inputs', 'adding runs', { inputs: [] }],
     ['a blank input', 'adding runs', { inputs: [{ input: ' ' }] }],
     ['a blank processor', 'adding runs', { inputs: [{ input: 'tides', processor: ' ' }] }],
