@@ -59,7 +59,7 @@ export function addServe(program: Command, signal: AbortSignal): void {
     .option('--speed <factor>', 'speed of its clock relative to real time', factor, 1)
     .option(
       '--allow-private-addresses',
-      'extract pages of this machine and its network, and send webhooks there (default: only webhooks, and only on loopback)',
+      'extract pages and call tool servers of this machine and its network, and send webhooks there (default: only webhooks, and only on loopback)',
     )
     .option('--fault <fault>', 'a fault to inject, see below; may be repeated', collect(parseFault))
   addCommonOptions(command, 'print the address as one line of JSON')

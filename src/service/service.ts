@@ -32,6 +32,7 @@ import { ProcessorSlots } from './processor/slots.ts'
 import { searchRoutes } from './search/search-routes.ts'
 import { createTasks } from './tasks/tasks.ts'
 import type { RunRecord } from './tasks/task-store.ts'
+import { withToolServers } from './tool-servers/tool-servers.ts'
 import { isPublicAddress } from './web/public-address.ts'
 import { createWeb } from './web/safe-fetch.ts'
 import { createOutbox } from './webhooks/delivery.ts'
@@ -72,8 +73,8 @@ export interface ResearchServiceOptions {
    */
   readonly streamDuration?: number
   /**
-   * Whether Extract may fetch pages from addresses of this machine and its network. Default false: only from those of the
-   * public Internet, checked after DNS and for each redirect. Beyond the interface document.
+   * Whether Extract and the tool servers of runs may use addresses of this machine and its network. Default false: only those
+   * of the public Internet, checked after DNS and for each redirect. Beyond the interface document.
    */
   readonly allowPrivateAddresses?: boolean
   /**
@@ -211,6 +212,7 @@ async function assemble(
   const monitors = createMonitors({ database, clock, corpus, outbox, onError })
   opened.push(() => monitors.close())
   const interactions = new Interactions(database)
+  const web = createWeb(options.allowPrivateAddresses === true ? { isAllowed: () => true } : {})
   const processor = validating(options.processor ?? extractiveProcessor(corpus))
   const slots = new ProcessorSlots(concurrency)
   const tasks = createTasks({
@@ -221,7 +223,8 @@ async function assemble(
     openWriter: (path) => openFaultyWriter(faults, path),
     openStream: openFaultyGroupStream(faults),
     beforeRequest: (groupId) => refuseDeletedGroup(faults, groupId),
-    processor,
+    // A processor of the caller calls the tool servers itself. Only the output of a run reports the calls.
+    processor: options.processor === undefined ? withToolServers(processor, { web }) : processor,
     slots,
     credit: options.credit,
     streamDuration,
@@ -238,7 +241,6 @@ async function assemble(
     streamDuration,
     onError,
   })
-  const web = createWeb(options.allowPrivateAddresses === true ? { isAllowed: () => true } : {})
   const extract = createExtract({ corpus, web, clock })
   opened.push(() => extract.close())
   const findAll = createFindAll({

@@ -68,7 +68,6 @@ function withWarnings({ output, warnings = [] }: RunResult, more: readonly Warni
 function ignoredInputs(input: RunInput): Warning[] {
   const given: readonly [parameter: string, value: unknown][] = [
     ['memory_scope_key', input.memory_scope_key],
-    ['mcp_servers', input.mcp_servers],
     ['advanced_settings.location', input.advanced_settings?.location],
   ]
   return given

@@ -267,11 +267,10 @@ describe('a run with a JSON schema', () => {
     const { warnings } = await run(corpus, {
       input: 'What does rxjs do?',
       memory_scope_key: 'mine',
-      mcp_servers: [{ type: 'url', url: 'https://example.org/', name: 'tools' }],
       advanced_settings: { location: 'de' },
     })
     expect(warnings?.map(({ type, detail }) => [type, detail])).toEqual(
-      ['memory_scope_key', 'mcp_servers', 'advanced_settings.location'].map((parameter) => [
+      ['memory_scope_key', 'advanced_settings.location'].map((parameter) => [
         'input_validation_warning',
         { parameter },
       ]),
