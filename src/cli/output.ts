@@ -14,6 +14,8 @@ export interface Output {
   readonly width: number
   /** Prints a line. Resolves when the reader has accepted it, and rejects when the reader has closed the output. */
   line(text?: string): Promise<void>
+  /** Prints a part of a line. Resolves and rejects as `line` does. */
+  text(text: string): Promise<void>
   /** Prints what to do next, only on a terminal. */
   hint(text: string): Promise<void>
   /** Prints a value as one line of JSON. Resolves and rejects as `line` does. */
@@ -47,6 +49,7 @@ export function createOutput(
   return {
     json,
     width: Math.max(NARROWEST, Math.min(stream.columns || WIDEST, WIDEST)),
+    text: write,
     line: (text = '') => write(`${text}\n`),
     async hint(text) {
       if (stream.isTTY === true && !json) await write(`${paint('dim', text)}\n`)

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { addChat } from './chat.ts'
 import { EXIT_CODES_HELP } from './exit.ts'
 import { addDashboard } from './dashboard.ts'
 import { addEventLog } from './event-log.ts'
@@ -28,6 +29,7 @@ export function createProgram(signal: AbortSignal): Command {
   addServe(program, signal)
   addSearch(program, signal)
   addExtract(program, signal)
+  addChat(program, signal)
   addFindAll(program, signal)
   addRun(program, signal)
   addGroup(program, signal)

@@ -1,6 +1,7 @@
 import { lastValueFrom, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { responseText } from 'rivulet'
+import { systemClock } from '../../src/service/clock.ts'
 import { research } from './research.ts'
 
 const messages = [{ role: 'user', content: 'What is a rivulet?' }] as const
@@ -30,5 +31,23 @@ describe('answers of the embedded service', () => {
     expect(responseText(whole)).toBe(responseText(streamed))
     expect(progress.at(-1)?.text).toBe(responseText(streamed))
     expect(progress.map(({ event }) => event.type)).not.toContain('unknown')
+  })
+
+  it('are given to more searches and chats than the quotas allow at once', async () => {
+    const limits = { search: { requests: 2, window: 100 }, chat: { requests: 2, window: 100 } }
+    const { client, diagnostics } = await research({
+      clock: systemClock(),
+      quotas: limits,
+      client: { quotas: limits },
+    })
+
+    const outcomes = await lastValueFrom(client.search.each(['a', 'b', 'c', 'd', 'e']).pipe(toArray()))
+    const chats = await Promise.all(
+      [1, 2, 3].map(async () => client.chat.complete({ model: 'base', messages })),
+    )
+
+    expect(outcomes.filter(({ error }) => error !== undefined)).toEqual([])
+    expect(chats).toHaveLength(3)
+    expect(diagnostics.some(({ kind }) => kind === 'quota')).toBe(true)
   })
 })
