@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto'
-import { isObject } from '../../protocol/event.ts'
 import type { Clock } from '../clock.ts'
 import type { Processor, RunTask } from '../processor/processor.ts'
 import type { ProcessorSlots } from '../processor/slots.ts'
+import { attempt } from './attempt.ts'
 import type { ClaimedRun, RunOutcome, TaskStore } from './task-store.ts'
 
 /** How long to wait when the database fails, in ms of the clock. */
@@ -125,18 +124,5 @@ export class RunPool {
       step()
     })
     this.#retries.add(cancel)
-  }
-}
-
-async function attempt(processor: Processor, task: RunTask, signal: AbortSignal): Promise<RunOutcome> {
-  try {
-    const { output, warnings = [] } = await processor.run(task, signal)
-    if (!isObject(output)) throw new TypeError('the processor returned no output')
-    // An output that is not serializable fails the run instead of the transaction that stores it.
-    JSON.stringify([output, warnings])
-    return { status: 'completed', output, warnings }
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
-    return { status: 'failed', error: { ref_id: randomUUID(), message, details: null } }
   }
 }

@@ -25,6 +25,11 @@ export interface NewRun {
 /** A run that is to be executed. */
 export type ClaimedRun = Omit<RunTask, 'report'>
 
+/** A completed run: its task, without the credentials for its tool servers, and its output. */
+export interface CompletedRun extends Omit<ClaimedRun, 'run_id'> {
+  readonly output: TaskOutput
+}
+
 /** How a run ended. */
 export type RunOutcome =
   | { readonly status: 'completed'; readonly output: TaskOutput; readonly warnings: readonly Warning[] }
@@ -135,6 +140,15 @@ export class TaskStore {
   output(runId: string): TaskOutput | undefined {
     const output = this.#sql.run.get(runId)?.['output'] ?? null
     return output === null ? undefined : parse(output)
+  }
+
+  /** The completed run with what is needed to execute it again; undefined for any other run. */
+  completed(runId: string): CompletedRun | undefined {
+    const run = this.run(runId)
+    const input = this.input(runId)
+    const output = this.output(runId)
+    if (run?.status !== 'completed' || input === undefined || output === undefined) return undefined
+    return { input, context: this.#context(input.previous_interaction_id), output }
   }
 
   /** Whether a run can continue this interaction: its run may still be active. */

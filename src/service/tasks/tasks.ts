@@ -8,7 +8,7 @@ import { requireCredit } from './credit.ts'
 import { groupRoutes, type GroupRoutesOptions } from './group-routes.ts'
 import { RunPool } from './run-pool.ts'
 import { runEventRoutes, type RunEventRoutesOptions, runRoutes } from './run-routes.ts'
-import { runIdOf, TaskStore, type RunRecord } from './task-store.ts'
+import { runIdOf, TaskStore, type CompletedRun, type RunRecord } from './task-store.ts'
 
 /** Settings of {@link createTasks}. */
 export interface TasksOptions
@@ -49,6 +49,8 @@ export interface Tasks {
   readonly interactions: PreviousInteractions
   /** Starts to execute runs, beginning with those of an earlier process. */
   start(): void
+  /** The completed run with what is needed to execute it again; undefined for any other run. */
+  completed(runId: string): CompletedRun | undefined
   records(): RunRecord[]
   /** Ends streams and requests that wait for results, and stops executing runs. */
   close(): void
@@ -91,6 +93,7 @@ export function createTasks(options: TasksOptions): Tasks {
       turns: (id, signal) => turnsOf(store, id, signal),
     },
     start: () => pool.start(),
+    completed: (runId) => store.completed(runId),
     records: () => store.records(),
     close() {
       pool.stop()
