@@ -1,5 +1,5 @@
 import type { FindAllCandidateEvent, FindAllStatusEvent } from './find-all.ts'
-import type { MonitorErrorEvent } from './monitor.ts'
+import type { MonitorCompletionEvent, MonitorErrorEvent } from './monitor.ts'
 import type { TaskRun } from './task.ts'
 
 /** A task run ended (§6.1). */
@@ -29,11 +29,14 @@ export type MonitorDetectedWebhook = MonitorWebhookBase<
 /** An execution found nothing new (beyond the interface document). */
 export type MonitorCompletedWebhook = MonitorWebhookBase<
   'monitor.execution.completed',
-  { readonly timestamp?: string } | null | undefined
+  Partial<MonitorCompletionEvent & MonitorDetectedWebhook['data']['event']> | null | undefined
 >
 
 /** An execution failed (beyond the interface document). */
-export type MonitorFailedWebhook = MonitorWebhookBase<'monitor.execution.failed', Partial<MonitorErrorEvent>>
+export type MonitorFailedWebhook = MonitorWebhookBase<
+  'monitor.execution.failed',
+  Partial<MonitorErrorEvent & MonitorDetectedWebhook['data']['event']>
+>
 
 /** A FindAll run or one of its candidates changed (beyond the interface document). */
 export type FindAllWebhook =

@@ -1,5 +1,5 @@
 import { chmodSync, existsSync } from 'node:fs'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { hasWalResetBug, walResetBugMessage } from '../protocol/wal-reset-bug.ts'
 
 /** Version of the service's tables; a file with a newer version is refused. */
@@ -96,9 +96,13 @@ export function prepareArrays(database: DatabaseSync, sql: string): StatementSyn
   return statement
 }
 
-/** The time after `now` that a statement selects as `at`, undefined where it selects none. */
-export function nextTime(statement: StatementSync, now: number): number | undefined {
-  const at = statement.get(now)?.['at']
+/** The time after `now` that a statement selects as `at`, undefined where it selects none. `more` are its other parameters. */
+export function nextTime(
+  statement: StatementSync,
+  now: number,
+  ...more: SQLInputValue[]
+): number | undefined {
+  const at = statement.get(now, ...more)?.['at']
   return typeof at === 'number' ? at : undefined
 }
 

@@ -63,7 +63,10 @@ export interface ResearchServiceOptions {
   readonly speed?: number
   /** Executes task runs. Default: a processor that extracts answers from the documents. */
   readonly processor?: Processor
-  /** Maximum number of task runs, chats and responses executed at once; the latter two first. Default 4. */
+  /**
+   * Maximum number of task runs, runs of `snapshot` monitors, chats and responses executed at once; chats and responses before
+   * waiting task runs. Default 4.
+   */
   readonly concurrency?: number
   /** Faults that are armed from the start. Default: none. */
   readonly faults?: readonly Fault[]
@@ -209,11 +212,11 @@ async function assemble(
     onError,
   })
   opened.push(() => outbox.close())
-  const monitors = createMonitors({ database, clock, corpus, outbox, onError })
-  opened.push(() => monitors.close())
   const interactions = new Interactions(database)
   const web = createWeb(options.allowPrivateAddresses === true ? { isAllowed: () => true } : {})
   const processor = validating(options.processor ?? extractiveProcessor(corpus))
+  // A processor of the caller calls the tool servers itself. Only the output of a run reports the calls.
+  const runProcessor = options.processor === undefined ? withToolServers(processor, { web }) : processor
   const slots = new ProcessorSlots(concurrency)
   const tasks = createTasks({
     database,
@@ -223,8 +226,7 @@ async function assemble(
     openWriter: (path) => openFaultyWriter(faults, path),
     openStream: openFaultyGroupStream(faults),
     beforeRequest: (groupId) => refuseDeletedGroup(faults, groupId),
-    // A processor of the caller calls the tool servers itself. Only the output of a run reports the calls.
-    processor: options.processor === undefined ? withToolServers(processor, { web }) : processor,
+    processor: runProcessor,
     slots,
     credit: options.credit,
     streamDuration,
@@ -241,6 +243,17 @@ async function assemble(
     streamDuration,
     onError,
   })
+  const monitors = createMonitors({
+    database,
+    clock,
+    corpus,
+    outbox,
+    processor: runProcessor,
+    slots,
+    completedRun: (id) => tasks.completed(id),
+    onError,
+  })
+  opened.push(() => monitors.close())
   const extract = createExtract({ corpus, web, clock })
   opened.push(() => extract.close())
   const findAll = createFindAll({

@@ -101,6 +101,7 @@ function valid(shape: Shape): fc.Arbitrary<unknown> {
     case 'variants':
       return fc.oneof(
         ...Object.entries(shape.variants)
+          // Only the service knows which runs have completed.
           .filter(([type]) => type !== 'snapshot')
           .map(([type, variant]) => validObject(variant).map((value) => Object.assign(value, { type }))),
       )
@@ -252,7 +253,7 @@ describe('the client deliberately accepts what the embedded service refuses', ()
     ['an unknown webhook event of a run', 'adding runs', { inputs: [{ input: query, webhook: hook }] }],
     ['an unknown webhook event of a monitor', 'creating a monitor', { ...monitor, webhook: hook }],
     [
-      'a snapshot monitor',
+      'a snapshot monitor of an unknown run',
       'creating a monitor',
       { ...monitor, type: 'snapshot', settings: { task_run_id: 'run' } },
     ],

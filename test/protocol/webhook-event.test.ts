@@ -35,6 +35,20 @@ describe('webhookEvent', () => {
     expect(webhookEvent(payload, NOW)).toEqual(monitorEvent('m', event, 'webhook', NOW))
   })
 
+  it('gives an execution the same identity as the list when the webhook names its group', () => {
+    const about = { monitor_id: 'm' }
+    const completion = { event_type: 'completion', timestamp: TIME }
+    const failure = { event_type: 'error', error_message: 'over quota', timestamp: TIME }
+    for (const [type, event] of [
+      ['monitor.execution.completed', completion],
+      ['monitor.execution.failed', failure],
+    ] as const) {
+      const payload = { type, timestamp: TIME, data: { ...about, event: { ...event, event_group_id: 'g' } } }
+      expect(webhookEvent(payload).id).toBe(monitorEvent('m', event, 'poll').id)
+      expect(webhookEvent(payload).data).toMatchObject({ event_group_id: 'g' })
+    }
+  })
+
   it('gives an execution that failed without a message an empty one', () => {
     const payload = {
       type: 'monitor.execution.failed',

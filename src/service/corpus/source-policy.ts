@@ -1,4 +1,5 @@
 import type { SourcePolicy } from '../../protocol/task.ts'
+import type { DocumentSource } from './corpus.ts'
 
 /** Whether a host is allowed. One lookup for each label of the host, for any number of domains. */
 export type HostTest = (host: string) => boolean
@@ -16,6 +17,13 @@ export function allowedHosts({ include_domains, exclude_domains }: SourcePolicy)
     const suffixes = suffixesOf(host)
     return (included.size === 0 || suffixes.some(isIn(included))) && !suffixes.some(isIn(excluded))
   }
+}
+
+/** Whether a policy allows a document, by its host and its date. Without a policy, all are allowed. */
+export function allowsDocument(policy: SourcePolicy = {}, { url, publishDate }: DocumentSource): boolean {
+  const { after_date: after } = policy
+  if (after !== undefined && (publishDate ?? '') < after) return false
+  return allowedHosts(policy)?.(new URL(url).hostname) ?? true
 }
 
 /** `a.b.c`, `b.c` and `c` for the host `a.b.c`. */

@@ -18,15 +18,22 @@ export function announce(
   function payloadFor(event: MonitorEvent): WebhookPayload {
     const about = { monitor_id: id, ...(metadata !== undefined && { metadata }) }
     const timestamp = outcome.at
+    const group = { event_group_id: outcome.groupId }
     switch (event.event_type) {
       case 'completion':
-        return { type: 'monitor.execution.completed', timestamp, data: { ...about, event } }
+        return {
+          type: 'monitor.execution.completed',
+          timestamp,
+          data: { ...about, event: { ...event, ...group } },
+        }
       case 'error':
-        return { type: 'monitor.execution.failed', timestamp, data: { ...about, event } }
-      default: {
-        const group = { event_group_id: outcome.groupId }
+        return {
+          type: 'monitor.execution.failed',
+          timestamp,
+          data: { ...about, event: { ...event, ...group } },
+        }
+      default:
         return { type: 'monitor.event.detected', timestamp, data: { ...about, event: group } }
-      }
     }
   }
 }

@@ -28,6 +28,11 @@ export interface LogPage {
   readonly next: number | undefined
 }
 
+const PRUNED: Warning = {
+  type: 'warning',
+  message: `The cursor is too old: the events before it are no longer listed. A list reaches back over ${MAX_EXECUTIONS} executions`,
+}
+
 const TABLES = `
   CREATE TABLE IF NOT EXISTS monitor_executions (
     execution INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -63,6 +68,7 @@ export class EventLog {
   readonly #page
   readonly #group
   readonly #all
+  readonly #isPruned
 
   constructor(database: DatabaseSync) {
     database.exec(TABLES)
@@ -84,6 +90,9 @@ export class EventLog {
     this.#group = database.prepare(
       `${SELECT} AND monitor_events.monitor_id = ? AND event_group_id = ? ORDER BY position DESC`,
     )
+    this.#isPruned = database.prepare(
+      `SELECT 1 FROM monitor_executions WHERE monitor_id = ? LIMIT 1 OFFSET ${MAX_EXECUTIONS - 1}`,
+    )
     this.#all = database.prepare('SELECT monitor_id, event FROM monitor_events ORDER BY position')
   }
 
@@ -97,9 +106,13 @@ export class EventLog {
     this.#prune.run(monitorId)
   }
 
-  /** Events before a position, newest first. */
-  page(monitorId: string, before: number, limit: number, withCompletions: boolean): LogPage {
-    const rows = this.#page.all(withCompletions ? 1 : 0, monitorId, before, limit + 1)
+  /** Events before a position, newest first; without one from the newest. Warns when those before the position were pruned. */
+  page(monitorId: string, before: number | undefined, limit: number, withCompletions: boolean): LogPage {
+    const from = before ?? Number.MAX_SAFE_INTEGER
+    const rows = this.#page.all(withCompletions ? 1 : 0, monitorId, from, limit + 1)
+    // A page ends with a position only if there are events before it.
+    if (rows.length === 0 && before !== undefined && this.#isPruned.get(monitorId) !== undefined)
+      return { events: [], warnings: [PRUNED], next: undefined }
     const shown = rows.slice(0, limit)
     const last = shown.at(-1)
     const next = rows.length > limit && last !== undefined ? Number(last['position']) : undefined

@@ -1,53 +1,78 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { parseFrequency } from '../../protocol/limits.ts'
 import type { MonitorEvent } from '../../protocol/monitor.ts'
+import type { Warning } from '../../protocol/problem.ts'
 import type { Clock } from '../clock.ts'
-import type { Corpus } from '../corpus/corpus.ts'
 import { transaction } from '../database.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
 import { announce } from './announce.ts'
+import { changedOutput } from './changed-output.ts'
 import type { EventLog } from './event-log.ts'
 import { identifier } from '../identifier.ts'
 import { detectNews } from './news.ts'
+import type { EventStreamRequest, SnapshotRequest } from './request.ts'
+import { type RerunContext, runAgain } from './run-again.ts'
 import { nextRun } from './schedule.ts'
-import { type Findings, searchFor } from './search.ts'
+import { searchFor } from './search.ts'
 import type { SeenPassages } from './seen.ts'
 import type { MonitorStore, StoredMonitor } from './store.ts'
 import { toTimestamp } from './wire.ts'
 
 /** The dependencies of an execution. */
-export interface ExecutionContext {
+export interface ExecutionContext extends RerunContext {
   readonly database: DatabaseSync
   readonly clock: Clock
-  readonly corpus: Corpus
   readonly outbox: Outbox
   readonly store: MonitorStore
   readonly log: EventLog
   readonly seen: SeenPassages
 }
 
+/** An execution that is being stored. */
+interface Execution {
+  readonly monitor: StoredMonitor
+  readonly groupId: string
+  readonly at: string
+}
+
+/** What an execution found, or the reason why it failed. */
+type Found =
+  | {
+      readonly warnings: readonly Warning[]
+      /** Returns the changes since the previous execution, and stores what the next one compares with. */
+      readonly detect: (execution: Execution) => readonly MonitorEvent[]
+    }
+  | { readonly error: string }
+
 /**
- * Executes a monitor once. The outcome is either events, or one completion, or one error. Its events, seen passages, webhook
- * and next time are stored in one transaction; until then the monitor stays due.
+ * Executes a monitor once. The outcome is either events, or one completion, or one error. Its events, seen passages, latest
+ * snapshot, webhook and next time are stored in one transaction; until then the monitor stays due. Rejects when the signal is
+ * aborted during a run.
  */
-export async function execute(monitorId: string, context: ExecutionContext): Promise<void> {
-  const { database, clock, corpus, outbox, store, log, seen } = context
+export async function execute(
+  monitorId: string,
+  context: ExecutionContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const { database, clock, outbox, store, log } = context
   const startedAt = clock.now()
   const atStart = store.get(monitorId)
   if (atStart === undefined) return
-  const findings = await search(atStart, corpus)
+  const found = await (atStart.request.type === 'snapshot'
+    ? repeatRun(atStart.request, context, signal)
+    : search(atStart.request, context))
 
   transaction(database, () => {
     const monitor = store.get(monitorId)
-    // Cancelled during the search.
+    // Cancelled during the execution.
     if (monitor?.status !== 'active') return
     const groupId = identifier('mevtgrp')
     // The time identifies completions and errors, so each execution has a different one.
     const ranAt = Math.max(clock.now(), (monitor.lastRunAt ?? -Infinity) + 1)
     const at = toTimestamp(ranAt)
 
-    const events = outcome(monitor, groupId, at)
-    log.append(monitorId, { groupId, events, warnings: 'error' in findings ? [] : findings.warnings })
+    const events = outcome(found, { monitor, groupId, at })
+    log.append(monitorId, { groupId, events, warnings: 'error' in found ? [] : found.warnings })
     announce(monitor, { groupId, at, events }, outbox)
     store.ran(monitorId, {
       at: ranAt,
@@ -56,26 +81,63 @@ export async function execute(monitorId: string, context: ExecutionContext): Pro
       triggersServed: atStart.triggers.asked,
     })
   })
+}
 
-  function outcome(monitor: StoredMonitor, groupId: string, at: string): MonitorEvent[] {
-    if ('error' in findings) {
-      return [{ event_type: 'error', error_message: findings.error, timestamp: at }]
-    }
-    const news = detectNews(monitor, findings.passages, seen, (url) => corpus.document(url)?.text, groupId)
-    store.searched(monitorId)
-    return news.length > 0 ? news : [{ event_type: 'completion', timestamp: at }]
-  }
+function outcome(found: Found, execution: Execution): readonly MonitorEvent[] {
+  const timestamp = execution.at
+  if ('error' in found) return [{ event_type: 'error', error_message: found.error, timestamp }]
+  const changes = found.detect(execution)
+  return changes.length > 0 ? changes : [{ event_type: 'completion', timestamp }]
 }
 
 async function search(
-  monitor: StoredMonitor,
-  corpus: Corpus,
-): Promise<Findings | { readonly error: string }> {
+  request: EventStreamRequest,
+  { corpus, store, seen }: ExecutionContext,
+): Promise<Found> {
   try {
     await corpus.settled()
-    return searchFor(monitor.request, corpus)
+    const { passages, warnings } = searchFor(request, corpus)
+    return {
+      warnings,
+      detect({ monitor, groupId }) {
+        const textOf = (url: string) => corpus.document(url)?.text
+        const news = detectNews(monitor, request, passages, seen, textOf, groupId)
+        store.searched(monitor.id)
+        return news
+      },
+    }
   } catch (error) {
     return { error: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+async function repeatRun(
+  request: SnapshotRequest,
+  context: ExecutionContext,
+  signal: AbortSignal,
+): Promise<Found> {
+  const rerun = await runAgain(request, context, signal)
+  if ('error' in rerun) return rerun
+  const { output, warnings } = rerun
+  return {
+    warnings,
+    detect({ monitor, groupId, at }) {
+      const previous = monitor.snapshot
+      if (previous === undefined) throw new Error(`the monitor ${monitor.id} has no snapshot`)
+      context.store.keepSnapshot(monitor.id, output)
+      const changed = changedOutput(previous, output)
+      if (changed === undefined) return []
+      const event: MonitorEvent = {
+        event_type: 'snapshot',
+        event_id: identifier('mevt'),
+        event_group_id: groupId,
+        // The day on which the change was detected. When it happened is not known.
+        event_date: at.slice(0, 10),
+        changed_output: changed,
+        previous_output: previous,
+      }
+      return [event]
+    },
   }
 }
 

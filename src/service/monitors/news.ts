@@ -2,6 +2,7 @@ import type { MonitorEventStreamEvent } from '../../protocol/monitor.ts'
 import type { Passage } from '../corpus/corpus.ts'
 import { identifier } from '../identifier.ts'
 import { passageOutput } from './output.ts'
+import type { EventStreamRequest } from './request.ts'
 import type { SeenPassages, TextOf } from './seen.ts'
 import type { StoredMonitor } from './store.ts'
 
@@ -14,12 +15,12 @@ const BACKFILL_SAMPLE = 10
  */
 export function detectNews(
   monitor: StoredMonitor,
+  { settings }: EventStreamRequest,
   passages: readonly Passage[],
   seen: SeenPassages,
   textOf: TextOf,
   groupId: string,
 ): MonitorEventStreamEvent[] {
-  const { settings } = monitor.request
   const unseen = seen.mark(monitor.id, passages, textOf)
   // Without a baseline nothing counts as new: the current passages become the baseline.
   const fresh = monitor.hasBaseline ? unseen : []

@@ -4,16 +4,23 @@ import { MAX_TERMS, queryTerms } from '../corpus/match.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import { schemaFaults } from './schema-fields.ts'
 
-/** The request that a monitor was created with. */
-export type MonitorRequest = Extract<CreateMonitorRequest, { readonly type: 'event_stream' }> & {
+type RequestOf<Type> = Extract<CreateMonitorRequest, { readonly type: Type }> & {
   readonly processor: MonitorProcessor
 }
 
-/** The body of `POST /v1/monitors` (§2.1), as far as this service implements it; beyond the interface document. */
+/** The request that a monitor of a search query was created with, or was updated to. */
+export type EventStreamRequest = RequestOf<'event_stream'>
+
+/** The request of a monitor of a run's output. The settings are those of its answers: they have the run's input and schema. */
+export type SnapshotRequest = RequestOf<'snapshot'>
+
+/** The request that a monitor was created with, or was updated to. */
+export type MonitorRequest = EventStreamRequest | SnapshotRequest
+
+/** The body of `POST /v1/monitors` (§2.1); beyond the interface document. */
 export const createMonitorBody = bodySchema(createMonitorRequest).superRefine((request, context) => {
   const refuse = (path: string[], message: string) =>
     context.addIssue({ code: 'custom', path, message, input: request })
-  // The route refuses snapshot monitors, since a refinement cannot narrow the type.
   if (context.issues.length > 0 || request.type !== 'event_stream') return
   const { query, output_schema } = request.settings
   const terms = queryTerms(query).length

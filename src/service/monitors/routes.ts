@@ -1,8 +1,13 @@
 import { type Context, Hono } from 'hono'
 import { DEFAULT_PAGE_LIMIT } from '../../protocol/limits.ts'
-import { listMonitorsQuery, monitorEventsQuery } from '../../protocol/requests/monitors.ts'
+import type { UpdateMonitorRequest } from '../../protocol/monitor.ts'
+import {
+  listMonitorsQuery,
+  monitorEventsQuery,
+  updateMonitorRequest,
+} from '../../protocol/requests/monitors.ts'
 import { problem } from '../http/problem.ts'
-import { querySchema } from '../http/request-schema.ts'
+import { bodySchema, querySchema } from '../http/request-schema.ts'
 import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts'
 import { decodeCursor, encodeCursor } from './cursor.ts'
 import type { EventLog, LogPage } from './event-log.ts'
@@ -16,10 +21,13 @@ export interface MonitorRoutesOptions {
   readonly log: EventLog
   /** Adds a monitor, executes it once and resolves with its id. */
   readonly create: (request: MonitorRequest) => Promise<string>
+  /** Changes the given fields of a monitor. Rejects with the problem of the request, if there is one. */
+  readonly update: (monitor: StoredMonitor, changes: UpdateMonitorRequest) => Promise<void>
   /** Executes a monitor once, outside of its schedule. */
-  readonly trigger: (monitorId: string) => void
+  readonly trigger: (monitor: StoredMonitor) => void
 }
 
+const updateBody = bodySchema(updateMonitorRequest)
 const listQuery = querySchema(listMonitorsQuery)
 const eventsQuery = querySchema(monitorEventsQuery)
 
@@ -29,14 +37,12 @@ const DEFAULT_MONITORS_LIMIT = 100
 /** The scope of cursors in the list of monitors; not the id of any monitor. */
 const MONITORS = 'monitors'
 
-/** The endpoints of monitors (§4.1, §4.2; create, list, get and trigger beyond the interface document). */
-export function monitorRoutes({ store, log, create, trigger }: MonitorRoutesOptions): Hono {
+/** The endpoints of monitors (§4.1, §4.2; create, list, get, update and trigger beyond the interface document). */
+export function monitorRoutes({ store, log, create, update, trigger }: MonitorRoutesOptions): Hono {
   const routes = new Hono()
 
   routes.post('/', async (c) => {
     const request = await readJson(c, createMonitorBody, unprocessable)
-    if (request.type !== 'event_stream')
-      throw unprocessable([issue(['body', 'type'], 'Monitors of type snapshot are not served yet', 'custom')])
     const { processor = 'lite' } = request
     const id = await create({ ...request, processor })
     return c.json(toWire(find(id)), 201)
@@ -45,7 +51,7 @@ export function monitorRoutes({ store, log, create, trigger }: MonitorRoutesOpti
   routes.get('/', (c) => {
     const { cursor, limit = DEFAULT_MONITORS_LIMIT, type, status } = readQuery(c, listQuery, unprocessable)
     const found = store.list({
-      before: position(MONITORS, cursor),
+      before: position(MONITORS, cursor) ?? Number.MAX_SAFE_INTEGER,
       limit: limit + 1,
       types: type === undefined ? undefined : [type].flat(),
       statuses: status === undefined ? undefined : [status].flat(),
@@ -67,12 +73,18 @@ export function monitorRoutes({ store, log, create, trigger }: MonitorRoutesOpti
     return c.json(toWire(find(id)))
   })
 
+  routes.post('/:monitor_id/update', async (c) => {
+    const monitor = find(c.req.param('monitor_id'))
+    await update(monitor, await readJson(c, updateBody, unprocessable))
+    return c.json(toWire(find(monitor.id)))
+  })
+
   routes.post('/:monitor_id/trigger', (c) => {
-    const { id, status } = find(c.req.param('monitor_id'))
-    if (status === 'cancelled') {
-      throw problem(409, `Monitor ${id} is cancelled: create a new one`)
+    const monitor = find(c.req.param('monitor_id'))
+    if (monitor.status === 'cancelled') {
+      throw problem(409, `Monitor ${monitor.id} is cancelled: create a new one`)
     }
-    trigger(id)
+    trigger(monitor)
     return c.body(null, 204)
   })
 
@@ -104,8 +116,8 @@ export function monitorRoutes({ store, log, create, trigger }: MonitorRoutesOpti
   return routes
 }
 
-function position(scope: string, cursor: string | undefined): number {
-  if (cursor === undefined) return Number.MAX_SAFE_INTEGER
+function position(scope: string, cursor: string | undefined): number | undefined {
+  if (cursor === undefined) return undefined
   const found = decodeCursor(scope, cursor)
   if (found === undefined) {
     throw unprocessable([issue(['query', 'cursor'], 'Expected a next_cursor of this list')])

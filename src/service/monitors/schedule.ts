@@ -1,10 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
 import { createAlarm } from '../alarm.ts'
 import type { Clock } from '../clock.ts'
+import type { MonitorRequest } from './request.ts'
 import type { MonitorStore } from './store.ts'
-
-/** Maximum number of concurrent executions. Low, since searches block the event loop. */
-const MAX_RUNNING = 4
 
 /** Decides when monitors run. */
 export interface Schedule {
@@ -14,7 +12,7 @@ export interface Schedule {
   wake(): void
   /** Resolves when no execution is running. */
   settled(): Promise<void>
-  /** Starts no more executions, and resolves when the running ones have ended. */
+  /** Starts no more executions, aborts the running ones, and resolves when they have ended. */
   close(): Promise<void>
 }
 
@@ -27,33 +25,37 @@ export function nextRun(due: number, frequency: number, now: number): number {
   return due + (missed + 1) * frequency
 }
 
-/** Executes due monitors, a few at a time, and each monitor at most once at a time. */
+/** Executes the due monitors of one type, a few at a time, and each monitor at most once at a time. */
 export function createSchedule(options: {
   readonly clock: Clock
   readonly store: MonitorStore
-  /** Executes a monitor, which must not be due afterwards. */
-  readonly execute: (monitorId: string) => Promise<void>
+  /** The type of the monitors. Those of another type have another schedule, so that neither waits for the other. */
+  readonly type: MonitorRequest['type']
+  /** Maximum number of concurrent executions. */
+  readonly concurrency: number
+  /** Executes a monitor, which must not be due afterwards unless the signal is aborted. */
+  readonly execute: (monitorId: string, signal: AbortSignal) => Promise<void>
   /** Called when the database fails; executions then pause for 5 s. */
   readonly onError: ((error: unknown) => void) | undefined
 }): Schedule {
-  const { clock, store, execute, onError } = options
+  const { clock, store, type, concurrency, execute, onError } = options
   const alarm = createAlarm(clock, startDue, onError)
   const running = new Map<string, Promise<void>>()
   /** Due monitors that wait to be executed. A failed one is added at the end. */
   const waiting = new Set<string>()
-  let closed = false
+  const closing = new AbortController()
 
   function startDue(now: number): number | undefined {
-    for (const id of store.due(now)) {
+    for (const id of store.due(now, type)) {
       if (!running.has(id)) waiting.add(id)
     }
     fill()
-    return store.nextAfter(now)
+    return store.nextAfter(now, type)
   }
 
   function fill(): void {
     for (const id of waiting) {
-      if (running.size >= MAX_RUNNING) return
+      if (running.size >= concurrency) return
       waiting.delete(id)
       running.set(id, run(id))
     }
@@ -62,8 +64,10 @@ export function createSchedule(options: {
   async function run(id: string): Promise<void> {
     try {
       await setImmediate()
-      if (!closed) await execute(id)
+      if (!closing.signal.aborted) await execute(id, closing.signal)
     } catch (error) {
+      // Aborted. The monitor stays due, so the next start executes it.
+      if (error === closing.signal.reason) return
       return alarm.pause(error)
     } finally {
       running.delete(id)
@@ -84,7 +88,7 @@ export function createSchedule(options: {
     wake: alarm.wake,
     settled,
     close() {
-      closed = true
+      closing.abort()
       alarm.stop()
       waiting.clear()
       return settled()

@@ -1,7 +1,7 @@
 import type { MonitorProcessor } from '../../protocol/monitor.ts'
 import type { Warning } from '../../protocol/problem.ts'
 import type { Corpus, Passage } from '../corpus/corpus.ts'
-import type { MonitorRequest } from './request.ts'
+import type { EventStreamRequest } from './request.ts'
 
 /** Maximum number of matching passages that an execution compares, by processor. */
 const MAX_PASSAGES: Readonly<Record<MonitorProcessor, number>> = { lite: 1_000, base: 10_000, core: 100_000 }
@@ -13,7 +13,7 @@ export interface Findings {
 }
 
 /** The passages with all words of a monitor's query, in its allowed sources. */
-export function searchFor({ processor, settings }: MonitorRequest, corpus: Corpus): Findings {
+export function searchFor({ processor, settings }: EventStreamRequest, corpus: Corpus): Findings {
   const limit = MAX_PASSAGES[processor]
   const passages = corpus.passages({
     queries: [settings.query],

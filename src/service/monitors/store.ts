@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite'
+import type { TaskOutput } from '../../protocol/output.ts'
 import { nextTime } from '../database.ts'
 import type { MonitorRequest } from './request.ts'
 
@@ -19,6 +20,8 @@ export interface StoredMonitor {
   readonly hasBaseline: boolean
   /** Whether the sample of earlier matches is not reported yet. */
   readonly owesBackfill: boolean
+  /** The output of the last execution, at first that of the run; undefined except for monitors of type `snapshot`. */
+  readonly snapshot: TaskOutput | undefined
 }
 
 /** Which monitors to list. */
@@ -45,7 +48,14 @@ const TABLES = `
     owes_backfill INTEGER NOT NULL
   );
   CREATE INDEX IF NOT EXISTS monitors_due ON monitors (next_run_at);
+  CREATE TABLE IF NOT EXISTS monitor_snapshots (
+    monitor_id TEXT PRIMARY KEY REFERENCES monitors (monitor_id),
+    output TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
 `
+
+const SELECT =
+  'SELECT monitors.*, monitor_snapshots.output FROM monitors LEFT JOIN monitor_snapshots USING (monitor_id)'
 
 /** The monitors in the service's database. */
 export class MonitorStore {
@@ -57,6 +67,8 @@ export class MonitorStore {
   readonly #ran
   readonly #baselined
   readonly #searched
+  readonly #update
+  readonly #snapshot
   readonly #due
   readonly #next
 
@@ -66,7 +78,7 @@ export class MonitorStore {
     this.#insert = database.prepare(
       'INSERT INTO monitors (monitor_id, type, request, created_at, next_run_at, owes_backfill) VALUES (?, ?, ?, ?, ?, ?)',
     )
-    this.#get = database.prepare('SELECT * FROM monitors WHERE monitor_id = ?')
+    this.#get = database.prepare(`${SELECT} WHERE monitor_id = ?`)
     this.#cancel = database.prepare(
       "UPDATE monitors SET status = 'cancelled', next_run_at = NULL WHERE monitor_id = ?",
     )
@@ -80,17 +92,24 @@ export class MonitorStore {
     this.#searched = database.prepare(
       'UPDATE monitors SET has_baseline = 1, owes_backfill = 0 WHERE monitor_id = ?',
     )
+    this.#update = database.prepare('UPDATE monitors SET request = ?, next_run_at = ? WHERE monitor_id = ?')
+    this.#snapshot = database.prepare(
+      `INSERT INTO monitor_snapshots (monitor_id, output) VALUES (?, ?)
+       ON CONFLICT DO UPDATE SET output = excluded.output`,
+    )
     this.#due = database.prepare(
       `SELECT monitor_id FROM monitors
-       WHERE status = 'active' AND (next_run_at <= ? OR triggers_asked > triggers_served)
+       WHERE status = 'active' AND (next_run_at <= ? OR triggers_asked > triggers_served) AND type = ?
        ORDER BY next_run_at`,
     )
-    this.#next = database.prepare('SELECT min(next_run_at) AS at FROM monitors WHERE next_run_at > ?')
+    this.#next = database.prepare(
+      'SELECT min(next_run_at) AS at FROM monitors WHERE next_run_at > ? AND type = ?',
+    )
   }
 
   /** Adds an active monitor, which is due immediately. */
   add(id: string, request: MonitorRequest, now: number): void {
-    const owesBackfill = request.settings.include_backfill === true ? 1 : 0
+    const owesBackfill = request.type === 'event_stream' && request.settings.include_backfill === true ? 1 : 0
     this.#insert.run(id, request.type, JSON.stringify(request), now, now, owesBackfill)
   }
 
@@ -112,7 +131,7 @@ export class MonitorStore {
       values.push(...allowed)
     }
     return this.#database
-      .prepare(`SELECT * FROM monitors WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`)
+      .prepare(`${SELECT} WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`)
       .all(...values, limit)
       .map(toMonitor)
   }
@@ -145,14 +164,24 @@ export class MonitorStore {
     this.#searched.run(id)
   }
 
-  /** The ids of active monitors that are due or triggered. */
-  due(now: number): string[] {
-    return this.#due.all(now).map((row) => String(row['monitor_id']))
+  /** Stores a changed request, and the next time. */
+  update(id: string, request: MonitorRequest, next: number): void {
+    this.#update.run(JSON.stringify(request), next, id)
   }
 
-  /** The time when the next monitor becomes due. */
-  nextAfter(now: number): number | undefined {
-    return nextTime(this.#next, now)
+  /** Stores the latest output of a monitor of type `snapshot`. */
+  keepSnapshot(id: string, output: TaskOutput): void {
+    this.#snapshot.run(id, JSON.stringify(output))
+  }
+
+  /** The ids of active monitors of this type that are due or triggered. */
+  due(now: number, type: MonitorRequest['type']): string[] {
+    return this.#due.all(now, type).map((row) => String(row['monitor_id']))
+  }
+
+  /** The time when the next monitor of this type becomes due. */
+  nextAfter(now: number, type: MonitorRequest['type']): number | undefined {
+    return nextTime(this.#next, now, type)
   }
 }
 
@@ -169,5 +198,6 @@ function toMonitor(row: Record<string, SQLOutputValue>): StoredMonitor {
     triggers: { asked: Number(row['triggers_asked']), served: Number(row['triggers_served']) },
     hasBaseline: row['has_baseline'] === 1,
     owesBackfill: row['owes_backfill'] === 1,
+    snapshot: row['output'] === null ? undefined : JSON.parse(String(row['output'])),
   }
 }

@@ -7,19 +7,24 @@ export function toTimestamp(ms: number): string {
 }
 
 /** Converts a stored monitor to that of the interface (§2.1). */
-export function toWire({ id, status, request, createdAt, lastRunAt }: StoredMonitor): Monitor {
-  const { type, frequency, processor, settings, webhook, metadata } = request
-  return {
-    type,
+export function toWire({ id, status, request, createdAt, lastRunAt, snapshot }: StoredMonitor): Monitor {
+  const { frequency, processor, webhook, metadata } = request
+  const common = {
     monitor_id: id,
     status,
     frequency,
     processor,
     created_at: toTimestamp(createdAt),
     ...(lastRunAt !== undefined && { last_run_at: toTimestamp(lastRunAt) }),
-    settings,
     ...(webhook !== undefined && { webhook }),
     ...(metadata !== undefined && { metadata }),
-    output: null,
   }
+  return request.type === 'snapshot'
+    ? {
+        type: request.type,
+        ...common,
+        settings: request.settings,
+        output: { latest_snapshot: snapshot ?? null },
+      }
+    : { type: request.type, ...common, settings: request.settings, output: null }
 }

@@ -30,8 +30,9 @@ export interface MonitorSnapshot {
   /** The whole output before the change. */
   readonly previous: TaskOutput | null
   /**
-   * The whole output after the change: `previous` with the changed fields and their basis. Null if it is not known, since the
-   * fields of `changed` cannot be joined with `previous`, which is missing or a text.
+   * The whole output after the change: `previous` with the changed fields and their basis, without a field of which `changed`
+   * has only the basis. Null if it is not known, since the fields of `changed` cannot be joined with `previous`, which is
+   * missing or a text.
    */
   readonly current: TaskOutput | null
   readonly event: EventOf<'monitor.snapshot'>
@@ -103,10 +104,13 @@ function joinedFields(previous: JsonOutput, changed: JsonOutput): JsonOutput {
   const kept = basisOf(previous).filter(
     ({ field }) => !changedFields.has(field) && !changedFields.has(topLevelOf(field)),
   )
+  // A field whose basis changed, and which has no value now, is no longer in the output.
+  const disappeared = new Set(newBasis.map(({ field }) => field))
+  const remaining = Object.entries(previous.content).filter(([field]) => !disappeared.has(field))
   return {
     ...previous,
     ...changed,
-    content: { ...previous.content, ...changed.content },
+    content: { ...Object.fromEntries(remaining), ...changed.content },
     basis: [...kept, ...newBasis],
   }
 }

@@ -66,15 +66,6 @@ describe('POST /v1/monitors', () => {
     expect(body).not.toHaveProperty('webhook')
   })
 
-  it('refuses snapshot monitors, which are not served yet', async () => {
-    const { post } = await startMonitors()
-
-    const { status, body } = await post('', { ...BATTERY, type: 'snapshot', settings: { task_run_id: 'r' } })
-
-    expect(status).toBe(422)
-    expect(body.error.message).toContain('Monitors of type snapshot are not served yet')
-  })
-
   it.each([
     [{ ...BATTERY, type: undefined }, 'type: Field required'],
     [

@@ -459,12 +459,13 @@ describe('the webhook of a monitor', () => {
     if (error?.event_type !== 'error' || completion?.event_type !== 'completion')
       throw new Error('other events')
     const group = event !== undefined && 'event_group_id' in event ? event.event_group_id : ''
+    const event_group_id = expect.stringMatching(/^mevtgrp_/)
     expect(posted.map(({ url }) => url)).toEqual([ALL_WEBHOOKS.url, ALL_WEBHOOKS.url, ALL_WEBHOOKS.url])
     expect(posted.map(({ payload }) => payload)).toEqual([
       {
         type: 'monitor.execution.completed',
         timestamp: completion.timestamp,
-        data: { monitor_id: id, event: completion, metadata },
+        data: { monitor_id: id, event: { ...completion, event_group_id }, metadata },
       },
       {
         type: 'monitor.event.detected',
@@ -474,7 +475,7 @@ describe('the webhook of a monitor', () => {
       {
         type: 'monitor.execution.failed',
         timestamp: error.timestamp,
-        data: { monitor_id: id, event: error, metadata },
+        data: { monitor_id: id, event: { ...error, event_group_id }, metadata },
       },
     ])
   })

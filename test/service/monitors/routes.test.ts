@@ -316,4 +316,25 @@ describe('GET /v1/monitors/{id}/events', () => {
     expect(stored).toHaveLength(300)
     expect(stored.every(({ event }) => event.event_type === 'completion')).toBe(true)
   })
+
+  it('warns when the events before a cursor are no longer listed, and only then', async () => {
+    const service = await startMonitors()
+    const id = await monitorWithEvents(service, 3)
+    const old = (await service.page(id, 'limit=2')).next_cursor
+    for (let n = 0; n < 297; n++) await service.trigger(id)
+    const atTheReach = await service.page(id, `cursor=${old}`)
+    await service.trigger(id)
+
+    const missed = await service.page(id, `cursor=${old}`)
+    const last = await service.page(id, 'limit=100&include_completions=true')
+    const beginning = await service.page(id, '')
+
+    expect(atTheReach.events).toHaveLength(1)
+    expect(beginning.events).toHaveLength(2)
+    expect(missed.events).toEqual([])
+    expect(missed.warnings).toEqual([
+      { type: 'warning', message: expect.stringContaining('no longer listed') },
+    ])
+    for (const page of [atTheReach, last, beginning]) expect(page).not.toHaveProperty('warnings')
+  })
 })

@@ -9,9 +9,11 @@ import type { Corpus } from '../../../src/service/corpus/corpus.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { HttpProblem } from '../../../src/service/http/problem.ts'
 import { createMonitors } from '../../../src/service/monitors/monitors.ts'
+import { ProcessorSlots } from '../../../src/service/processor/slots.ts'
 import type { Outbox } from '../../../src/service/webhooks/outbox.ts'
 import { serve } from '../../support/serve.ts'
 import { FakeCorpus } from './fake-corpus.ts'
+import { TrackedRuns } from './tracked-runs.ts'
 
 /** A response with its JSON body; undefined if the body is empty. */
 export interface Answer<Body> {
@@ -31,6 +33,7 @@ export interface ServiceParts {
   readonly clock?: ManualClock
   readonly file?: string
   readonly outbox?: Outbox
+  readonly runs?: TrackedRuns
   readonly onError?: (error: unknown) => void
 }
 
@@ -41,11 +44,20 @@ export function startMonitors(parts: ServiceParts = {}) {
 
 /** The same with the given corpus. */
 export async function startMonitorsOver<C extends Corpus>(corpus: C, parts: ServiceParts = {}) {
-  const { file = ':memory:', clock = new ManualClock(), onError } = parts
+  const { file = ':memory:', clock = new ManualClock(), runs = new TrackedRuns(), onError } = parts
   const posted: { url: string; payload: WebhookPayload }[] = []
   const outbox = parts.outbox ?? { post: (url, payload) => void posted.push({ url, payload }) }
   const database = openDatabase(file)
-  const monitors = createMonitors({ database, clock, corpus, outbox, ...(onError && { onError }) })
+  const monitors = createMonitors({
+    database,
+    clock,
+    corpus,
+    outbox,
+    processor: runs,
+    slots: new ProcessorSlots(4),
+    completedRun: (id) => runs.completed.get(id),
+    ...(onError && { onError }),
+  })
   const app = new Hono()
   app.route('/v1/monitors', monitors.routes())
   app.onError((error, c) => {
@@ -112,6 +124,7 @@ export async function startMonitorsOver<C extends Corpus>(corpus: C, parts: Serv
     monitors,
     corpus,
     clock,
+    runs,
     database,
     posted,
     get,

@@ -74,6 +74,15 @@ describe('the snapshots of a monitor', () => {
     ])
   })
 
+  it('have no field in the current output of which only the basis has changed', async () => {
+    const changed = json({ staff: 2 }, ['staff', 'ceo'])
+    const client = await monitorOf(event(1, json({ ceo: 'Ann', staff: 1, seat: 'Rome' }), changed))
+
+    const [snapshot] = await all(client.monitors.snapshots('m', fast))
+
+    expect(snapshot?.current?.content).toEqual({ staff: 2, seat: 'Rome' })
+  })
+
   it('go on after the event of an earlier snapshot', async () => {
     const client = await monitorOf(event(1, text('a'), text('b')), event(2, text('b'), text('c')))
     const [first] = await lastValueFrom(client.monitors.snapshots('m', fast).pipe(take(1), toArray()))

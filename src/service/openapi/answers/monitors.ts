@@ -93,6 +93,10 @@ const detected = {
   event_date: s.orNull(s.text),
 }
 
+/** The execution of a webhook's event (§6.2). */
+const group = { event_group_id: s.id }
+type Grouped<Event> = Event & DetectedEvent
+
 const completion = s.component(
   'MonitorCompletionEvent',
   s.object<MonitorCompletionEvent>({ timestamp: s.timestamp }, { event_type: s.oneOf(['completion']) }),
@@ -177,12 +181,22 @@ export const monitorWebhooks = {
   'monitor.event.detected': webhook(
     'MonitorDetectedWebhook',
     'monitor.event.detected',
-    s.object<DetectedEvent>({ event_group_id: s.id }, {}),
+    s.object<DetectedEvent>(group, {}),
   ),
   'monitor.execution.completed': webhook(
     'MonitorCompletedWebhook',
     'monitor.execution.completed',
-    completion,
+    s.object<Grouped<MonitorCompletionEvent>>(
+      { ...group, timestamp: s.timestamp },
+      { event_type: s.oneOf(['completion']) },
+    ),
   ),
-  'monitor.execution.failed': webhook('MonitorFailedWebhook', 'monitor.execution.failed', failure),
+  'monitor.execution.failed': webhook(
+    'MonitorFailedWebhook',
+    'monitor.execution.failed',
+    s.object<Grouped<MonitorErrorEvent>>(
+      { ...group, error_message: s.text, timestamp: s.timestamp },
+      { event_type: s.oneOf(['error']) },
+    ),
+  ),
 }

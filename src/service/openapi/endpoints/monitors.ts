@@ -2,13 +2,14 @@ import {
   createMonitorRequest,
   listMonitorsQuery,
   monitorEventsQuery,
+  updateMonitorRequest,
 } from '../../../protocol/requests/monitors.ts'
 import { monitor, monitorEvents, monitorList } from '../answers/monitors.ts'
 import type { Endpoint } from '../endpoint.ts'
 
 const area = 'Monitors'
 
-/** The endpoints of monitors (§4.1, §4.2; create, list, get and trigger beyond the interface document). */
+/** The endpoints of monitors (§4.1, §4.2; create, list, get, update and trigger beyond the interface document). */
 export const monitorEndpoints: readonly Endpoint[] = [
   {
     method: 'POST',
@@ -44,6 +45,15 @@ export const monitorEndpoints: readonly Endpoint[] = [
     operationId: 'cancelMonitor',
     summary: 'Cancels a monitor (§4.2)',
     area,
+    answer: monitor,
+  },
+  {
+    method: 'POST',
+    path: '/v1/monitors/:monitor_id/update',
+    operationId: 'updateMonitor',
+    summary: 'Changes the given fields of a monitor. Null removes a webhook or metadata',
+    area,
+    body: { name: 'UpdateMonitorRequest', schema: updateMonitorRequest },
     answer: monitor,
   },
   {
