@@ -148,7 +148,8 @@ export class TaskStore {
     const input = this.input(runId)
     const output = this.output(runId)
     if (run?.status !== 'completed' || input === undefined || output === undefined) return undefined
-    return { input, context: this.#context(input.previous_interaction_id), output }
+    const context = this.context(input.previous_interaction_id)
+    return { input, context, ...this.#elementBasis(runId), output }
   }
 
   /** Whether a run can continue this interaction: its run may still be active. */
@@ -196,7 +197,7 @@ export class TaskStore {
       run_id,
       input: servers === null ? input : { ...input, mcp_servers: parse(servers) },
       context: this.context(input.previous_interaction_id),
-      ...(this.#sql.hasElementBasis.get(run_id) !== undefined && { elementBasis: true }),
+      ...this.#elementBasis(run_id),
     }
   }
 
@@ -280,6 +281,10 @@ export class TaskStore {
     if (interaction_id === undefined) return
     const previous = this.input(run_id)?.previous_interaction_id
     this.#interactions.add({ id: interaction_id, previous, ...this.#turn(run_id) })
+  }
+
+  #elementBasis(runId: string): Pick<ClaimedRun, 'elementBasis'> {
+    return this.#sql.hasElementBasis.get(runId) === undefined ? {} : { elementBasis: true }
   }
 
   #storeTrace(runId: string, status: RunOutcome['status'], now: number): void {
