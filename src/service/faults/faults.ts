@@ -13,7 +13,7 @@ interface RequestFaultOptions extends FaultOptions {
   readonly path?: string
 }
 
-/** Options of faults of a group's event streams. */
+/** Options of faults of event streams: of groups, runs, FindAll, chats and responses. */
 interface StreamFaultOptions extends RequestFaultOptions {
   /** Number of events that a connection sends before the fault strikes. Default 0. */
   readonly after?: number
