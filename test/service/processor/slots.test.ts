@@ -6,7 +6,7 @@ const never = new AbortController().signal
 describe('the slots of the processor', () => {
   it('pass a released slot to the request that waited first, and say that one is free only after the last', async () => {
     const slots = new ProcessorSlots(1)
-    const free = vi.fn()
+    const free = vi.fn<() => void>()
     slots.onFree(free)
     const order: number[] = []
     await slots.wait(never)
