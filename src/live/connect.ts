@@ -38,9 +38,9 @@ export function connectIn<V extends ViewShapes>(options: ConnectOptions, environ
   // Its code is loaded where it is used alone.
   const ask = async (path: string, body: object, signal: AbortSignal | undefined) => {
     const { askGateway } = await import('./requests.ts').catch((cause: unknown) => {
-      throw new LiveError('network', 'The code of requests could not be loaded', { cause })
+      throw new LiveError('network', 'The code of requests did not load', { cause })
     })
-    return askGateway(client.url + path, body, signal, client.tokens, environment, path === '/runs')
+    return askGateway(client.url + path, body, signal, client.tokens, environment)
   }
   return {
     // The gateway sends rows and answers of these types.

@@ -60,21 +60,23 @@ type Check = (value: unknown) => boolean
 
 const isText: Check = (value) => typeof value === 'string'
 const isTime: Check = (value) => Number.isFinite(value)
-const isTimeOrAbsent: Check = (value) => value === undefined || isTime(value)
-const isTextOrAbsent: Check = (value) => value === undefined || isText(value)
+const orAbsent =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value)
 const areRows: Check = (value) =>
   Array.isArray(value) && value.every((row) => Array.isArray(row) && isText(row[0]) && row.length > 1)
 
 /** What each frame must have. Fields that the client does not use are not checked. */
 const FIELDS: Readonly<Record<Frame['kind'], Readonly<Record<string, Check>>>> = {
   open: { protocol: isTime, heartbeat: isTime },
-  snapshot: { view: isText, rows: areRows, position: isTextOrAbsent },
+  snapshot: { view: isText, rows: areRows, position: orAbsent(isText) },
   changes: { view: isText, rows: areRows, position: isText },
   position: { view: isText, position: isText },
   current: { view: isText },
   gap: { view: isText, reason: isText },
   denied: { view: isText, problem: isRecord },
-  heartbeat: { behind: isTimeOrAbsent },
+  heartbeat: { behind: orAbsent(isTime) },
   close: { reason: isText },
 }
 

@@ -16,8 +16,6 @@ const TIMEOUT = 120_000
 /**
  * A request to the gateway itself. It is sent again only where the token was refused, once and with a new one: the gateway has not taken it then.
  * Rejects with a {@link LiveError}, or with the reason of the signal.
- *
- * @param isWrite Whether the request may do something twice.
  */
 export async function askGateway(
   url: string,
@@ -25,7 +23,6 @@ export async function askGateway(
   signal: AbortSignal | undefined,
   tokens: Tokens,
   environment: Environment,
-  isWrite: boolean,
 ): Promise<unknown> {
   const ended = new AbortController()
   const cancelTimeout = environment.later(TIMEOUT, () =>
@@ -49,7 +46,7 @@ export async function askGateway(
       response = await send(await tokens.take(both))
     }
     if (!response.ok) {
-      throw await refusalOf(response, environment, both, isWrite ? 'uncertain' : 'unavailable')
+      throw await refusalOf(response, environment, both, url.endsWith('/runs') ? 'uncertain' : undefined)
     }
     const answer = await jsonOf(response, MAX_ANSWER, both)
     if (!isRecord(answer)) throw new LiveError('protocol', 'The answer is no object')
