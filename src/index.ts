@@ -99,6 +99,7 @@ export { AcknowledgementError, keepPosition } from './protocol/acknowledgement.t
 export { createClient } from './client.ts'
 export type { ClientOptions, ResearchClient } from './client.ts'
 export type { Diagnostic } from './sources/context.ts'
+export { UncertainRequestError } from './sources/shapes/acted-on-once.ts'
 export { AwaitableSource, Source } from './sources/shapes/source.ts'
 export type { SourceOptions } from './sources/shapes/source.ts'
 export type { AddRunsOptions } from './sources/task-groups/add-runs.ts'

@@ -52,8 +52,8 @@ export interface FindAllCalls {
   /** Turns an objective into what a run looks for: conditions and the kind of entity. Creates nothing at the service. */
   ingest(request: IngestRequest, options?: SourceOptions): AwaitableSource<FindAllSchema>
   /**
-   * Creates a run and emits it. Never creates two: where the service may have created one, a failed request is not sent again
-   * and its error has `taken: 'maybe'`.
+   * Creates a run and emits it. Never creates two: a request that the service may have acted on is not sent again, and errors
+   * with an `UncertainRequestError`.
    */
   create(request: FindAllRequest, options?: SourceOptions): AwaitableSource<FindAllRun>
   /** Reads the state of a run. */
@@ -63,9 +63,12 @@ export interface FindAllCalls {
    * cancelled by an attempt of this call whose answer was lost.
    */
   cancel(findAllId: string, options?: SourceOptions): AwaitableSource<void>
-  /** Lets a run find more matches, and emits what it looks for now. A run that is over becomes active again. */
+  /**
+   * Lets a run find more matches, and emits what it looks for now. A run that is over becomes active again. Not sent again,
+   * as `create`.
+   */
   extend(findAllId: string, request: ExtendRequest, options?: SourceOptions): AwaitableSource<FindAllSchema>
-  /** Has each match enriched, and emits what the run looks for now. */
+  /** Has each match enriched, and emits what the run looks for now. Not sent again, as `create`. */
   enrich(
     findAllId: string,
     request: FindAllEnrichment,

@@ -20,6 +20,7 @@ import {
 } from '../../protocol/requests/find-all.ts'
 import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
+import { actedOnOnce } from '../shapes/acted-on-once.ts'
 import { requestBody, requestShape } from '../shapes/request.ts'
 import { awaitable } from '../shapes/source.ts'
 import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
@@ -62,7 +63,7 @@ export function createFindAll(
     quota: 'findAll',
     idempotent: false,
   }
-  return awaitable(requestShape<FindAllRun>(context, call), options.signal)
+  return awaitable(requestShape<FindAllRun>(context, call).pipe(actedOnOnce()), options.signal)
 }
 
 /** Reads the state of a run. */
@@ -94,7 +95,7 @@ export function extendFindAll(
 ): AwaitableSource<FindAllSchema> {
   checkRequest(extendRequest, request)
   const call = callOf(findAllId, options, { method: 'POST', body: request, idempotent: false }, '/extend')
-  return awaitable(requestShape<FindAllSchema>(context, call), options.signal)
+  return awaitable(requestShape<FindAllSchema>(context, call).pipe(actedOnOnce()), options.signal)
 }
 
 /** Has each match enriched. Not sent again where the service may have done it. */
@@ -106,7 +107,7 @@ export function enrichFindAll(
 ): AwaitableSource<FindAllSchema> {
   checkRequest(enrichRequest, request)
   const call = callOf(findAllId, options, { method: 'POST', body: request, idempotent: false }, '/enrich')
-  return awaitable(requestShape<FindAllSchema>(context, call), options.signal)
+  return awaitable(requestShape<FindAllSchema>(context, call).pipe(actedOnOnce()), options.signal)
 }
 
 /** Reads what a run looks for. */

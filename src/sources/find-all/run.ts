@@ -27,8 +27,9 @@ import type {
 } from '../../protocol/find-all.ts'
 import { isId } from '../../protocol/id.ts'
 import type { AnswerSchema } from '../../protocol/standard-schema.ts'
-import { ConflictError, ProtocolError, RivuletError } from '../../transport/errors.ts'
+import { ConflictError, ProtocolError } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'
+import { UncertainRequestError } from '../shapes/acted-on-once.ts'
 import { outputSchema, validatorOf } from '../shapes/answer-schema.ts'
 import { checkedInOrder } from '../shapes/checked-in-order.ts'
 import { awaitableAs, sourceOf } from '../shapes/source.ts'
@@ -180,10 +181,7 @@ function createIngested(context: Context, request: FindAllRequest): Observable<F
 }
 
 function uncertain(error: unknown): unknown {
-  const mayExist = error instanceof RivuletError && error.taken === 'maybe' && error.retryable
-  return mayExist && error.path.endsWith('/findall/runs')
-    ? new FindAllInterruptedError(undefined, error)
-    : error
+  return error instanceof UncertainRequestError ? new FindAllInterruptedError(undefined, error.cause) : error
 }
 
 function idOf({ findall_id }: FindAllRun): string {

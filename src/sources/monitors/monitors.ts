@@ -15,6 +15,7 @@ import {
 } from '../../protocol/requests/monitors.ts'
 import { ProtocolError } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'
+import { actedOnOnce } from '../shapes/acted-on-once.ts'
 import { cursorOf, pagesOf } from '../shapes/pages.ts'
 import { requestBody, requestShape } from '../shapes/request.ts'
 import { awaitable, sourceOf } from '../shapes/source.ts'
@@ -29,7 +30,10 @@ function onlySignal(options: SourceOptions): SourceOptions {
   return options
 }
 
-/** Creates a monitor, which runs immediately and then at its frequency; beyond the interface document. */
+/**
+ * Creates a monitor, which runs immediately and then at its frequency; beyond the interface document. Never creates two: a
+ * request that the service may have acted on is not sent again, and errors with an `UncertainRequestError`.
+ */
 export function createMonitor(
   context: Context,
   request: CreateMonitorRequest,
@@ -44,7 +48,7 @@ export function createMonitor(
     quota: 'monitors',
     idempotent: false,
   } as const
-  return awaitable(requestShape<Monitor>(context, call), signal)
+  return awaitable(requestShape<Monitor>(context, call).pipe(actedOnOnce()), signal)
 }
 
 /**
@@ -134,7 +138,10 @@ export function cancelMonitor(
   return awaitable(requestShape<Monitor>(context, call), signal)
 }
 
-/** Runs a monitor once now, outside its schedule. Emits when the service has accepted it. Beyond the interface document. */
+/**
+ * Runs a monitor once now, outside its schedule. Emits when the service has accepted it. Not sent again where the service may
+ * have acted on it: then it errors with an `UncertainRequestError`. Beyond the interface document.
+ */
 export function triggerMonitor(
   context: Context,
   monitorId: string,
@@ -144,5 +151,11 @@ export function triggerMonitor(
   checkId('monitorId', monitorId)
   const path = `${monitorSource(monitorId)}/trigger`
   const call = { method: 'POST', path, idempotent: false, mayBeEmpty: true } as const
-  return awaitable(requestBody(context, call).pipe(map(() => undefined)), signal)
+  return awaitable(
+    requestBody(context, call).pipe(
+      actedOnOnce(),
+      map(() => undefined),
+    ),
+    signal,
+  )
 }

@@ -6,6 +6,7 @@ import type { CreateTaskGroupRequest, TaskGroup } from '../../protocol/task-grou
 import type { TaskRun } from '../../protocol/task.ts'
 import { segment } from '../../protocol/id.ts'
 import type { Context } from '../context.ts'
+import { actedOnOnce } from '../shapes/acted-on-once.ts'
 import { requestShape } from '../shapes/request.ts'
 import { awaitable } from '../shapes/source.ts'
 import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
@@ -14,7 +15,10 @@ import { runAt } from '../tasks/read.ts'
 /** Options of `taskGroups.create`: the body of the request. */
 export interface CreateTaskGroupOptions extends CreateTaskGroupRequest, SourceOptions {}
 
-/** Creates an empty task group; beyond the interface document. */
+/**
+ * Creates an empty task group; beyond the interface document. Never creates two: a request that the service may have acted on is
+ * not sent again, and errors with an `UncertainRequestError`.
+ */
 export function createTaskGroup(
   context: Context,
   options: CreateTaskGroupOptions = {},
@@ -22,10 +26,8 @@ export function createTaskGroup(
   checkOptions('taskGroups.create', options, [...namesOf(createGroupRequest), 'signal'])
   const { signal, ...body } = options
   checkRequest(createGroupRequest, body)
-  return awaitable(
-    requestShape<TaskGroup>(context, { method: 'POST', path: '/v1/tasks/groups', body, idempotent: false }),
-    signal,
-  )
+  const call = { method: 'POST', path: '/v1/tasks/groups', body, idempotent: false } as const
+  return awaitable(requestShape<TaskGroup>(context, call).pipe(actedOnOnce()), signal)
 }
 
 /** Reads a task group; beyond the interface document. */

@@ -2,6 +2,7 @@ import { isText } from '../../protocol/event.ts'
 import type { TaskRun } from '../../protocol/task.ts'
 import { RivuletError } from '../../transport/errors.ts'
 import type { RequestLine } from '../../transport/errors.ts'
+import { UncertainRequestError } from '../shapes/acted-on-once.ts'
 
 /** A run ended without an output: it failed or was cancelled. Not retryable: create another run. */
 export class RunFailedError extends RivuletError {
@@ -68,12 +69,10 @@ export class RunInterruptedError extends RivuletError {
  *
  * Not retryable: the same call may create a second run. Runs of a group can be added with `exactlyOnce`.
  */
-export class UncertainRunError extends RivuletError {
+export class UncertainRunError extends UncertainRequestError {
   override readonly name = 'UncertainRunError'
-  readonly retryable = false
 
   constructor(cause: RivuletError) {
-    const { method, path, message } = cause
-    super(`the service may have created the run (${message})`, { method, path }, { cause })
+    super(cause, 'the service may have created the run')
   }
 }

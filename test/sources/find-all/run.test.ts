@@ -148,7 +148,11 @@ describe('findAll.run', () => {
     const failed = await client.findAll.run(request).then(undefined, (error: unknown) => error)
 
     expect(failed).toBeInstanceOf(FindAllInterruptedError)
-    expect(failed).toMatchObject({ retryable: false, findAllId: undefined })
+    expect(failed).toMatchObject({
+      retryable: false,
+      findAllId: undefined,
+      cause: { name: 'ConnectionError' },
+    })
     expect(calls()).toEqual(['POST runs'])
   })
 
@@ -331,7 +335,10 @@ describe('the requests of findAll', () => {
     const sending =
       call === 'extend' ? findAll.extend('f', { additional_match_limit: 5 }) : findAll.enrich('f', enrichment)
 
-    await expect(sending).rejects.toMatchObject({ name: 'ConnectionError' })
+    await expect(sending).rejects.toMatchObject({
+      name: 'UncertainRequestError',
+      cause: { name: 'ConnectionError' },
+    })
     expect(calls()).toEqual([`POST runs/f/${call}`])
   })
 

@@ -1,0 +1,29 @@
+import { catchError, throwError } from 'rxjs'
+import type { MonoTypeOperatorFunction } from 'rxjs'
+import { RivuletError } from '../../transport/errors.ts'
+
+/**
+ * A request that creates or starts something failed, but the service may have acted on it. `cause` is the request's own error.
+ *
+ * Not retryable: the same call may create or start it twice.
+ */
+export class UncertainRequestError extends RivuletError {
+  override readonly name: string = 'UncertainRequestError'
+  readonly retryable = false
+
+  constructor(cause: RivuletError, what = 'the service may have acted on the request') {
+    const { method, path, message } = cause
+    super(`${what} (${message})`, { method, path }, { cause })
+  }
+}
+
+/**
+ * Replaces the error of a request that the service may have acted on, so that the subscriber's own `reconnect` does not send
+ * the request again.
+ */
+export function actedOnOnce<T>(): MonoTypeOperatorFunction<T> {
+  return catchError((error: unknown) => {
+    const isUncertain = error instanceof RivuletError && error.taken === 'maybe'
+    return throwError(() => (isUncertain ? new UncertainRequestError(error) : error))
+  })
+}
