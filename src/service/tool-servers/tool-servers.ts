@@ -40,7 +40,7 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(['host', 'content-length', 'con
  * A server that cannot be reached, or whose tool fails, has a call with an `error`; its `tool_name` is the failed method of the
  * protocol if no tool was chosen. A server without such a tool has a warning.
  *
- * The headers of a server are sent to its URL only (§5.5), and are removed from what it returns.
+ * The headers of a server are sent to its URL only (§5), and are removed from what it returns.
  */
 export function withToolServers(
   processor: Processor,
