@@ -1,5 +1,7 @@
 import { activityView } from '../gateway/views/activity-view.ts'
 import { alertsView } from '../gateway/views/alerts-view.ts'
+import { findAllView } from '../gateway/views/find-all-view.ts'
+import { findAllsView } from '../gateway/views/find-alls-view.ts'
 import { groupView } from '../gateway/views/group-view.ts'
 import { groupsView } from '../gateway/views/groups-view.ts'
 import { monitorView } from '../gateway/views/monitor-view.ts'
@@ -14,6 +16,8 @@ export const dashboardViews = {
   group: groupView(),
   runs: runsView(),
   run: runView(),
+  findAlls: findAllsView(),
+  findAll: findAllView(),
   monitors: monitorsView(),
   monitor: monitorView(),
   alerts: alertsView(),

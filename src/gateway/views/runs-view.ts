@@ -6,7 +6,16 @@ import { view } from '../view.ts'
 import type { View } from '../view.ts'
 import { bounded } from './bounded.ts'
 import { groupOf } from './group-of.ts'
-import { pathPart } from './resource.ts'
+import { idOfSource, pathPart, shownId } from './resource.ts'
+import {
+  isProgress,
+  messageOf,
+  meterAfter,
+  NO_METER,
+  pathOfProgress,
+  PROGRESS_TYPES,
+} from './run-progress.ts'
+import type { ProgressEntry, RunMeter, TraceMessage } from './run-progress.ts'
 import { runRow } from './run-row.ts'
 import type { GroupRunRow } from './run-row.ts'
 import { DAY } from './view-age.ts'
@@ -14,9 +23,14 @@ import type { ViewAge } from './view-age.ts'
 
 /** A run without a group, without its output. Its path is `[run]`, the param of `runView`. */
 export interface RunsRow {
-  readonly run: TaskRun
+  /** The id of the run. */
+  readonly id: string
+  /** Null while only its progress is known. */
+  readonly run: TaskRun | null
   /** Where the events have brought it. */
   readonly input?: RunInput
+  /** While it is running: how far it is, and the last message of its trace. */
+  readonly progress?: RunMeter & { readonly last: TraceMessage | null }
   /** When the last change was recorded, in Unix ms. */
   readonly updated: number
   /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
@@ -28,27 +42,33 @@ const MAX_RUN = 4_096
 const MAX_INPUT = 1_024
 
 /**
- * Each run without a group and its last status, by `[run]`: runs that were created alone, and those whose events name no group. A run
- * leaves the view when an event names its group.
+ * Each run without a group, its progress and its last status, by `[run]`: runs that were created alone, and those whose events name no
+ * group. A run leaves the view when an event names its group. A run of which only the progress is known leaves it after a day without
+ * news.
  *
  * @param options `timeToLive`: default 90 days.
  */
 export function runsView({ timeToLive = 90 * DAY }: ViewAge = {}): View<RunsRow> {
   return view({
-    version: 1,
-    types: ['task_run.state'],
-    timeToLive,
-    key: pathOfRun,
+    version: 2,
+    types: ['task_run.state', ...PROGRESS_TYPES],
+    // The end of a run that is recorded with its group may come before the last of its trace.
+    timeToLive: ({ run }: RunsRow) => (run === null ? Math.min(DAY, timeToLive) : timeToLive),
+    key: (entry) => (isProgress(entry) ? pathOfProgress(entry) : pathOfRun(entry)),
     source: ([run = '']) => runSource(run),
-    reduce: (row: RunsRow | undefined, entry): RunsRow | null => {
+    reduce: (row: RunsRow | undefined, entry, [part = '']): RunsRow | null => {
+      if (isProgress(entry)) return afterProgress(row, entry, part)
       if (groupOf(entry) !== undefined) return null
-      const { run: last, input: asked, truncated } = runRow(row && asRun(row), withoutOutput(entry))
+      const { run: last, input: asked, truncated } = runRow(asRun(row), withoutOutput(entry))
       const run = bounded(last, MAX_RUN, { ...last, metadata: null, warnings: null, error: null })
       const input = bounded(asked, MAX_INPUT, undefined)
       const isTruncated = truncated === true || run.isTruncated || input.isTruncated
+      const progress = isRunning(run.value) ? row?.progress : undefined
       return {
+        id: row?.id ?? shownId(entry.data.run.run_id),
         run: run.value,
         ...(input.value !== undefined && { input: input.value }),
+        ...(progress !== undefined && { progress }),
         updated: entry.recorded,
         ...(isTruncated && { truncated: true }),
       }
@@ -56,8 +76,32 @@ export function runsView({ timeToLive = 90 * DAY }: ViewAge = {}): View<RunsRow>
   })
 }
 
-function asRun({ updated: recorded, ...row }: RunsRow): GroupRunRow {
-  return { kind: 'run', output: null, ...row, recorded }
+function afterProgress(row: RunsRow | undefined, entry: ProgressEntry, part: string): RunsRow {
+  const id = row?.id ?? shownId(idOfSource(entry.source, '/v1/tasks/runs/') ?? part)
+  const updated = entry.recorded
+  // The trace may be recorded after the webhook of the run's end.
+  if (row?.run != null && !isRunning(row.run)) return { ...row, updated: row.updated }
+  const { last, ...meter } = row?.progress ?? { ...NO_METER, last: null }
+  const progress = { ...meterAfter(meter, entry), last: messageOf(entry) ?? last }
+  return { ...(row ?? { run: null }), id, progress, updated }
+}
+
+/** Whether the run has not ended. */
+function isRunning({ is_active }: TaskRun): boolean {
+  return is_active === true
+}
+
+function asRun(row: RunsRow | undefined): GroupRunRow | undefined {
+  if (row === undefined || row.run === null) return undefined
+  const { run, input, updated: recorded, truncated } = row
+  return {
+    kind: 'run',
+    output: null,
+    run,
+    ...(input !== undefined && { input }),
+    recorded,
+    ...(truncated === true && { truncated }),
+  }
 }
 
 function withoutOutput(entry: EntryOf<'task_run.state'>): EntryOf<'task_run.state'> {

@@ -2,6 +2,7 @@ import type { TaskOutput, TaskRun } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import { rowKey } from '../../../src/protocol/live.ts'
 import { runEvent, runSource } from '../../../src/protocol/event.ts'
+import { runTraceEvent } from '../../../src/protocol/run-trace-event.ts'
 import { groupView } from '../../../src/gateway/views/group-view.ts'
 import { runView } from '../../../src/gateway/views/run-view.ts'
 import { runsView } from '../../../src/gateway/views/runs-view.ts'
@@ -22,7 +23,50 @@ function run(fields: Partial<TaskRun> = {}, rest: { output?: TaskOutput; input?:
   return runEvent({ run: { ...RUN, ...fields }, ...rest }, 'webhook')
 }
 
+const stats = (progress_meter: number) =>
+  runTraceEvent(
+    'trun_1',
+    {
+      type: 'task_run.progress_stats',
+      source_stats: { num_sources_considered: 9, num_sources_read: 4, sources_read_sample: [] },
+      progress_meter,
+    },
+    'stream',
+  )
+
+const message = (text: string, timestamp: string | null = null) =>
+  runTraceEvent('trun_1', { type: 'task_run.progress_msg.search', message: text, timestamp }, 'stream')
+
 describe('runsView', () => {
+  it('has a run with its progress from its first message until it ends', async () => {
+    const view = await viewed(runsView())
+    const running = await view.rows(message('one'), stats(40), message('two'))
+    const meter = { meter: 40, sourcesRead: 4, sourcesConsidered: 9 }
+    const last = { type: 'task_run.progress_msg.search', message: 'two', time: null }
+
+    expect(running.get('trun_1')).toEqual({
+      id: 'trun_1',
+      run: null,
+      progress: { ...meter, last },
+      updated: expect.any(Number),
+    })
+
+    const active = await view.rows(run({ status: 'running', is_active: true }))
+    expect(active.get('trun_1')).toMatchObject({ run: { status: 'running' }, progress: { ...meter, last } })
+
+    const ended = await view.rows(run({ modified_at: '2026-01-01T00:02:00Z' }), message('late'))
+    expect(ended.get('trun_1')).toMatchObject({ run: { status: 'completed' } })
+    expect(ended.get('trun_1')).not.toHaveProperty('progress')
+  })
+
+  it('removes a run after a day where only its progress is known', () => {
+    const { timeToLive } = runsView().definition
+    const of = (row: object) => (typeof timeToLive === 'function' ? timeToLive(row) : undefined)
+
+    expect(of({ run: null })).toBe(86_400_000)
+    expect(of({ run: RUN })).toBe(90 * 86_400_000)
+  })
+
   it('has each run that names no group, without its output', async () => {
     const view = await viewed(runsView())
     const rows = await view.rows(
@@ -33,6 +77,7 @@ describe('runsView', () => {
 
     expect([...rows.keys()].toSorted()).toEqual(['trun_1', 'trun_2'])
     expect(rows.get('trun_1')).toEqual({
+      id: 'trun_1',
       run: RUN,
       input: { input: 'Which licence?' },
       updated: expect.any(Number),
@@ -45,7 +90,7 @@ describe('runsView', () => {
     const inOrder = await viewed(runsView())
     const reversed = await viewed(runsView())
     for (const rows of [await inOrder.rows(failed, run()), await reversed.rows(run(), failed)]) {
-      expect(rows.get('trun_1')?.run.status).toBe('completed')
+      expect(rows.get('trun_1')?.run?.status).toBe('completed')
     }
   })
 
@@ -94,7 +139,7 @@ describe('runsView', () => {
     const view = await viewed(runsView())
     const rows = await view.rows(run({ run_id }))
 
-    expect(rows.get(rowKey([run_id]))?.run.run_id).toBe(run_id)
+    expect(rows.get(rowKey([run_id]))?.run?.run_id).toBe(run_id)
     expect(runsView().definition.source?.([run_id])).toBe(runSource(run_id))
   })
 })
@@ -106,6 +151,35 @@ describe('runView', () => {
     const rows = await view.rows(run({}, { output: OUTPUT }), run({ warnings }))
 
     expect(rows.get('trun_1')).toMatchObject({ kind: 'run', run: { ...RUN, warnings }, output: OUTPUT })
+  })
+
+  it('has the last 50 messages of a run and its meter, also after its end', async () => {
+    const view = await viewed(runView())
+    const messages = Array.from({ length: 60 }, (_, index) =>
+      message(`step ${index}`, '2026-01-01T00:00:00Z'),
+    )
+    const rows = await view.rows(...messages, stats(100), run({}, { output: OUTPUT }))
+    const row = rows.get(rowKey(['trun_1', 'progress']))
+
+    expect(row).toMatchObject({ kind: 'progress', meter: 100, sourcesRead: 4, earlier: 10 })
+    expect(row?.kind === 'progress' && row.messages.map((each) => each.message)).toEqual(
+      Array.from({ length: 50 }, (_, index) => `step ${index + 10}`),
+    )
+    expect(rows.get('trun_1')).toMatchObject({ kind: 'run', output: OUTPUT })
+  })
+
+  it('shortens a long message', async () => {
+    const view = await viewed(runView())
+    const rows = await view.rows(message('x'.repeat(100_000)))
+
+    expect(JSON.stringify([...rows.values()]).length).toBeLessThan(2_048)
+  })
+
+  it('loses the progress of a run whose group becomes known', async () => {
+    const view = await viewed(runView())
+    expect((await view.rows(message('one'))).size).toBe(1)
+
+    expect((await view.rows(run({ taskgroup_id: 'tgrp_1' }))).size).toBe(0)
   })
 
   it('has no run of a group', async () => {
