@@ -6,6 +6,7 @@ import { useDashboard } from './dashboard.ts'
 import { DocumentDialog } from './evidence/document-dialog.tsx'
 import { OpenQuotation } from './evidence/quote.tsx'
 import type { Quotation } from './evidence/quote.tsx'
+import { FindAllsSection } from './find-alls/find-alls-section.tsx'
 import { GroupsSection } from './groups/groups-section.tsx'
 import { Header } from './header.tsx'
 import { LogSection } from './log/log-section.tsx'
@@ -55,6 +56,8 @@ const Section = memo(function Section({ route }: { readonly route: Route }): Rea
       return <GroupsSection group={route.group} run={route.run} />
     case 'runs':
       return <RunsSection run={route.run} />
+    case 'find-alls':
+      return <FindAllsSection findAll={route.findAll} />
     case 'alerts':
       return <AlertsSection />
     case 'search':
@@ -86,6 +89,7 @@ function placeOf(route: Route): string {
   if (route.section === 'monitors') return `monitors/${route.monitor ?? ''}`
   if (route.section === 'groups') return `groups/${route.group ?? ''}`
   if (route.section === 'runs') return `runs/${route.run ?? ''}`
+  if (route.section === 'find-alls') return `find-alls/${route.findAll ?? ''}`
   return route.section
 }
 
@@ -93,6 +97,7 @@ function placeOf(route: Route): string {
 function idOf(route: Route): string | undefined {
   if (route.section === 'monitors') return route.monitor
   if (route.section === 'groups') return route.group
+  if (route.section === 'find-alls') return route.findAll
   return route.section === 'runs' ? route.run : undefined
 }
 
@@ -101,6 +106,7 @@ const TITLES: Readonly<Record<Route['section'], string>> = {
   monitors: 'Monitors',
   groups: 'Task groups',
   runs: 'Runs',
+  'find-alls': 'FindAll',
   alerts: 'Alerts',
   search: 'Search',
   log: 'Log',

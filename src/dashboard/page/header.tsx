@@ -14,6 +14,7 @@ const SECTIONS: readonly (readonly [route: Route, name: string])[] = [
   [{ section: 'monitors' }, 'Monitors'],
   [{ section: 'groups' }, 'Groups'],
   [{ section: 'runs' }, 'Runs'],
+  [{ section: 'find-alls' }, 'FindAll'],
   [{ section: 'alerts' }, 'Alerts'],
   [{ section: 'search', query: '' }, 'Search'],
   [{ section: 'log' }, 'Log'],

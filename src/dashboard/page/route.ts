@@ -6,6 +6,7 @@ export type Route =
   | { readonly section: 'monitors'; readonly monitor?: string }
   | { readonly section: 'groups'; readonly group?: string; readonly run?: string }
   | { readonly section: 'runs'; readonly run?: string }
+  | { readonly section: 'find-alls'; readonly findAll?: string }
   | { readonly section: 'search'; readonly query: string }
   | { readonly section: 'unknown' }
 
@@ -17,7 +18,7 @@ export function parseRoute(hash: string): Route {
   if (section === undefined || section === '') return { section: 'overview' }
   if (section === 'alerts' || section === 'log') return { section }
   if (section === 'monitors') return { section }
-  if (section === 'groups' || section === 'runs') return { section }
+  if (section === 'groups' || section === 'runs' || section === 'find-alls') return { section }
   if (section === 'monitor' && id !== undefined && id !== '') return { section: 'monitors', monitor: id }
   if (section === 'group' && id !== undefined && id !== '') {
     return run === undefined || run === ''
@@ -25,6 +26,7 @@ export function parseRoute(hash: string): Route {
       : { section: 'groups', group: id, run }
   }
   if (section === 'run' && id !== undefined && id !== '') return { section: 'runs', run: id }
+  if (section === 'find-all' && id !== undefined && id !== '') return { section: 'find-alls', findAll: id }
   if (section === 'search') return { section, query: new URLSearchParams(query).get('q') ?? '' }
   return { section: 'unknown' }
 }
@@ -42,6 +44,8 @@ export function hashOf(route: Route): string {
       return `#/group/${[route.group, ...(route.run === undefined ? [] : [route.run])].map(encodeURIComponent).join('/')}`
     case 'runs':
       return route.run === undefined ? '#/runs' : `#/run/${encodeURIComponent(route.run)}`
+    case 'find-alls':
+      return route.findAll === undefined ? '#/find-alls' : `#/find-all/${encodeURIComponent(route.findAll)}`
     case 'search':
       return route.query === ''
         ? '#/search'

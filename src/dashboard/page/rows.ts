@@ -12,6 +12,15 @@ export type NoticeRow = Extract<GroupRow, { readonly kind: 'notice' }>
 /** A run without a group: what a list has of it, and all of it. */
 export type RunsRow = RowOf<DashboardViews['runs']>
 export type RunRow = RowOf<DashboardViews['run']>
+export type RunProgressRow = Extract<RunRow, { readonly kind: 'progress' }>
+
+/** A FindAll run with its last state. */
+export type FindAllsRow = RowOf<DashboardViews['findAlls']>
+
+/** The state of a FindAll run, one of its candidates, or a notice about its source. */
+export type FindAllRow = RowOf<DashboardViews['findAll']>
+export type FindAllRunRow = Extract<FindAllRow, { readonly kind: 'run' }>
+export type CandidateRow = Extract<FindAllRow, { readonly kind: 'candidate' }>
 
 /** A monitor: what it has reported, and whether it can be reached. */
 export type MonitorsRow = RowOf<DashboardViews['monitors']>

@@ -2,11 +2,15 @@ import type { DashboardStatus } from '../../../src/dashboard/status.ts'
 import type {
   ActivityRow,
   AlertRow,
+  CandidateRow,
+  FindAllRow,
+  FindAllsRow,
   GroupRow,
+  GroupRunRow,
   GroupsRow,
   MonitorRow,
   MonitorsRow,
-  RunRow,
+  RunProgressRow,
   RunsRow,
   SearchesRow,
 } from '../../../src/dashboard/page/rows.ts'
@@ -50,6 +54,7 @@ export function fullFixture(now: number, runs = 40, events = 60): Fixture {
     groups: groups(now),
     'group?group=tgrp_companies': runsOf(now, runs),
     ...runsAlone(now),
+    ...findAlls(now),
     monitors: monitors(now),
     'monitor?monitor=monitor_ports': timeline(now, events),
     alerts: alerts(now),
@@ -84,7 +89,10 @@ export function emptyFixture(now: number): Fixture {
   }
   return {
     views: Object.fromEntries(
-      ['groups', 'runs', 'monitors', 'alerts', 'activity', 'searches'].map((name) => [name, new Map()]),
+      ['groups', 'runs', 'findAlls', 'monitors', 'alerts', 'activity', 'searches'].map((name) => [
+        name,
+        new Map(),
+      ]),
     ),
     status: { ...none, log, rules: { alerts: [], isCut: false, rules: [] } },
     documents: {},
@@ -148,7 +156,53 @@ export function hostileFixture(now: number): Fixture {
     [rowKey(['tgrp_companies']), { group: `tgrp_${long}`, status: null, updated: now }],
     [rowKey([html]), { group: html, status: null, updated: now - HOUR }],
   ])
-  return { ...full, views: { ...full.views, groups: named, 'group?group=tgrp_companies': rows } }
+  const candidates = new Map<string, FindAllRow>([
+    [
+      rowKey(['findall_cranes', 'candidate', 'c']),
+      {
+        kind: 'candidate',
+        candidate: {
+          candidate_id: `candidate_${long}`,
+          name: `${html} ${long}`,
+          url: 'javascript:alert(1)',
+          description: `${hebrew} ${html}`,
+          match_status: 'matched',
+          output: {
+            [long]: { value: html, type: 'match_condition', is_matched: false },
+            [html]: { value: [long, { deep: hebrew }], type: 'enrichment' },
+          },
+          basis: output.basis,
+        },
+        time: null,
+        truncated: true,
+        recorded: now - MINUTE,
+      },
+    ],
+  ])
+  const progress = new Map<string, RunProgressRow>([
+    [
+      rowKey(['trun_running', 'progress']),
+      {
+        kind: 'progress',
+        meter: 100,
+        sourcesRead: 1e21,
+        sourcesConsidered: 0,
+        messages: [html, long, hebrew].map((message) => ({ type: message, message, time: 'never' })),
+        earlier: 1e9,
+        updated: now,
+      },
+    ],
+  ])
+  return {
+    ...full,
+    views: {
+      ...full.views,
+      groups: named,
+      'group?group=tgrp_companies': rows,
+      'findAll?findAll=findall_cranes': candidates,
+      'run?run=trun_running': progress,
+    },
+  }
 }
 
 function groups(now: number): Map<string, GroupsRow> {
@@ -178,7 +232,7 @@ function groups(now: number): Map<string, GroupsRow> {
 /** Runs without a group, as a list and each by itself. */
 function runsAlone(now: number): Record<string, ReadonlyMap<string, unknown>> {
   const created = (age: number) => new Date(now - age).toISOString()
-  const all: readonly RunRow[] = [
+  const all: readonly GroupRunRow[] = [
     {
       kind: 'run',
       run: {
@@ -226,10 +280,162 @@ function runsAlone(now: number): Record<string, ReadonlyMap<string, unknown>> {
   ]
   const listed = all.map(({ run, input, recorded }): [string, RunsRow] => [
     rowKey([run.run_id]),
-    { run, ...(input !== undefined && { input }), updated: recorded },
+    { id: run.run_id, run, ...(input !== undefined && { input }), updated: recorded },
   ])
   const each = all.map((row) => [`run?run=${row.run.run_id}`, new Map([[rowKey([row.run.run_id]), row]])])
-  return { runs: new Map(listed), ...Object.fromEntries(each) }
+  const running = progressOf(now)
+  const { messages, earlier, kind, updated, ...meter } = running
+  const last = messages.at(-1) ?? null
+  listed.push([
+    rowKey(['trun_running']),
+    { id: 'trun_running', run: null, progress: { ...meter, last }, updated },
+  ])
+  return {
+    runs: new Map(listed),
+    ...Object.fromEntries(each),
+    'run?run=trun_running': new Map([[rowKey(['trun_running', 'progress']), running]]),
+  }
+}
+
+/** The progress of a run that has not ended. */
+function progressOf(now: number): RunProgressRow {
+  const texts = [
+    ['plan', 'Looking for the year, the founders and the seat of Nordhavn Robotics'],
+    ['search', 'founded: searched the documents for “Nordhavn Robotics founded”'],
+    ['result', 'founded: found 2016 in “About Nordhavn Robotics”, with a quotation that names the year'],
+    ['tool_call', 'register: the tool server could not be reached'],
+    ['search', 'seat: searched the documents for “Nordhavn Robotics seat Aarhus”'],
+  ] as const
+  return {
+    kind: 'progress',
+    meter: 62,
+    sourcesRead: 7,
+    sourcesConsidered: 24,
+    messages: texts.map(([kind, message], index) => ({
+      type: `task_run.progress_msg.${kind}`,
+      message,
+      time: new Date(now - (30 - index * 5) * 1_000).toISOString(),
+    })),
+    earlier: 12,
+    updated: now - 3_000,
+  }
+}
+
+/** FindAll runs, as a list and one by itself. */
+function findAlls(now: number): Record<string, ReadonlyMap<string, unknown>> {
+  const run = (findall_id: string, isActive: boolean, generated: number, matched: number) => ({
+    findall_id,
+    generator: 'core' as const,
+    status: {
+      status: isActive ? ('running' as const) : ('completed' as const),
+      is_active: isActive,
+      metrics: { generated_candidates_count: generated, matched_candidates_count: matched },
+      termination_reason: isActive ? null : 'match_limit_met',
+    },
+  })
+  const objective = 'Companies that make autonomous cranes or vehicles for container terminals'
+  const listed: readonly FindAllsRow[] = [
+    {
+      findAll: 'findall_cranes',
+      run: run('findall_cranes', true, 41, 3),
+      objective,
+      time: null,
+      updated: now - 4_000,
+    },
+    {
+      findAll: 'findall_2',
+      run: run('findall_2', false, 120, 25),
+      objective: null,
+      time: null,
+      updated: now - DAY,
+    },
+    { findAll: 'findall_3', run: null, objective: null, time: null, updated: now - 2 * DAY },
+  ]
+  const statuses = [
+    'generated',
+    'matched',
+    'unmatched',
+    'discarded',
+    'matched',
+    'matched',
+    'generated',
+    'unmatched',
+  ] as const
+  const rows = new Map<string, FindAllRow>([
+    [
+      rowKey(['findall_cranes']),
+      {
+        kind: 'run',
+        run: run('findall_cranes', true, 41, 3),
+        schema: {
+          objective,
+          entity_type: 'companies',
+          match_conditions: [
+            { name: 'founded_after_2010', description: 'The company was founded after 2010' },
+          ],
+        },
+        time: null,
+        updated: now - 4_000,
+      },
+    ],
+  ])
+  for (const [index, status] of statuses.entries()) {
+    rows.set(rowKey(['findall_cranes', 'candidate', `c${index}`]), candidateRow(index, status, now))
+  }
+  return {
+    findAlls: new Map(listed.map((row) => [rowKey([row.findAll]), row])),
+    'findAll?findAll=findall_cranes': rows,
+  }
+}
+
+function candidateRow(
+  index: number,
+  match_status: CandidateRow['candidate']['match_status'],
+  now: number,
+): CandidateRow {
+  const [name, place, founded, business] = COMPANIES[(index + 7) % COMPANIES.length] ?? COMPANIES[0]
+  const site = `https://${name.toLowerCase().replaceAll(/[^a-z]+/g, '-')}.example/about`
+  const isMatched = match_status === 'matched'
+  const citations = [
+    {
+      url: site,
+      title: `About ${name}`,
+      excerpts: [`It was founded in ${founded} by three engineers who had met at the harbour.`],
+    },
+  ]
+  return {
+    kind: 'candidate',
+    candidate: {
+      candidate_id: `c${index}`,
+      name,
+      url: site,
+      description: business,
+      match_status,
+      ...((isMatched || match_status === 'unmatched') && {
+        output: {
+          founded_after_2010: { value: String(founded), type: 'match_condition', is_matched: founded > 2010 },
+          makes_cranes: { value: business, type: 'match_condition', is_matched: isMatched },
+          ...(isMatched && { seat: { value: place, type: 'enrichment' } }),
+        },
+        basis: [
+          {
+            field: 'founded_after_2010',
+            reasoning: 'The page about the company names the year.',
+            confidence: 'high',
+            citations,
+          },
+          {
+            field: 'makes_cranes',
+            reasoning: 'The company says what it makes.',
+            confidence: isMatched ? 'medium' : 'low',
+            citations: [{ url: site, title: `About ${name}`, excerpts: [`What we do: ${business}.`] }],
+          },
+        ],
+      }),
+    },
+    time: null,
+    recorded: now - index * 20_000,
+  }
 }
 
 function runsOf(now: number, runs: number): Map<string, GroupRow> {

@@ -83,7 +83,8 @@ export function Output({
   )
 }
 
-function Basis({ evidence }: { readonly evidence: Evidence }): ReactNode {
+/** Why a field has its value: confidence, reasoning and quoted sources. */
+export function Basis({ evidence }: { readonly evidence: Evidence }): ReactNode {
   return (
     <div className="basis">
       {(evidence.confidence !== undefined || evidence.reasoning !== '') && (

@@ -9,7 +9,7 @@ type Family = (typeof FAMILIES)[number]
 /** The family of an event type. */
 function familyOf(type: string): Family {
   if (type.startsWith('monitor.')) return 'Monitors'
-  if (type === 'task_run.state') return 'Runs'
+  if (type.startsWith('task_run.') || type.startsWith('findall.')) return 'Runs'
   if (type === 'task_group.status') return 'Groups'
   if (type.startsWith('alert.')) return 'Alerts'
   if (type.startsWith('source.') || type.startsWith('stream.') || type === 'error') return 'Sources'

@@ -9,6 +9,7 @@ import { hashOf } from '../route.ts'
 import type { RunsRow } from '../rows.ts'
 import { questionOf } from './question.ts'
 import { RunStatusBadge } from './run-status.tsx'
+import { Meter } from './run-trace.tsx'
 
 /** The runs without a group, the last ones first. */
 export function RunList({ selected }: { readonly selected: string | undefined }): ReactNode {
@@ -21,8 +22,8 @@ export function RunList({ selected }: { readonly selected: string | undefined })
       empty={
         <Notice icon="check" title="No runs of their own yet">
           <p>
-            Runs that were created without a group appear here when they end. Runs of a group are on the page
-            of <a href="#/groups">their group</a>.
+            Runs that were created without a group appear here when their progress or their end is recorded.
+            Runs of a group are on the page of <a href="#/groups">their group</a>.
           </p>
         </Notice>
       }
@@ -45,24 +46,25 @@ const RunCard = memo(function RunCard({
   readonly row: RunsRow
   readonly isSelected: boolean
 }): ReactNode {
-  const { run, updated } = row
-  const question = questionOf(row)
+  const { run, input, progress, updated } = row
+  const question = run === null ? undefined : questionOf({ run, ...(input !== undefined && { input }) })
   return (
     <Card
       href={hashOf({ section: 'runs', run: id })}
       isSelected={isSelected}
-      title={question ?? run.run_id}
+      title={question ?? row.id}
       isId={question === undefined}
-      side={<RunStatusBadge status={run.status} />}
+      side={<RunStatusBadge status={run?.status ?? 'running'} />}
     >
       <span className="card-line muted small">
         <span className="card-part">
           <bdi className={question === undefined ? undefined : 'mono'}>
-            {question === undefined ? run.processor : run.run_id}
+            {question === undefined ? (run?.processor ?? progress?.last?.message ?? '') : row.id}
           </bdi>
         </span>
         <RelativeTime at={updated} />
       </span>
+      {progress?.meter != null && <Meter value={progress.meter} />}
     </Card>
   )
 })
