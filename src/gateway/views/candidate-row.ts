@@ -1,6 +1,5 @@
 import { isObject, isText } from '../../protocol/event.ts'
-import { CANDIDATE_CHANGES } from '../../protocol/find-all.ts'
-import type { CandidateOutput, FindAllCandidate } from '../../protocol/find-all.ts'
+import type { CANDIDATE_CHANGES, CandidateOutput, FindAllCandidate } from '../../protocol/find-all.ts'
 import type { FieldBasis } from '../../protocol/output.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { bounded } from './bounded.ts'

@@ -101,7 +101,7 @@ describe('findAllView', () => {
 
       expect(row).toMatchObject({ kind: 'candidate', candidate: { description: 'A maker' } })
       expect(
-        row?.kind === 'candidate' && [...(row.candidate.basis ?? [])].map(({ field }) => field).sort(),
+        row?.kind === 'candidate' && [...(row.candidate.basis ?? [])].map(({ field }) => field).toSorted(),
       ).toEqual(['founded', 'staff'])
       expect(row).toMatchObject({ candidate: { ...WHOLE, basis: expect.any(Array) } })
     }

@@ -284,11 +284,11 @@ function runsAlone(now: number): Record<string, ReadonlyMap<string, unknown>> {
   ])
   const each = all.map((row) => [`run?run=${row.run.run_id}`, new Map([[rowKey([row.run.run_id]), row]])])
   const running = progressOf(now)
-  const { messages, earlier, kind, updated, ...meter } = running
+  const { meter, sourcesRead, sourcesConsidered, messages, updated } = running
   const last = messages.at(-1) ?? null
   listed.push([
     rowKey(['trun_running']),
-    { id: 'trun_running', run: null, progress: { ...meter, last }, updated },
+    { id: 'trun_running', run: null, progress: { meter, sourcesRead, sourcesConsidered, last }, updated },
   ])
   return {
     runs: new Map(listed),

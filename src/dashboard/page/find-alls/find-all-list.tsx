@@ -61,7 +61,7 @@ const FindAllCard = memo(function FindAllCard({
       <span className="card-line muted small">
         <span className="card-part">
           {run === null ? (
-            <bdi>{findAll}</bdi>
+            'no state yet'
           ) : (
             <>
               {formats.number(run.status.metrics.matched_candidates_count)} of{' '}

@@ -39,7 +39,11 @@ export function RunTrace({
           ))}
         </ol>
       )}
-      {earlier > 0 && <p className="note">{formats.number(earlier)} earlier messages are only in the log.</p>}
+      {earlier > 0 && (
+        <p className="trace-earlier muted small">
+          {formats.number(earlier)} earlier messages are only in the log.
+        </p>
+      )}
     </details>
   )
 }
