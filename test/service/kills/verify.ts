@@ -1,0 +1,211 @@
+import { setTimeout } from 'node:timers/promises'
+import { isObject } from '../../../src/protocol/event.ts'
+import type { Deliveries } from './deliveries.ts'
+import type { Acknowledged, Api } from './workload.ts'
+
+/** What the service has of what it acknowledged. */
+export interface Findings {
+  /** How much was acknowledged, by kind. */
+  readonly acknowledged: Readonly<Record<string, number>>
+  /** Number of executions of monitors. */
+  readonly executions: number
+  /** Number of webhooks, and of those that arrived more than once. */
+  readonly webhooks: number
+  /** What is lost, doubled or has not ended; empty if all is well. */
+  readonly problems: readonly string[]
+}
+
+const HOUR = 3_600_000
+/** How long to wait for what is owed, in ms of real time. */
+const PATIENCE = 60_000
+
+/** Compares what the service has with what it acknowledged, once everything has ended. */
+export async function verify(api: Api, done: Acknowledged, deliveries: Deliveries): Promise<Findings> {
+  const problems: string[] = []
+  /** The webhooks that are owed: their type and what they are about. */
+  const owed: string[] = []
+  const attempt = async (what: string, check: () => Promise<void>): Promise<void> => {
+    try {
+      await check()
+    } catch (error) {
+      problems.push(`${what}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+  const inGroups = [...done.groups.values()].flat(2)
+  for (const id of [...done.runs, ...inGroups]) {
+    await attempt(id, async () => {
+      await api.send(`/v1/tasks/runs/${id}/result`)
+      checkTrace(eventsOf(await api.text(`/v1beta/tasks/runs/${id}/events`)))
+    })
+    owed.push(`task_run.status ${id}`)
+  }
+  for (const [id, added] of done.groups) {
+    await attempt(id, async () => {
+      const { status } = await api.send(`/v1/tasks/groups/${id}`)
+      checkGroup(status, eventsOf(await api.text(`/v1/tasks/groups/${id}/events`)), added.flat())
+    })
+  }
+  for (const id of done.findAlls) {
+    await attempt(id, async () => {
+      checkFindAll(id, eventsOf(await api.text(`/v1beta/findall/runs/${id}/events`)))
+      const { run } = await api.send(`/v1beta/findall/runs/${id}/result`)
+      const status = isObject(run) && isObject(run['status']) ? run['status']['status'] : undefined
+      expectEqual('the status', status, 'completed')
+    })
+    owed.push(`findall.run.completed ${id}`)
+  }
+  for (const id of done.responses) {
+    const follow = { model: 'speed', input: 'And package-3?', previous_response_id: id }
+    await attempt(id, async () => void (await api.send('/v1/responses', follow)))
+  }
+  for (const id of done.interactions) {
+    const messages = [{ role: 'user', content: 'And package-3?' }]
+    const follow = { model: 'speed', messages, previous_interaction_id: id }
+    await attempt(id, async () => void (await api.send('/v1beta/chat/completions', follow)))
+  }
+  let executions = 0
+  for (const id of done.monitors) {
+    await attempt(id, async () => {
+      const isCancelled = done.cancelledMonitors.has(id)
+      const before = await api.send(`/v1/monitors/${id}`)
+      expectEqual('the status', before['status'], isCancelled ? 'cancelled' : 'active')
+      if (!isCancelled)
+        await waitFor('another execution', async () => {
+          const { last_run_at } = await api.send(`/v1/monitors/${id}`)
+          return last_run_at !== before['last_run_at']
+        })
+      const times = await executionsOf(api, id)
+      executions += times.length
+      checkSchedule(Date.parse(String(before['created_at'])), times)
+      owed.push(...times.map((time) => `monitor.execution.completed ${id} ${time}`))
+    })
+  }
+  const arrived = () => [...deliveries.values()].map(({ body }) => subjectOf(body))
+  await attempt('webhooks', () =>
+    waitFor(
+      () => `not delivered: ${without(owed, arrived()).slice(0, 3).join(', ')}`,
+      async () => without(owed, arrived()).length === 0,
+    ),
+  )
+  for (const [subject, { length }] of Map.groupBy(arrived(), (about) => about)) {
+    if (length > 1) problems.push(`${subject} has ${length} webhook ids`)
+  }
+  for (const [id, { bodies }] of deliveries) {
+    if (bodies.size > 1) problems.push(`the webhook ${id} was sent with ${bodies.size} bodies`)
+  }
+  return {
+    acknowledged: {
+      runs: done.runs.length,
+      runs_in_groups: inGroups.length,
+      groups: done.groups.size,
+      monitors: done.monitors.length,
+      find_alls: done.findAlls.length,
+      interactions: done.interactions.length,
+      responses: done.responses.length,
+    },
+    executions,
+    webhooks: deliveries.size,
+    problems,
+  }
+}
+
+function checkTrace(events: readonly Event[]): void {
+  const starts = events.filter(({ data }) => data['message'] === 'The run has started')
+  expectEqual('the number of starts in the trace', starts.length, 1)
+  const { run } = events.at(-1)?.data ?? {}
+  expectEqual('the last state', isObject(run) ? run['status'] : undefined, 'completed')
+}
+
+/** A request that was not acknowledged may have added three runs more. */
+function checkGroup(status: unknown, events: readonly Event[], added: readonly string[]): void {
+  if (!isObject(status)) throw new Error('no status')
+  expectEqual('the activity of an ended group', status['is_active'], false)
+  const count = Number(status['num_task_runs'])
+  expectEqual('the rest of a list of three runs', count % 3, 0)
+  const ended = events.flatMap(({ data: { type, run } }) =>
+    type === 'task_run.state' && isObject(run) ? [String(run['run_id'])] : [],
+  )
+  expectEqual('the number of runs that have ended', new Set(ended).size, count)
+  expectEqual('the number of their events', ended.length, count)
+  expectEqual('the acknowledged runs without an event', without(added, ended).join(), '')
+}
+
+function checkFindAll(id: string, events: readonly Event[]): void {
+  expectEqual(
+    'the ids of events',
+    events.map((event) => event.id).join(),
+    events.map((_, index) => `${id}:${index + 1}`).join(),
+  )
+  const changes = events.flatMap(({ data: { type, data } }) =>
+    String(type).startsWith('findall.candidate.') && isObject(data)
+      ? [`${String(type)} ${String(data['candidate_id'])}`]
+      : [],
+  )
+  expectEqual('the number of different changes', new Set(changes).size, changes.length)
+}
+
+/** Each hour since the creation has at most one execution. Hours that passed while the service was down have none. */
+function checkSchedule(createdAt: number, times: readonly string[]): void {
+  const hours = times.map((time) => Math.floor((Date.parse(time) - createdAt) / HOUR))
+  expectEqual('the number of hours with executions', new Set(hours).size, hours.length)
+}
+
+/** The times of a monitor's executions. The documents do not change, so that each is a completion. */
+async function executionsOf(api: Api, id: string): Promise<string[]> {
+  const times: string[] = []
+  for (let cursor = ''; ;) {
+    const page = await api.send(
+      `/v1/monitors/${id}/events?include_completions=true&limit=100&cursor=${cursor}`,
+    )
+    const { events, next_cursor: next } = page
+    if (!Array.isArray(events)) throw new Error('no events')
+    times.push(...events.map((event: unknown) => (isObject(event) ? String(event['timestamp']) : '')))
+    if (typeof next !== 'string') return times
+    cursor = encodeURIComponent(next)
+  }
+}
+
+/** The type of a webhook, and what it is about. */
+function subjectOf(body: unknown): string {
+  const { type, data } = isObject(body) ? body : {}
+  if (!isObject(data)) return String(type)
+  const { run_id, findall_id, monitor_id, event } = data
+  const time = isObject(event) ? ` ${String(event['timestamp'])}` : ''
+  return `${String(type)} ${String(run_id ?? findall_id ?? monitor_id)}${time}`
+}
+
+interface Event {
+  readonly id: string
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+/** The events of a stream that has ended. */
+function eventsOf(stream: string): Event[] {
+  return stream.split('\n\n').flatMap((block) => {
+    const line = (name: string) =>
+      block
+        .split('\n')
+        .find((text) => text.startsWith(`${name}: `))
+        ?.slice(name.length + 2)
+    const data: unknown = JSON.parse(line('data') ?? 'null')
+    return isObject(data) ? [{ id: line('id') ?? '', data }] : []
+  })
+}
+
+function without(all: readonly string[], some: readonly string[]): string[] {
+  const had = new Set(some)
+  return all.filter((entry) => !had.has(entry))
+}
+
+function expectEqual(what: string, found: unknown, expected: unknown): void {
+  if (found !== expected) throw new Error(`${what} is ${String(found)}, not ${String(expected)}`)
+}
+
+async function waitFor(what: string | (() => string), isThere: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + PATIENCE
+  while (!(await isThere())) {
+    if (performance.now() > end)
+      throw new Error(`waited in vain: ${typeof what === 'string' ? what : what()}`)
+    await setTimeout(50)
+  }
+}

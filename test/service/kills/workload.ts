@@ -1,0 +1,159 @@
+import { isObject } from '../../../src/protocol/event.ts'
+import { FIND_ALL_BETA, WEBHOOK_BETA } from '../../../src/protocol/betas.ts'
+
+/** What the service has acknowledged. */
+export interface Acknowledged {
+  readonly runs: string[]
+  /** The runs of each group, in the lists in which they were added. */
+  readonly groups: Map<string, string[][]>
+  readonly monitors: string[]
+  readonly cancelledMonitors: Set<string>
+  readonly findAlls: string[]
+  /** Responses, completions and runs, which a later request can continue. */
+  readonly interactions: string[]
+  readonly responses: string[]
+}
+
+/** Sends requests to one process of the service. Rejects with {@link Unreachable} once the process is dead. */
+export class Api {
+  readonly #url: string
+  readonly #key: string
+
+  constructor(url: string, key: string) {
+    this.#url = url
+    this.#key = key
+  }
+
+  async send(path: string, body?: unknown): Promise<Record<string, unknown>> {
+    const text = await this.text(path, body)
+    const json: unknown = JSON.parse(text)
+    if (!isObject(json)) throw new Error(`${path} answered ${text}`)
+    return json
+  }
+
+  async text(path: string, body?: unknown): Promise<string> {
+    const headers = {
+      'x-api-key': this.#key,
+      'content-type': 'application/json',
+      'service-beta': `${FIND_ALL_BETA}, ${WEBHOOK_BETA}`,
+    }
+    const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+    const received = await fetch(this.#url + path, { headers, ...init })
+      .then(async (response) => ({ status: response.status, text: await response.text() }))
+      .catch((cause: unknown) => {
+        throw new Unreachable('the service does not respond', { cause })
+      })
+    if (received.status >= 300) throw new Error(`${path} answered ${received.status}: ${received.text}`)
+    return received.text
+  }
+}
+
+/** The service is dead. */
+export class Unreachable extends Error {}
+
+/** Where things are created, and what is drawn. */
+interface Work {
+  readonly api: Api
+  readonly done: Acknowledged
+  readonly webhookUrl: string
+  /** A number from 0 to 1. */
+  readonly random: () => number
+}
+
+/** Maximum number of monitors and of FindAll runs, so that their work does not outgrow the machine. */
+const MAX_MONITORS = 6
+const MAX_FIND_ALLS = 6
+const QUESTION = 'Which language is package-4 written in?'
+const MODEL = 'speed'
+
+/** What a client creates, each noted once it is acknowledged. */
+const KINDS: readonly ((work: Work) => Promise<void>)[] = [
+  async ({ api, done, webhookUrl }) => {
+    if (done.monitors.length >= MAX_MONITORS) return
+    const { monitor_id } = await api.send('/v1/monitors', {
+      type: 'event_stream',
+      frequency: '1h',
+      settings: { query: 'library written in TypeScript' },
+      webhook: { url: webhookUrl, event_types: ['monitor.execution.completed'] },
+    })
+    done.monitors.push(String(monitor_id))
+  },
+  async ({ api, done, webhookUrl }) => {
+    if (done.findAlls.length >= MAX_FIND_ALLS) return
+    const { findall_id } = await api.send('/v1beta/findall/runs', {
+      objective: 'Find all libraries for TypeScript',
+      entity_type: 'libraries',
+      match_conditions: [{ name: 'typescript', description: 'The library is for TypeScript' }],
+      generator: 'core',
+      match_limit: 10,
+      webhook: { url: webhookUrl, event_types: ['findall.run.completed'] },
+    })
+    done.findAlls.push(String(findall_id))
+  },
+  async ({ api, done }) => {
+    const { taskgroup_id } = await api.send('/v1/tasks/groups', {})
+    done.groups.set(String(taskgroup_id), [])
+  },
+  async (work) => {
+    const { run_id, interaction_id } = await work.api.send('/v1/tasks/runs', newRun(work))
+    work.done.runs.push(String(run_id))
+    work.done.interactions.push(String(interaction_id))
+  },
+  async ({ api, done }) => {
+    const { id } = await api.send('/v1/responses', { model: MODEL, input: QUESTION })
+    done.responses.push(String(id))
+  },
+  async (work) => {
+    const { interaction_id } = await work.api.send('/v1beta/chat/completions', {
+      model: MODEL,
+      messages: [{ role: 'user', content: QUESTION }],
+      ...previousOf(work),
+    })
+    work.done.interactions.push(String(interaction_id))
+  },
+  async (work) => {
+    const id = among([...work.done.groups.keys()], work.random)
+    if (id === undefined) return
+    const inputs = [newRun(work), newRun(work), newRun(work)]
+    const { run_ids } = await work.api.send(`/v1/tasks/groups/${id}/runs`, { inputs })
+    if (!Array.isArray(run_ids)) throw new Error('no run ids')
+    work.done.groups.get(id)?.push(run_ids.map(String))
+  },
+  async ({ api, done, random }) => {
+    // The first one stays, and its schedule is watched.
+    const id = among(done.monitors.slice(1), random)
+    if (id === undefined || done.cancelledMonitors.has(id) || random() < 0.5) return
+    await api.send(`/v1/monitors/${id}/cancel`, {})
+    done.cancelledMonitors.add(id)
+  },
+]
+
+/** Creates one of each kind. */
+export async function createEachKind(work: Work): Promise<void> {
+  for (const create of KINDS) await create(work)
+}
+
+/** Creates one of a kind that is drawn. */
+export async function createOne(work: Work): Promise<void> {
+  await among(KINDS, work.random)?.(work)
+}
+
+function newRun(work: Work) {
+  return {
+    input: QUESTION,
+    processor: 'lite',
+    enable_events: true,
+    webhook: { url: work.webhookUrl, event_types: ['task_run.status'] },
+    ...previousOf(work),
+  }
+}
+
+/** Continues an earlier answer, or none. */
+function previousOf({ done, random }: Work): { readonly previous_interaction_id?: string } {
+  const previous = random() < 0.3 ? among(done.interactions, random) : undefined
+  return previous === undefined ? {} : { previous_interaction_id: previous }
+}
+
+function among<T>(list: readonly T[], random: () => number): T | undefined {
+  return list[Math.floor(random() * list.length)]
+}
