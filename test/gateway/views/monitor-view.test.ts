@@ -116,6 +116,36 @@ describe('monitorView', () => {
     ])
   })
 
+  it('has the changed and the previous output of a snapshot, on the day of its change', async () => {
+    const output = (content: object) => ({
+      type: 'json',
+      content,
+      basis: [{ field: 'ceo', reasoning: 'Stated.' }],
+    })
+    const wire = {
+      event_type: 'snapshot',
+      event_id: 's1',
+      event_group_id: 'mevtgrp_2',
+      event_date: '2026-01-02',
+      changed_output: output({ ceo: 'Max Meier' }),
+      previous_output: output({ ceo: 'Anna Keller', plants: 2 }),
+    }
+    const snapshot = monitorEvent(MONITOR, wire, 'poll')
+    const timeline = await viewed(monitorView())
+    const list = await viewed(monitorsView())
+
+    const rows = await timeline.rows(snapshot, snapshot)
+    const monitors = await list.rows(snapshot, snapshot)
+
+    expect([...rows]).toEqual([
+      [
+        rowKey([MONITOR, 's1']),
+        { type: 'monitor.snapshot', event: wire, time: null, recorded: expect.any(Number) },
+      ],
+    ])
+    expect(monitors.get(MONITOR)).toMatchObject({ events: 1, completions: 0, errors: 0 })
+  })
+
   it('has when a monitor was lost and reached again', async () => {
     const view = await viewed(monitorView())
     const rows = await view.rows(live('1'), lost('2'), live('3', 2_000))
