@@ -190,9 +190,9 @@ describe('an invalid argument is refused at the call', () => {
   })
 
   it.each<[string, (client: Untyped) => unknown]>([
-    ['watch has nothing to watch: give it monitors, taskGroups, runs or webhooks', (c) => c.watch({})],
+    ['watch has nothing to watch: give it monitors, taskGroups, runs, findAlls or webhooks', (c) => c.watch({})],
     [
-      'watch has nothing to watch: give it monitors, taskGroups, runs or webhooks',
+      'watch has nothing to watch: give it monitors, taskGroups, runs, findAlls or webhooks',
       (c) => c.watch({ monitors: [], taskGroups: [] }),
     ],
     ['monitors must be an array, or an Observable of arrays, got null', (c) => c.watch({ monitors: null })],

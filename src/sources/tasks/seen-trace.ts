@@ -41,6 +41,11 @@ export class SeenTrace {
     return known.here
   }
 
+  /** As {@link add}, for content that a later connection sends at most once more: beyond the capacity, it is new. */
+  addCurrent(content: string): number | undefined {
+    return this.#contents.size < this.#capacity || this.#contents.has(content) ? this.add(content) : 1
+  }
+
   #addFirst(content: string): number | undefined {
     if (this.#contents.size < this.#capacity) {
       this.#contents.set(content, { connection: this.#connection, here: 1, most: 1 })

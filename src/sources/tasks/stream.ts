@@ -64,6 +64,9 @@ const MIN_CLOSES = 3
 /** The most states of one run whose ids are remembered. */
 const MAX_STATES = 1_000
 
+/** The most distinct progress of one run that is remembered. */
+const MAX_STATS = 1_000
+
 /** Reads a run's stream. */
 class RunReader implements StreamReader<RunEvent> {
   serverDelay: number | undefined
@@ -75,9 +78,13 @@ class RunReader implements StreamReader<RunEvent> {
   readonly #runId: string
   readonly #tracking: Tracking | undefined
   readonly #trace = new SeenTrace()
+  /** Apart from the trace, since a later connection sends only the current progress. */
+  readonly #stats = new SeenTrace(MAX_STATS)
   readonly #states = new Set<string>()
   /** Whether no message of this connection was read. */
   #isAtStart = true
+  /** Whether this connection had a new event. */
+  #hasNew = false
   /** The id of this connection's last progress. */
   #lastStats: string | undefined
   /** Whether the last message was too long to read. It may have been the last state. */
@@ -108,8 +115,9 @@ class RunReader implements StreamReader<RunEvent> {
 
   connect(): ApiRequest {
     this.#trace.connect()
+    this.#stats.connect()
     this.#isAtStart = true
-    this.#isReadingRun = this.#isAfterSkipped = false
+    this.#isReadingRun = this.#isAfterSkipped = this.#hasNew = false
     this.#lastStats = undefined
     return this.#request
   }
@@ -145,6 +153,7 @@ class RunReader implements StreamReader<RunEvent> {
     if (event.type === 'task_run.progress_stats') {
       if (event.id === this.#lastStats) return this.#repeated()
       this.#lastStats = event.id
+      return this.#unlessRepeated(event, this.#stats.addCurrent(event.id))
     }
     return this.#readEntry(event)
   }
@@ -172,7 +181,12 @@ class RunReader implements StreamReader<RunEvent> {
   #readEntry(event: RunEvent): RunEvent | null {
     const occurrence = this.#trace.add(event.id)
     // An error has an id of its own, so an equal one is the same.
-    if (occurrence === undefined || (event.type === 'error' && occurrence > 1)) return this.#repeated()
+    if (event.type === 'error' && occurrence !== 1) return this.#repeated()
+    return this.#unlessRepeated(event, occurrence)
+  }
+
+  #unlessRepeated(event: RunEvent, occurrence: number | undefined): RunEvent | null {
+    if (occurrence === undefined) return this.#repeated()
     return this.#emitted(occurrence === 1 ? event : { ...event, id: `${event.id}:${occurrence}` }, undefined)
   }
 
@@ -220,7 +234,8 @@ class RunReader implements StreamReader<RunEvent> {
    * did not come within the client's patience.
    */
   isDone(): Observable<boolean> {
-    if (this.#holdsLast) return of(true)
+    // After new events, the close may be that of a proxy within the trace. Another connection has the rest.
+    if (this.#holdsLast) return of(!this.#hasNew)
     this.#isReadingRun = true
     return runAt(this.#context, this.source, this.#runId).pipe(
       map(hasEnded),
@@ -257,7 +272,7 @@ class RunReader implements StreamReader<RunEvent> {
   }
 
   #emitted(event: RunEvent, position: StreamPosition | undefined): RunEvent {
-    this.isNew = true
+    this.isNew = this.#hasNew = true
     this.#shortfall = undefined
     this.#tracking?.entered(event, position)
     return event

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import * as fc from 'fast-check'
 import { IncompleteStreamError, NotFoundError, ProtocolError } from 'rivulet'
 import { answer, sse } from '../../support/serve.ts'
+import { MAX_CONTENTS } from '../../../src/sources/tasks/seen-trace.ts'
 import { brief, done, message, runAs, runService, state, stats, text } from './run-service.ts'
 
 const all = <T>(source: Observable<T>) => lastValueFrom(source.pipe(toArray()))
@@ -122,6 +123,44 @@ describe('the events of a run', () => {
 
     expect(brief(await all(client.tasks.events('r')))).toEqual(['completed'])
     expect(lines()).toHaveLength(1)
+  })
+
+  it('are the whole trace of a run that has failed, if a proxy ends the stream cleanly within it', async () => {
+    const whole = [state('failed'), message('a'), message('b'), message('c'), state('failed')]
+    const { client } = await runService({
+      events: (response, nth) => response.end(whole.slice(0, nth + 1).join('')),
+      get: (response) => answer(response, runAs('failed')),
+    })
+
+    expect(brief(await all(client.tasks.events('r')))).toEqual(['a', 'b', 'c', 'failed'])
+  })
+
+  it('complete with the state of a run that has failed, if the service sends it only first', async () => {
+    const { client, lines } = await runService({
+      events: (response) => response.end([state('failed'), message('a')].join('')),
+    })
+
+    expect(brief(await all(client.tasks.events('r')))).toEqual(['a', 'failed'])
+    expect(lines()).toHaveLength(2)
+  })
+
+  it('are no fewer after a reconnection, with more progress than is remembered', async () => {
+    const progress = Array.from({ length: MAX_CONTENTS + 100 }, (_, n) => stats(n)).join('')
+    const messages = [message('a'), message('b')].join('')
+    const { client } = await runService({
+      events: (response, nth) =>
+        response.end(
+          state('running') + (nth === 1 ? progress + messages : `${messages}${message('c')}${done}`),
+        ),
+      get: (response) => answer(response, runAs('running')),
+    })
+
+    const events = await all(client.tasks.events('r'))
+
+    expect(brief(events).slice(-4)).toEqual(['a', 'b', 'c', 'completed'])
+    expect(events).toHaveLength(MAX_CONTENTS + 105)
+    // Another subscription, without the earlier progress, gives the same ids.
+    expect(events.filter(({ id }) => /:\d+$/.test(id))).toEqual([])
   })
 
   it('complete after the last state, if the service does not close the stream', async () => {
