@@ -190,7 +190,10 @@ describe('an invalid argument is refused at the call', () => {
   })
 
   it.each<[string, (client: Untyped) => unknown]>([
-    ['watch has nothing to watch: give it monitors, taskGroups, runs, findAlls or webhooks', (c) => c.watch({})],
+    [
+      'watch has nothing to watch: give it monitors, taskGroups, runs, findAlls or webhooks',
+      (c) => c.watch({}),
+    ],
     [
       'watch has nothing to watch: give it monitors, taskGroups, runs, findAlls or webhooks',
       (c) => c.watch({ monitors: [], taskGroups: [] }),
