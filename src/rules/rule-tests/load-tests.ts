@@ -293,8 +293,7 @@ class TestReader {
       const [present, missing] = given.every === undefined ? ['times', 'every'] : ['every', 'times']
       return refuse(`${present} needs ${missing}: write both, such as every: 5m, times: 12.`, present)
     }
-    const hasOutput =
-      kind === 'event_stream' || kind === 'snapshot' || (kind === 'state' && given.output !== undefined)
+    const hasOutput = kind === 'event_stream' || kind === 'snapshot' || given.output !== undefined
     for (const name of ['citations', 'confidence', 'excerpts'] as const)
       if (given[name] !== undefined && !hasOutput)
         return refuse(`${name} belongs to an output, and this event has none: remove it.`, name)
@@ -382,7 +381,10 @@ const SUBJECTS_OF: Readonly<Record<string, readonly string[] | undefined>> = {
   error: ['monitor', 'group'],
   cancelled: ['monitor'],
   state: ['run', 'group'],
-  status: ['group'],
+  status: ['group', 'find_all'],
+  progress: ['run'],
+  message: ['run'],
+  candidate: ['find_all'],
   downtime: [],
 }
 
@@ -390,7 +392,8 @@ const SUBJECTS_OF: Readonly<Record<string, readonly string[] | undefined>> = {
 const ONLY: Readonly<Record<string, readonly string[]>> = {
   previous: ['snapshot'],
   input: ['state'],
-  output: ['state'],
+  output: ['state', 'candidate'],
+  name: ['candidate'],
   data: ['type'],
   event_date: ['event_stream', 'snapshot'],
 }

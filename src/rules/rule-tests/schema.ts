@@ -69,6 +69,9 @@ export const KINDS = [
   'cancelled',
   'state',
   'status',
+  'progress',
+  'message',
+  'candidate',
   'gap',
   'live',
   'lost',
@@ -77,7 +80,7 @@ export const KINDS = [
 ] as const
 
 /** Where an event comes from: at most one of these. */
-export const SUBJECTS = ['monitor', 'group', 'run', 'source'] as const
+export const SUBJECTS = ['monitor', 'group', 'run', 'find_all', 'source'] as const
 
 const eventSchema = object(
   {
@@ -94,6 +97,7 @@ const eventSchema = object(
     monitor: text('the id of a monitor', 'The id of its monitor. Default mon_1.').optional(),
     group: text('the id of a task group', 'The id of its task group. Default tgrp_1.').optional(),
     run: text('the id of a run', 'The id of its run. Default trun_1.').optional(),
+    find_all: text('the id of a FindAll run', 'The id of its FindAll run. Default findall_1.').optional(),
     source: text('a source such as /v1/monitors/mon_1', 'Its source, as a path.').optional(),
 
     event_stream: content.describe('A detection of a monitor: the content of its output.').optional(),
@@ -107,11 +111,27 @@ const eventSchema = object(
     cancelled: yes('The monitor was cancelled.').optional(),
     state: text('the status of a run, such as completed', 'A run has ended, with this status.').optional(),
     input: content.describe('Of a run: what was asked.').optional(),
-    output: content.describe('Of a run: the content of its output.').optional(),
+    output: content
+      .describe('Of a run: the content of its output. Of a candidate: values by condition or enrichment.')
+      .optional(),
     status: z
       .record(z.string(), z.json(), { error: 'fields such as { is_active: true }' })
-      .meta({ description: 'A status of a task group.' })
+      .meta({ description: 'A status of a task group; with find_all, of a FindAll run.' })
       .optional(),
+    progress: z
+      .number({ error: 'a number from 0 to 100' })
+      .min(0, { error: 'a number from 0 to 100' })
+      .max(100, { error: 'a number from 0 to 100' })
+      .meta({ description: 'The progress meter of a run (task_run.progress_stats).' })
+      .optional(),
+    message: text('a text', 'A message of the trace of a run (task_run.progress_msg).').optional(),
+    candidate: z
+      .enum(['generated', 'matched', 'unmatched', 'discarded', 'enriched'], {
+        error: 'generated, matched, unmatched, discarded or enriched',
+      })
+      .meta({ description: 'A candidate of a FindAll run has changed in this way.' })
+      .optional(),
+    name: text('a name', 'Of a candidate: its name. Default Acme.').optional(),
     gap: text(
       'the reason of the gap',
       'Events of the source are missing (stream.gap), with this reason.',

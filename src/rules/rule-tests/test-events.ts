@@ -10,7 +10,9 @@ import {
   runSource,
 } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
+import { findAllEvent, findAllSource } from '../../protocol/find-all-event.ts'
 import { liveEvent, lostEvent } from '../../protocol/log-event.ts'
+import { runTraceEvent } from '../../protocol/run-trace-event.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { RuleInput } from '../evaluate/event-time.ts'
 import type { GivenEvent } from './schema.ts'
@@ -19,6 +21,7 @@ import type { GivenEvent } from './schema.ts'
 const MONITOR = 'mon_1'
 const GROUP = 'tgrp_1'
 const RUN = 'trun_1'
+const FIND_ALL = 'findall_1'
 
 /** Makes an event of a test. @param at Its time in Unix ms. @param recorded When it is recorded. */
 export function testEvent(given: GivenEvent, id: string, at: number, recorded: number): RuleInput {
@@ -66,6 +69,24 @@ function eventOf(given: GivenEvent, id: string, at: number): ResearchEvent {
       at,
     )
   }
+  if (given.progress !== undefined) {
+    const source_stats = { num_sources_considered: null, num_sources_read: null, sources_read_sample: null }
+    const wire = { type: 'task_run.progress_stats', source_stats, progress_meter: given.progress }
+    // The stream gives each of two messages with equal content its own id.
+    return { ...runTraceEvent(run, wire, 'stream', at), id }
+  }
+  if (given.message !== undefined) {
+    const wire = { type: 'task_run.progress_msg.exec_status', message: given.message, timestamp: time }
+    return runTraceEvent(run, wire, 'stream', at)
+  }
+  if (given.candidate !== undefined) return candidateChange(given.candidate, id, given, time, at)
+  if (given.status !== undefined && given.find_all !== undefined) {
+    const metrics = { generated_candidates_count: 0, matched_candidates_count: 0 }
+    const status = { status: 'running', is_active: true, metrics, termination_reason: null, ...given.status }
+    const data = { findall_id: given.find_all, generator: 'core', status }
+    const wire = { type: 'findall.status', timestamp: time, data }
+    return findAllEvent(given.find_all, wire, 'stream', id, at)
+  }
   if (given.status !== undefined) {
     const status = { num_task_runs: 0, task_run_status_counts: {}, is_active: true, ...given.status }
     return groupEvent(group, { type: 'task_group_status', event_id: id, status }, 'stream', undefined, at)
@@ -105,13 +126,44 @@ function runState(status: string, id: string, given: GivenEvent, time: string, a
   return runEvent(wire, 'stream', undefined, at)
 }
 
+function candidateChange(
+  change: NonNullable<GivenEvent['candidate']>,
+  id: string,
+  given: GivenEvent,
+  time: string,
+  at: number,
+): ResearchEvent {
+  const { find_all = FIND_ALL, name = 'Acme', output = {} } = given
+  const { content, basis } = outputOf(typeof output === 'string' ? { output } : output, given)
+  const isMatched = change === 'matched'
+  const outputs = Object.entries(content).map(([field, value]) => [
+    field,
+    change === 'enriched'
+      ? { value, type: 'enrichment' }
+      : { value, type: 'match_condition', is_matched: isMatched },
+  ])
+  const data = {
+    // A candidate has the same id in all its events.
+    candidate_id: `candidate_${name}`,
+    name,
+    url: 'https://source.example/',
+    match_status: change === 'enriched' ? 'matched' : change,
+    output: Object.fromEntries(outputs),
+    basis,
+  }
+  const wire = { type: `findall.candidate.${change}`, timestamp: time, data }
+  return findAllEvent(find_all, wire, 'stream', id, at)
+}
+
 /** The source of an event, by the subject that is written, or by what the event is. */
-function sourceOf({ source, monitor, group, run, type }: GivenEvent): string {
+function sourceOf({ source, monitor, group, run, find_all, type }: GivenEvent): string {
   if (source !== undefined) return source
   if (run !== undefined) return runSource(run)
+  if (find_all !== undefined) return findAllSource(find_all)
   if (group !== undefined) return groupSource(group)
   if (monitor !== undefined) return monitorSource(monitor)
-  if (type === 'task_run.state') return runSource(RUN)
+  if (type?.startsWith('task_run.') === true) return runSource(RUN)
+  if (type?.startsWith('findall.') === true) return findAllSource(FIND_ALL)
   return type === 'task_group.status' ? groupSource(GROUP) : monitorSource(MONITOR)
 }
 
