@@ -252,7 +252,9 @@ describe.each(STORES)('client.record into %s', (_, create) => {
   it('is refused at the call without anything to record', async () => {
     const { client } = await research()
     const { log } = await openedLog(create())
-    expect(() => client.record({ log })).toThrow('record needs monitors, taskGroups, runs or webhooks')
+    expect(() => client.record({ log })).toThrow(
+      'record needs monitors, taskGroups, runs, findAlls or webhooks',
+    )
     expect(() => client.record({ taskGroups: ['a'], log, wait: true as never })).toThrow('wait')
     expect(() => client.record({ taskGroups: [{ id: 'a', untl: 'done' } as never], log })).toThrow('until')
   })

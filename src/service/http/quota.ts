@@ -1,20 +1,7 @@
 import type { MiddlewareHandler } from 'hono'
-import { ArgumentError } from '../../protocol/argument-error.ts'
-import { isObject } from '../../protocol/event.ts'
-import { type QuotaLimit, type QuotaLimits, quotaLimits } from '../../protocol/quotas.ts'
+import type { QuotaLimit } from '../../protocol/quotas.ts'
 import { type Clock, realTimeOf } from '../clock.ts'
 import { problem } from './problem.ts'
-
-/** True for the known quotas, false for none, or limits that replace the known ones of the named quotas. */
-export type ServiceQuotas = boolean | QuotaLimits
-
-/** The limit of each quota. Throws an ArgumentError for an invalid setting. */
-export function serviceLimits(quotas: ServiceQuotas): QuotaLimits {
-  if (quotas === false) return {}
-  if (quotas === true) return quotaLimits({})
-  if (!isObject(quotas)) throw new ArgumentError('quotas', 'true, false or an object', quotas)
-  return quotaLimits(quotas)
-}
 
 /**
  * Allows a number of requests of each key in each window of real time, and responds to others with 429 and a `Retry-After` in
