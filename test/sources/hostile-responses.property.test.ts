@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as fc from 'fast-check'
 import { asyncScheduler } from 'rxjs'
 import type { Observable, SchedulerAction, SchedulerLike } from 'rxjs'
-import { createClient, RivuletError } from 'rivulet'
-import type { ResearchClient } from 'rivulet'
+import { AnswerSchemaError, createClient, OutputSchemaError, RivuletError } from 'rivulet'
+import type { ChatRequest, FindAllRequest, ResearchClient } from 'rivulet'
 import { createWebhookReceiver, signedRequest } from 'rivulet/webhooks'
 import type { WebhookReceiver } from 'rivulet/webhooks'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -52,6 +52,89 @@ const page = {
   next_cursor: 'c',
   warnings: [{ type: 'warning', message: 'w', detail: null }],
 }
+const findAll = {
+  findall_id: 'f',
+  status: {
+    status: 'completed',
+    is_active: false,
+    metrics: { generated_candidates_count: 1, matched_candidates_count: 1 },
+    termination_reason: 'low_match_rate',
+  },
+  generator: 'base',
+  metadata: {},
+  ...times,
+}
+const candidate = {
+  candidate_id: 'c',
+  name: 'n',
+  url: 'https://a.example',
+  description: 'd',
+  match_status: 'matched',
+  output: { a: { value: 'v', type: 'match_condition', is_matched: true } },
+  basis: [],
+}
+const findAllSchema = {
+  objective: 'o',
+  entity_type: 'e',
+  match_conditions: [{ name: 'a', description: 'd' }],
+  enrichments: null,
+  generator: 'base',
+  match_limit: 5,
+}
+const extracted = {
+  url: 'https://a.example',
+  title: 't',
+  publish_date: null,
+  excerpts: ['e'],
+  full_content: null,
+}
+const extraction = {
+  extract_id: 'x',
+  results: [extracted],
+  errors: [{ url: 'u', error_type: 'fetch_error', http_status_code: 404, content: null }],
+}
+const completion = {
+  id: 'c',
+  object: 'chat.completion',
+  created: 1,
+  model: 'speed',
+  choices: [{ index: 0, message: { role: 'assistant', content: '{"name":"n"}' }, finish_reason: 'stop' }],
+}
+const chunk = {
+  id: 'c',
+  object: 'chat.completion.chunk',
+  created: 1,
+  model: 'speed',
+  choices: [{ index: 0, delta: { role: 'assistant', content: 'a' }, finish_reason: null }],
+}
+const answered = {
+  id: 'resp',
+  object: 'response',
+  created_at: 1,
+  status: 'completed',
+  model: 'm',
+  output: [
+    {
+      id: 'msg',
+      type: 'message',
+      role: 'assistant',
+      status: 'completed',
+      content: [{ type: 'output_text', text: '{"name":"n"}', annotations: [] }],
+    },
+  ],
+}
+const delta = {
+  type: 'response.output_text.delta',
+  item_id: 'msg',
+  output_index: 0,
+  content_index: 0,
+  delta: 'a',
+}
+const progress = {
+  type: 'task_run.progress_stats',
+  source_stats: { num_sources_considered: 1, num_sources_read: 1, sources_read_sample: ['u'] },
+  progress_meter: 50,
+}
 const runEvent = {
   type: 'task_run.state',
   event_id: '1',
@@ -66,11 +149,22 @@ const errorEvent = { type: 'error', error: { ref_id: 'r', message: 'm' } }
 function validResponse({ method, url = '' }: IncomingMessage): unknown {
   const path = url.split('?')[0] ?? ''
   if (path.endsWith('/search')) return { search_id: 's', results: [result], warnings: null }
+  if (path.endsWith('/extract')) return extraction
+  if (path.endsWith('/chat/completions')) return completion
+  if (path.endsWith('/responses')) return answered
+  if (path.includes('/findall/')) return validFindAll(path)
+  if (path.endsWith('/input')) return { input: 'i', processor: 'base' }
+  if (/\/tasks\/runs(\/r)?$/.test(path)) return { ...run, ...times }
   if (path.endsWith('/result')) return { run: { ...run, ...times }, output }
   if (path.endsWith('/events')) return page
   if (path === '/v1/monitors' && method === 'GET') return { monitors: [monitor], next_cursor: null }
   if (path.startsWith('/v1/monitors')) return monitor
   return path.endsWith('/runs') ? { status, run_ids: ['r'], run_cursor: '', event_cursor: '' } : group
+}
+
+function validFindAll(path: string): unknown {
+  if (path.endsWith('/result')) return { run: findAll, candidates: [candidate], last_event_id: 'f:1' }
+  return /\/(ingest|extend|enrich|schema)$/.test(path) ? findAllSchema : findAll
 }
 
 const webhooks: readonly unknown[] = [
@@ -133,11 +227,34 @@ function changed(value: unknown, { index, to }: Change): unknown {
 const mutated = (values: readonly unknown[]) =>
   fc.tuple(fc.constantFrom(...values), change).map(([value, how]) => changed(value, how))
 const anything = fc.oneof(junk, fc.constantFrom<unknown[]>(...Object.keys(LARGE)))
-const groupMessages = [runEvent, statusEvent, errorEvent]
+const streamMessages = [
+  runEvent,
+  statusEvent,
+  errorEvent,
+  progress,
+  { type: 'task_run.progress_msg.plan', message: 'm', timestamp: time },
+  { type: 'findall.status', timestamp: time, event_id: 'f:2', data: findAll },
+  { type: 'findall.candidate.matched', timestamp: time, event_id: 'f:1', data: candidate },
+  { type: 'findall.schema.updated', timestamp: time, event_id: 'f:3', data: findAllSchema },
+  chunk,
+  { ...chunk, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] },
+  {
+    type: 'response.created',
+    sequence_number: 0,
+    response: { ...answered, status: 'in_progress', output: [] },
+  },
+  delta,
+  { type: 'response.completed', sequence_number: 9, response: answered },
+  {
+    type: 'response.failed',
+    sequence_number: 9,
+    response: { ...answered, status: 'failed', error: { code: 'c', message: 'm' } },
+  },
+]
 const message = fc.record({
   data: fc.oneof(
-    { weight: 3, arbitrary: fc.constantFrom<unknown[]>(...groupMessages) },
-    { weight: 3, arbitrary: mutated(groupMessages) },
+    { weight: 3, arbitrary: fc.constantFrom<unknown[]>(...streamMessages) },
+    { weight: 3, arbitrary: mutated(streamMessages) },
     { weight: 1, arbitrary: anything },
   ),
   id: fc.option(fc.constantFrom('1', '2', '', ' ', '0')),
@@ -191,6 +308,16 @@ const withoutDelay: SchedulerLike = {
 }
 
 const inputs = [{ input: 'i' }]
+const task = { input: 'i', processor: 'base' }
+const found: FindAllRequest = {
+  objective: 'o',
+  entity_type: 'e',
+  match_conditions: [{ name: 'a', description: 'd' }],
+  generator: 'base',
+  match_limit: 5,
+}
+const chat: ChatRequest = { model: 'speed', messages: [{ role: 'user', content: 'q' }] }
+const question = { model: 'm', input: 'q' }
 const Answer = z.object({ name: z.string() })
 const sources: Readonly<
   Record<string, (client: ResearchClient, receiver: WebhookReceiver) => Observable<unknown>>
@@ -220,10 +347,38 @@ const sources: Readonly<
   watch: (client) => client.watch({ monitors: ['m'], taskGroups: ['g'] }),
   'watch with webhooks': (client, receiver) =>
     client.watch({ monitors: ['m'], taskGroups: ['g'], webhooks: receiver, hold: 0 }),
+  'tasks.create': (client) => client.tasks.create(task),
+  'tasks.get': (client) => client.tasks.get('r'),
+  'tasks.input': (client) => client.tasks.input('r'),
+  'tasks.result': (client) => client.tasks.result('r'),
+  'tasks.result, with a schema': (client) => client.tasks.result('r', { schema: Answer }),
+  'tasks.events': (client) => client.tasks.events('r'),
+  'tasks.run': (client) => client.tasks.run(task),
+  'taskGroups.getRun': (client) => client.taskGroups.getRun('g', 'r'),
+  'findAll.ingest': (client) => client.findAll.ingest({ objective: 'o' }),
+  'findAll.create': (client) => client.findAll.create(found),
+  'findAll.get': (client) => client.findAll.get('f'),
+  'findAll.cancel': (client) => client.findAll.cancel('f'),
+  'findAll.extend': (client) => client.findAll.extend('f', { additional_match_limit: 5 }),
+  'findAll.schema': (client) => client.findAll.schema('f'),
+  'findAll.result': (client) => client.findAll.result('f'),
+  'findAll.events': (client) => client.findAll.events('f'),
+  'findAll.run': (client) => client.findAll.run(found),
+  'findAll.run of an objective': (client) => client.findAll.run('o'),
+  extract: (client) => client.extract({ urls: ['https://a.example'] }),
+  'chat.complete': (client) => client.chat.complete(chat),
+  'chat.complete, with a schema': (client) => client.chat.complete(chat, { schema: Answer }),
+  'chat.stream': (client) => client.chat.stream(chat),
+  'responses.create': (client) => client.responses.create(question),
+  'responses.create, with a schema': (client) => client.responses.create(question, { schema: Answer }),
+  'responses.stream': (client) => client.responses.stream(question),
   get: (client) => client.get('/v1/anything'),
   post: (client) => client.post('/v1/anything', {}),
   stream: (client) => client.stream('/v1/anything'),
 }
+
+/** The errors of a service, and those of a caller's schema. */
+const TYPED = [RivuletError, AnswerSchemaError, OutputSchemaError]
 
 /** Uncaught errors and unhandled rejections. */
 const uncaught: unknown[] = []
@@ -280,7 +435,9 @@ describe('for any response of a service', () => {
         await reported()
 
         expect(uncaught).toEqual([])
-        expect(end ?? 'complete').toSatisfy((how) => how === 'complete' || how instanceof RivuletError)
+        expect(end ?? 'complete').toSatisfy(
+          (how) => how === 'complete' || TYPED.some((type) => how instanceof type),
+        )
       }),
       { numRuns: 50, timeout: 5_000, interruptAfterTimeLimit: 12_000 },
     )
