@@ -296,6 +296,38 @@ describe('findAll.events', () => {
     expect(types.filter((type) => type.startsWith('candidate'))).toHaveLength(4)
   })
 
+  it('completes after a gap where candidates are lost, and reads a cursor that means another event now', async () => {
+    const lost = [candidateEvent('g0', 'generated', 'c1'), statusEvent('s0', 1, 0, true)]
+    const left = [
+      candidateEvent('g1', 'generated', 'c2'),
+      statusEvent('s0', 2, 0, true),
+      statusEvent('end', 3, 0, false),
+    ]
+    let connections = 0
+    const { findAll } = await clientOf(
+      (request, response) => {
+        if (!isStream(request)) return answer(response, findAllRun(3, 0, false))
+        connections += 1
+        if (connections === 2) return answer(response, { detail: [] }, 422)
+        if (connections > 2) return sendAfter(request, response, left)
+        openStream(response)
+        response.write(lost.map(sse).join(''), () => response.destroy())
+      },
+      { patience: 0 },
+    )
+
+    const events = await lastValueFrom(findAll.events('f').pipe(toArray()))
+
+    expect(typesOf(events)).toEqual([
+      'candidate.generated',
+      'status',
+      'stream.gap',
+      'candidate.generated',
+      'status',
+      'status',
+    ])
+  })
+
   it("errors when the service rejects the caller's own position", async () => {
     const { findAll } = await clientOf((_, response) => answer(response, { detail: [] }, 422))
 
