@@ -20,6 +20,15 @@ const TEMPLATES = [
   '/v1/tasks/runs/{run_id}/events',
   '/v1/tasks/runs/{run_id}/input',
   '/v1/tasks/runs/{run_id}/result',
+  '/v1beta/findall/ingest',
+  '/v1beta/findall/runs',
+  '/v1beta/findall/runs/{findall_id}',
+  '/v1beta/findall/runs/{findall_id}/cancel',
+  '/v1beta/findall/runs/{findall_id}/extend',
+  '/v1beta/findall/runs/{findall_id}/enrich',
+  '/v1beta/findall/runs/{findall_id}/schema',
+  '/v1beta/findall/runs/{findall_id}/result',
+  '/v1beta/findall/runs/{findall_id}/events',
 ].map((template) => ({ template, segments: template.split('/') }))
 
 /** The template of a path, which may begin with the path of `baseUrl` and have a query; undefined for an unknown one. */
