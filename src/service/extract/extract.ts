@@ -70,10 +70,10 @@ export function createExtract({ corpus, web, clock }: ExtractOptions): Extract {
     const leaving = new AbortController()
     const leave = () => leaving.abort(new WebError('fetch_error', 'The client has disconnected'))
     c.env.outgoing.once('close', leave)
-    const outcomes = await outcomesOf(urls, body, warnings, leaving)
-    c.env.outgoing.off('close', leave)
+    const outcomes = await outcomesOf(urls, body, warnings, leaving.signal)
     const pages = outcomes.filter((outcome) => 'page' in outcome)
-    const results = resultsOf(pages, body, limits, warnings)
+    const results = await resultsOf(pages, body, limits, warnings, leaving.signal)
+    c.env.outgoing.off('close', leave)
     return new JsonResponse({
       extract_id: identifier('extract'),
       session_id: body.session_id ?? identifier('session'),
@@ -89,14 +89,15 @@ export function createExtract({ corpus, web, clock }: ExtractOptions): Extract {
     urls: readonly string[],
     { advanced_settings: settings }: ExtractRequest,
     warnings: Warning[],
-    abort: AbortController,
+    leaving: AbortSignal,
   ): Promise<Outcome[]> {
     const policy = settings?.fetch_policy ?? {}
     const { timeout_seconds: given = DEFAULT_TIMEOUT } = policy
     const timeout = 1_000 * adjusted(warnings, 'timeout_seconds', given, 0, MAX_TIMEOUT)
-    const late = () => abort.abort(new WebError('timeout', `No complete response within ${timeout} ms`))
-    const timer = setTimeout(late, timeout)
-    const request = { policy, timeout, signal: abort.signal }
+    const late = new AbortController()
+    const lateness = new WebError('timeout', `No complete response within ${timeout} ms`)
+    const timer = setTimeout(() => late.abort(lateness), timeout)
+    const request = { policy, timeout, signal: AbortSignal.any([leaving, late.signal]) }
     /** Different spellings of a URL are fetched once. */
     const loading = new Map<string, Promise<Outcome>>()
 
@@ -135,30 +136,39 @@ export function createExtract({ corpus, web, clock }: ExtractOptions): Extract {
     }
   }
 
-  function resultsOf(
+  async function resultsOf(
     pages: readonly { readonly url: string; readonly page: Page }[],
     { objective, search_queries: queries = [] }: ExtractRequest,
     { perResult, total, fullContent }: Limits,
     warnings: Warning[],
-  ): ExtractResult[] {
+    signal: AbortSignal,
+  ): Promise<ExtractResult[]> {
     let charactersLeft = total
-    return pages.map(({ url, page: { title, publishDate, text } }, index) => {
+    const results: ExtractResult[] = []
+    for (const { url, page } of pages) {
+      const { title, publishDate, text } = page
       // The unused share of a result is divided among the results after it.
-      const share = Math.floor(charactersLeft / (pages.length - index))
-      const selected = excerpts.select(
+      const share = Math.floor(charactersLeft / (pages.length - results.length))
+      // oxlint-disable-next-line no-await-in-loop -- the share depends on the results before it
+      const selected = await excerpts.select(
         text,
         { queries, objective },
         { charactersPerResult: Math.min(perResult, share), excerptsPerResult: EXCERPTS_PER_RESULT },
+        signal,
       )
       charactersLeft -= selected.reduce((sum, { length }) => sum + length, 0)
       const result = { url, title, publish_date: publishDate, excerpts: selected }
-      if (fullContent === undefined) return result
+      if (fullContent === undefined) {
+        results.push(result)
+        continue
+      }
       if (text.length > fullContent) {
         const message = `The full content of ${url} was cut from ${text.length} to ${fullContent} characters`
         warnings.push({ type: 'warning', message, detail: { url } })
       }
-      return { ...result, full_content: wholeCharacters(text.slice(0, fullContent)) }
-    })
+      results.push({ ...result, full_content: wholeCharacters(text.slice(0, fullContent)) })
+    }
+    return results
   }
 
   return { routes, close: () => excerpts.close() }

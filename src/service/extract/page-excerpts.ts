@@ -1,8 +1,10 @@
 import { DatabaseSync } from 'node:sqlite'
+import { setImmediate } from 'node:timers/promises'
 import type { ExcerptBudget } from '../corpus/corpus.ts'
 import { excerptsAround, shorten, type StoredPassage } from '../corpus/excerpts.ts'
 import { matchExpression } from '../corpus/match.ts'
-import { splitPassages } from '../corpus/passages.ts'
+import type { Span } from '../corpus/blocks.ts'
+import { splitPassages, wholeCharacters } from '../corpus/passages.ts'
 import { TOKENIZER } from '../corpus/tables.ts'
 
 /** What excerpts are selected for. */
@@ -13,11 +15,20 @@ interface ExcerptQuery {
 
 /** Maximum number of passages that are ranked; far more than a budget of excerpts has. */
 const MAX_RANKED = 100
+/** A text is split in parts of this length, in characters, so that a long page does not block the event loop. */
+const PART_LENGTH = 16_384
+/** Maximum length of the beginning of a text that is searched, in characters. */
+const MAX_SEARCHED = 500_000
+/** Maximum number of passages that are searched. Prose of the maximum length has about a third of them. */
+const MAX_PASSAGES = 5_000
 
 /** Selects the excerpts of one page. */
 export interface ExcerptSelector {
-  /** The passages that match the query best, with those around them. Without a match: the beginning of the text. */
-  select(text: string, query: ExcerptQuery, budget: ExcerptBudget): string[]
+  /**
+   * The passages that match the query best, with those around them. Without a match: the beginning of the text. At most
+   * 500,000 characters and 5,000 passages are searched, fewer when the signal is aborted. Yields to the event loop.
+   */
+  select(text: string, query: ExcerptQuery, budget: ExcerptBudget, signal: AbortSignal): Promise<string[]>
   close(): void
 }
 
@@ -44,10 +55,10 @@ export function createExcerptSelector(): ExcerptSelector {
   }
 
   return {
-    select(text, query, budget) {
+    async select(text, query, budget, signal) {
       const expression = matchExpression({ ...query, limit: MAX_RANKED })
       if (expression !== undefined) {
-        const spans = splitPassages(text)
+        const spans = await spansOf(text, signal)
         const passages = new Map(
           spans.map(({ start, end }, index) => [
             index + 1,
@@ -62,4 +73,35 @@ export function createExcerptSelector(): ExcerptSelector {
     },
     close: () => database.close(),
   }
+}
+
+/** The passages of the beginning of a text, split part by part. */
+async function spansOf(text: string, signal: AbortSignal): Promise<readonly Span[]> {
+  const spans: Span[] = []
+  const limit = Math.min(text.length, MAX_SEARCHED)
+  let start = 0
+  while (start < limit && spans.length < MAX_PASSAGES && !signal.aborted) {
+    // oxlint-disable-next-line no-await-in-loop -- the event loop gets its turn between two parts
+    await setImmediate()
+    const end = partEnd(text, start)
+    const part = text.slice(start, end)
+    const trimmed = part.trimStart()
+    const offset = start + part.length - trimmed.length
+    for (const span of splitPassages(trimmed.trimEnd()))
+      spans.push({ start: offset + span.start, end: offset + span.end })
+    start = end
+  }
+  return spans.slice(0, MAX_PASSAGES)
+}
+
+/** The end of the part of a text that begins at `start`: after a paragraph, else after a line or a word. */
+function partEnd(text: string, start: number): number {
+  const limit = start + PART_LENGTH
+  if (limit >= text.length) return text.length
+  const window = text.slice(start, limit)
+  for (const separator of ['\n\n', '\n', ' ']) {
+    const found = window.lastIndexOf(separator)
+    if (found > PART_LENGTH / 2) return start + found + separator.length
+  }
+  return start + wholeCharacters(window).length
 }

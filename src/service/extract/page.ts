@@ -24,7 +24,7 @@ const MARKDOWN = ['text/markdown', 'text/x-markdown']
 export const PAGE_TYPES = [...HTML, ...MARKDOWN, 'text/plain']
 
 /** HTML is converted in parts of this length, in characters, so that a long page does not block the event loop. */
-const PART_LENGTH = 65_536
+const PART_LENGTH = 8_192
 /** Elements that have no content of the page. */
 const SKIPPED = ['iframe', 'nav', 'noscript', 'script', 'style', 'svg', 'template', 'title']
 
