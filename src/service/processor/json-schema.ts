@@ -7,10 +7,12 @@ import { addFormats } from './format.ts'
 import { readSchema } from './schema.ts'
 
 /** What is wrong with a schema, or with a value, and where. */
-export interface SchemaIssue {
+interface SchemaIssue {
   /** The keys from the root to the place. */
   readonly path: readonly string[]
   readonly message: string
+  /** Whether the time was over before anything was found. Default false. */
+  readonly isTimeout?: boolean
 }
 
 /** A schema that was read. */
@@ -52,14 +54,21 @@ export function compileSchema(schema: Schema): CompiledSchema {
 }
 
 function compile(schema: Schema): CompiledSchema {
-  const [first, ...others] = draftsOf(schema).map((draft) => ({ draft, issues: issuesOf(schema, draft) }))
-  const found = [first, ...others].find((reading) => reading?.issues.length === 0)
-  if (found === undefined) return unusable(first?.issues ?? [])
+  let issues: readonly SchemaIssue[] | undefined
+  for (const draft of draftsOf(schema)) {
+    const found = issuesOf(schema, draft)
+    if (found.length === 0) return compileAs(draft, schema)
+    issues ??= found
+  }
+  return unusable(issues ?? [])
+}
+
+function compileAs(draft: Draft, schema: Schema): CompiledSchema {
   const more = [...wrongPatterns(schema), ...unsupported(schema)]
   if (more.length > 0) return unusable(more)
   try {
     return bounded(MAX_TIME, () => {
-      const ajv = new DRAFTS[found.draft]({ ...OPTIONS, validateSchema: false, meta: false })
+      const ajv = new DRAFTS[draft]({ ...OPTIONS, validateSchema: false, meta: false })
       addFormats(ajv)
       const test = ajv.compile(schema)
       // References without end, and a schema that takes too long to read, throw here instead of in a run.
@@ -69,13 +78,13 @@ function compile(schema: Schema): CompiledSchema {
         try {
           return bounded(MAX_TIME, () => (test(value) === true ? undefined : issueOf(test.errors?.[0])))
         } catch (error) {
-          return { path: [], message: reasonOf(error) }
+          return issueOfError(error)
         }
       }
       return { issues: [], validate }
     })
   } catch (error) {
-    return unusable([{ path: [], message: reasonOf(error) }])
+    return unusable([issueOfError(error)])
   }
 }
 
@@ -103,7 +112,7 @@ function issuesOf(schema: Schema, draft: Draft): SchemaIssue[] {
     const isValid = bounded(MAX_TIME, () => checker.validateSchema(rest))
     return isValid === true ? [] : [issueOf(checker.errors?.[0])]
   } catch (error) {
-    return [{ path: [], message: reasonOf(error) }]
+    return [issueOfError(error)]
   }
 }
 
@@ -154,11 +163,14 @@ function issueOf(error: ErrorObject | undefined): SchemaIssue {
   return { path, message: message.slice(0, 300) + allowed }
 }
 
+function issueOfError(error: unknown): SchemaIssue {
+  const isTimeout = isObject(error) && error['code'] === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
+  const message = isTimeout ? `It cannot be processed within ${MAX_TIME} ms` : reasonOf(error)
+  return { path: [], message, isTimeout }
+}
+
 function reasonOf(error: unknown): string {
   if (error instanceof RangeError) return 'Its references to itself have no end'
-  if (isObject(error) && error['code'] === 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
-    return `It cannot be processed within ${MAX_TIME} ms`
-  }
   const message = error instanceof Error ? error.message : String(error)
   return message.startsWith("can't resolve reference")
     ? `${message}: only references within the schema are resolved`

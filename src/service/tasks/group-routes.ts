@@ -95,7 +95,7 @@ export function groupRoutes(options: GroupRoutesOptions) {
     const group = requested(c.req.param('taskgroup_id'))
     const { refresh_status = true } = readQuery(c, addRunsParameters, invalidRequest)
     const { inputs, default_task_spec } = await readJson(c, addRunsBody, invalidRequest)
-    const { runs, issues } = newRuns(inputs, default_task_spec)
+    const { runs, issues } = await newRuns(inputs, default_task_spec)
     const unknown = unknownInteractions(
       inputs,
       (id) => store.isInteraction(id),

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { isObject } from '../../protocol/event.ts'
 import { MAX_RUN_CHARACTERS } from '../../protocol/limits.ts'
 import type { ValidationIssue, Warning } from '../../protocol/problem.ts'
@@ -31,25 +32,34 @@ export function newRun(given: RunInput, loc: readonly string[] = ['body']): Chec
   return checkedRun(given, loc, readSpec(given.task_spec, [...loc, 'task_spec']))
 }
 
-/** Creates runs from inputs, with the default task spec for inputs without one. */
-export function newRuns(
+/**
+ * Creates runs from inputs, with the default task spec for inputs without one. Yields to the event loop between inputs with a
+ * spec. Inputs after a schema that takes too long, or after enough issues, are not checked: the request is refused anyway.
+ */
+export async function newRuns(
   inputs: readonly RunInput[],
   defaultSpec: TaskSpec | undefined,
-): { readonly runs: readonly NewRun[]; readonly issues: readonly ValidationIssue[] } {
+): Promise<{ readonly runs: readonly NewRun[]; readonly issues: readonly ValidationIssue[] }> {
   // Read once, since there may be a thousand inputs and the spec may be long.
   const { issues: commonIssues, ...common } = readSpec(defaultSpec, ['body', 'default_task_spec'])
-  const checked = inputs.map((given, index) => {
+  const runs: NewRun[] = []
+  const issues = [...commonIssues]
+  let isTimeout = common.isTimeout
+  for (const [index, given] of inputs.entries()) {
+    if (isTimeout || issues.length >= MAX_REPORTED_ISSUES) break
     const loc = ['body', 'inputs', String(index)]
-    const spec =
-      given.task_spec === undefined
-        ? { ...common, issues: [] }
-        : readSpec(given.task_spec, [...loc, 'task_spec'])
-    return checkedRun(given, loc, spec)
-  })
-  return {
-    runs: checked.map(({ run }) => run),
-    issues: [...commonIssues, ...checked.flatMap(({ issues }) => issues)].slice(0, MAX_REPORTED_ISSUES),
+    let spec: ReadSpec = { ...common, issues: [] }
+    if (given.task_spec !== undefined) {
+      // oxlint-disable-next-line no-await-in-loop -- compiling a schema takes some ms
+      await setImmediate()
+      spec = readSpec(given.task_spec, [...loc, 'task_spec'])
+    }
+    const checked = checkedRun(given, loc, spec)
+    runs.push(checked.run)
+    issues.push(...checked.issues)
+    isTimeout = spec.isTimeout
   }
+  return { runs, issues: issues.slice(0, MAX_REPORTED_ISSUES) }
 }
 
 /** The issues of inputs that continue an unknown interaction: without its context, they would be about another subject. */
@@ -75,24 +85,20 @@ interface ReadSpec {
   readonly warnings: readonly Warning[]
   /** What is wrong with its JSON schema. */
   readonly issues: readonly ValidationIssue[]
+  /** Whether reading the JSON schema took too long. */
+  readonly isTimeout: boolean
 }
 
 function readSpec(spec: TaskSpec | undefined, loc: readonly string[]): ReadSpec {
   const characters = spec === undefined ? 0 : JSON.stringify(spec).length
-  return { spec, characters, warnings: specWarnings(spec), issues: schemaIssues(spec, characters, loc) }
-}
-
-function schemaIssues(
-  spec: TaskSpec | undefined,
-  characters: number,
-  loc: readonly string[],
-): readonly ValidationIssue[] {
   const schema = jsonSchemaOf(spec?.output_schema)
   // A schema that is too long is refused for its length.
-  if (schema === undefined || characters > MAX_RUN_CHARACTERS) return []
-  return compileSchema(schema).issues.map(({ path, message }) =>
+  const found = schema === undefined || characters > MAX_RUN_CHARACTERS ? [] : compileSchema(schema).issues
+  const issues = found.map(({ path, message }) =>
     issue([...loc, 'output_schema', 'json_schema', ...path], message),
   )
+  const isTimeout = found.some((one) => one.isTimeout === true)
+  return { spec, characters, warnings: specWarnings(spec), issues, isTimeout }
 }
 
 function checkedRun(

@@ -2,19 +2,21 @@ import { describe, expect, it } from 'vitest'
 import type { TaskRun } from '../../../src/protocol/index.ts'
 import type { TaskOutput } from '../../../src/protocol/index.ts'
 import type { Processor } from '../../../src/service/index.ts'
+import { newRuns } from '../../../src/service/tasks/run-request.ts'
+import { eventLoopTurns } from '../../support/event-loop-turns.ts'
 import { running } from '../running.ts'
 
-const asking = (json_schema: unknown) => ({
+const asking = (json_schema: Readonly<Record<string, unknown>>) => ({
   input: 'x',
   processor: 'base',
-  task_spec: { output_schema: { type: 'json', json_schema } },
+  task_spec: { output_schema: { type: 'json' as const, json_schema } },
 })
 
 /** A processor with this output. */
 const giving = (output: TaskOutput): Processor => ({ run: () => Promise.resolve({ output }) })
 
 describe('an output schema that is not valid', () => {
-  it.each<[string, object, string]>([
+  it.each<[string, Readonly<Record<string, unknown>>, string]>([
     [
       'an unknown type',
       { properties: { a: { type: 'nonsense' } } },
@@ -75,6 +77,18 @@ describe('an output schema that is not valid', () => {
 
     expect(answer.status).toBe(422)
     expect(answer.body.error.message).toContain('cannot be processed within 1000 ms')
+
+    const inputs = ['a', 'b', 'c'].map((title) => asking({ title, $ref: '#/$defs/d0', $defs }))
+    const ofGroup = await newRuns(inputs, undefined)
+    expect(ofGroup.issues).toMatchObject([{ loc: expect.arrayContaining(['inputs', '0']) }])
+  })
+
+  it('is looked for while the event loop gets its turn', async () => {
+    const inputs = Array.from({ length: 20 }, (_, index) => asking({ properties: { [`p${index}`]: {} } }))
+    const read = newRuns(inputs, undefined)
+
+    expect(await eventLoopTurns(read)).toBeGreaterThanOrEqual(20)
+    expect((await read).runs).toHaveLength(20)
   })
 
   it.each([
