@@ -13,11 +13,12 @@ import {
   ingestRequest,
 } from '../../protocol/requests/find-all.ts'
 import type { Clock } from '../clock.ts'
-import { BETA_HEADER, hasBeta } from '../http/betas.ts'
+import { betaHeaderOf, hasBeta } from '../http/betas.ts'
 import { streamEvents } from '../http/event-stream.ts'
 import { problem } from '../http/problem.ts'
 import { bodySchema, querySchema } from '../http/request-schema.ts'
 import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts'
+import { compileSchema } from '../processor/json-schema.ts'
 import { fieldsOf } from './enrich.ts'
 import { findAllFeed } from './feed.ts'
 import { ingest } from './ingest.ts'
@@ -62,8 +63,9 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
 
   routes.use(async (c, next) => {
     if (!hasBeta(c, FIND_ALL_BETA)) {
-      const message = `FindAll is in beta: send the header ${BETA_HEADER} with the value ${FIND_ALL_BETA}`
-      throw unprocessable([issue(['header', BETA_HEADER], message, 'missing')])
+      const header = betaHeaderOf(c)
+      const message = `FindAll is in beta: send the header ${header} with the value ${FIND_ALL_BETA}`
+      throw unprocessable([issue(['header', header], message, 'missing')])
     }
     await next()
   })
@@ -133,7 +135,7 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
     if (!['queued', 'running', 'completed'].includes(run.status)) {
       throw problem(409, `FindAll run ${run.id} cannot be enriched: its status is ${run.status}`)
     }
-    const issues = enrichmentIssues(run, fieldsOf(enrichment.output_schema.json_schema))
+    const issues = enrichmentIssues(run, enrichment.output_schema.json_schema)
     if (issues.length > 0) throw unprocessable(issues)
     store.enrich(run.id, enrichment)
     onWork()
@@ -173,13 +175,21 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
     return run
   }
 
-  function enrichmentIssues({ id, request }: StoredRun, fields: readonly string[]): ValidationIssue[] {
+  function enrichmentIssues(
+    { id, request }: StoredRun,
+    schema: Readonly<Record<string, unknown>>,
+  ): ValidationIssue[] {
+    const fields = fieldsOf(schema)
     const { enrichments } = store.schema(id)
     const loc = ['body', 'output_schema', 'json_schema', 'properties']
     if ((enrichments ?? []).length >= MAX_ENRICHMENTS) {
       return [issue(['body'], `A run has at most ${MAX_ENRICHMENTS} enrichments`, 'too_big')]
     }
     if (fields.length === 0) return [issue(loc, 'Expected at least one property')]
+    const wrong = compileSchema(schema).issues
+    if (wrong.length > 0) {
+      return wrong.map(({ path, message }) => issue([...loc.slice(0, -1), ...path], message))
+    }
     const taken = new Set([
       ...request.match_conditions.map(({ name }) => name),
       ...(enrichments ?? []).flatMap(({ output_schema }) => fieldsOf(output_schema.json_schema)),

@@ -113,6 +113,19 @@ describe('an enrichment', () => {
     })
   })
 
+  it('by a schema that no processor can use is refused', async () => {
+    const service = await findAllService()
+    const id = await service.create()
+    const answer = await service.post(`/runs/${id}/enrich`, {
+      output_schema: { type: 'json', json_schema: { properties: { language: { pattern: '(' } } } },
+    })
+
+    expect(answer.status).toBe(422)
+    expect(answer.body.error.message).toContain(
+      'output_schema.json_schema.properties.language.pattern: Expected a regular expression',
+    )
+  })
+
   it('of a field that the output has already, of no field, and of a cancelled run is refused', async () => {
     const processor = new HeldProcessor()
     const service = await findAllService({ processor })

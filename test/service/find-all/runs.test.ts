@@ -177,6 +177,13 @@ describe('a FindAll run', () => {
     ])
   })
 
+  it('is refused with the name of the beta header that the service has', async () => {
+    const { caller } = await findAllService({ betaHeader: 'acme-beta' })
+    const answer = await caller.post('/v1beta/findall/runs', LIBRARIES)
+
+    expect(answer.body.error.message).toContain('send the header acme-beta with the value findall-2025-09-15')
+  })
+
   it('is refused without the beta header, with repeated names, and with an invalid limit', async () => {
     const service = await findAllService()
     const plain = await service.caller.post('/v1beta/findall/runs', LIBRARIES)
