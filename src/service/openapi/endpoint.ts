@@ -3,7 +3,7 @@ import type { ObjectShape, Shape } from '../../protocol/requests/schema.ts'
 import type { AnyAnswer } from './answers/kinds.ts'
 
 /** The body of a request. */
-export interface EndpointBody {
+interface EndpointBody {
   /** The name of the schema in the document. */
   readonly name: string
   readonly schema: Shape

@@ -1,4 +1,5 @@
 import type { RunProgressMessage, RunProgressStats } from '../../protocol/run-trace.ts'
+import { wholeCharacters } from '../corpus/passages.ts'
 import type { RunProgress } from '../processor/processor.ts'
 
 /** Maximum number of messages of a trace; one more says that the others are omitted. */
@@ -66,7 +67,7 @@ export class RunTrace implements StoredTrace {
     if (length > MAX_MESSAGES) return
     const [type, message] =
       length < MAX_MESSAGES
-        ? [kind, text.slice(0, MAX_TEXT)]
+        ? [kind, wholeCharacters(text.slice(0, MAX_TEXT))]
         : ['exec_status', 'Further messages are omitted']
     this.#messages.push({ type: `task_run.progress_msg.${type}`, message, timestamp })
   }

@@ -2,6 +2,7 @@ import { isObject } from '../../protocol/event.ts'
 import type { McpToolCall } from '../../protocol/output.ts'
 import type { Warning } from '../../protocol/problem.ts'
 import type { McpServer, RunInput } from '../../protocol/task.ts'
+import { wholeCharacters } from '../corpus/passages.ts'
 import { identifier } from '../identifier.ts'
 import type { Processor, RunTask } from '../processor/processor.ts'
 import type { Web } from '../web/safe-fetch.ts'
@@ -99,10 +100,13 @@ async function tryServer(server: McpServer, attempt: Attempt): Promise<Tried> {
       }
     }
     const input = { [found.argument]: question }
-    step = { tool_name: redacted(found.name).slice(0, MAX_NAME), arguments: JSON.stringify(input) }
+    step = {
+      tool_name: wholeCharacters(redacted(found.name).slice(0, MAX_NAME)),
+      arguments: JSON.stringify(input),
+    }
     say(`Call the tool ${step.tool_name} of the server ${server.name}`)
     const content = await session.call(found.name, input)
-    return called({ content: redacted(content).slice(0, MAX_CONTENT) })
+    return called({ content: wholeCharacters(redacted(content).slice(0, MAX_CONTENT)) })
   } catch (error) {
     signal.throwIfAborted()
     const message = redacted(error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR)
@@ -150,7 +154,8 @@ function queryTool(tools: readonly Tool[], allowed: readonly string[] | undefine
 }
 
 function questionOf({ input }: RunInput): string {
-  return (typeof input === 'string' ? input : JSON.stringify(input)).slice(0, MAX_QUESTION)
+  const text = typeof input === 'string' ? input : JSON.stringify(input)
+  return wholeCharacters(text.slice(0, MAX_QUESTION))
 }
 
 function warning(message: string): Warning {

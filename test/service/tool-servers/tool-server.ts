@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 import { answer, serve } from '../../support/serve.ts'
 
 /** A request that a tool server received. */
-export interface Received {
+interface Received {
   readonly method: string
   readonly params: Record<string, unknown> | undefined
   readonly headers: IncomingHttpHeaders

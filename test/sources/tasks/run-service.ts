@@ -4,7 +4,7 @@ import type { ClientOptions, Diagnostic } from 'rivulet'
 import { answer, openStream, serve, sse } from '../../support/serve.ts'
 
 /** A request that the service received. */
-export interface ReceivedRequest {
+interface ReceivedRequest {
   /** `GET /v1/tasks/runs/r/events`, with the query. */
   readonly line: string
   readonly body: unknown
