@@ -1,5 +1,5 @@
 /** The most distinct contents that are remembered, about 150 bytes each. */
-const MAX_CONTENTS = 20_000
+export const MAX_CONTENTS = 20_000
 
 /**
  * What was emitted of a run's trace, which each connection sends again from its beginning, without ids.
