@@ -1,4 +1,4 @@
-import { createParser } from 'eventsource-parser'
+import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { isObject, isText } from '../../protocol/event.ts'
 import type { WebResponse } from '../web/safe-fetch.ts'
 
@@ -98,7 +98,11 @@ function messagesOf({ mediaType, body }: WebResponse): unknown[] {
   const text = new TextDecoder().decode(body)
   if (mediaType !== 'text/event-stream') return [parsed(text)]
   const messages: unknown[] = []
-  createParser({ onEvent: ({ data }) => void messages.push(parsed(data)) }).feed(`${text}\n\n`)
+  const onEvent = ({ data }: EventSourceMessage) => {
+    // A server may send an event with an id alone, from which a client could resume.
+    if (data !== '') messages.push(parsed(data))
+  }
+  createParser({ onEvent }).feed(`${text}\n\n`)
   return messages
 }
 

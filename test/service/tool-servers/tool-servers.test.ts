@@ -75,6 +75,8 @@ describe('a run with tool servers', () => {
         }
         const messages = [{ method: 'notifications/progress' }, { id, result }]
         response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
+        // An event without data, from which a client could resume.
+        response.write('id: 1\ndata:\n\n')
         response.end(
           messages.map((message) => `event: message\ndata: ${JSON.stringify(message)}\n\n`).join(''),
         )
