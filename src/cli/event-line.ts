@@ -158,7 +158,7 @@ function lastPart(type: string): string {
 }
 
 /** The progress of a run: `40 %, 3 of 12 sources read`. */
-export function progressText({ progress_meter, source_stats: stats }: RunProgressStats): string {
+function progressText({ progress_meter, source_stats: stats }: RunProgressStats): string {
   const { num_sources_read: read, num_sources_considered: considered } = stats
   const sources =
     read === null ? '' : `, ${read}${considered === null ? '' : ` of ${considered}`} sources read`
@@ -166,13 +166,13 @@ export function progressText({ progress_meter, source_stats: stats }: RunProgres
 }
 
 /** The state of a FindAll run: `completed (match_limit_met), 3 of 12 candidates matched`. */
-export function findAllText({ status, metrics, termination_reason: reason }: FindAllRunStatus): string {
+function findAllText({ status, metrics, termination_reason: reason }: FindAllRunStatus): string {
   const { matched_candidates_count: matched, generated_candidates_count: generated } = metrics
   return `${status}${reason === null ? '' : ` (${reason})`}, ${matched} of ${generated} candidates matched`
 }
 
 /** A candidate: `Acme (https://acme.example): founded 2020 ✔ · employees: 30`. */
-export function candidateText({ name, url, output }: FindAllCandidate): string {
+function candidateText({ name, url, output }: FindAllCandidate): string {
   const outputs = Object.entries(output ?? {}).map(([field, { value, is_matched }]) => {
     const sign = is_matched == null ? '' : is_matched ? ' ✔' : ' ✖'
     return `${field}: ${typeof value === 'string' ? withoutMarkup(value) : jsonText(value)}${sign}`

@@ -29,6 +29,8 @@ const TEMPLATES = [
   '/v1beta/findall/runs/{findall_id}/schema',
   '/v1beta/findall/runs/{findall_id}/result',
   '/v1beta/findall/runs/{findall_id}/events',
+  '/v1beta/chat/completions',
+  '/v1/responses',
 ].map((template) => ({ template, segments: template.split('/') }))
 
 /** The template of a path, which may begin with the path of `baseUrl` and have a query; undefined for an unknown one. */

@@ -11,7 +11,7 @@ export type NoticeRow = Extract<GroupRow, { readonly kind: 'notice' }>
 
 /** A run without a group: what a list has of it, and all of it. */
 export type RunsRow = RowOf<DashboardViews['runs']>
-export type RunRow = RowOf<DashboardViews['run']>
+type RunRow = RowOf<DashboardViews['run']>
 export type RunProgressRow = Extract<RunRow, { readonly kind: 'progress' }>
 
 /** A FindAll run with its last state. */

@@ -12,6 +12,7 @@ import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { jsonSchemaOf } from '../shapes/answer-schema.ts'
 import { checkedContent } from '../shapes/checked-content.ts'
+import { actedOnOnce } from '../shapes/acted-on-once.ts'
 import { requestShape } from '../shapes/request.ts'
 import { awaitable } from '../shapes/source.ts'
 import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
@@ -65,7 +66,7 @@ export function chatCalls(context: Context): ChatCalls {
     checkOptions('chat.complete', options, ['schema', 'signal'])
     const { schema, signal } = options
     const call = callOf(context, request, schema, false)
-    const completions = requestShape<ChatCompletion>(context, call, ['choices'])
+    const completions = requestShape<ChatCompletion>(context, call, ['choices']).pipe(actedOnOnce())
     const answers: Observable<ChatCompletion | CheckedCompletion<unknown>> =
       schema === undefined
         ? completions

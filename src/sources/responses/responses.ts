@@ -11,6 +11,7 @@ import type { TypedAnswerOptions } from '../chat/chat.ts'
 import type { Context } from '../context.ts'
 import { jsonSchemaOf } from '../shapes/answer-schema.ts'
 import { checkedContent } from '../shapes/checked-content.ts'
+import { actedOnOnce } from '../shapes/acted-on-once.ts'
 import { requestShape } from '../shapes/request.ts'
 import { awaitable } from '../shapes/source.ts'
 import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
@@ -65,6 +66,7 @@ export function responseCalls(context: Context): ResponseCalls {
     const { schema, signal } = options
     const call = callOf(context, request, schema, false)
     const responses = requestShape<ResponseObject>(context, call, ['output']).pipe(
+      actedOnOnce(),
       map((response) => {
         if (response.status !== 'failed') return response
         throw new ResponseFailedError(call, responseText(response), response, redact)

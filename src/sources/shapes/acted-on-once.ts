@@ -22,8 +22,11 @@ export class UncertainRequestError extends RivuletError {
  * the request again.
  */
 export function actedOnOnce<T>(): MonoTypeOperatorFunction<T> {
-  return catchError((error: unknown) => {
-    const isUncertain = error instanceof RivuletError && error.taken === 'maybe'
-    return throwError(() => (isUncertain ? new UncertainRequestError(error) : error))
-  })
+  return catchError((error: unknown) => throwError(() => onceActedOn(error)))
+}
+
+/** The error of {@link actedOnOnce} for an error of the request. */
+export function onceActedOn(error: unknown): unknown {
+  const isUncertain = error instanceof RivuletError && error.taken === 'maybe'
+  return isUncertain ? new UncertainRequestError(error) : error
 }

@@ -7,6 +7,7 @@ import type { ApiRequest, StreamMessage } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { AnswerFailedError, AnswerInterruptedError } from './answer-errors.ts'
 import type { AnswerProblem } from './answer-errors.ts'
+import { onceActedOn } from './acted-on-once.ts'
 import { applyBackpressure } from './backpressure.ts'
 import { awaitableAs, sourceOf } from './source.ts'
 import type { AwaitableSource } from './source.ts'
@@ -97,7 +98,7 @@ export function streamedAnswer<Event, Final>(
       error(cause) {
         const { text } = reader
         subscriber.error(
-          isOpen ? new AnswerInterruptedError(request, text, reasonOf(cause), { cause }) : cause,
+          isOpen ? new AnswerInterruptedError(request, text, reasonOf(cause), { cause }) : onceActedOn(cause),
         )
       },
     })

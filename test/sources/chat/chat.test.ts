@@ -210,7 +210,10 @@ describe('client.chat.stream', () => {
   it('does not ask again after a 500 or a 502, when the service may have begun', async () => {
     for (const status of [500, 502]) {
       const { client, bodies } = await answerServer([(response) => answer(response, {}, status)])
-      expect(await errorOf(client.chat.stream(request))).toMatchObject({ status })
+      expect(await errorOf(client.chat.stream(request))).toMatchObject({
+        retryable: false,
+        cause: { status },
+      })
       expect(bodies).toHaveLength(1)
     }
   })
@@ -218,7 +221,10 @@ describe('client.chat.stream', () => {
   it('does not ask again when the connection breaks before the response', async () => {
     const { client, bodies } = await answerServer([(response) => response.destroy()])
 
-    expect(await errorOf(client.chat.stream(request))).toBeInstanceOf(ConnectionError)
+    expect(await errorOf(client.chat.stream(request))).toMatchObject({
+      retryable: false,
+      cause: expect.any(ConnectionError),
+    })
     expect(bodies).toHaveLength(1)
   })
 
@@ -231,12 +237,15 @@ describe('client.chat.stream', () => {
     expect(kinds).toEqual(['retry', 'retry'])
   })
 
-  it('errors as other calls do when the service refuses the key or sends no stream', async () => {
+  it('errors as other calls that cost do when the service refuses the key or sends no stream', async () => {
     const refused = await answerServer([(response) => answer(response, {}, 401)])
     const plain = await answerServer([(response) => answer(response, completion)])
 
     expect(await errorOf(refused.client.chat.stream(request))).toBeInstanceOf(AuthenticationError)
-    expect(await errorOf(plain.client.chat.stream(request))).toBeInstanceOf(ProtocolError)
+    expect(await errorOf(plain.client.chat.stream(request))).toHaveProperty(
+      'cause',
+      expect.any(ProtocolError),
+    )
     expect(plain.bodies).toHaveLength(1)
   })
 
@@ -390,11 +399,19 @@ describe('client.chat.complete', () => {
     ['no content', withContent(null)],
     ['no choice', { ...completion, choices: [] }],
     ['a choice that is null', { ...completion, choices: [null] }],
-    ['no list of choices', { ...completion, choices: null }],
   ])('errors for a completion with %s', async (_, body) => {
     const { client } = await answerServer([(response) => answer(response, body)])
 
     expect(await errorOf(client.chat.complete(request, { schema: Rivulet }))).toBeInstanceOf(ProtocolError)
+  })
+
+  it('errors for a completion with no list of choices, which is not paid for again', async () => {
+    const { client } = await answerServer([(response) => answer(response, { ...completion, choices: null })])
+
+    expect(await errorOf(client.chat.complete(request))).toMatchObject({
+      retryable: false,
+      cause: expect.any(ProtocolError),
+    })
   })
 
   it('does not ask again when the response is cut', async () => {
@@ -405,7 +422,10 @@ describe('client.chat.complete', () => {
       },
     ])
 
-    expect(await errorOf(client.chat.complete(request))).toBeInstanceOf(ConnectionError)
+    expect(await errorOf(client.chat.complete(request))).toMatchObject({
+      retryable: false,
+      cause: expect.any(ConnectionError),
+    })
     expect(bodies).toHaveLength(1)
   })
 

@@ -248,7 +248,10 @@ describe('client.responses.create', () => {
     const empty = await answerServer([(response) => answer(response, {})])
 
     expect(await errorOf(failed.client.responses.create(request))).toBeInstanceOf(ResponseFailedError)
-    expect(await errorOf(empty.client.responses.create(request))).toBeInstanceOf(ProtocolError)
+    expect(await errorOf(empty.client.responses.create(request))).toHaveProperty(
+      'cause',
+      expect.any(ProtocolError),
+    )
   })
 
   const Rivulet = z.object({ what: z.string() })

@@ -14,6 +14,8 @@ const findAllRequest = {
   generator: 'base',
   match_limit: 5,
 } as const
+const UNANSWERED = 'not answered in time'
+const question = { model: 'speed', messages: [{ role: 'user', content: 'x' }] } as const
 const enrichment = { output_schema: { type: 'json', json_schema: {} } } as const
 
 const calls: readonly [string, (client: ResearchClient) => Observable<unknown>][] = [
@@ -36,13 +38,21 @@ const calls: readonly [string, (client: ResearchClient) => Observable<unknown>][
   ['monitors.trigger', ({ monitors }) => monitors.trigger('m')],
 ]
 
+/** They wait for 10 minutes at least, so that none of these tests waits for their timeout. */
+const answers: typeof calls = [
+  ['chat.complete', ({ chat }) => chat.complete(question)],
+  ['chat.stream', ({ chat }) => chat.stream(question)],
+  ['responses.create', ({ responses }) => responses.create({ model: 'm', input: 'x' })],
+  ['responses.stream', ({ responses }) => responses.stream({ model: 'm', input: 'x' })],
+]
+
 const uncertain: readonly [string, (response: ServerResponse) => void][] = [
   ['whose answer is lost', (response) => response.destroy()],
   ['answered with 500', (response) => answer(response, { error: { ref_id: 'r', message: 'no' } }, 500)],
   ['answered with 502 by a proxy', (response) => response.writeHead(502).end('bad gateway')],
   ['answered with 503 by a proxy', (response) => response.writeHead(503).end('unavailable')],
   ['answered with 408', (response) => answer(response, { error: { ref_id: 'r', message: 'late' } }, 408)],
-  ['not answered in time', () => {}],
+  [UNANSWERED, () => {}],
   ['answered with no JSON', (response) => response.writeHead(200).end('<html>')],
 ]
 
@@ -57,8 +67,11 @@ async function counting(respond: (response: ServerResponse, nth: number) => void
   return { client, sent: () => requests }
 }
 
-describe.each(calls)('%s', (_, call) => {
-  it.each(uncertain)('is not sent again by reconnect either, for a request %s', async (__, respond) => {
+describe.each([...calls, ...answers])('%s', (name, call) => {
+  const isAnswer = answers.some(([known]) => known === name)
+  const cases = uncertain.filter(([what]) => !isAnswer || what !== UNANSWERED)
+
+  it.each(cases)('is not sent again by reconnect either, for a request %s', async (__, respond) => {
     const { client, sent } = await counting(respond)
     const retried = call(client).pipe(reconnect({ initialDelay: 0, maxFailures: 3 }))
 
