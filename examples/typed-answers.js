@@ -12,7 +12,10 @@ import { createResearchService } from 'rivulet/service'
 const Company = {
   jsonSchema: {
     type: 'object',
-    properties: { founded: { type: 'integer', description: 'The year in which the company was founded' } },
+    // The service may answer null, so that a year that the documents lack is no failed run.
+    properties: {
+      founded: { type: ['integer', 'null'], description: 'The year in which the company was founded' },
+    },
     required: ['founded'],
   },
   schema: {
@@ -42,11 +45,11 @@ const inputs = ['Acme', 'Initech'].map((name) => ({ input: `When was ${name} fou
 const answers = client.taskGroups.execute(taskgroup_id, inputs, { schema: Company })
 // An answer that does not match is emitted with its misfit. After the last answer, the ExecutionError lists it.
 try {
-  for await (const { input, output, misfit } of answers) {
+  for await (const { input, run, output, misfit } of answers) {
     // `founded` is a number for the compiler too.
     if (output !== null)
       console.log(input.input, `${output.content.founded}, the jubilee is in ${output.content.founded + 100}`)
-    else console.log(input.input, misfit?.message)
+    else console.log(input.input, misfit?.message ?? run.error?.message)
   }
 } catch (error) {
   console.log(String(error))

@@ -66,7 +66,7 @@ describe('rivulet --help', () => {
 describe('an invalid command line', () => {
   it.each([
     [['serve', '--bogus'], "error: unknown option '--bogus'\n(use --help for details)\n"],
-    [['watch'], 'rivulet: nothing to watch: use --monitor, --group or --webhook-port\n'],
+    [['watch'], 'rivulet: nothing to watch: use --monitor, --group, --run, --find-all or --webhook-port\n'],
   ])('%j ends the process with 2, and its standard error has the reason', async (args, stderr) => {
     expect(await rivulet(args).ended).toEqual({ code: 2, stdout: '', stderr })
   })
@@ -84,9 +84,9 @@ describe('an invalid command line', () => {
     [['search', 'rivers'], /RIVULET_BASE_URL/],
     [['search', 'rivers', '--base-url', 'http://127.0.0.1:1'], /RIVULET_API_KEY is not set/],
     [['extract'], /missing required argument 'url'/],
-    [['watch'], /--monitor, --group or --webhook-port/],
+    [['watch'], /--monitor, --group, --run, --find-all or --webhook-port/],
     [['record', '--group', 'g'], /--log <file>' not specified/],
-    [['record', '--log', 'x.db'], /--monitor, --group, --webhook-port/],
+    [['record', '--log', 'x.db'], /--monitor, --group, --run, --find-all, --webhook-port/],
     [
       ['record', '--log', 'x.db', '--webhook-port', '0', '--base-url', 'http://127.0.0.1:1'],
       /RIVULET_API_KEY is not set|RIVULET_WEBHOOK_SECRET/,

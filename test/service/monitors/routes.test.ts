@@ -155,7 +155,7 @@ describe('GET /v1/monitors', () => {
     expect(await list('type=snapshot')).toEqual([])
   })
 
-  it.each(['limit=0', 'limit=10001', 'limit=x', 'cursor=x', 'cursor=', 'status=asleep', 'type=diary'])(
+  it.each(['limit=0', 'limit=10001', 'limit=x', 'cursor=x', 'status=asleep', 'type=diary'])(
     'answers 422 to %s',
     async (query) => {
       const { get } = await startMonitors()
@@ -263,27 +263,21 @@ describe('GET /v1/monitors/{id}/events', () => {
     expect(await service.events(other, `event_group_id=${group}&include_completions=true`)).toEqual([])
   })
 
-  it.each([
-    'limit=0',
-    'limit=101',
-    'limit=-1',
-    'limit=1.5',
-    'limit=',
-    'cursor=',
-    'cursor=nonsense',
-    'include_completions=maybe',
-  ])('answers 422 with an ErrorResponse to %s', async (query) => {
-    const { create, get } = await startMonitors()
-    const id = await create()
+  it.each(['limit=0', 'limit=101', 'limit=-1', 'limit=1.5', 'cursor=nonsense', 'include_completions=maybe'])(
+    'answers 422 with an ErrorResponse to %s',
+    async (query) => {
+      const { create, get } = await startMonitors()
+      const id = await create()
 
-    const { status, body } = await get(`/${id}/events?${query}`)
+      const { status, body } = await get(`/${id}/events?${query}`)
 
-    expect(status).toBe(422)
-    expect(body).toMatchObject({
-      type: 'error',
-      error: { message: expect.stringContaining(query.split('=')[0] ?? '') },
-    })
-  })
+      expect(status).toBe(422)
+      expect(body).toMatchObject({
+        type: 'error',
+        error: { message: expect.stringContaining(query.split('=')[0] ?? '') },
+      })
+    },
+  )
 
   it('answers 422 to the cursor of another monitor', async () => {
     const service = await startMonitors()
@@ -296,7 +290,7 @@ describe('GET /v1/monitors/{id}/events', () => {
     expect(status).toBe(422)
   })
 
-  it.each(['limit=1', 'limit=100'])('takes %s', async (query) => {
+  it.each(['limit=1', 'limit=100', 'limit=', 'cursor='])('takes %s', async (query) => {
     const { create, get } = await startMonitors()
     const id = await create()
 
