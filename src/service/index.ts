@@ -7,14 +7,17 @@ export { ManualClock, systemClock, type Clock } from './clock.ts'
 export type {
   Corpus,
   CorpusDocument,
+  CorpusEntity,
   CorpusQuery,
   DocumentHit,
+  DocumentSource,
   ExcerptBudget,
   Passage,
 } from './corpus/corpus.ts'
 export { DataFileError } from './database.ts'
 export type { DocumentFolder } from './corpus/sites.ts'
 export type { DeletedGroup, Fault, FaultKind, Faults } from './faults/faults.ts'
+export type { ServiceQuotas } from './http/service-quotas.ts'
 export type { Turn } from './interactions/interactions.ts'
 export type { ListenOptions } from './listen-options.ts'
 export type { MonitorRecord } from './monitors/event-log.ts'
