@@ -7,6 +7,7 @@ import { SourceNotice } from '../monitors/source-notice.tsx'
 import { formats, words } from '../parts/format.ts'
 import { useMore } from '../parts/more.tsx'
 import { Notice } from '../parts/notice.tsx'
+import { StatusFilter } from '../parts/status-filter.tsx'
 import { RelativeTime } from '../parts/time.tsx'
 import { MissedNotice, useInstead } from '../parts/view-rows.tsx'
 import type { CandidateRow, FindAllRow, FindAllRunRow, NoticeRow } from '../rows.ts'
@@ -75,32 +76,13 @@ export function FindAllDetail({ findAll }: { readonly findAll: string }): ReactN
             </Notice>
           ) : (
             <>
-              <div className="toolbar">
-                <h2>
-                  Candidates <span className="muted">{formats.number(wanted.length)}</span>
-                </h2>
-                {statuses.length > 1 && (
-                  <div className="filters" role="group" aria-label="Show candidates by status">
-                    <button
-                      type="button"
-                      aria-pressed={only === undefined}
-                      onClick={() => setOnly(undefined)}
-                    >
-                      All
-                    </button>
-                    {statuses.map(([name, count]) => (
-                      <button
-                        key={name}
-                        type="button"
-                        aria-pressed={only === name}
-                        onClick={() => setOnly(name)}
-                      >
-                        {words(name)} <span className="count">{formats.number(count)}</span>
-                      </button>
-                    ))}
-                  </div>
-                )}
-              </div>
+              <StatusFilter
+                title="Candidates"
+                shown={wanted.length}
+                statuses={statuses}
+                only={only}
+                onChange={setOnly}
+              />
               <Candidates key={only ?? ''} candidates={wanted} />
             </>
           )}

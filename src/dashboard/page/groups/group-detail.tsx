@@ -3,9 +3,10 @@ import type { ReactNode } from 'react'
 import { useDashboard } from '../dashboard.ts'
 import { useView } from 'rivulet/react'
 import { Badge } from '../parts/badge.tsx'
-import { formats, words } from '../parts/format.ts'
+import { formats } from '../parts/format.ts'
 import { useMore } from '../parts/more.tsx'
 import { Notice } from '../parts/notice.tsx'
+import { StatusFilter } from '../parts/status-filter.tsx'
 import { RelativeTime } from '../parts/time.tsx'
 import { MissedNotice, useInstead } from '../parts/view-rows.tsx'
 import type { GroupRow, GroupRunRow, NoticeRow } from '../rows.ts'
@@ -94,32 +95,13 @@ export function GroupDetail({
             </Notice>
           ) : (
             <>
-              <div className="toolbar">
-                <h2>
-                  Runs <span className="muted">{formats.number(wanted.length)}</span>
-                </h2>
-                {statuses.length > 1 && (
-                  <div className="filters" role="group" aria-label="Show runs by status">
-                    <button
-                      type="button"
-                      aria-pressed={only === undefined}
-                      onClick={() => setOnly(undefined)}
-                    >
-                      All
-                    </button>
-                    {statuses.map(([name, count]) => (
-                      <button
-                        key={name}
-                        type="button"
-                        aria-pressed={only === name}
-                        onClick={() => setOnly(name)}
-                      >
-                        {words(name)} <span className="count">{formats.number(count)}</span>
-                      </button>
-                    ))}
-                  </div>
-                )}
-              </div>
+              <StatusFilter
+                title="Runs"
+                shown={wanted.length}
+                statuses={statuses}
+                only={only}
+                onChange={setOnly}
+              />
               <RunList key={only ?? ''} runs={wanted} group={group} selected={run} />
             </>
           )}
