@@ -38,6 +38,8 @@ export interface HtmlMetadata {
   readonly heading: string | undefined
   readonly canonical: string | undefined
   readonly published: string | undefined
+  /** The directives for robots, such as `noindex`; of several elements all, joined with commas. */
+  readonly robots: string | undefined
   /** The length of the source that is not nested too deeply. */
   readonly end: number
 }
@@ -47,6 +49,7 @@ export function readHtmlMetadata(source: string): HtmlMetadata {
   const dates = new Map<string, string>()
   const texts = new Map<string, string>()
   let canonical: string | undefined
+  let robots: string | undefined
   let open: string | undefined
   let svgDepth = 0
   let depth = 0
@@ -68,6 +71,7 @@ export function readHtmlMetadata(source: string): HtmlMetadata {
           ''
         ).toLowerCase()
         const content = attributes['content']
+        if (key === 'robots' || key === 'rivulet') robots = [robots, content].filter(Boolean).join(',')
         if (content !== undefined && DATE_NAMES.includes(key) && !dates.has(key)) dates.set(key, content)
       } else if (name === 'link' && attributes['rel']?.toLowerCase() === 'canonical') {
         canonical ??= attributes['href']
@@ -93,6 +97,7 @@ export function readHtmlMetadata(source: string): HtmlMetadata {
     heading: texts.get('h1'),
     canonical,
     published: DATE_NAMES.map((name) => dates.get(name)).find((date) => date !== undefined),
+    robots,
     end,
   }
 }
