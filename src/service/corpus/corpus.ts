@@ -1,4 +1,5 @@
 import type { SourcePolicy } from '../../protocol/task.ts'
+import type { DocumentKind } from './document-kind.ts'
 
 /** The document of a hit or a passage. */
 export interface DocumentSource {
@@ -6,6 +7,8 @@ export interface DocumentSource {
   readonly title: string
   /** YYYY-MM-DD: the date that the document states, else the day when its file was last modified. */
   readonly publishDate: string | null
+  /** By the name of its file. */
+  readonly kind: DocumentKind
 }
 
 /** A document of the corpus. */
@@ -37,7 +40,7 @@ export interface CorpusEntity {
   readonly name: string
   /** The URL of its first document. */
   readonly url: string
-  /** The README first. */
+  /** README, manifest, licence and changelog first, then the others of its folder, then those of nested folders. */
   readonly documents: readonly DocumentSource[]
 }
 
@@ -75,16 +78,24 @@ export interface Corpus {
   search(query: CorpusQuery, budget: ExcerptBudget): DocumentHit[]
   /** Matching passages, best first; of documents with the same text only those of one. */
   passages(query: CorpusQuery): Passage[]
+  /** The terms of a query that a search leaves out, since it has too many. Each query and the objective keeps its rarest ones. */
+  unusedTerms(query: Pick<CorpusQuery, 'queries' | 'objective'>): readonly string[]
   /** The document with this URL; undefined if the index has none. */
   document(url: string): CorpusDocument | undefined
   /**
-   * What the document with this URL is about: the innermost folder with a README, with at most `limit` of its documents, or
+   * What the document with this URL is about: the innermost folder with a README or a manifest, with at most `limit` of its documents, or
    * the document alone; undefined if the index has none.
    */
   entity(url: string, limit: number): CorpusEntity | undefined
   /**
-   * Scans the folders, and resolves when every change made before the call is in the index. Rejects when one of the folders
-   * cannot be read; the index is then unchanged.
+   * The things of this name, at most `limit`, the best first: folders (`undici`, `@hono/node-server`), and documents with this title
+   * or file name; case-insensitive. A folder with a README or a manifest comes first, a copy inside another package later.
+   */
+  named(name: string, limit: number): readonly CorpusEntity[]
+  /**
+   * Scans the folders, and resolves when every change of a file made before the call is in the index. Before this, it waits for
+   * the requests of pages that are due, for 10 s of real time at most: the others are as of their last refresh. Rejects when one
+   * of the folders cannot be read; the index then has no change of their files.
    */
   settled(): Promise<void>
   /** Calls the listener after each change of the index. Returns a function that removes it. */

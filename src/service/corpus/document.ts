@@ -2,7 +2,9 @@ import { basename, extname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { isCalendarDate } from '../../protocol/limits.ts'
 import type { CorpusDocument } from './corpus.ts'
+import { documentKind } from './document-kind.ts'
 import { parseHtml } from './html.ts'
+import { parseManifest } from './manifest.ts'
 import { parseMarkdown } from './markdown.ts'
 import type { ParsedText } from './parsed-text.ts'
 
@@ -23,7 +25,7 @@ export interface SourceFile {
 const MAX_TITLE_LENGTH = 300
 
 /**
- * Parses a file into a document; undefined if it is binary, not UTF-8, or empty.
+ * Parses a file into a document; undefined if it is binary, not UTF-8, empty, or a manifest without content.
  *
  * Its URL is the one that the document states, else its URL on the site of its folder, else its URL on the site whose domain
  * is the name of its first folder, else its `file:` URL.
@@ -31,13 +33,16 @@ const MAX_TITLE_LENGTH = 300
 export function parseDocument(file: SourceFile, bytes: Uint8Array): CorpusDocument | undefined {
   const source = decode(bytes)
   if (source === undefined) return undefined
-  const parsed = parseSource(file.relative, source)
+  const kind = documentKind(file.relative)
+  const parsed = kind === 'manifest' ? parseManifest(source) : parseSource(file.relative, source)
+  if (parsed === undefined) return undefined
   const text = parsed.text.trim()
   if (text === '') return undefined
   return {
     url: webUrl(parsed.url) ?? file.address ?? siteUrl(file) ?? pathToFileURL(file.path).href,
     title: oneLine(parsed.title ?? '') || basename(file.relative, extname(file.relative)),
     publishDate: calendarDate(parsed.publishDate) ?? new Date(file.modified).toISOString().slice(0, 10),
+    kind,
     text,
   }
 }

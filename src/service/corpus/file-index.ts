@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { CorpusDocument } from './corpus.ts'
 import type { FoundFile } from './files.ts'
+import { namesOf } from './names.ts'
 import { splitPassages } from './passages.ts'
-import { firstPassage } from './tables.ts'
+import { firstPassage, PAGE_ROOT } from './tables.ts'
 
 /** An indexed file. */
 export interface KnownFile {
@@ -22,15 +23,18 @@ export class FileIndex {
   readonly #touch: StatementSync
   readonly #update: StatementSync
   readonly #delete: StatementSync
+  readonly #insertName: StatementSync
+  readonly #deleteNames: StatementSync
   readonly #insertPassage: StatementSync
   readonly #insertTerms: StatementSync
   readonly #deletePassages: StatementSync
   readonly #deleteTerms: StatementSync
   readonly #showFirst: StatementSync
   readonly #count: StatementSync
+  readonly #countPages: StatementSync
 
   constructor(database: DatabaseSync) {
-    this.#known = database.prepare('SELECT root, path, stamp, read_at FROM corpus_files')
+    this.#known = database.prepare('SELECT root, path, stamp, read_at FROM corpus_files WHERE root <> ?')
     this.#row = database.prepare(
       'SELECT id, place, url, title, publish_date, text_hash FROM corpus_files WHERE path = ?',
     )
@@ -41,9 +45,11 @@ export class FileIndex {
       'UPDATE corpus_files SET root = ?, place = ?, stamp = ?, read_at = ? WHERE path = ?',
     )
     this.#update = database.prepare(
-      'UPDATE corpus_files SET url = ?, host = ?, title = ?, publish_date = ?, text_hash = ? WHERE id = ?',
+      'UPDATE corpus_files SET url = ?, host = ?, title = ?, publish_date = ?, kind = ?, text_hash = ? WHERE id = ?',
     )
     this.#delete = database.prepare('DELETE FROM corpus_files WHERE id = ?')
+    this.#insertName = database.prepare('INSERT INTO corpus_names (name, document) VALUES (?, ?)')
+    this.#deleteNames = database.prepare('DELETE FROM corpus_names WHERE document = ?')
     this.#insertPassage = database.prepare('INSERT INTO corpus_passages (id, text, gap) VALUES (?, ?, ?)')
     this.#insertTerms = database.prepare(
       'INSERT INTO corpus_terms (rowid, title, place, text) VALUES (?, ?, ?, ?)',
@@ -58,6 +64,7 @@ export class FileIndex {
       'UPDATE corpus_files SET visible = (path = (SELECT min(path) FROM corpus_files WHERE url = ?1)) WHERE url = ?1',
     )
     this.#count = database.prepare('SELECT count(*) AS documents FROM corpus_files WHERE visible = 1')
+    this.#countPages = database.prepare('SELECT count(*) AS pages FROM corpus_files WHERE root = ?')
   }
 
   /** Number of visible documents. */
@@ -65,9 +72,14 @@ export class FileIndex {
     return Number(this.#count.get()?.['documents'])
   }
 
-  /** All files in the index, by path. */
+  /** Number of pages, also of those that are not visible. */
+  countPages(): number {
+    return Number(this.#countPages.get(PAGE_ROOT)?.['pages'])
+  }
+
+  /** All files in the index, without pages, by path. */
   known(): Map<string, KnownFile> {
-    const files = this.#known.all().map((row) => ({
+    const files = this.#known.all(PAGE_ROOT).map((row) => ({
       root: String(row['root']),
       path: String(row['path']),
       stamp: String(row['stamp']),
@@ -90,10 +102,11 @@ export class FileIndex {
     const id = row === undefined ? Number(this.#row.get(file.path)?.['id']) : Number(row['id'])
     const url = row?.['url']
     this.#erase(id)
-    if (document === undefined) this.#update.run(null, null, null, null, null, id)
+    if (document === undefined) this.#update.run(null, null, null, null, null, null, id)
     else {
       const { hostname } = new URL(document.url)
-      this.#update.run(document.url, hostname, document.title, document.publishDate, textHash, id)
+      const { url: address, title, publishDate, kind } = document
+      this.#update.run(address, hostname, title, publishDate, kind, textHash, id)
       this.#write(id, place, document)
       this.#showFirst.run(document.url)
     }
@@ -115,6 +128,7 @@ export class FileIndex {
   }
 
   #write(id: number, place: string, { title, text }: CorpusDocument): void {
+    for (const name of namesOf(place, title)) this.#insertName.run(name, id)
     const spans = splitPassages(text)
     for (const [index, { start, end }] of spans.entries()) {
       const passage = firstPassage(id) + index
@@ -128,6 +142,7 @@ export class FileIndex {
   }
 
   #erase(id: number): void {
+    this.#deleteNames.run(id)
     this.#deleteTerms.run(firstPassage(id), firstPassage(id + 1))
     this.#deletePassages.run(firstPassage(id), firstPassage(id + 1))
   }

@@ -101,10 +101,16 @@ export function isMissing(error: unknown): boolean {
 }
 
 const DOCUMENT_NAME = /\.(?:md|markdown|html?|txt)$/i
+/** Documents without an extension, and the manifest of a package. */
+const KNOWN_NAME =
+  /^(?:(?:readme|licen[cs]e|copying|changelog|history|notice|authors)(?:[_-][\w-]*)?|package\.json)$/i
 
-/** Markdown, HTML and text files; every folder but `node_modules` and those whose name begins with a dot. */
+/** Markdown, HTML and text files, `package.json`, and files such as `LICENSE` without an extension; every folder but `node_modules` and those whose name begins with a dot. */
 export const documentFiles: FileFilter = {
-  include: (relativePath) => DOCUMENT_NAME.test(relativePath) && !basename(relativePath).startsWith('.'),
+  include: (relativePath) => {
+    const name = basename(relativePath)
+    return (DOCUMENT_NAME.test(name) || KNOWN_NAME.test(name)) && !name.startsWith('.')
+  },
   enter: (relativeFolder) => !/^(?:\.|node_modules$)/.test(basename(relativeFolder)),
 }
 

@@ -19,21 +19,30 @@ import {
   isMissing,
   scanFolders,
 } from './files.ts'
+import { NamedThings } from './named.ts'
 import { CorpusSearch } from './search.ts'
+import type { PageIndex } from './page-index.ts'
 import { addressOf, checkFolders, type DocumentFolder, type Site } from './sites.ts'
-import { createTables } from './tables.ts'
+import { createTables, PAGE_ROOT } from './tables.ts'
 import { type Watcher, watchFolders } from './watch.ts'
 
 /** Settings of {@link openCorpus}. Paths are relative to their folder, with `/` on every platform. */
 export interface CorpusOptions {
-  /** Folders of documents, searched recursively. At least one. */
+  /** Folders of documents, searched recursively. At least one, unless `pages` is true. */
   readonly folders: readonly (string | DocumentFolder)[]
-  /** Whether a file is a document. Default: `.md`, `.markdown`, `.html`, `.htm` and `.txt`. */
+  /** Whether a file is a document. Default: `.md`, `.markdown`, `.html`, `.htm`, `.txt`, `package.json`, and `LICENSE`, `README` and the like. */
   readonly include?: (relativePath: string) => boolean
   /** Whether to read a folder. Default: all but `node_modules` and those whose name begins with a dot. */
   readonly enter?: (relativeFolder: string) => boolean
   /** Whether to watch the files for changes. Default true. */
   readonly watch?: boolean
+  /** Whether pages will be added, so that no folder is needed. Default false. */
+  readonly pages?: boolean
+}
+
+/** A corpus of files, to which pages can be added. */
+export interface CorpusWithPages extends Corpus {
+  readonly pages: PageIndex
 }
 
 /** Maximum size of a document, in bytes. */
@@ -52,9 +61,10 @@ const CLOCK_TICK = 100
  *
  * Rejects when a folder is missing. Close the corpus before the database.
  */
-export function openCorpus(database: DatabaseSync, options: CorpusOptions): Promise<Corpus> {
+export function openCorpus(database: DatabaseSync, options: CorpusOptions): Promise<CorpusWithPages> {
   const { folders, watch = true, include = documentFiles.include, enter = documentFiles.enter } = options
-  checkList('folders', folders)
+  // With pages, a corpus may have no folder.
+  if (options.pages !== true || folders.length > 0) checkList('folders', folders)
   checkBoolean('watch', watch)
   for (const [name, test] of Object.entries({ include, enter })) {
     if (typeof test !== 'function') throw new ArgumentError(name, 'a function', test)
@@ -67,7 +77,7 @@ async function open(
   folders: readonly DocumentFolder[],
   filter: FileFilter,
   watch: boolean,
-): Promise<Corpus> {
+): Promise<CorpusWithPages> {
   const found = await Promise.all(
     folders.map(async ({ folder, site }) => ({ folder: await realFolder(folder), base: site })),
   )
@@ -80,7 +90,7 @@ async function open(
   const corpus = new IndexedCorpus(database, roots, sites, filter)
   try {
     // Watches before the first scan, so that no change in between is missed.
-    if (watch) await corpus.watch()
+    if (watch && roots.length > 0) await corpus.watch()
     await corpus.settled()
   } catch (error) {
     await corpus.close()
@@ -101,7 +111,7 @@ async function realFolder(folder: string): Promise<string> {
 
 type Located = Pick<FoundFile, 'root' | 'relative'>
 
-class IndexedCorpus implements Corpus {
+class IndexedCorpus implements CorpusWithPages {
   readonly #database: DatabaseSync
   readonly #roots: readonly string[]
   readonly #sites: readonly Site[]
@@ -116,11 +126,15 @@ class IndexedCorpus implements Corpus {
   #last: Promise<void> = Promise.resolve()
   /** A queued scan that has not begun, shared by all calls before it begins. */
   #queuedScan: Promise<void> | undefined
+  #refreshPages: () => Promise<void> = () => Promise.resolve()
 
+  readonly pages: PageIndex
   readonly search: Corpus['search']
   readonly passages: Corpus['passages']
+  readonly unusedTerms: Corpus['unusedTerms']
   readonly document: Corpus['document']
   readonly entity: Corpus['entity']
+  readonly named: Corpus['named']
 
   constructor(database: DatabaseSync, roots: readonly string[], sites: readonly Site[], filter: FileFilter) {
     this.#database = database
@@ -132,16 +146,29 @@ class IndexedCorpus implements Corpus {
     this.#size = this.#index.count()
     this.search = (query, budget) => this.#search.search(query, budget)
     this.passages = (query) => this.#search.passages(query)
+    this.unusedTerms = (query) => this.#search.unusedTerms(query)
     this.document = (url) => this.#search.document(url)
     const entities = new Entities(database)
+    const things = new NamedThings(database, entities)
     this.entity = (url, limit) => entities.of(url, limit)
+    this.named = (name, limit) => things.find(name, limit)
+    this.pages = {
+      count: () => this.#index.countPages(),
+      update: (work) => this.#enqueue(() => this.#updatePages(work)),
+      refreshBy: (refresh) => (this.#refreshPages = refresh),
+    }
   }
 
   get size(): number {
     return this.#size
   }
 
-  settled(): Promise<void> {
+  async settled(): Promise<void> {
+    await this.#refreshPages()
+    await this.#scanned()
+  }
+
+  #scanned(): Promise<void> {
     this.#queuedScan ??= this.#enqueue(async () => {
       this.#queuedScan = undefined
       await this.#scan()
@@ -166,7 +193,7 @@ class IndexedCorpus implements Corpus {
     this.#watcher = await watchFolders(this.#roots, this.#filter, {
       // Errors of the database or of a root folder are ignored here: `settled` and searches report them to their callers.
       changed: (files) => void this.#enqueue(() => this.#refresh(files)).catch(() => undefined),
-      lost: () => void this.settled().catch(() => undefined),
+      lost: () => void this.#scanned().catch(() => undefined),
     })
   }
 
@@ -211,7 +238,10 @@ class IndexedCorpus implements Corpus {
   async #update(files: readonly FoundFile[], gone: readonly string[]): Promise<void> {
     let changed = false
     const store = (work: () => boolean[]) => {
-      changed = transaction(this.#database, work).some(Boolean) || changed
+      if (!transaction(this.#database, work).some(Boolean)) return
+      changed = true
+      // Searches run between two batches.
+      this.#search.indexChanged()
     }
     if (gone.length > 0) store(() => gone.map((path) => this.#index.remove(path)))
     for (const batch of batchesOf(files)) {
@@ -224,7 +254,28 @@ class IndexedCorpus implements Corpus {
         read.map((entry) => entry !== undefined && this.#index.put(entry.file, entry.document, entry.readAt)),
       )
     }
-    if (!changed || this.#closed) return
+    if (changed) this.#hasChanged()
+  }
+
+  async #updatePages(work: Parameters<PageIndex['update']>[0]): Promise<void> {
+    let changed = false
+    transaction(this.#database, () => {
+      work({
+        put: (key, place, document) => {
+          const file = { root: PAGE_ROOT, relative: place, path: key, stamp: '', modified: 0, size: 0 }
+          changed = this.#index.put(file, document, 0) || changed
+        },
+        remove: (key) => {
+          changed = this.#index.remove(key) || changed
+        },
+      })
+    })
+    if (changed) this.#hasChanged()
+  }
+
+  #hasChanged(): void {
+    this.#search.indexChanged()
+    if (this.#closed) return
     this.#size = this.#index.count()
     for (const listener of this.#listeners) listener()
   }

@@ -1,5 +1,6 @@
 import type { StatementSync } from 'node:sqlite'
 import type { CorpusQuery } from './corpus.ts'
+import { normalName } from './names.ts'
 import { allowedHosts } from './source-policy.ts'
 
 /** Named parameters of {@link ALLOWED_DOCUMENTS}; null means no restriction. */
@@ -10,18 +11,13 @@ export interface Restriction {
   readonly $about: string | null
 }
 
-/** SQL for the ids of the allowed documents. `$about` matches a title, or the name of a folder or a file. */
+/** SQL for the ids of the allowed documents. `$about` is a name, see `namesOf`. */
 export const ALLOWED_DOCUMENTS = `
   SELECT id FROM corpus_files
   WHERE visible = 1
     AND ($hosts IS NULL OR host IN (SELECT value FROM json_each($hosts)))
     AND ($after IS NULL OR publish_date >= $after)
-    AND (
-      $about IS NULL
-      OR lower(title) = lower($about)
-      OR instr(place, '/' || $about || '/') > 0
-      OR instr(place, '/' || $about || '.') > 0
-    )`
+    AND ($about IS NULL OR id IN (SELECT document FROM corpus_names WHERE name = $about))`
 
 /** SQL for the distinct hosts of all documents. Only reads an index. */
 export const ALL_HOSTS = 'SELECT DISTINCT host FROM corpus_files WHERE visible = 1'
@@ -36,7 +32,7 @@ export function restrictionOf(
   const restriction = {
     $hosts: isAllowed === undefined ? null : JSON.stringify(hostsOf(hosts).filter(isAllowed)),
     $after: sourcePolicy.after_date ?? null,
-    $about: about?.trim().toLowerCase() || null,
+    $about: about === undefined ? null : normalName(about) || null,
   }
   return Object.values(restriction).some((value) => value !== null) ? restriction : undefined
 }

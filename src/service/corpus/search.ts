@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite'
+import { dirname, join } from 'node:path'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { prepareArrays } from '../database.ts'
 import type {
   CorpusDocument,
@@ -10,7 +11,14 @@ import type {
   Passage,
 } from './corpus.ts'
 import { excerptsAround, passagesAround, type StoredPassage } from './excerpts.ts'
-import { matchExpression } from './match.ts'
+import { DocumentCache, type StoredDocument } from './document-cache.ts'
+import type { DocumentKind } from './document-kind.ts'
+import { COUNTED_PASSAGES, scoreDocuments } from './document-score.ts'
+import { toSource } from './document-source.ts'
+import { README_NAMES } from './entities.ts'
+import { Frequencies } from './frequencies.ts'
+import { anyTerm, everyTerm } from './match.ts'
+import { type SearchTerms, searchTerms } from './query-terms.ts'
 import { ALL_HOSTS, ALLOWED_DOCUMENTS, type Restriction, restrictionOf } from './restriction.ts'
 import { documentOf, documentOfPassage, firstPassage } from './tables.ts'
 
@@ -23,6 +31,9 @@ const MIN_PASSAGES = 64
 /** The factor by which more passages are ranked when duplicates and long documents leave too few hits. */
 const WIDENING = 8
 
+/** The passages that a search has read, by their ids. */
+type Passages = Map<number, StoredPassage>
+
 /** A matching passage. */
 interface Match {
   readonly passage: number
@@ -34,7 +45,7 @@ interface Match {
 interface Finding {
   readonly source: DocumentSource
   readonly score: number
-  readonly passages: number[]
+  readonly passages: readonly number[]
 }
 
 /** Searches passages and documents. */
@@ -42,7 +53,8 @@ export class CorpusSearch {
   readonly #everywhere: StatementSync
   readonly #restricted: StatementSync
   readonly #hosts: StatementSync
-  readonly #source: StatementSync
+  readonly #documents: DocumentCache
+  readonly #frequencies: Frequencies
   readonly #passages: StatementSync
   readonly #document: StatementSync
   readonly #text: StatementSync
@@ -54,15 +66,14 @@ export class CorpusSearch {
       ranking(`AND ${documentOf('corpus_terms.rowid')} IN (${ALLOWED_DOCUMENTS})`),
     )
     this.#hosts = database.prepare(ALL_HOSTS)
-    this.#source = database.prepare(
-      'SELECT url, title, publish_date, text_hash FROM corpus_files WHERE id = ? AND visible = 1',
-    )
+    this.#documents = new DocumentCache(database)
+    this.#frequencies = new Frequencies(database)
     this.#passages = prepareArrays(
       database,
       'SELECT id, text, gap FROM corpus_passages WHERE id IN (SELECT value FROM json_each(?))',
     )
     this.#document = database.prepare(
-      'SELECT id, url, title, publish_date FROM corpus_files WHERE url = ? AND visible = 1',
+      'SELECT id, url, title, publish_date, kind FROM corpus_files WHERE url = ? AND visible = 1',
     )
     this.#text = database.prepare(
       "SELECT group_concat(text || gap, '') AS text FROM (SELECT text, gap FROM corpus_passages WHERE id >= ? AND id < ? ORDER BY id)",
@@ -71,28 +82,87 @@ export class CorpusSearch {
 
   /** See `Corpus.search`. */
   search(query: CorpusQuery, budget: ExcerptBudget): DocumentHit[] {
-    const found = new Map<number, Finding>()
-    const sourceOf = this.#sources()
-    this.#collect(query, ({ passage, document, score }) => {
-      const finding = found.get(document)
-      if (finding !== undefined) finding.passages.push(passage)
-      else if (found.size < query.limit) {
-        const source = sourceOf(document)
-        if (source !== undefined) found.set(document, { source, score, passages: [passage] })
+    if (query.limit < 1) return []
+    const terms = this.#terms(query)
+    const restriction = restrictionOf(query, this.#hosts)
+    const passages: Passages = new Map()
+    let width = Math.max(MIN_PASSAGES, query.limit * PASSAGES_PER_HIT)
+    for (;;) {
+      const matches = this.#rank(expressionOf(query, terms), restriction, width)
+      const findings = this.#findings(query, terms, matches, restriction, passages)
+      if (matches.length < width || findings.length >= query.limit) {
+        return this.#hits(findings.slice(0, query.limit), budget, passages)
       }
-      return found.size
-    })
-    const findings = [...found.values()]
-    const stored = this.#load(findings.flatMap(({ passages }) => passagesAround(passages, budget)))
+      width *= WIDENING
+    }
+  }
+
+  /** The documents of passages, best first; of documents with the same text only the best. Reads passages into `stored`. */
+  #findings(
+    query: CorpusQuery,
+    terms: SearchTerms,
+    matches: readonly Match[],
+    restriction: Restriction | undefined,
+    stored: Passages,
+  ): Finding[] {
+    const byDocument = Map.groupBy(matches, ({ document }) => document)
+    const found = this.#documents.withIds([...byDocument.keys()])
+    const countedOf = (id: number) => byDocument.get(id)?.slice(0, COUNTED_PASSAGES) ?? []
+    this.#load(
+      stored,
+      found.flatMap(({ id }) => [firstPassage(id), ...countedOf(id).map(({ passage }) => passage)]),
+    )
+    if (query.match !== 'all') found.push(...this.#readmesOf(found, restriction))
+    const candidates = found.map((document) => ({
+      document,
+      // That of a README that a manifest has brought is not read, since no passage of it matches.
+      beginning: stored.get(firstPassage(document.id))?.text,
+      passages: countedOf(document.id).map(({ passage, score }) => ({
+        text: stored.get(passage)?.text ?? '',
+        score,
+      })),
+    }))
+    const texts = new Set<string>()
+    return scoreDocuments(terms, candidates)
+      .toSorted((a, b) => b.score - a.score || a.document.id - b.document.id)
+      .filter(({ document: { textHash } }) => !texts.has(textHash) && texts.add(textHash))
+      .map(({ document: { id, source }, score }) => ({
+        source,
+        score,
+        // A README that a manifest has brought is shown from its beginning.
+        passages: byDocument.get(id)?.map(({ passage }) => passage) ?? [firstPassage(id)],
+      }))
+  }
+
+  #hits(findings: readonly Finding[], budget: ExcerptBudget, stored: Passages): DocumentHit[] {
+    this.#load(
+      stored,
+      findings.flatMap(({ passages }) => passagesAround(passages, budget)),
+    )
     let charactersLeft = budget.charactersInTotal ?? Infinity
-    return findings.map(({ source: { url, title, publishDate }, score, passages }, index) => {
+    return findings.map(({ source: { url, title, publishDate, kind }, score, passages }, index) => {
       // The unused share of a hit is divided among the hits after it.
       const share = Math.floor(charactersLeft / (findings.length - index))
       const charactersPerResult = Math.min(budget.charactersPerResult, share)
       const excerpts = excerptsAround(passages, stored, { ...budget, charactersPerResult })
       charactersLeft -= excerpts.reduce((sum, { length }) => sum + length, 0)
-      return { url, title, publishDate, excerpts, score }
+      return { url, title, publishDate, kind, excerpts, score }
     })
+  }
+
+  /** See `Corpus.unusedTerms`. */
+  unusedTerms(query: Pick<CorpusQuery, 'queries' | 'objective' | 'match'>): readonly string[] {
+    return this.#terms(query).dropped
+  }
+
+  #terms(query: Pick<CorpusQuery, 'queries' | 'objective' | 'match'>): SearchTerms {
+    return searchTerms(query.match === 'all' ? { queries: query.queries } : query, this.#frequencies)
+  }
+
+  /** Must be called after each change of the index. */
+  indexChanged(): void {
+    this.#frequencies.reset()
+    this.#documents.reset()
   }
 
   /** See `Corpus.passages`. */
@@ -104,7 +174,11 @@ export class CorpusSearch {
       if (source !== undefined) found.push({ ...match, source })
       return found.length
     })
-    const stored = this.#load(found.map(({ passage }) => passage))
+    const stored: Passages = new Map()
+    this.#load(
+      stored,
+      found.map(({ passage }) => passage),
+    )
     return found.flatMap(({ source, passage, score }) => {
       const text = stored.get(passage)?.text
       return text === undefined ? [] : [{ ...source, text, hash: hashOf(source.url, text), score }]
@@ -124,8 +198,8 @@ export class CorpusSearch {
 
   /** Calls `take` with matches, best first, until there are enough results. `take` returns the number of results so far. */
   #collect(query: CorpusQuery, take: (match: Match) => number): void {
-    const expression = matchExpression(query)
-    if (expression === undefined || query.limit < 1) return
+    if (query.limit < 1) return
+    const expression = expressionOf(query, this.#terms(query))
     const restriction = restrictionOf(query, this.#hosts)
     let seen = 0
     let width = Math.max(MIN_PASSAGES, query.limit * PASSAGES_PER_HIT)
@@ -139,7 +213,24 @@ export class CorpusSearch {
     }
   }
 
-  #rank(expression: string, restriction: Restriction | undefined, width: number): Match[] {
+  /** The READMEs next to manifests among these documents, unless they are among them or are not allowed. */
+  #readmesOf(
+    found: readonly StoredDocument[],
+    restriction: Restriction | undefined,
+  ): readonly StoredDocument[] {
+    const foldersOf = (kind: DocumentKind) =>
+      found.filter(({ source }) => source.kind === kind).map(({ path }) => dirname(path))
+    const withReadme = new Set(foldersOf('readme'))
+    const paths = foldersOf('manifest')
+      .filter((folder) => !withReadme.has(folder))
+      .flatMap((folder) => README_NAMES.map((name) => join(folder, name)))
+    if (paths.length === 0) return []
+    const ids = new Set(found.map(({ id }) => id))
+    return this.#documents.withPaths(paths, restriction).filter(({ id }) => !ids.has(id))
+  }
+
+  #rank(expression: string | undefined, restriction: Restriction | undefined, width: number): Match[] {
+    if (expression === undefined) return []
     const parameters = { $expression: expression, $width: width }
     const rows =
       restriction === undefined
@@ -159,13 +250,11 @@ export class CorpusSearch {
   #sources(): (document: number) => DocumentSource | undefined {
     const sources = new Map<number, DocumentSource | undefined>()
     const originals = new Set<string>()
-    const read = (document: number): DocumentSource | undefined => {
-      const row = this.#source.get(document)
-      if (row === undefined) return undefined
-      const text = String(row['text_hash'])
-      if (originals.has(text)) return undefined
-      originals.add(text)
-      return toSource(row)
+    const read = (id: number): DocumentSource | undefined => {
+      const [document] = this.#documents.withIds([id])
+      if (document === undefined || originals.has(document.textHash)) return undefined
+      originals.add(document.textHash)
+      return document.source
     }
     return (document) => {
       if (!sources.has(document)) sources.set(document, read(document))
@@ -173,12 +262,13 @@ export class CorpusSearch {
     }
   }
 
-  /** Reads the passages with these ids that exist. */
-  #load(ids: readonly number[]): Map<number, StoredPassage> {
-    const rows = this.#passages.all(JSON.stringify(ids))
-    return new Map(
-      rows.map(({ 0: id, 1: text, 2: gap }) => [Number(id), { text: String(text), gap: String(gap) }]),
-    )
+  /** Reads the passages with these ids that exist, unless they were read. */
+  #load(stored: Passages, ids: readonly number[]): void {
+    const missing = ids.filter((id) => !stored.has(id))
+    if (missing.length === 0) return
+    for (const { 0: id, 1: text, 2: gap } of this.#passages.all(JSON.stringify(missing))) {
+      stored.set(Number(id), { text: String(text), gap: String(gap) })
+    }
   }
 }
 
@@ -194,11 +284,10 @@ function ranking(condition: string): string {
     ORDER BY rank, rowid LIMIT +$width`
 }
 
-function hashOf(url: string, text: string): string {
-  return createHash('sha256').update(`${url}\0${text}`).digest('hex')
+function expressionOf({ match }: CorpusQuery, { queries }: SearchTerms): string | undefined {
+  return match === 'all' ? everyTerm(queries) : anyTerm(queries)
 }
 
-/** The source of a row with `url`, `title` and `publish_date`. */
-export function toSource({ url, title, publish_date: date }: Record<string, SQLOutputValue>): DocumentSource {
-  return { url: String(url), title: String(title), publishDate: typeof date === 'string' ? date : null }
+function hashOf(url: string, text: string): string {
+  return createHash('sha256').update(`${url}\0${text}`).digest('hex')
 }

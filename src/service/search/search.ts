@@ -2,7 +2,7 @@ import type { Warning } from '../../protocol/problem.ts'
 import type { SearchMode, SearchResult } from '../../protocol/search.ts'
 import type { SourcePolicy } from '../../protocol/task.ts'
 import type { Corpus, DocumentHit, ExcerptBudget } from '../corpus/corpus.ts'
-import { adjusted, MIN_CHARACTERS } from '../http/parameter-warnings.ts'
+import { adjusted, MIN_CHARACTERS, wordsLeftOut } from '../http/parameter-warnings.ts'
 
 /** The parameters of both search endpoints. */
 export interface Search {
@@ -50,6 +50,8 @@ export function search(corpus: Corpus, request: Search): Found {
       : adjusted(warnings, 'max_chars_total', request.maxCharsTotal, MIN_CHARACTERS)
   const { queries, objective, sourcePolicy } = request
   const budget = { ...excerptBudget(request.mode, limit, perResult), charactersInTotal: total }
+  const unused = corpus.unusedTerms({ queries, objective })
+  warnings.push(...wordsLeftOut(unused))
   const hits = corpus.search({ queries, objective, sourcePolicy, limit }, budget)
   return { results: hits.map(toResult), warnings }
 }

@@ -19,6 +19,7 @@ describe('parseDocument', () => {
       url: 'https://example.org/a',
       title: 'Given',
       publishDate: '2023-05-06',
+      kind: 'page',
       text: '# Heading\n\n*Text* with [link](x).',
     })
   })
@@ -77,6 +78,7 @@ describe('parseDocument', () => {
     )
     expect(document).toEqual({
       url: 'https://example.com/page',
+      kind: 'page',
       title: 'A page',
       publishDate: '2022-03-04',
       text: 'Heading\n\nSome linked text & more.',

@@ -62,4 +62,17 @@ describe('the entity of a document', () => {
     expect(entity('a/x.md')?.documents).toEqual(['a/x.md'])
     expect(entity('none.md')).toBeUndefined()
   })
+
+  it('has the documents of its own folder, also when hundreds of others come before them', async () => {
+    const many = Array.from({ length: 510 }, (_, number) => `${number}.md`)
+    const own = ['README.md', 'package.md', 'LICENSE', 'CHANGELOG.md', 'UPGRADING.md']
+    const about = ['README.md', 'LICENSE', 'CHANGELOG.md', 'UPGRADING.md']
+
+    const flat = await siteOf(...many, ...own)
+    expect(flat('CHANGELOG.md')?.documents).toEqual(about)
+    const nested = await siteOf(...many.map((path) => `0/${path}`), ...own)
+    expect(nested('CHANGELOG.md')?.documents).toEqual(about)
+    const folder = await siteOf(...many.map((path) => `a/0/${path}`), ...own.map((path) => `a/${path}`))
+    expect(folder('a/CHANGELOG.md', 4)?.documents).toEqual(about.map((path) => `a/${path}`))
+  })
 })

@@ -1,5 +1,6 @@
 import { rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Corpus } from '../../../src/service/corpus/corpus.ts'
@@ -168,6 +169,41 @@ describe('settled', () => {
   })
 })
 
+describe('a search while the index is updated', () => {
+  it('shows each document with the title that belongs to its text', async () => {
+    // More than a batch, so that searches run between the batches.
+    const files = (version: number): Files =>
+      Object.fromEntries(
+        Array.from({ length: 200 }, (_, number) => [
+          `${number}.md`,
+          `# Version ${version}\n\nword ${number} of version ${version}`,
+        ]),
+      )
+    const folder = await folderOf(files(1))
+    const corpus = await open(folder)
+    const versions = () =>
+      corpus
+        .search({ queries: ['word'], limit: 200 }, { charactersPerResult: 100, excerptsPerResult: 1 })
+        .map(({ title, excerpts }) => [title, `Version ${excerpts[0]?.at(-1)}`] as const)
+    expect(versions()).toHaveLength(200)
+    await write(folder, files(2))
+
+    const update = { isRunning: true }
+    const settled = corpus.settled().finally(() => (update.isRunning = false))
+    const seen = new Set<string>()
+    while (update.isRunning) {
+      for (const [title, ofText] of versions()) {
+        expect(title).toBe(ofText)
+        seen.add(title)
+      }
+      await setImmediate()
+    }
+    await settled
+    // The searches ran before, during and after the change of some document.
+    expect(seen).toEqual(new Set(['Version 1', 'Version 2']))
+  })
+})
+
 describe('a corpus that is opened again', () => {
   it('does not read unchanged files', async () => {
     const folder = await folderOf({ 'a.md': 'word a', 'b.md': 'word b' })
@@ -183,6 +219,27 @@ describe('a corpus that is opened again', () => {
     expect(changesOf()).toBe(before)
     expect(texts(second, 'word')).toHaveLength(2)
     await second.close()
+  })
+
+  it.each([2, 200])('writes the rows of a changed file alone, of %i files', async (size) => {
+    const folder = await folderOf(
+      Object.fromEntries(Array.from({ length: size }, (_, number) => [`${number}.md`, `word ${number}`])),
+    )
+    const database = openDatabase(':memory:')
+    onTestFinished(() => database.close())
+    await (await openCorpus(database, { folders: [folder], watch: false })).close()
+    // Sets the time of reading long after the modification.
+    database.exec('UPDATE corpus_files SET read_at = read_at + 1000')
+    await writeFile(join(folder, '1.md'), 'word changed')
+    database.exec(`
+      CREATE TABLE written (document INTEGER);
+      CREATE TRIGGER passage_written AFTER INSERT ON corpus_passages BEGIN INSERT INTO written VALUES (new.id >> 22); END;
+      CREATE TRIGGER passage_deleted AFTER DELETE ON corpus_passages BEGIN INSERT INTO written VALUES (old.id >> 22); END;
+      CREATE TRIGGER file_written AFTER UPDATE ON corpus_files BEGIN INSERT INTO written VALUES (new.id); END;`)
+    await (await openCorpus(database, { folders: [folder], watch: false })).close()
+
+    const [changed] = database.prepare('SELECT id FROM corpus_files WHERE path LIKE ?').all('%/1.md')
+    expect(database.prepare('SELECT DISTINCT document AS id FROM written').all()).toEqual([changed])
   })
 
   it('finds changes made while it was closed, and drops files outside of its folders', async () => {

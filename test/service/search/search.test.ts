@@ -130,6 +130,27 @@ describe('POST /v1/search', () => {
     ])
   })
 
+  it('warns of the words that it leaves out, and counts each query and the objective', async () => {
+    const docs = await documentFolder()
+    const padding = (from: number) => Array.from({ length: 40 }, (_, i) => `common${from + i}`).join(' ')
+    for (const name of ['a', 'b'])
+      await write(docs, { [`${name}.md`]: `${name} ${[0, 40, 80, 120].map(padding).join(' ')}` })
+    const { post } = await running({ docs })
+    const answer = await post<SearchResponse>('/v1/search', {
+      search_queries: [padding(0), `${padding(40)} missing`, `${padding(80)} tides`],
+      objective: `${padding(120)} dendrites`,
+    })
+    const titles = answer.body.results.map(({ title }) => title)
+    expect(titles).toEqual(expect.arrayContaining(['Solid state batteries', 'Tides']))
+    expect(answer.body.warnings).toEqual([
+      {
+        type: 'warning',
+        message: expect.stringContaining('more than 64 different words'),
+        detail: { parameter: 'search_queries', unused: expect.any(Array) },
+      },
+    ])
+  })
+
   it('never splits characters in quotes', async () => {
     const docs = await documentFolder()
     const { service, post } = await running({ docs })
