@@ -1,8 +1,10 @@
-import { bounded } from './bounded.ts'
 import { isFormat } from './format.ts'
+import { licenceId } from './forms.ts'
 import type { Evidence } from './judge.ts'
 import { literal } from './literal.ts'
+import type { PatternMatcher } from './pattern.ts'
 import type { FieldSpec } from './schema.ts'
+import type { TextPart } from '../isolated/match-pattern.ts'
 import { stem } from '../corpus/stems.ts'
 import { words } from '../corpus/terms.ts'
 import { isAddress, type Unit } from './units.ts'
@@ -18,44 +20,68 @@ export interface Answer {
 const MAX_ITEMS = 10
 /** Items of a list score at least this fraction of the best one. */
 const COMPARABLE = 0.75
-/** Maximum time for a regular expression of the request to search the evidence of a field, in ms of real time. */
-const MAX_PATTERN_TIME = 250
 /** Minimum coverage of a statement that answers a boolean field. */
 const STATEMENT_COVERAGE = 0.75
 
 /** Takes the value of a field from the best suitable evidence; undefined if there is none. */
-export function takeAnswer(
+export async function takeAnswer(
   spec: FieldSpec,
   evidence: readonly Evidence[],
   question: Question,
-): Answer | undefined {
-  const found = takeFirst(spec, evidence, question)
+  patterns: PatternMatcher,
+): Promise<Answer | undefined> {
+  const found = await takeFirst(spec, evidence, question, patterns)
   if (found !== undefined) return found
   for (const alternative of spec.alternatives) {
-    const other = takeFirst(alternative, evidence, question)
+    const other = await takeFirst(alternative, evidence, question, patterns)
     if (other !== undefined) return other
   }
   return undefined
 }
 
-function takeFirst(spec: FieldSpec, evidence: readonly Evidence[], question: Question): Answer | undefined {
-  if (spec.kind === 'array') return takeList(spec, evidence, question)
+async function takeFirst(
+  spec: FieldSpec,
+  evidence: readonly Evidence[],
+  question: Question,
+  patterns: PatternMatcher,
+): Promise<Answer | undefined> {
+  if (spec.kind === 'array') return await takeList(spec, evidence, question, patterns)
   if (spec.kind === 'null' || spec.kind === 'object') return undefined
   if (spec.allowed !== undefined) return takeAllowed(choicesOf(spec.allowed), evidence)
   if (spec.kind === 'boolean') return takeStatement(evidence)
-  const take = () => takeText(spec, evidence, question)
-  if (spec.pattern === undefined) return take()
-  try {
-    return bounded(MAX_PATTERN_TIME, take)
-  } catch {
-    // The pattern backtracks without end, or is no regular expression.
-    return undefined
+  if (spec.kind === 'string' && spec.pattern !== undefined) {
+    return await takeMatch(spec, spec.pattern, evidence, question, patterns)
   }
-}
-
-function takeText(spec: FieldSpec, evidence: readonly Evidence[], question: Question): Answer | undefined {
   for (const candidate of evidence) {
     const value = takeValue(spec, candidate, question)
+    if (value !== undefined) return { value, evidence: [candidate] }
+  }
+  return undefined
+}
+
+/** The first text that satisfies the pattern of a field. */
+async function takeMatch(
+  spec: FieldSpec,
+  pattern: string,
+  evidence: readonly Evidence[],
+  question: Question,
+  patterns: PatternMatcher,
+): Promise<Answer | undefined> {
+  const texts = evidence.flatMap((candidate) =>
+    [
+      ...(candidate.value === undefined ? [] : [candidate.value]),
+      ...textsFor(spec, candidate.unit, question),
+    ].map((text) => ({ text, candidate })),
+  )
+  const matches = await patterns.match(
+    pattern,
+    texts.map(({ text }) => text),
+  )
+  for (const [index, { text, candidate }] of texts.entries()) {
+    const { isMatch = false, parts = [] } = matches?.[index] ?? {}
+    const values = isMatch ? [text] : []
+    if (spec.format === undefined) values.push(...nearest(text, parts, question))
+    const value = values.find((one) => fitsText(spec, one))
     if (value !== undefined) return { value, evidence: [candidate] }
   }
   return undefined
@@ -74,7 +100,8 @@ export function emptyAnswer(spec: FieldSpec): unknown {
   return undefined
 }
 
-const NUMBER = /(?<![\p{L}\p{N}.,-])[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\p{L}\p{N}.,])[-−]?\d+(?:\.\d+)?/gu
+const NUMBER =
+  /(?<![\p{L}\p{N}.,#/-])[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\p{L}\p{N}.,#/])[-−]?\d+(?:\.\d+)?/gu
 /** Patterns of string formats (`format`). */
 const FORMS: Readonly<Record<string, RegExp>> = {
   date: /\b\d{4}-\d{2}-\d{2}\b/g,
@@ -83,22 +110,46 @@ const FORMS: Readonly<Record<string, RegExp>> = {
   uri: /\bhttps?:\/\/[^\s<>()[\]"'`]+/g,
 }
 
-function takeValue(spec: FieldSpec, { unit }: Evidence, question: Question): string | number | undefined {
+function takeValue(spec: FieldSpec, evidence: Evidence, question: Question): string | number | undefined {
+  const { unit, value, number, key } = evidence
   if (spec.kind === 'number' || spec.kind === 'integer') {
-    return nearest(unit.text, NUMBER, question)
+    if (number !== undefined && fitsNumber(spec, number)) return number
+    const counted = countIn(unit.text, question)
+    if (counted !== undefined && fitsNumber(spec, counted)) return counted
+    return nearest(unit.text, matchesOf(unit.text, NUMBER), question)
       .map((text) => Number(text.replaceAll(',', '').replace('−', '-')))
-      .find((value) => fitsNumber(spec, value))
+      .find((one) => fitsNumber(spec, one))
   }
   const texts = textsFor(spec, unit, question)
-  const pattern = spec.pattern === undefined ? undefined : new RegExp(spec.pattern, 'u')
-  return texts.find((text) => {
-    // JSON Schema counts code points.
-    const length =
-      text.length <= spec.minLength || text.length >= spec.maxLength ? [...text].length : text.length
-    if (length < spec.minLength || length > spec.maxLength) return false
-    if (spec.format !== undefined && !isFormat(spec.format, text)) return false
-    return pattern?.test(text) ?? true
-  })
+  // The key of a date such as `July 5, 2023` is its ISO form.
+  const values = [value, spec.format === 'date' ? key : undefined].filter((one) => one !== undefined)
+  return [...values, ...texts].find((text) => fitsText(spec, text))
+}
+
+const COUNTS = 'no|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve'.split('|')
+const COUNT = new RegExp(
+  String.raw`\b(?<count>${COUNTS.join('|')})[\s-]+(?:\w+[\s-]+)??(?<noun>\p{L}+)`,
+  'giu',
+)
+
+/** The number that a text states in words before a word of the question: `no dependencies` is 0. */
+function countIn(text: string, { terms }: Question): number | undefined {
+  for (const { groups } of text.matchAll(COUNT)) {
+    const noun = stem(groups?.['noun']?.toLowerCase() ?? '')
+    if (!terms.some((term) => term.stems.has(noun))) continue
+    const index = COUNTS.indexOf(groups?.['count']?.toLowerCase() ?? '')
+    return Math.max(0, index - 1)
+  }
+  return undefined
+}
+
+/** Whether a text has the length and the format of a field. */
+function fitsText(spec: FieldSpec, text: string): boolean {
+  // JSON Schema counts code points.
+  const length =
+    text.length <= spec.minLength || text.length >= spec.maxLength ? [...text].length : text.length
+  if (length < spec.minLength || length > spec.maxLength) return false
+  return spec.format === undefined || isFormat(spec.format, text)
 }
 
 function fitsNumber(spec: FieldSpec, value: number): boolean {
@@ -109,36 +160,36 @@ function fitsNumber(spec: FieldSpec, value: number): boolean {
 }
 
 /** The texts of a unit that may be the value of a string field, best first. */
-function textsFor(spec: FieldSpec, unit: Unit, question: Question): readonly string[] {
-  const { format, pattern } = spec
+function textsFor({ format }: FieldSpec, unit: Unit, question: Question): readonly string[] {
   const form = FORMS[format ?? '']
-  if (form !== undefined) return nearest(unit.text, form, question)
+  if (form !== undefined) return nearest(unit.text, matchesOf(unit.text, form), question)
   if (isMereAddress(unit, question)) return []
-  if (format === undefined && pattern === undefined) return [unit.text]
-  if (format !== undefined)
-    return [unit.text, ...nearest(unit.text, /[^\s"'`()<>]+[^\s"'`()<>.,;:]/gu, question)]
-  // What the pattern matches within the text, since an anchored pattern is for the value alone.
-  const inner = (pattern ?? '').replace(/^\^/, '').replace(/\$$/, '')
-  return [unit.text, ...nearest(unit.text, new RegExp(inner, 'gu'), question)]
+  if (format === undefined) return [unit.text]
+  const tokens = matchesOf(unit.text, /[^\s"'`()<>]+[^\s"'`()<>.,;:]/gu)
+  return [unit.text, ...nearest(unit.text, tokens, question)]
 }
 
 /** Whether a unit is only a URL, and the question does not ask for one. */
-export function isMereAddress(unit: Unit, { terms }: Question): boolean {
+function isMereAddress(unit: Unit, { terms }: Question): boolean {
   return isAddress(unit) && !terms.some(({ answer }) => answer?.test(unit.text))
 }
 
-/** The matches of the pattern, nearest to the question's terms first. */
-function nearest(text: string, pattern: RegExp, question: Question): string[] {
+function matchesOf(text: string, pattern: RegExp): TextPart[] {
+  return [...text.matchAll(pattern)].map(({ 0: part, index }) => ({ text: part, index }))
+}
+
+/** The parts of a text, nearest to the question's terms first. */
+function nearest(text: string, parts: readonly TextPart[], question: Question): string[] {
   const positions = [...text.matchAll(/[\p{L}\p{N}]+/gu)]
     .filter(([word]) => question.terms.some((term) => term.stems.has(stem(word.toLowerCase()))))
     .map(({ index }) => index)
-  // Computed once per match instead of at each comparison of the sort.
+  // Computed once per part instead of at each comparison of the sort.
   const distance = (index: number) =>
     positions.reduce((min, position) => Math.min(min, Math.abs(position - index)), Number.MAX_SAFE_INTEGER)
-  return [...text.matchAll(pattern)]
-    .map(({ 0: match, index }) => ({ match, distance: distance(index) }))
+  return parts
+    .map((part) => ({ text: part.text, distance: distance(part.index) }))
     .toSorted((a, b) => a.distance - b.distance)
-    .map(({ match }) => match)
+    .map((part) => part.text)
 }
 
 /** An allowed value, and how it is searched for. */
@@ -175,13 +226,18 @@ function takeAllowed(choices: readonly Choice[], evidence: readonly Evidence[]):
   return undefined
 }
 
-function allowedIn(choices: readonly Choice[], { unit }: Evidence): (string | number | boolean)[] {
-  const lower = unit.text.toLowerCase()
+function allowedIn(choices: readonly Choice[], { unit, value }: Evidence): (string | number | boolean)[] {
+  // A licence has several names.
+  const id = value === undefined ? undefined : licenceId(value)
+  const same = id === undefined ? undefined : choices.find((choice) => licenceId(String(choice.value)) === id)
+  if (same !== undefined) return [same.value]
+  const text = value ?? unit.text
+  const lower = text.toLowerCase()
   return (
     choices
       // The substring search is faster than the expression, and usually sufficient.
-      .filter((choice) => lower.includes(choice.lower) && choice.expression().test(unit.text))
-      .map(({ value }) => value)
+      .filter((choice) => lower.includes(choice.lower) && choice.expression().test(text))
+      .map((choice) => choice.value)
   )
 }
 
@@ -189,6 +245,10 @@ const NEGATION = /\b(?:no|not|never|none|neither|nor|without|cannot|lacks?|unsup
 
 /** True if a statement matches the question, false if it negates it. */
 function takeStatement(evidence: readonly Evidence[]): Answer | undefined {
+  const [first] = evidence
+  if (first?.value === 'true' || first?.value === 'false') {
+    return { value: first.value === 'true', evidence: [first] }
+  }
   const statement = evidence.find(
     ({ unit, direct, coverage }) =>
       direct && coverage >= STATEMENT_COVERAGE && unit.kind !== 'code' && words(unit.text).length >= 3,
@@ -197,16 +257,29 @@ function takeStatement(evidence: readonly Evidence[]): Answer | undefined {
   return { value: !NEGATION.test(statement.unit.text), evidence: [statement] }
 }
 
-function takeList(spec: FieldSpec, evidence: readonly Evidence[], question: Question): Answer | undefined {
+async function takeList(
+  spec: FieldSpec,
+  evidence: readonly Evidence[],
+  question: Question,
+  patterns: PatternMatcher,
+): Promise<Answer | undefined> {
   const { items } = spec
   const [best] = evidence
   if (best === undefined || items === undefined || spec.allowed !== undefined) return undefined
   const maxItems = Math.min(spec.maxItems, MAX_ITEMS)
   const choices = items.allowed === undefined ? undefined : choicesOf(items.allowed)
+  if (items.kind === 'string' && items.pattern === undefined && choices === undefined) {
+    const listed = enumerationIn(best)
+    if (listed.length > 0)
+      return { value: listed.slice(0, maxItems), evidence: listed.slice(0, maxItems).map(() => best) }
+  }
   // By the JSON of the value, so that no value is in the list twice.
   const values = new Map<string, { readonly value: unknown; readonly evidence: Evidence }>()
   for (const candidate of related(best, evidence)) {
-    const found = choices === undefined ? takeItem(items, candidate, question) : allowedIn(choices, candidate)
+    const found =
+      choices === undefined
+        ? await takeItem(items, candidate, question, patterns)
+        : allowedIn(choices, candidate)
     for (const value of found) {
       const key = JSON.stringify(value)
       if (values.size < maxItems && !values.has(key)) values.set(key, { value, evidence: candidate })
@@ -217,21 +290,50 @@ function takeList(spec: FieldSpec, evidence: readonly Evidence[], question: Ques
   return { value: all.map(({ value }) => value), evidence: all.map((item) => item.evidence) }
 }
 
+const TOKEN = String.raw`[\w@#+/.-]*[\w+#]`
+const ENUMERATION = new RegExp(
+  String.raw`(?:["'\x60]?${TOKEN}["'\x60]?,\s+){2,}(?:(?:and|or)\s+)?["'\x60]?${TOKEN}`,
+  'u',
+)
+
+/** The short values that a sentence lists: `4, 7, 2019-09, and 2020-12`. */
+function enumerationIn({ unit }: Evidence): string[] {
+  if (unit.kind === 'item' || unit.kind === 'code') return []
+  const [list] = ENUMERATION.exec(unit.text) ?? []
+  return (list ?? '')
+    .split(/,\s+/)
+    .map((value) => value.replace(/^(?:and|or)\s+/, '').replaceAll(/[`"']/g, ''))
+    .filter((value) => value !== '')
+}
+
 /** The item that a unit is, as a list of at most one. */
-function takeItem(items: FieldSpec, candidate: Evidence, question: Question): readonly unknown[] {
-  if (items.kind === 'object') return takeObject(items, candidate, question)
-  const value = items.kind === 'array' ? undefined : takeAnswer(items, [candidate], question)?.value
-  return value === undefined ? [] : [value]
+async function takeItem(
+  items: FieldSpec,
+  candidate: Evidence,
+  question: Question,
+  patterns: PatternMatcher,
+): Promise<readonly unknown[]> {
+  if (items.kind === 'object') return await takeObject(items, candidate, question, patterns)
+  if (items.kind === 'array') return []
+  const answer = await takeAnswer(items, [candidate], question, patterns)
+  return answer === undefined ? [] : [answer.value]
 }
 
 /** An object whose properties are all taken from one unit. Its text is the value of one property only. */
-function takeObject(spec: FieldSpec, candidate: Evidence, question: Question): readonly unknown[] {
+async function takeObject(
+  spec: FieldSpec,
+  candidate: Evidence,
+  question: Question,
+  patterns: PatternMatcher,
+): Promise<readonly unknown[]> {
   const entries: [string, unknown][] = []
   let isTextTaken = false
   let isAnswered = false
   for (const property of spec.properties) {
     const isSpent: boolean = isTextTaken && isWholeText(property)
-    const answer: Answer | undefined = isSpent ? undefined : takeAnswer(property, [candidate], question)
+    const answer: Answer | undefined = isSpent
+      ? undefined
+      : await takeAnswer(property, [candidate], question, patterns)
     isTextTaken ||= answer?.value === candidate.unit.text
     isAnswered ||= answer !== undefined
     const value = answer === undefined ? emptyAnswer(property) : answer.value

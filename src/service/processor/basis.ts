@@ -3,7 +3,9 @@ import type { Citation, FieldBasis } from '../../protocol/output.ts'
 import type { Answer } from './answer.ts'
 import type { Findings } from './evidence.ts'
 import type { Evidence } from './judge.ts'
+import { type Confidence, confidenceOf as levelOf, explain, type Features } from './confidence.ts'
 import type { FieldSpec } from './schema.ts'
+import { UNKNOWN } from './unknown.ts'
 
 /** The evidence for a field, and the answer taken from it. */
 export interface Searched {
@@ -58,7 +60,7 @@ export function entry(field: string, searched: Searched): FieldBasis {
   }
 }
 
-const CONFIDENCES = ['low', 'medium', 'high'] as const
+const CONFIDENCES = ['low', 'medium', 'high'] as const satisfies readonly Confidence[]
 
 /** One citation per document, with every passage that an answer was taken from. */
 function citationsOf(evidence: readonly Evidence[]): Citation[] {
@@ -71,30 +73,66 @@ function citationsOf(evidence: readonly Evidence[]): Citation[] {
   return [...citations].map(([url, { title, excerpts }]) => ({ url, title, excerpts: [...excerpts] }))
 }
 
-function confidenceOf({ found, answer }: Searched): (typeof CONFIDENCES)[number] {
-  const [best] = answer?.evidence ?? []
-  if (best === undefined || best.coverage < 0.5) return 'low'
-  const rival = found.evidence.find(({ unit }) => unit.text !== best.unit.text)
-  const clear = rival === undefined || best.score - rival.score > 0.25
-  const sure = best.coverage >= 0.75 && best.direct && found.about !== undefined
-  return sure && clear ? 'high' : sure || best.direct || best.coverage >= 0.75 ? 'medium' : 'low'
+function confidenceOf(searched: Searched): Confidence {
+  const features = featuresOf(searched)
+  return features === undefined ? 'low' : levelOf(features)
 }
 
-function reasoningOf(field: string, { found, answer }: Searched): string {
-  const { question, query, about, passages } = found
-  const where = about === undefined ? 'all documents' : `the documents named ${about}`
-  const target =
-    question.terms.length === 0 ? 'a definition' : question.terms.map(({ word }) => word).join(', ')
-  const words = query === '' ? '' : ` for “${query}”`
-  const search = `${field}: searched ${where}${words} and read ${count(passages, 'passage')} for ${target}.`
+/** What is known of an answer; undefined if there is none. */
+function featuresOf({ found, answer }: Searched): Features | undefined {
   const [best] = answer?.evidence ?? []
-  if (best === undefined) return `${search} Nothing answers it, so it is left empty.`
-  const { unit, passage, coverage } = best
+  if (best === undefined) return undefined
+  const { asked, by, about, evidence } = found
+  const keyOf = ({ key, unit }: Evidence) => key ?? unit.text
+  const same = evidence.filter((one) => keyOf(one) === keyOf(best))
+  const others = evidence.filter((one) => keyOf(one) !== keyOf(best))
+  const comparesDocuments = by === 'attribute' && COMPARED.has(asked.attribute?.name ?? '')
+  const rival = others[0]?.score ?? 0
+  return {
+    form:
+      by !== 'words'
+        ? true
+        : asked.form === undefined
+          ? undefined
+          : best.value !== undefined || isNumber(answer?.value),
+    agreeing: by === 'attribute' ? documentsOf(same) : 1,
+    disagreeing: comparesDocuments ? documentsOf(others) : 0,
+    nearness: best.coverage,
+    direct: best.direct,
+    own: about !== undefined,
+    stated: by === 'version' || (by === 'attribute' && best.score >= STATED),
+    lead: best.score <= 0 ? 0 : Math.max(0, (best.score - rival) / best.score),
+  }
+}
+
+/** Attributes of which a thing has one value only. */
+const COMPARED: ReadonlySet<string> = new Set(['licence', 'author'])
+/** Minimum score of an attribute that is stated as a field, or under a heading of its own. */
+const STATED = 8
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number'
+}
+
+function documentsOf(evidence: readonly Evidence[]): number {
+  return new Set(evidence.map(({ passage }) => passage.url)).size
+}
+
+function reasoningOf(field: string, searched: Searched): string {
+  const { found, answer } = searched
+  const { asked, query, about, passages } = found
+  const where = about === undefined ? 'all documents' : `the documents named ${about}`
+  const target = asked.attribute?.name ?? asked.terms.map(({ word }) => word).join(', ')
+  const searchedFor = query === '' ? '' : ` for “${query}”`
+  const search = `${field}: searched ${where}${searchedFor} and read ${count(passages, 'passage')} for ${target}.`
+  const [best] = answer?.evidence ?? []
+  const features = featuresOf(searched)
+  if (best === undefined || features === undefined) return `${search} ${UNKNOWN}, so it is left empty.`
+  const { unit, passage } = best
   const heading = unit.heading === '' ? '' : `, under “${unit.heading.trim()}”`
   const others = (answer?.evidence.length ?? 0) - 1
   const more = others > 0 ? `, with ${count(others, 'more')} like it` : ''
-  const matched = `${Math.round(coverage * 100)} % of the question`
-  return `${search} The best ${unit.kind} is in “${passage.title}”${heading}${more}; it matches ${matched}.`
+  return `${search} The best ${unit.kind} is in “${passage.title}”${heading}${more}: ${explain(features)}.`
 }
 
 function count(number: number, noun: string): string {

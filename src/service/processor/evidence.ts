@@ -1,15 +1,18 @@
-import type { SourcePolicy } from '../../protocol/task.ts'
-import type { Corpus } from '../corpus/corpus.ts'
-import { splitPassages } from '../corpus/passages.ts'
-import { significantTerms, words } from '../corpus/terms.ts'
-import { type Evidence, Judge, type SourcePassage } from './judge.ts'
+import { significantTerms } from '../corpus/terms.ts'
+import { type Asked, type AskedTerm, readAsked } from './asked.ts'
+import { releaseSection } from './changes.ts'
+import { describedThing } from './described.ts'
+import { factsOf } from './facts.ts'
+import type { Evidence } from './judge.ts'
+import type { Place, ReadPassage, SourcePassage, Thing } from './place.ts'
+import { type RankedPassage, statementsOf } from './statements.ts'
 import type { Subject } from './subject.ts'
-import { type Question, questionOf } from './vocabulary.ts'
+import { stemsOf } from './vocabulary.ts'
 
 /** The result of a search for evidence. */
 export interface Findings {
-  readonly question: Question
-  /** The search terms. */
+  readonly asked: Asked
+  /** The search terms; empty if none were needed. */
   readonly query: string
   /** The name whose documents were searched; undefined for all documents. */
   readonly about: string | undefined
@@ -18,79 +21,304 @@ export interface Findings {
   readonly sources: readonly string[]
   /** Best first. */
   readonly evidence: readonly Evidence[]
+  /** What the evidence states: an attribute, the changes of a version, or the words of the question. */
+  readonly by: 'attribute' | 'version' | 'words'
 }
 
-/** Settings of {@link findEvidence}. */
+/** A question, or what a field of a schema asks for. */
+export interface Inquiry {
+  /** The name of the field, in words; empty for a question. */
+  readonly name: string
+  /** The question, or the description of the field. */
+  readonly text: string
+  /** Whether the input asks for nothing else, so that its words belong to the question. */
+  readonly isOnly: boolean
+  /** Whether the answer is a number. */
+  readonly wantsNumber?: boolean
+}
+
+/** Where evidence is searched, and for what. */
 export interface EvidenceSearch {
-  readonly corpus: Corpus
+  readonly place: Place
   readonly subject: Subject
-  readonly sourcePolicy: SourcePolicy | undefined
-  /** Maximum number of passages that are read. */
+  /** Maximum number of passages that a search returns. */
   readonly depth: number
 }
 
+/** A statement is nearly as good as the best one if it scores at least this fraction. */
+const NEARLY = 0.85
+/** The weight of a word that only the name of a field has. */
+const NAME_WEIGHT = 0.4
 /** Maximum number of sentences and lines that are returned. */
 const MAX_EVIDENCE = 200
-/** Maximum number of documents whose beginnings are read for a definition. */
-const LEAD_DOCUMENTS = 6
-/** Number of passages of the beginning of a document. */
-const LEAD_PASSAGES = 6
+/** Number of characters of a document that are read for each passage of the depth. */
+const CHARACTERS = 1_500
+/** Minimum coverage of evidence in the subject's own documents. */
+const OWN_COVERAGE = 0.62
+/** Minimum coverage of evidence in other documents, and of a question without a subject. */
+const OTHER_COVERAGE = 0.8
 
 /**
- * Finds the sentences and lines that answer a question: in the documents with the subject's name if there are any, else in all.
+ * Finds the sentences and lines that answer a question: in the documents of its subject if it has one, else in all. None if the
+ * documents do not say.
  */
-export function findEvidence(search: EvidenceSearch, text: string): Findings {
-  const { subject } = search
-  const nameWords = subject.names.flatMap((name) => words(name))
-  const question = questionOf(text, nameWords)
-  const scopes = [...subject.names, undefined]
-  let findings: Findings | undefined
-  for (const about of scopes) {
-    const found = searchScope(search, question, about)
+export function findEvidence(search: EvidenceSearch, inquiry: Inquiry): Findings {
+  const { subject, place } = search
+  if (place.given !== undefined) return searchGiven(place, place.given, subject, inquiry)
+  let first: Findings | undefined
+  for (const name of subject.names) {
+    const thing = place.thing(name)
+    if (thing === undefined) continue
+    const found = searchThing(search, thing, readInquiry(subject, inquiry, namesOf(name, thing)), name)
     if (found.evidence.length > 0) return found
-    findings ??= found
+    first ??= found
   }
-  return findings ?? { question, query: '', about: undefined, passages: 0, sources: [], evidence: [] }
-}
-
-function searchScope(search: EvidenceSearch, question: Question, about: string | undefined): Findings {
-  const { corpus, subject, sourcePolicy, depth } = search
-  const subjectWords = about === undefined ? [...subject.names, subject.text] : []
-  const wanted = [...question.terms.flatMap((term) => term.words), ...subjectWords].join(' ')
-  const query = significantTerms(wanted).join(' ')
-  // A document usually defines its subject at the beginning, and seldom with the terms of the question.
-  const passages = about === undefined ? [] : leads(search, about)
-  if (about === undefined || question.terms.length > 0) {
-    passages.unshift(...corpus.passages({ queries: [query], about, sourcePolicy, limit: depth }))
+  const [main] = subject.names
+  const described =
+    main === undefined
+      ? describedThing(
+          place,
+          inquiry.name === '' ? inquiry.text : `${subject.text} ${inquiry.text}`,
+          search.depth,
+        )
+      : undefined
+  if (described !== undefined) {
+    const found = searchThing(search, described.thing, described.asked, described.thing.name)
+    if (found.evidence.length > 0) return found
   }
-  const judge = new Judge(question, subject, about)
-  const seen = new Set<string>()
-  const evidence: Evidence[] = []
-  for (const [rank, passage] of passages.entries()) {
-    const key = `${passage.url}\n${passage.text}`
-    if (seen.has(key)) continue
-    seen.add(key)
-    evidence.push(...judge.read(passage, rank))
-  }
-  // A stable sort keeps the order of passages for equal scores, so that answers are deterministic.
-  evidence.sort((a, b) => b.score - a.score)
-  const sources = [...new Set(passages.map(({ url }) => url))]
-  return { question, query, about, passages: seen.size, sources, evidence: evidence.slice(0, MAX_EVIDENCE) }
-}
-
-/** The beginnings of the documents with a name; only those of its README or index if there is one. */
-function leads({ corpus, sourcePolicy }: EvidenceSearch, about: string): SourcePassage[] {
-  const hits = corpus.search(
-    { queries: [about], about, sourcePolicy, limit: LEAD_DOCUMENTS },
-    { charactersPerResult: 1, excerptsPerResult: 1 },
+  const asked = readInquiry(
+    subject,
+    { ...inquiry, isOnly: inquiry.isOnly || main === undefined },
+    main === undefined ? [] : [main],
   )
-  const introductions = hits.filter(({ url }) => /\/(?:readme|index)(?:\.[^/]*)?$/i.test(url))
-  return (introductions.length > 0 ? introductions : hits).flatMap(({ url }) => {
-    const document = corpus.document(url)
-    if (document === undefined) return []
-    const { title, text } = document
-    return splitPassages(text.slice(0, 20_000))
-      .slice(0, LEAD_PASSAGES)
-      .map(({ start, end }) => ({ url, title, text: text.slice(start, end) }))
-  })
+  // What another document states of an attribute is its own.
+  if (main !== undefined && asked.attribute !== undefined && first !== undefined) return first
+  const found = searchAll(search, asked, main)
+  return found.evidence.length > 0 ? found : (first ?? found)
+}
+
+/** Searches passages that were found for the question, so that only what the field asks must be in them. */
+function searchGiven(
+  place: Place,
+  passages: readonly SourcePassage[],
+  { text: input }: Subject,
+  { name, text, wantsNumber = false }: Inquiry,
+): Findings {
+  const field = readAsked(`${name} ${text}`, [])
+  const read = field.terms.length === 0 ? readAsked(input, []) : field
+  const asked: Asked = wantsNumber && read.form === undefined ? { ...read, form: 'number' } : read
+  const readings = passages.map((passage) => place.within(passage))
+  const facts = asked.attribute === undefined ? [] : factsOf(asked.attribute, readings, [''])
+  if (facts.length > 0) return findings(asked, '', undefined, readings, facts, 'attribute')
+  const ranked = readings.map((reading, rank) => ({ reading, rank }))
+  const evidence = statementsOf(asked, ranked, false).filter(({ coverage }) => coverage >= OWN_COVERAGE)
+  return findings(asked, '', undefined, readings, evidence, 'words')
+}
+
+/** Reads what is asked. A field without words of its own, such as `answer`, asks what the input asks. */
+function readInquiry(
+  { text: input }: Subject,
+  { name, text, isOnly, wantsNumber = false }: Inquiry,
+  names: readonly string[],
+): Asked {
+  const asked = withWeakName(readWith(`${name} ${text}`, input, isOnly, names), name, `${text} ${input}`)
+  const isOpen = asked.form === undefined || asked.form === 'command'
+  return wantsNumber && isOpen ? { ...asked, form: 'number' } : asked
+}
+
+/** The name of a field says less than its description. */
+function withWeakName(asked: Asked, name: string, description: string): Asked {
+  const described = stemsOf(description)
+  if (!asked.terms.some((term) => term.weight > 0.5 && described.has(term.stem))) return asked
+  const named = stemsOf(name)
+  const isNameOnly = (root: string) => named.has(root) && !described.has(root)
+  const terms = asked.terms.map((term) => (isNameOnly(term.stem) ? weakened(term) : term))
+  return { ...asked, terms }
+}
+
+function weakened(term: AskedTerm): AskedTerm {
+  return { ...term, weight: term.weight * NAME_WEIGHT }
+}
+
+function readWith(text: string, input: string, isOnly: boolean, names: readonly string[]): Asked {
+  const field = readAsked(text, names)
+  if (input.trim() === '') return field
+  if (
+    !field.terms.some(({ weight }) => weight > 0.5) &&
+    (field.attribute === undefined || field.terms.length === 0)
+  ) {
+    return readAsked(`${input} ${text}`, names)
+  }
+  // The input names a thing that no document is about: its words must be found too.
+  if (names.length === 0) return { ...readAsked(`${input} ${text}`, names), attribute: undefined }
+  const whole = readAsked(`${input} ${text}`, names)
+  if (field.attribute !== undefined) return inContext(field, whole, readAsked(input, names))
+  if (isOnly) return whole
+  // The words of the input say where the field's value is, but another field may be what they ask for.
+  const own = new Set(field.terms.map(({ stem }) => stem))
+  const around = whole.terms.filter(({ stem }) => !own.has(stem)).map(weakened)
+  return { ...field, form: field.form ?? whole.form, terms: [...field.terms, ...around] }
+}
+
+/** An attribute that the input asks for in some release, or the version of which it says more. */
+function inContext(field: Asked, whole: Asked, input: Asked): Asked {
+  const { exact, terms, attribute } = input
+  const saysMore = attribute === undefined && terms.some(({ weight }) => weight === 1)
+  const isOfChange = field.attribute?.name === 'version' && saysMore
+  return isOfChange ? { ...whole, attribute: undefined, form: 'version' } : { ...field, exact }
+}
+
+/** Whether the manifest is of the release that a question asks about: an earlier one needs another runtime. */
+function isOfRelease(place: Place, thing: Thing, { attribute, exact }: Asked): boolean {
+  if (exact.length === 0 || attribute?.name !== 'runtime') return true
+  const manifest = thing.root.find(({ kind }) => kind === 'manifest')
+  const text = manifest === undefined ? '' : (place.document(manifest.url)?.text ?? '')
+  const major = /(?<=^version: )\d+/m.exec(text)?.[0]
+  return exact.every((one) => one.split('.', 1)[0] === major)
+}
+
+/** The names that a thing is called: with its scope and without. */
+function namesOf(name: string, thing: Thing): string[] {
+  const bare = (one: string) => one.replace(/^@[^/]+\//, '')
+  const names = [name, thing.name, bare(name), bare(thing.name)]
+  return [...new Set([...names, ...names.map((one) => one.replaceAll(/[-_]/g, ''))])]
+}
+
+function searchThing(search: EvidenceSearch, thing: Thing, asked: Asked, about: string): Findings {
+  const { place, depth } = search
+  const characters = depth * CHARACTERS
+  if (asked.release !== undefined && (asked.asksForChanges || asked.form === 'date')) {
+    const changes = searchRelease(place, thing, asked, asked.release, about)
+    if (changes !== undefined) return changes
+  }
+  const readings = thing.root
+    .filter(({ kind }) => kind !== 'changelog' && kind !== 'page')
+    .flatMap((source) => place.read(source, source.kind === 'licence' ? 2_000 : characters))
+  if (asked.attribute !== undefined && isOfRelease(place, thing, asked)) {
+    const others = asked.attribute.name === 'runtime' ? searchOwn(search, thing, asked, about) : []
+    const all = [...readings, ...others.filter(({ passage }) => passage.kind !== 'manifest')]
+    return findings(asked, '', about, all, factsOf(asked.attribute, all, namesOf(about, thing)), 'attribute')
+  }
+  const query = queryOf(asked)
+  const found = searchOwn(search, thing, asked, about)
+  const ranked: RankedPassage[] = []
+  const seen = new Set<string>()
+  const add = (reading: ReadPassage, rank: number) => {
+    const key = `${reading.passage.url}\n${reading.passage.text}`
+    if (seen.has(key)) return
+    seen.add(key)
+    ranked.push({ reading, rank })
+  }
+  for (const [index, reading] of readings.entries())
+    if (reading.passage.kind !== 'licence') add(reading, Math.floor(index / 2))
+  for (const [index, reading] of found.entries()) add(reading, index)
+  const evidence = oldestFirst(
+    asked,
+    statementsOf(asked, ranked, false).filter(({ coverage }) => coverage >= OWN_COVERAGE),
+  )
+  return findings(
+    asked,
+    query,
+    about,
+    ranked.map(({ reading }) => reading),
+    evidence,
+    'words',
+  )
+}
+
+/** For the version since which something is so: of statements that are nearly as good, that of the oldest version first. */
+function oldestFirst({ form, text }: Asked, evidence: readonly Evidence[]): readonly Evidence[] {
+  const [best] = evidence
+  if (best === undefined || form !== 'version' || !/\b(?:since|as of|added|introduced?|first)\b/i.test(text))
+    return evidence
+  const near = evidence.filter(({ score, key }) => key !== undefined && score >= best.score * NEARLY)
+  const rest = evidence.filter((one) => !near.includes(one))
+  return [...near.toSorted((a, b) => compareVersions(a.key ?? '', b.key ?? '')), ...rest]
+}
+
+function compareVersions(a: string, b: string): number {
+  return a.localeCompare(b, 'en', { numeric: true })
+}
+
+/** The best passages of a thing's own documents. */
+function searchOwn(
+  { place, depth }: EvidenceSearch,
+  thing: Thing,
+  asked: Asked,
+  about: string,
+): ReadPassage[] {
+  const own = new Set(thing.documents.map(({ url }) => url))
+  return place
+    .passages(queryOf(asked), about, depth)
+    .filter(({ url }) => own.has(url))
+    .map((passage) => place.within(passage))
+}
+
+/** What the changelog says of a version; undefined if it has no section of it. */
+function searchRelease(
+  place: Place,
+  thing: Thing,
+  asked: Asked,
+  release: string,
+  about: string,
+): Findings | undefined {
+  for (const source of thing.documents) {
+    if (source.kind !== 'changelog') continue
+    const document = place.document(source.url)
+    const section = document === undefined ? undefined : releaseSection(document, release)
+    if (section === undefined) continue
+    const { readings, evidence, released } = section
+    if (asked.asksForChanges) return findings(asked, '', about, readings, evidence, 'version')
+    // The day of a release stands in its heading.
+    if (released !== undefined) return findings(asked, '', about, readings, [released], 'version')
+  }
+  return undefined
+}
+
+/** Searches all documents. With a name, what they state must name it. */
+function searchAll(
+  { place, subject, depth }: EvidenceSearch,
+  asked: Asked,
+  name: string | undefined,
+): Findings {
+  const query = [name ?? '', queryOf(asked)].join(' ').trim()
+  const passages = query === '' ? [] : place.passages(query, undefined, depth)
+  const ranked = passages.map((passage, rank) => ({ reading: place.within(passage), rank }))
+  const nameStems = name === undefined ? [] : [...stemsOf(name)]
+  const evidence = statementsOf(asked, ranked, subject.names.length === 0).filter(
+    ({ coverage, unit }) =>
+      coverage >= OTHER_COVERAGE && nameStems.every((wanted) => stemsOf(unit.text).has(wanted)),
+  )
+  return findings(
+    asked,
+    query,
+    undefined,
+    ranked.map(({ reading }) => reading),
+    evidence,
+    'words',
+  )
+}
+
+function queryOf({ terms }: Asked): string {
+  const all = [...terms.map(({ word }) => word), ...terms.flatMap(({ synonyms }) => [...synonyms])]
+  return significantTerms(all.join(' ')).join(' ')
+}
+
+function findings(
+  asked: Asked,
+  query: string,
+  about: string | undefined,
+  readings: readonly { readonly passage: SourcePassage }[],
+  evidence: readonly Evidence[],
+  by: Findings['by'],
+): Findings {
+  return {
+    asked,
+    query,
+    about,
+    passages: readings.length,
+    sources: [...new Set(readings.map(({ passage }) => passage.url))],
+    evidence: evidence.slice(0, MAX_EVIDENCE),
+    by,
+  }
 }

@@ -2,13 +2,13 @@ import { setImmediate } from 'node:timers/promises'
 import type { Warning } from '../../protocol/problem.ts'
 import type { RunInput, TaskSpec } from '../../protocol/task.ts'
 import type { Corpus } from '../corpus/corpus.ts'
-import { isMereAddress } from './answer.ts'
-import { entry } from './basis.ts'
-import { type EvidenceSearch, findEvidence } from './evidence.ts'
+import type { Isolated } from '../isolated/isolated.ts'
 import { extractFields } from './fields.ts'
-import { jsonSchemaOf } from './json-schema.ts'
-import type { Evidence } from './judge.ts'
+import { jsonSchemaOf } from './output-schema.ts'
+import { createPatternMatcher } from './pattern.ts'
+import { corpusPlace } from './place.ts'
 import type { Processor, RunResult, RunTask } from './processor.ts'
+import { extractProse } from './prose.ts'
 import { Reporter } from './reporter.ts'
 import { continued, readSubject } from './subject.ts'
 import { suggestSchema } from './suggest.ts'
@@ -29,18 +29,19 @@ const EFFORTS = {
  * another document must contain the name. The processors `lite`, `base` and `core` differ in how much they read; any other
  * name means `base`.
  */
-export function extractiveProcessor(corpus: Corpus): Processor {
+export function extractiveProcessor(corpus: Corpus, isolated: Isolated): Processor {
   return {
     async run(task: RunTask, signal: AbortSignal): Promise<RunResult> {
       signal.throwIfAborted()
       const { input, context, report, elementBasis = false } = task
-      const { source_policy: sourcePolicy } = input
       const { depth, sentences } = effortOf(input)
-      const subject = continued(corpus, readSubject(corpus, input.input, sourcePolicy), context, sourcePolicy)
-      const search = { corpus, subject, sourcePolicy, depth }
+      const place = corpusPlace(corpus, input.source_policy)
+      const subject = continued(place, readSubject(place, input.input), context)
+      const search = { place, subject, depth }
       const reporter = new Reporter(report, subject)
+      const patterns = createPatternMatcher(isolated)
       const extract = (schema: Readonly<Record<string, unknown>>) =>
-        extractFields({ search, schema, elementBasis, reporter, signal })
+        extractFields({ search, schema, isolated, elementBasis, patterns, reporter, signal })
 
       const asked = input.task_spec?.output_schema
       const schema = jsonSchemaOf(asked)
@@ -85,7 +86,11 @@ function isAuto(schema: TaskSpec['output_schema']): boolean {
 }
 
 function isAnswered({ output }: RunResult): boolean {
-  return output.type === 'json' && Object.values(output.content).some((value) => value !== null)
+  return output.type === 'json' && Object.values(output.content).some(hasValue)
+}
+
+function hasValue(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : value !== null
 }
 
 function withSchema(result: RunResult, schema: Readonly<Record<string, unknown>>): RunResult {
@@ -100,30 +105,4 @@ function effortOf({ processor }: RunInput): (typeof EFFORTS)[keyof typeof EFFORT
 function descriptionOf(schema: TaskSpec['output_schema']): string {
   if (typeof schema === 'string') return schema
   return schema?.type === 'text' ? (schema.description ?? '') : ''
-}
-
-function extractProse(
-  search: EvidenceSearch,
-  description: string,
-  sentences: number,
-  reporter: Reporter,
-): RunResult {
-  reporter.plan(1, [])
-  const found = findEvidence(search, `${search.subject.text} ${description}`)
-  const statements = found.evidence.filter(({ unit }) => !isMereAddress(unit, found.question))
-  const evidence = distinct(statements).slice(0, sentences)
-  const answer = evidence.length === 0 ? undefined : { value: '', evidence }
-  reporter.searched('output', found, answer && { ...answer, value: evidence[0]?.unit.text })
-  const basis = [entry('output', { found, answer })]
-  return { output: { type: 'text', content: evidence.map(({ unit }) => unit.text).join('\n\n'), basis } }
-}
-
-/** Evidence with distinct text that is nearly as good as the best. */
-function distinct(evidence: readonly Evidence[]): Evidence[] {
-  const byText = new Map<string, Evidence>()
-  for (const candidate of evidence) {
-    if (candidate.score < (evidence[0]?.score ?? 0) * 0.6) break
-    if (!byText.has(candidate.unit.text)) byText.set(candidate.unit.text, candidate)
-  }
-  return [...byText.values()]
 }

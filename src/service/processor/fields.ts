@@ -1,11 +1,13 @@
 import { setImmediate } from 'node:timers/promises'
 import type { FieldBasis } from '../../protocol/output.ts'
+import type { Isolated } from '../isolated/isolated.ts'
 import { emptyAnswer, takeAnswer } from './answer.ts'
 import { basisOf, elementBasisOf, type Finding } from './basis.ts'
 import { type EvidenceSearch, findEvidence } from './evidence.ts'
+import type { PatternMatcher } from './pattern.ts'
 import type { RunResult } from './processor.ts'
 import type { Reporter } from './reporter.ts'
-import { type FieldSpec, readSchema } from './schema.ts'
+import type { FieldSpec } from './schema.ts'
 import { splitName } from './vocabulary.ts'
 
 /** Settings of {@link extractFields}. */
@@ -14,6 +16,10 @@ export interface FieldsOptions {
   readonly schema: Readonly<Record<string, unknown>>
   /** Whether the basis has an entry for each element of a list too (§2.3). */
   readonly elementBasis: boolean
+  /** Reads the schema. */
+  readonly isolated: Pick<Isolated, 'readSchema'>
+  /** Matches the patterns of the schema. */
+  readonly patterns: PatternMatcher
   readonly reporter: Reporter
   readonly signal: AbortSignal
 }
@@ -23,10 +29,11 @@ export interface FieldsOptions {
  * violate rules between fields.
  */
 export async function extractFields(options: FieldsOptions): Promise<RunResult> {
-  const { content: spec, warnings } = readSchema(options.schema)
+  const { content: spec, warnings } = await options.isolated.readSchema(options.schema)
   const objects = [spec, ...spec.alternatives].filter(({ kind }) => kind === 'object')
   options.reporter.plan(Math.max(0, ...objects.map(countFields)), fieldNames(objects))
-  const extraction = await extractField(options, spec, [])
+  const isOnly = objects.length === 1 && countFields(spec) === 1
+  const extraction = await extractField({ ...options, isOnly }, spec, [])
   if (extraction.missing !== undefined)
     throw new Error(`The output schema cannot be satisfied. ${extraction.missing}`)
 
@@ -40,6 +47,12 @@ export async function extractFields(options: FieldsOptions): Promise<RunResult> 
     output: { type: 'json', content: Object.fromEntries(extraction.entries), basis },
     ...(warnings.length > 0 && { warnings }),
   }
+}
+
+/** Settings of the search for a field. */
+interface FieldOptions extends FieldsOptions {
+  /** Whether the schema has no other field, so that the input asks for this one. */
+  readonly isOnly: boolean
 }
 
 /** A finding, with the name of its top-level field. */
@@ -62,7 +75,7 @@ interface Extraction {
 }
 
 async function extractField(
-  options: FieldsOptions,
+  options: FieldOptions,
   spec: FieldSpec,
   names: readonly string[],
 ): Promise<Extraction> {
@@ -85,7 +98,7 @@ async function extractField(
 }
 
 async function extractObject(
-  options: FieldsOptions,
+  options: FieldOptions,
   spec: FieldSpec,
   names: readonly string[],
 ): Promise<Extraction> {
@@ -106,7 +119,7 @@ async function extractObject(
 }
 
 async function extractValue(
-  { search, reporter, signal }: FieldsOptions,
+  { search, patterns, reporter, signal, isOnly }: FieldOptions,
   spec: FieldSpec,
   names: readonly string[],
 ): Promise<Extraction> {
@@ -114,8 +127,9 @@ async function extractValue(
   await setImmediate()
   signal.throwIfAborted()
   const path = names.join('.')
-  const found = findEvidence(search, `${names.map(splitName).join(' ')} ${spec.description}`)
-  const answer = takeAnswer(spec, found.evidence, found.question)
+  const name = names.map(splitName).join(' ')
+  const found = findEvidence(search, { name, text: spec.description, isOnly, wantsNumber: isNumeric(spec) })
+  const answer = await takeAnswer(spec, found.evidence, found.asked.question, patterns)
   reporter.searched(path, found, answer)
   const value = answer === undefined ? emptyAnswer(spec) : answer.value
   const missing =
@@ -123,6 +137,10 @@ async function extractValue(
       ? `${path || 'The content'}: it is required, and nothing was found for it that its schema allows (${expected(spec)})`
       : undefined
   return { spec, value, entries: [], findings: [{ spec, path, found, answer, top: names[0] ?? '' }], missing }
+}
+
+function isNumeric({ kind, alternatives }: FieldSpec): boolean {
+  return kind === 'number' || kind === 'integer' || alternatives.some(isNumeric)
 }
 
 /** What a field may be, in words. */

@@ -1,22 +1,20 @@
 import { Ajv, type ErrorObject, type Options } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { isObject, isText } from '../../protocol/event.ts'
-import type { OutputSchema } from '../../protocol/task.ts'
-import { bounded } from './bounded.ts'
 import { addFormats } from './format.ts'
 import { readSchema } from './schema.ts'
 
 /** What is wrong with a schema, or with a value, and where. */
-interface SchemaIssue {
+export interface SchemaIssue {
   /** The keys from the root to the place. */
   readonly path: readonly string[]
   readonly message: string
-  /** Whether the time was over before anything was found. Default false. */
+  /** Whether the check exceeded its time or memory, so that nothing was found. Default false. */
   readonly isTimeout?: boolean
 }
 
 /** A schema that was read. */
-export interface CompiledSchema {
+interface CompiledSchema {
   /** Why the schema cannot be used; empty if it can. */
   readonly issues: readonly SchemaIssue[]
   /** The first reason why a value does not satisfy the schema; undefined if it does. */
@@ -25,8 +23,6 @@ export interface CompiledSchema {
 
 type Schema = Readonly<Record<string, unknown>>
 
-/** Maximum time for compiling a schema and for validating one value, in ms of real time. */
-const MAX_TIME = 1_000
 /** Number of compiled schemas that are kept. */
 const CACHE_SIZE = 64
 const OPTIONS: Options = { strict: false, logger: false }
@@ -34,23 +30,32 @@ const DRAFTS = { 'draft-07': Ajv, '2020-12': Ajv2020 }
 type Draft = keyof typeof DRAFTS
 
 const cache = new Map<string, CompiledSchema>()
-const checkers: { [Name in Draft]?: Ajv } = {}
-
-/** The JSON schema that the content of an answer must satisfy; undefined if there is none. */
-export function jsonSchemaOf(schema: OutputSchema | undefined): Schema | undefined {
-  return typeof schema === 'object' && schema.type === 'json' ? schema.json_schema : undefined
+/** Validate schemas. They compile the schemas of schemas here, whose time is not that of a job. */
+const CHECKERS: Readonly<Record<Draft, Ajv>> = {
+  'draft-07': createChecker('draft-07'),
+  '2020-12': createChecker('2020-12'),
 }
 
-/** Reads a JSON schema. Never throws, never fetches a reference, and takes a bounded time. */
-export function compileSchema(schema: Schema): CompiledSchema {
-  const key = JSON.stringify(schema)
-  const cached = cache.get(key)
+// Everything here takes a time and a memory without a bound: the isolated thread executes it.
+
+/** Why a JSON schema cannot be used; empty if it can. Never throws, and never fetches a reference. */
+export function checkSchema(text: string): readonly SchemaIssue[] {
+  return compiled(text).issues
+}
+
+/** The first reason why a value does not satisfy a schema; undefined if it does. Both are JSON. */
+export function validateContent(text: string, value: string): SchemaIssue | undefined {
+  return compiled(text).validate(JSON.parse(value))
+}
+
+function compiled(text: string): CompiledSchema {
+  const cached = cache.get(text)
   if (cached !== undefined) return cached
-  const compiled = compile(schema)
+  const made = compile(JSON.parse(text))
   const [oldest] = cache.keys()
   if (cache.size >= CACHE_SIZE && oldest !== undefined) cache.delete(oldest)
-  cache.set(key, compiled)
-  return compiled
+  cache.set(text, made)
+  return made
 }
 
 function compile(schema: Schema): CompiledSchema {
@@ -67,22 +72,20 @@ function compileAs(draft: Draft, schema: Schema): CompiledSchema {
   const more = [...wrongPatterns(schema), ...unsupported(schema)]
   if (more.length > 0) return unusable(more)
   try {
-    return bounded(MAX_TIME, () => {
-      const ajv = new DRAFTS[draft]({ ...OPTIONS, validateSchema: false, meta: false })
-      addFormats(ajv)
-      const test = ajv.compile(schema)
-      // References without end, and a schema that takes too long to read, throw here instead of in a run.
-      test({})
-      readSchema(schema)
-      const validate = (value: unknown) => {
-        try {
-          return bounded(MAX_TIME, () => (test(value) === true ? undefined : issueOf(test.errors?.[0])))
-        } catch (error) {
-          return issueOfError(error)
-        }
+    const ajv = new DRAFTS[draft]({ ...OPTIONS, validateSchema: false, meta: false })
+    addFormats(ajv)
+    const test = ajv.compile(schema)
+    // References without end, and a schema that takes too long to read, end here instead of in a run.
+    test({})
+    readSchema(schema)
+    const validate = (value: unknown) => {
+      try {
+        return test(value) === true ? undefined : issueOf(test.errors?.[0])
+      } catch (error) {
+        return issueOfError(error)
       }
-      return { issues: [], validate }
-    })
+    }
+    return { issues: [], validate }
   } catch (error) {
     return unusable([issueOfError(error)])
   }
@@ -98,19 +101,18 @@ function draftsOf({ $schema }: Schema): readonly Draft[] {
   return /draft-0[67]/.test($schema) ? ['draft-07'] : ['2020-12']
 }
 
+function createChecker(draft: Draft): Ajv {
+  const checker = new DRAFTS[draft](OPTIONS)
+  checker.validateSchema({})
+  return checker
+}
+
 /** Validates a schema against the schema of schemas. */
 function issuesOf(schema: Schema, draft: Draft): SchemaIssue[] {
-  let checker = checkers[draft]
-  if (checker === undefined) {
-    checker = new DRAFTS[draft](OPTIONS)
-    // Compiles the schema of schemas, whose time does not count.
-    checker.validateSchema({})
-    checkers[draft] = checker
-  }
+  const checker = CHECKERS[draft]
   const { $schema: _named, ...rest } = schema
   try {
-    const isValid = bounded(MAX_TIME, () => checker.validateSchema(rest))
-    return isValid === true ? [] : [issueOf(checker.errors?.[0])]
+    return checker.validateSchema(rest) === true ? [] : [issueOf(checker.errors?.[0])]
   } catch (error) {
     return [issueOfError(error)]
   }
@@ -164,9 +166,7 @@ function issueOf(error: ErrorObject | undefined): SchemaIssue {
 }
 
 function issueOfError(error: unknown): SchemaIssue {
-  const isTimeout = isObject(error) && error['code'] === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
-  const message = isTimeout ? `It cannot be processed within ${MAX_TIME} ms` : reasonOf(error)
-  return { path: [], message, isTimeout }
+  return { path: [], message: reasonOf(error) }
 }
 
 function reasonOf(error: unknown): string {

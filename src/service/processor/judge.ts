@@ -1,9 +1,9 @@
 import { isStopWord, words } from '../corpus/terms.ts'
-import type { Passage } from '../corpus/corpus.ts'
 import { stem } from '../corpus/stems.ts'
 import { literal } from './literal.ts'
 import type { Subject } from './subject.ts'
-import { type Unit, unitsOf } from './units.ts'
+import type { SourcePassage } from './place.ts'
+import { manifestUnits, type Unit, unitsOf } from './units.ts'
 import { type Question, stemsOf, type Term } from './vocabulary.ts'
 
 /** A unit of a passage that may answer a question. */
@@ -16,10 +16,19 @@ export interface Evidence {
   readonly direct: boolean
   /** Comparable within one search only. */
   readonly score: number
+  /** The part of the unit that is the value, if its form is known. */
+  readonly value?: string
+  /** The value as a number, if it has one. */
+  readonly number?: number
+  /** The comments above a line of code. */
+  readonly comment?: string
+  /** What the unit announces, such as the code after a colon, or continues with. */
+  readonly continuation?: string
+  /** All headings above the unit, the outermost first. */
+  readonly headings?: readonly string[]
+  /** Equal for values that mean the same. */
+  readonly key?: string
 }
-
-/** The passage of evidence. */
-export type SourcePassage = Pick<Passage, 'url' | 'title' | 'text'>
 
 /** Minimum coverage of evidence. */
 const MIN_COVERAGE = 0.34
@@ -70,7 +79,8 @@ export class Judge {
     // A passage about another subject is no answer, even if it matches the terms.
     if (subjectCoverage < 0.5) return []
     const found: Evidence[] = []
-    for (const [index, unit] of unitsOf(passage.text).entries()) {
+    const units = passage.kind === 'manifest' ? manifestUnits(passage.text) : unitsOf(passage.text)
+    for (const [index, unit] of units.entries()) {
       const evidence = this.#judge(unit, passage)
       if (evidence === undefined) continue
       const first = rank === 0 && found.length === 0 ? 1 : 0
@@ -85,7 +95,7 @@ export class Judge {
     const { terms, asksForDefinition } = this.#question
     const stems = stemsOf(unit.text)
     if (terms.length === 0) {
-      const score = this.#definitionScore(unit)
+      const score = scoreOfDefinition(unit, this.#name)
       if (score <= 0) return undefined
       const coverage = score >= 3.5 ? 1 : score >= 2 ? 0.6 : 0.4
       return { unit, passage, coverage, direct: score >= 3.5, score }
@@ -99,31 +109,35 @@ export class Judge {
     if (this.#about === undefined && this.#name !== undefined && !named) return undefined
     const direct = terms.some((term) => has(stems, term) || term.answer?.test(unit.text) === true)
     let score = coverage * 10 + (named ? 1 : 0)
-    if (asksForDefinition) score += this.#definitionScore(unit) / 4
+    if (asksForDefinition) score += scoreOfDefinition(unit, this.#name) / 4
     if (unit.kind === 'code' && !terms.some((term) => term.answer?.test(unit.text))) score -= 3
     if (unit.text.length > 400) score -= 2
     if (/\?$|:$/.test(unit.text)) score -= 1.5
     return { unit, passage, coverage: Math.min(1, coverage), direct, score }
   }
+}
 
-  /** How well a unit defines the subject; 0 or less if it does not. */
-  #definitionScore({ text, kind, heading }: Unit): number {
-    const length = words(text).length
-    if (length < 3 || kind === 'code' || kind === 'row' || text.endsWith('?')) return 0
-    let score = 2
-    const subject = DEFINES.exec(text)?.[1]
-    if (subject !== undefined && this.#name?.test(subject)) score += 3
-    if (KIND_OF_THING.test(text)) score += 1.5
-    if (NOUN_PHRASE.test(text) && !VERB.test(text)) score += 1
-    if (kind === 'item') score -= 1.5
-    if (length > 60) score -= 1
-    if (CHATTER.test(text)) score -= 2.5
-    if (ELSEWHERE.test(heading)) score -= 2
-    if (text.endsWith(':')) score -= 1.5
-    // Many links indicate a table of contents.
-    if ((text.match(/\]\(/g) ?? []).length > 2) score -= 2
-    return score
-  }
+/** How well a unit defines the thing with one of these names; 0 or less if it does not. */
+export function definitionScore(unit: Unit, names: readonly string[]): number {
+  return scoreOfDefinition(unit, names.length === 0 ? undefined : nameExpression(names))
+}
+
+function scoreOfDefinition({ text, kind, heading }: Unit, name: RegExp | undefined): number {
+  const length = words(text).length
+  if (length < 3 || kind === 'code' || kind === 'row' || text.endsWith('?')) return 0
+  let score = 2
+  const subject = DEFINES.exec(text)?.[1]
+  if (subject !== undefined && name?.test(subject)) score += 3
+  if (KIND_OF_THING.test(text)) score += 1.5
+  if (NOUN_PHRASE.test(text) && !VERB.test(text)) score += 1
+  if (kind === 'item') score -= 1.5
+  if (length > 60) score -= 1
+  if (CHATTER.test(text)) score -= 2.5
+  if (ELSEWHERE.test(heading)) score -= 2
+  if (text.endsWith(':')) score -= 1.5
+  // Many links indicate a table of contents.
+  if ((text.match(/\]\(/g) ?? []).length > 2) score -= 2
+  return score
 }
 
 function nameExpression(names: readonly string[]): RegExp {

@@ -1,12 +1,11 @@
-import type { SourcePolicy } from '../../protocol/task.ts'
 import { isObject } from '../../protocol/event.ts'
 import type { Turn } from '../interactions/interactions.ts'
-import type { Corpus } from '../corpus/corpus.ts'
 import { isStopWord, words } from '../corpus/terms.ts'
+import type { Place } from './place.ts'
 
 /** What a run is about. */
 export interface Subject {
-  /** Names in the input that are the title, file or folder of a document. */
+  /** Names in the input that are the title, file or folder of a document, the main one first. */
   readonly names: readonly string[]
   /** The rest of the input, as search terms. */
   readonly text: string
@@ -23,14 +22,8 @@ const MAX_INPUT_LENGTH = 4_000
 /** Maximum depth of nested values. */
 const MAX_DEPTH = 4
 
-/** Finds the subject of an input: `{ package: 'undici' }` names the documents in the folder `undici`. */
-export function readSubject(corpus: Corpus, input: unknown, sourcePolicy: SourcePolicy | undefined): Subject {
-  const isName = (name: string) =>
-    corpus.search(
-      { queries: [name], about: name, sourcePolicy, limit: 1 },
-      { charactersPerResult: 1, excerptsPerResult: 1 },
-    ).length > 0
-
+/** Finds the subject of an input: `{ package: 'undici' }` is about the things of that name. */
+export function readSubject(place: Place, input: unknown): Subject {
   const names = new Set<string>()
   const rest: string[] = []
   let remaining = MAX_CANDIDATES
@@ -38,30 +31,25 @@ export function readSubject(corpus: Corpus, input: unknown, sourcePolicy: Source
     const text = value.slice(0, MAX_INPUT_LENGTH).trim()
     const length = words(text).length
     if (length === 0) continue
-    if (length <= MAX_NAME_WORDS && names.size < MAX_NAMES && remaining-- > 0 && isName(text)) names.add(text)
+    const isShort = length <= MAX_NAME_WORDS && names.size < MAX_NAMES
+    if (isShort && remaining-- > 0 && place.thing(text) !== undefined) names.add(text)
     else rest.push(text)
   }
-  if (names.size === 0) {
-    for (const word of rest.flatMap(nameLike)) {
-      if (names.size < MAX_NAMES && remaining-- > 0 && isName(word)) names.add(word)
-    }
-  }
-  return { names: [...names], text: rest.join(' ') }
+  if (names.size > 0) return { names: [...names], text: rest.join(' ') }
+  const found = rest.flatMap((text) => namesIn(text)).slice(0, remaining)
+  const things = found.filter(({ name }) => isThing(place, name))
+  const best = things.toSorted((a, b) => b.score - a.score).map(({ name }) => name)
+  return { names: [...new Set(best)].slice(0, MAX_NAMES), text: rest.join(' ') }
 }
 
 /**
  * The subject of a question that continues an interaction: a question without a name, such as "And its licence?", is about
  * the subject of the latest turn that has one.
  */
-export function continued(
-  corpus: Corpus,
-  subject: Subject,
-  context: readonly Turn[],
-  sourcePolicy: SourcePolicy | undefined,
-): Subject {
+export function continued(place: Place, subject: Subject, context: readonly Turn[]): Subject {
   if (subject.names.length > 0) return subject
   for (const { question } of context.toReversed()) {
-    const { names } = readSubject(corpus, parsed(question), sourcePolicy)
+    const { names } = readSubject(place, parsed(question))
     if (names.length > 0) return { names, text: subject.text }
   }
   const earlier = context.at(-1)?.question
@@ -87,10 +75,56 @@ function valuesOf(input: unknown, depth = 0): string[] {
   return isObject(input) ? Object.values(input).flatMap((value) => valuesOf(value, depth + 1)) : []
 }
 
-/** Words in a sentence that may be names: `@scope/package`, `eventsource-parser`, `rxjs`. */
-function nameLike(text: string): string[] {
-  const found = text.match(/@?[\p{L}\p{N}][\p{L}\p{N}._-]*(?:\/[\p{L}\p{N}._-]+)*/gu) ?? []
+/** A word of a sentence that may be the name of its subject. */
+interface NameLike {
+  readonly name: string
+  readonly score: number
+}
+
+/** Names of platforms. A question that names one is usually about something that runs on it. */
+const PLATFORMS = new Set(
+  'node typescript javascript deno bun browser browsers react http json yaml'.split(' '),
+)
+/** Names of documents that many things have. */
+const ORDINARY = new Set(
+  (
+    'readme license licence changelog history index docs api package packages security contributing upgrade authors notice ' +
+    'version versions install installation author default error errors function method option options name type types'
+  ).split(' '),
+)
+/** Words before the subject of a question. */
+const BEFORE =
+  /(?:^|\s)(?:of|for|in|by|does|do|is|are|can|has|have|did|will|using|use|with|install|package|library|module|about|the)\s+[`"'“]?$/i
+/** Words before what the subject is compared with. */
+const COMPARED = /\b(?:than|versus|vs\.?|like|unlike|instead of|compared (?:to|with)|to replace)\s+[`"'“]?$/i
+const AFTER = /^[`"'”]?(?:['’]s\b|\s+(?:package|library|module|project)\b)/i
+
+/** Words in a sentence that may be names: `@scope/package`, `eventsource-parser`, `rxjs`. The likeliest subject scores best. */
+function namesIn(text: string): NameLike[] {
+  const found: NameLike[] = []
+  for (const { 0: match, index } of text.matchAll(
+    /@?[\p{L}\p{N}][\p{L}\p{N}._-]*(?:\/[\p{L}\p{N}._-]+)*/gu,
+  )) {
+    const name = match.replace(/[._-]+$/, '')
+    const lower = name.toLowerCase()
+    if (name.length < 2 || isStopWord(lower) || ORDINARY.has(lower)) continue
+    let score = -index / 10_000
+    if (/[-@/._\d]|\p{Ll}\p{Lu}/u.test(name)) score += 2
+    if (BEFORE.test(text.slice(Math.max(0, index - 20), index))) score += 2
+    if (AFTER.test(text.slice(index + name.length, index + name.length + 12))) score += 2
+    if (PLATFORMS.has(lower)) score -= 4
+    if (COMPARED.test(text.slice(Math.max(0, index - 20), index))) score -= 4
+    // A capital in the middle of a sentence marks a name, but names of packages have none.
+    if (index > 0 && /^\p{Lu}/u.test(name)) score -= 0.5
+    found.push({ name, score })
+  }
   return found
-    .map((word) => word.replace(/[._-]+$/, ''))
-    .filter((word) => word.length > 1 && !isStopWord(word.toLowerCase()))
+}
+
+/** Whether a word names a folder with a README or a manifest, or a single document with that title. */
+function isThing(place: Place, name: string): boolean {
+  const thing = place.thing(name)
+  if (thing === undefined) return false
+  const isIntroduced = thing.root.some(({ kind }) => kind === 'readme' || kind === 'manifest')
+  return isIntroduced || thing.documents.length === 1
 }

@@ -10,6 +10,29 @@ export interface Unit {
   readonly heading: string
 }
 
+/** A unit with all that is above it. */
+export interface PlacedUnit extends Unit {
+  /** All headings above it, the outermost first. */
+  readonly headings: readonly string[]
+  /** The cells of its table's header, if it is a row; empty for the header. */
+  readonly columns?: readonly string[]
+  /** Equal for the sentences of one paragraph or list item. */
+  readonly block: number
+}
+
+/** A heading above a text. */
+export interface Heading {
+  /** 1 to 6. */
+  readonly level: number
+  readonly text: string
+}
+
+/** The units of a passage, and the headings above the text after it. */
+export interface UnitReading {
+  readonly units: readonly PlacedUnit[]
+  readonly headings: readonly Heading[]
+}
+
 /** Maximum length of a list item that is one unit, in characters; a longer one is split into sentences. */
 const MAX_ITEM_LENGTH = 300
 
@@ -17,25 +40,69 @@ const sentences = new Intl.Segmenter('en', { granularity: 'sentence' })
 const ABBREVIATION = /(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|dr|mr|mrs|st)|\b[A-Z])\.\s*$/i
 
 /** Splits a passage of Markdown or plain text into units. Headings and badges are not units. */
-export function unitsOf(text: string): Unit[] {
-  const units: Unit[] = []
-  let heading = ''
+export function unitsOf(text: string): readonly Unit[] {
+  return readUnits(text, []).units.map((unit) => ({
+    text: unit.text,
+    kind: unit.kind,
+    heading: unit.heading,
+  }))
+}
 
-  function add(raw: string, kind: Unit['kind']): void {
+/** The lines of a manifest, each of them a unit. */
+export function manifestUnits(text: string): readonly PlacedUnit[] {
+  return text
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => ({ text: line, kind: 'row', heading: '', headings: [], block: 0 }))
+}
+
+/** Splits a passage into units. `above` are the headings of the document above the passage, the outermost first. */
+export function readUnits(text: string, above: readonly Heading[]): UnitReading {
+  const units: PlacedUnit[] = []
+  let open = [...above]
+  let headings = open.map((heading) => heading.text)
+  let heading = headings.at(-1) ?? ''
+  let count = 0
+
+  function enter(level: number, title: string): void {
+    open = [...open.filter((outer) => outer.level < level), { level, text: title }]
+    headings = open.map((one) => one.text)
+    heading = title
+  }
+
+  function add(raw: string, kind: Unit['kind'], columns?: readonly string[]): void {
     const bare = withoutMarkup(raw)
-    if (isReadable(bare, kind)) units.push({ text: bare, kind, heading })
+    if (!isReadable(bare, kind)) return
+    units.push({
+      text: bare,
+      kind,
+      heading,
+      headings,
+      block: count,
+      ...(columns !== undefined && { columns }),
+    })
   }
 
   function addLines(raw: string, kind: Unit['kind']): void {
     for (const line of raw.split('\n')) add(line, kind)
   }
 
-  function read({ kind, start, end, content, children }: Block, isItem: boolean): void {
+  function addRows(raw: string): void {
+    const [header = '', ...rows] = raw.split('\n')
+    const isTable = /^[\s|:-]+$/.test(rows[0] ?? '')
+    if (!isTable) return addLines(raw, 'row')
+    const columns = cellsOf(header)
+    add(header, 'row', [])
+    for (const row of rows) add(row, 'row', columns)
+  }
+
+  function read({ kind, level, start, end, content, children }: Block, isItem: boolean): void {
     const raw = text.slice(start, end)
-    if (kind === 'heading') heading = inlineText(content)
+    count += 1
+    if (kind === 'heading') enter(level, inlineText(content))
     else if (kind === 'code') addLines(content, 'code')
     // A passage that begins within a table has its rows in a paragraph.
-    else if (kind === 'table' || (kind === 'paragraph' && content.startsWith('|'))) addLines(raw, 'row')
+    else if (kind === 'table' || (kind === 'paragraph' && content.startsWith('|'))) addRows(raw)
     else if (kind === 'paragraph' || kind === 'html') {
       if (isItem && raw.length <= MAX_ITEM_LENGTH) add(raw, 'item')
       else for (const sentence of sentencesOf(raw)) add(sentence, isItem ? 'item' : 'sentence')
@@ -44,7 +111,16 @@ export function unitsOf(text: string): Unit[] {
   }
 
   for (const block of blocksOf(text)) read(block, false)
-  return units
+  return { units, headings: open }
+}
+
+/** The cells of a table's row, without the space around them. */
+function cellsOf(row: string): string[] {
+  return row
+    .trim()
+    .replace(/^\||\|$/g, '')
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim())
 }
 
 const LIST_MARKER = /^\s*(?:[-*+•]|\d{1,3}[.)])\s+/

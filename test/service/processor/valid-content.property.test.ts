@@ -2,10 +2,10 @@ import { Validator } from '@cfworker/json-schema'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { extractiveProcessor } from '../../../src/service/processor/extractive.ts'
-import { compileSchema } from '../../../src/service/processor/json-schema.ts'
 import type { Processor } from '../../../src/service/processor/processor.ts'
 import { validating } from '../../../src/service/processor/validating.ts'
 import { corpusOf } from '../corpus/folder.ts'
+import { isolatedWork } from '../isolated/isolated-work.ts'
 
 type Schema = Record<string, unknown>
 
@@ -102,11 +102,13 @@ const root = fc
     Object.assign({}, more, { type: 'object', properties, $defs: { a, b } }),
   )
 
+const isolated = isolatedWork()
+
 type Outcome = 'refused' | 'failed' | 'valid'
 
 /** Executes a run with a schema. Throws if its content is not valid, or if a refusal or failure has no reason. */
 async function outcomeOf(processor: Processor, json_schema: Schema): Promise<Outcome> {
-  const { issues } = compileSchema(json_schema)
+  const issues = await isolated.checkSchema(json_schema)
   if (issues.length > 0) {
     if (issues.every(({ message }) => message !== '')) return 'refused'
     throw new Error('a schema is refused without a reason')
@@ -146,7 +148,7 @@ describe('the content of an answer', () => {
     'satisfies its schema, by an independent validator, or the run fails with a reason',
     { timeout: 120_000 },
     async () => {
-      const processor = validating(extractiveProcessor(await corpusOf(FILES)))
+      const processor = validating(extractiveProcessor(await corpusOf(FILES), isolated), isolated)
       const outcomes = new Set<Outcome>()
       await fc.assert(
         fc.asyncProperty(root, async (json_schema) => {

@@ -1,0 +1,36 @@
+import type { Isolated } from '../isolated/isolated.ts'
+import { extractFields } from './fields.ts'
+import { createPatternMatcher } from './pattern.ts'
+import { passagesPlace, type SourcePassage } from './place.ts'
+import type { RunResult } from './processor.ts'
+import { Reporter } from './reporter.ts'
+
+/** What to extract from passages that are already found. */
+export interface Extraction {
+  /** JSON Schema of an object. */
+  readonly schema: Readonly<Record<string, unknown>>
+  /** What the passages were found for. A field without words of its own asks this. */
+  readonly question: string
+  readonly isolated: Isolated
+  readonly signal: AbortSignal
+}
+
+/**
+ * Extracts the fields of a schema from a few passages, such as what a monitor has found, as {@link extractFields} does from an
+ * index. Rejects if a required field has no value that its schema allows.
+ */
+export async function extractFrom(
+  passages: readonly SourcePassage[],
+  { schema, question, isolated, signal }: Extraction,
+): Promise<RunResult> {
+  const subject = { names: [], text: question }
+  return extractFields({
+    search: { place: passagesPlace(passages), subject, depth: passages.length },
+    schema,
+    isolated,
+    elementBasis: false,
+    patterns: createPatternMatcher(isolated),
+    reporter: new Reporter(() => undefined, subject),
+    signal,
+  })
+}
