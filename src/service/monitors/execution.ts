@@ -9,7 +9,9 @@ import { announce } from './announce.ts'
 import { changedOutput } from './changed-output.ts'
 import type { EventLog } from './event-log.ts'
 import { identifier } from '../identifier.ts'
+import type { Isolated } from '../isolated/isolated.ts'
 import { detectNews } from './news.ts'
+import { outputsOf } from './output.ts'
 import type { EventStreamRequest, SnapshotRequest } from './request.ts'
 import { type RerunContext, runAgain } from './run-again.ts'
 import { nextRun } from './schedule.ts'
@@ -23,6 +25,7 @@ export interface ExecutionContext extends RerunContext {
   readonly database: DatabaseSync
   readonly clock: Clock
   readonly outbox: Outbox
+  readonly isolated: Isolated
   readonly store: MonitorStore
   readonly log: EventLog
   readonly seen: SeenPassages
@@ -47,7 +50,7 @@ type Found =
 /**
  * Executes a monitor once. The outcome is either events, or one completion, or one error. Its events, seen passages, latest
  * snapshot, webhook and next time are stored in one transaction; until then the monitor stays due. Rejects when the signal is
- * aborted during a run.
+ * aborted.
  */
 export async function execute(
   monitorId: string,
@@ -60,7 +63,7 @@ export async function execute(
   if (atStart === undefined) return
   const found = await (atStart.request.type === 'snapshot'
     ? repeatRun(atStart.request, context, signal)
-    : search(atStart.request, context))
+    : search(atStart, atStart.request, context, signal))
 
   transaction(database, () => {
     const monitor = store.get(monitorId)
@@ -91,22 +94,34 @@ function outcome(found: Found, execution: Execution): readonly MonitorEvent[] {
 }
 
 async function search(
+  monitor: StoredMonitor,
   request: EventStreamRequest,
-  { corpus, store, seen }: ExecutionContext,
+  { corpus, store, seen, isolated }: ExecutionContext,
+  signal: AbortSignal,
 ): Promise<Found> {
   try {
     await corpus.settled()
-    const { passages, warnings } = searchFor(request, corpus)
+    const findings = searchFor(request, corpus)
+    const texts = (url: string) => corpus.document(url)?.text
+    const comparison = seen.compare(monitor.id, findings.passages, texts)
+    const news = detectNews(monitor, findings, comparison.fresh, texts)
+    const { outputs, warnings } = await outputsOf(news, request.settings, isolated, signal)
     return {
-      warnings,
-      detect({ monitor, groupId }) {
-        const textOf = (url: string) => corpus.document(url)?.text
-        const news = detectNews(monitor, request, passages, seen, textOf, groupId)
+      warnings: [...findings.warnings, ...warnings],
+      detect({ groupId }) {
+        comparison.mark()
         store.searched(monitor.id)
-        return news
+        return outputs.map(({ date, output }) => ({
+          event_type: 'event_stream',
+          event_id: identifier('mevt'),
+          event_group_id: groupId,
+          event_date: date,
+          output,
+        }))
       },
     }
   } catch (error) {
+    signal.throwIfAborted()
     return { error: error instanceof Error ? error.message : String(error) }
   }
 }

@@ -90,7 +90,7 @@ export function createMonitors(options: MonitorsOptions): Monitors {
     transaction(database, () => {
       store.add(id, request, clock.now())
       if (baseline === undefined) return
-      seen.mark(id, baseline, (url) => corpus.document(url)?.text)
+      seen.compare(id, baseline, (url) => corpus.document(url)?.text).mark()
       store.baselined(id)
     })
   }
@@ -111,6 +111,12 @@ export function createMonitors(options: MonitorsOptions): Monitors {
   function trigger({ id, request }: StoredMonitor): void {
     store.trigger(id)
     wake(request.type)
+  }
+
+  function cancel({ id, request }: StoredMonitor): void {
+    store.cancel(id)
+    if (request.type === 'snapshot') runs.cancel(id)
+    else searches.cancel(id)
   }
 
   async function update(monitor: StoredMonitor, changes: UpdateMonitorRequest): Promise<void> {
@@ -134,7 +140,7 @@ export function createMonitors(options: MonitorsOptions): Monitors {
     const policy = request.settings.advanced_settings?.source_policy
     if (isDeepStrictEqual(policy, updated.settings.advanced_settings?.source_policy)) return
     const admitted = searchFor(updated, corpus).passages.filter((passage) => !allowsDocument(policy, passage))
-    seen.mark(id, admitted, (url) => corpus.document(url)?.text)
+    seen.compare(id, admitted, (url) => corpus.document(url)?.text).mark()
   }
 
   function wake(type: MonitorRequest['type']): void {
@@ -143,7 +149,7 @@ export function createMonitors(options: MonitorsOptions): Monitors {
   }
 
   return {
-    routes: () => monitorRoutes({ store, log, create, update, trigger }),
+    routes: () => monitorRoutes({ store, log, create, update, cancel, trigger }),
     start() {
       searches.start()
       runs.start()

@@ -1,56 +1,58 @@
-import type { MonitorEventStreamEvent } from '../../protocol/monitor.ts'
 import type { Passage } from '../corpus/corpus.ts'
-import { identifier } from '../identifier.ts'
-import { passageOutput } from './output.ts'
-import type { EventStreamRequest } from './request.ts'
-import type { SeenPassages, TextOf } from './seen.ts'
+import type { Findings } from './search.ts'
+import type { FreshPassage, TextOf } from './seen.ts'
+import { statementsOf } from './statements.ts'
 import type { StoredMonitor } from './store.ts'
+
+/** A passage that is reported. */
+export interface News {
+  readonly passage: Passage
+  /** Its new statements; all of an earlier match. */
+  readonly statements: readonly string[]
+  /** Why it is reported, in sentences. */
+  readonly reason: string
+}
 
 /** Maximum number of earlier matches that are reported with `include_backfill`. */
 const BACKFILL_SAMPLE = 10
 
 /**
- * The events of one execution: one for each passage with unseen statements. The first execution with `include_backfill` adds
- * a sample of the earlier matches before them. Marks all passages as seen.
+ * What an execution reports: the passages with unseen statements about the query. The first execution with `include_backfill` adds
+ * a sample of the earlier matches before them.
  */
 export function detectNews(
-  monitor: StoredMonitor,
-  { settings }: EventStreamRequest,
-  passages: readonly Passage[],
-  seen: SeenPassages,
+  { hasBaseline, owesBackfill }: StoredMonitor,
+  { passages, reasonFor }: Findings,
+  unseen: readonly FreshPassage[],
   textOf: TextOf,
-  groupId: string,
-): MonitorEventStreamEvent[] {
-  const unseen = seen.mark(monitor.id, passages, textOf)
+): News[] {
   // Without a baseline nothing counts as new: the current passages become the baseline.
-  const fresh = monitor.hasBaseline ? unseen : []
-  const events: MonitorEventStreamEvent[] = []
-  if (monitor.owesBackfill) {
+  const fresh = hasBaseline ? unseen : []
+  const found: News[] = []
+  if (owesBackfill) {
     const news = new Set(fresh.map(({ hash }) => hash))
-    const earlier = passages.filter(({ hash }) => !news.has(hash))
-    for (const passage of sample(earlier)) report(passage, `It has all words of "${settings.query}".`)
+    const earlier = passages.flatMap((passage) => {
+      if (news.has(passage.hash)) return []
+      const statements = statementsOf(passage.text)
+      const reason = reasonFor(passage, statements, textOf(passage.url))
+      return reason === undefined ? [] : [{ ...passage, statements, reason }]
+    })
+    for (const passage of sample(earlier))
+      found.push({ passage, statements: passage.statements, reason: passage.reason })
   }
   for (const passage of fresh.toSorted(byDate)) {
+    const reason = reasonFor(passage, passage.news, textOf(passage.url))
+    if (reason === undefined) continue
     const change = passage.documentKnown
       ? 'It is new in a document that had matched before.'
       : 'It is the first match in its document.'
-    report(passage, `It has all words of "${settings.query}". ${change}`)
+    found.push({ passage, statements: passage.news, reason: `${reason} ${change}` })
   }
-  return events
-
-  function report(passage: Passage, reasoning: string): void {
-    events.push({
-      event_type: 'event_stream',
-      event_id: identifier('mevt'),
-      event_group_id: groupId,
-      event_date: passage.publishDate,
-      output: passageOutput(passage, reasoning, settings.output_schema),
-    })
-  }
+  return found
 }
 
 /** The most recent passages, oldest first. */
-function sample(passages: readonly Passage[]): Passage[] {
+function sample<Found extends Passage>(passages: readonly Found[]): Found[] {
   const distinct = new Map(passages.map((passage) => [passage.hash, passage]))
   return [...distinct.values()].toSorted(byDate).slice(-BACKFILL_SAMPLE)
 }

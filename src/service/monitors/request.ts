@@ -1,12 +1,16 @@
 import type { CreateMonitorRequest, MonitorProcessor } from '../../protocol/monitor.ts'
 import { createMonitorRequest } from '../../protocol/requests/monitors.ts'
-import { MAX_TERMS, queryTerms } from '../corpus/match.ts'
+import { MAX_TERMS } from '../corpus/match.ts'
+import { queryTerms } from '../corpus/query-terms.ts'
 import { bodySchema } from '../http/request-schema.ts'
-import { schemaFaults } from './schema-fields.ts'
+import { schemaFaults } from './schema-faults.ts'
 
 type RequestOf<Type> = Extract<CreateMonitorRequest, { readonly type: Type }> & {
   readonly processor: MonitorProcessor
 }
+
+/** The settings of a monitor of a search query (§2.1). */
+export type EventStreamSettings = EventStreamRequest['settings']
 
 /** The request that a monitor of a search query was created with, or was updated to. */
 export type EventStreamRequest = RequestOf<'event_stream'>

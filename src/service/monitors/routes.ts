@@ -23,6 +23,8 @@ export interface MonitorRoutesOptions {
   readonly create: (request: MonitorRequest) => Promise<string>
   /** Changes the given fields of a monitor. Rejects with the problem of the request, if there is one. */
   readonly update: (monitor: StoredMonitor, changes: UpdateMonitorRequest) => Promise<void>
+  /** Cancels a monitor, and aborts its execution. */
+  readonly cancel: (monitor: StoredMonitor) => void
   /** Executes a monitor once, outside of its schedule. */
   readonly trigger: (monitor: StoredMonitor) => void
 }
@@ -38,7 +40,7 @@ const DEFAULT_MONITORS_LIMIT = 100
 const MONITORS = 'monitors'
 
 /** The endpoints of monitors (§4.1, §4.2; create, list, get, update and trigger beyond the interface document). */
-export function monitorRoutes({ store, log, create, update, trigger }: MonitorRoutesOptions): Hono {
+export function monitorRoutes({ store, log, create, update, cancel, trigger }: MonitorRoutesOptions): Hono {
   const routes = new Hono()
 
   routes.post('/', async (c) => {
@@ -68,9 +70,9 @@ export function monitorRoutes({ store, log, create, update, trigger }: MonitorRo
   routes.get('/:monitor_id', (c) => c.json(toWire(find(c.req.param('monitor_id')))))
 
   routes.post('/:monitor_id/cancel', (c) => {
-    const { id } = find(c.req.param('monitor_id'))
-    store.cancel(id)
-    return c.json(toWire(find(id)))
+    const monitor = find(c.req.param('monitor_id'))
+    cancel(monitor)
+    return c.json(toWire(find(monitor.id)))
   })
 
   routes.post('/:monitor_id/update', async (c) => {

@@ -10,6 +10,8 @@ export interface Schedule {
   start(): void
   /** Executes due monitors. Called when a monitor was added or triggered. */
   wake(): void
+  /** Aborts the execution of a monitor that was cancelled, if one is running. */
+  cancel(monitorId: string): void
   /** Resolves when no execution is running. */
   settled(): Promise<void>
   /** Starts no more executions, aborts the running ones, and resolves when they have ended. */
@@ -44,6 +46,8 @@ export function createSchedule(options: {
   /** Due monitors that wait to be executed. A failed one is added at the end. */
   const waiting = new Set<string>()
   const closing = new AbortController()
+  /** One for each running execution. */
+  const controllers = new Map<string, AbortController>()
 
   function startDue(now: number): number | undefined {
     for (const id of store.due(now, type)) {
@@ -62,15 +66,19 @@ export function createSchedule(options: {
   }
 
   async function run(id: string): Promise<void> {
+    const controller = new AbortController()
+    controllers.set(id, controller)
+    const signal = AbortSignal.any([closing.signal, controller.signal])
     try {
       await setImmediate()
-      if (!closing.signal.aborted) await execute(id, closing.signal)
+      if (!signal.aborted) await execute(id, signal)
     } catch (error) {
-      // Aborted. The monitor stays due, so the next start executes it.
-      if (error === closing.signal.reason) return
-      return alarm.pause(error)
+      // Aborted. At a close the monitor stays due, so the next start executes it.
+      if (!signal.aborted || error !== signal.reason) return alarm.pause(error)
+      if (closing.signal.aborted) return
     } finally {
       running.delete(id)
+      controllers.delete(id)
     }
     if (waiting.size > 0) fill()
     // Monitors may have been triggered during their execution.
@@ -87,6 +95,7 @@ export function createSchedule(options: {
     start: alarm.start,
     wake: alarm.wake,
     settled,
+    cancel: (id) => controllers.get(id)?.abort(),
     close() {
       closing.abort()
       alarm.stop()

@@ -1,79 +1,98 @@
 import { isObject } from '../../protocol/event.ts'
-import type { Passage } from '../corpus/corpus.ts'
+import { dates, type Form, versions } from '../processor/forms.ts'
+import type { News } from './news.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
 
-/** The part of a passage that fills a field of a schema. */
+/** What fills a field of a schema, word for word, besides extraction. */
 export interface FieldSource {
   /** Its description in the reasoning. */
   readonly name: string
-  /** Null if the document does not have it. */
-  value(passage: Passage): string | null
+  /** Whether it comes before what is extracted. */
+  readonly isFirst: boolean
+  /** Null if there is none. */
+  value(news: News): string | null
 }
 
-const URL_FIELD: FieldSource = { name: "the document's address", value: ({ url }) => url }
-const TITLE_FIELD: FieldSource = { name: "the document's title", value: ({ title }) => title }
-const DATE_FIELD: FieldSource = { name: "the document's date", value: ({ publishDate }) => publishDate }
-const TEXT_FIELD: FieldSource = { name: 'the passage, word for word', value: ({ text }) => text }
+const HEADING = /^#{1,6}\s/
+
+/** A value of a form in the new statements: in a heading, such as that of a version, else in the others. */
+function inStatements(form: Form): (news: News) => string | null {
+  return ({ statements }) => {
+    const headings = statements.filter((statement) => HEADING.test(statement))
+    for (const statement of [...headings, ...statements]) {
+      const [found] = form(statement)
+      if (found !== undefined) return found.text
+    }
+    return null
+  }
+}
+
+/** ISO dates only: other forms would not be of the format `date`. */
+const isoDates: Form = (text) => dates(text).filter((date) => /^\d{4}-\d{2}-\d{2}$/.test(date.text))
+
+/** The first new statement that is no heading. */
+function firstStatement({ statements }: News): string | null {
+  const first = statements.find((statement) => !HEADING.test(statement)) ?? statements[0]
+  return first?.replace(/^(?:[-*+]|#{1,6})\s+/, '') ?? null
+}
 
 /** Sources by the field's name and format. The first that matches is used. */
-const SOURCES: readonly {
-  readonly name: RegExp
+const SOURCES: readonly (FieldSource & {
+  readonly names: RegExp
   readonly formats: readonly unknown[]
-  source: FieldSource
-}[] = [
-  { name: /(?:^|_)(?:url|uri|link)$/i, formats: [undefined, 'uri'], source: URL_FIELD },
-  { name: /(?:^|_)(?:title|headline|name)$/i, formats: [undefined], source: TITLE_FIELD },
-  { name: /(?:^|_)(?:date|published|published_at)$/i, formats: [undefined, 'date'], source: DATE_FIELD },
-  { name: /^/, formats: [undefined], source: TEXT_FIELD },
+})[] = [
+  {
+    names: /(?:^|_)(?:url|uri|link)$/i,
+    formats: [undefined, 'uri'],
+    name: "the document's address",
+    isFirst: false,
+    value: ({ passage }) => passage.url,
+  },
+  {
+    names: /^(?:document_|source_|page_)?(?:title|headline)$/i,
+    formats: [undefined],
+    name: "the document's title",
+    isFirst: false,
+    value: ({ passage }) => passage.title,
+  },
+  {
+    names: /(?:^|_)(?:version|release)$/i,
+    formats: [undefined],
+    name: 'the version in the new statements',
+    isFirst: true,
+    value: inStatements(versions),
+  },
+  {
+    names: /(?:^|_)(?:date|day|released|released_at|release_date)$/i,
+    formats: [undefined, 'date'],
+    name: 'the date in the new statements',
+    isFirst: true,
+    value: inStatements(isoDates),
+  },
+  {
+    names:
+      /^(?:text|content|passage|excerpt|quote|statement|summary|details?|changes?|what_changed|news|event)$/i,
+    formats: [undefined],
+    name: 'the new statement, word for word',
+    isFirst: true,
+    value: firstStatement,
+  },
 ]
 
-/** Keywords that restrict a string in ways that a passage may violate. */
+/** Keywords that restrict a string in ways that a source may violate. */
 const RESTRICTIONS = 'enum const pattern minLength maxLength $ref anyOf oneOf allOf not'.split(' ')
-
-/** The fields of a schema, each with its own schema. */
-export function namedFields(schema: JsonObject): [field: string, property: unknown][] {
-  const { properties } = schema
-  return isObject(properties) ? Object.entries(properties) : []
-}
 
 /** The source that fills a field, by the field's name; undefined if there is none. */
 export function sourceOf(field: string, property: unknown): FieldSource | undefined {
   if (!isObject(property) || !types(property).includes('string')) return undefined
   if (RESTRICTIONS.some((keyword) => keyword in property)) return undefined
-  const source = SOURCES.find(({ name }) => name.test(field))
-  return source?.formats.includes(property['format']) ? source.source : undefined
+  return SOURCES.find(({ names, formats }) => names.test(field) && formats.includes(property['format']))
 }
 
 /** Whether a field may be null. */
 export function takesNull(property: unknown): boolean {
   return isObject(property) && types(property).includes('null')
-}
-
-/** A problem of one field of a schema, or of the whole schema. */
-export interface SchemaFault {
-  readonly field?: string
-  readonly reason: string
-}
-
-/**
- * The reasons why events may violate a schema, mostly required fields that a passage may not fill. Such a schema is refused
- * at creation.
- */
-export function schemaFaults(schema: JsonObject): SchemaFault[] {
-  const fields = new Map(namedFields(schema))
-  if ((schema['type'] ?? 'object') !== 'object' || fields.size === 0)
-    return [{ reason: 'Expected an object whose fields are named in properties' }]
-  const required = Array.isArray(schema['required']) ? schema['required'].map(String) : []
-  return required.flatMap((field): SchemaFault[] => {
-    const property = fields.get(field)
-    if (property === undefined) return [{ field, reason: 'Required, but not among the properties' }]
-    if (takesNull(property)) return []
-    const source = sourceOf(field, property)
-    if (source !== undefined && source !== DATE_FIELD) return []
-    const what = source === DATE_FIELD ? 'Not every document has a date' : 'A passage cannot fill this field'
-    return [{ field, reason: `${what}: leave it out of required, or let it be null` }]
-  })
 }
 
 function types(property: JsonObject): unknown[] {

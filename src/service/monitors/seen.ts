@@ -16,6 +16,16 @@ const TABLES = `
 export interface FreshPassage extends Passage {
   /** Whether the monitor has seen other passages of the document. */
   readonly documentKnown: boolean
+  /** The new statements. */
+  readonly news: readonly string[]
+}
+
+/** What is new in some passages. */
+export interface Comparison {
+  /** The passages with a new statement: one that was not seen in the document, and that no earlier one of the passages has. */
+  readonly fresh: readonly FreshPassage[]
+  /** Marks the passages, and their documents as they were, as seen. */
+  mark(): void
 }
 
 /** Returns the text of the document at a URL; undefined if there is none. */
@@ -36,11 +46,8 @@ export class SeenPassages {
     this.#knows = database.prepare('SELECT 1 FROM monitor_seen WHERE monitor_id = ? AND url = ? LIMIT 1')
   }
 
-  /**
-   * Marks the passages as seen, and returns those with a new statement: one that the monitor has not seen in the document,
-   * and that no earlier one of these passages has.
-   */
-  mark(monitorId: string, passages: readonly Passage[], textOf: TextOf): FreshPassage[] {
+  /** Compares passages with what the monitor has seen. */
+  compare(monitorId: string, passages: readonly Passage[], textOf: TextOf): Comparison {
     const documents = new Map<string, { readonly known: boolean; readonly fresh: Set<string> }>()
     const fresh: FreshPassage[] = []
     for (const passage of passages) {
@@ -52,20 +59,27 @@ export class SeenPassages {
         fresh: new Set<string>(),
       }
       documents.set(url, document)
-      const news = statementsOf(text)
-        .map(hashOf)
-        .filter((statement) => !document.fresh.has(statement) && !this.#isSeen(monitorId, url, statement))
-      if (news.length > 0) fresh.push({ ...passage, documentKnown: document.known })
-      for (const statement of news) document.fresh.add(statement)
+      const news = statementsOf(text).filter((statement) => {
+        const one = hashOf(statement)
+        return !document.fresh.has(one) && !this.#isSeen(monitorId, url, one)
+      })
+      if (news.length > 0) fresh.push({ ...passage, documentKnown: document.known, news })
+      for (const statement of news) document.fresh.add(hashOf(statement))
     }
-    // Not within the loop above, which reads whether the document and its statements are known.
-    for (const { url, hash } of passages) if (documents.has(url)) this.#add.run(monitorId, url, hash)
+    const marks: (readonly [url: string, hash: string])[] = passages.flatMap(({ url, hash }) =>
+      documents.has(url) ? [[url, hash] as const] : [],
+    )
     for (const [url, document] of documents) {
       // Marks the whole document: a paragraph that does not match now may later be in one passage with one that does.
       const statements = new Set([...document.fresh, ...statementsOf(textOf(url) ?? '').map(hashOf)])
-      for (const statement of statements) this.#add.run(monitorId, url, statement)
+      for (const statement of statements) marks.push([url, statement])
     }
-    return fresh
+    return {
+      fresh,
+      mark: () => {
+        for (const [url, hash] of marks) this.#add.run(monitorId, url, hash)
+      },
+    }
   }
 
   #isSeen(monitorId: string, url: string, hash: string): boolean {

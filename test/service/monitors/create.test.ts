@@ -126,8 +126,8 @@ describe('POST /v1/monitors', () => {
     ],
     [
       'a schema that cannot be followed',
-      schema({ properties: { n: { type: 'integer' } }, required: ['n'] }),
-      'body.settings.output_schema.json_schema.properties.n',
+      schema({ properties: { n: { type: 'integer' } }, required: ['ghost'] }),
+      'body.settings.output_schema.json_schema.properties.ghost',
     ],
     [
       'something that is no domain',

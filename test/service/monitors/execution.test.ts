@@ -225,7 +225,8 @@ describe('an execution', () => {
   })
 
   it('warns that a location has no effect', async () => {
-    const { create, page } = await startMonitors()
+    const { corpus, create, page } = await startMonitors()
+    corpus.put('https://example.org/q', ['q'])
     const id = await create({ ...BATTERY, settings: { query: 'q', advanced_settings: { location: 'CH' } } })
 
     const { warnings } = await page(id, 'include_completions=true')

@@ -46,13 +46,29 @@ export class FakeCorpus implements Corpus {
       .flatMap(([url, { title, publishDate, paragraphs }]) =>
         paragraphs
           .filter((text) => words.every((word) => text.toLowerCase().includes(word)))
-          .map((text) => ({ url, title, publishDate, text, hash: `${url}#${text}`, score: 1 })),
+          .map((text) => ({
+            url,
+            title,
+            publishDate,
+            kind: 'page' as const,
+            text,
+            hash: `${url}#${text}`,
+            score: 1,
+          })),
       )
       .slice(0, query.limit)
   }
 
   search(): never {
     throw new Error('monitors search for passages')
+  }
+
+  unusedTerms(): never {
+    throw new Error('monitors search for passages')
+  }
+
+  named(): [] {
+    return []
   }
 
   entity(): never {
@@ -63,7 +79,7 @@ export class FakeCorpus implements Corpus {
     const found = this.#documents.get(url)
     if (found === undefined) return undefined
     const { title, publishDate, paragraphs } = found
-    return { url, title, publishDate, text: paragraphs.join('\n\n') }
+    return { url, title, publishDate, kind: 'page', text: paragraphs.join('\n\n') }
   }
 
   settled(): Promise<void> {

@@ -1,65 +1,99 @@
 import { describe, expect, it } from 'vitest'
 import type { Passage } from '../../../src/service/corpus/corpus.ts'
-import { passageOutput } from '../../../src/service/monitors/output.ts'
-import { schemaFaults } from '../../../src/service/monitors/schema-fields.ts'
+import { outputsOf } from '../../../src/service/monitors/output.ts'
+import { schemaFaults } from '../../../src/service/monitors/schema-faults.ts'
+import { isolatedWork } from '../isolated/isolated-work.ts'
 
+const isolated = isolatedWork()
 const passage: Passage = {
   url: 'https://example.org/a',
   title: 'A title',
   publishDate: null,
-  text: 'Solid batteries are here.',
+  kind: 'changelog',
+  text: '# gauge: changes\n\n## 4.3.0 (2026-03-01)\n\n- The station of Lund has 12 gauges.\n- It was fixed.',
   hash: 'h',
   score: 1,
 }
+const statements = ['## 4.3.0 (2026-03-01)', '- The station of Lund has 12 gauges.']
 
 const string = { type: 'string' }
 const nullable = { type: ['string', 'null'] }
 
-function contentFor(properties: Readonly<Record<string, unknown>>): unknown {
-  return passageOutput(passage, 'Because.', { type: 'json', json_schema: { type: 'object', properties } })
-    .content
+async function outputFor(properties: Readonly<Record<string, unknown>>, required: readonly string[] = []) {
+  const { outputs, warnings } = await outputsOf(
+    [{ passage, statements, reason: 'Because.' }],
+    {
+      query: 'new versions of gauge',
+      output_schema: { type: 'json', json_schema: { type: 'object', properties, required } },
+    },
+    isolated,
+    new AbortController().signal,
+  )
+  const [first] = outputs
+  if (first?.output.type !== 'json') throw new Error('no JSON output')
+  return { ...first.output, warnings }
 }
 
 describe('a JSON output', () => {
-  it('fills fields named for URL and title, and others with the passage', () => {
-    const content = contentFor({ source_url: string, headline: string, summary: string, change: {} })
+  it('has the values that the passage states, never the passage', async () => {
+    const { content } = await outputFor({
+      version: string,
+      date: { type: 'string', format: 'date' },
+      gauges: { type: 'integer', description: 'Number of gauges of the station' },
+      summary: string,
+      source_url: string,
+      headline: string,
+    })
 
     expect(content).toEqual({
+      version: '4.3.0',
+      date: '2026-03-01',
+      gauges: 12,
+      summary: 'The station of Lund has 12 gauges.',
       source_url: passage.url,
       headline: passage.title,
-      summary: passage.text,
-      change: passage.text,
     })
   })
 
-  it('omits fields that it cannot fill, or sets them to null if allowed', () => {
-    const content = contentFor({
-      date: string,
+  it('omits what the passage does not state, or sets it to null if the schema allows it', async () => {
+    const { content } = await outputFor({
+      author: { type: 'string', description: 'Name of the author' },
+      price: { type: ['number', 'null'], description: 'Price in euros' },
       published: nullable,
-      count: { type: 'integer' },
-      price: { type: ['number', 'null'] },
     })
 
-    expect(content).toEqual({ published: null, price: null })
+    expect(content).toEqual({ price: null, published: null })
   })
 
-  it('does not fill a field with further restrictions', () => {
-    const content = contentFor({
-      kind: { type: 'string', enum: ['a', 'b'] },
-      when: { type: 'string', format: 'date-time' },
+  it('omits a required field that the passage does not state, with a warning', async () => {
+    const { content, warnings } = await outputFor(
+      { version: string, price: { type: 'integer', description: 'Price in euros' } },
+      ['version', 'price'],
+    )
+
+    expect(content).toEqual({ version: '4.3.0' })
+    expect(warnings).toMatchObject([{ type: 'warning', message: expect.stringContaining('price') }])
+  })
+
+  it('takes an allowed value only where the passage has it', async () => {
+    const kinds = { type: 'string', description: 'Station', enum: ['Lund', 'Malmo'] }
+    const others = { type: 'string', description: 'Station', enum: ['Oslo'] }
+
+    expect((await outputFor({ kinds, others })).content).toEqual({ kinds: 'Lund' })
+  })
+
+  it('has a basis for each field of its content, with a verbatim citation where it has a value', async () => {
+    const { basis } = await outputFor({
+      version: string,
+      gauges: { type: 'integer', description: 'Number of gauges' },
+      price: { type: ['number', 'null'], description: 'Price in euros' },
     })
-
-    expect(content).toEqual({})
-  })
-
-  it('has a basis for each field of its content, with a verbatim citation', () => {
-    const schema = { properties: { text: string, date: nullable } }
-    const { basis } = passageOutput(passage, 'Because.', { type: 'json', json_schema: schema })
 
     const citations = [{ url: passage.url, title: passage.title, excerpts: [passage.text] }]
     expect(basis).toMatchObject([
-      { field: 'text', citations, confidence: 'high' },
-      { field: 'date', citations, confidence: 'low' },
+      { field: 'version', citations, confidence: 'high' },
+      { field: 'gauges', citations, confidence: expect.stringMatching(/^(?:low|medium)$/) },
+      { field: 'price', citations: [], confidence: 'low' },
     ])
   })
 })
@@ -72,14 +106,11 @@ describe('the faults of a schema', () => {
     expect(schemaFaults(schema)).toEqual([{ reason: expect.stringContaining('properties') }])
   })
 
-  it('name each required field that a passage may not fill', () => {
-    const properties = { text: string, count: { type: 'integer' }, date: string, published: nullable }
-    const required = ['text', 'count', 'date', 'published', 'ghost']
+  it('name each required field that is not among the properties', () => {
+    const properties = { text: string, count: { type: 'integer' }, date: string }
 
-    expect(schemaFaults({ properties, required }).map(({ field }) => field)).toEqual([
-      'count',
-      'date',
-      'ghost',
+    expect(schemaFaults({ properties, required: ['text', 'count', 'date', 'ghost'] })).toEqual([
+      { field: 'ghost', reason: expect.stringContaining('properties') },
     ])
   })
 })

@@ -8,6 +8,7 @@ import { ManualClock } from '../../../src/service/clock.ts'
 import type { Corpus } from '../../../src/service/corpus/corpus.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { HttpProblem } from '../../../src/service/http/problem.ts'
+import { createIsolated } from '../../../src/service/isolated/isolated.ts'
 import { createMonitors } from '../../../src/service/monitors/monitors.ts'
 import { ProcessorSlots } from '../../../src/service/processor/slots.ts'
 import type { Outbox } from '../../../src/service/webhooks/outbox.ts'
@@ -48,10 +49,12 @@ export async function startMonitorsOver<C extends Corpus>(corpus: C, parts: Serv
   const posted: { url: string; payload: WebhookPayload }[] = []
   const outbox = parts.outbox ?? { post: (url, payload) => void posted.push({ url, payload }) }
   const database = openDatabase(file)
+  const isolated = createIsolated()
   const monitors = createMonitors({
     database,
     clock,
     corpus,
+    isolated,
     outbox,
     processor: runs,
     slots: new ProcessorSlots(4),
@@ -72,6 +75,7 @@ export async function startMonitorsOver<C extends Corpus>(corpus: C, parts: Serv
     if (stopped) return
     stopped = true
     await monitors.close()
+    await isolated.close()
     database.close()
   }
   onTestFinished(stop)

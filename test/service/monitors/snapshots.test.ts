@@ -212,6 +212,29 @@ describe('an execution of a snapshot monitor', () => {
     expect((await service.get<Monitor>(`/${id}`)).body.output).toEqual({ latest_snapshot: FIRST })
   })
 
+  it('aborts its run when the monitor is cancelled, and executes other monitors', async () => {
+    const errors: unknown[] = []
+    const service = await startWithRun(FIRST, { onError: (error) => errors.push(error) })
+    const id = await service.create(SNAPSHOT)
+    await service.monitors.settled()
+    const release = service.runs.hold()
+    onTestFinished(release)
+    service.clock.advance(HOUR)
+    await expect.poll(() => service.runs.signals.length).toBe(2)
+
+    await service.post(`/${id}/cancel`)
+    // The run ignores its signal, and the execution does not wait for it.
+    await service.monitors.settled()
+
+    expect(service.runs.signals.map(({ aborted }) => aborted)).toEqual([false, true])
+    expect(summaries(await service.events(id))).toEqual(['completion'])
+    release()
+    const other = await service.create(SNAPSHOT)
+    await service.monitors.settled()
+    expect(summaries(await service.events(other))).toEqual(['completion'])
+    expect(errors).toEqual([])
+  })
+
   it('does not delay the monitors of search queries', async () => {
     const service = await startWithRun()
     const query = await service.create(BATTERY)

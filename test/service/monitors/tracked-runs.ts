@@ -8,6 +8,8 @@ export class TrackedRuns implements Processor {
   readonly completed = new Map<string, CompletedRun>()
   /** Every executed task. */
   readonly tasks: RunTask[] = []
+  /** The signal of every executed task. */
+  readonly signals: AbortSignal[] = []
   /** The output of the next run, or the error that it throws. */
   next: TaskOutput | Error = text('not set')
   #held: Promise<void> = Promise.resolve()
@@ -29,8 +31,9 @@ export class TrackedRuns implements Processor {
     return resolve
   }
 
-  readonly run: Processor['run'] = async (task) => {
+  readonly run: Processor['run'] = async (task, signal) => {
     this.tasks.push(task)
+    this.signals.push(signal)
     await this.#held
     if (this.next instanceof Error) throw this.next
     return { output: this.next }

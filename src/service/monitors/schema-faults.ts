@@ -1,0 +1,30 @@
+import { isObject } from '../../protocol/event.ts'
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+/** The fields of a schema, each with its own schema. */
+export function namedFields(schema: JsonObject): [field: string, property: unknown][] {
+  const { properties } = schema
+  return isObject(properties) ? Object.entries(properties) : []
+}
+
+/** The names of the required fields of a schema. */
+export function requiredFields(schema: JsonObject): string[] {
+  return Array.isArray(schema['required']) ? schema['required'].map(String) : []
+}
+
+/** A problem of one field of a schema, or of the whole schema. */
+export interface SchemaFault {
+  readonly field?: string
+  readonly reason: string
+}
+
+/** The reasons why no event can follow a schema. Such a schema is refused at creation. */
+export function schemaFaults(schema: JsonObject): SchemaFault[] {
+  const fields = new Map(namedFields(schema))
+  if ((schema['type'] ?? 'object') !== 'object' || fields.size === 0)
+    return [{ reason: 'Expected an object whose fields are named in properties' }]
+  return requiredFields(schema)
+    .filter((field) => !fields.has(field))
+    .map((field) => ({ field, reason: 'Required, but not among the properties' }))
+}
