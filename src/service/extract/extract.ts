@@ -7,20 +7,22 @@ import { type Clock, realTimeOf } from '../clock.ts'
 import type { Corpus } from '../corpus/corpus.ts'
 import { wholeCharacters } from '../corpus/passages.ts'
 import { JsonResponse } from '../http/json-response.ts'
-import { adjusted, ignoredFields, MIN_CHARACTERS } from '../http/parameter-warnings.ts'
+import { adjusted, ignoredFields, MIN_CHARACTERS, wordsLeftOut } from '../http/parameter-warnings.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import { readJsonAndUnknown, unprocessable } from '../http/validation.ts'
 import { identifier } from '../identifier.ts'
+import type { Isolated } from '../isolated/isolated.ts'
 import type { Web } from '../web/safe-fetch.ts'
 import { WebError } from '../web/web-error.ts'
 import { createLivePages, PageStatusError } from './live-pages.ts'
-import { createExcerptSelector } from './page-excerpts.ts'
+import { createExcerptSelector, unusedWords } from './page-excerpts.ts'
 import type { Page } from './page.ts'
 
 /** Settings of {@link createExtract}. */
 export interface ExtractOptions {
   readonly corpus: Corpus
   readonly web: Web
+  readonly isolated: Pick<Isolated, 'readPage'>
   readonly clock: Clock
 }
 
@@ -57,8 +59,8 @@ interface Limits {
 }
 
 /** Creates the extraction: documents by their URL in the index, never by a path, and other pages over the web. */
-export function createExtract({ corpus, web, clock }: ExtractOptions): Extract {
-  const livePages = createLivePages(web, () => realTimeOf(clock).now())
+export function createExtract({ corpus, web, isolated, clock }: ExtractOptions): Extract {
+  const livePages = createLivePages(web, isolated, () => realTimeOf(clock).now())
   const excerpts = createExcerptSelector()
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
@@ -67,6 +69,8 @@ export function createExtract({ corpus, web, clock }: ExtractOptions): Extract {
     const warnings = ignoredFields(unknown, 'extract')
     const urls = [...new Set(body.urls)]
     const limits = limitsOf(body, urls.length, warnings)
+    const { search_queries: queries = [], objective } = body
+    warnings.push(...wordsLeftOut(unusedWords({ queries, objective })))
     const leaving = new AbortController()
     const leave = () => leaving.abort(new WebError('fetch_error', 'The client has disconnected'))
     c.env.outgoing.once('close', leave)

@@ -1,10 +1,12 @@
 import type { FetchPolicy } from '../../protocol/search.ts'
+import type { Isolated } from '../isolated/isolated.ts'
+import { IsolatedError } from '../isolated/isolated-error.ts'
 import type { Web, WebResponse } from '../web/safe-fetch.ts'
 import { WebError } from '../web/web-error.ts'
 import { decodeText } from './charset.ts'
 import { createLimiter } from './limiter.ts'
 import { PageCache } from './page-cache.ts'
-import { type Page, PAGE_TYPES, readPage } from './page.ts'
+import { type Page, PAGE_TYPES } from './page.ts'
 
 /** Maximum size of a page, in bytes. */
 const MAX_PAGE_BYTES = 4 * 2 ** 20
@@ -54,26 +56,40 @@ export interface LivePages {
 }
 
 /** Creates the access to pages of the web. `now` is the Unix time in ms. */
-export function createLivePages(web: Web, now: () => number): LivePages {
+export function createLivePages(
+  web: Web,
+  isolated: Pick<Isolated, 'readPage'>,
+  now: () => number,
+): LivePages {
   const cache = new PageCache(CACHE_CHARACTERS)
   const limiter = createLimiter(CONCURRENCY)
 
   async function fetchPage(url: string, { timeout, signal }: PageRequest): Promise<Page> {
-    const response = await limiter(
-      () =>
-        web.fetch(url, {
-          headers: { accept: 'text/html, text/markdown, text/plain;q=0.9, */*;q=0.1' },
-          timeout,
-          maxBytes: MAX_PAGE_BYTES,
-          mediaTypes: PAGE_TYPES,
-          signal,
-        }),
+    return await limiter(() => readLive(url, { timeout, signal }), signal)
+  }
+
+  /** With the conversion within the limit, so that few pages are in memory. */
+  async function readLive(
+    url: string,
+    { timeout, signal }: Pick<PageRequest, 'timeout' | 'signal'>,
+  ): Promise<Page> {
+    const response = await web.fetch(url, {
+      headers: { accept: 'text/html, text/markdown, text/plain;q=0.9, */*;q=0.1' },
+      timeout,
+      maxBytes: MAX_PAGE_BYTES,
+      mediaTypes: PAGE_TYPES,
       signal,
-    )
+    })
     if (response.status < 200 || response.status > 299) {
       throw new PageStatusError(response.status, errorContent(response))
     }
-    return await readPage(response, signal)
+    const { mediaType, headers, body, url: address } = response
+    const contentType = headers['content-type'] ?? ''
+    try {
+      return await isolated.readPage({ mediaType, contentType, body, url: address }, signal)
+    } catch (error) {
+      throw error instanceof IsolatedError ? unreadable(error) : error
+    }
   }
 
   return {
@@ -104,4 +120,9 @@ function errorContent({ mediaType, headers, body }: WebResponse): string | null 
   if (!mediaType.startsWith('text/') && mediaType !== 'application/json') return null
   const text = decodeText(body, headers['content-type'] ?? '', mediaType === 'text/html')
   return text.slice(0, MAX_ERROR_CONTENT).toWellFormed()
+}
+
+function unreadable(error: IsolatedError): WebError {
+  const kind = error.kind === 'timeout' ? 'timeout' : 'fetch_error'
+  return new WebError(kind, `The page could not be converted to Markdown. ${error.message}`, { cause: error })
 }

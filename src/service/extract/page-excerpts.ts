@@ -2,7 +2,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
 import type { ExcerptBudget } from '../corpus/corpus.ts'
 import { excerptsAround, shorten, type StoredPassage } from '../corpus/excerpts.ts'
-import { matchExpression } from '../corpus/match.ts'
+import { EQUAL_TERMS } from '../corpus/frequencies.ts'
+import { anyTerm } from '../corpus/match.ts'
+import { searchTerms } from '../corpus/query-terms.ts'
 import type { Span } from '../corpus/blocks.ts'
 import { splitPassages, wholeCharacters } from '../corpus/passages.ts'
 import { TOKENIZER } from '../corpus/tables.ts'
@@ -32,6 +34,11 @@ export interface ExcerptSelector {
   close(): void
 }
 
+/** The words that the selection leaves out, since there are too many. Each query and the objective keeps as many as the others. */
+export function unusedWords(query: ExcerptQuery): readonly string[] {
+  return searchTerms(query, EQUAL_TERMS).dropped
+}
+
 /** Creates a selector, which ranks passages as a search does, in an index in memory that has one page at a time. */
 export function createExcerptSelector(): ExcerptSelector {
   const database = new DatabaseSync(':memory:')
@@ -56,7 +63,7 @@ export function createExcerptSelector(): ExcerptSelector {
 
   return {
     async select(text, query, budget, signal) {
-      const expression = matchExpression({ ...query, limit: MAX_RANKED })
+      const expression = anyTerm(searchTerms(query, EQUAL_TERMS).queries)
       if (expression !== undefined) {
         const spans = await spansOf(text, signal)
         const passages = new Map(

@@ -1,11 +1,10 @@
-import { setImmediate } from 'node:timers/promises'
 import { createPlugin } from '@mdream/js'
-import { streamHtmlToMarkdown } from '@mdream/js/core'
+import { htmlToMarkdown } from '@mdream/js/core'
 import { filterPlugin } from '@mdream/js/plugins'
 import { calendarDate, oneLine } from '../corpus/document.ts'
 import { readHtmlMetadata } from '../corpus/html.ts'
 import { parseMarkdown } from '../corpus/markdown.ts'
-import type { WebResponse } from '../web/safe-fetch.ts'
+import { wholeCharacters } from '../corpus/passages.ts'
 import { decodeText } from './charset.ts'
 
 /** A page with its content. */
@@ -15,6 +14,10 @@ export interface Page {
   readonly publishDate: string | null
   /** Markdown. */
   readonly text: string
+  /** The canonical URL that the page states, as it is written. */
+  readonly canonical?: string | undefined
+  /** The directives for robots that the page states, such as `noindex`. */
+  readonly robots?: string | undefined
 }
 
 const HTML = ['text/html', 'application/xhtml+xml']
@@ -23,20 +26,32 @@ const MARKDOWN = ['text/markdown', 'text/x-markdown']
 /** The media types that {@link readPage} reads. */
 export const PAGE_TYPES = [...HTML, ...MARKDOWN, 'text/plain']
 
-/** HTML is converted in parts of this length, in characters, so that a long page does not block the event loop. */
-const PART_LENGTH = 8_192
+/** Maximum length of a page's Markdown, in characters: that of the largest page. Relative links and nested lists lengthen it. */
+const MAX_CHARACTERS = 4 * 2 ** 20
+
 /** Elements that have no content of the page. */
 const SKIPPED = ['iframe', 'nav', 'noscript', 'script', 'style', 'svg', 'template', 'title']
 
-/** Reads a page as Markdown. Rejects with the signal's reason when it aborts. */
-export async function readPage(response: WebResponse, signal: AbortSignal): Promise<Page> {
-  const { mediaType, headers, body, url } = response
+/** A page as it was downloaded. */
+export interface PageSource {
+  /** One of {@link PAGE_TYPES}. */
+  readonly mediaType: string
+  /** The header of the response; empty if it had none. */
+  readonly contentType: string
+  readonly body: Uint8Array
+  /** What its links are relative to. */
+  readonly url: string
+}
+
+/** Reads a page as Markdown. The time for hostile HTML has no bound: the isolated thread executes it. */
+export function readPage({ mediaType, contentType, body, url }: PageSource): Page {
   const isHtml = HTML.includes(mediaType)
-  const source = decodeText(body, headers['content-type'] ?? '', isHtml)
+  const source = decodeText(body, contentType, isHtml)
   if (isHtml) {
-    const { title, heading, published, end } = readHtmlMetadata(source)
-    const text = await htmlToMarkdown(source.slice(0, end), url, signal)
-    return page(text, title ?? heading, published)
+    const { title, heading, published, canonical, robots, end } = readHtmlMetadata(source)
+    const plugins = [absoluteLinks(url), filterPlugin({ exclude: SKIPPED })]
+    const text = htmlToMarkdown(source.slice(0, end), { plugins })
+    return { ...page(text, title ?? heading, published), canonical, robots }
   }
   if (!MARKDOWN.includes(mediaType)) return page(source)
   const { text, title, publishDate } = parseMarkdown(source)
@@ -47,28 +62,8 @@ function page(text: string, title?: string, published?: string): Page {
   return {
     title: oneLine(title ?? '') || null,
     publishDate: calendarDate(published) ?? null,
-    text: text.replaceAll(/\r\n?/g, '\n').trim(),
+    text: wholeCharacters(text.slice(0, MAX_CHARACTERS).replaceAll(/\r\n?/g, '\n').trim()),
   }
-}
-
-async function htmlToMarkdown(html: string, url: string, signal: AbortSignal): Promise<string> {
-  const plugins = [absoluteLinks(url), filterPlugin({ exclude: SKIPPED })]
-  let markdown = ''
-  for await (const part of streamHtmlToMarkdown(partsOf(html, signal), { plugins })) markdown += part
-  return markdown
-}
-
-function partsOf(html: string, signal: AbortSignal): ReadableStream<string> {
-  let start = 0
-  return new ReadableStream({
-    async pull(controller) {
-      await setImmediate()
-      signal.throwIfAborted()
-      if (start < html.length) controller.enqueue(html.slice(start, start + PART_LENGTH))
-      else controller.close()
-      start += PART_LENGTH
-    },
-  })
 }
 
 /** Resolves the links of a page, and removes those that are no addresses, such as `javascript:`. */

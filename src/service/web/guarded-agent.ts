@@ -3,10 +3,8 @@ import { lookup as lookUp } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { callbackify } from 'node:util'
 import { Agent, buildConnector } from 'undici'
+import type { ResolveHost } from './resolve-host.ts'
 import { WebError } from './web-error.ts'
-
-/** Resolves a host name to all of its addresses. */
-export type ResolveHost = (hostname: string) => Promise<readonly LookupAddress[]>
 
 /** Settings of {@link createGuardedAgent}. */
 export interface GuardedAgentOptions {

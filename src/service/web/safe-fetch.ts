@@ -1,7 +1,8 @@
 import { type Dispatcher, request as send } from 'undici'
-import { createGuardedAgent, type ResolveHost } from './guarded-agent.ts'
+import { createGuardedAgent } from './guarded-agent.ts'
 import { isPublicAddress } from './public-address.ts'
 import { ACCEPTED_CODINGS, readBody, tooLarge } from './read-body.ts'
+import type { ResolveHost } from './resolve-host.ts'
 import { WebError } from './web-error.ts'
 
 /** A request to an outside address. */
@@ -17,6 +18,8 @@ export interface WebRequest {
   readonly maxBytes: number
   /** Maximum number of redirects of a GET. Those of a POST are not followed. Default 5. */
   readonly maxRedirects?: number
+  /** Called with the URL of each redirect before it is followed. The request rejects with the error that it rejects with. */
+  readonly checkRedirect?: (url: URL) => Promise<void>
   /** The media types that a successful response may have. Default: any. */
   readonly mediaTypes?: readonly string[]
   /** Aborts the request, which rejects with its reason. */
@@ -82,6 +85,9 @@ export function createWeb({ isAllowed = isPublicAddress, resolve }: WebOptions =
         if (redirects >= maxRedirects) {
           throw new WebError('too_many_redirects', `More than ${maxRedirects} redirects`)
         }
+        // oxlint-disable-next-line no-await-in-loop -- as above
+        await request.checkRedirect?.(new URL(response))
+        signal.throwIfAborted()
         url = response
       }
     } finally {
@@ -164,7 +170,9 @@ async function sendOnce(
     throw withStatus(tooLarge(maxBytes), status)
   }
   try {
-    const bytes = await readBody(response.body, received['content-encoding'] ?? '', maxBytes)
+    // Without a body, these may have the coding that it would have.
+    const coding = status === 204 || status === 304 ? '' : (received['content-encoding'] ?? '')
+    const bytes = await readBody(response.body, coding, maxBytes)
     return { url: url.href, status, headers: received, mediaType, body: bytes }
   } catch (error) {
     response.body.destroy()

@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { ResolveHost } from '../../../src/service/web/guarded-agent.ts'
+import type { ResolveHost } from '../../../src/service/web/resolve-host.ts'
 import { createWeb } from '../../../src/service/web/safe-fetch.ts'
 import type { WebOptions, WebRequest } from '../../../src/service/web/safe-fetch.ts'
 import { WebError } from '../../../src/service/web/web-error.ts'
@@ -39,6 +39,30 @@ const resolvingTo = (...answers: string[][]) => {
 }
 
 describe('a request to an outside address', () => {
+  it('resolves with a 304 without a body that states a content coding', async () => {
+    const url = await serve((_, response) => response.writeHead(304, { 'content-encoding': 'gzip' }).end())
+
+    const { status, body } = await web().fetch(url, LIMITS)
+
+    expect([status, body.byteLength]).toEqual([304, 0])
+  })
+
+  it('rejects with the error of the check of a redirect, and does not follow it', async () => {
+    const paths: string[] = []
+    const url = await serve((request, response) => {
+      paths.push(request.url ?? '')
+      response.writeHead(302, { location: '/elsewhere' }).end()
+    })
+    const checked: string[] = []
+    const checkRedirect = (target: URL) => {
+      checked.push(target.pathname)
+      return Promise.reject(new WebError('blocked_address', 'The redirect leaves the host'))
+    }
+
+    expect(await failureOf(url, LOCAL, { checkRedirect })).toBe('blocked_address')
+    expect([paths, checked]).toEqual([['/'], ['/elsewhere']])
+  })
+
   it('resolves with the response of any status, and its decoded body', async () => {
     const url = await serve((_, response) => {
       response.writeHead(404, { 'content-type': 'Text/HTML; charset=utf-8', 'content-encoding': 'gzip' })

@@ -1,0 +1,14 @@
+import { shownUrl } from './source.ts'
+
+/** A source that cannot be read, or not completely. Its message has the URL without the query. Reported once, until it changes. */
+export class SourceError extends Error {
+  override readonly name = 'SourceError'
+  /** Without the query. */
+  readonly url: string
+
+  constructor(url: string, message: string, options?: ErrorOptions) {
+    const shown = shownUrl(url)
+    super(`The source ${shown} cannot be read completely: ${message}`, options)
+    this.url = shown
+  }
+}

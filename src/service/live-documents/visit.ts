@@ -1,0 +1,222 @@
+import { createHash } from 'node:crypto'
+import type { CorpusDocument } from '../corpus/corpus.ts'
+import { documentKind, type DocumentKind } from '../corpus/document-kind.ts'
+import { PAGE_TYPES } from '../extract/page.ts'
+import type { Web, WebResponse } from '../web/safe-fetch.ts'
+import { WebError } from '../web/web-error.ts'
+import { webUrl } from './listed-url.ts'
+import { dayOf, type Listing, MAX_LISTING_BYTES, readListing, unzipped } from './listing.ts'
+import type { ReadPage } from './page.ts'
+import type { Robots } from './robots-access.ts'
+import type { Resource, Validators } from './store.ts'
+
+/** Maximum size of a page, in bytes. */
+const MAX_PAGE_BYTES = 4 * 2 ** 20
+/** How long a request may take with its redirects and its body, in ms of real time. */
+const TIMEOUT = 20_000
+
+const XML_TYPES = [
+  'application/atom+xml',
+  'application/gzip',
+  'application/octet-stream',
+  'application/rdf+xml',
+  'application/rss+xml',
+  'application/x-gzip',
+  'application/xml',
+  'text/xml',
+]
+
+/** What a request found. */
+type Finding =
+  /** The copy in the index is the current one. */
+  | { readonly type: 'unchanged'; readonly validators: Validators }
+  | { readonly type: 'page'; readonly document: CorpusDocument; readonly validators: Validators }
+  | { readonly type: 'listing'; readonly listing: Listing; readonly validators: Validators }
+  /** The site does not want it to be in an index: by its robots.txt, or by `noindex`. */
+  | { readonly type: 'excluded'; readonly reason: string }
+  /** 404 or 410. */
+  | { readonly type: 'missing' }
+
+/** A request with its outcome. */
+export interface Visited {
+  readonly status: number | null
+  readonly finding: Finding
+  /** How long the response may be used, in ms. */
+  readonly maxAge: number
+}
+
+/** A response that is a failure. */
+export class StatusError extends Error {
+  readonly status: number
+  /** What the server asks for, in ms; undefined if it asks for nothing. */
+  readonly retryAfter: number | undefined
+
+  constructor(status: number, retryAfter: number | undefined) {
+    super(`The server responded with ${status}`)
+    this.name = 'StatusError'
+    this.status = status
+    this.retryAfter = retryAfter
+  }
+}
+
+/** What requests need. */
+interface VisitContext {
+  readonly web: Web
+  readonly robots: Robots
+  readonly readPage: ReadPage
+  /** Real time, Unix time in ms. */
+  readonly now: () => number
+}
+
+/** A URL that robots.txt disallows. */
+class DisallowedError extends Error {}
+
+/**
+ * Requests a URL, conditionally if there is a copy. Redirects stay on the host, except for those of a source. Rejects with a
+ * WebError, a {@link StatusError} or the signal's reason.
+ */
+export async function visit(
+  resource: Resource,
+  { web, robots, readPage, now }: VisitContext,
+  signal: AbortSignal,
+): Promise<Visited> {
+  const { url, role } = resource
+  const { host } = new URL(url)
+
+  async function checkRobots(target: URL): Promise<void> {
+    const rules = await robots.rulesFor(target, signal)
+    if (!rules.isAllowed(target)) throw new DisallowedError('robots.txt disallows it')
+  }
+
+  try {
+    await checkRobots(new URL(url))
+    const response = await web.fetch(url, {
+      headers: {
+        accept:
+          role === 'page'
+            ? 'text/html, text/markdown, text/plain;q=0.9, */*;q=0.1'
+            : 'text/html, application/xml, text/xml, application/rss+xml, application/atom+xml, text/plain;q=0.9, */*;q=0.1',
+        ...(resource.etag !== undefined && { 'if-none-match': resource.etag }),
+        ...(resource.lastModified !== undefined && { 'if-modified-since': resource.lastModified }),
+      },
+      timeout: TIMEOUT,
+      maxBytes: role === 'page' ? MAX_PAGE_BYTES : MAX_LISTING_BYTES,
+      mediaTypes: role === 'page' ? PAGE_TYPES : [...PAGE_TYPES, ...XML_TYPES],
+      checkRedirect: async (target) => {
+        if (role !== 'source' && target.host !== host) {
+          throw new WebError('blocked_address', 'The redirect leaves the host')
+        }
+        await checkRobots(target)
+      },
+      signal,
+    })
+    const { status } = response
+    return {
+      status,
+      finding: await findingOf(resource, response, { readPage, now }, signal),
+      maxAge: maxAgeOf(response),
+    }
+  } catch (error) {
+    if (!(error instanceof DisallowedError)) throw error
+    return { status: null, finding: { type: 'excluded', reason: error.message }, maxAge: 0 }
+  }
+}
+
+async function findingOf(
+  resource: Resource,
+  response: WebResponse,
+  { readPage, now }: Pick<VisitContext, 'readPage' | 'now'>,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const { role, hash, etag, lastModified, listedDate } = resource
+  const { status, headers, url } = response
+  if (status === 304) {
+    // Without a copy the request has no condition.
+    if (hash === undefined) throw new StatusError(status, undefined)
+    return {
+      type: 'unchanged',
+      validators: {
+        hash,
+        etag: headers['etag'] ?? etag,
+        lastModified: headers['last-modified'] ?? lastModified,
+      },
+    }
+  }
+  if (status === 404 || status === 410) return { type: 'missing' }
+  if (status < 200 || status > 299) throw new StatusError(status, retryAfterOf(headers['retry-after'], now()))
+  if (isNoIndex(headers['x-robots-tag'])) return { type: 'excluded', reason: 'noindex' }
+
+  const body = role === 'page' ? response.body : await unzipped(response.body)
+  const validators = {
+    etag: headers['etag'],
+    lastModified: headers['last-modified'],
+    hash: createHash('sha256')
+      .update(url)
+      .update('\0')
+      .update(headers['content-type'] ?? '')
+      .update('\0')
+      .update(body)
+      .digest('hex'),
+  }
+  if (validators.hash === hash) return { type: 'unchanged', validators }
+  if (role !== 'page') {
+    const listing = await readListing({ ...response, body }, readPage, signal)
+    if (listing !== undefined) return { type: 'listing', listing, validators }
+  }
+  if (role === 'sitemap' || !PAGE_TYPES.includes(response.mediaType)) {
+    throw new WebError('unsupported_content_type', 'It is no sitemap, feed or page', { status })
+  }
+  const page = await readPage(
+    { mediaType: response.mediaType, contentType: headers['content-type'] ?? '', body, url },
+    signal,
+  )
+  if (isNoIndex(page.robots)) return { type: 'excluded', reason: 'noindex' }
+  if (page.text === '') throw new WebError('unsupported_content_type', 'The page has no text', { status })
+  return {
+    type: 'page',
+    validators,
+    document: {
+      url: canonicalUrl(page.canonical, url),
+      title: page.title ?? titleOf(url),
+      publishDate: page.publishDate ?? dayOf(listedDate) ?? dayOf(headers['last-modified']),
+      kind: kindOf(url),
+      text: page.text,
+    },
+  }
+}
+
+/** The canonical URL that a page states, if it is of the same host: no page speaks for another host. */
+function canonicalUrl(stated: string | undefined, url: string): string {
+  const canonical = webUrl(stated, url)
+  return canonical !== undefined && new URL(canonical).host === new URL(url).host ? canonical : url
+}
+
+/** The kind of a page, by the name of its file. Names without an extension, such as `/news`, are those of sections of a site. */
+function kindOf(url: string): DocumentKind {
+  const { pathname } = new URL(url)
+  const kind = /\.[a-z]+$/i.test(pathname) ? documentKind(pathname) : 'page'
+  return kind === 'manifest' ? 'page' : kind
+}
+
+/** The last part of a path, for a page without a title. */
+function titleOf(url: string): string {
+  const { pathname, host } = new URL(url)
+  return pathname.split('/').findLast((part) => part !== '') ?? host
+}
+
+/** Whether directives exclude a page: those of `X-Robots-Tag` may begin with the name of a robot. */
+function isNoIndex(directives: string | undefined): boolean {
+  return /(?:^|[\s,:])(?:noindex|none)(?:$|[\s,])/i.test(directives ?? '')
+}
+
+function maxAgeOf({ headers }: WebResponse): number {
+  const seconds = /(?:^|[\s,])max-age\s*=\s*"?(\d{1,9})/i.exec(headers['cache-control'] ?? '')?.[1]
+  return Number(seconds ?? 0) * 1_000
+}
+
+function retryAfterOf(value: string | undefined, now: number): number | undefined {
+  if (value === undefined) return undefined
+  if (/^\s*\d{1,9}\s*$/.test(value)) return Number(value) * 1_000
+  const time = Date.parse(value)
+  return Number.isNaN(time) ? undefined : Math.max(0, time - now)
+}
