@@ -30,7 +30,7 @@ export function packageRoot(): string {
   return dirname(MANIFEST)
 }
 
-const DOCUMENT_NAME = /^(?:readme|changelog|history|licen[cs]e)(?:[.-][\w.-]*)?$/i
+const DOCUMENT_NAME = /^(?:readme|changelog|history|licen[cs]e|copying|notice|authors)(?:[.-][\w.-]*)?$/i
 const NO_TEXT = /\.(?:[cm]?[jt]sx?|json|map|css|png|svg|gif)$/i
 
 /** The documents of a service. */
@@ -40,7 +40,7 @@ export interface InstalledDocuments {
   enter(folder: string): boolean
 }
 
-/** The README, CHANGELOG, HISTORY and LICENSE files of the installed packages: real text on every machine with this package. */
+/** The manifests of the installed packages, and their READMEs, changelogs and licences: real text on every machine with this package. */
 export async function installedDocuments(): Promise<InstalledDocuments> {
   return { docs: await packageFolders(), include: isPackageDocument, enter: isPackageFolder }
 }
@@ -63,7 +63,7 @@ async function packageFolders(): Promise<string[]> {
 
 function isPackageDocument(path: string): boolean {
   const name = basename(path)
-  return DOCUMENT_NAME.test(name) && !NO_TEXT.test(name)
+  return name === 'package.json' || (DOCUMENT_NAME.test(name) && !NO_TEXT.test(name))
 }
 
 /** Whether the folder is that of a package, `name` or `@scope/name`. Deeper folders contain code. */

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
 import type { StartAt } from 'rivulet'
+import { UsageError } from './exit.ts'
 
 /** Options that every command has. */
 export interface CommonOptions {
@@ -25,6 +26,19 @@ export function collect<T>(parse: (text: string) => T): (text: string, previous?
 export function folder(path: string): string {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return path
   throw new InvalidArgumentError('There is no such folder.')
+}
+
+/** Reads a source of documents: the path of an existing folder, or an http or https URL without credentials. */
+export function documentSource(text: string): string {
+  if (!/^[a-z][a-z0-9+.-]+:/i.test(text)) return folder(text)
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isValid =
+    url !== undefined && /^https?:$/.test(url.protocol) && url.username === '' && url.password === ''
+  // Not an InvalidArgumentError, whose message would have the credentials.
+  if (!isValid) {
+    throw new UsageError('--source must be a folder, or an http or https URL without credentials')
+  }
+  return text
 }
 
 /** Reads a whole number of at least `min` and at most `max`. */
@@ -71,6 +85,12 @@ export function factor(text: string): number {
   const value = text.trim() === '' ? Number.NaN : Number(text)
   if (value >= 1 && Number.isFinite(value)) return value
   throw new InvalidArgumentError('Expected a number of at least 1.')
+}
+
+/** Reads the name of a header. */
+export function headerName(text: string): string {
+  if (/^[\w-]+$/.test(text)) return text
+  throw new InvalidArgumentError('Expected the name of a header, such as service-beta.')
 }
 
 /** Reads `name=value`. */

@@ -47,5 +47,6 @@ Environment:
   RIVULET_BASE_URL        address of the service, for all commands but start, serve, log and rules
   RIVULET_API_KEY         API key of the service; also the key that serve requires
   RIVULET_WEBHOOK_SECRET  secret that signs webhooks, for watch and serve
+  RIVULET_MODEL_KEY       key of the model server, for serve
   RIVULET_LOG             level of the log on stderr: trace, debug, info, warn, error or silent
   NO_COLOR                no colours`

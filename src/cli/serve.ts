@@ -1,23 +1,42 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
-import type { Fault } from 'rivulet/service'
+import type { Fault, ResearchService } from 'rivulet/service'
 import { FAULTS_HELP, parseFault } from './faults.ts'
 import { installedDocuments } from './installed.ts'
 import { aborted } from './interruption.ts'
-import { addCommonOptions, collect, factor, folder, portNumber, siteFolder } from './options.ts'
+import {
+  addCommonOptions,
+  collect,
+  documentSource,
+  factor,
+  folder,
+  headerName,
+  portNumber,
+  siteFolder,
+  timeSpan,
+  wholeNumber,
+} from './options.ts'
 import type { CommonOptions } from './options.ts'
-import { createLog, logServiceError } from './log.ts'
+import { createLog, type Logger, logServiceError } from './log.ts'
+import { addModelOptions, modelSetting } from './model-options.ts'
+import type { ModelFlags } from './model-options.ts'
 import { createOutput } from './output.ts'
 
-interface ServeOptions extends CommonOptions {
+interface ServeOptions extends CommonOptions, ModelFlags {
   readonly port: number
   readonly host: string
   readonly apiKey?: string
   readonly docs?: readonly string[]
+  readonly source?: readonly string[]
+  readonly refresh?: number
   readonly site?: readonly { readonly site: string; readonly folder: string }[]
   readonly data?: string
   readonly speed: number
   readonly allowPrivateAddresses?: boolean
+  /** False with `--no-quotas`. */
+  readonly quotas: boolean
+  readonly credit?: number
+  readonly betaHeader?: string
   readonly fault?: readonly Fault[]
 }
 
@@ -26,13 +45,15 @@ const LOOPBACK = '127.0.0.1'
 const LOOPBACKS = new Set([LOOPBACK, '::1', 'localhost'])
 
 const DOCS_HELP =
-  'folder of Markdown, HTML and text files; may be repeated (default: the README and CHANGELOG files of installed packages)'
+  'folder of Markdown, HTML and text files; may be repeated (default: the manifests, READMEs, changelogs and licences of installed packages)'
 
 const EXAMPLES = `
 Examples:
   $ rivulet serve --docs ./docs
   $ rivulet serve --port 8123 --docs ./docs --data research.db
+  $ rivulet serve --source https://docs.example/sitemap.xml --source https://blog.example/feed.xml
   $ rivulet serve --site https://docs.example=./docs
+  $ rivulet serve --docs ./docs --model-url http://127.0.0.1:11434/v1 --model llama3.2
   $ rivulet serve --docs ./docs --speed 3600 --fault cut:after=3,times=2 --fault repeat
 
   Then, in another terminal, with the printed address and key:
@@ -50,6 +71,16 @@ export function addServe(program: Command, signal: AbortSignal): void {
       'folder of documents, cited by their URLs on a site; may be repeated',
       collect(siteFolder),
     )
+    .option(
+      '--source <source>',
+      'folder, or URL of a sitemap, an RSS or Atom feed or a page, refreshed while it serves; may be repeated',
+      collect(documentSource),
+    )
+    .option(
+      '--refresh <time>',
+      'how often to request a page of a source again, such as 5m (default: 15m)',
+      timeSpan,
+    )
     .option('--port <number>', 'port; 0 is any free port', portNumber, 0)
     .option('--host <address>', 'address to listen on; only loopback excludes other machines', LOOPBACK)
     .addOption(
@@ -59,9 +90,17 @@ export function addServe(program: Command, signal: AbortSignal): void {
     .option('--speed <factor>', 'speed of its clock relative to real time', factor, 1)
     .option(
       '--allow-private-addresses',
-      'extract pages and call tool servers of this machine and its network, and send webhooks there (default: only webhooks, and only on loopback)',
+      'extract pages, read sources and call tool servers of this machine and its network, and send webhooks there (default: only webhooks, and only on loopback)',
     )
+    .option('--no-quotas', 'accept any number of requests (default: the quotas of the interface, with 429)')
+    .option(
+      '--credit <number>',
+      'how many task runs and FindAll runs may be active at once, with 402 for more (default: any number)',
+      wholeNumber(0),
+    )
+    .option('--beta-header <name>', 'header that enables beta features (default: service-beta)', headerName)
     .option('--fault <fault>', 'a fault to inject, see below; may be repeated', collect(parseFault))
+  addModelOptions(command)
   addCommonOptions(command, 'print the address as one line of JSON')
     .addHelpText('after', FAULTS_HELP)
     .addHelpText('after', EXAMPLES)
@@ -73,8 +112,30 @@ function privateAddresses({ host, allowPrivateAddresses = false }: ServeOptions)
   return { allowPrivateAddresses, allowPrivateWebhooks: allowPrivateAddresses || LOOPBACKS.has(host) }
 }
 
+/** Logs the number of documents when the sources were requested for the first time. */
+async function logSources({ corpus }: ResearchService, log: Logger): Promise<void> {
+  try {
+    await corpus.settled()
+    log.info({ documents: corpus.size }, 'sources were requested')
+  } catch (error) {
+    logServiceError(log, error)
+  }
+}
+
 async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> {
-  const { docs = [], site: sites = [], port, host, apiKey, data, speed, fault: faults = [] } = options
+  const {
+    docs = [],
+    source: sources = [],
+    site: sites = [],
+    refresh,
+    port,
+    host,
+    apiKey,
+    data,
+    speed,
+    fault: faults = [],
+  } = options
+  const { quotas, credit, betaHeader } = options
   const log = createLog(options)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
 
@@ -82,12 +143,20 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
   const { createResearchService } = await import('rivulet/service')
   const webhookSecret = process.env['RIVULET_WEBHOOK_SECRET']
   await using service = await createResearchService({
-    ...(docs.length + sites.length === 0 ? await installedDocuments() : { docs: [...docs, ...sites] }),
+    ...(docs.length + sites.length > 0
+      ? { docs: [...docs, ...sites] }
+      : sources.length === 0 && (await installedDocuments())),
+    ...(sources.length > 0 && { sources }),
+    ...(refresh !== undefined && { refreshInterval: refresh }),
     speed,
     faults,
     ...privateAddresses(options),
     ...(apiKey !== undefined && { apiKey }),
+    quotas,
+    ...(credit !== undefined && { credit }),
+    ...(betaHeader !== undefined && { betaHeader }),
     ...(data !== undefined && { data }),
+    ...modelSetting(options),
     ...(webhookSecret !== undefined && { webhookSecret }),
     onError: (error, ref_id) => logServiceError(log, error, ref_id),
   })
@@ -111,6 +180,7 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
     await output.hint(`For other commands: export RIVULET_BASE_URL=${url}${key}`)
     await output.line(output.paint('dim', 'Ctrl-C stops it.'))
   }
+  if (sources.length > 0) void logSources(service, log)
   await aborted(signal)
   log.debug('closing')
 }

@@ -1,0 +1,179 @@
+import pRetry from 'p-retry'
+import { Agent, type Dispatcher, request } from 'undici'
+import { isObject } from '../../protocol/event.ts'
+import { redactor } from '../tool-servers/redactor.ts'
+import { completionText, CompletionStream, MAX_BODY } from './completion-stream.ts'
+import { ModelError } from './model-error.ts'
+
+/** A model behind an OpenAI-compatible interface. */
+export interface ModelOptions {
+  /** The base URL of the interface, such as `http://127.0.0.1:11434/v1`; `chat/completions` is requested below it. */
+  readonly url: string
+  /** The name of the model. */
+  readonly name: string
+  /** Sent as a Bearer token. Default: none. */
+  readonly apiKey?: string
+}
+
+/** A message of a conversation. */
+export interface ModelMessage {
+  readonly role: 'system' | 'user' | 'assistant'
+  readonly content: string
+}
+
+/** Limits of a request to a model server. */
+export interface ModelLimits {
+  /** How long the server may send nothing, in ms of real time. Default 60,000, since a server may load the model first. */
+  readonly silence?: number
+  /** How long an answer may take in all, in ms of real time. Default 300,000. */
+  readonly total?: number
+  /** Time before a failed request is sent again, in ms of real time, doubled each time. Default 500. */
+  readonly pause?: number
+}
+
+const SILENCE = 60_000
+const TOTAL = 300_000
+const PAUSE = 500
+/** How often a failed request is sent again. */
+const RETRIES = 2
+/** Maximum length of an error's message, which may quote the server, in characters. */
+const MAX_MESSAGE = 300
+
+/** Requests answers of a model. Beyond the interface document. */
+export class ModelServer {
+  readonly #url: string
+  readonly #options: ModelOptions
+  readonly #limits: Required<ModelLimits>
+  readonly #agent = new Agent({ headersTimeout: 0, bodyTimeout: 0 })
+  readonly #redact: (text: string) => string
+  /** Whether the server accepts `response_format`; not every one does. */
+  #acceptsFormat = true
+
+  constructor(options: ModelOptions, { silence = SILENCE, total = TOTAL, pause = PAUSE }: ModelLimits = {}) {
+    this.#url = `${options.url.replace(/\/+$/, '')}/chat/completions`
+    this.#options = options
+    this.#limits = { silence, total, pause }
+    this.#redact = redactor(options.apiKey === undefined ? [] : [options.apiKey])
+  }
+
+  /**
+   * Resolves with the model's answer, which should be JSON. The request is repeated after a failure that may pass. Rejects with
+   * a {@link ModelError}, or with the signal's reason.
+   */
+  async complete(messages: readonly ModelMessage[], signal: AbortSignal): Promise<string> {
+    return await pRetry(() => this.#attempt(messages, signal), {
+      retries: RETRIES,
+      minTimeout: this.#limits.pause,
+      signal,
+      shouldRetry: ({ error }) => error instanceof ModelError && error.isTransient,
+    })
+  }
+
+  /** Aborts all requests. */
+  close(): Promise<void> {
+    return this.#agent.destroy()
+  }
+
+  async #attempt(messages: readonly ModelMessage[], outer: AbortSignal): Promise<string> {
+    const { silence, total } = this.#limits
+    const controller = new AbortController()
+    const late = (what: string) => () => controller.abort(new ModelError(what, { isTransient: true }))
+    const whole = setTimeout(late(`no complete answer within ${total} ms`), total)
+    const quiet = setTimeout(late(`the server sent nothing for ${silence} ms`), silence)
+    const signal = AbortSignal.any([outer, controller.signal])
+    try {
+      const response = await this.#send(messages, signal)
+      quiet.refresh()
+      if (response.statusCode !== 200) return await this.#refused(messages, response, outer)
+      return await textOf(response, () => quiet.refresh())
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof ModelError) throw this.#redacted(error)
+      throw new ModelError(`the server cannot be reached${codeOf(error)}`, { isTransient: true })
+    } finally {
+      clearTimeout(whole)
+      clearTimeout(quiet)
+    }
+  }
+
+  #send(messages: readonly ModelMessage[], signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    const { name, apiKey } = this.#options
+    return request(this.#url, {
+      method: 'POST',
+      dispatcher: this.#agent,
+      signal,
+      headers: {
+        'content-type': 'application/json',
+        accept: 'text/event-stream, application/json',
+        ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+      },
+      body: JSON.stringify({
+        model: name,
+        messages,
+        // A stream shows that the server still works on the answer.
+        stream: true,
+        temperature: 0,
+        ...(this.#acceptsFormat && { response_format: { type: 'json_object' } }),
+      }),
+    })
+  }
+
+  async #refused(
+    messages: readonly ModelMessage[],
+    { statusCode, body }: Dispatcher.ResponseData,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const text = await bodyText(body, () => undefined)
+    if (statusCode === 400 && this.#acceptsFormat && text.includes('response_format')) {
+      this.#acceptsFormat = false
+      return await this.#attempt(messages, signal)
+    }
+    const isTransient = statusCode === 408 || statusCode === 429 || statusCode >= 500
+    throw new ModelError(`the server answered with ${statusCode}${reasonIn(text)}`, { isTransient })
+  }
+
+  #redacted({ message, isTransient }: ModelError): ModelError {
+    // In this order, since a part of a secret is not recognised.
+    return new ModelError(this.#redact(message).slice(0, MAX_MESSAGE), { isTransient })
+  }
+}
+
+async function textOf({ headers, body }: Dispatcher.ResponseData, onChunk: () => void): Promise<string> {
+  const isStream = String(headers['content-type'] ?? '').startsWith('text/event-stream')
+  if (!isStream) return completionText(await bodyText(body, onChunk))
+  const stream = new CompletionStream()
+  const decoder = new TextDecoder()
+  for await (const chunk of body) {
+    onChunk()
+    stream.add(decoder.decode(chunk, { stream: true }))
+  }
+  return stream.end()
+}
+
+async function bodyText(body: Dispatcher.ResponseData['body'], onChunk: () => void): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of body) {
+    onChunk()
+    text += decoder.decode(chunk, { stream: true })
+    if (text.length > MAX_BODY) throw new ModelError('the response is too long')
+  }
+  return text
+}
+
+/** The server's own reason, if it states one. */
+function reasonIn(text: string): string {
+  try {
+    const body: unknown = JSON.parse(text)
+    const error = isObject(body) ? body['error'] : undefined
+    const message = isObject(error) ? error['message'] : error
+    return typeof message === 'string' ? `: ${message}` : ''
+  } catch {
+    return ''
+  }
+}
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' ? ` (${code})` : ''
+}
