@@ -5,6 +5,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { QuotaLimits } from '../protocol/quotas.ts'
 import type { Clock } from './clock.ts'
 import type { Faults } from './faults/faults.ts'
+import { IsolatedError } from './isolated/isolated-error.ts'
 import { sendResponses } from './http/json-response.ts'
 import { authenticate } from './http/authentication.ts'
 import { readBetasFrom } from './http/betas.ts'
@@ -72,7 +73,8 @@ export function createApp({
   app.notFound((c) => {
     throw problem(404, `There is nothing at ${c.req.path}`)
   })
-  app.onError((error, c) => {
+  app.onError((thrown, c) => {
+    const error = thrown instanceof IsolatedError ? unchecked(thrown) : thrown
     if (error instanceof HttpProblem) {
       // No problem has a status without a body (101, 204, 205 or 304).
       return c.json(error.body, error.status as ContentfulStatusCode, error.headers)
@@ -83,6 +85,16 @@ export function createApp({
     return c.json({ type: 'error', error: { ref_id, message, detail: null } }, 500)
   })
   return app
+}
+
+/** What a client that gets a 503 is asked to wait, in s. */
+const RETRY_AFTER = 1
+
+/** The answer to a request that could not be checked. */
+function unchecked(error: IsolatedError): unknown {
+  const { kind, message } = error
+  if (kind !== 'busy' && kind !== 'closed') return error
+  return problem(503, message, null, { 'retry-after': String(RETRY_AFTER) })
 }
 
 /** Responds with 405 to other methods of known paths. */

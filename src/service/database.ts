@@ -1,6 +1,7 @@
 import { chmodSync, existsSync } from 'node:fs'
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { hasWalResetBug, walResetBugMessage } from '../protocol/wal-reset-bug.ts'
+import { InUseError, LockedDatabase } from './locked-database.ts'
 
 /** Version of the service's tables; a file with a newer version is refused. */
 const SCHEMA_VERSION = 1
@@ -20,7 +21,8 @@ export class DataFileError extends Error {
  * Opens the service's database: `:memory:`, or a file that only its owner can read and write. Each area creates its own
  * tables.
  *
- * @throws DataFileError when the file cannot be used, or not safely: see {@link hasWalResetBug}.
+ * @throws DataFileError when the file cannot be used, or not safely: see {@link hasWalResetBug}; when another service has it
+ * open.
  */
 export function openDatabase(file: string): DatabaseSync {
   const { sqlite = 'unknown' } = process.versions
@@ -44,7 +46,7 @@ export function openDatabase(file: string): DatabaseSync {
 function open(file: string): DatabaseSync {
   let database: DatabaseSync | undefined
   try {
-    database = new DatabaseSync(file)
+    database = new LockedDatabase(file)
     // Reads the file, so that a file of another format is refused unchanged.
     database.exec('PRAGMA schema_version')
     keepPrivate(database)
@@ -58,6 +60,7 @@ function open(file: string): DatabaseSync {
     return database
   } catch (error) {
     database?.close()
+    if (error instanceof InUseError) throw new DataFileError(file, error.message, { cause: error.cause })
     const reason = error instanceof Error ? error.message : String(error)
     const message = `cannot be used as the service's data file (${reason}): name another one`
     throw new DataFileError(file, message, { cause: error })

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { ArgumentError } from '../protocol/argument-error.ts'
+import { ArgumentError, hidden } from '../protocol/argument-error.ts'
 import { checkBoolean, checkDuration, checkInteger, checkList, checkText } from '../protocol/check.ts'
 import { monitorEvent } from '../protocol/event.ts'
 import { MAX_STREAM_DURATION } from '../protocol/limits.ts'
 import { createApp } from './app.ts'
 import type { Clock } from './clock.ts'
 import { createConversations } from './conversations/conversations.ts'
+import { Credit } from './credit.ts'
 import type { Corpus } from './corpus/corpus.ts'
 import { openCorpus, type CorpusOptions } from './corpus/open-corpus.ts'
 import { checkFolders, type DocumentFolder } from './corpus/sites.ts'
@@ -15,14 +16,27 @@ import { refuseDeletedGroup } from './faults/deleted-group.ts'
 import { Faults, type Fault } from './faults/faults.ts'
 import { openFaultyWriter } from './faults/faulty-event-writer.ts'
 import { openFaultyGroupStream, repeated } from './faults/group-stream-faults.ts'
+import { extractiveEvaluator } from './find-all/evaluate.ts'
 import { createFindAll } from './find-all/find-all.ts'
+import { createIsolated } from './isolated/isolated.ts'
 import { persistentClock } from './persistent-clock.ts'
 import { Interactions } from './interactions/interactions.ts'
 import { BETA_HEADER } from './http/betas.ts'
 import { serviceLimits, type ServiceQuotas } from './http/service-quotas.ts'
 import type { ListenOptions } from './listen-options.ts'
 import { createListener, isExposed } from './listener.ts'
+import {
+  createLiveDocuments,
+  MIN_REFRESH_INTERVAL,
+  REFRESH_INTERVAL,
+} from './live-documents/live-documents.ts'
+import { checkSources } from './live-documents/source.ts'
 import type { MonitorRecord } from './monitors/event-log.ts'
+import { checkModel } from './model/check-model.ts'
+import { modelEvaluator } from './model/model-evaluator.ts'
+import { modelProcessor } from './model/model-processor.ts'
+import { type ModelOptions, ModelServer } from './model/model-server.ts'
+import type { SourceState } from './live-documents/source-state.ts'
 import { createMonitors } from './monitors/monitors.ts'
 import { extractiveProcessor } from './processor/extractive.ts'
 import type { Processor } from './processor/processor.ts'
@@ -41,14 +55,30 @@ import { createOutbox } from './webhooks/delivery.ts'
 export interface ResearchServiceOptions {
   /**
    * One or more folders of documents (Markdown, HTML, text): each a path, or
-   * `{ folder: './docs', site: 'https://docs.example' }`, whose documents are cited by their URLs on that site.
+   * `{ folder: './docs', site: 'https://docs.example' }`, whose documents are cited by their URLs on that site. May be left out
+   * if there are `sources`.
    */
-  readonly docs: string | DocumentFolder | readonly (string | DocumentFolder)[]
+  readonly docs?: string | DocumentFolder | readonly (string | DocumentFolder)[]
+  /**
+   * Sources of documents: folders, and http or https URLs of sitemaps, RSS or Atom feeds, and pages. What a URL is follows from
+   * its response. The pages are refreshed in the background; {@link ResearchService.sources} has their state. Default: none.
+   * Beyond the interface document.
+   */
+  readonly sources?: readonly string[]
+  /**
+   * How often a page, feed or sitemap of `sources` is requested again, in ms of the clock; less often if its `max-age` is longer.
+   * Default 15 minutes. Beyond the interface document.
+   */
+  readonly refreshInterval?: number
   /** Whether a file, by its path within its folder, is a document. Default: Markdown, HTML and text files. */
   readonly include?: CorpusOptions['include']
   /** Whether to read a folder. Default: all but `node_modules` and those whose name begins with a dot. */
   readonly enter?: CorpusOptions['enter']
-  /** SQLite file for all state, which only its owner can read. Default `:memory:`, lost when the process ends. */
+  /**
+   * SQLite file for all state, which only its owner can read. One service can use it at a time: a second one is refused. Files
+   * beside it have the same name and `-wal`, `-shm` or `-lock`, so share its folder with a container, not the file alone.
+   * Default `:memory:`, lost when the process ends.
+   */
   readonly data?: string
   /** One or more valid API keys (§5). Default: a random one. */
   readonly apiKey?: string | readonly string[]
@@ -64,6 +94,11 @@ export interface ResearchServiceOptions {
   /** Executes task runs. Default: a processor that extracts answers from the documents. */
   readonly processor?: Processor
   /**
+   * A model that writes answers from the passages of a search, and judges the conditions of FindAll, with quotes that are checked
+   * word for word. Where it fails, the answer is extracted. Default: none. Not with `processor`. Beyond the interface document.
+   */
+  readonly model?: ModelOptions
+  /**
    * Maximum number of task runs, runs of `snapshot` monitors, chats and responses executed at once; chats and responses before
    * waiting task runs. Default 4.
    */
@@ -76,7 +111,7 @@ export interface ResearchServiceOptions {
    */
   readonly streamDuration?: number
   /**
-   * Whether Extract and the tool servers of runs may use addresses of this machine and its network. Default false: only those
+   * Whether Extract, `sources` and the tool servers of runs may use addresses of this machine and its network. Default false: only those
    * of the public Internet, checked after DNS and for each redirect. Beyond the interface document.
    */
   readonly allowPrivateAddresses?: boolean
@@ -95,8 +130,9 @@ export interface ResearchServiceOptions {
   /** The name of the header whose value names beta features (§9). Default `service-beta`. */
   readonly betaHeader?: string
   /**
-   * How many task runs may be active at once, alone and in groups: each reserves a credit until it ends. A request for more
-   * gets 402 with `Retry-After`. Default: without a limit. Beyond the interface document.
+   * How many task runs, alone and in groups, and FindAll runs may be active at once: each reserves a credit until it ends. A
+   * request for more gets 402 with `Retry-After`. Chats, responses and monitors reserve none. Default: without a limit. Beyond
+   * the interface document.
    */
   readonly credit?: number
   /**
@@ -127,6 +163,8 @@ export interface ResearchService extends AsyncDisposable {
   readonly faults: Faults
   readonly clock: Clock
   readonly corpus: Corpus
+  /** The URLs of the option `sources`, with their present state. */
+  readonly sources: readonly SourceState[]
   /** Returns what the database has, for comparison with what a client received. */
   records(): ServiceRecords
   /** Ends streams, stops all work and closes the database. The next start resumes unfinished work. */
@@ -137,7 +175,8 @@ export interface ResearchService extends AsyncDisposable {
  * Creates a research service over folders of documents, which serves the interface of this library's client. Unfinished
  * work in the data file resumes at once; requests are served after {@link ResearchService.listen}.
  *
- * @throws ArgumentError for an invalid option; {@link DataFileError} when the data file cannot be used.
+ * @throws ArgumentError for an invalid option; {@link DataFileError} when the data file cannot be used, or
+ * another service has it open.
  * @example
  * ```ts
  * import { createClient } from 'rivulet'
@@ -178,6 +217,8 @@ async function assemble(
   options: ResearchServiceOptions,
   {
     folders,
+    sources,
+    refreshInterval,
     apiKeys,
     secrets,
     speed,
@@ -200,7 +241,7 @@ async function assemble(
       : { clock: options.clock, close() {} }
   opened.push(() => time.close())
   const { clock } = time
-  const corpus = await openCorpus(database, { folders, include, enter })
+  const corpus = await openCorpus(database, { folders, include, enter, pages: true })
   opened.push(() => corpus.close())
   let allowPrivateWebhooks = options.allowPrivateWebhooks ?? true
   const outbox = createOutbox({
@@ -214,10 +255,31 @@ async function assemble(
   opened.push(() => outbox.close())
   const interactions = new Interactions(database)
   const web = createWeb(options.allowPrivateAddresses === true ? { isAllowed: () => true } : {})
-  const processor = validating(options.processor ?? extractiveProcessor(corpus))
+  const isolated = createIsolated()
+  opened.push(() => isolated.close())
+  const modelServer = options.model === undefined ? undefined : new ModelServer(options.model)
+  opened.push(() => modelServer?.close())
+  const extractive = extractiveProcessor(corpus, isolated)
+  const builtIn =
+    modelServer === undefined
+      ? extractive
+      : modelProcessor({ corpus, server: modelServer, isolated, fallback: extractive })
+  const processor = validating(options.processor ?? builtIn, isolated)
+  const live = createLiveDocuments({
+    database,
+    clock,
+    web,
+    corpus,
+    isolated,
+    sources,
+    interval: refreshInterval,
+    speed,
+    onError,
+  })
   // A processor of the caller calls the tool servers itself. Only the output of a run reports the calls.
   const runProcessor = options.processor === undefined ? withToolServers(processor, { web }) : processor
   const slots = new ProcessorSlots(concurrency)
+  const credit = new Credit(options.credit)
   const tasks = createTasks({
     database,
     clock,
@@ -227,8 +289,9 @@ async function assemble(
     openStream: openFaultyGroupStream(faults),
     beforeRequest: (groupId) => refuseDeletedGroup(faults, groupId),
     processor: runProcessor,
+    checks: isolated,
     slots,
-    credit: options.credit,
+    credit,
     streamDuration,
     onError,
   })
@@ -239,6 +302,7 @@ async function assemble(
     previous: tasks.interactions,
     openWriter: (path) => openFaultyWriter(faults, path),
     processor,
+    checks: isolated,
     slots,
     streamDuration,
     onError,
@@ -247,6 +311,7 @@ async function assemble(
     database,
     clock,
     corpus,
+    isolated,
     outbox,
     processor: runProcessor,
     slots,
@@ -254,14 +319,18 @@ async function assemble(
     onError,
   })
   opened.push(() => monitors.close())
-  const extract = createExtract({ corpus, web, clock })
+  const extract = createExtract({ corpus, web, isolated, clock })
   opened.push(() => extract.close())
   const findAll = createFindAll({
     database,
     clock,
     corpus,
     outbox,
-    processor,
+    processor: runProcessor,
+    evaluator:
+      modelServer === undefined ? extractiveEvaluator : modelEvaluator(modelServer, extractiveEvaluator),
+    credit,
+    checks: isolated,
     openWriter: (path) => openFaultyWriter(faults, path),
     startAt: (path, position) => repeated(faults, path, position),
     streamDuration,
@@ -291,14 +360,18 @@ async function assemble(
       },
     }),
   )
-  // Tasks, FindAll, conversations and the web are closed before the listener, which waits for streams and requests to end.
+  // The listener waits for streams and requests to end, so what they wait for is closed before it.
   opened.push(
     () => listener.close(),
     () => web.close(),
+    () => isolated.refuse(),
+    // Before the web and the isolated thread, whose errors would count as failures of its pages.
+    () => live.close(),
     () => tasks.close(),
     () => findAll.close(),
     () => conversations.close(),
   )
+  await live.start()
   outbox.start()
   monitors.start()
   tasks.start()
@@ -325,6 +398,9 @@ async function assemble(
     faults,
     clock,
     corpus,
+    get sources() {
+      return live.sources()
+    },
     records: () => ({
       runs: tasks.records(),
       monitor_events: monitors.records().map(({ monitor_id, event }) => ({
@@ -346,6 +422,7 @@ function checked(options: ResearchServiceOptions) {
     apiKey = `key_${secret()}`,
     webhookSecret = `whsec_${secret()}`,
     clock,
+    refreshInterval = REFRESH_INTERVAL,
     speed = 1,
     concurrency = 4,
     streamDuration = MAX_STREAM_DURATION,
@@ -358,6 +435,12 @@ function checked(options: ResearchServiceOptions) {
   if (clock !== undefined && options.speed !== undefined) {
     throw new ArgumentError('speed', 'left out where a clock is given', speed)
   }
+  if (options.model !== undefined) {
+    if (options.processor !== undefined) {
+      throw new ArgumentError('model', 'left out where a processor is given', hidden(options.model))
+    }
+    checkModel(options.model)
+  }
   for (const name of ['allowPrivateAddresses', 'allowPrivateWebhooks'] as const) {
     if (options[name] !== undefined) checkBoolean(name, options[name])
   }
@@ -366,8 +449,15 @@ function checked(options: ResearchServiceOptions) {
   checkInteger('concurrency', concurrency, 1)
   if (options.credit !== undefined) checkInteger('credit', options.credit, 0)
   checkDuration('streamDuration', streamDuration)
+  checkInteger('refreshInterval', refreshInterval, MIN_REFRESH_INTERVAL)
+  const sources = checkSources('sources', options.sources ?? [])
   return {
-    folders: foldersOf(docs),
+    folders: [
+      ...(docs === undefined && options.sources !== undefined ? [] : foldersOf(docs ?? [])),
+      ...sources.folders.map((folder) => ({ folder })),
+    ],
+    sources: sources.urls,
+    refreshInterval,
     apiKeys: texts('apiKey', apiKey),
     secrets: texts('webhookSecret', webhookSecret),
     speed,
@@ -379,7 +469,7 @@ function checked(options: ResearchServiceOptions) {
 }
 
 /** Returns one or more folders as a non-empty list. */
-function foldersOf(docs: ResearchServiceOptions['docs']): DocumentFolder[] {
+function foldersOf(docs: NonNullable<ResearchServiceOptions['docs']>): DocumentFolder[] {
   const list = Array.isArray(docs) ? docs : [docs]
   checkList('docs', list)
   return checkFolders('docs', list)

@@ -11,7 +11,7 @@ import {
   type ResearchServiceOptions,
   systemClock,
 } from '../../src/service/index.ts'
-import { openDatabase } from '../../src/service/database.ts'
+import { DataFileError, openDatabase } from '../../src/service/database.ts'
 import { persistentClock } from '../../src/service/persistent-clock.ts'
 import { documentFolder, HeldProcessor, running, temporaryFolder } from './running.ts'
 
@@ -205,6 +205,23 @@ describe('options of a research service', () => {
     await expect(createResearchService({ docs, data: join(docs, 'no', 'such.db') })).rejects.toThrow(
       'such.db cannot be used',
     )
+  })
+})
+
+describe('a second research service over a data file', () => {
+  it('is refused at once, and the first continues', async () => {
+    const data = join(await temporaryFolder(), 'service.db')
+    const first = await running({ data })
+    const docs = await documentFolder()
+    await expect(createResearchService({ docs, data })).rejects.toThrow(DataFileError)
+    await expect(createResearchService({ docs, data })).rejects.toThrow('in use by another research service')
+    const id = await first.group()
+    await first.add(id, 'one')
+    expect(await first.events(`/v1/tasks/groups/${id}/runs`)).toHaveLength(1)
+    await first.service.close()
+    const second = await createResearchService({ docs, data })
+    onTestFinished(() => second.close())
+    expect(second.records().runs).toHaveLength(1)
   })
 })
 

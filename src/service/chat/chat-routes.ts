@@ -43,7 +43,7 @@ export function chatRoutes({ answerer, requests, ...streaming }: ChatRoutesOptio
       processor: model === 'speed' ? 'lite' : model,
       form: formOf(response_format),
     }
-    const issues = answerer.issuesOf(question, {
+    const issues = await answerer.issuesOf(question, {
       question: ['body', 'messages'],
       schema: ['body', 'response_format', 'json_schema', 'schema'],
       previous: ['body', 'previous_interaction_id'],

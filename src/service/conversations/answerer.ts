@@ -8,7 +8,7 @@ import { issue } from '../http/validation.ts'
 import { latestTurns, type Interactions, type Turn } from '../interactions/interactions.ts'
 import type { Processor, RunTask } from '../processor/processor.ts'
 import type { ProcessorSlots } from '../processor/slots.ts'
-import { newRun } from '../tasks/run-request.ts'
+import { newRun, type SchemaChecks } from '../tasks/run-request.ts'
 import type { PreviousInteractions } from '../tasks/tasks.ts'
 import { type AnswerContent, type AnswerForm, contentOf } from './content.ts'
 import type { Conversation } from './question.ts'
@@ -24,6 +24,8 @@ export interface AnswererOptions {
   readonly interactions: Interactions
   readonly previous: PreviousInteractions
   readonly processor: Processor
+  /** Checks the schemas of requests. */
+  readonly checks: SchemaChecks
   readonly slots: ProcessorSlots
 }
 
@@ -55,8 +57,8 @@ export class Answerer {
   }
 
   /** The issues of a question: those of a run with this input, and an unknown interaction. */
-  issuesOf(question: Question, at: QuestionLocations): readonly ValidationIssue[] {
-    const { issues } = newRun(inputOf(question))
+  async issuesOf(question: Question, at: QuestionLocations): Promise<readonly ValidationIssue[]> {
+    const { issues } = await newRun(this.#options.checks, inputOf(question))
     const moved = issues.map(({ loc, msg, type }) => ({ loc: movedTo(loc, at), msg, type }))
     const { previous } = question
     if (previous === undefined || this.#options.previous.isKnown(previous)) return moved

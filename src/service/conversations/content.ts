@@ -1,5 +1,6 @@
 import { isObject } from '../../protocol/event.ts'
 import type { FieldBasis, TaskOutput } from '../../protocol/output.ts'
+import { isUnknown } from '../processor/unknown.ts'
 
 /** The form of an answer. `object` is any JSON object. */
 export type AnswerForm =
@@ -37,8 +38,9 @@ export function contentOf(output: TaskOutput, form: AnswerForm): AnswerContent {
   }
   const { content } = output
   if (form.type === 'schema') throw new TypeError('the processor returned text where a schema was given')
-  if (form.type !== 'text') return { ...writeObject({ answer: content }), basis, isFound: content !== '' }
-  return { text: content || NOTHING_FOUND, fields: new Map(), basis, isFound: content !== '' }
+  const isFound = content !== '' && !isUnknown(content)
+  if (form.type !== 'text') return { ...writeObject({ answer: content }), basis, isFound }
+  return { text: content || NOTHING_FOUND, fields: new Map(), basis, isFound }
 }
 
 /** Writes the object like `JSON.stringify`, and notes where the value of each field is. */

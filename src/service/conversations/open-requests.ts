@@ -1,6 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { problem } from '../http/problem.ts'
 
+/** What a client whose request is ended by a closing service is asked to wait, in s. */
+const RETRY_AFTER = '1'
+
 /** The requests that wait for an answer, to abort the work for them. */
 export class OpenRequests {
   readonly #controllers = new Set<AbortController>()
@@ -19,7 +22,8 @@ export class OpenRequests {
 
   /** Aborts the work for every open request. */
   close(): void {
-    for (const controller of this.#controllers) controller.abort(problem(503, 'The service is closing'))
+    const closing = problem(503, 'The service is closing', null, { 'retry-after': RETRY_AFTER })
+    for (const controller of this.#controllers) controller.abort(closing)
   }
 }
 

@@ -1,18 +1,21 @@
 import type { FindAllCandidate } from '../../protocol/find-all.ts'
 import { isObject } from '../../protocol/event.ts'
-import type { TaskOutput } from '../../protocol/output.ts'
-import type { Processor } from '../processor/processor.ts'
+import type { FieldBasis, McpToolCall, TaskOutput } from '../../protocol/output.ts'
+import type { McpServer } from '../../protocol/task.ts'
+import { identifier } from '../identifier.ts'
+import type { Processor, RunResult } from '../processor/processor.ts'
 import type { PendingEnrichment } from './store.ts'
 
 /** The default processor of enrichments; beyond the interface document. */
 const DEFAULT_PROCESSOR = 'core'
 
 /**
- * Enriches a candidate: executes a run about it, and adds each field of its output. When the run fails, the fields are null,
- * and their basis has the reason. Rejects when the signal is aborted.
+ * Enriches a candidate: executes a run about it, and adds each field of its output and the calls of its tool servers. Warnings
+ * of the run are added to the reasoning of each field. When the run fails, the fields are null, and their basis has the reason.
+ * Tool servers whose credentials were deleted are not called; their calls have an error. Rejects when the signal is aborted.
  */
 export async function enriched(
-  { candidate, enrichment, index }: PendingEnrichment,
+  { candidate, enrichment, index, isWithoutCredentials }: PendingEnrichment,
   processor: Processor,
   signal: AbortSignal,
 ): Promise<FindAllCandidate> {
@@ -24,17 +27,18 @@ export async function enriched(
       input: { name, url, ...(description != null && { description }) },
       processor: named,
       task_spec: { output_schema },
-      ...(mcp_servers !== undefined && { mcp_servers }),
+      ...(mcp_servers !== undefined && !isWithoutCredentials && { mcp_servers }),
     },
     context: [],
     report: () => undefined,
   }
-  let output: TaskOutput
+  let result: RunResult
   try {
     // A processor may ignore its signal.
-    output = (await Promise.race([processor.run(task, signal), aborted(signal)])).output
+    result = await Promise.race([processor.run(task, signal), aborted(signal)])
+    const { output } = result
     // An output that is not serializable fails the enrichment instead of the transaction that stores it.
-    JSON.stringify(output)
+    JSON.stringify(result)
     if (!isObject(output) || !isObject(output.content))
       throw new TypeError('the processor returned no fields')
   } catch (error) {
@@ -43,8 +47,29 @@ export async function enriched(
     return withFields(candidate, failedFields(output_schema.json_schema, `The enrichment failed: ${message}`))
   }
   signal.throwIfAborted()
+  const { output, warnings = [] } = result
   const { content, basis } = output
-  return withFields(candidate, { content: isObject(content) ? content : {}, basis })
+  const notes = warnings.map(({ message }) => ` Warning: ${message}.`).join('')
+  return withFields(candidate, {
+    content: isObject(content) ? content : {},
+    basis: notes === '' ? basis : basis.map((entry) => noted(entry, notes)),
+    calls: isWithoutCredentials ? mcp_servers?.map(notCalled) : output.mcp_tool_calls,
+  })
+}
+
+function noted(entry: FieldBasis, notes: string): FieldBasis {
+  return { ...entry, reasoning: entry.reasoning + notes }
+}
+
+/** The call of a tool server that was left out, since its credentials were deleted. */
+function notCalled({ name }: McpServer): McpToolCall {
+  return {
+    tool_call_id: identifier('mcp'),
+    server_name: name,
+    tool_name: 'initialize',
+    arguments: '{}',
+    error: 'The credentials of this server were deleted when the run ended',
+  }
 }
 
 /** Rejects when the signal is aborted. */
@@ -54,9 +79,12 @@ function aborted(signal: AbortSignal): Promise<never> {
   })
 }
 
-type Fields = Pick<TaskOutput, 'basis'> & { readonly content: Readonly<Record<string, unknown>> }
+interface Fields extends Pick<TaskOutput, 'basis'> {
+  readonly content: Readonly<Record<string, unknown>>
+  readonly calls?: TaskOutput['mcp_tool_calls']
+}
 
-function withFields(candidate: FindAllCandidate, { content, basis }: Fields): FindAllCandidate {
+function withFields(candidate: FindAllCandidate, { content, basis, calls }: Fields): FindAllCandidate {
   const fields = Object.entries(content).map(
     ([name, value]) => [name, { value, type: 'enrichment' }] as const,
   )
@@ -64,6 +92,8 @@ function withFields(candidate: FindAllCandidate, { content, basis }: Fields): Fi
     ...candidate,
     output: { ...candidate.output, ...Object.fromEntries(fields) },
     basis: [...(candidate.basis ?? []), ...basis],
+    ...(calls != null &&
+      calls.length > 0 && { mcp_tool_calls: [...(candidate.mcp_tool_calls ?? []), ...calls] }),
   }
 }
 

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Corpus } from '../corpus/corpus.ts'
 import { splitPassages, wholeCharacters } from '../corpus/passages.ts'
-import type { SourcePassage } from '../processor/judge.ts'
+import type { SourcePassage } from '../processor/place.ts'
 import { stemsOf } from '../processor/vocabulary.ts'
 import type { Effort } from './generators.ts'
 
@@ -24,8 +24,8 @@ export async function readEntity(corpus: Corpus, url: string, effort: Effort): P
     charactersLeft -= text.length
     for (const { start, end } of splitPassages(text)) {
       const passage = text.slice(start, end)
-      const { url: at, title } = source
-      passages.push({ url: at, title, text: passage, stems: stemsOf(`${title} ${passage}`) })
+      const { url: at, title, kind } = source
+      passages.push({ url: at, title, kind, text: passage, stems: stemsOf(`${title} ${passage}`) })
     }
     await setImmediate()
   }

@@ -31,28 +31,58 @@ const NEGATION =
   /\b(?:no|not|never|none|neither|nor|without|cannot|lacks?|lacking|unsupported|zero)\b|n['’]t\b/i
 
 /** The result of a condition. */
-interface Verdict {
-  readonly output: CandidateOutput
+export interface Verdict {
+  readonly isMatched: boolean
+  /** What the documents say about the condition; null if they say nothing. */
+  readonly value: string | null
+  /** The basis of the value, under the name of the condition. */
   readonly basis: FieldBasis
 }
 
-/** Evaluates each condition on the passages of a candidate. It is deterministic, and cites verbatim text only. */
-export function evaluate(
-  candidate: FindAllCandidate,
-  request: FindAllRequest,
-  passages: readonly EntityPassage[],
-): FindAllCandidate {
-  const verdicts = request.match_conditions.map((condition): [string, Verdict] => [
-    condition.name,
-    judgeCondition(condition, candidate, request, passages),
+/** Judges the conditions of FindAll runs. */
+export interface Evaluator {
+  /**
+   * Judges each condition of a request on the passages of a candidate, in the order of the request. Rejects with the signal's
+   * reason when it is aborted.
+   */
+  evaluate(
+    candidate: FindAllCandidate,
+    request: FindAllRequest,
+    passages: readonly EntityPassage[],
+    signal: AbortSignal,
+  ): Promise<readonly Verdict[]>
+}
+
+/** Judges conditions by their words. It is deterministic, and cites verbatim text only. */
+export const extractiveEvaluator: Evaluator = {
+  async evaluate(candidate, request, passages) {
+    return request.match_conditions.map((condition) =>
+      judgeCondition(condition, candidate, request, passages),
+    )
+  },
+}
+
+/** The candidate with its verdicts. It matches if each condition is met. */
+export function evaluated(candidate: FindAllCandidate, verdicts: readonly Verdict[]): FindAllCandidate {
+  const outputs = verdicts.map(({ value, isMatched, basis }): [string, CandidateOutput] => [
+    basis.field,
+    { value, type: 'match_condition', is_matched: isMatched },
   ])
-  const matched = verdicts.every(([, { output }]) => output.is_matched === true)
   return {
     ...candidate,
-    match_status: matched ? 'matched' : 'unmatched',
-    output: Object.fromEntries(verdicts.map(([name, { output }]) => [name, output])),
-    basis: verdicts.map(([, { basis }]) => basis),
+    match_status: verdicts.every(({ isMatched }) => isMatched) ? 'matched' : 'unmatched',
+    output: Object.fromEntries(outputs),
+    basis: verdicts.map(({ basis }) => basis),
   }
+}
+
+/** The passages of an entity that have most words of a condition, best first. */
+export function passagesFor(
+  condition: MatchCondition,
+  { entity_type }: FindAllRequest,
+  passages: readonly EntityPassage[],
+): readonly EntityPassage[] {
+  return relevant(passages, readCondition(condition, entity_type).question)
 }
 
 /** The sentence that describes an entity best; null if there is none. */
@@ -71,14 +101,7 @@ function judgeCondition(
   { entity_type }: FindAllRequest,
   passages: readonly EntityPassage[],
 ): Verdict {
-  const { text, comparison } = readComparison(condition.description)
-  const except = [
-    ...CONDITION_WORDS,
-    ...formsOf(entity_type),
-    ...words('no not never none without cannot lack zero'),
-  ]
-  const asked = questionOf(text, except)
-  const question = asked.terms.length > 0 ? asked : questionOf(splitName(condition.name), except)
+  const { question, comparison } = readCondition(condition, entity_type)
   const judge = new Judge(question, { names: [name], text: '' }, name)
   const found = relevant(passages, question).map((passage, rank) => judge.read(passage, rank))
   const wantsAbsence = NEGATION.test(condition.description)
@@ -87,7 +110,8 @@ function judgeCondition(
   const isMatched = statements.length === 0 ? wantsAbsence : isDenied === wantsAbsence
   const value = statements.length === 0 ? null : statements.map(({ unit }) => unit.text).join(' ')
   return {
-    output: { value, type: 'match_condition', is_matched: isMatched },
+    isMatched,
+    value,
     basis: {
       field: condition.name,
       reasoning: reasoningOf({
@@ -102,6 +126,21 @@ function judgeCondition(
       confidence: confidenceOf(statements, question),
     },
   }
+}
+
+/** What a condition requires: its words, and its comparison with a number. */
+function readCondition(
+  { name, description }: MatchCondition,
+  entityType: string,
+): { readonly question: Question; readonly comparison: Comparison | undefined } {
+  const { text, comparison } = readComparison(description)
+  const except = [
+    ...CONDITION_WORDS,
+    ...formsOf(entityType),
+    ...words('no not never none without cannot lack zero'),
+  ]
+  const asked = questionOf(text, except)
+  return { question: asked.terms.length > 0 ? asked : questionOf(splitName(name), except), comparison }
 }
 
 /** The words of a type of entity, in singular and plural. */

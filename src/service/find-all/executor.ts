@@ -4,7 +4,7 @@ import type { Corpus } from '../corpus/corpus.ts'
 import type { Processor } from '../processor/processor.ts'
 import { enriched } from './enrich.ts'
 import { readEntity } from './entity-text.ts'
-import { describe, evaluate } from './evaluate.ts'
+import { describe, evaluated, type Evaluator } from './evaluate.ts'
 import { exclusionOf } from './exclusion.ts'
 import { EFFORTS } from './generators.ts'
 import { findCandidates } from './search.ts'
@@ -12,6 +12,8 @@ import type { FindAllStore, StoredRun } from './store.ts'
 
 /** How long to wait when the database fails, in ms of the clock. */
 const PAUSE = 5_000
+/** How often a step of a run is tried, until its error fails the run. */
+const ATTEMPTS = 4
 /** Maximum number of FindAll runs executed at once. Task runs are executed between their steps. */
 const CONCURRENCY = 2
 
@@ -22,7 +24,12 @@ export interface FindAllExecutorOptions {
   readonly corpus: Corpus
   /** Executes enrichments. */
   readonly processor: Processor
-  /** Called with errors of runs and of the database. After an error of the database, the step is repeated 5 s later. */
+  /** Judges the conditions of candidates. */
+  readonly evaluator: Evaluator
+  /**
+   * Called with errors of steps and of the database. The step is repeated 5 s later. A run whose step fails four times in a row
+   * fails with `error_occurred`.
+   */
   readonly onError: (error: unknown) => void
 }
 
@@ -37,6 +44,8 @@ export class FindAllExecutor {
   readonly #options: FindAllExecutorOptions
   /** One per run in execution. */
   readonly #running = new Map<string, AbortController>()
+  /** How often the current step of a run has failed. */
+  readonly #failures = new Map<string, number>()
   readonly #retries = new Set<() => void>()
   #stopped = true
   #isWakeQueued = false
@@ -61,7 +70,7 @@ export class FindAllExecutor {
     })
   }
 
-  /** Aborts the current enrichment of a run that is being cancelled. */
+  /** Aborts the current step of a run that is being cancelled. */
   cancel(id: string): void {
     this.#running.get(id)?.abort()
     this.wake()
@@ -100,6 +109,7 @@ export class FindAllExecutor {
         if (this.#stopped) return
         // A cancelled run has another next step.
         if (!controller.signal.aborted) store()
+        this.#failures.delete(id)
       }
       this.#running.delete(id)
       this.#forgetCredentials()
@@ -112,27 +122,30 @@ export class FindAllExecutor {
     }
   }
 
-  /** Resolves with how to store the result of a step. A step that throws fails the run. */
+  /** Resolves with how to store the result of a step. Throws the error of a step to try again; the last one fails the run. */
   async #attempt(run: StoredRun, signal: AbortSignal): Promise<Store> {
     const { store, onError } = this.#options
     try {
       return await this.#step(run, signal)
     } catch (error) {
       if (signal.aborted) return () => undefined
+      const failures = (this.#failures.get(run.id) ?? 0) + 1
+      this.#failures.set(run.id, failures)
+      if (failures < ATTEMPTS) throw error
       onError(error)
       return () => store.end(run.id, 'failed', 'error_occurred')
     }
   }
 
   async #step(run: StoredRun, signal: AbortSignal): Promise<Store> {
-    const { store, corpus, processor } = this.#options
+    const { store, corpus, processor, evaluator } = this.#options
     const { id, request, reason } = run
     const effort = EFFORTS[request.generator]
     if (run.status === 'cancelling') return () => store.end(id, 'cancelled', 'user_cancelled')
     if (run.status === 'queued') return () => store.start(id)
     if (!run.isPlanned) {
       await corpus.settled()
-      const { candidates, hasMore } = findCandidates(corpus, request)
+      const { candidates, hasMore } = await findCandidates(corpus, request)
       return () => store.plan(id, candidates, hasMore)
     }
 
@@ -143,8 +156,8 @@ export class FindAllExecutor {
         return () => store.candidate(id, rank, { ...candidate, match_status: 'discarded' })
       }
       const passages = await readEntity(corpus, candidate.url, effort)
-      const evaluated = evaluate(candidate, request, passages)
-      return () => store.candidate(id, rank, evaluated)
+      const verdicts = await evaluator.evaluate(candidate, request, passages, signal)
+      return () => store.candidate(id, rank, evaluated(candidate, verdicts))
     }
 
     const pending = store.unenriched(id)

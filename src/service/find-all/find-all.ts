@@ -3,6 +3,7 @@ import { type Clock, realTimeOf } from '../clock.ts'
 import type { Corpus } from '../corpus/corpus.ts'
 import type { Processor } from '../processor/processor.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
+import type { Evaluator } from './evaluate.ts'
 import { FindAllExecutor } from './executor.ts'
 import { findAllRoutes, type FindAllRoutesOptions } from './routes.ts'
 import { FindAllStore } from './store.ts'
@@ -10,7 +11,7 @@ import { FindAllStore } from './store.ts'
 /** Settings of {@link createFindAll}. */
 export interface FindAllOptions extends Pick<
   FindAllRoutesOptions,
-  'openWriter' | 'startAt' | 'streamDuration'
+  'checks' | 'credit' | 'openWriter' | 'startAt' | 'streamDuration'
 > {
   readonly database: DatabaseSync
   readonly clock: Clock
@@ -18,6 +19,8 @@ export interface FindAllOptions extends Pick<
   readonly outbox: Outbox
   /** Executes enrichments. */
   readonly processor: Processor
+  /** Judges the conditions of candidates. */
+  readonly evaluator: Evaluator
   /** Called with errors, and with the `ref_id` of the response if there is one. */
   readonly onError: (error: unknown, ref_id?: string) => void
 }
@@ -32,13 +35,16 @@ export interface FindAll {
 }
 
 export function createFindAll(options: FindAllOptions): FindAll {
-  const { database, clock, corpus, outbox, processor, onError } = options
+  const { database, clock, corpus, outbox, processor, evaluator, credit, onError } = options
   const store = new FindAllStore(database, clock, outbox)
-  const executor = new FindAllExecutor({ store, clock, corpus, processor, onError })
+  credit.reservedBy(() => store.active())
+  const executor = new FindAllExecutor({ store, clock, corpus, processor, evaluator, onError })
   const streams = new Set<() => void>()
   return {
     routes: findAllRoutes({
       store,
+      credit,
+      checks: options.checks,
       clock: realTimeOf(clock),
       onWork: () => executor.wake(),
       onCancel: (id) => executor.cancel(id),

@@ -13,12 +13,13 @@ import {
   ingestRequest,
 } from '../../protocol/requests/find-all.ts'
 import type { Clock } from '../clock.ts'
+import type { Credit } from '../credit.ts'
 import { betaHeaderOf, hasBeta } from '../http/betas.ts'
 import { streamEvents } from '../http/event-stream.ts'
 import { problem } from '../http/problem.ts'
 import { bodySchema, querySchema } from '../http/request-schema.ts'
 import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts'
-import { compileSchema } from '../processor/json-schema.ts'
+import type { SchemaChecks } from '../tasks/run-request.ts'
 import { fieldsOf } from './enrich.ts'
 import { findAllFeed } from './feed.ts'
 import { ingest } from './ingest.ts'
@@ -27,6 +28,10 @@ import type { FindAllStore, StoredRun } from './store.ts'
 /** Settings of {@link findAllRoutes}. */
 export interface FindAllRoutesOptions {
   readonly store: FindAllStore
+  /** What active runs reserve. */
+  readonly credit: Credit
+  /** Checks the schemas of requests. */
+  readonly checks: SchemaChecks
   /** The clock of connections: real time, except in tests. */
   readonly clock: Clock
   /** Called when there is work for a run. */
@@ -47,8 +52,14 @@ export interface FindAllRoutesOptions {
 
 /** Maximum number of matches of a run, with all its extensions. */
 const MAX_MATCHES = 1_000
+/** Maximum number of active runs. All but two of them wait. */
+const MAX_ACTIVE = 256
+/** What a client that gets a 503 is asked to wait, in s. */
+const RETRY_AFTER = '5'
 /** Maximum number of enrichments of a run. */
 const MAX_ENRICHMENTS = 10
+/** The path of the schema of an enrichment in its request. */
+const SCHEMA_LOC = ['body', 'output_schema', 'json_schema']
 
 const ingestBody = bodySchema(ingestRequest)
 const createBody = bodySchema(findAllRequest)
@@ -58,7 +69,19 @@ const eventsQuery = querySchema(findAllEventsQuery)
 
 /** Routes of FindAll, mounted under `/v1beta/findall`; all beyond the interface document. */
 export function findAllRoutes(options: FindAllRoutesOptions) {
-  const { store, clock, onWork, onCancel, openWriter, startAt, streamDuration, onError, streams } = options
+  const {
+    store,
+    checks,
+    credit,
+    clock,
+    onWork,
+    onCancel,
+    openWriter,
+    startAt,
+    streamDuration,
+    onError,
+    streams,
+  } = options
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
   routes.use(async (c, next) => {
@@ -79,6 +102,7 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
     const request = await readJson(c, createBody, unprocessable)
     const issues = repeatedNames(request)
     if (issues.length > 0) throw unprocessable(issues)
+    requireRoom()
     const run = store.create(request)
     onWork()
     return c.json(run, 202)
@@ -123,6 +147,7 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
       const message = `Expected at most ${MAX_MATCHES - matchLimit}, since a run has at most ${MAX_MATCHES} matches`
       throw unprocessable([issue(['body', 'additional_match_limit'], message, 'too_big')])
     }
+    requireRoom()
     store.extend(id, additional)
     onWork()
     return c.json(store.schema(id))
@@ -131,12 +156,15 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
   routes.post('/runs/:findall_id/enrich', async (c) => {
     const { findall_id } = existing(c.req.param('findall_id'))
     const enrichment = await readJson(c, enrichBody, unprocessable)
+    const wrong = await schemaIssues(enrichment.output_schema.json_schema)
+    // Read after the check, since the run may have ended meanwhile.
     const run = stored(findall_id)
     if (!['queued', 'running', 'completed'].includes(run.status)) {
       throw problem(409, `FindAll run ${run.id} cannot be enriched: its status is ${run.status}`)
     }
-    const issues = enrichmentIssues(run, enrichment.output_schema.json_schema)
+    const issues = enrichmentIssues(run, enrichment.output_schema.json_schema, wrong)
     if (issues.length > 0) throw unprocessable(issues)
+    if (run.status === 'completed') requireRoom()
     store.enrich(run.id, enrichment)
     onWork()
     return c.json(store.schema(run.id))
@@ -163,6 +191,14 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
     return RESPONSE_ALREADY_SENT
   })
 
+  /** Throws the 503 or 402 of a service that cannot have one more active run. */
+  function requireRoom(): void {
+    if (store.active() >= MAX_ACTIVE) {
+      throw problem(503, 'Too many FindAll runs are active', null, { 'retry-after': RETRY_AFTER })
+    }
+    credit.require(1)
+  }
+
   function existing(id: string): FindAllRun {
     const run = store.run(id)
     if (run === undefined) throw problem(404, `FindAll run not found: ${id}`)
@@ -175,21 +211,25 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
     return run
   }
 
+  async function schemaIssues(schema: Readonly<Record<string, unknown>>): Promise<ValidationIssue[]> {
+    if (fieldsOf(schema).length === 0) return []
+    const wrong = await checks.checkSchema(schema)
+    return wrong.map(({ path, message }) => issue([...SCHEMA_LOC, ...path], message))
+  }
+
   function enrichmentIssues(
     { id, request }: StoredRun,
     schema: Readonly<Record<string, unknown>>,
-  ): ValidationIssue[] {
+    wrong: readonly ValidationIssue[],
+  ): readonly ValidationIssue[] {
     const fields = fieldsOf(schema)
     const { enrichments } = store.schema(id)
-    const loc = ['body', 'output_schema', 'json_schema', 'properties']
+    const loc = [...SCHEMA_LOC, 'properties']
     if ((enrichments ?? []).length >= MAX_ENRICHMENTS) {
       return [issue(['body'], `A run has at most ${MAX_ENRICHMENTS} enrichments`, 'too_big')]
     }
     if (fields.length === 0) return [issue(loc, 'Expected at least one property')]
-    const wrong = compileSchema(schema).issues
-    if (wrong.length > 0) {
-      return wrong.map(({ path, message }) => issue([...loc.slice(0, -1), ...path], message))
-    }
+    if (wrong.length > 0) return wrong
     const taken = new Set([
       ...request.match_conditions.map(({ name }) => name),
       ...(enrichments ?? []).flatMap(({ output_schema }) => fieldsOf(output_schema.json_schema)),

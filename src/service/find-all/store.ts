@@ -55,6 +55,8 @@ export interface PendingEnrichment {
   readonly index: number
   /** With the credentials for its tool servers. */
   readonly enrichment: FindAllEnrichment
+  /** Whether these credentials were deleted, since the run ended and was extended later. */
+  readonly isWithoutCredentials: boolean
 }
 
 type Row = Readonly<Record<string, SQLOutputValue>>
@@ -133,6 +135,11 @@ export class FindAllStore {
     return this.#sql.unfinished.all().map((row) => String(row['findall_id']))
   }
 
+  /** The number of runs that have not ended. */
+  active(): number {
+    return Number(this.#sql.active.get()?.['count'] ?? 0)
+  }
+
   /** Requests the end of an active run. */
   cancel(id: string): void {
     this.#setStatus(id, 'cancelling')
@@ -157,7 +164,7 @@ export class FindAllStore {
         id,
         this.#sql.enrichments.all(id).length,
         JSON.stringify({ ...enrichment, ...(shown !== undefined && { mcp_servers: shown }) }),
-        servers === undefined ? null : JSON.stringify(servers),
+        hasCredentials(servers) ? JSON.stringify(servers) : null,
       )
       this.#schemaChanged(id)
       if (this.#get(id).status.is_active) return
@@ -212,12 +219,14 @@ export class FindAllStore {
     const row = this.#sql.unenriched.get(id)
     if (row === undefined) return undefined
     const enrichment: FindAllEnrichment = parse(row['enrichment'])
-    const servers: McpServer[] | null = parse(row['credentials'])
+    const { credentials } = row
+    const servers: McpServer[] | null = credentials === FORGOTTEN ? null : parse(credentials)
     return {
       rank: Number(row['rank']),
       candidate: parse(row['candidate']),
       index: Number(row['number']),
       enrichment: servers === null ? enrichment : { ...enrichment, mcp_servers: servers },
+      isWithoutCredentials: credentials === FORGOTTEN,
     }
   }
 
@@ -311,6 +320,13 @@ export class FindAllStore {
   }
 }
 
+/** In place of credentials that were deleted. */
+const FORGOTTEN = ''
+
+function hasCredentials(servers: readonly McpServer[] | undefined): boolean {
+  return servers?.some(({ headers = {} }) => Object.keys(headers).length > 0) === true
+}
+
 function createTables(database: DatabaseSync): void {
   database.exec(`
     CREATE TABLE IF NOT EXISTS find_all_runs (
@@ -360,11 +376,19 @@ function prepareAll(database: DatabaseSync) {
       'INSERT INTO find_all_runs (findall_id, request, match_limit, created_at, modified_at) VALUES (?, ?, ?, ?, ?)',
     ),
     run: database.prepare('SELECT * FROM find_all_runs WHERE findall_id = ?'),
+    active: database.prepare(
+      `SELECT count(*) AS count FROM find_all_runs WHERE status IN ('queued', 'running', 'cancelling')`,
+    ),
     unfinished: database.prepare(
       `SELECT findall_id FROM find_all_runs WHERE status IN ('queued', 'running', 'cancelling') ORDER BY number`,
     ),
-    status: database.prepare('UPDATE find_all_runs SET status = ?, modified_at = ? WHERE findall_id = ?'),
-    touch: database.prepare('UPDATE find_all_runs SET modified_at = ? WHERE findall_id = ?'),
+    // The time distinguishes states of a run that are equal otherwise.
+    status: database.prepare(
+      'UPDATE find_all_runs SET status = ?, modified_at = max(?, modified_at + 1) WHERE findall_id = ?',
+    ),
+    touch: database.prepare(
+      'UPDATE find_all_runs SET modified_at = max(?, modified_at) WHERE findall_id = ?',
+    ),
     reason: database.prepare('UPDATE find_all_runs SET reason = ? WHERE findall_id = ?'),
     extend: database.prepare(
       'UPDATE find_all_runs SET match_limit = match_limit + ?, reason = NULL WHERE findall_id = ?',
@@ -380,7 +404,8 @@ function prepareAll(database: DatabaseSync) {
     ),
     insertEnrichment: database.prepare('INSERT INTO find_all_enrichments VALUES (?, ?, ?, ?)'),
     forget: database.prepare(
-      'UPDATE find_all_enrichments SET credentials = NULL WHERE findall_id = ? AND credentials IS NOT NULL',
+      `UPDATE find_all_enrichments SET credentials = '${FORGOTTEN}'
+       WHERE findall_id = ? AND credentials <> '${FORGOTTEN}'`,
     ),
     insertCandidate: database.prepare(
       'INSERT INTO find_all_candidates (findall_id, rank, name, candidate) VALUES (?, ?, ?, ?)',

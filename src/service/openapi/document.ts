@@ -146,7 +146,9 @@ function responsesOf(endpoint: Endpoint, components: Components): JsonSchema {
     code,
     {
       description,
-      ...((code === '429' || code === '402') && { headers: { 'Retry-After': RETRY_AFTER } }),
+      ...((code === '429' || code === '402' || code === '503') && {
+        headers: { 'Retry-After': RETRY_AFTER },
+      }),
       content: jsonContent(
         components.resolve(
           code === '422' && endpoint.hasIssues === true ? validationErrorResponse : errorResponse,

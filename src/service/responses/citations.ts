@@ -16,13 +16,23 @@ export function citationsOf({ text, fields, basis, isFound }: AnswerContent): Ur
   return basis
     .flatMap(({ field, citations }) =>
       (citations ?? []).flatMap((citation) => {
-        const value = fields.get(field.split('.')[0] ?? field)
+        const value = placeOf(field, fields)
         const spans = value === undefined ? cited(citation, paragraphs) : [value]
         return (spans.length === 0 ? [whole] : spans).map((span) => annotation(citation, span))
       }),
     )
     .toSorted((a, b) => a.start_index - b.start_index)
     .slice(0, MAX_CITATIONS)
+}
+
+/** Where a field is: `people.0.name` and `people[0]` are in the field `people`, unless a longer name fits. */
+function placeOf(path: string, fields: AnswerContent['fields']): Span | undefined {
+  for (let end = path.length; end > 0; end--) {
+    const isWhole = end === path.length || path[end] === '.' || path[end] === '['
+    const span = isWhole ? fields.get(path.slice(0, end)) : undefined
+    if (span !== undefined) return span
+  }
+  return undefined
 }
 
 interface Paragraph extends Span {

@@ -45,7 +45,7 @@ export function responseRoutes({ answerer, requests, ...streaming }: ResponseRou
       processor: PROCESSORS[request.reasoning?.effort ?? 'medium'],
       form: formOf(request.text?.format),
     }
-    const issues = answerer.issuesOf(question, {
+    const issues = await answerer.issuesOf(question, {
       question: ['body', 'input'],
       schema: ['body', 'text', 'format', 'schema'],
       previous: ['body', 'previous_response_id'],

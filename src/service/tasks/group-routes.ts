@@ -18,7 +18,7 @@ import { type HttpProblem, invalidRequest, problem } from '../http/problem.ts'
 import { bodySchema, querySchema } from '../http/request-schema.ts'
 import { issue, readJson, readQuery } from '../http/validation.ts'
 import type { GroupStream, LogView } from './group-log.ts'
-import { newRuns, unknownInteractions } from './run-request.ts'
+import { newRuns, type SchemaChecks, unknownInteractions } from './run-request.ts'
 import type { TaskStore } from './task-store.ts'
 
 /** A request for a group's stream. */
@@ -41,6 +41,8 @@ export type OpenGroupStream = (
 /** Settings of {@link groupRoutes}. */
 export interface GroupRoutesOptions {
   readonly store: TaskStore
+  /** Checks the schemas of requests. */
+  readonly checks: SchemaChecks
   /** The clock of connections: real time, except in tests. */
   readonly clock: Clock
   /** Default: without faults. */
@@ -67,7 +69,7 @@ const runsQuery = querySchema(groupRunsQuery)
 
 /** Routes of task groups (§4.3, §4.4, §4.5), mounted under both prefixes; creating and getting one is beyond the interface document. */
 export function groupRoutes(options: GroupRoutesOptions) {
-  const { store, onRuns, beforeRequest, beforeRuns } = options
+  const { store, checks, onRuns, beforeRequest, beforeRuns } = options
   const requested = (id: string): TaskGroup => {
     const group = existing(store, id)
     beforeRequest?.(id)
@@ -95,7 +97,7 @@ export function groupRoutes(options: GroupRoutesOptions) {
     const group = requested(c.req.param('taskgroup_id'))
     const { refresh_status = true } = readQuery(c, addRunsParameters, invalidRequest)
     const { inputs, default_task_spec } = await readJson(c, addRunsBody, invalidRequest)
-    const { runs, issues } = await newRuns(inputs, default_task_spec)
+    const { runs, issues } = await newRuns(checks, inputs, default_task_spec)
     const unknown = unknownInteractions(
       inputs,
       (id) => store.isInteraction(id),

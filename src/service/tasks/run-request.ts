@@ -1,11 +1,11 @@
-import { setImmediate } from 'node:timers/promises'
 import { isObject } from '../../protocol/event.ts'
 import { MAX_RUN_CHARACTERS } from '../../protocol/limits.ts'
 import type { ValidationIssue, Warning } from '../../protocol/problem.ts'
 import type { RunInput, TaskSpec } from '../../protocol/task.ts'
 import { MAX_REPORTED_ISSUES } from '../http/request-limits.ts'
 import { issue } from '../http/validation.ts'
-import { compileSchema, jsonSchemaOf } from '../processor/json-schema.ts'
+import type { Isolated } from '../isolated/isolated.ts'
+import { jsonSchemaOf } from '../processor/output-schema.ts'
 import type { NewRun } from './task-store.ts'
 
 /** The default processor of runs; beyond the interface document. */
@@ -27,21 +27,31 @@ export interface CheckedRun {
   readonly issues: readonly ValidationIssue[]
 }
 
+/** Checks JSON schemas. */
+export type SchemaChecks = Pick<Isolated, 'checkSchema'>
+
 /** Creates a run from an input. `loc` is the path of the input in its request. */
-export function newRun(given: RunInput, loc: readonly string[] = ['body']): CheckedRun {
-  return checkedRun(given, loc, readSpec(given.task_spec, [...loc, 'task_spec']))
+export async function newRun(
+  checks: SchemaChecks,
+  given: RunInput,
+  loc: readonly string[] = ['body'],
+): Promise<CheckedRun> {
+  return checkedRun(given, loc, await readSpec(checks, given.task_spec, [...loc, 'task_spec']))
 }
 
 /**
- * Creates runs from inputs, with the default task spec for inputs without one. Yields to the event loop between inputs with a
- * spec. Inputs after a schema that takes too long, or after enough issues, are not checked: the request is refused anyway.
+ * Creates runs from inputs, with the default task spec for inputs without one. Inputs after a schema that takes too long, or after enough issues, are not checked: the request is refused anyway.
  */
 export async function newRuns(
+  checks: SchemaChecks,
   inputs: readonly RunInput[],
   defaultSpec: TaskSpec | undefined,
 ): Promise<{ readonly runs: readonly NewRun[]; readonly issues: readonly ValidationIssue[] }> {
   // Read once, since there may be a thousand inputs and the spec may be long.
-  const { issues: commonIssues, ...common } = readSpec(defaultSpec, ['body', 'default_task_spec'])
+  const { issues: commonIssues, ...common } = await readSpec(checks, defaultSpec, [
+    'body',
+    'default_task_spec',
+  ])
   const runs: NewRun[] = []
   const issues = [...commonIssues]
   let isTimeout = common.isTimeout
@@ -50,9 +60,8 @@ export async function newRuns(
     const loc = ['body', 'inputs', String(index)]
     let spec: ReadSpec = { ...common, issues: [] }
     if (given.task_spec !== undefined) {
-      // oxlint-disable-next-line no-await-in-loop -- compiling a schema takes some ms
-      await setImmediate()
-      spec = readSpec(given.task_spec, [...loc, 'task_spec'])
+      // oxlint-disable-next-line no-await-in-loop -- a schema that takes too long ends the checks
+      spec = await readSpec(checks, given.task_spec, [...loc, 'task_spec'])
     }
     const checked = checkedRun(given, loc, spec)
     runs.push(checked.run)
@@ -89,11 +98,16 @@ interface ReadSpec {
   readonly isTimeout: boolean
 }
 
-function readSpec(spec: TaskSpec | undefined, loc: readonly string[]): ReadSpec {
+async function readSpec(
+  checks: SchemaChecks,
+  spec: TaskSpec | undefined,
+  loc: readonly string[],
+): Promise<ReadSpec> {
   const characters = spec === undefined ? 0 : JSON.stringify(spec).length
   const schema = jsonSchemaOf(spec?.output_schema)
   // A schema that is too long is refused for its length.
-  const found = schema === undefined || characters > MAX_RUN_CHARACTERS ? [] : compileSchema(schema).issues
+  const isChecked = schema !== undefined && characters <= MAX_RUN_CHARACTERS
+  const found = isChecked ? await checks.checkSchema(schema) : []
   const issues = found.map(({ path, message }) =>
     issue([...loc, 'output_schema', 'json_schema', ...path], message),
   )

@@ -13,7 +13,7 @@ import { problem } from '../http/problem.ts'
 import { bodySchema, querySchema } from '../http/request-schema.ts'
 import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts'
 import { runFeed } from './run-feed.ts'
-import { newRun, unknownInteractions } from './run-request.ts'
+import { newRun, type SchemaChecks, unknownInteractions } from './run-request.ts'
 import type { TaskStore } from './task-store.ts'
 
 /** Settings of {@link runEventRoutes}. */
@@ -34,6 +34,8 @@ export interface RunEventRoutesOptions {
 /** Settings of {@link runRoutes}. */
 export interface RunRoutesOptions {
   readonly store: TaskStore
+  /** Checks the schemas of requests. */
+  readonly checks: SchemaChecks
   /** The clock of connections: real time, except in tests. */
   readonly clock: Clock
   /** Called before runs are added, with their number. What it throws is the response. */
@@ -51,7 +53,7 @@ const resultQuery = querySchema(runResultQuery)
 const DEFAULT_WAIT = 600
 
 /** Routes of single task runs; beyond the interface document, except for the webhook's header (§6.1). */
-export function runRoutes({ store, clock, beforeRuns, onRuns, closing }: RunRoutesOptions) {
+export function runRoutes({ store, checks, clock, beforeRuns, onRuns, closing }: RunRoutesOptions) {
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
   routes.post('/', async (c) => {
@@ -60,7 +62,7 @@ export function runRoutes({ store, clock, beforeRuns, onRuns, closing }: RunRout
       const message = `Webhooks are in beta: send the header ${betaHeaderOf(c)} with the value ${WEBHOOK_BETA}`
       throw unprocessable([issue(['body', 'webhook'], message)])
     }
-    const { run, issues } = newRun(input)
+    const { run, issues } = await newRun(checks, input)
     const unknown = unknownInteractions(
       [input],
       (id) => store.isInteraction(id),

@@ -1,11 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { type Clock, realTimeOf } from '../clock.ts'
+import type { Credit } from '../credit.ts'
 import type { Interactions, Turn } from '../interactions/interactions.ts'
 import type { Processor } from '../processor/processor.ts'
 import type { ProcessorSlots } from '../processor/slots.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
-import { requireCredit } from './credit.ts'
 import { groupRoutes, type GroupRoutesOptions } from './group-routes.ts'
+import type { SchemaChecks } from './run-request.ts'
 import { RunPool } from './run-pool.ts'
 import { runEventRoutes, type RunEventRoutesOptions, runRoutes } from './run-routes.ts'
 import { runIdOf, TaskStore, type CompletedRun, type RunRecord } from './task-store.ts'
@@ -20,10 +21,12 @@ export interface TasksOptions
   readonly outbox: Outbox
   readonly interactions: Interactions
   readonly processor: Processor
+  /** Checks the schemas of requests. */
+  readonly checks: SchemaChecks
   /** The executions in flight, of runs and of requests. */
   readonly slots: ProcessorSlots
-  /** Maximum number of active runs; undefined is without a limit. */
-  readonly credit?: number | undefined
+  /** What active runs reserve. */
+  readonly credit: Credit
   /** Maximum duration of a stream, in ms of real time (§4.4); 570 s at most for the stream of a single run. */
   readonly streamDuration: number
   /** Called with errors, and with the `ref_id` of the response if there is one. */
@@ -60,16 +63,18 @@ export function createTasks(options: TasksOptions): Tasks {
   const { database, clock, outbox, interactions, openStream, beforeRequest, streamDuration, onError } =
     options
   const store = new TaskStore(database, clock, outbox, interactions)
-  const { processor, slots } = options
+  const { processor, checks, slots } = options
   const pool = new RunPool({ store, clock, processor, slots, onError })
   const streams = new Set<() => void>()
   const closing = new AbortController()
   const onRuns = () => pool.wake()
-  const { credit = Infinity } = options
-  const beforeRuns = (count: number) => requireCredit(store, credit, count)
+  const { credit } = options
+  credit.reservedBy(() => store.active())
+  const beforeRuns = (count: number) => credit.require(count)
   return {
     groups: groupRoutes({
       store,
+      checks,
       clock: realTimeOf(clock),
       openStream,
       beforeRequest,
@@ -79,7 +84,7 @@ export function createTasks(options: TasksOptions): Tasks {
       onError,
       streams,
     }),
-    runs: runRoutes({ store, clock: realTimeOf(clock), beforeRuns, onRuns, closing: closing.signal }),
+    runs: runRoutes({ store, checks, clock: realTimeOf(clock), beforeRuns, onRuns, closing: closing.signal }),
     runEvents: runEventRoutes({
       store,
       clock: realTimeOf(clock),

@@ -60,7 +60,7 @@ describe('a chat completion', () => {
 
   it('says that no answer was found instead of having no content', async () => {
     const { body } = await ask(await extracting(), [user('zxqv')])
-    expect(body.choices[0]?.message.content).toBe('No answer was found.')
+    expect(body.choices[0]?.message.content).toMatch(/^The documents do not say/)
   })
 
   it('gives the processor the earlier messages as turns, and the system messages as instructions', async () => {

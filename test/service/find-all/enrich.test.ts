@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { FindAllSchema } from '../../../src/protocol/find-all.ts'
 import type { Processor, RunTask } from '../../../src/service/index.ts'
 import { HeldProcessor, temporaryFolder } from '../running.ts'
+import { type Behaviour, toolServer } from '../tool-servers/tool-server.ts'
 import { brief, ENRICHMENT, findAllService, manyPackages, packageFolder } from './caller.ts'
 
 /** Answers each field with the name of the candidate. */
@@ -182,6 +183,86 @@ describe('an enrichment', () => {
       tasks.map(() => [{ ...server, headers: { a: secret } }]),
     )
     expect(body.enrichments?.[0]?.mcp_servers).toEqual([server])
+  })
+})
+
+describe('the tool servers of an enrichment', () => {
+  const headers = { authorization: 'Bearer of-the-tool-server' }
+  const tools = async (behaviour: Behaviour = {}) => {
+    const server = await toolServer(behaviour)
+    return { ...server, mcp_servers: [{ type: 'url', url: server.url, name: 'tools', headers }] }
+  }
+
+  it('are called once for each match, and the candidate has the calls', async () => {
+    const { mcp_servers, received } = await tools()
+    const service = await findAllService({ processor: undefined, allowPrivateAddresses: true })
+    const id = await service.create()
+    await service.post(`/runs/${id}/enrich`, { ...ENRICHMENT, mcp_servers })
+    const events = await service.events(id)
+    const { candidates } = await service.result(id)
+    const enriched = events.filter(({ event }) => event === 'findall.candidate.enriched')
+    const called = received.filter(({ method }) => method === 'tools/call')
+
+    expect(enriched).toHaveLength(2)
+    for (const { data } of enriched) {
+      expect(data.data.mcp_tool_calls).toEqual([
+        expect.objectContaining({ server_name: 'tools', tool_name: 'search', content: 'It is 42.' }),
+      ])
+    }
+    expect(called.map((call) => call.headers.authorization)).toEqual(called.map(() => headers.authorization))
+    expect(called).toHaveLength(2)
+    expect(candidates.filter(({ mcp_tool_calls }) => mcp_tool_calls?.length === 1)).toHaveLength(2)
+  })
+
+  it('without a tool for a question are a warning in the reasoning of the fields', async () => {
+    const { mcp_servers } = await tools({ 'tools/list': { tools: [] } })
+    const service = await findAllService({ processor: undefined, allowPrivateAddresses: true })
+    const id = await service.create()
+    await service.post(`/runs/${id}/enrich`, { ...ENRICHMENT, mcp_servers })
+    await service.events(id)
+    const { candidates } = await service.result(id)
+    const streams = candidates.find(({ name }) => name === 'streams')
+
+    expect(streams?.mcp_tool_calls).toBeUndefined()
+    expect(streams?.basis?.at(-1)?.reasoning).toMatch(/Warning: The tool server tools has no allowed tool/)
+  })
+
+  it('are not called without their credentials after an extend, which the candidate says', async () => {
+    const { mcp_servers, received } = await tools()
+    const docs = [{ folder: await packageFolder(manyPackages(20)), site: 'https://docs.example' }]
+    const service = await findAllService({ docs, processor: undefined, allowPrivateAddresses: true })
+    const id = await service.create()
+    await service.post(`/runs/${id}/enrich`, { ...ENRICHMENT, mcp_servers })
+    await service.events(id)
+    const before = received.length
+    await service.post(`/runs/${id}/extend`, { additional_match_limit: 1 })
+    await service.events(id)
+    const { candidates } = await service.result(id)
+    const calls = candidates.flatMap(({ mcp_tool_calls }) => mcp_tool_calls ?? [])
+
+    expect(calls).toHaveLength(6)
+    expect(calls.filter(({ content }) => content === 'It is 42.')).toHaveLength(5)
+    expect(calls.at(-1)).toMatchObject({
+      server_name: 'tools',
+      error: 'The credentials of this server were deleted when the run ended',
+    })
+    expect(received).toHaveLength(before)
+  })
+
+  it('that need no credentials are called after an extend too', async () => {
+    const { url } = await tools()
+    const docs = [{ folder: await packageFolder(manyPackages(20)), site: 'https://docs.example' }]
+    const service = await findAllService({ docs, processor: undefined, allowPrivateAddresses: true })
+    const id = await service.create()
+    const mcp_servers = [{ type: 'url', url, name: 'tools' }]
+    await service.post(`/runs/${id}/enrich`, { ...ENRICHMENT, mcp_servers })
+    await service.events(id)
+    await service.post(`/runs/${id}/extend`, { additional_match_limit: 1 })
+    await service.events(id)
+    const { candidates } = await service.result(id)
+    const calls = candidates.flatMap(({ mcp_tool_calls }) => mcp_tool_calls ?? [])
+
+    expect(calls.map(({ content }) => content)).toEqual(Array.from({ length: 6 }, () => 'It is 42.'))
   })
 })
 

@@ -83,7 +83,9 @@ describe('the events of a FindAll run', () => {
     clock.advance(25_000)
     const events = asFindAll(await stream.rest())
 
-    expect(brief(events).filter((text) => text.startsWith('status '))).not.toContain('status completed')
+    // The run may have completed before the enrichment made it active again.
+    const statuses = brief(events).filter((text) => text.startsWith('status '))
+    expect(statuses.at(-1)).not.toBe('status completed')
   })
 
   it('are cut, repeated and damaged by the faults of streams', async () => {

@@ -89,8 +89,11 @@ describe('a FindAll run', () => {
     const announced = [...sent.values()].map(
       ({ type, data: { candidate_id = id } }) => `${type} ${candidate_id}`,
     )
-    expect(new Set(announced).size).toBe(announced.length)
-    expect(changes).toEqual(expect.arrayContaining(announced.filter((text) => !text.includes('.run.'))))
+    // The run completes twice if its enrichment arrives after the first time.
+    const ofCandidates = announced.filter((text) => !text.includes('.run.'))
+    expect(new Set(ofCandidates).size).toBe(ofCandidates.length)
+    expect(announced.length - ofCandidates.length).toBeOneOf([1, 2])
+    expect(changes).toEqual(expect.arrayContaining(ofCandidates))
   })
 
   it('goes on with its enrichment, and is cancelled, when the service starts again', async () => {

@@ -205,6 +205,29 @@ describe('a FindAll run', () => {
     expect([status, headers.get('retry-after'), ingested.status]).toEqual([429, '3600', 200])
   })
 
+  it('is refused with Retry-After while too many runs are active', async () => {
+    const processor = new HeldProcessor()
+    const service = await findAllService({ processor, quotas: false })
+    const over = await service.create()
+    await service.events(over)
+    for (const _ of [1, 2]) {
+      const id = await service.create()
+      await service.post(`/runs/${id}/enrich`, ENRICHMENT)
+      await processor.next()
+    }
+    for (let count = 2; count < 256; count++) await service.create()
+    const refused = [
+      await service.post('/runs', LIBRARIES),
+      await service.post(`/runs/${over}/enrich`, ENRICHMENT),
+    ]
+
+    expect(refused.map(({ status, headers }) => [status, headers.get('retry-after')])).toEqual([
+      [503, '5'],
+      [503, '5'],
+    ])
+    expect((await service.get(`/runs/${over}`)).body).toMatchObject({ status: { is_active: false } })
+  })
+
   it('is not found under an unknown id', async () => {
     const service = await findAllService()
     const answers = await Promise.all([

@@ -3,6 +3,7 @@ import { ArgumentError } from '../../../src/protocol/argument-error.ts'
 import type { AddRunsResponse, TaskGroup, ValidationErrorResponse } from '../../../src/protocol/index.ts'
 import { MAX_BODY } from '../../../src/service/http/body.ts'
 import { ManualClock } from '../../../src/service/index.ts'
+import { ENRICHMENT, findAllService, LIBRARIES, manyPackages, packageFolder } from '../find-all/caller.ts'
 import { HeldProcessor, running } from '../running.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -322,6 +323,45 @@ describe('credit', () => {
       type: 'error',
       error: { detail: { credit: 2, reserved: 2, needed: 1 } },
     })
+  })
+
+  it('is reserved by FindAll runs too, and by those that are extended or enriched', async () => {
+    const processor = new HeldProcessor()
+    const docs = [{ folder: await packageFolder(manyPackages(20)), site: 'https://docs.example' }]
+    const service = await findAllService({ docs, processor, credit: 1 })
+    const { post } = service.caller
+    const id = await service.create()
+    await service.events(id)
+    await post('/v1/tasks/runs', create)
+    const held = await processor.next()
+    const answers = [
+      await service.post('/runs', LIBRARIES),
+      await service.post(`/runs/${id}/extend`, { additional_match_limit: 1 }),
+      await service.post(`/runs/${id}/enrich`, ENRICHMENT),
+    ]
+    held.complete()
+
+    expect(answers.map(({ status }) => status)).toEqual([402, 402, 402])
+    expect(answers[0]?.headers.get('retry-after')).toBe('1')
+    expect(answers[0]?.body.error.detail).toEqual({ credit: 1, reserved: 1, needed: 1 })
+  })
+
+  it('is needed by task runs beside an active FindAll run, and not by chats', async () => {
+    const processor = new HeldProcessor()
+    const service = await findAllService({ processor, credit: 1 })
+    const id = await service.create()
+    await service.post(`/runs/${id}/enrich`, ENRICHMENT)
+    await processor.next()
+    const { post } = service.caller
+    const refused = await post('/v1/tasks/runs', create)
+    const chat = post('/v1beta/chat/completions', {
+      model: 'lite',
+      messages: [{ role: 'user', content: 'x' }],
+    })
+    const asked = await processor.next()
+    asked.complete()
+
+    expect([refused.status, (await chat).status]).toEqual([402, 200])
   })
 
   it('is free again when a run ends', async () => {

@@ -5,9 +5,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { seededRandom } from './random.ts'
+import { randomOf } from '../../../bench/random.ts'
 import { type Findings, verify } from './verify.ts'
-import { type Acknowledged, Api, createEachKind, createOne, Unreachable } from './workload.ts'
+import { Api, createEachKind, createOne, nothingAcknowledged, Unreachable } from './workload.ts'
 
 /** What is killed, and how often. */
 export interface KillPlan {
@@ -33,40 +33,49 @@ const KEY = 'key'
 const WORKERS = 4
 /** About how many things are created between two kills, at most. */
 const MAX_CREATED = 16
-/** The greatest number of the commit at which the service dies. */
+/** The greatest number of the commit at which the service dies: of all commits, and of those that write to one table. */
 const MAX_COMMIT = 60
+const MAX_TABLE_COMMIT = 4
+/** The kills at a commit take one of these after another: it writes to this table, or '' to any. */
+const TABLES = [
+  'monitor_snapshots',
+  'interactions',
+  'webhooks',
+  '',
+  'task_runs',
+  'monitor_executions',
+  'find_all_log',
+] as const
 
 /** Kills a service with all areas active, starts it again each time, and compares what it has with what it acknowledged. */
 export async function killService(plan: KillPlan): Promise<KillResult> {
   const began = performance.now()
   const { folder, kills, seed, onStep = () => {} } = plan
-  const random = seededRandom(seed)
+  // Requests draw in the order of their answers. The kills draw from a generator of their own, so that a seed repeats them.
+  const [random, draw] = [randomOf(seed), randomOf(seed + 1)]
   const docs = join(folder, 'docs')
   await writePackages(docs)
   const receiver = await startReceiver()
-  const done: Acknowledged = {
-    runs: [],
-    groups: new Map(),
-    monitors: [],
-    cancelledMonitors: new Set(),
-    findAlls: [],
-    interactions: [],
-    responses: [],
-  }
+  const done = nothingAcknowledged()
   let atCommits = 0
   let service: Service | undefined
   try {
     for (let kill = 0; kill < kills; kill++) {
+      await writeLicense(docs, licenseAt(kill))
       // The first process creates one of each kind.
-      const isAtCommit = kill > 0 && random() < 0.5
-      const dieAt = isAtCommit ? 1 + Math.floor(random() * MAX_COMMIT) : 0
+      const isAtCommit = kill > 0 && draw() < 0.5
+      const table = TABLES[atCommits % TABLES.length] ?? ''
+      const maxCommit = table === '' ? MAX_COMMIT : MAX_TABLE_COMMIT
+      const dieAt = isAtCommit ? 1 + Math.floor(draw() * maxCommit) : 0
       service = start({
         docs,
         data: join(folder, 'service.db'),
         dieAt,
-        moment: random() < 0.5 ? 'before' : 'after',
+        moment: draw() < 0.5 ? 'before' : 'after',
+        table,
       })
-      let left = 1 + Math.floor(random() * MAX_CREATED)
+      // The commit may never come, if its table is written to no more.
+      let left = isAtCommit ? MAX_COMMIT : 1 + Math.floor(draw() * MAX_CREATED)
       const url = await service.url
       if (url !== undefined) {
         const api = new Api(url, KEY)
@@ -77,7 +86,7 @@ export async function killService(plan: KillPlan): Promise<KillResult> {
               await createOne({ api, done, webhookUrl: receiver.url, random })
               left -= 1
               // The other workers have requests on the way.
-              if (!isAtCommit && left <= 0) killNow()
+              if (left <= 0) killNow()
             }
           } catch (error) {
             if (!(error instanceof Unreachable)) throw error
@@ -90,13 +99,18 @@ export async function killService(plan: KillPlan): Promise<KillResult> {
       if (signal !== 'SIGKILL') throw new Error('the service ended by itself')
       if (isAtCommit) atCommits++
       onStep(
-        `kill ${kill + 1} of ${kills}${isAtCommit ? ` at commit ${dieAt}` : ''}, ${done.runs.length} runs`,
+        `kill ${kill + 1} of ${kills}${isAtCommit ? ` at commit ${dieAt} ${table}` : ''}, ${done.runs.length} runs`,
       )
     }
-    service = start({ docs, data: join(folder, 'service.db'), dieAt: 0, moment: 'before' })
+    service = start({ docs, data: join(folder, 'service.db'), dieAt: 0, moment: 'before', table: '' })
     const url = await service.url
     if (url === undefined) throw new Error('the service does not start')
-    const findings = await verify(new Api(url, KEY), done, receiver.deliveries)
+    const findings = await verify({
+      api: new Api(url, KEY),
+      done,
+      deliveries: receiver.deliveries,
+      license: licenseAt(kills - 1),
+    })
     return {
       kills,
       kills_at_commits: atCommits,
@@ -118,11 +132,20 @@ interface Service {
   kill(): void
 }
 
-function start(options: { docs: string; data: string; dieAt: number; moment: string }): Service {
-  const { docs, data, dieAt, moment } = options
+interface Start {
+  readonly docs: string
+  readonly data: string
+  /** The number of the commit at which it dies, among those that write to the table; 0 for none. */
+  readonly dieAt: number
+  readonly moment: 'before' | 'after'
+  readonly table: string
+}
+
+function start(options: Start): Service {
+  const { docs, data, dieAt, moment, table } = options
   const child = fork(
     join(import.meta.dirname, 'killed-process.ts'),
-    [docs, data, KEY, String(SPEED), String(dieAt), moment],
+    [docs, data, KEY, String(SPEED), String(dieAt), moment, table],
     { execArgv: ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning'] },
   )
   const ended = once(child, 'exit').then(([, signal]: unknown[]) => signal)
@@ -170,4 +193,17 @@ async function writePackages(folder: string): Promise<void> {
       `# package-${index}\n\nLibrary number ${index} is written in ${language}.\n`,
     )
   }
+}
+
+const LICENSES = ['MIT', 'ISC', 'Apache 2.0', 'BSD 3-Clause'] as const
+
+function licenseAt(kill: number): string {
+  return LICENSES[kill % LICENSES.length] ?? ''
+}
+
+/** The document that snapshot monitors watch. It changes while no service is running. */
+async function writeLicense(folder: string, license: string): Promise<void> {
+  const path = join(folder, 'tidelib')
+  await mkdir(path, { recursive: true })
+  await writeFile(join(path, 'README.md'), `# tidelib\n\n## License\n\n${license}\n`)
 }

@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { isObject } from '../../../src/protocol/event.ts'
 import type { Deliveries } from './deliveries.ts'
+import { eventsOf, type StreamEvent } from './events.ts'
 import type { Acknowledged, Api } from './workload.ts'
 
 /** What the service has of what it acknowledged. */
@@ -15,12 +16,23 @@ export interface Findings {
   readonly problems: readonly string[]
 }
 
+/** A question that has no answer without the turn before it. */
+const FOLLOW_UP = 'Which language is it written in?'
 const HOUR = 3_600_000
 /** How long to wait for what is owed, in ms of real time. */
 const PATIENCE = 60_000
 
+/** The service, and what it must have. */
+interface Verification {
+  readonly api: Api
+  readonly done: Acknowledged
+  readonly deliveries: Deliveries
+  /** What the document says that snapshot monitors watch. */
+  readonly license: string
+}
+
 /** Compares what the service has with what it acknowledged, once everything has ended. */
-export async function verify(api: Api, done: Acknowledged, deliveries: Deliveries): Promise<Findings> {
+export async function verify({ api, done, deliveries, license }: Verification): Promise<Findings> {
   const problems: string[] = []
   /** The webhooks that are owed: their type and what they are about. */
   const owed: string[] = []
@@ -55,13 +67,13 @@ export async function verify(api: Api, done: Acknowledged, deliveries: Deliverie
     owed.push(`findall.run.completed ${id}`)
   }
   for (const id of done.responses) {
-    const follow = { model: 'speed', input: 'And package-3?', previous_response_id: id }
-    await attempt(id, async () => void (await api.send('/v1/responses', follow)))
+    const follow = { model: 'speed', input: FOLLOW_UP, previous_response_id: id }
+    await attempt(id, async () => checkContinued(await api.send('/v1/responses', follow)))
   }
-  for (const id of done.interactions) {
-    const messages = [{ role: 'user', content: 'And package-3?' }]
+  const messages = [{ role: 'user', content: FOLLOW_UP }]
+  for (const id of [...done.runInteractions, ...done.chats]) {
     const follow = { model: 'speed', messages, previous_interaction_id: id }
-    await attempt(id, async () => void (await api.send('/v1beta/chat/completions', follow)))
+    await attempt(id, async () => checkContinued(await api.send('/v1beta/chat/completions', follow)))
   }
   let executions = 0
   for (const id of done.monitors) {
@@ -74,10 +86,29 @@ export async function verify(api: Api, done: Acknowledged, deliveries: Deliverie
           const { last_run_at } = await api.send(`/v1/monitors/${id}`)
           return last_run_at !== before['last_run_at']
         })
-      const times = await executionsOf(api, id)
+      // The documents that it searches do not change, so that each execution is a completion.
+      const times = (await eventsOfMonitor(api, id)).map(({ timestamp }) => String(timestamp))
       executions += times.length
       checkSchedule(Date.parse(String(before['created_at'])), times)
       owed.push(...times.map((time) => `monitor.execution.completed ${id} ${time}`))
+    })
+  }
+  for (const [id, baseline] of done.snapshotMonitors) {
+    await attempt(id, async () => {
+      await waitFor('the latest snapshot', async () => {
+        const { output } = await api.send(`/v1/monitors/${id}`)
+        return JSON.stringify(output).includes(`"license":"${license}"`)
+      })
+      const events = await eventsOfMonitor(api, id)
+      executions += events.length
+      expectEqual('the license after all changes', licenseAfter(baseline, events), license)
+      owed.push(
+        ...events.map(({ event_type: type, timestamp, event_group_id: group }) =>
+          type === 'snapshot'
+            ? `monitor.event.detected ${id} ${String(group)}`
+            : `monitor.execution.completed ${id} ${String(timestamp)}`,
+        ),
+      )
     })
   }
   const arrived = () => [...deliveries.values()].map(({ body }) => subjectOf(body))
@@ -99,9 +130,11 @@ export async function verify(api: Api, done: Acknowledged, deliveries: Deliverie
       runs_in_groups: inGroups.length,
       groups: done.groups.size,
       monitors: done.monitors.length,
+      snapshot_monitors: done.snapshotMonitors.size,
       find_alls: done.findAlls.length,
-      interactions: done.interactions.length,
+      chats: done.chats.length,
       responses: done.responses.length,
+      extractions: done.extractions.length,
     },
     executions,
     webhooks: deliveries.size,
@@ -109,7 +142,7 @@ export async function verify(api: Api, done: Acknowledged, deliveries: Deliverie
   }
 }
 
-function checkTrace(events: readonly Event[]): void {
+function checkTrace(events: readonly StreamEvent[]): void {
   const starts = events.filter(({ data }) => data['message'] === 'The run has started')
   expectEqual('the number of starts in the trace', starts.length, 1)
   const { run } = events.at(-1)?.data ?? {}
@@ -117,7 +150,7 @@ function checkTrace(events: readonly Event[]): void {
 }
 
 /** A request that was not acknowledged may have added three runs more. */
-function checkGroup(status: unknown, events: readonly Event[], added: readonly string[]): void {
+function checkGroup(status: unknown, events: readonly StreamEvent[], added: readonly string[]): void {
   if (!isObject(status)) throw new Error('no status')
   expectEqual('the activity of an ended group', status['is_active'], false)
   const count = Number(status['num_task_runs'])
@@ -130,7 +163,7 @@ function checkGroup(status: unknown, events: readonly Event[], added: readonly s
   expectEqual('the acknowledged runs without an event', without(added, ended).join(), '')
 }
 
-function checkFindAll(id: string, events: readonly Event[]): void {
+function checkFindAll(id: string, events: readonly StreamEvent[]): void {
   expectEqual(
     'the ids of events',
     events.map((event) => event.id).join(),
@@ -150,17 +183,44 @@ function checkSchedule(createdAt: number, times: readonly string[]): void {
   expectEqual('the number of hours with executions', new Set(hours).size, hours.length)
 }
 
-/** The times of a monitor's executions. The documents do not change, so that each is a completion. */
-async function executionsOf(api: Api, id: string): Promise<string[]> {
-  const times: string[] = []
+/** The answer to a question about the package of the turn before. */
+function checkContinued(answer: Readonly<Record<string, unknown>>): void {
+  const text = JSON.stringify(answer['choices'] ?? answer['output'])
+  // The name of the package comes only from the turn before.
+  if (!text.includes('TypeScript')) throw new Error(`the follow-up was answered without its context: ${text}`)
+}
+
+/** The license after the changes. Each change must begin with the content at which the one before ended. */
+function licenseAfter(baseline: unknown, events: readonly Readonly<Record<string, unknown>>[]): unknown {
+  let license = licenseOf(baseline)
+  for (const { event_type: type, changed_output: changed, previous_output: previous } of events) {
+    if (type === 'completion') continue
+    expectEqual('the type of an event', type, 'snapshot')
+    expectEqual('the license before a change', licenseOf(contentOf(previous)), license)
+    license = licenseOf(contentOf(changed))
+  }
+  return license
+}
+
+function contentOf(output: unknown): unknown {
+  return isObject(output) ? output['content'] : undefined
+}
+
+function licenseOf(content: unknown): unknown {
+  return isObject(content) ? content['license'] : undefined
+}
+
+/** All events of a monitor, oldest first, with completions. */
+async function eventsOfMonitor(api: Api, id: string): Promise<Record<string, unknown>[]> {
+  const newestFirst: Record<string, unknown>[] = []
   for (let cursor = ''; ;) {
     const page = await api.send(
       `/v1/monitors/${id}/events?include_completions=true&limit=100&cursor=${cursor}`,
     )
     const { events, next_cursor: next } = page
     if (!Array.isArray(events)) throw new Error('no events')
-    times.push(...events.map((event: unknown) => (isObject(event) ? String(event['timestamp']) : '')))
-    if (typeof next !== 'string') return times
+    newestFirst.push(...events.filter(isObject))
+    if (typeof next !== 'string') return newestFirst.toReversed()
     cursor = encodeURIComponent(next)
   }
 }
@@ -170,26 +230,9 @@ function subjectOf(body: unknown): string {
   const { type, data } = isObject(body) ? body : {}
   if (!isObject(data)) return String(type)
   const { run_id, findall_id, monitor_id, event } = data
-  const time = isObject(event) ? ` ${String(event['timestamp'])}` : ''
+  // The execution of a detected change has no time.
+  const time = isObject(event) ? ` ${String(event['timestamp'] ?? event['event_group_id'])}` : ''
   return `${String(type)} ${String(run_id ?? findall_id ?? monitor_id)}${time}`
-}
-
-interface Event {
-  readonly id: string
-  readonly data: Readonly<Record<string, unknown>>
-}
-
-/** The events of a stream that has ended. */
-function eventsOf(stream: string): Event[] {
-  return stream.split('\n\n').flatMap((block) => {
-    const line = (name: string) =>
-      block
-        .split('\n')
-        .find((text) => text.startsWith(`${name}: `))
-        ?.slice(name.length + 2)
-    const data: unknown = JSON.parse(line('data') ?? 'null')
-    return isObject(data) ? [{ id: line('id') ?? '', data }] : []
-  })
 }
 
 function without(all: readonly string[], some: readonly string[]): string[] {

@@ -1,4 +1,5 @@
 import { isObject } from '../../../src/protocol/event.ts'
+import { eventsOf } from './events.ts'
 import { FIND_ALL_BETA, WEBHOOK_BETA } from '../../../src/protocol/betas.ts'
 
 /** What the service has acknowledged. */
@@ -8,10 +9,33 @@ export interface Acknowledged {
   readonly groups: Map<string, string[][]>
   readonly monitors: string[]
   readonly cancelledMonitors: Set<string>
+  /** The content that each snapshot monitor compares with at first. */
+  readonly snapshotMonitors: Map<string, unknown>
   readonly findAlls: string[]
-  /** Responses, completions and runs, which a later request can continue. */
-  readonly interactions: string[]
+  /** Interactions of runs. */
+  readonly runInteractions: string[]
+  /** Interactions of chat completions that were received to their end. */
+  readonly chats: string[]
+  /** Responses that were received to their end. */
   readonly responses: string[]
+  /** Extractions, which the service does not store. */
+  readonly extractions: string[]
+}
+
+/** Nothing is acknowledged yet. */
+export function nothingAcknowledged(): Acknowledged {
+  return {
+    runs: [],
+    groups: new Map(),
+    monitors: [],
+    cancelledMonitors: new Set(),
+    snapshotMonitors: new Map(),
+    findAlls: [],
+    runInteractions: [],
+    chats: [],
+    responses: [],
+    extractions: [],
+  }
 }
 
 /** Sends requests to one process of the service. Rejects with {@link Unreachable} once the process is dead. */
@@ -62,9 +86,16 @@ interface Work {
 
 /** Maximum number of monitors and of FindAll runs, so that their work does not outgrow the machine. */
 const MAX_MONITORS = 6
+const MAX_SNAPSHOT_MONITORS = 3
 const MAX_FIND_ALLS = 6
 const QUESTION = 'Which language is package-4 written in?'
 const MODEL = 'speed'
+const LICENSE_SPEC = {
+  output_schema: {
+    type: 'json',
+    json_schema: { type: 'object', properties: { license: { type: 'string' } } },
+  },
+}
 
 /** What a client creates, each noted once it is acknowledged. */
 const KINDS: readonly ((work: Work) => Promise<void>)[] = [
@@ -97,19 +128,56 @@ const KINDS: readonly ((work: Work) => Promise<void>)[] = [
   async (work) => {
     const { run_id, interaction_id } = await work.api.send('/v1/tasks/runs', newRun(work))
     work.done.runs.push(String(run_id))
-    work.done.interactions.push(String(interaction_id))
-  },
-  async ({ api, done }) => {
-    const { id } = await api.send('/v1/responses', { model: MODEL, input: QUESTION })
-    done.responses.push(String(id))
+    work.done.runInteractions.push(String(interaction_id))
   },
   async (work) => {
-    const { interaction_id } = await work.api.send('/v1beta/chat/completions', {
-      model: MODEL,
-      messages: [{ role: 'user', content: QUESTION }],
-      ...previousOf(work),
+    const { api, done, webhookUrl } = work
+    if (done.snapshotMonitors.size >= MAX_SNAPSHOT_MONITORS) return
+    const run = { ...newRun(work), input: 'tidelib', processor: 'base', task_spec: LICENSE_SPEC }
+    const { run_id } = await api.send('/v1/tasks/runs', run)
+    done.runs.push(String(run_id))
+    const { output } = await api.send(`/v1/tasks/runs/${String(run_id)}/result`)
+    const { monitor_id } = await api.send('/v1/monitors', {
+      type: 'snapshot',
+      frequency: '1h',
+      settings: { task_run_id: run_id },
+      webhook: { url: webhookUrl, event_types: ['monitor.event.detected', 'monitor.execution.completed'] },
     })
-    work.done.interactions.push(String(interaction_id))
+    done.snapshotMonitors.set(String(monitor_id), isObject(output) ? output['content'] : undefined)
+  },
+  async ({ api, done, random }) => {
+    const id = among([...done.snapshotMonitors.keys()], random)
+    if (id !== undefined) await api.text(`/v1/monitors/${id}/trigger`, {})
+  },
+  async (work) => {
+    const previous = sometimes(work, work.done.responses)
+    const request = {
+      model: MODEL,
+      input: QUESTION,
+      ...(previous !== undefined && { previous_response_id: previous }),
+    }
+    const { id } =
+      work.random() < 0.5
+        ? await work.api.send('/v1/responses', request)
+        : streamedResponse(await work.api.text('/v1/responses', { ...request, stream: true }))
+    work.done.responses.push(String(id))
+  },
+  async (work) => {
+    const request = { model: MODEL, messages: [{ role: 'user', content: QUESTION }], ...previousOf(work) }
+    const { interaction_id } =
+      work.random() < 0.5
+        ? await work.api.send('/v1beta/chat/completions', request)
+        : streamedChat(await work.api.text('/v1beta/chat/completions', { ...request, stream: true }))
+    work.done.chats.push(String(interaction_id))
+  },
+  async ({ api, done }) => {
+    const { extract_id, results } = await api.send('/v1/extract', {
+      urls: ['https://docs.example/package-4/README.md'],
+      objective: QUESTION,
+      advanced_settings: { full_content: true },
+    })
+    if (!JSON.stringify(results).includes('Library number 4')) throw new Error('an extraction has no content')
+    done.extractions.push(String(extract_id))
   },
   async (work) => {
     const id = among([...work.done.groups.keys()], work.random)
@@ -149,9 +217,28 @@ function newRun(work: Work) {
 }
 
 /** Continues an earlier answer, or none. */
-function previousOf({ done, random }: Work): { readonly previous_interaction_id?: string } {
-  const previous = random() < 0.3 ? among(done.interactions, random) : undefined
+function previousOf(work: Work): { readonly previous_interaction_id?: string } {
+  const previous = sometimes(work, [...work.done.runInteractions, ...work.done.chats])
   return previous === undefined ? {} : { previous_interaction_id: previous }
+}
+
+/** One of the list in three of ten calls, undefined in the others. */
+function sometimes({ random }: Work, list: readonly string[]): string | undefined {
+  return random() < 0.3 ? among(list, random) : undefined
+}
+
+/** The last chunk of a streamed completion, which is acknowledged by the `[DONE]` after it. */
+function streamedChat(stream: string): Readonly<Record<string, unknown>> {
+  if (!stream.endsWith('data: [DONE]\n\n')) throw new Error(`a completion ended with ${stream.slice(-300)}`)
+  return eventsOf(stream).at(-1)?.data ?? {}
+}
+
+/** The response that the last event of its stream has. */
+function streamedResponse(stream: string): Readonly<Record<string, unknown>> {
+  const { type, response } = eventsOf(stream).at(-1)?.data ?? {}
+  if (type !== 'response.completed' || !isObject(response))
+    throw new Error(`a response ended with ${stream.slice(-300)}`)
+  return response
 }
 
 function among<T>(list: readonly T[], random: () => number): T | undefined {

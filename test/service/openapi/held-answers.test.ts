@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { Processor } from '../../../src/service/index.ts'
-import { deviationOf, JSON_TYPE, STREAM_TYPE } from '../../support/held-answers.ts'
+import { deviationOf, JSON_TYPE, STREAM_TYPE, webhookDeviationOf } from '../../support/held-answers.ts'
 import { running } from '../running.ts'
 
 /** The deviations of the services of this file, which must not fail its tests. */
@@ -93,5 +93,43 @@ describe('a deviation', () => {
 
   it('is not an error that the document has', () => {
     expect(deviationOf({ ...search, status: 422, text: problem })).toBeUndefined()
+  })
+})
+
+describe('a deviation of Retry-After', () => {
+  const text = '{"type":"error","error":{"ref_id":"1","message":"m"}}'
+  const refused = { method: 'POST', path: '/v1/tasks/runs', contentType: JSON_TYPE, text }
+
+  it.each([402, 429, 503])('is a %i without it, or with one that is no integer', (status) => {
+    expect(deviationOf({ ...refused, status, retryAfter: '1' })).toBeUndefined()
+    expect(deviationOf({ ...refused, status })).toContain('has no Retry-After')
+    expect(deviationOf({ ...refused, status, retryAfter: 'soon' })).toContain('a wrong Retry-After')
+  })
+
+  it('is one that the document does not declare', () => {
+    expect(deviationOf({ ...refused, status: 401, retryAfter: '1' })).toContain('undeclared Retry-After')
+  })
+})
+
+describe('a deviation of a webhook', () => {
+  const headers = { 'webhook-id': 'whk_1', 'webhook-timestamp': '1', 'webhook-signature': 'v1,x' }
+  const timestamp = '2026-01-01T00:00:00.000Z'
+  const body = {
+    type: 'monitor.event.detected',
+    timestamp,
+    data: { monitor_id: 'monitor_1', event: { event_group_id: 'mevtgrp_1' } },
+  }
+
+  it('is an unknown property, an unknown type, a missing header or text that is no JSON', () => {
+    const deviation = (sent: unknown, given: Record<string, string> = headers) =>
+      webhookDeviationOf({ headers: given, body: JSON.stringify(sent) })
+    const { 'webhook-signature': _, ...unsigned } = headers
+
+    expect(deviation(body)).toBeUndefined()
+    expect(deviation({ ...body, data: { ...body.data, score: 1 } })).toContain('additional properties')
+    expect(deviation({ ...body, type: 'monitor.of.tomorrow' })).toContain('not in the document')
+    expect(deviation(body, unsigned)).toContain('webhook-signature')
+    expect(deviation(body, { ...headers, 'webhook-timestamp': 'now' })).toContain('webhook-timestamp')
+    expect(webhookDeviationOf({ headers, body: '{' })).toContain('not in the document')
   })
 })

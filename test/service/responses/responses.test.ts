@@ -75,6 +75,35 @@ describe('a response', () => {
     ])
   })
 
+  it('cites the value of a field whose name has a dot, and of an element of a list', async () => {
+    const processor: Processor = {
+      run: async () => ({
+        output: {
+          type: 'json',
+          content: { 'engines.node': '>=22', people: [{ name: 'Ada' }], 'people.1': 'Bob' },
+          basis: ['engines.node', 'people.0.name', 'people.1'].map((field) => ({
+            field,
+            reasoning: '',
+            citations: [{ url: `https://a.example/${field}` }],
+          })),
+        },
+      }),
+    }
+    const { body } = await ask(await running({ processor }), 'x', {
+      text: { format: { type: 'json_schema', name: 'any', schema: { type: 'object' } } },
+    })
+    const cited = citationsOf(body).map(({ url, start_index, end_index }) => [
+      url,
+      textOf(body).slice(start_index, end_index),
+    ])
+
+    expect(cited).toEqual([
+      ['https://a.example/engines.node', '">=22"'],
+      ['https://a.example/people.0.name', '[{"name":"Ada"}]'],
+      ['https://a.example/people.1', '"Bob"'],
+    ])
+  })
+
   it('with a JSON schema has content that satisfies it, and citations of the values', async () => {
     const schema = {
       type: 'object',

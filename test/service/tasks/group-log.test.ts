@@ -3,10 +3,10 @@ import { ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { framesOf } from '../../../src/http/event-batch.ts'
 import type { GroupLog, GroupStream, LogView } from '../../../src/service/tasks/group-log.ts'
-import { newRun } from '../../../src/service/tasks/run-request.ts'
 import { Interactions } from '../../../src/service/interactions/interactions.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'
 import { answerTo } from '../running.ts'
+import { plainRun } from './plain-run.ts'
 
 /** More events than a page holds, in either stream. */
 const MANY = 700
@@ -21,7 +21,7 @@ function openStore() {
 function addEnded(store: TaskStore, group: string, count: number): void {
   store.addRuns(
     group,
-    Array.from({ length: count }, (_, index) => newRun({ input: `Frage ${index} – ¿qué?` }).run),
+    Array.from({ length: count }, (_, index) => plainRun({ input: `Frage ${index} – ¿qué?` })),
   )
   for (let index = 0; index < count; index++) {
     const run = store.claim()

@@ -4,6 +4,7 @@ import type { TaskOutput } from '../../../src/protocol/index.ts'
 import type { Processor } from '../../../src/service/index.ts'
 import { newRuns } from '../../../src/service/tasks/run-request.ts'
 import { eventLoopTurns } from '../../support/event-loop-turns.ts'
+import { isolatedWork } from '../isolated/isolated-work.ts'
 import { running } from '../running.ts'
 
 const asking = (json_schema: Readonly<Record<string, unknown>>) => ({
@@ -14,6 +15,8 @@ const asking = (json_schema: Readonly<Record<string, unknown>>) => ({
 
 /** A processor with this output. */
 const giving = (output: TaskOutput): Processor => ({ run: () => Promise.resolve({ output }) })
+
+const isolated = isolatedWork()
 
 describe('an output schema that is not valid', () => {
   it.each<[string, Readonly<Record<string, unknown>>, string]>([
@@ -79,13 +82,13 @@ describe('an output schema that is not valid', () => {
     expect(answer.body.error.message).toContain('cannot be processed within 1000 ms')
 
     const inputs = ['a', 'b', 'c'].map((title) => asking({ title, $ref: '#/$defs/d0', $defs }))
-    const ofGroup = await newRuns(inputs, undefined)
+    const ofGroup = await newRuns(isolated, inputs, undefined)
     expect(ofGroup.issues).toMatchObject([{ loc: expect.arrayContaining(['inputs', '0']) }])
   })
 
   it('is looked for while the event loop gets its turn', async () => {
     const inputs = Array.from({ length: 20 }, (_, index) => asking({ properties: { [`p${index}`]: {} } }))
-    const read = newRuns(inputs, undefined)
+    const read = newRuns(isolated, inputs, undefined)
 
     expect(await eventLoopTurns(read)).toBeGreaterThanOrEqual(20)
     expect((await read).runs).toHaveLength(20)

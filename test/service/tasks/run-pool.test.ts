@@ -2,11 +2,11 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { RunPool } from '../../../src/service/tasks/run-pool.ts'
-import { newRun } from '../../../src/service/tasks/run-request.ts'
 import { Interactions } from '../../../src/service/interactions/interactions.ts'
 import { ProcessorSlots } from '../../../src/service/processor/slots.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'
 import { answerTo } from '../running.ts'
+import { plainRun } from './plain-run.ts'
 
 /** A pool over a database that refuses this status of runs until it is repaired. */
 function startPool(refused: 'running' | 'completed') {
@@ -66,7 +66,7 @@ describe('when the database fails', () => {
     ['to store how a run ended', 'completed'],
   ] as const)('%s, that is tried again after 5 s, and the run is carried out once', async (_, refused) => {
     const { store, pool, clock, failures, failed, repair, carriedOut } = startPool(refused)
-    const { run_id } = store.addRun(newRun({ input: 'one' }).run)
+    const { run_id } = store.addRun(plainRun({ input: 'one' }))
     pool.wake()
     await failed
     repair()
@@ -81,7 +81,7 @@ describe('when the database fails', () => {
 
   it('permanently, no retry is left when the pool stops', async () => {
     const { store, pool, clock, failed } = startPool('completed')
-    const { run_id } = store.addRun(newRun({ input: 'one' }).run)
+    const { run_id } = store.addRun(plainRun({ input: 'one' }))
     pool.wake()
     await failed
     pool.stop()

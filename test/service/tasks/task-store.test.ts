@@ -6,10 +6,10 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { framesOf, NO_EVENTS } from '../../../src/http/event-batch.ts'
-import { newRun } from '../../../src/service/tasks/run-request.ts'
 import { Interactions } from '../../../src/service/interactions/interactions.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'
 import { answerTo, temporaryFolder } from '../running.ts'
+import { plainRun } from './plain-run.ts'
 
 function openStore() {
   const database = openDatabase(':memory:')
@@ -30,7 +30,7 @@ describe('the credentials for a run’s tool servers', () => {
     'exist while it is executed, and are deleted once it has %s',
     (status) => {
       const { database, store } = openStore()
-      const { run_id } = store.addRun(newRun({ input: 'one', mcp_servers: servers }).run)
+      const { run_id } = store.addRun(plainRun({ input: 'one', mcp_servers: servers }))
       const task = store.claim()
       const ending =
         status === 'completed'
@@ -66,7 +66,7 @@ describe('the files of a service', () => {
     const { taskgroup_id: group } = store.createGroup(undefined)
     const { run_ids } = store.addRuns(
       group,
-      inputs.map((input) => newRun(input).run),
+      inputs.map((input) => plainRun(input)),
     )
     for (const _ of run_ids) store.claim()
     // Every third run stays active, between those that end.
@@ -89,7 +89,7 @@ describe('the files of a service', () => {
     const reader = new DatabaseSync(file)
     onTestFinished(() => (reader.close(), database.close()))
     const store = new TaskStore(database, new ManualClock(), { post() {} }, new Interactions(database))
-    const { run_id } = store.addRun(newRun({ input: 'one', mcp_servers: servers }).run)
+    const { run_id } = store.addRun(plainRun({ input: 'one', mcp_servers: servers }))
     store.claim()
     reader.exec('BEGIN; SELECT * FROM task_runs')
     store.finish(run_id, { status: 'completed', output: answerTo('one').output, warnings: [] })
@@ -107,7 +107,7 @@ describe('the log of a group, filtered by status', () => {
     const { taskgroup_id: group } = store.createGroup(undefined)
     store.addRuns(
       group,
-      ['one', 'two', 'three'].map((input) => newRun({ input }).run),
+      ['one', 'two', 'three'].map((input) => plainRun({ input })),
     )
     const finish = (status: 'completed' | 'failed') => {
       const run = store.claim()

@@ -1,16 +1,22 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createResearchService, ManualClock } from '../../../src/service/index.ts'
 import type { ListenOptions, ResearchServiceOptions } from '../../../src/service/index.ts'
+import { createPoster } from '../../../src/service/webhooks/poster.ts'
 import { answer, serve } from '../../support/serve.ts'
 import { documentFolder } from '../running.ts'
 
 /** How many webhooks a receiver on this machine got from a run of a service, after its outbox tried once. */
-async function received(options: Partial<ResearchServiceOptions>, where?: ListenOptions): Promise<number> {
+async function received(
+  options: Partial<ResearchServiceOptions>,
+  where?: ListenOptions,
+  host = '127.0.0.1',
+): Promise<number> {
   let webhooks = 0
-  const url = await serve((_, response) => {
+  const served = await serve((_, response) => {
     webhooks += 1
     answer(response, {})
   })
+  const url = served.replace('127.0.0.1', host)
   const clock = new ManualClock(Date.now())
   const service = await createResearchService({ docs: await documentFolder(), clock, ...options })
   onTestFinished(() => service.close())
@@ -47,4 +53,29 @@ describe('a webhook to this machine', () => {
     expect(await received({}, where)).toBe(0)
     expect(await received({ allowPrivateWebhooks: true }, where)).toBe(1)
   })
+
+  it.each(['localhost', 'a.localhost', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]'])(
+    'is not sent to the host %s either',
+    async (host) => {
+      expect(await received({ allowPrivateWebhooks: false }, undefined, host)).toBe(0)
+    },
+  )
+
+  it('is sent to the name of this machine where it is allowed', async () => {
+    expect(await received({}, undefined, 'localhost')).toBe(1)
+  })
+})
+
+it('a webhook follows no redirect', async () => {
+  let requests = 0
+  const other = await serve((_, response) => {
+    requests += 1
+    answer(response, {})
+  })
+  const url = await serve((_, response) => response.writeHead(307, { location: other }).end())
+  const poster = createPoster(5_000, () => true)
+  onTestFinished(() => poster.close())
+
+  expect(await poster.post(url, {}, '{}')).toBe(307)
+  expect(requests).toBe(0)
 })

@@ -43,7 +43,8 @@ async function temporaryFile(): Promise<string> {
 
 function completed(name: string): WebhookPayload {
   const timestamp = '2026-01-01T00:00:00.000Z'
-  return { type: 'monitor.execution.completed', timestamp, data: { monitor_id: name, event: { timestamp } } }
+  const event = { event_group_id: 'mevtgrp_1', timestamp }
+  return { type: 'monitor.execution.completed', timestamp, data: { monitor_id: name, event } }
 }
 
 function names(received: readonly { readonly body: Buffer }[]): unknown[] {

@@ -16,7 +16,7 @@ import { enrichRequest } from '../../../protocol/requests/find-all.ts'
 import type { ErrorEvent } from '../../../protocol/task-group.ts'
 import { RUN_STATUSES } from '../../../protocol/task.ts'
 import * as s from './kinds.ts'
-import { fieldBasis } from './outputs.ts'
+import { fieldBasis, toolCall } from './outputs.ts'
 import { errorEvent } from './tasks.ts'
 
 /* All of this file is beyond the interface document. */
@@ -84,6 +84,7 @@ const candidateFields = {
       ),
     ),
     basis: s.orNull(s.list(fieldBasis)),
+    mcp_tool_calls: s.orNull(s.list(toolCall)),
   },
 }
 

@@ -99,12 +99,15 @@ type Grouped<Event> = Event & DetectedEvent
 
 const completion = s.component(
   'MonitorCompletionEvent',
-  s.object<MonitorCompletionEvent>({ timestamp: s.timestamp }, { event_type: s.oneOf(['completion']) }),
+  s.object<Omit<MonitorCompletionEvent, 'event_group_id'>>(
+    { timestamp: s.timestamp },
+    { event_type: s.oneOf(['completion']) },
+  ),
 )
 
 const failure = s.component(
   'MonitorErrorEvent',
-  s.object<MonitorErrorEvent>(
+  s.object<Omit<MonitorErrorEvent, 'event_group_id'>>(
     { error_message: s.text, timestamp: s.timestamp },
     { event_type: s.oneOf(['error']) },
   ),

@@ -22,7 +22,8 @@ export const fieldBasis = s.component(
   ),
 )
 
-const toolCall = s.component(
+/** The call of a tool (§2.3). */
+export const toolCall = s.component(
   'McpToolCall',
   s.object<McpToolCall>(
     { tool_call_id: s.text, server_name: s.text, tool_name: s.text, arguments: s.text },

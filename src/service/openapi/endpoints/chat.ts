@@ -13,7 +13,10 @@ export const chatEndpoints: readonly Endpoint[] = [
     body: { name: 'ChatRequest', schema: chatRequest },
     answer: chatCompletion,
     events: chatStreamMessage,
-    errors: { 404: 'There is no such model', 503: 'Too many questions wait for an answer' },
+    errors: {
+      404: 'There is no such model',
+      503: 'Too many questions wait for an answer, or schemas for a check',
+    },
     quota: 'chat',
   },
 ]

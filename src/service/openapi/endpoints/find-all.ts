@@ -14,6 +14,7 @@ const common = {
   betas: [FIND_ALL_BETA],
   errors: { 422: 'The request is not valid, or it has no beta header' },
 } as const
+const NO_ROOM = { 402: 'Active runs reserve the credit', 503: 'Too many runs are active' } as const
 const RUN = '/v1beta/findall/runs/:findall_id'
 
 /** The endpoints of FindAll; beyond the interface document. */
@@ -36,6 +37,7 @@ export const findAllEndpoints: readonly Endpoint[] = [
     body: { name: 'FindAllRequest', schema: findAllRequest },
     status: 202,
     answer: findAllRun,
+    errors: { ...common.errors, ...NO_ROOM },
     quota: 'findAll',
   },
   {
@@ -79,7 +81,7 @@ export const findAllEndpoints: readonly Endpoint[] = [
     summary: 'Finds more matches with a run that has met its limit',
     body: { name: 'ExtendRequest', schema: extendRequest },
     answer: findAllSchema,
-    errors: { ...common.errors, 409: 'The run did not end with match_limit_met' },
+    errors: { ...common.errors, ...NO_ROOM, 409: 'The run did not end with match_limit_met' },
   },
   {
     ...common,
@@ -89,7 +91,7 @@ export const findAllEndpoints: readonly Endpoint[] = [
     summary: 'Finds out more about each match of a run',
     body: { name: 'FindAllEnrichment', schema: enrichRequest },
     answer: findAllSchema,
-    errors: { ...common.errors, 409: 'The run was cancelled or failed' },
+    errors: { ...common.errors, ...NO_ROOM, 409: 'The run was cancelled or failed' },
   },
   {
     ...common,

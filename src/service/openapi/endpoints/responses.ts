@@ -13,7 +13,7 @@ export const responseEndpoints: readonly Endpoint[] = [
     body: { name: 'ResponseRequest', schema: responseRequest },
     answer: responseObject,
     events: responseStreamEvent,
-    errors: { 503: 'Too many questions wait for an answer' },
+    errors: { 503: 'Too many questions wait for an answer, or schemas for a check' },
     quota: 'chat',
   },
 ]

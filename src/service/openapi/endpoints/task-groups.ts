@@ -55,7 +55,7 @@ function endpointsUnder(prefix: string, suffix: string): Endpoint[] {
       body: { name: 'AddRunsRequest', schema: addRunsRequest },
       answer: addRunsResponse,
       quota: 'runs',
-      errors: { 402: 'Active runs reserve the credit' },
+      errors: { 402: 'Active runs reserve the credit', 503: 'Too many schemas wait for a check' },
       betas: [FIELD_BASIS_BETA],
     },
     {

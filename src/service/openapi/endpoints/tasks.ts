@@ -17,7 +17,7 @@ export const taskEndpoints: readonly Endpoint[] = [
     status: 202,
     answer: taskRun,
     quota: 'runs',
-    errors: { 402: 'Active runs reserve the credit' },
+    errors: { 402: 'Active runs reserve the credit', 503: 'Too many schemas wait for a check' },
     betas: [WEBHOOK_BETA, FIELD_BASIS_BETA],
   },
   {
