@@ -14,8 +14,9 @@ export function findAllSource(findAllId: string): string {
 /**
  * The event of a message of a FindAll run's stream or of its webhook; beyond the interface document. The ids are made of what
  * happened, since a webhook has no `event_id`: a candidate reaches each status once, an enrichment is known by its output, a
- * run's state by its status and counts, in any order of their fields. An enrichment whose webhook has no output cannot be
- * recognized in the stream. `receivedAt` is Unix time in ms.
+ * run's state by its status and counts, in any order of their fields, and by its `modified_at`: a run that was extended or
+ * enriched can reach an earlier state again. An enrichment whose webhook has no output cannot be recognized in the stream.
+ * `receivedAt` is Unix time in ms.
  */
 export function findAllEvent(
   findAllId: string,
@@ -40,7 +41,7 @@ export function findAllEvent(
   }
   if (!isObject(data)) return unknownEvent(source, wire, via, cursor, receivedAt)
   if (STATUS_TYPES.has(type) && isObject(data['status'])) {
-    const statusId = `${findAllId}:status:${statusHash(data['status'])}`
+    const statusId = `${findAllId}:status:${statusHash(data['status'], data['modified_at'])}`
     const status = wire as unknown as FindAllStatusEvent
     return envelope('findall.status', statusId, source, time, status, receivedAt, via, cursor)
   }
@@ -76,12 +77,13 @@ const STATUS_TYPES: ReadonlySet<unknown> = new Set<FindAllStatusEvent['type']>([
   'findall.run.failed',
 ])
 
-/** A hash of a run's status that is the same in its stream and in its webhooks: null counts as absent. */
-function statusHash(status: Readonly<Record<string, unknown>>): string {
+/** A hash of a run's state that is the same in its stream and in its webhooks: null counts as absent. */
+function statusHash(status: Readonly<Record<string, unknown>>, modifiedAt: unknown): string {
   const { metrics } = status
   return unorderedHash({
     ...withoutNulls(status),
     ...(isObject(metrics) && { metrics: withoutNulls(metrics) }),
+    ...(modifiedAt != null && { modified_at: modifiedAt }),
   })
 }
 

@@ -1,4 +1,4 @@
-import type { FieldBasis } from './output.ts'
+import type { FieldBasis, McpToolCall } from './output.ts'
 import type { JsonSchemaSpec, McpServer, RunStatus, WebhookTarget } from './task.ts'
 
 /* Shapes of FindAll. All of this file is beyond the interface document. */
@@ -111,6 +111,8 @@ export interface FindAllCandidate {
   /** By the name of the condition or of the enrichment's field. */
   readonly output?: Readonly<Record<string, CandidateOutput>> | null
   readonly basis?: readonly FieldBasis[] | null
+  /** The calls of the tool servers of its enrichments (§2.3), in the order of the enrichments. */
+  readonly mcp_tool_calls?: readonly McpToolCall[] | null
 }
 
 /** A run with its candidates at the time of the request. */

@@ -124,6 +124,8 @@ export interface MonitorSnapshotEvent extends DetectedChange {
 export interface MonitorCompletionEvent {
   readonly event_type?: 'completion'
   readonly timestamp: string
+  /** The execution. Webhooks have it (§6.2), lists do not. */
+  readonly event_group_id?: string
 }
 
 /** An execution failed (§2.2). Always listed. */
@@ -131,6 +133,8 @@ export interface MonitorErrorEvent {
   readonly event_type?: 'error'
   readonly error_message: string
   readonly timestamp: string
+  /** The execution. Webhooks have it (§6.2), lists do not. */
+  readonly event_group_id?: string
 }
 
 /** What a monitor reports, discriminated by `event_type` (§2.2). */

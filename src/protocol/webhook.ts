@@ -29,14 +29,11 @@ export type MonitorDetectedWebhook = MonitorWebhookBase<
 /** An execution found nothing new (beyond the interface document). */
 export type MonitorCompletedWebhook = MonitorWebhookBase<
   'monitor.execution.completed',
-  Partial<MonitorCompletionEvent & MonitorDetectedWebhook['data']['event']> | null | undefined
+  Partial<MonitorCompletionEvent> | null | undefined
 >
 
 /** An execution failed (beyond the interface document). */
-export type MonitorFailedWebhook = MonitorWebhookBase<
-  'monitor.execution.failed',
-  Partial<MonitorErrorEvent & MonitorDetectedWebhook['data']['event']>
->
+export type MonitorFailedWebhook = MonitorWebhookBase<'monitor.execution.failed', Partial<MonitorErrorEvent>>
 
 /** A FindAll run or one of its candidates changed (beyond the interface document). */
 export type FindAllWebhook =

@@ -31,20 +31,22 @@ const CITATION = { url: 'value', title: 'value', excerpts: ['value'] } as const
 
 const BASIS = [{ field: 'value', reasoning: 'value', citations: [CITATION], confidence: 'value' }] as const
 
+const TOOL_CALLS = [
+  {
+    tool_call_id: 'value',
+    server_name: 'value',
+    tool_name: 'value',
+    arguments: 'value',
+    content: 'value',
+    error: 'value',
+  },
+] as const
+
 const OUTPUT = {
   type: 'value',
   content: 'any',
   basis: BASIS,
-  mcp_tool_calls: [
-    {
-      tool_call_id: 'value',
-      server_name: 'value',
-      tool_name: 'value',
-      arguments: 'value',
-      content: 'value',
-      error: 'value',
-    },
-  ],
+  mcp_tool_calls: TOOL_CALLS,
   beta_fields: 'any',
   output_schema: 'any',
 } as const
@@ -131,6 +133,7 @@ const CANDIDATE = {
     match_status: 'value',
     output: 'any',
     basis: BASIS,
+    mcp_tool_calls: TOOL_CALLS,
   },
 } as const
 
@@ -138,8 +141,13 @@ const CANDIDATE = {
 export const DATA_SHAPES = {
   'monitor.event_stream': { ...CHANGE, output: OUTPUT },
   'monitor.snapshot': { ...CHANGE, changed_output: OUTPUT, previous_output: OUTPUT },
-  'monitor.completion': { event_type: 'value', timestamp: 'value' },
-  'monitor.error': { event_type: 'value', error_message: 'value', timestamp: 'value' },
+  'monitor.completion': { event_type: 'value', timestamp: 'value', event_group_id: 'value' },
+  'monitor.error': {
+    event_type: 'value',
+    error_message: 'value',
+    timestamp: 'value',
+    event_group_id: 'value',
+  },
   'task_group.status': {
     type: 'value',
     event_id: 'value',

@@ -4,12 +4,11 @@ import { isCandidateChange } from '../../protocol/identified.ts'
 import { parseJson } from '../../protocol/json.ts'
 import type { FindAllRunStatus } from '../../protocol/find-all.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
+import { MAX_MALFORMED } from '../shapes/protocol-error-limit.ts'
 import type { Decision, ReaderPosition, Shortfall, SkippedEvent } from '../shapes/positioned-reader.ts'
 import { SeenCandidates } from './seen-candidates.ts'
 import type { CandidateCounts } from './seen-candidates.ts'
 
-/** How many connections in a row may end at a malformed event. */
-const MAX_MALFORMED = 6
 /** Connections in a row without a new event after which a stream whose completeness is unknown is idle. */
 const IDLE_CONNECTIONS = 2
 

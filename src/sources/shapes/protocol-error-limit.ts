@@ -3,6 +3,9 @@ import { ProtocolError } from '../../transport/errors.ts'
 /** The ProtocolError in a row that is not retried. Fewer may be the page of a proxy, which is transient. */
 const MAX_IN_ROW = 5
 
+/** How many connections in a row may end at a malformed event. At the last one, the event is emitted as it is. */
+export const MAX_MALFORMED = 6
+
 /** Limits how many times in a row a request is retried after a ProtocolError. */
 export class ProtocolErrorLimit {
   #inRow = 0

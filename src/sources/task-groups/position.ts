@@ -4,6 +4,7 @@ import { parseJson } from '../../protocol/json.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { RunStatus } from '../../protocol/task.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
+import { MAX_MALFORMED } from '../shapes/protocol-error-limit.ts'
 import type { Decision, ReaderPosition, Shortfall, SkippedEvent } from '../shapes/positioned-reader.ts'
 import { SeenEvents } from './seen.ts'
 import type { EndedCounts, SeenSnapshot } from './seen.ts'
@@ -11,8 +12,6 @@ import type { EndedCounts, SeenSnapshot } from './seen.ts'
 /** Statuses of a run that has ended. Each produces one event. */
 const ENDED = ['completed', 'failed', 'cancelled'] as const satisfies readonly RunStatus[]
 
-/** How many connections in a row may end at a malformed event. */
-const MAX_MALFORMED = 6
 /** Connections in a row without a new event after which a stream of unknown length is idle. */
 const IDLE_CONNECTIONS = 2
 /** The same if more runs may be counted than were seen, or if the service has lost events. */

@@ -11,7 +11,7 @@ import { ConnectionError, NotFoundError } from '../../transport/errors.ts'
 import type { ApiRequest, StreamMessage } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { IncompleteStreamError } from '../shapes/incomplete-stream-error.ts'
-import { ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
+import { MAX_MALFORMED, ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
 import { resumableStream } from '../shapes/resumable-stream.ts'
 import type { StreamReader } from '../shapes/resumable-stream.ts'
 import type { Tracking } from '../shapes/tracking.ts'
@@ -85,12 +85,18 @@ class RunReader implements StreamReader<RunEvent> {
   #isAtStart = true
   /** Whether this connection had a new event. */
   #hasNew = false
+  /** Connections in a row without a new event that ended at a malformed message. */
+  #malformed = 0
+  /** The ids of malformed messages that were emitted, which later connections send again. */
+  readonly #malformedIds = new Set<string>()
   /** The id of this connection's last progress. */
   #lastStats: string | undefined
   /** Whether the last message was too long to read. It may have been the last state. */
   #isAfterSkipped = false
   /** The end of the run, read as the first message of a connection: the trace and the last state follow it. */
   #held: EventOf<'task_run.state'> | undefined
+  /** Whether an earlier connection had it too. */
+  #heldBefore = false
   /** When the current bytes arrived. */
   #receivedAt = 0
   /** Set while the run has ended and its last state is missing: since when, and after how many clean closes. */
@@ -118,6 +124,7 @@ class RunReader implements StreamReader<RunEvent> {
     this.#stats.connect()
     this.#isAtStart = true
     this.#isReadingRun = this.#isAfterSkipped = this.#hasNew = false
+    this.#heldBefore = this.#held !== undefined
     this.#lastStats = undefined
     return this.#request
   }
@@ -143,10 +150,16 @@ class RunReader implements StreamReader<RunEvent> {
     this.#receivedAt = this.#now
   }
 
-  read({ data }: StreamMessage): RunEvent | null {
+  read({ data }: StreamMessage): RunEvent | null | undefined {
     const wire = parseJson(data)
     const content = wire === undefined ? detached(data) : wire
     const event = runTraceEvent(this.#runId, content, 'stream', this.#receivedAt)
+    if (wire === undefined && !this.#malformedIds.has(event.id)) {
+      this.#malformed += 1
+      // The next connection sends the message again.
+      if (this.#malformed < MAX_MALFORMED) return undefined
+      this.#malformedIds.add(event.id)
+    }
     const isFirst = this.#isAtStart
     this.#isAtStart = this.#isAfterSkipped = false
     if (event.type === 'task_run.state') return this.#readState(event, isFirst)
@@ -210,9 +223,9 @@ class RunReader implements StreamReader<RunEvent> {
     return errors.permitsRetry(error) && isRetryable(error)
   }
 
-  /** Whether the stream is complete, although the service did not close it: nothing came after the held state. */
+  /** Whether the stream is complete, although the service did not close it. */
   isEndedBy(error: unknown): boolean {
-    return error instanceof ConnectionError && error.failure === 'silence' && this.#holdsLast
+    return error instanceof ConnectionError && error.failure === 'silence' && this.#isComplete
   }
 
   /** Emits the held state, at the end of the stream. */
@@ -220,6 +233,14 @@ class RunReader implements StreamReader<RunEvent> {
     if (this.#held === undefined) return EMPTY
     this.#tracking?.entered(this.#held, ENDED)
     return of(this.#held)
+  }
+
+  /**
+   * Whether the held state is the last event. Something may have ended the connection within the trace, so a second one must
+   * bring nothing new.
+   */
+  get #isComplete(): boolean {
+    return this.#holdsLast && this.#heldBefore && !this.#hasNew
   }
 
   /** Whether the held state can be the last one: that of a completed run has the output. */
@@ -234,8 +255,7 @@ class RunReader implements StreamReader<RunEvent> {
    * did not come within the client's patience.
    */
   isDone(): Observable<boolean> {
-    // After new events, the close may be that of a proxy within the trace. Another connection has the rest.
-    if (this.#holdsLast) return of(!this.#hasNew)
+    if (this.#holdsLast) return of(this.#isComplete)
     this.#isReadingRun = true
     return runAt(this.#context, this.source, this.#runId).pipe(
       map(hasEnded),
@@ -273,6 +293,7 @@ class RunReader implements StreamReader<RunEvent> {
 
   #emitted(event: RunEvent, position: StreamPosition | undefined): RunEvent {
     this.isNew = this.#hasNew = true
+    this.#malformed = 0
     this.#shortfall = undefined
     this.#tracking?.entered(event, position)
     return event

@@ -1,5 +1,5 @@
 import { isObject, oneLine, readOutput, summaryOf } from '../evidence/evidence.ts'
-import type { Evidence } from '../evidence/evidence.ts'
+import type { Evidence, ShownOutput } from '../evidence/evidence.ts'
 import { words } from '../parts/format.ts'
 import type { MonitorRow } from '../rows.ts'
 
@@ -68,7 +68,17 @@ function titleOf(type: string, event: Readonly<Record<string, unknown>>, output:
   // The values alone do not say what changed.
   if (type !== 'monitor.snapshot' || shown.kind !== 'fields') return summaryOf(output, TITLE)
   const changes = shown.fields.map(([name, value]) => `${words(name)}: ${valueText(value)}`)
-  return oneLine(changes.join(' · '), TITLE)
+  const previous = readOutput(event['previous_output'])
+  return oneLine([...changes, ...removals(shown, previous)].join(' · '), TITLE)
+}
+
+/** The fields that a snapshot no longer has: its basis names them, and only the previous output has them. */
+function removals(changed: ShownOutput, previous: ShownOutput): readonly string[] {
+  if (changed.kind !== 'fields' || previous.kind !== 'fields') return []
+  const left = new Set(changed.fields.map(([name]) => name))
+  const had = new Set(previous.fields.map(([name]) => name))
+  const gone = changed.evidence.map(({ field }) => field).filter((name) => had.has(name) && !left.has(name))
+  return [...new Set(gone)].map((name) => `${words(name)}: removed`)
 }
 
 function valueText(value: unknown): string {
