@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { RULE_EVENT_TYPES } from '../src/rules/rule-file/event-types.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const DOCUMENTS = ['README.md', 'docs/*.md', 'operators/*.ts', 'src/**/*.ts']
@@ -118,6 +119,15 @@ describe('the documentation', () => {
 
     expect(files).toEqual(expect.arrayContaining(['README.md', 'src/client.ts', 'src/service/service.ts']))
     expect(files).toEqual(expect.arrayContaining(operators.map(({ file }) => `operators/${file}`)))
+  })
+})
+
+describe("the README's table of event types", () => {
+  it('has each type of an event that comes from a service, a log or a gateway', () => {
+    const [, table = ''] = readFileSync(join(root, 'README.md'), 'utf8').split(/^\| `type` .*\n.*\n/m)
+    const [rows = ''] = table.split('\n\n')
+
+    expect(RULE_EVENT_TYPES.filter((type) => !rows.includes(`\`${type}\``))).toEqual([])
   })
 })
 

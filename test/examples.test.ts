@@ -114,7 +114,7 @@ describe('the examples', () => {
   it('answer what RxJS does with what its documents say of it', async () => {
     const { stdout } = await inClone('first-pipeline.js')
 
-    expect(stdout).toMatch(/trun_\w+ \S.*Reactive[ -]Extensions/)
+    expect(stdout).toMatch(/trun_\w+ .*Reactive[ -]Extensions/)
   })
 
   it('print an answer that follows the schema, and why another does not', async () => {
@@ -133,6 +133,22 @@ describe('the examples', () => {
     expect(stdout).toMatch(/^(trun_\w+) queued/)
     expect(stdout).toMatch(/trun_\w+ completed .*1949/)
     expect(stdout).toMatch(/anvils/)
+  })
+
+  it('find what meets a condition, and nothing else', async () => {
+    const { stdout } = await inClone('find-all.js')
+
+    expect(stdout).toMatch(/^match: Acme/m)
+    expect(stdout).toMatch(/^match: Globex/m)
+    expect(stdout).not.toContain('Initech')
+    expect(stdout).toMatch(/over: completed\n$/)
+  })
+
+  it('continue a conversation, with the sources of an answer', async () => {
+    const { stdout } = await inClone('chat.js')
+
+    expect(stdout).toMatch(/Acme makes\nAcme makes anvils\./)
+    expect(stdout).toMatch(/1949.*url_citation/s)
   })
 
   it('read a log twice, each consumer from its own position', async () => {

@@ -2,6 +2,8 @@ import { createClient } from 'rivulet'
 import { createResearchService } from 'rivulet/service'
 import { firstValueFrom, lastValueFrom } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { modelServer } from '../service/model/model-server.ts'
+import { html, site } from '../service/live-documents/site.ts'
 import { DOCUMENTS, folderOf, rivulet, serveDocuments } from './command.ts'
 
 describe('rivulet serve', () => {
@@ -29,6 +31,83 @@ describe('rivulet serve', () => {
     const { results } = await firstValueFrom(client.search({ search_queries: ['rivulet'] }))
 
     expect(results.map(({ url }) => url)).toEqual(['https://docs.example/guide/river.md'])
+  })
+
+  it('has the quotas, the credit and the beta header of its options', async () => {
+    const { env, printed } = await serveDocuments('--no-quotas', '--credit', '0', '--beta-header', 'own-beta')
+    const post = (path: string, body: object, headers: object = {}) =>
+      fetch(`${env.RIVULET_BASE_URL}${path}`, {
+        method: 'POST',
+        headers: { 'x-api-key': printed.api_key, 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      })
+    const run = await post('/v1/tasks/runs', { input: 'x', processor: 'base' })
+    const ingest = (header: string) =>
+      post('/v1beta/findall/ingest', { objective: 'libraries' }, { [header]: 'findall-2025-09-15' })
+    const betas = await Promise.all([ingest('own-beta'), ingest('service-beta')])
+
+    expect(run.status).toBe(402)
+    expect(betas.map(({ status }) => status)).toEqual([200, 422])
+  })
+
+  it.each([['--no-quotas'], []])(
+    'counts requests, except with the option for that: %s',
+    async (...options: string[]) => {
+      const { env, printed } = await serveDocuments(...options)
+      const headers = { 'x-api-key': printed.api_key, 'service-beta': 'findall-2025-09-15' }
+      const create = () =>
+        fetch(`${env.RIVULET_BASE_URL}/v1beta/findall/runs`, { method: 'POST', headers, body: '{}' })
+      const statuses = await Promise.all(Array.from({ length: 301 }, async () => (await create()).status))
+
+      expect(statuses.includes(429)).toBe(options.length === 0)
+    },
+  )
+
+  it.each([
+    ['--credit', '-1', 'Expected a whole number'],
+    ['--credit', 'many', 'Expected a whole number'],
+    ['--beta-header', 'two words', 'Expected the name of a header'],
+  ])('refuses %s %s', async (option, value, message) => {
+    const { code, stderr } = await rivulet(['serve', option, value]).ended
+
+    expect(code).toBe(2)
+    expect(stderr).toContain(message)
+  })
+
+  it('has its answers written by a model, and never prints its key', async () => {
+    const model = await modelServer({ answer: 'As the model says.', quotes: [] })
+    const docs = await folderOf(DOCUMENTS)
+    const key = 'sk-secret-of-a-model'
+    const args = ['serve', '--json', '--docs', docs, '--model-url', model.url, '--model', 'tiny']
+    const printed = await rivulet(args, { RIVULET_MODEL_KEY: key }).stdoutLine()
+    const { url, api_key: apiKey } = JSON.parse(printed).service
+    const { output } = await createClient({ baseUrl: url, apiKey }).tasks.run('What is a river?')
+
+    expect(output.content).toBe('As the model says.')
+    expect(model.received[0]?.headers.authorization).toBe(`Bearer ${key}`)
+    expect(printed).not.toContain(key)
+  })
+
+  it('needs the URL and the name of a model together', async () => {
+    const { code, stderr } = await rivulet(['serve', '--model', 'tiny']).ended
+
+    expect(code).toBe(2)
+    expect(stderr).toContain('--model-url and --model go together')
+  })
+
+  it('serves the pages of a source, and logs when they were requested', async () => {
+    const pages = await site({ '/': html('The rivulet of a page.') })
+    const service = rivulet(['serve', '--json', '--source', pages.url, '--allow-private-addresses'])
+    const { service: printed } = JSON.parse(await service.stdoutLine())
+    expect(JSON.parse(await service.stderrLine())).toMatchObject({
+      documents: 1,
+      msg: 'sources were requested',
+    })
+
+    const client = createClient({ baseUrl: printed.url, apiKey: printed.api_key })
+    const { results } = await firstValueFrom(client.search({ search_queries: ['rivulet'] }))
+
+    expect(results.map(({ url }) => url)).toEqual([`${pages.url}/`])
   })
 
   it('injects the given faults', async () => {

@@ -1,9 +1,17 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RequestListener } from 'node:http'
+import { pathToFileURL } from 'node:url'
 import { gzipSync } from 'node:zlib'
+import { getRequestListener, type HttpBindings } from '@hono/node-server'
+import { Hono } from 'hono'
 import type { ExtractRequest, ExtractResponse } from 'rivulet'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createExtract } from '../../src/service/extract/extract.ts'
+import { sendResponses } from '../../src/service/http/json-response.ts'
+import { createIsolated } from '../../src/service/isolated/isolated.ts'
+import { createWeb } from '../../src/service/web/safe-fetch.ts'
+import { folderOf } from '../service/corpus/folder.ts'
 import { serve } from '../support/serve.ts'
 import { research } from './research.ts'
 
@@ -41,6 +49,23 @@ const types = ({ results, errors }: ExtractResponse) => [
 ]
 
 describe('the extraction of a document of the index', () => {
+  it('warns of the words that it leaves out', async () => {
+    const { client } = await research({ files })
+    const words = (from: number) => Array.from({ length: 40 }, (_, i) => `common${from + i}`).join(' ')
+
+    const some = await client.extract({ urls: [SPRING], search_queries: [words(0)] })
+    const many = await client.extract({ urls: [SPRING], search_queries: [words(0)], objective: words(40) })
+
+    expect(some.warnings).toBeNull()
+    expect(many.warnings).toEqual([
+      {
+        type: 'warning',
+        message: expect.stringMatching(/more than 64 different words.*without 16 others/),
+        detail: { parameter: 'search_queries', unused: expect.any(Array) },
+      },
+    ])
+  })
+
   it('has the excerpts that match, and no full content unless it is requested', async () => {
     const { client } = await research({ files })
 
@@ -96,20 +121,50 @@ describe('the extraction of a document of the index', () => {
   })
 
   it('finds documents by a file URL only if the index has them, and reads no other file', async () => {
-    const { client, service } = await research({ files: { 'notes.md': '# Notes\n\nOf the day.' } })
+    const { client, service } = await research({
+      files: {
+        'notes.md': '# Notes\n\nOf the day.',
+        'unlisted.json': '{}',
+        '.hidden/secret.md': '# Secret',
+      },
+    })
     const [hit] = (await client.search({ search_queries: ['notes'] })).results
     const url = hit?.url ?? ''
     const folder = url.replace('notes.md', '')
 
     const outside = [
       'file:///etc/passwd',
+      'file://localhost/etc/passwd',
+      'file:///etc/./passwd#fragment',
+      'file:///\\..\\etc\\passwd',
       `${folder}x/../../../etc/passwd`,
       `${folder}%2e%2e/%2e%2e/etc/passwd`,
+      `${folder}..%2f..%2fetc%2fpasswd`,
+      `${folder}%252e%252e/%252e%252e/etc/passwd`,
+      `${folder}..\\..\\etc\\passwd`,
+      `${url}%00/../../etc/passwd`,
+      `${url}/../unlisted.json`,
+      `${folder}.hidden/secret.md`,
     ]
     const answer = await client.extract({ urls: [url, ...outside] })
 
     expect(service.corpus.size).toBe(1)
     expect(types(answer)).toEqual([[url, 'result'], ...outside.map((other) => [other, 'invalid_url'])])
+  })
+
+  it('reads nothing through a symbolic link out of its folder', async () => {
+    const elsewhere = await folderOf({ 'secret.md': '# Secret\n\nNot for readers.' })
+    const { client, service, docs } = await research({ files: { 'notes.md': '# Notes' } })
+    await symlink(elsewhere, join(docs, 'linked'))
+    await symlink(join(elsewhere, 'secret.md'), join(docs, 'secret.md'))
+    await service.corpus.settled()
+    const urls = ['secret.md', 'linked/secret.md'].map((path) => pathToFileURL(join(docs, path)).href)
+
+    const answer = await client.extract({ urls: [...urls, pathToFileURL(join(elsewhere, 'secret.md')).href] })
+
+    expect(answer.results).toEqual([])
+    expect(answer.errors.map(({ error_type }) => error_type)).toEqual(Array(3).fill('invalid_url'))
+    expect(JSON.stringify(answer)).not.toContain('Not for readers')
   })
 
   it('does not take the path of a URL as a path of a file', async () => {
@@ -191,7 +246,8 @@ describe('the extraction of a page', () => {
 
   it('has each URL exactly once, in the order of the request, with the reason of each failure', async () => {
     const { site, client } = await scene(({ url }, response) => {
-      if (url === '/ok') response.writeHead(200, { 'content-type': 'text/markdown' }).end('# Fine')
+      if (url === '/ok' || url === '/first')
+        response.writeHead(200, { 'content-type': 'text/markdown' }).end('# Fine')
       else if (url === '/moved') response.writeHead(302, { location: '/ok' }).end()
       else if (url === '/loop') response.writeHead(302, { location: '/loop' }).end()
       else if (url === '/gone') response.writeHead(410, { 'content-type': 'text/plain' }).end('long gone')
@@ -206,10 +262,15 @@ describe('the extraction of a page', () => {
     })
     const paths = ['gone', 'ok', 'slow', 'moved', 'loop', 'bytes', 'huge', 'cut', 'ok#part']
     const urls = [...paths.map((path) => `${site}/${path}`), 'http://u.invalid:25/', `${site}/ok`, SPRING]
+    // Starts the isolated thread, which may take a busy machine longer than the 5 s below.
+    await client.extract({
+      urls: [`${site}/first`],
+      advanced_settings: { fetch_policy: { timeout_seconds: 60 } },
+    })
 
     const answer = await client.extract({
       urls,
-      advanced_settings: { fetch_policy: { timeout_seconds: 1.5 } },
+      advanced_settings: { fetch_policy: { timeout_seconds: 5 } },
     })
 
     const kinds = { gone: 'http_error', slow: 'timeout', loop: 'too_many_redirects', huge: 'too_large' }
@@ -227,7 +288,7 @@ describe('the extraction of a page', () => {
     expect(answer.usage).toEqual([{ name: 'extract', count: 4 }])
   })
 
-  it('is refused at an address of this machine by default, also behind a redirect', async () => {
+  it('is refused at an address of this machine by default', async () => {
     let requests = 0
     const site = await serve((_, response) => {
       requests += 1
@@ -244,6 +305,40 @@ describe('the extraction of a page', () => {
     expect(requests).toBe(0)
   })
 
+  it('is refused at an address that a redirect or the name of a host leads to', async () => {
+    let requests = 0
+    const other = await serve((_, response) => {
+      requests += 1
+      response.end()
+    })
+    const site = await serve((_, response) =>
+      response.writeHead(302, { location: other.replace('127.0.0.1', 'inside.example') }).end(),
+    )
+    const { service, clock } = await research()
+    // One address of this machine is as one of the Internet, and the private address of the host is on this machine too.
+    const isAllowed = (address: string) => address === '127.0.0.1'
+    const web = createWeb({ isAllowed, resolve: async () => [{ address: '127.0.0.2', family: 4 }] })
+    onTestFinished(() => web.close())
+    const isolated = createIsolated()
+    onTestFinished(() => isolated.close())
+    const { routes, close } = createExtract({ corpus: service.corpus, web, isolated, clock })
+    onTestFinished(close)
+    const app = new Hono<{ Bindings: HttpBindings }>().use(sendResponses()).route('/', routes)
+    const url = await serve(getRequestListener(app.fetch))
+
+    const urls = [site, other.replace('127.0.0.1', 'inside.example')]
+    const headers = { 'content-type': 'application/json' }
+    const response = await fetch(`${url}/v1/extract`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ urls }),
+    })
+    const body: ExtractResponse = await response.json()
+
+    expect(types(body)).toEqual(urls.map((each) => [each, 'blocked_address']))
+    expect(requests).toBe(0)
+  })
+
   it('survives hostile HTML', async () => {
     const bodies = [
       '<div>'.repeat(100_000),
@@ -256,18 +351,27 @@ describe('the extraction of a page', () => {
       `${'<ul><li>'.repeat(10_000)}x`,
       '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><p>&b;</p>',
     ]
+    // Its conversion takes quadratic time.
+    const endless = `${'<blockquote>'.repeat(390)}${'a<br>'.repeat(10_000)}`
     const { site, client } = await scene(({ url }, response) =>
-      response.writeHead(200, html).end(bodies[Number(url?.slice(1))]),
+      response.writeHead(200, html).end(bodies[Number(url?.slice(1))] ?? endless),
     )
     const urls = bodies.map((_, index) => `${site}/${index}`)
 
     const answer = await client.extract({
-      urls,
+      urls: [...urls, `${site}/endless`],
       advanced_settings: { fetch_policy: { timeout_seconds: 60 } },
     })
 
-    expect(answer.errors).toEqual([])
     expect(answer.results.map(({ url }) => url)).toEqual(urls)
+    expect(answer.errors).toEqual([
+      {
+        url: `${site}/endless`,
+        error_type: 'timeout',
+        http_status_code: null,
+        content: 'The page could not be converted to Markdown. It takes longer than 3000 ms',
+      },
+    ])
   }, 60_000)
 
   it('keeps pages for ten minutes, and uses an older one when the page fails, unless that is disabled', async () => {

@@ -37,6 +37,21 @@ describe('FindAll, from the client to the documents', () => {
     expect(candidates.filter(({ match_status }) => match_status === 'matched')).toHaveLength(8)
   })
 
+  it('has a different event for each time at which it is completed', async () => {
+    const { client } = await research({ files })
+    const { findall_id: id } = await client.findAll.create(REQUEST)
+    const completed: string[] = []
+    for (const field of ['one', 'two', 'three']) {
+      const events = await all<FindAllEvent>(client.findAll.events(id))
+      completed.push(events.at(-1)?.id ?? '')
+      await client.findAll.enrich(id, {
+        output_schema: { type: 'json', json_schema: { type: 'object', properties: { [field]: {} } } },
+      })
+    }
+
+    expect(new Set(completed).size).toBe(3)
+  })
+
   it('has the events of its result, each once', async () => {
     const { client } = await research({ files })
     const { findall_id: id } = await client.findAll.create(REQUEST)

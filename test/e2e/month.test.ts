@@ -1,67 +1,15 @@
 /* oxlint-disable no-await-in-loop -- days follow one another */
 import { take } from 'rxjs'
 import type { MonitorSnapshot } from 'rivulet'
-import type { Processor } from 'rivulet/service'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { extractiveProcessor } from '../../src/service/processor/extractive.ts'
 import { write } from '../service/corpus/folder.ts'
 import { startReceiver } from '../service/webhooks/receiver.ts'
 import { all, research, type Research } from './research.ts'
+import { CHANGES, FIRST, history, readme, tracked } from './tracked-facts.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 const DAYS = 30
-
-/** The facts of a document, as a snapshot of them has them. */
-interface Facts {
-  readonly maintainer: string
-  readonly license: string
-}
-
-const FIRST: Facts = { maintainer: 'Anna Keller', license: 'MIT' }
-
-/** What changes at each day of the month; nothing on other days. */
-const CHANGES: Readonly<Record<number, Partial<Facts>>> = {
-  2: { license: 'ISC' },
-  9: { maintainer: 'Max Meier' },
-  10: { maintainer: 'Ruth Frei', license: 'Apache 2.0' },
-  21: { maintainer: 'Anna Keller', license: 'MIT' },
-  30: { license: 'ISC' },
-}
-
-const readme = ({ maintainer, license }: Facts, day: number) => ({
-  'tidelib/README.md': `# tidelib\n\nA library.\n\n## Maintainer\n\n${maintainer}\n\n## License\n\n${license}\n`,
-  // Documents that do not answer change every day.
-  'notes/diary.md': `# Diary\n\nOn day ${day} the sea was calm.\n`,
-})
-
-const SPEC = {
-  output_schema: {
-    type: 'json',
-    json_schema: {
-      type: 'object',
-      properties: { maintainer: { type: 'string' }, license: { type: 'string' } },
-    },
-  },
-} as const
-
-/** A service with the built-in processor over the document, and the completed run that extracts its facts. */
-async function tracked(): Promise<Research & { readonly run: string }> {
-  let processor: Processor | undefined
-  const both = await research({
-    files: readme(FIRST, 0),
-    processor: {
-      run: (task, signal) => (processor ??= extractiveProcessor(both.service.corpus)).run(task, signal),
-    },
-  })
-  const { run, output } = await both.client.tasks.run({
-    input: 'tidelib',
-    processor: 'core',
-    task_spec: SPEC,
-  })
-  expect(output?.content).toEqual(FIRST)
-  return { ...both, run: run.run_id }
-}
 
 /** Lets time pass, and waits until a monitor of the service was executed. */
 async function pass({ service, clock }: Research, ms: number): Promise<void> {
@@ -74,16 +22,6 @@ function executed(service: Research['service'], count: number): Promise<void> {
   return expect
     .poll(() => service.records().monitor_events.length, { interval: 2, timeout: 10_000 })
     .toBeGreaterThanOrEqual(count)
-}
-
-/** The facts on each day, and the days on which they changed. */
-function history(): { readonly day: number; readonly before: Facts; readonly after: Facts }[] {
-  let facts = FIRST
-  return Object.entries(CHANGES).map(([day, changed]) => {
-    const before = facts
-    facts = { ...facts, ...changed }
-    return { day: Number(day), before, after: facts }
-  })
 }
 
 describe('a month of a daily monitor', () => {
@@ -154,7 +92,7 @@ describe('a month of a snapshot monitor', () => {
     'reports each change of the documents once, with what was before and after',
     { timeout: 60_000 },
     async () => {
-      const both = await tracked()
+      const both = await tracked(research)
       const { client, docs, service, run } = both
       const changes = history()
       const { monitor_id } = await client.monitors.create({
@@ -210,7 +148,7 @@ describe('a webhook whose receiver is down', () => {
     'is sent again over 48 hours until it is received, and names listed events',
     { timeout: 60_000 },
     async () => {
-      const both = await tracked()
+      const both = await tracked(research)
       const { client, docs, clock, run } = both
       const up = clock.now() + 30 * DAY + 40 * HOUR
       const receiver = await startReceiver(() => (clock.now() < up ? 503 : 200))

@@ -49,14 +49,35 @@ export class HeldRuns implements Processor {
 /** Without a new event for this time, in ms, a stream that was opened in the middle completes. */
 export const QUIET_SOON: ClientOptions = { patience: 20 }
 
+/** Options of the service, its documents, and options of the client. */
+type ResearchSettings = Partial<ResearchServiceOptions> & {
+  readonly files?: Files
+  readonly client?: ClientOptions
+}
+
 /** Starts the client and the service. */
-export async function research(
-  options: Partial<ResearchServiceOptions> & { readonly files?: Files; readonly client?: ClientOptions } = {},
-): Promise<Research> {
+export async function research(options: ResearchSettings = {}): Promise<Research> {
+  const clock = new ManualClock(Date.now())
+  return { ...(await connected({ clock, ...options })), clock }
+}
+
+/** A client and a service without a manual clock. */
+export type ScaledResearch = Omit<Research, 'clock'>
+
+/** A client and a service as of {@link research}, whose clock runs by itself, `speed` times as fast as real time. */
+export function scaledResearch(speed: number, options: ResearchSettings = {}): Promise<ScaledResearch> {
+  return connected({ speed, ...options })
+}
+
+async function connected(options: ResearchSettings): Promise<ScaledResearch> {
   const { files = {}, client: settings, ...own } = options
   const docs = await folderOf(files)
-  const clock = new ManualClock(Date.now())
-  const service = await createResearchService({ docs, clock, processor: echo, quotas: false, ...own })
+  const service = await createResearchService({
+    ...(!('docs' in own) && { docs }),
+    processor: echo,
+    quotas: false,
+    ...own,
+  })
   onTestFinished(() => service.close())
   const client = createClient({
     baseUrl: await service.listen(),
@@ -70,7 +91,6 @@ export async function research(
   return {
     service,
     client,
-    clock,
     docs,
     diagnostics,
     async group(...inputs) {

@@ -4,7 +4,7 @@ import type { ErrorResponse } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import { addRunsRequest, createGroupRequest } from '../../src/protocol/requests/tasks.ts'
 import { groupEventsQuery, groupRunsQuery } from '../../src/protocol/requests/tasks.ts'
-import { createMonitorRequest } from '../../src/protocol/requests/monitors.ts'
+import { createMonitorRequest, updateMonitorRequest } from '../../src/protocol/requests/monitors.ts'
 import { listMonitorsQuery, monitorEventsQuery } from '../../src/protocol/requests/monitors.ts'
 import { holdsOneOf } from '../../src/protocol/requests/schema.ts'
 import type { ObjectShape, Shape } from '../../src/protocol/requests/schema.ts'
@@ -23,6 +23,8 @@ interface Endpoint {
   readonly schema: Shape
   /** Calls the client, which sends nothing before it is subscribed. */
   readonly call: (request: unknown) => unknown
+  /** Whether both sides accept a request that follows the schema. Default: they do. */
+  readonly holds?: (request: unknown) => boolean
   readonly path: (service: Caller) => string | Promise<string>
 }
 
@@ -50,6 +52,33 @@ const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
     call: (request) => client.monitors.create(request),
     path: () => '/v1/monitors',
   },
+  'updating a monitor': {
+    schema: updateMonitorRequest,
+    // Its fields are options, and unknown ones are refused.
+    call: (request) => client.monitors.update('monitor', withoutUnknownField(request)),
+    holds: (request: Untyped) =>
+      !isWithoutChange(request) && (request.settings === undefined || request.type !== undefined),
+    path: async (service) => {
+      const { body } = await service.post<{ monitor_id: string }>('/v1/monitors', MONITOR)
+      return `/v1/monitors/${body.monitor_id}/update`
+    },
+  },
+}
+
+const MONITOR = { type: 'event_stream', frequency: '1d', settings: { query: 'tides' } }
+
+/** The client refuses an update without a change, and the service changes nothing. */
+function isWithoutChange(request: unknown): boolean {
+  const known = withoutUnknownField(request)
+  return (
+    typeof known === 'object' && known !== null && !Array.isArray(known) && Object.keys(known).length === 0
+  )
+}
+
+function withoutUnknownField(request: Untyped): unknown {
+  if (typeof request !== 'object' || request === null || Array.isArray(request)) return request
+  const { a: _, ...known } = request
+  return known
 }
 
 const QUERIES: Readonly<Record<string, { schema: ObjectShape; call: (query: unknown) => unknown }>> = {
@@ -131,6 +160,12 @@ function broken(shape: Shape): fc.Arbitrary<unknown> {
     .filter((request: Untyped) => request?.inputs?.length !== 0)
 }
 
+/** As {@link broken}, without updates that change nothing. */
+function brokenFor(schema: Shape): fc.Arbitrary<unknown> {
+  const requests = broken(schema)
+  return schema === updateMonitorRequest ? requests.filter((request) => !isWithoutChange(request)) : requests
+}
+
 function placesOf(value: unknown, path: readonly string[] = []): (readonly string[])[] {
   if (typeof value !== 'object' || value === null) return []
   const places: (readonly string[])[] = []
@@ -171,33 +206,36 @@ async function serviceTakes(service: Caller, path: string, request: unknown): Pr
 
 const service = () => running({ quotas: false })
 
-describe.each(Object.entries(ENDPOINTS))('the body of %s', (_, { schema, call, path }) => {
-  it('is accepted by client and service when it follows the schema', async () => {
-    const caller = await service()
-    const at = await path(caller)
-    await fc.assert(
-      fc.asyncProperty(valid(schema), async (request) => {
-        expect([clientTakes(call, request), await serviceTakes(caller, at, request)]).toEqual([true, true])
-      }),
-      { numRuns: 60 },
-    )
-  })
+describe.each(Object.entries(ENDPOINTS))(
+  'the body of %s',
+  (_, { schema, call, path, holds = () => true }) => {
+    it('is accepted by client and service when it follows the schema', async () => {
+      const caller = await service()
+      const at = await path(caller)
+      await fc.assert(
+        fc.asyncProperty(valid(schema).filter(holds), async (request) => {
+          expect([clientTakes(call, request), await serviceTakes(caller, at, request)]).toEqual([true, true])
+        }),
+        { numRuns: 60 },
+      )
+    })
 
-  it('is accepted by both or refused by both when a value is wrong', async () => {
-    const caller = await service()
-    const at = await path(caller)
-    const outcomes = new Set<boolean>()
-    await fc.assert(
-      fc.asyncProperty(broken(schema), async (request) => {
-        const isTaken = clientTakes(call, request)
-        outcomes.add(isTaken)
-        expect(await serviceTakes(caller, at, request)).toBe(isTaken)
-      }),
-      { numRuns: 200 },
-    )
-    expect(outcomes).toContain(false)
-  })
-})
+    it('is accepted by both or refused by both when a value is wrong', async () => {
+      const caller = await service()
+      const at = await path(caller)
+      const outcomes = new Set<boolean>()
+      await fc.assert(
+        fc.asyncProperty(brokenFor(schema), async (request) => {
+          const isTaken = clientTakes(call, request)
+          outcomes.add(isTaken)
+          expect(await serviceTakes(caller, at, request)).toBe(isTaken)
+        }),
+        { numRuns: 200 },
+      )
+      expect(outcomes).toContain(false)
+    })
+  },
+)
 
 describe.each(Object.entries(QUERIES))('the query of %s', (_, { schema, call }) => {
   const written = (query: unknown) =>
@@ -316,6 +354,7 @@ describe('the client deliberately refuses what the embedded service accepts', ()
       { inputs: [{ input: 'tides', webhook: { url: 'https://127.0.0.1:9/' } }] },
     ],
     ['no inputs', 'adding runs', { inputs: [] }],
+    ['no change', 'updating a monitor', {}],
     ['a blank input', 'adding runs', { inputs: [{ input: ' ' }] }],
     ['a blank processor', 'adding runs', { inputs: [{ input: 'tides', processor: ' ' }] }],
     ['a blank session', 'search', { search_queries: ['tides'], session_id: ' ' }],

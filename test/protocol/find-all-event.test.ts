@@ -62,6 +62,17 @@ describe("a FindAll run's webhook", () => {
 
     expect(delivered('findall.run.completed', run).id).not.toBe(streamed('findall.status', other).id)
   })
+
+  it('has another identity when the run has reached the same status once more', () => {
+    const first = { ...run, modified_at: '2026-01-01T00:00:00Z' }
+    const again = { ...run, modified_at: '2026-01-02T00:00:00Z' }
+
+    expect(delivered('findall.run.completed', again).id).not.toBe(streamed('findall.status', first).id)
+    expect(delivered('findall.run.completed', again).id).toBe(streamed('findall.status', again).id)
+    expect(streamed('findall.status', { ...run, modified_at: null }).id).toBe(
+      streamed('findall.status', run).id,
+    )
+  })
 })
 
 describe("a candidate's webhook", () => {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as fc from 'fast-check'
 import { asyncScheduler } from 'rxjs'
@@ -323,11 +324,14 @@ const sources: Readonly<
   Record<string, (client: ResearchClient, receiver: WebhookReceiver) => Observable<unknown>>
 > = {
   search: (client) => client.search({ search_queries: ['q'] }),
+  'search.each': (client) => client.search.each(['q', 'r']),
   searchBeta: (client) => client.searchBeta({ objective: 'o' }),
   'monitors.events': (client) => client.monitors.events('m', { include_completions: true }),
   'monitors.follow': (client) => client.monitors.follow('m', { after: 'e1' }),
   'monitors.create': (client) =>
     client.monitors.create({ type: 'event_stream', frequency: '1d', settings: { query: 'q' } }),
+  'monitors.update': (client) => client.monitors.update('m', { frequency: '2d' }),
+  'monitors.snapshots': (client) => client.monitors.snapshots('m'),
   'monitors.get': (client) => client.monitors.get('m'),
   'monitors.list': (client) => client.monitors.list(),
   'monitors.cancel': (client) => client.monitors.cancel('m'),
@@ -360,6 +364,8 @@ const sources: Readonly<
   'findAll.get': (client) => client.findAll.get('f'),
   'findAll.cancel': (client) => client.findAll.cancel('f'),
   'findAll.extend': (client) => client.findAll.extend('f', { additional_match_limit: 5 }),
+  'findAll.enrich': (client) =>
+    client.findAll.enrich('f', { output_schema: { type: 'json', json_schema: { type: 'object' } } }),
   'findAll.schema': (client) => client.findAll.schema('f'),
   'findAll.result': (client) => client.findAll.result('f'),
   'findAll.events': (client) => client.findAll.events('f'),
@@ -404,6 +410,18 @@ async function reported(): Promise<void> {
 }
 
 describe('for any response of a service', () => {
+  it('every call of the table of endpoints has a row', () => {
+    const text = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
+    const table = text.split('## All endpoints')[1] ?? ''
+    const cells = table.split('\n').map((line) => line.split('|')[3] ?? '')
+    const calls = cells.flatMap((cell) => [...cell.matchAll(/`([\w.]+)`/g)].map(([, call = '']) => call))
+    const tested = new Set(Object.keys(sources).map((name) => name.split(/[ ,]/)[0]))
+
+    expect(calls.length).toBeGreaterThan(20)
+    // `record` needs a log, and has the sources of `watch`.
+    expect(calls.filter((call) => call !== 'record' && !tested.has(call))).toEqual([])
+  })
+
   it.each(Object.entries(sources))('%s ends in values, completion or a typed error', async (_name, open) => {
     let moves: readonly Move[] = []
     let asked = 0
@@ -422,7 +440,13 @@ describe('for any response of a service', () => {
         moves = given
         asked = 0
         uncaught.length = 0
-        const client = createClient({ baseUrl, apiKey: 'key', retries: 1, scheduler: withoutDelay })
+        const client = createClient({
+          baseUrl,
+          apiKey: 'key',
+          retries: 1,
+          quotas: false,
+          scheduler: withoutDelay,
+        })
         const secrets = 'whsec'
         const receiver = createWebhookReceiver({ secrets })
         for (const payload of posted) {

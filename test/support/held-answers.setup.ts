@@ -1,6 +1,9 @@
 import { afterAll, afterEach, vi } from 'vitest'
 
-/** Each response of an embedded service is validated against its OpenAPI document. A test with one that deviates fails. */
+/**
+ * Each response and each webhook of an embedded service is validated against its OpenAPI document. A test with one that deviates
+ * fails.
+ */
 const deviations = vi.hoisted((): string[] => [])
 
 vi.mock(import('../../src/service/app.ts'), async (original) => {
@@ -10,6 +13,18 @@ vi.mock(import('../../src/service/app.ts'), async (original) => {
     ...module,
     createApp: (options) =>
       heldToDocument(module.createApp(options), options.faults, (deviation) => deviations.push(deviation)),
+  }
+})
+
+vi.mock(import('../../src/service/webhooks/poster.ts'), async (original) => {
+  const module = await original()
+  const { posterHeldToDocument } = await import('./held-answers.ts')
+  return {
+    ...module,
+    createPoster: (timeout, isAllowed) =>
+      posterHeldToDocument(module.createPoster(timeout, isAllowed), (deviation) =>
+        deviations.push(deviation),
+      ),
   }
 })
 

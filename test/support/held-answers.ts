@@ -5,6 +5,7 @@ import type { Routes } from '../../src/service/app.ts'
 import type { Faults } from '../../src/service/faults/faults.ts'
 import { documentPath, openApiDocument } from '../../src/service/openapi/document.ts'
 import { ENDPOINTS } from '../../src/service/openapi/endpoints.ts'
+import type { Poster } from '../../src/service/webhooks/poster.ts'
 
 /** A response, or a message of a stream, as it was sent. */
 export interface SentAnswer {
@@ -15,6 +16,15 @@ export interface SentAnswer {
   readonly contentType: string
   /** JSON text. */
   readonly text: string
+  /** The header `Retry-After`; absent: the response has none. */
+  readonly retryAfter?: string
+}
+
+/** A webhook, as it was sent. */
+export interface SentWebhook {
+  readonly headers: Readonly<Record<string, string>>
+  /** JSON text. */
+  readonly body: string
 }
 
 const JSON_TYPE = 'application/json'
@@ -46,21 +56,71 @@ export function deviationOf(answer: SentAnswer): string | undefined {
   const name = `${method} ${path} ${status} ${contentType}`
   const pointer = schemaPointer(answer)
   if (pointer === undefined) return `${name} is not in the document: ${text.slice(0, 500)}`
+  const wrongHeader = retryAfterDeviation(answer)
+  if (wrongHeader !== undefined) return `${name} ${wrongHeader}`
   if (pointer === '') return text === '' ? undefined : `${name} has a body: ${text.slice(0, 500)}`
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return `${name} is not JSON: ${text.slice(0, 500)}`
+  return bodyDeviation(name, pointer, text)
+}
+
+/** How a webhook deviates from the OpenAPI document; undefined if it does not. */
+export function webhookDeviationOf({ headers, body }: SentWebhook): string | undefined {
+  const type: unknown = at(parsed(body), 'type')
+  const name = `webhook ${String(type)}`
+  const steps = ['webhooks', String(type), 'post']
+  const operation = at(document, ...steps)
+  if (operation === undefined) return `${name} is not in the document: ${body.slice(0, 500)}`
+  const parameters: unknown = at(operation, 'parameters')
+  for (const [index, parameter] of Object.entries(Object(parameters))) {
+    const header = String(at(parameter, 'name'))
+    const value = headers[header]
+    const isInteger = at(parameter, 'schema', 'type') === 'integer'
+    const validate = validatorAt([...steps, 'parameters', index, 'schema'].join('\n'))
+    if (!validate(isInteger && value !== undefined ? Number(value) : value)) {
+      return `${name}: the header ${header} ${ajv.errorsText(validate.errors)}: ${value}`
+    }
   }
+  const pointer = [...steps, 'requestBody', 'content', JSON_TYPE, 'schema'].join('\n')
+  return bodyDeviation(name, pointer, body)
+}
+
+function bodyDeviation(name: string, pointer: string, text: string): string | undefined {
+  const value = parsed(text)
+  if (value === undefined) return `${name} is not JSON: ${text.slice(0, 500)}`
   const validate = validatorAt(pointer)
   if (validate(value)) return undefined
   return `${name}: ${ajv.errorsText(validate.errors)}: ${text.slice(0, 500)}`
 }
 
+/** The value of a JSON text; undefined if it is none. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The service sends `Retry-After` exactly where the document declares it. */
+function retryAfterDeviation({ method, path, status, retryAfter }: SentAnswer): string | undefined {
+  const row = rowOf(method, path)
+  if (row === undefined) return retryAfter === undefined ? undefined : 'has an undeclared Retry-After'
+  const steps = ['paths', documentPath(row.path), method.toLowerCase(), 'responses', String(status)]
+  const schema = [...steps, 'headers', 'Retry-After', 'schema']
+  if (at(document, ...schema) === undefined) {
+    return retryAfter === undefined ? undefined : `has an undeclared Retry-After: ${retryAfter}`
+  }
+  if (retryAfter === undefined) return 'has no Retry-After'
+  const validate = validatorAt(schema.join('\n'))
+  return validate(Number(retryAfter)) ? undefined : `has a wrong Retry-After: ${retryAfter}`
+}
+
+function rowOf(method: string, path: string) {
+  return paths.find((entry) => entry.method === method && entry.pattern.test(path))
+}
+
 /** Where the document has the schema of a response; '' for one without a body, undefined where it has none. */
 function schemaPointer({ method, path, status, contentType }: SentAnswer): string | undefined {
-  const row = paths.find((entry) => entry.method === method && entry.pattern.test(path))
+  const row = rowOf(method, path)
   // Requests without a route are refused.
   if (row === undefined) return [401, 404, 405, 413].includes(status) ? ERROR : undefined
   const responses = at(
@@ -108,6 +168,19 @@ export function heldToDocument(app: Routes, faults: Faults, report: (deviation: 
   return app
 }
 
+/** The poster, which reports each webhook that deviates from the OpenAPI document. */
+export function posterHeldToDocument(poster: Poster, report: (deviation: string) => void): Poster {
+  return {
+    ...poster,
+    post(url, headers, body) {
+      // A test of the poster alone sends no webhook.
+      const deviation = 'webhook-id' in headers ? webhookDeviationOf({ headers, body }) : undefined
+      if (deviation !== undefined) report(deviation)
+      return poster.post(url, headers, body)
+    },
+  }
+}
+
 function observe(
   { incoming, outgoing }: HttpBindings,
   faults: Faults,
@@ -119,13 +192,21 @@ function observe(
   const before = struck()
   let isFaulty = faults.armed.length > 0
   let contentType = ''
+  let retryAfter: string | undefined
   let text = ''
   const decoder = new TextDecoder()
 
   const check = (part: string) => {
     isFaulty ||= faults.armed.length > 0 || struck() !== before
     if (isFaulty) return
-    const deviation = deviationOf({ method, path, status: outgoing.statusCode, contentType, text: part })
+    const deviation = deviationOf({
+      method,
+      path,
+      status: outgoing.statusCode,
+      contentType,
+      text: part,
+      ...(retryAfter !== undefined && { retryAfter }),
+    })
     if (deviation !== undefined) report(deviation)
   }
   const take = (chunk: unknown) => {
@@ -142,7 +223,8 @@ function observe(
   }
   wrap(outgoing, 'writeHead', (args) => {
     const headers = args.find((argument) => typeof argument === 'object' && argument !== null)
-    contentType = contentTypeOf(headers) ?? contentType
+    contentType = headerOf(headers, 'content-type')?.split(';')[0] ?? contentType
+    retryAfter = headerOf(headers, 'retry-after') ?? retryAfter
   })
   wrap(outgoing, 'write', ([chunk]) => take(chunk))
   wrap(outgoing, 'end', ([chunk]) => {
@@ -152,11 +234,11 @@ function observe(
   })
 }
 
-/** The type of a body, without parameters, as `writeHead` has it. */
-function contentTypeOf(headers: unknown): string | undefined {
+/** A header as `writeHead` has it. */
+function headerOf(headers: unknown, header: string): string | undefined {
   const entries: unknown[] = Array.isArray(headers) ? pairs(headers) : Object.entries(Object(headers))
   for (const [name, value] of entries.filter(Array.isArray)) {
-    if (String(name).toLowerCase() === 'content-type') return String(value).split(';')[0]
+    if (String(name).toLowerCase() === header) return String(value)
   }
   return undefined
 }

@@ -211,6 +211,21 @@ describe('an entry of a timeline', () => {
     expect(made.previous).toBe(event.previous_output)
   })
 
+  it('names the fields that disappeared, which have a basis but no value', () => {
+    const basis = (...fields: string[]) =>
+      fields.map((field) => ({ field, reasoning: 'The output no longer has this field.' }))
+    const event = {
+      event_type: 'snapshot' as const,
+      event_id: 'e',
+      event_group_id: 'g',
+      event_date: null,
+      changed_output: { type: 'json' as const, content: {}, basis: basis('open_berths', 'harbour', 'other') },
+      previous_output: { type: 'json' as const, content: { open_berths: 2, harbour: 'A' }, basis: [] },
+    }
+    const made = entry({ ...base, type: 'monitor.snapshot', event })
+    expect(made.title).toBe('open berths: removed · harbour: removed')
+  })
+
   it('is there for a row without data', () => {
     expect(entry({ ...base, type: 'monitor.error', event: null })).toMatchObject({
       kind: 'error',

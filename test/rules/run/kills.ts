@@ -5,6 +5,7 @@ import { setImmediate as turn, setTimeout } from 'node:timers/promises'
 import { memoryLog, monitorEvent, openLog } from 'rivulet'
 import type { LogStore, ResearchEvent } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
+import { randomOf } from '../../../bench/random.ts'
 import { runRules } from '../../../src/rules/run/run-rules.ts'
 import { append } from '../../log/append.ts'
 import { readAll } from '../../log/conformance/fixture.ts'
@@ -198,16 +199,5 @@ function compared(killed: readonly string[], expected: readonly string[]) {
     wrong: wrong.length,
     examples: [...lost.slice(0, 3), ...wrong.slice(0, 3)],
     same_order: killed.join('\n') === expected.join('\n'),
-  }
-}
-
-/** Numbers from 0 to 1, the same for each seed (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 }

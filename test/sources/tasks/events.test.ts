@@ -118,11 +118,11 @@ describe('the events of a run', () => {
     expect(events.at(-1)?.data).toMatchObject({ output: text('42') })
   })
 
-  it('are one state for a stream with nothing else', async () => {
+  it('are one state for a stream with nothing else, twice, since a proxy may have closed the first one', async () => {
     const { client, lines } = await runService({ events: (response) => response.end(done) })
 
     expect(brief(await all(client.tasks.events('r')))).toEqual(['completed'])
-    expect(lines()).toHaveLength(1)
+    expect(lines()).toHaveLength(2)
   })
 
   it('are the whole trace of a run that has failed, if a proxy ends the stream cleanly within it', async () => {
@@ -278,6 +278,20 @@ describe('the events of a run', () => {
     ])
     expect(new Set(events.map(({ id }) => id)).size).toBe(events.length)
     expect(new Set(events.map(({ source }) => source))).toEqual(new Set(['/v1/tasks/runs/r']))
+  })
+
+  it('are whole if a message is malformed for some connections, and else have it as unknown once', async () => {
+    const broken = (name: string) => `data: {"type": "${name}\n\n`
+    const { client, lines } = await runService({
+      events: (response, nth) =>
+        response.end([nth < 3 ? broken('a') : message('a'), broken('b'), message('c'), done].join('')),
+    })
+
+    const events = await all(client.tasks.events('r'))
+
+    expect(brief(events.filter(({ type }) => type !== 'unknown'))).toEqual(['a', 'c', 'completed'])
+    expect(events.map(({ type }) => type).indexOf('unknown')).toBe(1)
+    expect(lines()).toHaveLength(8)
   })
 
   it('complete if the last message of an ended run is too long to read', async () => {
