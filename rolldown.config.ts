@@ -11,7 +11,7 @@ const { dependencies, peerDependencies, exports } = JSON.parse(readFileSync('pac
 /** What users have beside the package, and the package itself: the command imports it by name, as its users do. */
 const INSTALLED = ['rivulet', ...Object.keys({ ...dependencies, ...peerDependencies })]
 
-/** What package.json names: the public entry points, the command, and those that `#exchange`, `#hmac` and `#dashboard-page` choose from. */
+/** What package.json names: the public entry points, the command, those that `#exchange`, `#hmac` and `#dashboard-page` choose from, and the file of the service's thread. */
 const ENTRIES = [
   'src/index',
   'operators/index',
@@ -21,6 +21,7 @@ const ENTRIES = [
   'src/rules/index',
   'src/gateway/index',
   'src/service/index',
+  'src/service/isolated/worker',
   'src/dashboard/index',
   'src/cli/main',
   'src/transport/undici-exchange',
