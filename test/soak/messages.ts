@@ -18,6 +18,8 @@ export interface RoleSettings {
   /** The port for webhooks. */
   readonly port: number
   readonly concurrency: number
+  /** How long the slowest calls of the handler take that has each effect at least once, in ms. */
+  readonly slowest: number
   /** Whether the group's runs are recorded with their outputs. */
   readonly includeOutput: boolean
 }

@@ -27,6 +27,8 @@ export interface SoakOptions {
   readonly seed: number
   /** A defect that the log's writers and readers run with, which a soak must detect. Default: none. */
   readonly mutant?: MutantName
+  /** How long the slowest handlers of the consumer `billing` take, in ms. Default 60. */
+  readonly slowest?: number
   /** How long to wait without progress after the last step, until missing events count as lost; in ms. Default 20,000. */
   readonly patience?: number
   /** Called with a readable line for each step. */
@@ -62,6 +64,7 @@ const CONCURRENCY = 8
 /** How many more runs may end than are handled, so that events are always pending. */
 const AHEAD = 100
 const PATIENCE = 20_000
+const SLOWEST = 60
 /** How long the readers may take to start, in ms. */
 const START_PATIENCE = 30_000
 /** How long a step and the restart after it may take, in ms. */
@@ -75,7 +78,7 @@ const IDLE = 1_000
 
 /** Runs a log's writers and readers over `events` events, with kills and faults, and audits the result. */
 export async function soak(options: SoakOptions): Promise<SoakResult> {
-  const { events, kills, seed, mutant, patience = PATIENCE, onStep = () => {} } = options
+  const { events, kills, seed, mutant, slowest = SLOWEST, patience = PATIENCE, onStep = () => {} } = options
   if (mutant !== undefined) await checkMutant(mutant)
   const began = performance.now()
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-soak-'))
@@ -90,7 +93,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
   const log = join(folder, 'log.db')
   const place = { baseUrl: research.url, apiKey, webhookSecret, group, monitor, log, folder, port }
   let includeOutput = false
-  const settings = (): RoleSettings => ({ ...place, concurrency: CONCURRENCY, includeOutput })
+  const settings = (): RoleSettings => ({ ...place, concurrency: CONCURRENCY, slowest, includeOutput })
   const processes = new Map<Role, SupervisedProcess>()
   for (const role of ROLES)
     processes.set(role, new SupervisedProcess(role, settings, { mutant, onError: onStep }))

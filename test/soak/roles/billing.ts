@@ -4,7 +4,7 @@ import { isCounted } from '../facts.ts'
 import { openEffects, runRole } from './role.ts'
 
 await runRole((log, settings) => {
-  const { concurrency } = settings
+  const { concurrency, slowest } = settings
   const database = openEffects(settings, 'billing')
   const call = database.prepare('INSERT INTO calls (source, id, revision) VALUES (?, ?, ?)')
   const effect = database.prepare('INSERT INTO effects (source, id, revision) VALUES (?, ?, ?)')
@@ -13,15 +13,14 @@ await runRole((log, settings) => {
     { where: ({ type }) => isCounted(type), concurrency },
     async ({ source, id, revision }) => {
       call.run(source, id, revision)
-      await sleep(patience(id))
+      await sleep(digit(id) % 16 === 0 ? slowest : (digit(id) % 8) * 4)
       effect.run(source, id, revision)
     },
   )
   return { failed: job.done, stop: () => job.stop() }
 })
 
-/** By the event, so that a run can be repeated: several are in flight at once and end in another order than they began. */
-function patience(id: string): number {
-  const last = id.codePointAt(id.length - 12) ?? 0
-  return last % 16 === 0 ? 60 : (last % 8) * 4
+/** Decides, by the event, so that a run can be repeated: several are in flight at once and end in another order than they began. */
+function digit(id: string): number {
+  return id.codePointAt(id.length - 12) ?? 0
 }
