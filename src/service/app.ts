@@ -30,7 +30,7 @@ export interface AppOptions {
   readonly quotas: QuotaLimits
   /** Mounts the routes of each area. */
   readonly mount: (app: Routes) => void
-  /** Called with each error that was answered with a 500, and the `ref_id` of the response. */
+  /** Called with each error that was answered with a 500, or a crash with a 503, and the `ref_id` of the response. */
   readonly onError: (error: unknown, ref_id: string) => void
 }
 
@@ -73,29 +73,23 @@ export function createApp({
   app.notFound((c) => {
     throw problem(404, `There is nothing at ${c.req.path}`)
   })
-  app.onError((thrown, c) => {
-    const error = thrown instanceof IsolatedError ? unchecked(thrown) : thrown
+  app.onError((error, c) => {
     if (error instanceof HttpProblem) {
       // No problem has a status without a body (101, 204, 205 or 304).
       return c.json(error.body, error.status as ContentfulStatusCode, error.headers)
     }
     const ref_id = randomUUID()
-    onError(error, ref_id)
-    const message = 'The service failed. Its log has the error under this ref_id'
-    return c.json({ type: 'error', error: { ref_id, message, detail: null } }, 500)
+    const isUnchecked = error instanceof IsolatedError && error.isTemporary
+    if (!isUnchecked || error.kind === 'crash') onError(error, ref_id)
+    const body = (message: string) => ({ type: 'error', error: { ref_id, message, detail: null } })
+    if (isUnchecked) return c.json(body(error.message), 503, { 'retry-after': String(RETRY_AFTER) })
+    return c.json(body('The service failed. Its log has the error under this ref_id'), 500)
   })
   return app
 }
 
-/** What a client that gets a 503 is asked to wait, in s. */
+/** What a client is asked to wait whose request could not be checked, in s. */
 const RETRY_AFTER = 1
-
-/** The answer to a request that could not be checked. */
-function unchecked(error: IsolatedError): unknown {
-  const { kind, message } = error
-  if (kind !== 'busy' && kind !== 'closed') return error
-  return problem(503, message, null, { 'retry-after': String(RETRY_AFTER) })
-}
 
 /** Responds with 405 to other methods of known paths. */
 function refuseOtherMethods(app: Routes): void {

@@ -13,4 +13,9 @@ export class IsolatedError extends Error {
     this.name = 'IsolatedError'
     this.kind = kind
   }
+
+  /** Whether the job itself is not the reason, so that a later attempt may succeed. */
+  get isTemporary(): boolean {
+    return this.kind === 'busy' || this.kind === 'closed' || this.kind === 'crash'
+  }
 }

@@ -11,13 +11,13 @@ import { WORKER_FILE } from './worker-file.ts'
 type Schema = Readonly<Record<string, unknown>>
 
 /**
- * Work on schemas, patterns and pages that may be hostile, in a thread of its own: the event loop of the service goes on. All
- * methods reject with an {@link IsolatedError} unless they say otherwise.
+ * Work on schemas, patterns and pages that may be hostile, in a thread of its own: the event loop of the service goes on. Work
+ * that was lost with its thread is tried once more. All methods reject with an {@link IsolatedError} unless they say otherwise.
  */
 export interface Isolated {
   /**
    * Why a JSON schema cannot be used; empty if it can. A schema that exceeds its time or memory has an issue. Rejects when too many
-   * jobs wait.
+   * jobs wait, and when the thread crashes.
    */
   checkSchema(schema: Schema): Promise<readonly SchemaIssue[]>
   /** The fields of a JSON schema. */
@@ -50,11 +50,18 @@ const MAX_PAGE_TIME = 3_000
 /** Number of schemas whose issues are kept. */
 const CACHE_SIZE = 64
 
-/** Creates the thread, which starts with its first work. */
-export function createIsolated(): Isolated {
-  const thread = new JobThread<typeof jobs>({ file: WORKER_FILE })
+/** Creates the thread, which starts with its first work, and executes this file. */
+export function createIsolated(file: URL = WORKER_FILE): Isolated {
+  const thread = new JobThread<typeof jobs>({ file })
   const checked = new Map<string, readonly SchemaIssue[]>()
   const page = (signal: AbortSignal | undefined) => ({ limit: MAX_PAGE_TIME, isRefusable: true, signal })
+
+  /** The work may not be the reason of the crash, so it is not blamed for the first one. */
+  const run: typeof thread.run = (...job) =>
+    thread.run(...job).catch((error: unknown) => {
+      if (!(error instanceof IsolatedError) || error.kind !== 'crash') throw error
+      return thread.run(...job)
+    })
 
   return {
     async checkSchema(schema) {
@@ -62,7 +69,7 @@ export function createIsolated(): Isolated {
       const known = checked.get(text)
       if (known !== undefined) return known
       try {
-        const issues = await thread.run('checkSchema', text, { limit: MAX_SCHEMA_TIME, isRefusable: true })
+        const issues = await run('checkSchema', text, { limit: MAX_SCHEMA_TIME, isRefusable: true })
         const [oldest] = checked.keys()
         if (checked.size >= CACHE_SIZE && oldest !== undefined) checked.delete(oldest)
         checked.set(text, issues)
@@ -71,20 +78,19 @@ export function createIsolated(): Isolated {
         return [issueOf(error)]
       }
     },
-    readSchema: (schema) => thread.run('readSchema', JSON.stringify(schema), { limit: MAX_SCHEMA_TIME }),
+    readSchema: (schema) => run('readSchema', JSON.stringify(schema), { limit: MAX_SCHEMA_TIME }),
     async validate(schema, value) {
       const input = { schema: JSON.stringify(schema), value: JSON.stringify(value) ?? 'null' }
       try {
-        return await thread.run('validate', input, { limit: MAX_SCHEMA_TIME })
+        return await run('validate', input, { limit: MAX_SCHEMA_TIME })
       } catch (error) {
         return issueOf(error)
       }
     },
-    matchPattern: (pattern, texts) =>
-      thread.run('matchPattern', { pattern, texts }, { limit: MAX_PATTERN_TIME }),
-    readPage: (source, signal) => thread.run('readPage', source, page(signal)),
-    parseHtml: (source, signal) => thread.run('parseHtml', source, page(signal)),
-    parseMarkdown: (source, signal) => thread.run('parseMarkdown', source, page(signal)),
+    matchPattern: (pattern, texts) => run('matchPattern', { pattern, texts }, { limit: MAX_PATTERN_TIME }),
+    readPage: (source, signal) => run('readPage', source, page(signal)),
+    parseHtml: (source, signal) => run('parseHtml', source, page(signal)),
+    parseMarkdown: (source, signal) => run('parseMarkdown', source, page(signal)),
     refuse: () => thread.refuse(),
     close: () => thread.close(),
   }
@@ -92,7 +98,7 @@ export function createIsolated(): Isolated {
 
 /** The issue of a schema that ended its job. Throws other errors again. */
 function issueOf(error: unknown): SchemaIssue {
-  if (!(error instanceof IsolatedError) || error.kind === 'busy' || error.kind === 'closed') throw error
+  if (!(error instanceof IsolatedError) || error.isTemporary) throw error
   const reason: Readonly<Partial<Record<IsolatedError['kind'], string>>> = {
     timeout: `It cannot be processed within ${MAX_SCHEMA_TIME} ms`,
     memory: 'It takes too much memory',

@@ -199,7 +199,7 @@ export class JobThread<Jobs extends JobTable> {
       if (this.#worker === worker) this.#lose(error)
     }
     this.#timer = setTimeout(
-      () => lose(new IsolatedError('timeout', 'The isolated thread does not start')),
+      () => lose(new IsolatedError('crash', 'The isolated thread does not start')),
       MAX_START,
     )
     worker.on('message', (message: unknown) => {

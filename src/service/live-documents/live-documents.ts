@@ -5,7 +5,7 @@ import type { PageWriter } from '../corpus/page-index.ts'
 import type { Isolated } from '../isolated/isolated.ts'
 import type { Web } from '../web/safe-fetch.ts'
 import { WebError } from '../web/web-error.ts'
-import { isolatedPages } from './page.ts'
+import { isolatedPages, UnreadError } from './page.ts'
 import { createRefresh, type HostPause } from './refresh.ts'
 import { createRobots } from './robots-access.ts'
 import { shownUrl } from './source.ts'
@@ -94,6 +94,10 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
       return { delay: delay(), isFailing: false }
     } catch (error) {
       signal.throwIfAborted()
+      if (error instanceof UnreadError) {
+        postponed(resource, error)
+        return { delay: delay(), isFailing: false }
+      }
       if (!(error instanceof WebError || error instanceof StatusError)) throw error
       failed(resource, error)
       const pause = pauseAfter(url.host, error)
@@ -156,6 +160,13 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
       missing: resource.missing,
       error: error.message,
     })
+    report(resource, error.message, error)
+  }
+
+  /** Without a failure of the URL: its site has responded. */
+  function postponed(resource: Resource, error: UnreadError): void {
+    const wait = Math.min(interval, MIN_REAL_INTERVAL * speed)
+    store.postpone(resource.url, clock.now() + wait, error.message)
     report(resource, error.message, error)
   }
 

@@ -153,6 +153,7 @@ export class LiveStore {
       visited: database.prepare(
         `UPDATE live_resources SET fetched_at = ?, next_at = ?, status = ?, failures = ?, missing = ?, error = ? WHERE url = ?`,
       ),
+      postpone: database.prepare('UPDATE live_resources SET next_at = ?, error = ? WHERE url = ?'),
       validate: database.prepare(
         'UPDATE live_resources SET etag = ?, last_modified = ?, hash = ? WHERE url = ?',
       ),
@@ -209,6 +210,11 @@ export class LiveStore {
   /** Stores the outcome of a request. */
   visited(url: string, { fetchedAt, nextAt, status, failures, missing, error }: Visit): void {
     this.#statements.visited.run(fetchedAt, nextAt, status, failures, missing, error, url)
+  }
+
+  /** Stores that a response could not be read yet, and when it is requested again. */
+  postpone(url: string, nextAt: number, error: string): void {
+    this.#statements.postpone.run(nextAt, error, url)
   }
 
   /** Stores what the next request of a URL states about the copy in the index. */

@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { html, INTERVAL, liveDocuments, MINUTE, site, sitemap, xml } from './site.ts'
+import { IsolatedError, type IsolatedErrorKind } from '../../../src/service/isolated/isolated-error.ts'
+import { html, INTERVAL, isolated, liveDocuments, MINUTE, site, sitemap, xml } from './site.ts'
 
 const BOMB = '<!DOCTYPE lolz [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>'
 
@@ -121,6 +122,47 @@ describe('a page that fails', () => {
     await liveDocuments(Object.keys(content).map((path) => pages.url + path))
     expect(pages.requests).toHaveLength(3)
   })
+})
+
+describe('a page that the service could not read', () => {
+  it.each<[IsolatedErrorKind]>([['busy'], ['crash'], ['closed']])(
+    'is requested again after a minute, and keeps its copy and its record: %s',
+    async (kind) => {
+      let isFailing = false
+      const pages = await site({ '/': html('good') })
+      const { pass, text, live, errors } = await liveDocuments([pages.url], {
+        isolated: {
+          ...isolated,
+          readPage: (source, signal) =>
+            isFailing
+              ? Promise.reject(new IsolatedError(kind, 'no page is read'))
+              : isolated.readPage(source, signal),
+        },
+      })
+      pages.content['/'] = html('new')
+      isFailing = true
+      pages.paths()
+      await pass(INTERVAL)
+      for (let count = 0; count < 5; count += 1) await pass(MINUTE)
+
+      expect(text(`${pages.url}/`)).toBe('good')
+      expect(pages.paths()).toHaveLength(6)
+      expect(live.sources()[0]?.error).toContain('no page is read')
+      expect(errors).toHaveLength(1)
+
+      isFailing = false
+      await pass(MINUTE)
+
+      expect(text(`${pages.url}/`)).toBe('new')
+      expect(live.sources()[0]?.error).toBeNull()
+      // No failure of the page was counted: the next one is the first.
+      pages.content['/'] = { status: 403 }
+      await pass(INTERVAL)
+      pages.paths()
+      await pass(INTERVAL)
+      expect(pages.paths()).toEqual(['/'])
+    },
+  )
 })
 
 describe('a redirect', () => {

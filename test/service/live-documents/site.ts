@@ -93,10 +93,10 @@ export const MINUTE = 60_000
 export const INTERVAL = 15 * MINUTE
 
 /** One thread for all tests of a file. It starts with its first page. */
-const isolated = createIsolated()
+export const isolated = createIsolated()
 afterAll(() => isolated.close())
 
-type Options = Partial<Omit<LiveDocumentsOptions, 'database' | 'web' | 'clock' | 'isolated'>> & {
+type Options = Partial<Omit<LiveDocumentsOptions, 'database' | 'web' | 'clock'>> & {
   readonly file?: string
   readonly clock?: ManualClock
   /** Used instead of `clock`: a faster one. */
