@@ -1,5 +1,6 @@
 import type { ParsedText } from '../corpus/parsed-text.ts'
 import type { Page, PageSource } from '../extract/page.ts'
+import type { ListingContent, ListingRefusal, ListingSource } from '../live-documents/listing-content.ts'
 import type { SchemaIssue } from '../processor/json-schema.ts'
 import type { SchemaReading } from '../processor/schema.ts'
 import { IsolatedError } from './isolated-error.ts'
@@ -31,6 +32,11 @@ export interface Isolated {
   matchPattern(pattern: string, texts: readonly string[]): Promise<readonly PatternMatch[]>
   /** Reads a page as Markdown. Rejects with the signal's reason when it aborts. */
   readPage(source: PageSource, signal?: AbortSignal): Promise<Page>
+  /** Reads a sitemap or a feed; undefined for anything else. Rejects with the signal's reason when it aborts. */
+  readListing(
+    source: ListingSource,
+    signal?: AbortSignal,
+  ): Promise<ListingContent | ListingRefusal | undefined>
   /** Parses HTML for the index. Rejects with the signal's reason when it aborts. */
   parseHtml(source: string, signal?: AbortSignal): Promise<ParsedText>
   /** Parses Markdown for the index. Rejects with the signal's reason when it aborts. */
@@ -45,7 +51,7 @@ export interface Isolated {
 const MAX_SCHEMA_TIME = 1_000
 /** Maximum time for a pattern to search the evidence of a field, in ms of real time. */
 const MAX_PATTERN_TIME = 250
-/** Maximum time for a page, in ms of real time. */
+/** Maximum time for a page, a sitemap or a feed, in ms of real time. */
 const MAX_PAGE_TIME = 3_000
 /** Number of schemas whose issues are kept. */
 const CACHE_SIZE = 64
@@ -89,6 +95,7 @@ export function createIsolated(file: URL = WORKER_FILE): Isolated {
     },
     matchPattern: (pattern, texts) => run('matchPattern', { pattern, texts }, { limit: MAX_PATTERN_TIME }),
     readPage: (source, signal) => run('readPage', source, page(signal)),
+    readListing: (source, signal) => run('readListing', source, page(signal)),
     parseHtml: (source, signal) => run('parseHtml', source, page(signal)),
     parseMarkdown: (source, signal) => run('parseMarkdown', source, page(signal)),
     refuse: () => thread.refuse(),

@@ -1,4 +1,5 @@
 import type { PageSource } from '../extract/page.ts'
+import type { ListingSource } from '../live-documents/listing-content.ts'
 
 /** A pattern, and the texts that it is matched against. */
 interface PatternInput {
@@ -36,6 +37,10 @@ export const jobs = {
   async readPage() {
     const { readPage } = await import('../extract/page.ts')
     return (source: PageSource) => readPage(source)
+  },
+  async readListing() {
+    const { readListingContent } = await import('../live-documents/listing-content.ts')
+    return (source: ListingSource) => readListingContent(source)
   },
   async parseHtml() {
     const { parseHtml } = await import('../corpus/html.ts')

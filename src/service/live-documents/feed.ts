@@ -40,12 +40,7 @@ const FIELDS: Readonly<Record<string, string>> = {
  * Reads RSS 2.0, RSS 1.0 or Atom: at most `limit` items, each once. Items without a link, an id and a title are ignored. A guid
  * that is a URL is the link of an item that has none.
  */
-export async function readFeed(
-  source: string,
-  base: string,
-  limit: number,
-  signal: AbortSignal,
-): Promise<FeedItem[]> {
+export function readFeed(source: string, base: string, limit: number): FeedItem[] {
   const items = new Map<string, FeedItem>()
   /** The fields of the item that is read; undefined outside of an item. */
   let fields: Map<string, string> | undefined
@@ -104,7 +99,7 @@ export async function readFeed(
       return items.size >= limit
     },
   }
-  await parseXml(source, handler, signal)
+  parseXml(source, handler)
   return [...items.values()].slice(0, limit)
 }
 

@@ -2,20 +2,16 @@ import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { calendarDate, oneLine } from '../corpus/document.ts'
 import type { CorpusDocument } from '../corpus/corpus.ts'
-import type { WebResponse } from '../web/safe-fetch.ts'
 import { WebError } from '../web/web-error.ts'
-import { type FeedItem, readFeed } from './feed.ts'
-import type { ReadPage } from './page.ts'
-import { readSitemap } from './sitemap.ts'
+import type { FeedItem } from './feed.ts'
+import type { ListingSource } from './listing-content.ts'
+import type { Readers } from './readers.ts'
 import type { ListedUrl } from './store.ts'
-import { decodeXml, rootOf } from './xml.ts'
 
 /** Maximum size of a sitemap or a feed after it was decompressed, in bytes. */
 export const MAX_LISTING_BYTES = 10 * 2 ** 20
-/** Maximum number of entries of a listing; further ones are ignored. */
-const MAX_ENTRIES = 50_000
-/** Maximum number of items of a feed. */
-const MAX_ITEMS = 500
+/** How long the items of a feed may take, in ms of real time. */
+const MAX_ITEMS_TIME = 30_000
 
 /** A sitemap or a feed. */
 export interface Listing {
@@ -23,6 +19,10 @@ export interface Listing {
   readonly entries: readonly ListedUrl[]
   /** Items whose content is in the feed, and whose page is of another host, or that have no page. */
   readonly items: readonly ItemDocument[]
+  /** Number of items whose content could not be read. Their earlier copies stay. */
+  readonly unread: number
+  /** Whether there was no time for some of them, so that a later attempt may read them. */
+  readonly isCut: boolean
 }
 
 /**
@@ -33,9 +33,6 @@ interface ItemDocument {
   readonly url: string
   readonly document: CorpusDocument
 }
-
-const MAPS = new Set(['urlset', 'sitemapindex'])
-const FEEDS = new Set(['rss', 'feed', 'rdf:rdf'])
 
 const unzip = promisify(gunzip)
 
@@ -52,71 +49,83 @@ export async function unzipped(body: Uint8Array): Promise<Uint8Array> {
   }
 }
 
-/** Reads a sitemap or a feed, recognised by its root element; undefined for anything else. `host` is the one of its entries. */
+/**
+ * Reads a sitemap or a feed; undefined for anything else. `now` is real time, Unix time in ms. Rejects as the {@link Readers} do;
+ * an item that cannot be read is left out.
+ */
 export async function readListing(
-  response: WebResponse,
-  readPage: ReadPage,
+  source: ListingSource,
+  readers: Readers,
+  now: () => number,
   signal: AbortSignal,
 ): Promise<Listing | undefined> {
-  const { url, headers, body } = response
-  const source = decodeXml(body, headers['content-type'] ?? '')
-  const root = rootOf(source)?.toLowerCase() ?? ''
-  const { host } = new URL(url)
-  if (MAPS.has(root)) {
-    const entries = await readSitemap(source, url, MAX_ENTRIES, signal)
-    return { entries: entries.filter((entry) => new URL(entry.url).host === host), items: [] }
-  }
-  if (!FEEDS.has(root)) return undefined
-  const items = await readFeed(source, url, MAX_ITEMS, signal)
+  const content = await readers.readListing(source, signal)
+  if (content === undefined) return undefined
+  if (content.type === 'sitemap') return { entries: content.entries, items: [], unread: 0, isCut: false }
+  const { host } = new URL(source.url)
   const pages: ListedUrl[] = []
   const contents: FeedItem[] = []
-  for (const item of items) {
+  for (const item of content.items) {
     const { link, date } = item
     if (link !== undefined && new URL(link).host === host) pages.push({ url: link, role: 'page', date })
     else if (item.content !== '') contents.push(item)
   }
   const documents: ItemDocument[] = []
+  let read = 0
+  let unread = 0
+  const latest = now() + MAX_ITEMS_TIME
+  // One after another, so that the pages of others wait for one item at the most.
   for (const item of contents) {
-    const found = await itemDocument(item, response, readPage, signal)
-    if (found !== undefined) documents.push(found)
+    if (now() >= latest) break
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      documents.push(...(await itemDocuments(item, source.url, readers, signal)))
+    } catch (error) {
+      if (!(error instanceof WebError)) throw error
+      unread += 1
+    }
+    read += 1
   }
   return {
-    entries: [...pages, ...documents.map(({ url: itemUrl }) => ({ url: itemUrl, role: 'item' as const }))],
+    entries: [...pages, ...documents.map(({ url }) => ({ url, role: 'item' as const }))],
     items: documents,
+    unread: unread + contents.length - read,
+    isCut: read < contents.length,
   }
 }
 
-async function itemDocument(
+/** The content of an item, unless it has no text. */
+async function itemDocuments(
   { id, link, title, date, content }: FeedItem,
-  { url: feed }: WebResponse,
-  readPage: ReadPage,
+  feed: string,
+  { readPage }: Readers,
   signal: AbortSignal,
-): Promise<ItemDocument | undefined> {
-  const source = {
-    url: link ?? feed,
-    mediaType: 'text/html',
-    contentType: 'text/html; charset=utf-8',
-    body: Buffer.from(content),
-  }
-  const page = await readPage(source, signal).catch((error: unknown) => {
-    // The other items remain.
-    if (error instanceof WebError) return undefined
-    throw error
-  })
-  if (page === undefined || page.text === '') return undefined
+): Promise<ItemDocument[]> {
+  const page = await readPage(
+    {
+      url: link ?? feed,
+      mediaType: 'text/html',
+      contentType: 'text/html; charset=utf-8',
+      body: Buffer.from(content),
+    },
+    signal,
+  )
+  if (page.text === '') return []
   const url = new URL(feed)
   url.search = ''
   url.hash = id
-  return {
-    url: url.href,
-    document: {
+  return [
+    {
       url: url.href,
-      title: oneLine(title) || url.host,
-      publishDate: dayOf(date),
-      kind: 'page',
-      text: page.text,
+      document: {
+        url: url.href,
+        title: oneLine(title) || url.host,
+        publishDate: dayOf(date),
+        kind: 'page',
+        text: page.text,
+      },
     },
-  }
+  ]
 }
 
 /** The day of a date as it is written in a feed, a sitemap or a header; null if it is none. */

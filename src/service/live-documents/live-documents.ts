@@ -5,12 +5,12 @@ import type { PageWriter } from '../corpus/page-index.ts'
 import type { Isolated } from '../isolated/isolated.ts'
 import type { Web } from '../web/safe-fetch.ts'
 import { WebError } from '../web/web-error.ts'
-import { isolatedPages, UnreadError } from './page.ts'
+import { isolatedReaders, UnreadError } from './readers.ts'
 import { createRefresh, type HostPause } from './refresh.ts'
 import { createRobots } from './robots-access.ts'
 import { shownUrl } from './source.ts'
 import { SourceError } from './source-error.ts'
-import { LiveStore, type Resource, type StoreLimits } from './store.ts'
+import { LiveStore, NO_VALIDATORS, type Resource, type StoreLimits } from './store.ts'
 import type { SourceState } from './source-state.ts'
 import { StatusError, visit, type Visited } from './visit.ts'
 
@@ -29,7 +29,7 @@ export interface LiveDocumentsOptions {
   readonly clock: Clock
   readonly web: Web
   readonly corpus: CorpusWithPages
-  readonly isolated: Pick<Isolated, 'readPage'>
+  readonly isolated: Pick<Isolated, 'readPage' | 'readListing'>
   /** URLs of sitemaps, feeds and pages. */
   readonly sources: readonly string[]
   /** How often a URL is requested, in ms of the clock. */
@@ -77,18 +77,18 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
   const connections = realTimeOf(clock)
   const store = new LiveStore(database, { ...LIMITS, ...options.limits })
   const robots = createRobots(web, connections)
-  const readPage = isolatedPages(options.isolated)
+  const readers = isolatedReaders(options.isolated)
   /** Number of failures of each host, one after another. */
   const failures = new Map<string, number>()
-  /** How many URLs of a listing exceed the limits. */
-  const left = new Map<string, number>()
+  /** What was reported last about the incomplete listing at a URL; empty for a complete one. */
+  const left = new Map<string, string>()
   const refresh = createRefresh({ clock, store, visit: visitOne, onError })
 
   async function visitOne(resource: Resource, signal: AbortSignal): Promise<HostPause> {
     const url = new URL(resource.url)
     const delay = () => Math.max(hostDelay, Math.min(robots.crawlDelay(url) ?? 0, MAX_CRAWL_DELAY))
     try {
-      const visited = await visit(resource, { web, robots, readPage, now: () => connections.now() }, signal)
+      const visited = await visit(resource, { web, robots, readers, now: () => connections.now() }, signal)
       await corpus.pages.update((pages) => found(resource, visited, pages))
       failures.delete(url.host)
       return { delay: delay(), isFailing: false }
@@ -122,11 +122,11 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
         break
       case 'listing': {
         store.validate(url, finding.validators)
-        const { entries, items } = finding.listing
+        const { entries, items, unread } = finding.listing
         const listed = store.list(url, entries, now)
         for (const removed of [url, ...listed.removed]) pages.remove(removed)
         for (const item of items) if (store.has(item.url)) pages.put(item.url, placeOf(url), item.document)
-        reportLeft(url, listed.left)
+        reportLeft(url, listed.left, unread)
         break
       }
       case 'excluded':
@@ -144,7 +144,7 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
   }
 
   function remove(url: string, pages: PageWriter): void {
-    store.validate(url, { etag: undefined, lastModified: undefined, hash: undefined })
+    store.validate(url, NO_VALIDATORS)
     pages.remove(url)
   }
 
@@ -200,11 +200,15 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
     onError(new SourceError(url, message, { cause }))
   }
 
-  function reportLeft(url: string, count: number): void {
-    if (count > 0 && left.get(url) !== count) {
-      onError(new SourceError(url, `it lists ${count} URLs beyond the limits`))
-    }
-    left.set(url, count)
+  /** Reports what is not read of a listing, once until it changes. */
+  function reportLeft(url: string, beyond: number, unread: number): void {
+    const reasons = [
+      ...(beyond > 0 ? [`it lists ${beyond} URLs beyond the limits`] : []),
+      ...(unread > 0 ? [`${unread} of its items cannot be read, or not in time`] : []),
+    ]
+    const message = reasons.join('; ')
+    if (message !== '' && left.get(url) !== message) onError(new SourceError(url, message))
+    left.set(url, message)
   }
 
   return {

@@ -9,12 +9,7 @@ const MAX_TEXT = 4_096
  * Reads a sitemap or an index of sitemaps (sitemaps.org): at most `limit` URLs, in their order, each once. Entries without a
  * usable URL are ignored.
  */
-export async function readSitemap(
-  source: string,
-  base: string,
-  limit: number,
-  signal: AbortSignal,
-): Promise<ListedUrl[]> {
+export function readSitemap(source: string, base: string, limit: number): ListedUrl[] {
   const found = new Map<string, ListedUrl>()
   let role: 'sitemap' | 'page' | undefined
   let field: string | undefined
@@ -45,6 +40,6 @@ export async function readSitemap(
       return found.size >= limit
     },
   }
-  await parseXml(source, handler, signal)
+  parseXml(source, handler)
   return [...found.values()].slice(0, limit)
 }

@@ -41,6 +41,8 @@ export interface Visit {
 /** The validators of a copy; all undefined if there is none. */
 export type Validators = Pick<Resource, 'etag' | 'lastModified' | 'hash'>
 
+export const NO_VALIDATORS: Validators = { etag: undefined, lastModified: undefined, hash: undefined }
+
 /** A URL that a listing contains. */
 export interface ListedUrl {
   readonly url: string

@@ -6,9 +6,9 @@ import type { Web, WebResponse } from '../web/safe-fetch.ts'
 import { WebError } from '../web/web-error.ts'
 import { webUrl } from './listed-url.ts'
 import { dayOf, type Listing, MAX_LISTING_BYTES, readListing, unzipped } from './listing.ts'
-import type { ReadPage } from './page.ts'
+import type { Readers } from './readers.ts'
 import type { Robots } from './robots-access.ts'
-import type { Resource, Validators } from './store.ts'
+import { NO_VALIDATORS, type Resource, type Validators } from './store.ts'
 
 /** Maximum size of a page, in bytes. */
 const MAX_PAGE_BYTES = 4 * 2 ** 20
@@ -63,7 +63,7 @@ export class StatusError extends Error {
 interface VisitContext {
   readonly web: Web
   readonly robots: Robots
-  readonly readPage: ReadPage
+  readonly readers: Readers
   /** Real time, Unix time in ms. */
   readonly now: () => number
 }
@@ -73,11 +73,11 @@ class DisallowedError extends Error {}
 
 /**
  * Requests a URL, conditionally if there is a copy. Redirects stay on the host, except for those of a source. Rejects with a
- * WebError, a {@link StatusError} or the signal's reason.
+ * WebError, a {@link StatusError}, an UnreadError or the signal's reason.
  */
 export async function visit(
   resource: Resource,
-  { web, robots, readPage, now }: VisitContext,
+  { web, robots, readers, now }: VisitContext,
   signal: AbortSignal,
 ): Promise<Visited> {
   const { url, role } = resource
@@ -113,7 +113,7 @@ export async function visit(
     const { status } = response
     return {
       status,
-      finding: await findingOf(resource, response, { readPage, now }, signal),
+      finding: await findingOf(resource, response, { readers, now }, signal),
       maxAge: maxAgeOf(response),
     }
   } catch (error) {
@@ -125,7 +125,7 @@ export async function visit(
 async function findingOf(
   resource: Resource,
   response: WebResponse,
-  { readPage, now }: Pick<VisitContext, 'readPage' | 'now'>,
+  { readers, now }: Pick<VisitContext, 'readers' | 'now'>,
   signal: AbortSignal,
 ): Promise<Finding> {
   const { role, hash, etag, lastModified, listedDate } = resource
@@ -160,13 +160,16 @@ async function findingOf(
   }
   if (validators.hash === hash) return { type: 'unchanged', validators }
   if (role !== 'page') {
-    const listing = await readListing({ ...response, body }, readPage, signal)
+    const source = { url, mediaType: response.mediaType, contentType: headers['content-type'] ?? '', body }
+    const listing = await readListing(source, readers, now, signal)
+    // With its validators, it would not be read again before it changes.
+    if (listing?.isCut === true) return { type: 'listing', listing, validators: NO_VALIDATORS }
     if (listing !== undefined) return { type: 'listing', listing, validators }
   }
   if (role === 'sitemap' || !PAGE_TYPES.includes(response.mediaType)) {
     throw new WebError('unsupported_content_type', 'It is no sitemap, feed or page', { status })
   }
-  const page = await readPage(
+  const page = await readers.readPage(
     { mediaType: response.mediaType, contentType: headers['content-type'] ?? '', body, url },
     signal,
   )

@@ -1,9 +1,8 @@
-import { setImmediate } from 'node:timers/promises'
 import { Parser } from 'htmlparser2'
 import { decodeText } from '../extract/charset.ts'
 import { WebError } from '../web/web-error.ts'
 
-/** XML is parsed in parts of this length, in characters, so that a long document does not block the event loop. */
+/** XML is parsed in parts of this length, in characters, until enough was read. */
 const PART_LENGTH = 65_536
 /** Maximum nesting. */
 const MAX_DEPTH = 64
@@ -22,14 +21,12 @@ export interface XmlHandler {
 }
 
 /**
- * Parses XML. Only the five predefined entities and numeric ones are expanded. Rejects with a WebError when the document
- * declares entities, or exceeds the limits of nesting and elements; with the signal's reason when it aborts.
+ * Parses XML. Only the five predefined entities and numeric ones are expanded. Throws a WebError when the document declares
+ * entities, or exceeds the limits of nesting and elements.
  */
-export async function parseXml(source: string, handler: XmlHandler, signal: AbortSignal): Promise<void> {
+export function parseXml(source: string, handler: XmlHandler): void {
   const parser = createParser(handler)
   for (let start = 0; start < source.length && handler.isDone !== true; start += PART_LENGTH) {
-    await setImmediate()
-    signal.throwIfAborted()
     parser.write(source.slice(start, start + PART_LENGTH))
   }
   parser.end()

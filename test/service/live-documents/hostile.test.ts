@@ -245,6 +245,34 @@ describe('a hostile listing', () => {
     expect(live.sources()[0]?.error).toContain(error)
   })
 
+  it('is read by the isolated thread, and postponed while that is busy', async () => {
+    const pages = await site({ '/a': html('good') })
+    pages.content['/s.xml'] = sitemap(`${pages.url}/a`)
+    let isBusy = true
+    const { corpus, pass } = await liveDocuments([`${pages.url}/s.xml`], {
+      isolated: {
+        ...isolated,
+        readListing: (source, signal) =>
+          isBusy ? Promise.reject(new IsolatedError('busy', 'later')) : isolated.readListing(source, signal),
+      },
+    })
+    expect(corpus.size).toBe(0)
+    isBusy = false
+    await pass(MINUTE)
+    expect(corpus.size).toBe(1)
+  })
+
+  it('that takes too long is a failure', async () => {
+    const pages = await site({ '/s.xml': sitemap('/a') })
+    const { live } = await liveDocuments([`${pages.url}/s.xml`], {
+      isolated: {
+        ...isolated,
+        readListing: () => Promise.reject(new IsolatedError('timeout', 'too long')),
+      },
+    })
+    expect(live.sources()[0]?.error).toBe('The sitemap or feed cannot be read (timeout)')
+  })
+
   it('expands only predefined and numeric entities', async () => {
     const pages = await site({
       '/feed': xml(

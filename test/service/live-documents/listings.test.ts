@@ -1,11 +1,15 @@
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
+import { ManualClock } from '../../../src/service/clock.ts'
 import { temporaryFolder } from '../running.ts'
-import { html, INTERVAL, liveDocuments, site, sitemap, xml } from './site.ts'
+import { IsolatedError } from '../../../src/service/isolated/isolated-error.ts'
+import { html, INTERVAL, isolated, liveDocuments, MINUTE, site, sitemap, xml } from './site.ts'
 
 const indexOf = (...urls: readonly string[]) =>
   xml(`<sitemapindex>${urls.map((url) => `<sitemap><loc>${url}</loc></sitemap>`).join('')}</sitemapindex>`)
+
+const lines = (...urls: readonly string[]) => ({ type: 'text/plain', body: urls.join('\r\n') })
 
 const rss = (items: string) =>
   xml(`<?xml version="1.0"?><rss version="2.0"><channel>${items}</channel></rss>`)
@@ -251,5 +255,122 @@ describe('a feed', () => {
     })
     const { corpus, find } = await liveDocuments([`${pages.url}/feed`])
     expect(corpus.document(find('three')[0] ?? '')?.text).toBe('One < two.\n\nThree.')
+  })
+})
+
+describe('a sitemap of plain text', () => {
+  it('has the pages of its own host, each once', async () => {
+    const pages = await site({ '/a': html('ebb'), '/b': html('flood') })
+    const other = await site({ '/': html('elsewhere') })
+    pages.content['/sitemap.txt'] = lines(
+      `\uFEFF${pages.url}/a`,
+      '',
+      `  ${pages.url}/b  `,
+      `${pages.url}/a`,
+      `${other.url}/`,
+      `http://anna:secret@${pages.host}/c`,
+      '',
+    )
+    const { corpus } = await liveDocuments([`${pages.url}/sitemap.txt`])
+
+    expect(pages.paths()).toEqual(['/sitemap.txt', '/a', '/b'])
+    expect(other.requests).toEqual([])
+    expect(corpus.size).toBe(2)
+  })
+
+  it('may be compressed, and listed by an index of sitemaps', async () => {
+    const pages = await site({ '/a': html('ebb'), '/b': html('flood') })
+    pages.content['/one.txt'] = lines(`${pages.url}/a`)
+    pages.content['/two.txt.gz'] = { type: 'application/gzip', body: gzipSync(`${pages.url}/b\n`) }
+    pages.content['/index.xml'] = indexOf(`${pages.url}/one.txt`, `${pages.url}/two.txt.gz`)
+    const { find } = await liveDocuments([`${pages.url}/index.xml`])
+
+    expect([find('ebb'), find('flood')]).toEqual([[`${pages.url}/a`], [`${pages.url}/b`]])
+  })
+
+  it('has at most 50,000 URLs and 10 MiB, as one of XML', async () => {
+    const pages = await site()
+    const urls = Array.from({ length: 50_002 }, (_, index) => `${pages.url}/${index}`)
+    pages.content['/s.txt'] = lines(...urls)
+    const { errors } = await liveDocuments([`${pages.url}/s.txt`], { limits: { perSource: 1 } })
+    expect(errors).toEqual([expect.stringContaining('it lists 50000 URLs beyond the limits')])
+
+    pages.content['/s.txt'] = lines(`${pages.url}/${'x'.repeat(11 * 2 ** 20)}`)
+    const second = await liveDocuments([`${pages.url}/s.txt`])
+    expect(second.live.sources()[0]?.error).toBe('The response is longer than 10485760 bytes')
+  })
+
+  it('is a page if it has another line, or is HTML', async () => {
+    const pages = await site()
+    pages.content['/notes.txt'] = lines(`${pages.url}/a`, 'is where the tide is')
+    pages.content['/page'] = { body: `${pages.url}/a` }
+    const { corpus } = await liveDocuments([`${pages.url}/notes.txt`, `${pages.url}/page`])
+
+    expect(pages.paths()).toEqual(['/notes.txt', '/page'])
+    expect(corpus.size).toBe(2)
+  })
+})
+
+describe('a feed whose content takes long', () => {
+  const item = (id: number, text: string) =>
+    `<item><guid>${id}</guid><title>News</title><description>${text}</description></item>`
+
+  it('loses the items that cannot be read, and keeps their copies', async () => {
+    const pages = await site({ '/feed': rss(item(1, 'ebb') + item(2, 'flood')) })
+    let failing: string | undefined
+    const { pass, find, errors } = await liveDocuments([`${pages.url}/feed`], {
+      isolated: {
+        ...isolated,
+        readPage: (source, signal) =>
+          Buffer.from(source.body).toString() === failing
+            ? Promise.reject(new IsolatedError('timeout', 'too long'))
+            : isolated.readPage(source, signal),
+      },
+    })
+    failing = 'slow'
+    pages.content['/feed'] = rss(item(1, 'slow') + item(2, 'neap'))
+    await pass(INTERVAL)
+
+    expect([find('ebb').length, find('flood').length, find('neap').length]).toEqual([1, 0, 1])
+    expect(errors).toEqual([expect.stringContaining('1 of its items cannot be read, or not in time')])
+  })
+
+  it('is read for 30 s at most, and read again', async () => {
+    const pages = await site({ '/feed': rss(item(1, 'ebb') + item(2, 'flood') + item(3, 'neap')) })
+    const clock = new ManualClock()
+    let isSlow = true
+    const { pass, find, errors } = await liveDocuments([`${pages.url}/feed`], {
+      clock,
+      isolated: {
+        ...isolated,
+        readPage: (source, signal) => {
+          if (isSlow) clock.advance(15_000)
+          return isolated.readPage(source, signal)
+        },
+      },
+      settle: false,
+    })
+    await expect.poll(() => find('flood').length, { interval: 2, timeout: 10_000 }).toBe(1)
+    expect([find('ebb').length, find('neap').length]).toEqual([1, 0])
+    expect(errors).toEqual([expect.stringContaining('1 of its items cannot be read, or not in time')])
+
+    isSlow = false
+    await pass(INTERVAL)
+    expect(find('neap')).toHaveLength(1)
+  })
+
+  it('is requested again when the service was too busy for one item', async () => {
+    const pages = await site({ '/feed': rss(item(1, 'ebb')) })
+    let isBusy = true
+    const { pass, find } = await liveDocuments([`${pages.url}/feed`], {
+      isolated: {
+        ...isolated,
+        readPage: (source, signal) =>
+          isBusy ? Promise.reject(new IsolatedError('busy', 'later')) : isolated.readPage(source, signal),
+      },
+    })
+    isBusy = false
+    await pass(MINUTE)
+    expect(find('ebb')).toHaveLength(1)
   })
 })
