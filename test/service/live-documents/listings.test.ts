@@ -317,7 +317,7 @@ describe('a feed whose content takes long', () => {
 
   it('loses the items that cannot be read, and keeps their copies', async () => {
     const pages = await site({ '/feed': rss(item(1, 'ebb') + item(2, 'flood')) })
-    let failing: string | undefined
+    let failing = ''
     const { pass, find, errors } = await liveDocuments([`${pages.url}/feed`], {
       isolated: {
         ...isolated,
