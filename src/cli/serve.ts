@@ -112,11 +112,17 @@ function privateAddresses({ host, allowPrivateAddresses = false }: ServeOptions)
   return { allowPrivateAddresses, allowPrivateWebhooks: allowPrivateAddresses || LOOPBACKS.has(host) }
 }
 
-/** Logs the number of documents when the sources were requested for the first time. */
-async function logSources({ corpus }: ResearchService, log: Logger): Promise<void> {
+/** Logs the number of documents, and what each URL has and lacks, when the sources were requested for the first time. */
+async function logSources(service: ResearchService, log: Logger): Promise<void> {
   try {
-    await corpus.settled()
-    log.info({ documents: corpus.size }, 'sources were requested')
+    await service.corpus.settled()
+    const sources = service.sources.map(({ url, pages, failing, last_error }) => ({
+      url,
+      pages,
+      failing,
+      ...(last_error !== null && { last_error: last_error.code }),
+    }))
+    log.info({ documents: service.corpus.size, sources }, 'sources were requested')
   } catch (error) {
     logServiceError(log, error)
   }

@@ -23,7 +23,7 @@ export type { Turn } from './interactions/interactions.ts'
 export type { ListenOptions } from './listen-options.ts'
 export type { ModelOptions } from './model/model-server.ts'
 export { SourceError } from './live-documents/source-error.ts'
-export type { SourceState } from './live-documents/source-state.ts'
+export type { SourceErrorCode, SourceFailure, SourceState } from './live-documents/source-state.ts'
 export type { MonitorRecord } from './monitors/event-log.ts'
 export type { Processor, RunProgress, RunResult, RunTask } from './processor/processor.ts'
 export {

@@ -97,10 +97,20 @@ describe('rivulet serve', () => {
 
   it('serves the pages of a source, and logs when they were requested', async () => {
     const pages = await site({ '/': html('The rivulet of a page.') })
-    const service = rivulet(['serve', '--json', '--source', pages.url, '--allow-private-addresses'])
+    const broken = await site({ '/feed?token=hunter2': { status: 500 } })
+    const secret = `${broken.url}/feed?token=hunter2`
+    const args = ['serve', '--json', '--source', pages.url, '--source', secret, '--allow-private-addresses']
+    const service = rivulet(args)
     const { service: printed } = JSON.parse(await service.stdoutLine())
     expect(JSON.parse(await service.stderrLine())).toMatchObject({
+      error: expect.stringContaining('/feed?… cannot be read completely'),
+    })
+    expect(JSON.parse(await service.stderrLine())).toMatchObject({
       documents: 1,
+      sources: [
+        { url: `${pages.url}/`, pages: 1, failing: 0 },
+        { url: `${broken.url}/feed?…`, pages: 0, failing: 1, last_error: 'http_500' },
+      ],
       msg: 'sources were requested',
     })
 

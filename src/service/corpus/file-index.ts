@@ -32,6 +32,7 @@ export class FileIndex {
   readonly #showFirst: StatementSync
   readonly #count: StatementSync
   readonly #countPages: StatementSync
+  readonly #countPagesOf: StatementSync
 
   constructor(database: DatabaseSync) {
     this.#known = database.prepare('SELECT root, path, stamp, read_at FROM corpus_files WHERE root <> ?')
@@ -65,6 +66,9 @@ export class FileIndex {
     )
     this.#count = database.prepare('SELECT count(*) AS documents FROM corpus_files WHERE visible = 1')
     this.#countPages = database.prepare('SELECT count(*) AS pages FROM corpus_files WHERE root = ?')
+    this.#countPagesOf = database.prepare(
+      'SELECT count(*) AS pages FROM corpus_files WHERE root = ? AND path IN (SELECT value FROM json_each(?))',
+    )
   }
 
   /** Number of visible documents. */
@@ -72,9 +76,13 @@ export class FileIndex {
     return Number(this.#count.get()?.['documents'])
   }
 
-  /** Number of pages, also of those that are not visible. */
-  countPages(): number {
-    return Number(this.#countPages.get(PAGE_ROOT)?.['pages'])
+  /** Number of pages, also of those that are not visible: of all, or of those with these keys. */
+  countPages(keys?: readonly string[]): number {
+    const row =
+      keys === undefined
+        ? this.#countPages.get(PAGE_ROOT)
+        : this.#countPagesOf.get(PAGE_ROOT, JSON.stringify(keys))
+    return Number(row?.['pages'])
   }
 
   /** All files in the index, without pages, by path. */

@@ -154,6 +154,7 @@ class IndexedCorpus implements CorpusWithPages {
     this.named = (name, limit) => things.find(name, limit)
     this.pages = {
       count: () => this.#index.countPages(),
+      countOf: (keys) => this.#index.countPages(keys),
       update: (work) => this.#enqueue(() => this.#updatePages(work)),
       refreshBy: (refresh) => (this.#refreshPages = refresh),
     }

@@ -11,6 +11,8 @@ export interface PageWriter {
 export interface PageIndex {
   /** Number of pages in the index. */
   count(): number
+  /** Number of pages with these keys in the index. */
+  countOf(keys: readonly string[]): number
   /** Runs `work` in one transaction of the database, after the queued updates of files; not at all once the corpus is closed. */
   update(work: (pages: PageWriter) => void): Promise<void>
   /** Sets what `Corpus.settled` calls, and waits for, before it scans the folders. */

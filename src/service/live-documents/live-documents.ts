@@ -10,7 +10,7 @@ import { createRefresh, type HostPause } from './refresh.ts'
 import { createRobots } from './robots-access.ts'
 import { shownUrl } from './source.ts'
 import { SourceError } from './source-error.ts'
-import { LiveStore, NO_VALIDATORS, type Resource, type StoreLimits } from './store.ts'
+import { type Failure, LiveStore, NO_VALIDATORS, type Resource, type StoreLimits } from './store.ts'
 import type { SourceState } from './source-state.ts'
 import { StatusError, visit, type Visited } from './visit.ts'
 
@@ -53,6 +53,7 @@ export const MIN_REFRESH_INTERVAL = 1_000
 /** How often a URL is requested by a fast clock, in ms of real time: a site knows nothing of that clock. */
 const MIN_REAL_INTERVAL = 60_000
 
+const EXCLUSIONS = { disallowed: 'robots.txt disallows it', noindex: 'noindex' } as const
 const LIMITS: StoreLimits = { perSource: 2_000, inTotal: 10_000, depth: 3 }
 const HOST_DELAY = 500
 /** The longest `Crawl-delay` that is respected, in ms. */
@@ -80,6 +81,8 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
   const readers = isolatedReaders(options.isolated)
   /** Number of failures of each host, one after another. */
   const failures = new Map<string, number>()
+  /** Sources that were reported since at least half of their URLs fail. */
+  const rotten = new Set<string>()
   /** What was reported last about the incomplete listing at a URL; empty for a complete one. */
   const left = new Map<string, string>()
   const refresh = createRefresh({ clock, store, visit: visitOne, onError })
@@ -110,7 +113,7 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
     // Its source may have been changed by another listing in the meantime.
     if (!store.has(url)) return
     const now = clock.now()
-    let error: string | null = null
+    let failure: Failure | null = null
     let missing = 0
     switch (finding.type) {
       case 'unchanged':
@@ -130,17 +133,18 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
         break
       }
       case 'excluded':
-        error = finding.reason
+        failure = { code: finding.reason, message: EXCLUSIONS[finding.reason] }
         remove(url, pages)
         break
       case 'missing':
-        error = `The server responded with ${status}`
+        failure = { code: `http_${finding.status}`, message: `The server responded with ${finding.status}` }
         missing = resource.missing + 1
         if (missing >= CONFIRMED) remove(url, pages)
     }
     const wait = missing > 0 ? backoff(missing) : Math.max(interval, Math.min(maxAge, DAY))
-    store.visited(url, { fetchedAt: now, nextAt: now + wait, status, failures: 0, missing, error })
-    report(resource, error)
+    store.visited(url, { fetchedAt: now, nextAt: now + wait, status, failures: 0, missing, failure })
+    report(resource, failure)
+    reportFailing(resource)
   }
 
   function remove(url: string, pages: PageWriter): void {
@@ -152,22 +156,27 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
     const now = clock.now()
     const count = resource.failures + 1
     const asked = error instanceof StatusError ? Math.min((error.retryAfter ?? 0) * speed, longestWait) : 0
+    const code = error instanceof StatusError ? (`http_${error.status}` as const) : error.kind
+    const failure = { code, message: error.message }
     store.visited(resource.url, {
       fetchedAt: now,
       nextAt: now + Math.max(backoff(count), asked),
       status: error.status ?? null,
       failures: count,
       missing: resource.missing,
-      error: error.message,
+      failure,
     })
-    report(resource, error.message, error)
+    report(resource, failure, error)
+    reportFailing(resource)
   }
 
   /** Without a failure of the URL: its site has responded. */
   function postponed(resource: Resource, error: UnreadError): void {
     const wait = Math.min(interval, MIN_REAL_INTERVAL * speed)
-    store.postpone(resource.url, clock.now() + wait, error.message)
-    report(resource, error.message, error)
+    const now = clock.now()
+    const failure = { code: 'not_read', message: error.message } as const
+    store.postpone(resource.url, now, now + wait, failure)
+    report(resource, failure, error)
   }
 
   /** The wait after failures of a URL: the interval, doubled after each further one, at most a day of real time. */
@@ -195,9 +204,22 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
   }
 
   /** Reports a failure of a source or a sitemap, once until it changes. Failures of pages are in the database. */
-  function report({ url, role, error: before }: Resource, message: string | null, cause?: Error): void {
-    if (role === 'page' || message === null || message === before) return
-    onError(new SourceError(url, message, { cause }))
+  function report({ url, role, error: before }: Resource, failure: Failure | null, cause?: Error): void {
+    if (role === 'page' || failure === null || failure.message === before) return
+    onError(new SourceError(url, failure.message, { cause }))
+  }
+
+  /** Reports a source of which at least half of the URLs fail, once until fewer do: one broken page is no news. */
+  function reportFailing({ url, role }: Resource): void {
+    if (role !== 'page') return
+    for (const source of store.sourcesOf(url)) {
+      const { urls, failing: count } = store.counts(source)
+      if (count * 2 < urls) rotten.delete(source)
+      else if (!rotten.has(source)) {
+        rotten.add(source)
+        onError(new SourceError(source, `${count} of its ${urls} URLs were not read by their last request`))
+      }
+    }
   }
 
   /** Reports what is not read of a listing, once until it changes. */
@@ -224,16 +246,24 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
     },
     sources: () =>
       sources.map((url) => {
-        const { urls, fetchedAt, error } = store.source(url)
+        const { urls, failing, last, fetchedAt, error } = store.source(url)
         return {
           url: shownUrl(url),
-          urls,
-          refreshed_at: fetchedAt === null ? null : new Date(fetchedAt).toISOString(),
+          urls: urls.length,
+          pages: corpus.pages.countOf(urls),
+          failing,
+          last_error:
+            last === undefined ? null : { url: shownUrl(last.url), code: last.code, at: isoTime(last.at) },
+          refreshed_at: fetchedAt === null ? null : isoTime(fetchedAt),
           error,
         }
       }),
     close: () => refresh.close(),
   }
+}
+
+function isoTime(time: number): string {
+  return new Date(time).toISOString()
 }
 
 /** The path whose words find a page: its host and its path. */

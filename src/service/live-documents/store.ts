@@ -1,5 +1,6 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
 import { nextTime } from '../database.ts'
+import { errorCode, type SourceErrorCode } from './source-state.ts'
 
 /**
  * What a URL is expected to be: a source may be anything, the others were found in a listing. An `item` is content of a feed:
@@ -34,8 +35,13 @@ export interface Visit {
   readonly status: number | null
   readonly failures: number
   readonly missing: number
-  /** The message of a failure. */
-  readonly error: string | null
+  readonly failure: Failure | null
+}
+
+/** Why a URL was not read. */
+export interface Failure {
+  readonly code: SourceErrorCode
+  readonly message: string
 }
 
 /** The validators of a copy; all undefined if there is none. */
@@ -64,8 +70,12 @@ export interface StoreLimits {
 /** The state of a source, from the last request of its URL. */
 export interface StoredSource {
   readonly url: string
-  /** Number of pages that are refreshed, also of those that failed. */
-  readonly urls: number
+  /** All that is refreshed, also what failed. */
+  readonly urls: readonly string[]
+  /** Number of those that were not read by their last request. */
+  readonly failing: number
+  /** The latest failure of one of them. */
+  readonly last: { readonly url: string; readonly code: SourceErrorCode; readonly at: number } | undefined
   readonly fetchedAt: number | null
   readonly error: string | null
 }
@@ -84,7 +94,8 @@ const TABLES = `
     status INTEGER,
     failures INTEGER NOT NULL DEFAULT 0,
     missing INTEGER NOT NULL DEFAULT 0,
-    error TEXT
+    error TEXT,
+    code TEXT
   ) STRICT;
   CREATE INDEX IF NOT EXISTS live_resources_by_time ON live_resources (next_at, host);
   CREATE INDEX IF NOT EXISTS live_resources_by_host ON live_resources (host, next_at);
@@ -114,6 +125,11 @@ export class LiveStore {
   constructor(database: DatabaseSync, limits: StoreLimits) {
     this.#limits = limits
     database.exec(TABLES)
+    // Files of earlier versions have no codes.
+    const columns = database.prepare("SELECT name FROM pragma_table_info('live_resources')").all()
+    if (!columns.some(({ name }) => name === 'code')) {
+      database.exec('ALTER TABLE live_resources ADD COLUMN code TEXT')
+    }
     this.#statements = {
       insert: database.prepare(
         'INSERT OR IGNORE INTO live_resources (url, host, role, listed_date, next_at) VALUES (?, ?, ?, ?, ?)',
@@ -132,7 +148,13 @@ export class LiveStore {
       ),
       linksOf: database.prepare('SELECT url FROM live_links WHERE source = ?'),
       sourcesOf: database.prepare('SELECT source, depth FROM live_links WHERE url = ?'),
-      countOf: database.prepare('SELECT count(*) AS urls FROM live_links WHERE source = ?'),
+      countFailing: database.prepare(
+        `SELECT count(*) AS urls, count(error) AS failing FROM live_links JOIN live_resources USING (url) WHERE source = ?`,
+      ),
+      lastFailure: database.prepare(
+        `SELECT url, code, fetched_at FROM live_links JOIN live_resources USING (url)
+         WHERE source = ? AND error IS NOT NULL ORDER BY fetched_at DESC, url LIMIT 1`,
+      ),
       unlisted: database.prepare(
         `SELECT url FROM live_links WHERE source = ?1 AND parent = ?2 AND listed_at < ?3 AND url <> ?1
          ORDER BY listed_at LIMIT 1`,
@@ -153,9 +175,11 @@ export class LiveStore {
       ),
       next: database.prepare('SELECT min(next_at) AS at FROM live_resources WHERE next_at > ?'),
       visited: database.prepare(
-        `UPDATE live_resources SET fetched_at = ?, next_at = ?, status = ?, failures = ?, missing = ?, error = ? WHERE url = ?`,
+        `UPDATE live_resources SET fetched_at = ?, next_at = ?, status = ?, failures = ?, missing = ?, error = ?, code = ? WHERE url = ?`,
       ),
-      postpone: database.prepare('UPDATE live_resources SET next_at = ?, error = ? WHERE url = ?'),
+      postpone: database.prepare(
+        'UPDATE live_resources SET fetched_at = ?, next_at = ?, error = ?, code = ? WHERE url = ?',
+      ),
       validate: database.prepare(
         'UPDATE live_resources SET etag = ?, last_modified = ?, hash = ? WHERE url = ?',
       ),
@@ -210,13 +234,14 @@ export class LiveStore {
   }
 
   /** Stores the outcome of a request. */
-  visited(url: string, { fetchedAt, nextAt, status, failures, missing, error }: Visit): void {
-    this.#statements.visited.run(fetchedAt, nextAt, status, failures, missing, error, url)
+  visited(url: string, { fetchedAt, nextAt, status, failures, missing, failure }: Visit): void {
+    const { message = null, code = null } = failure ?? {}
+    this.#statements.visited.run(fetchedAt, nextAt, status, failures, missing, message, code, url)
   }
 
   /** Stores that a response could not be read yet, and when it is requested again. */
-  postpone(url: string, nextAt: number, error: string): void {
-    this.#statements.postpone.run(nextAt, error, url)
+  postpone(url: string, fetchedAt: number, nextAt: number, { message, code }: Failure): void {
+    this.#statements.postpone.run(fetchedAt, nextAt, message, code, url)
   }
 
   /** Stores what the next request of a URL states about the copy in the index. */
@@ -286,14 +311,28 @@ export class LiveStore {
     return left
   }
 
+  /** The sources that a URL belongs to. */
+  sourcesOf(url: string): string[] {
+    return this.#statements.sourcesOf.all(url).map(({ source }) => String(source))
+  }
+
+  /** How many URLs a source has, and how many of them were not read by their last request. */
+  counts(source: string): { urls: number; failing: number } {
+    const row = this.#statements.countFailing.get(source)
+    return { urls: Number(row?.['urls']), failing: Number(row?.['failing']) }
+  }
+
   /** The state of a source. */
   source(url: string): StoredSource {
-    const { state, countOf } = this.#statements
+    const { state, linksOf, lastFailure } = this.#statements
     const row = state.get(url)
     const [fetchedAt, error] = [row?.['fetched_at'], row?.['error']]
+    const last = lastFailure.get(url)
     return {
       url,
-      urls: Number(countOf.get(url)?.['urls']),
+      urls: linksOf.all(url).map((link) => String(link['url'])),
+      failing: this.counts(url).failing,
+      last: last === undefined ? undefined : toFailure(last),
       fetchedAt: typeof fetchedAt === 'number' ? fetchedAt : null,
       error: typeof error === 'string' ? error : null,
     }
@@ -309,6 +348,11 @@ export class LiveStore {
 
 function toLink(row: Record<string, SQLOutputValue>): { source: string; depth: number } {
   return { source: String(row['source']), depth: Number(row['depth']) }
+}
+
+function toFailure(row: Record<string, SQLOutputValue>): NonNullable<StoredSource['last']> {
+  const { url, code, fetched_at: at } = row
+  return { url: String(url), code: errorCode(code) ?? 'fetch_error', at: Number(at) }
 }
 
 function toResource(row: Record<string, SQLOutputValue>): Resource {

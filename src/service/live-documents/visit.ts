@@ -33,9 +33,9 @@ type Finding =
   | { readonly type: 'page'; readonly document: CorpusDocument; readonly validators: Validators }
   | { readonly type: 'listing'; readonly listing: Listing; readonly validators: Validators }
   /** The site does not want it to be in an index: by its robots.txt, or by `noindex`. */
-  | { readonly type: 'excluded'; readonly reason: string }
+  | { readonly type: 'excluded'; readonly reason: 'disallowed' | 'noindex' }
   /** 404 or 410. */
-  | { readonly type: 'missing' }
+  | { readonly type: 'missing'; readonly status: number }
 
 /** A request with its outcome. */
 export interface Visited {
@@ -85,7 +85,7 @@ export async function visit(
 
   async function checkRobots(target: URL): Promise<void> {
     const rules = await robots.rulesFor(target, signal)
-    if (!rules.isAllowed(target)) throw new DisallowedError('robots.txt disallows it')
+    if (!rules.isAllowed(target)) throw new DisallowedError()
   }
 
   try {
@@ -118,7 +118,7 @@ export async function visit(
     }
   } catch (error) {
     if (!(error instanceof DisallowedError)) throw error
-    return { status: null, finding: { type: 'excluded', reason: error.message }, maxAge: 0 }
+    return { status: null, finding: { type: 'excluded', reason: 'disallowed' }, maxAge: 0 }
   }
 }
 
@@ -142,7 +142,7 @@ async function findingOf(
       },
     }
   }
-  if (status === 404 || status === 410) return { type: 'missing' }
+  if (status === 404 || status === 410) return { type: 'missing', status }
   if (status < 200 || status > 299) throw new StatusError(status, retryAfterOf(headers['retry-after'], now()))
   if (isNoIndex(headers['x-robots-tag'])) return { type: 'excluded', reason: 'noindex' }
 

@@ -31,7 +31,15 @@ describe('a page', () => {
       text: 'The moon pulls at the sea.',
     })
     expect(live.sources()).toEqual([
-      { url: `${url}/tides`, urls: 1, refreshed_at: '2026-01-01T00:00:00.000Z', error: null },
+      {
+        url: `${url}/tides`,
+        urls: 1,
+        pages: 1,
+        failing: 0,
+        last_error: null,
+        refreshed_at: '2026-01-01T00:00:00.000Z',
+        error: null,
+      },
     ])
   })
 
